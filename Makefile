@@ -1,0 +1,54 @@
+# Every target sets up what it needs: .venv with the pinned requirements, all checked against their hashes.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+CONFIG ?= config/config.yaml
+BIN := .venv/bin
+READY := .venv/.ready
+SNAKEMAKE := $(BIN)/snakemake --profile profiles/local --configfile $(CONFIG)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo run real plan test lint format lock clean
+
+help: ## Show what there is to make
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
+
+$(READY): requirements.txt envs/bootstrap.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r envs/bootstrap.txt
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements.txt
+	touch $@
+
+demo: run ## Run config/config.yaml on embedded data and write results/report.html
+
+run: $(READY) ## Run CONFIG=path/to/configuration.yaml on this machine
+	@$(SNAKEMAKE)
+	@$(BIN)/python -c "import pathlib, yaml; \
+	  made = yaml.safe_load(open('$(CONFIG)')).get('results', 'results'); \
+	  print('Report:', pathlib.Path(made, 'report.html').resolve())"
+
+plan: $(READY) ## Show what CONFIG would run, and why, without running it
+	@$(SNAKEMAKE) --dry-run
+
+test: $(READY) ## Run all tests
+	$(BIN)/python -m pytest
+
+lint: $(READY) ## Check style, types and the workflow
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/snakefmt --check Snakefile rules
+	$(BIN)/snakemake --lint
+
+format: $(READY) ## Put all code into the project's format
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/snakefmt Snakefile rules
+
+lock: $(READY) ## Pin all requirements anew, with hashes
+	$(BIN)/uv pip compile --quiet --upgrade --universal --fork-strategy fewest --python-version 3.11 --all-extras --generate-hashes \
+	  --no-header --no-annotate --output-file requirements.txt pyproject.toml
+	echo uv | $(BIN)/uv pip compile --quiet --upgrade --universal --fork-strategy fewest --python-version 3.11 --generate-hashes \
+	  --no-header --no-annotate --output-file envs/bootstrap.txt -
+
+clean: ## Remove results and caches, but not the environment
+	rm -rf results results_* .snakemake .pytest_cache .mypy_cache .ruff_cache

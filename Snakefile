@@ -1,0 +1,29 @@
+"""Saliency Assay: reads and checks the configuration, includes the stages, names the targets."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(workflow.basedir) / "src"))
+
+from snakemake.utils import min_version
+
+min_version("9.27")
+
+# A configuration given on the command line replaces the demo; Snakemake would otherwise merge the two.
+if not workflow.configfiles:
+
+    configfile: f"{workflow.basedir}/config/config.yaml"
+
+
+include: "rules/common.smk"
+include: "rules/data.smk"
+include: "rules/train.smk"
+include: "rules/attribute.smk"
+include: "rules/bam.smk"
+include: "rules/report.smk"
+
+
+rule all:
+    default_target: True
+    input:
+        f"{RESULTS}/report.html",

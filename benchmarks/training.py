@@ -1,0 +1,163 @@
+"""How much of a bare training step's speed the training loop keeps, and of bare forwards the evaluation.
+
+The bare step is forward, backward and optimiser on one batch that lies decoded on the device; the loop adds
+selection, augmentation, decoding, the schedule, sums for the curve and the checkpoint's clock. Both run in turns in one
+process, so that a busy machine slows them alike; the table gives medians over the rounds.
+
+    python benchmarks/training.py --size 32 --width 16 --precision float32 --threads 1
+"""
+
+import argparse
+import json
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import torch
+from torch.nn import functional
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
+
+from saliency_assay.models import ARCHITECTURES
+from saliency_assay.models.classifier import Blueprint, Classifier, build
+from saliency_assay.models.inference import evaluating, exact_float32, logits, to_pixels
+from saliency_assay.registry import record_of
+from saliency_assay.training import train
+from saliency_assay.training_settings import Training, training_from
+
+CLASSES = 10
+
+
+def classifier(options: argparse.Namespace) -> Classifier:
+    record = record_of(ARCHITECTURES, options.architecture, "architecture")
+    given = {"width": options.width, "stem_stride": options.stem_stride}
+    parameters = {name: value for name, value in given.items() if name in record.parameters}
+    blueprint = Blueprint(record.name, record.function, parameters, record.cam_layer, record.concept_layers)
+    generator = torch.Generator().manual_seed(0)
+    model = build(blueprint, classes=CLASSES, mean=[0.5] * 3, std=[0.25] * 3, generator=generator)
+    return model.to(options.device)
+
+
+def wait(device: str) -> None:
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
+def bare_training(model: Classifier, images: torch.Tensor, labels: torch.Tensor, settings: Training) -> float:
+    """Images a second of steps on the first batch."""
+    model.train().to(memory_format=torch.channels_last)
+    device, count = model.device.type, len(images) // settings.batch_size
+    batch, target = to_pixels(images[: settings.batch_size]), labels[: settings.batch_size]
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9, nesterov=True, fused=True)
+    bf16 = settings.precision == "bf16" or (settings.precision == "auto" and device == "cuda")
+    start = time.perf_counter()
+    for _ in range(count):
+        with torch.autocast(device, torch.bfloat16, enabled=bf16):
+            found = model(batch)
+        optimizer.zero_grad()
+        functional.cross_entropy(found.float(), target).backward()
+        optimizer.step()
+    wait(device)
+    return count * settings.batch_size / (time.perf_counter() - start)
+
+
+def loop_training(model: Classifier, images: torch.Tensor, labels: torch.Tensor, settings: Training) -> float:
+    """Images a second of one epoch of ``train``."""
+    count = len(images) // settings.batch_size * settings.batch_size
+    everything, nothing = torch.arange(len(images)), torch.empty(0, dtype=torch.int64)
+    with tempfile.TemporaryDirectory() as folder:
+        start = time.perf_counter()
+        train(
+            model,
+            images,
+            labels,
+            everything,
+            nothing,
+            settings,
+            seed=0,
+            state_path=Path(folder, "state.pt"),
+            fingerprint="",
+        )
+        return count / (time.perf_counter() - start)
+
+
+def bare_evaluation(model: Classifier, images: torch.Tensor, batch_size: int) -> float:
+    batch, count = to_pixels(images[:batch_size]), len(images) // batch_size
+    with evaluating(model), exact_float32(), torch.inference_mode():
+        start = time.perf_counter()
+        for _ in range(count):
+            model(batch)
+        wait(model.device.type)
+    return count * batch_size / (time.perf_counter() - start)
+
+
+def loop_evaluation(model: Classifier, images: torch.Tensor, batch_size: int) -> float:
+    start = time.perf_counter()
+    logits(model, images, batch_size=batch_size)
+    return len(images) / (time.perf_counter() - start)
+
+
+def measure(options: argparse.Namespace) -> dict[str, float]:
+    settings = training_from(
+        {
+            "epochs": 1,
+            "batch_size": options.batch_size,
+            "learning_rate": 1e-3,
+            "precision": options.precision,
+            "augment_flip": True,
+            "augment_shift": 4,
+        }
+    )
+    shape = (options.images, 3, options.size, options.size)
+    images = torch.randint(0, 256, shape, dtype=torch.uint8, device=options.device)
+    labels = torch.randint(0, CLASSES, (options.images,), device=options.device)
+    model = classifier(options)
+    found: dict[str, list[float]] = {}
+    for turn in range(options.rounds + 1):
+        speeds = {
+            "train": loop_training(model, images, labels.cpu(), settings),
+            "bare_train": bare_training(model, images, labels, settings),
+        }
+        model.to(memory_format=torch.contiguous_format)
+        speeds["evaluate"] = loop_evaluation(model, images, options.batch_size)
+        speeds["bare_evaluate"] = bare_evaluation(model, images, options.batch_size)
+        speeds["train_share"] = speeds["train"] / speeds["bare_train"]
+        speeds["evaluate_share"] = speeds["evaluate"] / speeds["bare_evaluate"]
+        for name, value in speeds.items():
+            if turn:  # the first round warms up
+                found.setdefault(name, []).append(value)
+    return {name: statistics.median(values) for name, values in found.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--architecture", default="resnet8", choices=[record.name for record in ARCHITECTURES]
+    )
+    parser.add_argument("--width", type=int, default=16, help="of resnet8")
+    parser.add_argument("--stem-stride", type=int, default=1, help="of resnet8")
+    parser.add_argument("--size", type=int, default=32, help="pixels a side")
+    parser.add_argument("--images", type=int, default=2560, help="in a round")
+    parser.add_argument("--batch-size", type=int, default=128)
+    parser.add_argument("--precision", default="auto", choices=("auto", "float32", "bf16"))
+    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--json", action="store_true", help="print JSON in place of the table")
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    speeds = measure(options)
+    if options.json:
+        print(json.dumps({**vars(options), **speeds}))
+        return
+    print(f"{'':10}{'images/s':>12}{'bare':>12}{'share':>8}")
+    for name in ("train", "evaluate"):
+        print(f"{name:10}{speeds[name]:12.0f}{speeds[f'bare_{name}']:12.0f}{speeds[f'{name}_share']:8.2f}")
+
+
+if __name__ == "__main__":
+    main()

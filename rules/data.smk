@@ -1,0 +1,85 @@
+"""From photographs, or none, to data sets with known feature importance."""
+
+
+rule write_sources:
+    output:
+        directory(f"{RESULTS}/sources/{{collection}}"),
+    log:
+        f"{LOGS}/write_sources/{{collection}}.log",
+    benchmark:
+        f"{BENCHMARKS}/write_sources/{{collection}}.tsv"
+    wildcard_constraints:
+        collection=one_of(EMBEDDED),
+    conda:
+        "../envs/data.yaml"
+    params:
+        settings=lambda wildcards: settings(
+            "write_sources.py",
+            parameters=CONFIG.data[wildcards.collection].parameters,
+        ),
+    script:
+        "../workflow/scripts/write_sources.py"
+
+
+rule collect_bam:
+    input:
+        unpack(collect_bam_input),
+    output:
+        cutouts=f"{RESULTS}/collections/{{collection}}/cutouts.zarr.zip",
+        scenes=f"{RESULTS}/collections/{{collection}}/scenes.zarr.zip",
+    log:
+        f"{LOGS}/collect_bam/{{collection}}.log",
+    benchmark:
+        f"{BENCHMARKS}/collect_bam/{{collection}}.tsv"
+    conda:
+        "../envs/data.yaml"
+    params:
+        settings=collect_bam_settings,
+    script:
+        "../workflow/scripts/collect_bam.py"
+
+
+rule compose_bam:
+    input:
+        cutouts=lambda wildcards: f"{RESULTS}/collections/{CONFIG.sets[wildcards.data].name}/cutouts.zarr.zip",
+        scenes=lambda wildcards: f"{RESULTS}/collections/{CONFIG.sets[wildcards.data].name}/scenes.zarr.zip",
+    output:
+        DATA,
+    log:
+        f"{LOGS}/compose_bam/{{data}}.log",
+    benchmark:
+        f"{BENCHMARKS}/compose_bam/{{data}}.tsv"
+    wildcard_constraints:
+        data=one_of(BAM_SETS),
+    conda:
+        "../envs/data.yaml"
+    params:
+        settings=lambda wildcards: settings(
+            "compose_bam.py",
+            parameters=CONFIG.sets[wildcards.data].parameters,
+            member=wildcards.data.removeprefix(f"{CONFIG.sets[wildcards.data].name}_"),
+        ),
+    script:
+        "../workflow/scripts/compose_bam.py"
+
+
+rule build_data:
+    output:
+        DATA,
+    log:
+        f"{LOGS}/build_data/{{data}}.log",
+    benchmark:
+        f"{BENCHMARKS}/build_data/{{data}}.tsv"
+    wildcard_constraints:
+        data=one_of(PLAIN_SETS),
+    conda:
+        "../envs/data.yaml"
+    params:
+        settings=lambda wildcards: settings(
+            "build_data.py",
+            CONFIG.sets[wildcards.data].function,
+            function=CONFIG.sets[wildcards.data].function,
+            parameters=CONFIG.sets[wildcards.data].parameters,
+        ),
+    script:
+        "../workflow/scripts/build_data.py"

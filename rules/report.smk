@@ -1,0 +1,147 @@
+"""Figures, tables and the one HTML file that carries them."""
+
+FIGURES = f"{RESULTS}/figures"
+CAPTIONS = f"{workflow.basedir}/workflow/report"
+
+
+rule plot_bam:
+    input:
+        premise=f"{RESULTS}/tables/{{study}}/premise.csv",
+        metrics=f"{RESULTS}/tables/{{study}}/metrics.csv",
+    output:
+        premise=report(
+            f"{FIGURES}/{{study}}/premise.html",
+            caption="../workflow/report/premise.rst",
+            category=study_label,
+            labels={
+                "shown": "premise: do objects matter to f_o, scenes to f_s?",
+                "kind": "table",
+            },
+        ),
+        mcs=report(
+            f"{FIGURES}/{{study}}/mcs.svg",
+            caption="../workflow/report/mcs.rst",
+            category=study_label,
+            labels={"shown": "MCS: model contrast score", "kind": "figure"},
+        ),
+        idr=report(
+            f"{FIGURES}/{{study}}/idr.svg",
+            caption="../workflow/report/idr.rst",
+            category=study_label,
+            labels={"shown": "IDR: input dependence rate", "kind": "figure"},
+        ),
+        metrics=report(
+            f"{FIGURES}/{{study}}/metrics.html",
+            caption="../workflow/report/metrics.rst",
+            category=study_label,
+            labels={"shown": "MCS and IDR in numbers", "kind": "table"},
+        ),
+    log:
+        f"{LOGS}/plot_bam/{{study}}.log",
+    benchmark:
+        f"{BENCHMARKS}/plot_bam/{{study}}.tsv"
+    wildcard_constraints:
+        study=one_of(BAM_STUDIES),
+    conda:
+        "../envs/report.yaml"
+    params:
+        settings=lambda wildcards: settings("plot_bam.py", study=wildcards.study, metrics=CONFIG.metrics),
+    script:
+        "../workflow/scripts/plot_bam.py"
+
+
+rule plot_gallery:
+    input:
+        data=lambda wildcards: DATA.format(data=gallery_set(wildcards.study)),
+        maps=lambda wildcards: expand(
+            MAPS,
+            model=CONFIG.studies[wildcards.study].models,
+            seed=CONFIG.seeds[0],
+            data=gallery_set(wildcards.study),
+            method=CONFIG.studies[wildcards.study].methods,
+        ),
+    output:
+        report(
+            f"{FIGURES}/{{study}}/gallery.png",
+            caption="../workflow/report/gallery.rst",
+            category=study_label,
+            labels={"shown": "the same images under every method", "kind": "figure"},
+        ),
+    log:
+        f"{LOGS}/plot_gallery/{{study}}.log",
+    benchmark:
+        f"{BENCHMARKS}/plot_gallery/{{study}}.tsv"
+    conda:
+        "../envs/report.yaml"
+    params:
+        settings=lambda wildcards: settings(
+            "plot_gallery.py",
+            models=CONFIG.studies[wildcards.study].models,
+            methods=CONFIG.studies[wildcards.study].methods,
+            images=CONFIG.gallery_images,
+            seed=CONFIG.seeds[0],
+        ),
+    script:
+        "../workflow/scripts/plot_gallery.py"
+
+
+STUDIED_MODELS = list(dict.fromkeys(model for study in CONFIG.studies.values() for model in study.models))
+
+
+rule plot_training:
+    input:
+        curves=expand(f"{MODEL}/training.csv", model=STUDIED_MODELS, seed=CONFIG.seeds),
+        evaluations=expand(f"{MODEL}/evaluation.json", model=STUDIED_MODELS, seed=CONFIG.seeds),
+    output:
+        curves=report(
+            f"{FIGURES}/training.svg",
+            caption="../workflow/report/training.rst",
+            category="Models",
+            labels={"shown": "training curves", "kind": "figure"},
+        ),
+        accuracy=report(
+            f"{FIGURES}/accuracy.html",
+            caption="../workflow/report/accuracy.rst",
+            category="Models",
+            labels={"shown": "accuracy of every model on every set", "kind": "table"},
+        ),
+    log:
+        f"{LOGS}/plot_training.log",
+    benchmark:
+        f"{BENCHMARKS}/plot_training.tsv"
+    conda:
+        "../envs/report.yaml"
+    params:
+        settings=settings(
+            "plot_training.py",
+            arms=[[model, seed] for model in STUDIED_MODELS for seed in CONFIG.seeds],
+        ),
+    script:
+        "../workflow/scripts/plot_training.py"
+
+
+REPORTED = [
+    *expand(rules.plot_bam.output, study=BAM_STUDIES),
+    *expand(rules.plot_gallery.output, study=CONFIG.studies),
+    *rules.plot_training.output,
+]
+
+
+rule report:
+    input:
+        REPORTED,
+        captions=sorted(str(path) for path in Path(CAPTIONS).glob("*.rst")),
+    output:
+        report=f"{RESULTS}/report.html",
+        configuration=f"{RESULTS}/configuration.yaml",
+    log:
+        f"{LOGS}/report.log",
+    benchmark:
+        f"{BENCHMARKS}/report.tsv"
+    localrule: True
+    conda:
+        "../envs/workflow.yaml"
+    params:
+        settings=settings("report.py", targets=REPORTED),
+    script:
+        "../workflow/scripts/report.py"

@@ -1,0 +1,16 @@
+"""All registries side by side: what a configuration may name. Imports records only, never what they refer to."""
+
+from saliency_assay.config import Catalogue
+from saliency_assay.data import DATA_KINDS
+from saliency_assay.methods import METHODS
+from saliency_assay.metrics import METRICS
+from saliency_assay.models import ARCHITECTURES
+from saliency_assay.training_settings import PARAMETERS
+
+CATALOGUE = Catalogue(
+    data_kinds={record.name: record for record in DATA_KINDS},
+    architectures={record.name: record for record in ARCHITECTURES},
+    methods={record.name: record for record in METHODS},
+    metrics={record.name: record for record in METRICS},
+    training=PARAMETERS,
+)

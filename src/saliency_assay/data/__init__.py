@@ -1,0 +1,90 @@
+"""The kinds of data set that the configuration can name.
+
+To add one, write its builder in a module of this package and one line here. A builder returns the class names of
+each label, and blocks: dicts of equally long arrays, among them ``image`` uint8 ``[n, C, H, W]``, ``split``
+(``data/splits.py``) and one ``label_<name>`` int64 for each label. Only BAM's kinds are built in several steps.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from saliency_assay.registry import Parameter
+
+
+@dataclass(frozen=True)
+class DataKind:
+    """One kind of data set as the configuration sees it.
+
+    ``labels`` are the labels each image has. ``sets`` are the aligned image sets one entry gives, each a data
+    set of its own; empty where the entry is the data set. ``parameters`` are the scalar ones only: folders and
+    lists of names are the configuration schema's.
+    """
+
+    name: str
+    function: str
+    labels: tuple[str, ...]
+    sets: tuple[str, ...]
+    summary: str
+    reference: str
+    channels: int
+    parameters: Mapping[str, Parameter]
+
+
+_SPLIT = {
+    "test_share": Parameter(0.1, minimum=0.01, maximum=0.5),
+    "seed": Parameter(0, minimum=0),
+}
+
+_BAM: Mapping[str, Parameter] = {
+    "size": Parameter(64, minimum=8, maximum=1024),
+    "images_per_pair": Parameter(1000, minimum=1, maximum=10_000),
+    "cutouts_per_object": Parameter(1000, minimum=1, maximum=100_000),
+    "scenes_per_class": Parameter(1000, minimum=1, maximum=100_000),
+    "measure": Parameter("area", choices=("area", "side")),
+    "smallest": Parameter(1 / 3, minimum=0.01, maximum=1),
+    "largest": Parameter(1 / 2, minimum=0.01, maximum=1),
+    "min_object_area": Parameter(1024, minimum=1),
+    "leak_free": Parameter(False),
+    **_SPLIT,
+}
+
+DATA_KINDS = (
+    DataKind(
+        name="bam",
+        function="saliency_assay.data.bam:compose",
+        labels=("object", "scene"),
+        sets=("os", "0s", "og"),
+        summary="objects cut from COCO photographs, pasted on MiniPlaces scenes",
+        reference="Yang and Kim 2019, Benchmarking Attribution Methods with Relative Feature Importance",
+        channels=3,
+        parameters=_BAM,
+    ),
+    DataKind(
+        name="embedded",
+        function="saliency_assay.data.embedded:write_sources",
+        labels=("object", "scene"),
+        sets=("os", "0s", "og"),
+        summary="drawn objects and scenes, written as COCO and MiniPlaces folders and read as bam reads them",
+        reference="this project; composed as in Yang and Kim 2019",
+        channels=3,
+        parameters={
+            **_BAM,
+            "size": Parameter(32, minimum=8, maximum=1024),
+            "images_per_pair": Parameter(40, minimum=1, maximum=10_000),
+            "cutouts_per_object": Parameter(40, minimum=1, maximum=10_000),
+            "scenes_per_class": Parameter(60, minimum=1, maximum=10_000),
+            "min_object_area": Parameter(256, minimum=1),
+            "source_size": Parameter(128, minimum=64, maximum=1024),
+        },
+    ),
+    DataKind(
+        name="digits",
+        function="saliency_assay.data.digits:digits",
+        labels=("class",),
+        sets=(),
+        summary="scikit-learn's 1,797 handwritten digits, 8 × 8 pixels, enlarged",
+        reference="Alpaydin and Kaynak 1998, Optical Recognition of Handwritten Digits, UCI repository",
+        channels=1,
+        parameters={"size": Parameter(16, minimum=8, maximum=256), **_SPLIT},
+    ),
+)

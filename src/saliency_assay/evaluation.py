@@ -1,0 +1,77 @@
+"""What a classifier says of every image of a set, and how often it is right."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import torch
+
+from saliency_assay.data.splits import TEST, TRAIN
+from saliency_assay.models.classifier import Classifier
+from saliency_assay.models.inference import logits
+
+SPLITS = {TRAIN: "train", TEST: "test"}
+
+
+def predict(
+    classifier: Classifier,
+    images: Any,
+    labels: npt.NDArray[np.int64],
+    split: npt.NDArray[np.uint8],
+    *,
+    batch_size: int,
+) -> pd.DataFrame:
+    """One row per image: ``image`` (its index), ``split``, ``label``, ``predicted`` and ``probability``.
+
+    Args:
+        images: uint8 ``[N, C, H, W]``, read ``batch_size`` at a time.
+        labels: class indices ``[N]``.
+        split: ``[N]``, as ``data.splits`` has it.
+
+    ``probability`` is the softmax of the label's logit, computed in float64: it is compared between inputs, and
+    float32 has no numbers between 1 − 6e-8 and 1.
+
+    Raises:
+        ValueError: logits that are not finite.
+    """
+    found = logits(classifier, images, batch_size=batch_size).double()
+    broken = int((~found.isfinite()).any(1).sum())
+    if broken:
+        raise ValueError(f"logits of {broken} of {len(found)} images are not finite")
+    probability = found.softmax(1).gather(1, torch.from_numpy(labels)[:, None]).squeeze(1)
+    return pd.DataFrame(
+        {
+            "image": np.arange(len(labels)),
+            "split": [SPLITS[int(part)] for part in split],
+            "label": labels,
+            "predicted": found.argmax(1).numpy(),
+            "probability": probability.numpy(),
+        }
+    )
+
+
+def accuracies(predictions: pd.DataFrame, classes: Sequence[str]) -> dict[str, Any]:
+    """Accuracy (share in 0–1) of each set and split, over all images and for each class, as plain JSON.
+
+    Args:
+        predictions: rows of ``predict`` with the set's name in ``data``.
+        classes: names of the labels.
+
+    Returns:
+        ``{set: {split: {"images": n, "accuracy": a, "per_class": {class: a}}}}``.
+    """
+    table = predictions.assign(right=predictions["label"] == predictions["predicted"])
+    found: dict[str, Any] = {}
+    for name in dict.fromkeys(table["data"]):
+        found[name] = {}
+        for split in dict.fromkeys(table["split"]):
+            part = table[(table["data"] == name) & (table["split"] == split)]
+            by_class = part.groupby("label")["right"].mean().to_dict()
+            found[name][split] = {
+                "images": len(part),
+                "accuracy": float(part["right"].mean()),
+                "per_class": {classes[label]: float(share) for label, share in by_class.items()},
+            }
+    return found

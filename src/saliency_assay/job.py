@@ -1,0 +1,32 @@
+"""What every script does first: a log of its own, and faults as one line on standard error."""
+
+import logging
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr
+from pathlib import Path
+
+
+@contextmanager
+def job(rule: str, log: str) -> Iterator[None]:
+    """Run a rule's work with its log open.
+
+    Everything written to standard error and through ``logging`` goes to ``log``, and so does the traceback of a
+    fault. The fault's message, which our own errors keep to one line, also goes to the real standard error.
+
+    Raises:
+        SystemExit: with status 1, for any exception.
+    """
+    terminal = sys.stderr
+    Path(log).parent.mkdir(parents=True, exist_ok=True)
+    with Path(log).open("w", buffering=1) as file, redirect_stderr(file):
+        logging.basicConfig(stream=file, level=logging.INFO, format="%(asctime)s %(message)s", force=True)
+        logging.captureWarnings(capture=True)
+        try:
+            yield
+        except Exception as error:
+            traceback.print_exc()
+            message = str(error).strip() or type(error).__name__
+            print(f"{rule}: {message.splitlines()[0]}", file=terminal, flush=True)
+            raise SystemExit(1) from None

@@ -1,0 +1,34 @@
+"""Maps that know nothing of the model: what a method has to beat."""
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import conv2d, pad
+
+from saliency_assay.methods.differentiate import check_inputs
+from saliency_assay.methods.sampling import draw_seeds
+
+
+def random(model: nn.Module, images: Tensor, targets: Tensor, *, generator: torch.Generator) -> Tensor:
+    """Independent uniform values in [0, 1), one for each pixel, ``[N, 1, H, W]``.
+
+    One channel without a sign has the same order of pixels under every reduction.
+    """
+    check_inputs(images, targets)
+    maps = images.new_empty((len(images), 1, *images.shape[2:]))
+    child = torch.Generator(images.device)
+    for row, seed in zip(maps, draw_seeds(len(images), 1, generator), strict=True):
+        row.uniform_(generator=child.manual_seed(seed))
+    return maps
+
+
+def edge(model: nn.Module, images: Tensor, targets: Tensor, *, generator: torch.Generator) -> Tensor:
+    """Sobel magnitude √(G_x² + G_y²) of each channel, ``[N, C, H, W]``, ≥ 0.
+
+    The border pixel is repeated beyond the border (``mode="reflect"`` of ``scipy.ndimage.sobel``).
+    """
+    check_inputs(images, targets)
+    smoothing, slope = images.new_tensor([1, 2, 1]), images.new_tensor([-1, 0, 1])
+    kernels = torch.stack([torch.outer(smoothing, slope), torch.outer(slope, smoothing)])[:, None]
+    flat = images.flatten(0, 1)[:, None]
+    across, down = conv2d(pad(flat, (1, 1, 1, 1), mode="replicate"), kernels).unbind(1)
+    return torch.hypot(across, down).reshape(images.shape)

@@ -1,0 +1,48 @@
+"""The derivative every gradient method is built on: one forward and one backward pass through a classifier."""
+
+import torch
+from torch import Tensor, nn
+
+
+def check_inputs(images: Tensor, targets: Tensor) -> None:
+    """Refuse what no attribution method can work on.
+
+    Raises:
+        ValueError: ``images`` is not floating point ``[N, C, H, W]`` with N >= 1, or ``targets`` not int64 ``[N]``.
+    """
+    if images.ndim != 4 or not images.is_floating_point() or len(images) == 0:
+        raise ValueError(
+            f"images: found {describe(images)}, expected floating point [N, C, H, W] with N >= 1"
+        )
+    if targets.dtype != torch.int64 or targets.shape != images.shape[:1]:
+        raise ValueError(f"targets: found {describe(targets)}, expected int64 [{len(images)}]")
+
+
+def describe(tensor: Tensor) -> str:
+    """Type and shape as error lines show them, such as ``float32 [8, 3, 64, 64]``."""
+    return f"{str(tensor.dtype).removeprefix('torch.')} {list(tensor.shape)}"
+
+
+def score_pixels(model: nn.Module, images: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    """The pixels as the leaf of a new graph, and the sum of the target logits as its root.
+
+    Raises:
+        ValueError: the inputs do not fit (see ``check_inputs``), or the model does not return ``[N, K]``.
+    """
+    check_inputs(images, targets)
+    # A detached alias: the caller's tensor keeps its own requires_grad.
+    pixels = images.detach().requires_grad_()
+    with torch.enable_grad():
+        logits = model(pixels)
+        if logits.ndim != 2 or len(logits) != len(images):
+            raise ValueError(f"model: returned {describe(logits)}, expected logits [{len(images)}, K]")
+        return pixels, logits.gather(1, targets[:, None]).sum()
+
+
+def input_gradient(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
+    """Gradient of each image's target logit with respect to its pixels, ``[N, C, H, W]``.
+
+    One backward pass of the sum serves all images, because no logit depends on another image (in eval mode).
+    """
+    pixels, score = score_pixels(model, images, targets)
+    return torch.autograd.grad(score, pixels)[0]

@@ -1,0 +1,150 @@
+"""The one caller of attribution methods: batches, device, evaluation mode, precision, checks and progress."""
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from saliency_assay.methods.differentiate import describe
+from saliency_assay.models.classifier import Classifier
+from saliency_assay.models.inference import evaluating, exact_float32, to_pixels
+
+log = logging.getLogger(__name__)
+
+SECONDS_BETWEEN_LINES = 10.0
+
+
+def draw(
+    method: Callable[..., Tensor],
+    parameters: Mapping[str, Any],
+    classifier: Classifier,
+    images: Any,
+    targets: np.ndarray,
+    *,
+    seed: int,
+    batch_size: int,
+) -> Iterator[dict[str, np.ndarray]]:
+    """Draw the maps of all images: blocks ``{"map": float32 [batch, C or 1, H, W]}`` in the images' order.
+
+    ``images`` is anything with a length whose slices are uint8 ``[n, C, H, W]``: a Zarr array is read batch by batch.
+    ``targets`` is int64 ``[N]``. While the method runs, the classifier is in evaluation mode with frozen parameters,
+    on the device it is on, and float32 products are exact. One generator, seeded by ``seed``, serves all batches
+    in order, so maps do not depend on ``batch_size`` beyond rounding. Values that are not finite stay as they are;
+    the number of maps that hold any is logged.
+
+    Raises:
+        ValueError: images or targets do not fit; the method returns another shape, type or device, or changes
+            the images, the targets or the classifier in place.
+    """
+    if batch_size < 1:
+        raise ValueError(f"batch_size: found {batch_size}, expected at least 1")
+    if len(images) == 0 or targets.shape != (len(images),) or targets.dtype != np.int64:
+        found = f"{targets.dtype} {list(targets.shape)} for {len(images)} images"
+        raise ValueError(f"targets: found {found}, expected int64 [N] with N >= 1 images")
+    outside = targets[(targets < 0) | (targets >= classifier.classes)]
+    if len(outside):  # on a GPU it would end the whole process
+        raise ValueError(f"targets: found class {outside[0]}, expected 0 to {classifier.classes - 1}")
+    return _blocks(method, parameters, classifier, images, targets, seed, batch_size)
+
+
+def _blocks(
+    method: Callable[..., Tensor],
+    parameters: Mapping[str, Any],
+    classifier: Classifier,
+    images: Any,
+    targets: np.ndarray,
+    seed: int,
+    batch_size: int,
+) -> Iterator[dict[str, np.ndarray]]:
+    name = _name(method)
+    generator = torch.Generator().manual_seed(seed)
+    progress = _Progress(name, len(images))
+    for start in range(0, len(images), batch_size):
+        pixels = _pixels(images[start : start + batch_size], classifier.device)
+        wanted = torch.tensor(targets[start : start + batch_size], device=classifier.device)
+        before = _snapshot(classifier, pixels, wanted) if start == 0 else {}
+        with evaluating(classifier), _frozen(classifier), exact_float32():
+            maps = method(classifier, pixels, wanted, generator=generator, **parameters)
+        if before:
+            _check_unchanged(name, before, _snapshot(classifier, pixels, wanted))
+        _check_maps(name, maps, pixels)
+        progress.add(maps)
+        yield {"map": maps.detach().cpu().contiguous().numpy()}
+    progress.close()
+
+
+def _pixels(images: Any, device: torch.device) -> Tensor:
+    block = np.asarray(images)
+    if block.dtype != np.uint8 or block.ndim != 4:
+        raise ValueError(f"images: found {block.dtype} {list(block.shape)}, expected uint8 [N, C, H, W]")
+    return to_pixels(torch.tensor(block, device=device))
+
+
+@contextmanager
+def _frozen(classifier: Classifier) -> Iterator[None]:
+    """No gradients for parameters, which no method asks for: a third of the backward pass."""
+    learning = [parameter for parameter in classifier.parameters() if parameter.requires_grad]
+    classifier.requires_grad_(False)
+    try:
+        yield
+    finally:
+        for parameter in learning:
+            parameter.requires_grad_(True)
+
+
+def _snapshot(classifier: Classifier, pixels: Tensor, targets: Tensor) -> dict[str, Tensor]:
+    tensors = {"the images": pixels, "the targets": targets, **classifier.state_dict()}
+    return {key: tensor.detach().clone() for key, tensor in tensors.items()}
+
+
+def _check_unchanged(name: str, before: dict[str, Tensor], after: dict[str, Tensor]) -> None:
+    for key, old in before.items():
+        if not torch.allclose(old, after[key], rtol=0, atol=0, equal_nan=True):
+            raise ValueError(
+                f"{name}: changed {key} in place; a method leaves images, targets and classifier alone"
+            )
+
+
+def _check_maps(name: str, maps: object, pixels: Tensor) -> None:
+    count, channels, height, width = pixels.shape
+    expected = f"expected float32 [{count}, {channels} or 1, {height}, {width}] on {pixels.device}"
+    if not isinstance(maps, Tensor):
+        raise ValueError(f"{name}: returned {type(maps).__name__}, {expected}")
+    shapes = [(count, channels, height, width), (count, 1, height, width)]
+    if maps.dtype != pixels.dtype or tuple(maps.shape) not in shapes or maps.device != pixels.device:
+        raise ValueError(f"{name}: returned {describe(maps)} on {maps.device}, {expected}")
+
+
+def _name(method: Callable[..., Tensor]) -> str:
+    """How the configuration refers to a function: ``package.module:name``."""
+    name = getattr(method, "__qualname__", type(method).__name__)
+    return f"{getattr(method, '__module__', '')}:{name}"
+
+
+class _Progress:
+    """A line in the log now and then, and one at the end that counts the maps that are not finite."""
+
+    def __init__(self, name: str, images: int) -> None:
+        self.name, self.images = name, images
+        self.drawn = self.broken = 0
+        self.start = self.last = time.monotonic()
+
+    def add(self, maps: Tensor) -> None:
+        self.drawn += len(maps)
+        self.broken += int((~maps.isfinite()).flatten(1).any(1).sum())
+        if time.monotonic() - self.last > SECONDS_BETWEEN_LINES:
+            self.last = time.monotonic()
+            log.info("%s: %d of %d images", self.name, self.drawn, self.images)
+
+    def close(self) -> None:
+        seconds = time.monotonic() - self.start
+        log.info("%s: %d images in %.1f s", self.name, self.drawn, seconds)
+        if self.broken:
+            log.warning(
+                "%s: %d of %d maps hold values that are not finite", self.name, self.broken, self.images
+            )

@@ -1,0 +1,56 @@
+"""BAM: relative feature importance between two models, and between two inputs (Yang & Kim, 2019, section 4)."""
+
+import torch
+from torch import Tensor
+
+from saliency_assay.methods.sampling import draw_seeds
+
+
+def concept_attribution(saliency: Tensor, mask: Tensor) -> Tensor:
+    """g_c = Σ(e ⊙ I_c) / Σ I_c: the mean of each map over its region, ``[N]`` (section 4.1).
+
+    ``saliency [N, H, W]`` is the ``visual`` reduction e, in [0, 1]; ``mask`` is bool ``[N, H, W]``, True inside the
+    region c. NaN where the mask is empty or the map holds a NaN.
+
+    Raises:
+        ValueError: mask and maps differ in shape, or the mask is not bool.
+    """
+    if mask.shape != saliency.shape or mask.dtype != torch.bool:
+        found = f"{mask.dtype} {list(mask.shape)}"
+        raise ValueError(f"mask: found {found}, expected bool {list(saliency.shape)} like the maps")
+    return (saliency * mask).sum((1, 2)) / mask.sum((1, 2))
+
+
+def model_contrast(important: Tensor, unimportant: Tensor, correct: Tensor) -> Tensor:
+    """g_c(f_1, x) − g_c(f_2, x) of each image, ``[N]`` in [−1, 1]; the mean over valid images is MCS (section 4.2).
+
+    ``important`` and ``unimportant`` are ``[N]`` under the model that needs the region and the one that does not.
+    ``correct`` is bool ``[N]``, True for the images of X_corr, which both models classify rightly; the rest is NaN.
+    Both G_c are means over the same X_corr, so their difference is the mean of the differences.
+    """
+    return torch.where(correct, important - unimportant, torch.nan)
+
+
+def input_dependence(with_object: Tensor, without: Tensor, correct: Tensor) -> Tensor:
+    """1 where g_c(x_cf) < g_c(x_¬cf), strictly, else 0, ``[N]``; the mean over valid images is IDR (section 4.3).
+
+    Both are ``[N]`` under one model, over the object's region. NaN where an attribution is NaN, and outside
+    ``correct``, bool ``[N]``, the images that the model classifies rightly with and without the object.
+    """
+    less = (with_object < without).to(with_object.dtype)
+    return torch.where(correct & ~(with_object.isnan() | without.isnan()), less, torch.nan)
+
+
+def random_masks(mask: Tensor, generator: torch.Generator) -> Tensor:
+    """As many random pixels of each image as its region has: the baseline's I_c, bool ``[N, H, W]`` (appendix G).
+
+    Pixels are drawn over the whole image, without replacement. Masks do not depend on how images are split into
+    blocks, as long as one generator serves the blocks in order.
+    """
+    areas = mask.flatten(1).sum(1).tolist()
+    result = torch.zeros_like(mask).flatten(1)
+    child = torch.Generator()
+    for row, area, seed in zip(result, areas, draw_seeds(len(mask), 1, generator), strict=True):
+        pixels = torch.randperm(row.numel(), generator=child.manual_seed(seed))[:area]
+        row[pixels.to(mask.device)] = True
+    return result.reshape(mask.shape)

@@ -1,0 +1,86 @@
+"""MCS and IDR of one attribution method, from the raw maps of BAM's three pairs of model and input."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import zip_longest
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from saliency_assay.metrics.bam import (
+    concept_attribution,
+    input_dependence,
+    model_contrast,
+    random_masks,
+)
+from saliency_assay.metrics.reductions import reduce
+
+PAIRS = ("object_model", "scene_model", "scene_model_without")
+"""f_o on X_os, f_s on X_os, and f_s on X_0s: the same images, the last without the object."""
+REGIONS = ("object", "random")
+"""The object's mask, and as many random pixels: the baseline."""
+
+
+def score_bam(
+    maps: Mapping[str, Iterable[np.ndarray]],
+    masks: Iterable[np.ndarray],
+    correct: Mapping[str, np.ndarray],
+    *,
+    generator: torch.Generator,
+    reduction: str = "visual",
+) -> dict[str, np.ndarray]:
+    """Score each image under both metrics and both regions; one block of maps of each pair is in memory at a time.
+
+    ``maps`` holds blocks of raw maps ``[n, C or 1, H, W]`` for each of ``PAIRS``, ``masks`` the blocks of the object's
+    mask, bool ``[n, H, W]``, and ``correct`` bool ``[N]`` for each of ``PAIRS``. All are of the same images in the same
+    order, and blocks are equally long.
+
+    Returns arrays ``[N]`` of the maps' type for each region: ``mcs_{region}`` and ``idr_{region}``, NaN outside X_corr
+    (both models right on X_os for MCS, f_s right with and without the object for IDR), and
+    ``concept_{pair}_{region}``, g_c of every image, right or wrong.
+
+    Raises:
+        ValueError: a pair is missing, or blocks or arrays do not fit each other.
+    """
+    for given, what in ((maps, "maps"), (correct, "correct")):
+        if set(given) != set(PAIRS):
+            raise ValueError(f"{what}: found {', '.join(sorted(given))}, expected {', '.join(sorted(PAIRS))}")
+    parts: dict[str, list[Tensor]] = {f"concept_{pair}_{region}": [] for pair in PAIRS for region in REGIONS}
+    for mask, raw in _blocks(maps, masks):
+        regions = dict(zip(REGIONS, (mask, random_masks(mask, generator)), strict=True))
+        for pair in PAIRS:
+            saliency = reduce(raw[pair], reduction)
+            for region in REGIONS:
+                parts[f"concept_{pair}_{region}"].append(concept_attribution(saliency, regions[region]))
+    concept = {key: torch.cat(blocks) for key, blocks in parts.items()}
+    return {key: scores.numpy() for key, scores in (concept | _metrics(concept, correct)).items()}
+
+
+def _metrics(concept: Mapping[str, Tensor], correct: Mapping[str, np.ndarray]) -> dict[str, Tensor]:
+    right = {pair: torch.tensor(correct[pair]) for pair in PAIRS}
+    count = len(concept[f"concept_{PAIRS[0]}_{REGIONS[0]}"])
+    for pair in PAIRS:
+        if right[pair].dtype != torch.bool or len(right[pair]) != count:
+            found = f"{correct[pair].dtype} {list(correct[pair].shape)}"
+            raise ValueError(f"correct: {pair}: found {found}, expected bool [{count}]")
+    both_models = right["object_model"] & right["scene_model"]
+    both_inputs = right["scene_model"] & right["scene_model_without"]
+    scores = {}
+    for region in REGIONS:
+        object_model, scene_model, without = (concept[f"concept_{pair}_{region}"] for pair in PAIRS)
+        scores[f"mcs_{region}"] = model_contrast(object_model, scene_model, both_models)
+        scores[f"idr_{region}"] = input_dependence(scene_model, without, both_inputs)
+    return scores
+
+
+def _blocks(
+    maps: Mapping[str, Iterable[np.ndarray]], masks: Iterable[np.ndarray]
+) -> Iterator[tuple[Tensor, dict[str, Tensor]]]:
+    streams = zip_longest(masks, *(maps[pair] for pair in PAIRS), fillvalue=np.empty(0))
+    for number, (mask, *raw) in enumerate(streams):
+        if len({len(block) for block in (mask, *raw)}) > 1:
+            found = ", ".join(f"{len(block)} of {pair}" for pair, block in zip(PAIRS, raw, strict=True))
+            raise ValueError(
+                f"block {number}: found {len(mask)} masks and {found} maps, expected equally many"
+            )
+        yield torch.tensor(mask), {pair: torch.tensor(block) for pair, block in zip(PAIRS, raw, strict=True)}

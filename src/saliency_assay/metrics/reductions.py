@@ -1,0 +1,74 @@
+"""From raw maps ``[N, C, H, W]`` to one value a pixel ``[N, H, W]``."""
+
+from collections.abc import Callable, Mapping
+from math import ceil, floor
+from types import MappingProxyType
+
+import torch
+from torch import Tensor
+
+
+def reduce(maps: Tensor, reduction: str) -> Tensor:
+    """Reduce raw maps ``[N, C or 1, H, W]`` to ``[N, H, W]`` of the same type by the name of a reduction.
+
+    A map with a value that is not finite becomes NaN throughout, so that no metric scores a part of it.
+
+    Raises:
+        ValueError: an unknown reduction, or maps of another shape.
+    """
+    if reduction not in REDUCTIONS:
+        raise ValueError(f"reduction: found {reduction!r}, valid: {', '.join(REDUCTIONS)}")
+    if maps.ndim != 4:
+        raise ValueError(f"maps: found {list(maps.shape)}, expected [N, C, H, W]")
+    finite = maps.isfinite().flatten(1).all(1)
+    return torch.where(finite[:, None, None], REDUCTIONS[reduction](maps), torch.nan)
+
+
+def _sum(maps: Tensor) -> Tensor:
+    return maps.sum(1)
+
+
+def _abs_sum(maps: Tensor) -> Tensor:
+    return maps.abs().sum(1)
+
+
+def _abs_max(maps: Tensor) -> Tensor:
+    return maps.abs().amax(1)
+
+
+def _positive_sum(maps: Tensor) -> Tensor:
+    return maps.clamp(min=0).sum(1)
+
+
+def _squared_sum(maps: Tensor) -> Tensor:
+    return maps.square().sum(1)
+
+
+def _visual(maps: Tensor) -> Tensor:
+    """BAM's map e: the positive sum, clipped at the image's 99th percentile, min–max to [0, 1]; NaN if constant."""
+    flat = _positive_sum(maps).flatten(1)
+    low, high = flat.amin(1, keepdim=True), percentile(flat, 99)[:, None]
+    return ((flat.minimum(high) - low) / (high - low)).reshape(maps[:, 0].shape)
+
+
+REDUCTIONS: Mapping[str, Callable[[Tensor], Tensor]] = MappingProxyType(
+    {
+        "sum": _sum,
+        "abs_sum": _abs_sum,
+        "abs_max": _abs_max,
+        "positive_sum": _positive_sum,
+        "squared_sum": _squared_sum,
+        "visual": _visual,
+    }
+)
+
+
+def percentile(values: Tensor, percent: float) -> Tensor:
+    """The percentile of each row of ``[N, P]``, ``[N]``, linear between ranks like ``numpy.percentile``.
+
+    ``torch.quantile`` refuses more than 2²⁴ values in all, which is 334 maps of 224 × 224.
+    """
+    rank = percent / 100 * (values.shape[1] - 1)
+    top = values.topk(values.shape[1] - floor(rank), dim=1).values
+    below, above = top[:, -1], top[:, -1 - (ceil(rank) - floor(rank))]
+    return below + (above - below) * (rank - floor(rank))

@@ -1,0 +1,140 @@
+"""What every model is to the rest of the project: pixels in, logits out, and layers that have names."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from saliency_assay.registry import Json, resolve, unknown
+
+
+@dataclass(frozen=True)
+class Blueprint:
+    """What the configuration says of an architecture: name, builder ``package.module:name``, parameters, layers.
+
+    ``Blueprint(**settings)`` reads it from plain JSON.
+    """
+
+    architecture: str
+    function: str
+    parameters: Mapping[str, Json]
+    cam_layer: str
+    concept_layers: Sequence[str]
+
+
+class Classifier(nn.Module):
+    """A network behind its normalisation: images ``[N, C, H, W]`` in [0, 1] to logits ``[N, K]``.
+
+    ``mean`` and ``std`` (one value a channel, pixel space) are buffers ``[1, C, 1, 1]``, ``classes`` is K.
+    ``cam_layer`` and ``concept_layers`` are paths of layers inside ``network``.
+
+    Raises:
+        ValueError: a layer that the network does not have; ``mean`` and ``std`` of unequal length; a ``std``
+            that is not positive.
+    """
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(
+        self,
+        network: nn.Module,
+        *,
+        classes: int,
+        mean: Sequence[float],
+        std: Sequence[float],
+        cam_layer: str,
+        concept_layers: Sequence[str],
+    ) -> None:
+        super().__init__()
+        if len(mean) != len(std) or not all(value > 0 for value in std):
+            raise ValueError(f"mean {list(mean)}, std {list(std)}: expected one value a channel, std above 0")
+        self.register_buffer("mean", torch.tensor(mean, dtype=torch.float32).reshape(1, -1, 1, 1))
+        self.register_buffer("std", torch.tensor(std, dtype=torch.float32).reshape(1, -1, 1, 1))
+        self.network = network
+        self.classes = classes
+        self.cam_layer = cam_layer
+        self.concept_layers = tuple(concept_layers)
+        for name in (cam_layer, *self.concept_layers):
+            self.layer(name)
+
+    @property
+    def channels(self) -> int:
+        """C, the number of image channels."""
+        return self.mean.shape[1]
+
+    @property
+    def device(self) -> torch.device:
+        """Where its weights are."""
+        return self.mean.device
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        """Logits ``[N, K]`` of images ``[N, C, H, W]`` in [0, 1].
+
+        Raises:
+            ValueError: images of another shape, channel count or dtype than the classifier's; a network that
+                gives logits of another shape.
+        """
+        if pixels.ndim != 4 or pixels.shape[1] != self.channels:
+            raise ValueError(f"images {list(pixels.shape)}: expected [N, {self.channels}, H, W]")
+        if pixels.dtype != self.mean.dtype:
+            raise ValueError(f"images of {pixels.dtype}: expected {self.mean.dtype} in [0, 1]")
+        logits: Tensor = self.network((pixels - self.mean) / self.std)
+        if logits.shape != (len(pixels), self.classes):
+            raise ValueError(
+                f"logits {list(logits.shape)} of {len(pixels)} images: expected [N, {self.classes}]"
+            )
+        return logits
+
+    def layer(self, name: str) -> nn.Module:
+        """The layer at path ``name`` of the network, as ``get_submodule`` reads it.
+
+        Raises:
+            ValueError: there is none; the line lists the network's own children.
+        """
+        try:
+            return self.network.get_submodule(name)
+        except AttributeError:
+            children = (child for child, _ in self.network.named_children())
+            raise ValueError(unknown("layer", name, children)) from None
+
+
+def build(
+    blueprint: Blueprint,
+    *,
+    classes: int,
+    mean: Sequence[float],
+    std: Sequence[float],
+    generator: torch.Generator,
+) -> Classifier:
+    """The blueprint's classifier for ``classes`` classes and ``len(mean)`` channels, weights from ``generator``.
+
+    Raises:
+        ValueError: a builder that does not exist or does not return a module, a layer that it does not have.
+    """
+    builder = resolve(blueprint.function)
+    network = builder(classes=classes, channels=len(mean), generator=generator, **blueprint.parameters)
+    if not isinstance(network, nn.Module):
+        raise ValueError(
+            f"{blueprint.function!r} returned {type(network).__name__}; expected a torch.nn.Module"
+        )
+    return Classifier(
+        network,
+        classes=classes,
+        mean=mean,
+        std=std,
+        cam_layer=blueprint.cam_layer,
+        concept_layers=blueprint.concept_layers,
+    )
+
+
+def digest(state: Mapping[str, Tensor]) -> str:
+    """SHA-256 (hex) of a state dict's names, dtypes, shapes and values, whatever its order or memory layout."""
+    total = hashlib.sha256()
+    for name in sorted(state):
+        tensor = state[name].detach().cpu().contiguous()
+        total.update(f"{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
+        total.update(tensor.reshape(-1).view(torch.uint8).numpy().tobytes())
+    return total.hexdigest()

@@ -1,0 +1,64 @@
+"""Logits of many images with memory bounded by a batch, and the float32 that does not depend on the GPU."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from saliency_assay.models.classifier import Classifier
+
+
+@contextmanager
+def exact_float32() -> Iterator[None]:
+    """Switch TF32 off for as long as the context lasts: its 10-bit mantissa changes ranks of pixels."""
+    cudnn, matmul = torch.backends.cudnn, torch.backends.cuda.matmul
+    before = cudnn.allow_tf32, matmul.allow_tf32
+    cudnn.allow_tf32 = matmul.allow_tf32 = False
+    try:
+        yield
+    finally:
+        cudnn.allow_tf32, matmul.allow_tf32 = before
+
+
+@contextmanager
+def evaluating(module: nn.Module) -> Iterator[None]:
+    """Put ``module`` in evaluation mode, and each of its parts back into its own mode afterwards."""
+    modes = [(part, part.training) for part in module.modules()]
+    module.eval()
+    try:
+        yield
+    finally:
+        for part, training in modes:
+            part.training = training
+
+
+def to_pixels(images: Tensor) -> Tensor:
+    """Stored images uint8 ``[N, C, H, W]`` as float32 pixels in [0, 1], channels last: convolutions then run faster."""
+    return images.to(torch.float32, memory_format=torch.channels_last).div_(255)
+
+
+def logits(classifier: Classifier, images: Any, *, batch_size: int, indices: Tensor | None = None) -> Tensor:
+    """Float32 logits ``[N, K]``, on the CPU, of images uint8 ``[N, C, H, W]`` or of those at ``indices``.
+
+    ``images`` is anything whose slices are arrays or tensors on any device: a tensor, a NumPy or a Zarr array; with
+    ``indices``, a tensor. At most ``batch_size`` of them are decoded at a time, on the classifier's device.
+
+    Raises:
+        ValueError: images that are not uint8 or not of the classifier's channel count, a batch size below 1.
+    """
+    if batch_size < 1:
+        raise ValueError(f"batch_size: found {batch_size}, expected at least 1")
+    count = len(images) if indices is None else len(indices)
+    found = torch.empty(count, classifier.classes, device=classifier.device)
+    with evaluating(classifier), exact_float32(), torch.inference_mode():
+        for start in range(0, count, batch_size):
+            chosen = slice(start, min(start + batch_size, count))
+            batch = images[chosen] if indices is None else images[indices[chosen]]
+            if not isinstance(batch, Tensor):
+                batch = torch.tensor(batch)  # a copy: tensors that share a read-only array warn
+            if batch.dtype != torch.uint8:
+                raise ValueError(f"images of {batch.dtype}: expected torch.uint8")
+            found[chosen] = classifier(to_pixels(batch.to(classifier.device)))
+    return found.cpu()

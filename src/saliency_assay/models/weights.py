@@ -1,0 +1,208 @@
+"""Weights on disk: written byte for byte alike for equal weights, read without running what a file holds."""
+
+import logging
+import pickletools
+import re
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from saliency_assay.models.classifier import Blueprint, Classifier, build, digest
+
+logger = logging.getLogger(__name__)
+
+VALID = "a state dict of tensors, written by torch.save"
+# Opcodes by which a pickle imports or calls something.
+PROTOCOL = b"\x80"  # the opcode that pickles begin with
+CALLS = {"GLOBAL", "STACK_GLOBAL", "INST", "OBJ", "NEWOBJ", "NEWOBJ_EX", "REDUCE", "BUILD"}
+
+
+def write(path: Path, content: object) -> None:
+    """Write ``content`` with torch.save under a temporary name, then rename: a kill leaves the old file or none."""
+    temporary = path.with_name(f"{path.name}.tmp")
+    try:
+        with temporary.open("wb") as file:  # given a path, torch.save would write the name into the file
+            torch.save(content, file)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def read(path: Path) -> Any:
+    """What ``torch.save`` wrote to ``path``, on the CPU; tensors and plain values only, no code is run.
+
+    Raises:
+        FileNotFoundError: no file at ``path``.
+        ValueError: a file that holds code, is truncated or was not written by ``torch.save``.
+    """
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: no such file; expected {VALID}")
+    try:
+        with warnings.catch_warnings():  # of formats that are refused anyway
+            warnings.simplefilter("ignore")
+            return torch.load(path, map_location="cpu", weights_only=True)
+    except (
+        Exception
+    ) as error:  # damage shows as OSError, RuntimeError, KeyError, EOFError, UnpicklingError, …
+        code = _code_in(path, str(error))
+        if code:
+            raise ValueError(f"{path}: holds code ({code}), which is not run; valid: {VALID}") from None
+        raise ValueError(f"{path}: truncated, or not written by torch.save; valid: {VALID}") from error
+
+
+def read_state(path: Path) -> dict[str, Tensor]:
+    """The state dict in ``path``: bare or under the key ``state_dict``, a prefix ``module.`` taken off.
+
+    Raises:
+        FileNotFoundError: no file at ``path``.
+        ValueError: as ``read``, or the file holds something else.
+    """
+    return _state_in(path, read(path))
+
+
+def save(path: Path, classifier: Classifier, blueprint: Blueprint) -> None:
+    """Write the network's weights and what is needed to rebuild the classifier around them.
+
+    The file is ``{"state_dict": …, "classifier": …}``; the second entry is plain JSON, with the state's digest.
+    Equal weights give equal bytes.
+    """
+    state = {
+        # Values alone: memory layout and shared storage would show in the bytes.
+        name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
+        for name, tensor in classifier.network.state_dict().items()
+    }
+    description = {
+        "architecture": blueprint.architecture,
+        "parameters": dict(blueprint.parameters),
+        "classes": classifier.classes,
+        "mean": classifier.mean.flatten().tolist(),
+        "std": classifier.std.flatten().tolist(),
+        "digest": digest(state),
+    }
+    write(path, {"state_dict": state, "classifier": description})
+
+
+def load_classifier(path: Path, blueprint: Blueprint) -> Classifier:
+    """The classifier that ``save`` wrote, on the CPU, in evaluation mode.
+
+    What is built and called is the blueprint's; the file is only checked against it.
+
+    Raises:
+        FileNotFoundError: no file at ``path``.
+        ValueError: as ``read_state``; no description of a classifier; another architecture, other parameters
+            or another digest than the file's weights have.
+    """
+    content = read(path)
+    state, described = _state_in(path, content), _description(path, content)
+    for key in ("architecture", "parameters"):
+        if described[key] != getattr(blueprint, key):
+            raise ValueError(
+                f"{path}: {key} {described[key]!r} in the file; expected {getattr(blueprint, key)!r}"
+            )
+    classifier = build(
+        blueprint,
+        classes=described["classes"],
+        mean=described["mean"],
+        std=described["std"],
+        generator=torch.Generator(),
+    )
+    _fill(classifier.network, state, f"{path}: not weights of {blueprint.architecture}")
+    if digest(state) != described["digest"]:
+        raise ValueError(f"{path}: damaged, its weights' digest is not the {described['digest']} it names")
+    return classifier.eval()
+
+
+def load_initial(classifier: Classifier, path: Path, architecture: str, *, head: str = "fc") -> None:
+    """Start from the weights in ``path``, such as torchvision's; ``head`` keeps its own where shapes differ.
+
+    Raises:
+        FileNotFoundError: no file at ``path``.
+        ValueError: as ``read_state``, or weights of another architecture than ``architecture``.
+    """
+    state = read_state(path)
+    own = classifier.network.state_dict()
+    parts = [name for name in own if name.startswith(f"{head}.")]
+    replaced = [name for name in parts if name in state and state[name].shape != own[name].shape]
+    if replaced:
+        name = replaced[0]
+        shapes = list(state[name].shape), list(own[name].shape)
+        logger.warning("%s: %s is %s, here %s; %s starts anew", path, name, *shapes, head)
+        state |= {name: own[name] for name in parts}
+    _fill(classifier.network, state, f"{path}: not weights of {architecture}")
+
+
+def _state_in(path: Path, content: Any) -> dict[str, Tensor]:
+    if isinstance(content, Mapping) and "state_dict" in content:
+        content = content["state_dict"]
+    if not isinstance(content, Mapping) or not content:
+        raise ValueError(f"{path}: holds {_kind(content)}; valid: {VALID}")
+    for name, value in content.items():
+        if not isinstance(name, str) or not isinstance(value, Tensor):
+            raise ValueError(f"{path}: {name!r} is {_kind(value)}; valid: {VALID}")
+    return {name.removeprefix("module."): value for name, value in content.items()}
+
+
+def _fill(network: nn.Module, state: Mapping[str, Tensor], problem: str) -> None:
+    """Load ``state`` whole; only BatchNorm's count of batches, which old files lack, may be absent."""
+    own = network.state_dict()
+    missing = [name for name in own if name not in state and not name.endswith("num_batches_tracked")]
+    unexpected = [name for name in state if name not in own]
+    reshaped = [
+        f"{name} {list(state[name].shape)} for {list(own[name].shape)}"
+        for name in own
+        if name in state and state[name].shape != own[name].shape
+    ]
+    kinds = {"missing": missing, "unexpected": unexpected, "of another shape": reshaped}
+    found = [f"{len(names)} {kind} ({_first(names)})" for kind, names in kinds.items() if names]
+    if found:
+        raise ValueError(f"{problem}: {', '.join(found)}")
+    network.load_state_dict(state, strict=False)
+
+
+def _description(path: Path, content: Mapping[str, Any]) -> dict[str, Any]:
+    """The entry ``classifier`` of a file that ``save`` wrote, each value of the type that it is written with."""
+    entry = content.get("classifier")
+    found: dict[str, Any] = entry if isinstance(entry, dict) else {}
+    kinds = {
+        "architecture": str,
+        "parameters": dict,
+        "classes": int,
+        "mean": list,
+        "std": list,
+        "digest": str,
+    }
+    whole = all(isinstance(found.get(key), kinds[key]) for key in kinds)
+    if not whole or not all(isinstance(value, float) for value in [*found["mean"], *found["std"]]):
+        raise ValueError(f"{path}: no entry 'classifier' with {', '.join(kinds)}; valid: a file from save")
+    return found
+
+
+def _code_in(path: Path, message: str) -> str:
+    """What a refused file would import or call, or an empty string."""
+    named = re.search(r"GLOBAL ([\w.]+)", message)
+    if named:
+        return named.group(1)
+    if "TorchScript" in message:
+        return "TorchScript"
+    with path.open("rb") as file:
+        if file.read(1) != PROTOCOL:
+            return ""
+        file.seek(0)
+        try:  # plain pickles of newer protocols are refused before their code is met
+            names = (operation.name for operation, _, _ in pickletools.genops(file))
+            call = next((name for name in names if name in CALLS), "")
+        except ValueError:  # damaged before it calls anything
+            return ""
+    return f"a pickle with {call}" if call else ""
+
+
+def _first(names: list[str]) -> str:
+    return ", ".join(names[:2]) + (", …" if len(names) > 2 else "")
+
+
+def _kind(value: object) -> str:
+    return f"an empty {type(value).__name__}" if value == {} else f"a {type(value).__name__}"

@@ -1,0 +1,142 @@
+"""Where results come from: digests of code, fingerprints of parameters, seeds.
+
+``code_of`` is what makes reruns exact. Snakemake watches a rule's script but not what the script imports, so
+each rule passes the digest of all project modules behind it as a parameter, and a change there reruns it.
+"""
+
+import ast
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, is_dataclass
+from enum import Enum
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+PACKAGE = "saliency_assay"
+SOURCE = Path(__file__).resolve().parent.parent
+
+
+def plain(value: Any) -> Any:
+    """``value`` as plain JSON: dicts with string keys, lists, strings, numbers, booleans, None.
+
+    Snakemake silently does not track parameters of any other type.
+
+    Raises:
+        TypeError: a value of a type that has no plain form.
+    """
+    if isinstance(value, Enum):
+        return plain(value.value)
+    if hasattr(value, "item") and getattr(value, "ndim", None) == 0:  # numpy scalars; np.float64 is a float, too
+        return plain(value.item())
+    if isinstance(value, str):  # of subclasses, such as Snakemake's files, the text alone
+        return str.__str__(value)
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, Path):
+        return str(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return plain(asdict(value))
+    if isinstance(value, Mapping):
+        return {str(key): plain(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(entry) for entry in value]
+    raise TypeError(f"{value!r}: no plain JSON form for {type(value).__name__}")
+
+
+def fingerprint(value: Any) -> str:
+    """SHA-256 (hex) of ``value``'s canonical JSON; equal for equal values whatever the order of keys."""
+    text = json.dumps(plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def seed_of(seed: int, *names: str) -> int:
+    """A 63-bit seed for the stochastic step ``names`` (rule, wildcards, …) of the study seeded ``seed``."""
+    return int(fingerprint([seed, *names])[:16], 16) >> 1
+
+
+def digest_of_file(path: Path) -> str:
+    """SHA-256 (hex) of a file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def code_of(*roots: str) -> str:
+    """SHA-256 (hex) of the code that ``roots`` run: their modules and all project modules those import.
+
+    A root is a dotted module name or the path of a script. Docstrings, comments and layout do not count.
+    A package's ``__init__`` counts only where a name is imported from it: registries list every method, and
+    a rule for one method must not depend on all of them.
+
+    Raises:
+        ValueError: a root that is neither a file nor a module that can be found.
+    """
+    pending = [_file_of_root(root) for root in roots]
+    seen: dict[Path, str] = {}
+    while pending:
+        path = pending.pop()
+        if path not in seen:
+            digest, imports = _read(path)
+            seen[path] = digest
+            pending.extend(imports)
+    # Names, not absolute paths: a checkout elsewhere is the same code.
+    return fingerprint(sorted([path.stem, digest] for path, digest in seen.items()))
+
+
+def _file_of_root(root: str) -> Path:
+    if root.endswith(".py"):
+        path = Path(root)
+    elif root.partition(".")[0] == PACKAGE:
+        path = _file_of_module(root) or Path()
+    else:  # a user's own function
+        spec = find_spec(root)
+        path = Path(spec.origin) if spec and spec.origin and spec.origin.endswith(".py") else Path()
+    if not path.is_file():
+        raise ValueError(f"{root!r}: expected a Python module or the path of a script")
+    return path.resolve()
+
+
+def _file_of_module(module: str) -> Path | None:
+    path = SOURCE.joinpath(*module.split("."))
+    for candidate in (path.with_suffix(".py"), path / "__init__.py"):
+        if candidate.is_file():
+            return candidate
+    return None
+
+
+@cache
+def _read(path: Path) -> tuple[str, tuple[Path, ...]]:
+    """Digest of one file's code, and the project files that it imports."""
+    tree = ast.parse(path.read_bytes(), filename=str(path))
+    imports = tuple(dict.fromkeys(_imported_files(tree)))
+    _drop_docstrings(tree)
+    return hashlib.sha256(ast.dump(tree).encode()).hexdigest(), imports
+
+
+def _drop_docstrings(tree: ast.Module) -> None:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            if ast.get_docstring(node, clean=False) is not None:
+                node.body = node.body[1:]
+
+
+def _imported_files(tree: ast.Module) -> Iterator[Path]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names = [_module_behind(node.module, alias.name) for alias in node.names]
+        else:
+            continue
+        for name in names:
+            if name.partition(".")[0] == PACKAGE and (path := _file_of_module(name)):
+                yield path
+
+
+def _module_behind(module: str, name: str) -> str:
+    """``from module import name`` reads the submodule ``module.name`` if there is one, else ``module``."""
+    submodule = f"{module}.{name}"
+    is_ours = module.partition(".")[0] == PACKAGE
+    return submodule if is_ours and _file_of_module(submodule) else module

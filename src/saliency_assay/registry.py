@@ -1,0 +1,113 @@
+"""What every registry record is made of: parameters with ranges, and references to callables.
+
+A record names its callable as ``package.module:name`` and resolves it on use, because the Snakefile reads
+the registries each time it is parsed and must not pay for importing torch (see docs/decisions.md).
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from importlib import import_module
+from typing import Any, Protocol, TypeVar
+
+Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One named parameter: its default, and what else it may be.
+
+    ``minimum`` and ``maximum`` are inclusive. A float parameter accepts integers; no other type is converted.
+    """
+
+    default: bool | int | float | str
+    minimum: float | None = None
+    maximum: float | None = None
+    choices: tuple[str, ...] = ()
+
+    def problem(self, value: object) -> str | None:
+        """Why ``value`` is not valid here (a phrase that ends an error line), or None if it is."""
+        wanted = type(self.default)
+        fits = type(value) is wanted or (wanted is float and type(value) is int)
+        if not fits:
+            return f"expected {wanted.__name__}"
+        if self.choices and value not in self.choices:
+            return f"valid: {', '.join(self.choices)}"
+        assert isinstance(value, int | float | str)
+        if not isinstance(value, str):
+            if self.minimum is not None and value < self.minimum:
+                return f"expected at least {self.minimum}"
+            if self.maximum is not None and value > self.maximum:
+                return f"expected at most {self.maximum}"
+        return None
+
+
+class Record(Protocol):
+    """What the records of all registries have in common."""
+
+    @property
+    def name(self) -> str:
+        """How the configuration calls it."""
+        ...
+
+    @property
+    def function(self) -> str:
+        """``package.module:name`` of the callable."""
+        ...
+
+
+R = TypeVar("R", bound=Record)
+
+
+def module_of(function: str) -> str:
+    """The module part of a reference ``package.module:name``."""
+    return function.partition(":")[0]
+
+
+def resolve(function: str) -> Callable[..., Any]:
+    """Import and return the callable that ``package.module:name`` refers to.
+
+    Raises:
+        ValueError: the reference has another form, the module does not import, or it holds no such callable.
+    """
+    module, _, name = function.partition(":")
+    if not module or not name:
+        raise ValueError(f"{function!r}: expected package.module:name")
+    try:
+        found = getattr(import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise ValueError(f"{function!r}: {error}") from error
+    if not callable(found):
+        raise ValueError(f"{function!r}: expected a function, found {type(found).__name__}")
+    return found  # type: ignore[no-any-return]  # getattr is untyped
+
+
+def record_of(records: Iterable[R], name: str, kind: str) -> R:
+    """The record called ``name``; the error lists the names there are."""
+    known = {record.name: record for record in records}
+    if name not in known:
+        raise ValueError(unknown(kind, name, known))
+    return known[name]
+
+
+def unknown(kind: str, name: str, valid: Iterable[str]) -> str:
+    """One line for a name that does not exist, with the nearest valid one first."""
+    names = sorted(valid)
+    near = get_close_matches(name, names, n=1)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    return f"unknown {kind} {name!r}; {hint}valid: {', '.join(names) or 'none'}"
+
+
+def with_defaults(parameters: Mapping[str, Parameter], given: Mapping[str, Any]) -> dict[str, Any]:
+    """All parameters: those given, and the defaults of the rest.
+
+    Raises:
+        ValueError: a parameter that does not exist, or a value out of range.
+    """
+    for key, value in given.items():
+        if key not in parameters:
+            raise ValueError(unknown("parameter", key, parameters))
+        problem = parameters[key].problem(value)
+        if problem:
+            raise ValueError(f"{key}: found {value!r}, {problem}")
+    return {key: given.get(key, parameter.default) for key, parameter in parameters.items()}

@@ -1,0 +1,1 @@
+"""What is shown: tables and figures, computed from raw replicates."""

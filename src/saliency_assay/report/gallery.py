@@ -1,0 +1,85 @@
+"""The gallery: the same images under every method and model, as the reader of a paper would look at them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from saliency_assay.report.style import SKY, readable
+
+Array = npt.NDArray[Any]
+
+
+def titles(labels: Mapping[str, Array], classes: Mapping[str, Sequence[str]]) -> list[str]:
+    """What each image is: the names of its classes, such as "dog, bedroom".
+
+    Args:
+        labels: ``label_NAME`` to class indices ``[N]``.
+        classes: ``NAME`` to the names of its classes.
+    """
+    named = [
+        [classes[key.removeprefix("label_")][index] for index in column] for key, column in labels.items()
+    ]
+    return [", ".join(map(readable, names)) for names in zip(*named, strict=True)]
+
+
+def gallery(
+    images: Array,
+    maps: Mapping[str, Mapping[str, Array]],
+    *,
+    titles: Sequence[str],
+    masks: Array | None = None,
+) -> Figure:
+    """Images in rows, methods in columns; where there are several models, a row for each under every image.
+
+    Args:
+        images: ``[N, C, H, W]`` uint8.
+        maps: for each model, then each method, ``[N, H, W]`` in ``[0, 1]`` (the ``visual`` reduction); a map that
+            is not defined is NaN and drawn as a cross.
+        titles: what each image is, ``N`` of them.
+        masks: ``[N, H, W]`` bool, the object's pixels, drawn as an outline.
+    """
+    models = list(maps)
+    methods = list(maps[models[0]])
+    rows = len(images) * len(models)
+    figure = Figure(figsize=(1.15 * (len(methods) + 1) + 0.6, 1.2 * rows + 0.5))
+    grid = figure.subplots(rows, len(methods) + 1, squeeze=False)
+    for row in range(rows):
+        item, model = divmod(row, len(models))
+        outline = masks[item] if masks is not None else None
+        _show_image(grid[row, 0], images[item], outline)
+        grid[row, 0].set_ylabel(readable(models[model]), rotation=0, ha="right", va="center")
+        if model == 0:
+            grid[row, 0].set_title(titles[item], fontsize=7)
+        for column, method in enumerate(methods, start=1):
+            _show_map(grid[row, column], maps[models[model]][method][item], outline)
+            if row == 0:
+                grid[row, column].set_title(readable(method).replace(" ", "\n"), fontsize=8)
+    for axes in grid.flat:
+        axes.set_xticks([])
+        axes.set_yticks([])
+        axes.grid(visible=False)
+        axes.spines[:].set_visible(False)
+    return figure
+
+
+def _show_image(axes: Axes, image: Array, mask: Array | None) -> None:
+    pixels = image.transpose(1, 2, 0)
+    axes.imshow(pixels.squeeze(-1) if pixels.shape[-1] == 1 else pixels, cmap="gray", vmin=0, vmax=255)
+    _outline(axes, mask)
+
+
+def _show_map(axes: Axes, saliency: Array, mask: Array | None) -> None:
+    if np.isnan(saliency).any():
+        axes.text(0.5, 0.5, "×", ha="center", va="center", transform=axes.transAxes, fontsize=18)
+        return
+    axes.imshow(saliency, cmap="inferno", vmin=0, vmax=1)
+    _outline(axes, mask)
+
+
+def _outline(axes: Axes, mask: Array | None) -> None:
+    if mask is not None and mask.any() and not mask.all():
+        axes.contour(mask, levels=[0.5], colors=SKY, linewidths=0.8)

@@ -1,0 +1,58 @@
+"""Tables as pages of their own: no network, no script, names from the configuration shown as text."""
+
+from html import escape
+
+import pandas as pd
+
+PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>
+body {{ font: 15px/1.45 system-ui, "DejaVu Sans", sans-serif; margin: 1.2rem; color: #1b1b1b; background: #fff; }}
+table {{ border-collapse: collapse; }}
+caption {{ text-align: left; font-weight: 600; padding-bottom: .6rem; }}
+th, td {{ padding: .35rem .8rem; border-bottom: 1px solid #ddd; text-align: left; vertical-align: top; }}
+th {{ border-bottom: 2px solid #444; }}
+td.number, th.number {{ text-align: right; font-variant-numeric: tabular-nums; }}
+.scroll {{ overflow-x: auto; }}
+</style>
+</head>
+<body><div class="scroll">
+<table>
+<caption>{title}</caption>
+<thead><tr>{head}</tr></thead>
+<tbody>
+{body}
+</tbody>
+</table>
+</div></body>
+</html>
+"""
+
+
+def table_page(table: pd.DataFrame, *, title: str, digits: int) -> str:
+    """``table`` as an HTML page: numbers to the right with ``digits`` decimals, NaN as a dash."""
+    numeric = [pd.api.types.is_numeric_dtype(table[name]) for name in table.columns]
+    head = "".join(
+        _cell("th", str(name), number) for name, number in zip(table.columns, numeric, strict=True)
+    )
+    rows = (
+        "".join(_cell("td", _text(value, digits), number) for value, number in zip(row, numeric, strict=True))
+        for row in table.itertuples(index=False)
+    )
+    body = "\n".join(f"<tr>{row}</tr>" for row in rows)
+    return PAGE.format(title=escape(title), head=head, body=body)
+
+
+def _cell(tag: str, text: str, number: bool) -> str:
+    kind = ' class="number"' if number else ""
+    return f"<{tag}{kind}>{escape(text)}</{tag}>"
+
+
+def _text(value: object, digits: int) -> str:
+    if isinstance(value, float):
+        return "–" if value != value else f"{value:.{digits}f}"
+    return str(value)

@@ -1,0 +1,54 @@
+"""How every figure looks: colours that colour-blind readers can tell apart, fonts, and how files are saved."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+# Okabe & Ito (2008), "Color Universal Design".
+BLUE, ORANGE, GREEN, SKY, VERMILION, PURPLE, GREY = (
+    "#0072B2",
+    "#E69F00",
+    "#009E73",
+    "#56B4E9",
+    "#D55E00",
+    "#CC79A7",
+    "#8A8A8A",
+)
+CYCLE = (BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY, GREY)
+
+SETTINGS: dict[Any, Any] = {
+    "font.family": "DejaVu Sans",
+    "font.size": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "grid.color": "#E4E4E4",
+    "legend.frameon": False,
+    "svg.hashsalt": "saliency-assay",  # equal figures give equal files
+    "figure.constrained_layout.use": True,
+}
+
+
+@contextmanager
+def styled() -> Iterator[None]:
+    """Within the block, matplotlib draws in the project's style."""
+    with mpl.rc_context(SETTINGS):
+        yield
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write ``figure`` as SVG or PNG by the path's ending, without a date in it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    metadata = {"Date": None} if path.suffix == ".svg" else {"Software": None}
+    figure.savefig(path, dpi=130, metadata=metadata)
+
+
+def readable(name: str) -> str:
+    """A name from the configuration as a label: underscores become spaces."""
+    return name.replace("_", " ")

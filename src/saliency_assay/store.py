@@ -1,0 +1,303 @@
+"""The one place that knows Zarr: how arrays and their provenance are written to, and read from, one file.
+
+A store is a ``.zarr.zip`` file of equally long arrays (axis 0 counts items: images, cut-outs, …) and attributes.
+It is written block by block into a hidden folder beside the target, zipped, and renamed, so that a file which has
+the target's name is whole. Equal content gives equal bytes. Boolean arrays are bit-packed, 8 items of the trailing
+axes a byte; readers see booleans.
+"""
+
+import hashlib
+import os
+import shutil
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import zarr
+from zarr.storage import LocalStore, ZipStore
+
+from saliency_assay import __version__
+from saliency_assay.provenance import plain
+
+Array = npt.NDArray[Any]
+Block = Mapping[str, Array]
+
+CHUNK_BYTES = 4 << 20
+ZIP_DATE = (1980, 1, 1, 0, 0, 0)  # the earliest a zip can hold: times would make equal stores unequal
+
+
+class StoreError(ValueError):
+    """A store that cannot be read, or is not the one that was asked for. The message is one line."""
+
+
+def write(path: Path, blocks: Iterable[Block], *, kind: str, attributes: Mapping[str, Any]) -> None:
+    """Write ``blocks``, in order, as one store.
+
+    Args:
+        path: the target, ``*.zarr.zip``; replaced whole, or left as it was if anything fails.
+        blocks: each maps array names to arrays of one length; names, dtypes and trailing shapes are the same
+            in all blocks. Boolean arrays are bit-packed.
+        kind: what the store holds (``data``, ``maps``, …); readers ask for it.
+        attributes: plain provenance: parameters, digests, seeds. ``kind``, ``version``, ``length`` and
+            ``digest`` (SHA-256 over names, dtypes, shapes and bytes of all arrays) are added.
+
+    Raises:
+        StoreError: no block at all, or a block that does not fit the first one.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    folder = path.with_name(f".{path.name}.writing")
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        writer = _Writer(folder, path)
+        for block in blocks:
+            writer.append(block)
+        writer.finish({**plain(attributes), "kind": kind, "version": __version__})
+        _zip(folder, path)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def beside(blocks: Iterable[Block], **columns: Array) -> Iterator[dict[str, Array]]:
+    """``blocks`` with the matching parts of whole ``columns`` (axis 0 as long as all blocks together)."""
+    start = 0
+    for block in blocks:
+        end = start + len(next(iter(block.values())))
+        yield {**{name: column[start:end] for name, column in columns.items()}, **block}
+        start = end
+
+
+class _Writer:
+    """Gathers blocks into whole chunks of each array, and the digest of all that passes."""
+
+    def __init__(self, folder: Path, path: Path) -> None:
+        self.group = zarr.create_group(LocalStore(folder))
+        self.path = path
+        self.layout: dict[str, tuple[np.dtype[Any], tuple[int, ...]]] = {}
+        self.pending: dict[str, list[Array]] = {}
+        self.digests: dict[str, Any] = {}
+        self.length = 0
+
+    def append(self, block: Block) -> None:
+        layout = {name: (array.dtype, array.shape[1:]) for name, array in block.items()}
+        if not self.layout:
+            self.layout = layout
+            for name, (dtype, trailing) in layout.items():
+                self._create(name, dtype, trailing)
+        lengths = {len(array) for array in block.values()}
+        if layout != self.layout or len(lengths) != 1:
+            found = {name: f"{array.dtype}{list(array.shape)}" for name, array in block.items()}
+            raise StoreError(
+                f"{self.path}: a block after {self.length} items does not fit the first: {found}"
+            )
+        self.length += lengths.pop()
+        for name, array in block.items():
+            self.digests[name].update(np.ascontiguousarray(array).tobytes())
+            self.pending[name].append(_pack(array) if array.dtype == bool else array)
+            self._flush(name, whole_chunks=True)
+
+    def _create(self, name: str, dtype: np.dtype[Any], trailing: tuple[int, ...]) -> None:
+        packed = dtype.kind == "b"
+        stored_dtype = np.dtype(np.uint8) if packed else dtype
+        stored = (-(-int(np.prod(trailing)) // 8),) if packed else trailing
+        item_bytes = max(1, int(np.prod(stored)) * stored_dtype.itemsize)
+        self.group.create_array(
+            name,
+            shape=(0, *stored),
+            dtype=stored_dtype,
+            chunks=(max(1, CHUNK_BYTES // item_bytes), *stored),
+            fill_value=np.nan if stored_dtype.kind == "f" else 0,
+            attributes={"packed": list(trailing)} if packed else {},
+        )
+        self.pending[name] = []
+        self.digests[name] = hashlib.sha256(f"{name} {dtype} {trailing}".encode())
+
+    def _flush(self, name: str, *, whole_chunks: bool) -> None:
+        array = self.group[name]
+        assert isinstance(array, zarr.Array)
+        waiting = sum(len(part) for part in self.pending[name])
+        ready = waiting - waiting % array.chunks[0] if whole_chunks else waiting
+        if not ready:
+            return
+        gathered = np.concatenate(self.pending[name])
+        start = array.shape[0]
+        array.resize((start + ready, *array.shape[1:]))
+        array[start:] = gathered[:ready]
+        self.pending[name] = [gathered[ready:]]
+
+    def finish(self, attributes: dict[str, Any]) -> None:
+        if not self.layout:
+            raise StoreError(f"{self.path}: nothing to write; expected at least one block")
+        for name in self.layout:
+            self._flush(name, whole_chunks=False)
+        digests = "".join(self.digests[name].hexdigest() for name in sorted(self.digests))
+        digest = hashlib.sha256(digests.encode()).hexdigest()
+        self.group.attrs.update({**attributes, "length": self.length, "digest": digest})
+
+
+def _zip(folder: Path, path: Path) -> None:
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        with zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as archive:
+            for file in sorted(file for file in folder.rglob("*") if file.is_file()):
+                member = zipfile.ZipInfo(file.relative_to(folder).as_posix(), ZIP_DATE)
+                member.file_size = file.stat().st_size  # so that large members get 64-bit headers
+                with file.open("rb") as source, archive.open(member, "w") as target:
+                    shutil.copyfileobj(source, target, 1 << 20)
+        with temporary.open("rb") as written:
+            os.fsync(written.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _pack(array: Array) -> Array:
+    return np.packbits(array.reshape(len(array), -1), axis=1)
+
+
+class StoredArray:
+    """One array of an open store, read on demand; bit-packed arrays are unpacked to booleans.
+
+    Index it along axis 0 with a slice, an integer, or an array of integers.
+    """
+
+    def __init__(self, array: zarr.Array[Any]) -> None:
+        self._array = array
+        packed = array.attrs.get("packed")
+        self._packed = tuple(int(size) for size in packed) if isinstance(packed, list) else None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape as readers see it, items first."""
+        return (self._array.shape[0], *(self._packed or self._array.shape[1:]))
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Data type as readers see it."""
+        return np.dtype(bool) if self._packed is not None else self._array.dtype
+
+    def __len__(self) -> int:
+        return int(self._array.shape[0])
+
+    def __getitem__(self, index: Any) -> Array:
+        if isinstance(index, list | np.ndarray):
+            raw = np.asarray(self._array.oindex[np.asarray(index)])
+        else:
+            raw = np.asarray(self._array[index])
+        if self._packed is None:
+            return raw
+        size = int(np.prod(self._packed))
+        bits = np.unpackbits(raw, axis=-1, count=size).astype(bool)
+        return bits.reshape(*raw.shape[:-1], *self._packed)
+
+    def at(self, indices: Array) -> "Selection":
+        """Its items at ``indices``, read on demand; ascending indices read each chunk once."""
+        return Selection(self, indices)
+
+
+class Selection:
+    """Chosen items of a stored array, in the order chosen; index it with slices."""
+
+    def __init__(self, array: StoredArray, indices: Array) -> None:
+        self._array = array
+        self._indices = indices
+
+    def __len__(self) -> int:
+        return len(self._indices)
+
+    def __getitem__(self, part: slice) -> Array:
+        return self._array[self._indices[part]]
+
+
+class Store:
+    """An open store, for reading; use it in a ``with`` statement."""
+
+    def __init__(self, path: Path, archive: ZipStore, group: zarr.Group) -> None:
+        self.path = path
+        self.attributes: dict[str, Any] = dict(group.attrs)
+        self._archive = archive
+        self._group = group
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._archive.close()
+
+    def __len__(self) -> int:
+        return int(self.attributes["length"])
+
+    def __getitem__(self, name: str) -> StoredArray:
+        if name not in self._group:
+            raise StoreError(f"{self.path}: no array {name!r}; found: {', '.join(self.names)}")
+        array = self._group[name]
+        assert isinstance(array, zarr.Array)
+        return StoredArray(array)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the arrays."""
+        return sorted(self._group.array_keys())
+
+    def blocks(self, *names: str, size: int) -> Iterator[dict[str, Array]]:
+        """All items of the arrays ``names``, ``size`` at a time, in order."""
+        arrays = {name: self[name] for name in names}
+        for start in range(0, len(self), size):
+            yield {name: array[start : start + size] for name, array in arrays.items()}
+
+
+def open_store(path: Path, *, kind: str, expect: Mapping[str, Any] | None = None) -> Store:
+    """Open a store for reading.
+
+    Args:
+        path: the file.
+        kind: what it must hold.
+        expect: attributes that it must have, with their values.
+
+    Raises:
+        StoreError: it is missing, truncated, of another kind, or an attribute has another value.
+    """
+    if not path.is_file():
+        raise StoreError(f"{path}: no such store")
+    try:
+        archive = ZipStore(path, mode="r")
+        group = zarr.open_group(archive, mode="r")
+        store = Store(path, archive, group)
+        lengths = {len(store[name]) for name in store.names}
+    except (zipfile.BadZipFile, KeyError, ValueError, OSError) as error:
+        raise StoreError(f"{path}: truncated, or not a Zarr store ({error})") from error
+    if lengths != {store.attributes.get("length")}:
+        raise StoreError(f"{path}: arrays of lengths {sorted(lengths)}, its attributes say {len(store)}")
+    for name, value in {"kind": kind, **plain(expect or {})}.items():
+        found = store.attributes.get(name)
+        if found != value:
+            raise StoreError(f"{path}: {name} is {found!r}, expected {value!r}")
+    return store
+
+
+def same(name: str, *stores: Store) -> Array:
+    """The one-dimensional array ``name``, which must be equal in all ``stores``.
+
+    Raises:
+        StoreError: it is not; the line names both stores.
+    """
+    first = stores[0][name][:]
+    for other in stores[1:]:
+        if not np.array_equal(first, other[name][:]):
+            raise StoreError(f"{other.path}: {name!r} differs from that of {stores[0].path}")
+    return first
+
+
+def rows_of(name: str, values: Array, store: Store) -> Array:
+    """Where in ``store`` the one-dimensional array ``name`` has each of ``values``.
+
+    Raises:
+        StoreError: a value is not there.
+    """
+    rows = {value: row for row, value in enumerate(store[name][:].tolist())}
+    missing = [value for value in values.tolist() if value not in rows]
+    if missing:
+        raise StoreError(f"{store.path}: {name!r} lacks {missing[0]} (and {len(missing) - 1} more)")
+    return np.array([rows[value] for value in values.tolist()], dtype=np.int64)

@@ -1,0 +1,273 @@
+"""The training loop: images stay on the device as uint8, and no step waits for the device."""
+
+import math
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+from tqdm import tqdm
+
+from saliency_assay.models.classifier import Classifier
+from saliency_assay.models.inference import exact_float32, logits, to_pixels
+from saliency_assay.provenance import seed_of
+from saliency_assay.training_settings import Training
+from saliency_assay.training_state import Checkpoint, Progress, Row
+
+
+def train(
+    classifier: Classifier,
+    images: Tensor,
+    labels: Tensor,
+    train_indices: Tensor,
+    test_indices: Tensor,
+    settings: Training,
+    *,
+    seed: int,
+    state_path: Path,
+    fingerprint: str,
+    save_seconds: float = 60.0,
+) -> list[Row]:
+    """Train ``classifier`` in place on its device and return the curve, one row an epoch.
+
+    ``images`` uint8 ``[N, C, H, W]`` and ``labels`` int64 ``[N]`` are moved to the classifier's device whole. A row has
+    ``epoch`` (from 1), ``learning_rate`` (its last step's), ``train_loss`` and ``train_accuracy`` (means over the
+    epoch's augmented images while the weights change) and ``test_accuracy`` (NaN where not taken).
+
+    A training that was killed goes on from the state at ``state_path`` if that has the same ``fingerprint``, and ends
+    with the weights of one never killed: on a CPU bit for bit, for an equal seed and number of threads. The state is
+    written every ``save_seconds`` and on SIGTERM, which then raises SystemExit(143); the caller deletes it with
+    ``training_state.remove_state``.
+
+    Raises:
+        ValueError: images or labels that do not fit the classifier or the settings; a loss that is not finite.
+    """
+    _check(classifier, images, labels, train_indices, test_indices, settings)
+    device = classifier.device
+    images, labels = images.to(device), labels.to(device)
+    train_indices, test_indices = train_indices.to(device), test_indices.to(device)
+    size, steps = settings.batch_size, len(train_indices) // settings.batch_size
+    rates = learning_rates(settings, settings.epochs * steps)
+    optimizer = _optimizer(classifier, settings)
+    checkpoint = Checkpoint(state_path, fingerprint, classifier, optimizer, seconds=save_seconds)
+    with _backend(classifier), checkpoint:
+        progress = checkpoint.resume()
+        with _bar(settings, steps, progress) as bar:
+            for epoch in range(progress.epoch, settings.epochs):
+                draws = draw(len(train_indices), settings, seed, epoch).to(device)
+                order = train_indices[draws.order]
+                for step in range(progress.step, steps):
+                    part = slice(step * size, (step + 1) * size)
+                    batch = images[order[part]]
+                    if settings.augment_flip or settings.augment_shift:
+                        batch = augment(batch, draws.flip[part], draws.shift[part])
+                    rate = rates[epoch * steps + step]
+                    _step(classifier, optimizer, batch, labels[order[part]], rate, settings, progress)
+                    bar.update(size)
+                    checkpoint.keep(progress)
+                row = {"epoch": epoch + 1, "learning_rate": rates[(epoch + 1) * steps - 1]}
+                row |= _figures(classifier, images, labels, test_indices, settings, progress)
+                progress.end_epoch(row)
+                bar.set_postfix(epoch=epoch + 1, loss=row["train_loss"], test=row["test_accuracy"])
+                checkpoint.keep(progress)
+    return progress.rows
+
+
+def learning_rates(settings: Training, steps: int) -> list[float]:
+    """The rate at each of ``steps`` steps: a linear rise over the share ``warmup`` of them, then down towards 0.
+
+    With w steps of warm-up, step t has the rate (t + 1) / w of the peak; after it, p = (t - w) / (steps - w) of
+    the descent is done and the rate is 1 - p (linear) or (1 + cos πp) / 2 (cosine) of the peak.
+    """
+    warmup = round(settings.warmup * steps)
+    rates = [settings.learning_rate * (step + 1) / warmup for step in range(warmup)]
+    for step in range(warmup, steps):
+        done = (step - warmup) / (steps - warmup)
+        left = 1 - done if settings.decay == "linear" else (1 + math.cos(math.pi * done)) / 2
+        rates.append(settings.learning_rate * left)
+    return rates
+
+
+@dataclass(frozen=True)
+class Draws:
+    """One epoch's randomness: ``order`` int64 ``[n]``, ``flip`` bool ``[n]``, ``shift`` int64 ``[n, 2]`` in pixels."""
+
+    order: Tensor
+    flip: Tensor
+    shift: Tensor
+
+    def to(self, device: torch.device) -> "Draws":
+        """The same on ``device``."""
+        return Draws(self.order.to(device), self.flip.to(device), self.shift.to(device))
+
+
+def draw(count: int, settings: Training, seed: int, epoch: int) -> Draws:
+    """The order of ``count`` images in ``epoch`` and how each is moved; a function of its arguments alone.
+
+    Models trained with one seed therefore see the same order and the same augmentation whatever else differs, and a
+    training that goes on needs no generator's state.
+    """
+    generator = torch.Generator().manual_seed(seed_of(seed, "epoch", str(epoch)))
+    order = torch.randperm(count, generator=generator)
+    flip = torch.rand(count, generator=generator) < (0.5 if settings.augment_flip else 0.0)
+    reach = settings.augment_shift
+    shift = torch.randint(-reach, reach + 1, (count, 2), generator=generator)
+    return Draws(order, flip, shift)
+
+
+def augment(images: Tensor, flip: Tensor, shift: Tensor) -> Tensor:
+    """Mirror images ``[N, C, H, W]`` left to right where ``flip`` bool ``[N]``, then move them by ``shift`` ``[N, 2]``.
+
+    ``shift`` is in pixels down and right, smaller than the image; what comes in at the border is the image mirrored
+    about its outermost pixels, so that no colour enters which the data does not have.
+    """
+    count, channels, height, width = images.shape
+    rows = _mirrored(torch.arange(height, device=images.device) - shift[:, :1], height)
+    columns = _mirrored(torch.arange(width, device=images.device) - shift[:, 1:], width)
+    columns = torch.where(flip[:, None], width - 1 - columns, columns)
+    source = (rows[:, :, None] * width + columns[:, None, :]).reshape(count, 1, height * width)
+    pixels = images.reshape(count, channels, height * width)
+    return pixels.gather(2, source.expand_as(pixels)).reshape(images.shape)
+
+
+def _mirrored(index: Tensor, size: int) -> Tensor:
+    """``index`` in -size < index < 2·size - 1, reflected about 0 and about size - 1."""
+    last = size - 1
+    return last - (last - index.abs()).abs()
+
+
+def _step(
+    classifier: Classifier,
+    optimizer: torch.optim.Optimizer,
+    batch: Tensor,
+    labels: Tensor,
+    rate: float,
+    settings: Training,
+    progress: Progress,
+) -> None:
+    device = classifier.device.type
+    bf16 = settings.precision == "bf16" or (settings.precision == "auto" and device == "cuda")
+    with torch.autocast(device, torch.bfloat16, enabled=bf16):
+        found = classifier(to_pixels(batch))
+    loss = functional.cross_entropy(found.float(), labels, label_smoothing=settings.label_smoothing)
+    optimizer.zero_grad()
+    torch.autograd.backward(loss)
+    for group in optimizer.param_groups:
+        group["lr"] = rate
+    optimizer.step()
+    progress.loss += loss.detach() * len(batch)
+    progress.correct += (found.detach().argmax(1) == labels).sum()
+    progress.step += 1
+
+
+def _figures(
+    classifier: Classifier,
+    images: Tensor,
+    labels: Tensor,
+    test_indices: Tensor,
+    settings: Training,
+    progress: Progress,
+) -> Row:
+    """The finished epoch in numbers; here, once an epoch, the device is waited for."""
+    count = progress.step * settings.batch_size
+    epoch, loss = progress.epoch + 1, progress.loss.item() / count
+    if not math.isfinite(loss):
+        raise ValueError(
+            f"training diverged: loss {loss} in epoch {epoch} of {settings.epochs}; "
+            f"expected a finite loss, try a learning_rate below {settings.learning_rate}"
+        )
+    test_accuracy = math.nan
+    if len(test_indices) and (settings.evaluate == "epoch" or epoch == settings.epochs):
+        found = logits(classifier, images, batch_size=settings.batch_size, indices=test_indices)
+        test_accuracy = (found.argmax(1) == labels[test_indices].cpu()).double().mean().item()
+    return {
+        "train_loss": loss,
+        "train_accuracy": progress.correct.item() / count,
+        "test_accuracy": test_accuracy,
+    }
+
+
+def _optimizer(classifier: Classifier, settings: Training) -> torch.optim.Optimizer:
+    parameters = [parameter for parameter in classifier.parameters() if parameter.requires_grad]
+    groups = [
+        {"params": [p for p in parameters if p.ndim > 1], "weight_decay": settings.weight_decay},
+        {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
+    ]
+    momentum = settings.momentum
+    return torch.optim.SGD(
+        groups, lr=settings.learning_rate, momentum=momentum, nesterov=momentum > 0, fused=True
+    )
+
+
+@contextmanager
+def _backend(classifier: Classifier) -> Iterator[None]:
+    """Training mode, channels last; on a CPU kernels that repeat bit for bit, on a GPU the fastest measured."""
+    on_gpu = classifier.device.type == "cuda"
+    benchmark, strict = torch.backends.cudnn.benchmark, torch.are_deterministic_algorithms_enabled()
+    warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
+    classifier.train().to(memory_format=torch.channels_last)
+    torch.backends.cudnn.benchmark = on_gpu
+    torch.use_deterministic_algorithms(not on_gpu)
+    try:
+        with exact_float32():
+            yield
+    finally:
+        torch.backends.cudnn.benchmark = benchmark
+        torch.use_deterministic_algorithms(strict, warn_only=warn_only)
+        classifier.eval().to(memory_format=torch.contiguous_format)
+
+
+def _bar(settings: Training, steps: int, progress: Progress) -> "tqdm[NoReturn]":
+    """Images a second on standard error: live on a terminal, a line every half minute in a log."""
+    live = sys.stderr.isatty()
+    return tqdm(
+        total=settings.epochs * steps * settings.batch_size,
+        initial=(progress.epoch * steps + progress.step) * settings.batch_size,
+        unit=" images",
+        unit_scale=True,
+        dynamic_ncols=live,
+        mininterval=0.5 if live else 30.0,
+        file=sys.stderr,
+    )
+
+
+def _check(
+    classifier: Classifier,
+    images: Tensor,
+    labels: Tensor,
+    train_indices: Tensor,
+    test_indices: Tensor,
+    settings: Training,
+) -> None:
+    channels, classes = classifier.channels, classifier.classes
+    if images.dtype != torch.uint8 or images.ndim != 4 or images.shape[1] != channels:
+        raise ValueError(
+            f"images {list(images.shape)} of {images.dtype}: expected [N, {channels}, H, W] of torch.uint8"
+        )
+    if labels.dtype != torch.int64 or labels.shape != (len(images),):
+        raise ValueError(
+            f"labels {list(labels.shape)} of {labels.dtype}: expected [{len(images)}] of torch.int64"
+        )
+    used = torch.cat([train_indices, test_indices])
+    _check_range("index", used, len(images))
+    _check_range("label", labels[used], classes)
+    if len(train_indices) < settings.batch_size:
+        raise ValueError(
+            f"batch_size: found {settings.batch_size}, expected at most {len(train_indices)}, the training images"
+        )
+    smallest = min(images.shape[2:])
+    if settings.augment_shift >= smallest:
+        raise ValueError(
+            f"augment_shift: found {settings.augment_shift}, expected below {smallest}, the image's size"
+        )
+
+
+def _check_range(name: str, values: Tensor, limit: int) -> None:
+    wrong = values[(values < 0) | (values >= limit)]
+    if len(wrong):
+        raise ValueError(f"{name} {int(wrong[0])}: expected 0 to {limit - 1}")

@@ -1,0 +1,56 @@
+"""What the configuration may say of a training; free of torch, so that the Snakefile can check it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from saliency_assay.registry import Parameter, with_defaults
+
+PARAMETERS: Mapping[str, Parameter] = {
+    "epochs": Parameter(10, minimum=1),
+    "batch_size": Parameter(128, minimum=1),
+    "learning_rate": Parameter(0.1, minimum=0),
+    "momentum": Parameter(0.9, minimum=0, maximum=1),
+    "weight_decay": Parameter(5e-4, minimum=0),
+    "warmup": Parameter(0.1, minimum=0, maximum=1),
+    "decay": Parameter("linear", choices=("linear", "cosine")),
+    "label_smoothing": Parameter(0.0, minimum=0, maximum=1),
+    "augment_flip": Parameter(False),
+    "augment_shift": Parameter(0, minimum=0),
+    "precision": Parameter("auto", choices=("auto", "float32", "bf16")),
+    "evaluate": Parameter("epoch", choices=("epoch", "end")),
+}
+
+
+@dataclass(frozen=True)
+class Training:
+    """How a classifier is trained: SGD with Nesterov momentum, the last incomplete batch of an epoch left out.
+
+    ``learning_rate`` is reached after a linear rise over the share ``warmup`` of all steps and then falls to 0,
+    linearly or as half a cosine. ``weight_decay`` spares biases and BatchNorm. ``augment_flip`` mirrors every
+    second image left to right; ``augment_shift`` moves each by up to that many pixels either way, the border
+    mirrored. ``precision`` auto is bf16 autocast on a GPU and float32 on a CPU. ``evaluate`` says after which
+    epochs test accuracy is taken for the curve: each, or the last. It never decides anything.
+    """
+
+    epochs: int
+    batch_size: int
+    learning_rate: float
+    momentum: float
+    weight_decay: float
+    warmup: float
+    decay: str
+    label_smoothing: float
+    augment_flip: bool
+    augment_shift: int
+    precision: str
+    evaluate: str
+
+
+def training_from(given: Mapping[str, Any]) -> Training:
+    """The settings ``given``, defaults for the rest.
+
+    Raises:
+        ValueError: a setting that does not exist, or a value out of range.
+    """
+    return Training(**with_defaults(PARAMETERS, given))

@@ -1,0 +1,150 @@
+"""What a training needs to go on where it was killed, and the signal that asks it to stop.
+
+Randomness is drawn anew from (seed, epoch), so a state holds no generator: weights, momentum, the place
+reached and the sums of the running epoch are all there is.
+"""
+
+import logging
+import signal
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+
+from saliency_assay.models.classifier import Classifier
+from saliency_assay.models.weights import read, write
+
+logger = logging.getLogger(__name__)
+
+Row = dict[str, float]
+TERMINATED = 128 + signal.SIGTERM
+
+
+@dataclass
+class Progress:
+    """``step`` steps of epoch ``epoch`` are done; ``loss`` and ``correct`` are sums over that epoch's images.
+
+    Both sums are scalars on the training's device, so that adding to them never waits for it. ``rows`` is the
+    curve of the epochs before.
+    """
+
+    loss: Tensor
+    correct: Tensor
+    epoch: int = 0
+    step: int = 0
+    rows: list[Row] = field(default_factory=list)
+
+    @classmethod
+    def start(cls, device: torch.device) -> Self:
+        """Nothing done yet."""
+        return cls(
+            loss=torch.zeros((), dtype=torch.float64, device=device),
+            correct=torch.zeros((), dtype=torch.int64, device=device),
+        )
+
+    def end_epoch(self, row: Row) -> None:
+        """Add the epoch's row to the curve and stand at the next epoch's first step."""
+        self.rows.append(row)
+        self.epoch, self.step = self.epoch + 1, 0
+        self.loss.zero_()
+        self.correct.zero_()
+
+
+class Checkpoint:
+    """The state at ``path`` of one training; as a context, it holds SIGTERM back until the state is written.
+
+    SIGTERM then ends the process with status 143. Outside the main thread, where Python sets no handlers,
+    signals do what they did before.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        fingerprint: str,
+        classifier: Classifier,
+        optimizer: torch.optim.Optimizer,
+        *,
+        seconds: float,
+    ) -> None:
+        self.path = path
+        self.fingerprint = fingerprint
+        self.classifier = classifier
+        self.optimizer = optimizer
+        self.seconds = seconds
+        self.saved = time.monotonic()
+        self.terminated = False
+        self.handler: Any = None
+
+    def __enter__(self) -> Self:
+        """Take over SIGTERM."""
+        if threading.current_thread() is threading.main_thread():
+            self.handler = signal.signal(signal.SIGTERM, self._note)
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        """Give SIGTERM back; one that came after the last ``keep`` still ends the process."""
+        if self.handler is not None:
+            signal.signal(signal.SIGTERM, self.handler)
+        if self.terminated and failure[0] is None:
+            raise SystemExit(TERMINATED)
+
+    def resume(self) -> Progress:
+        """Put classifier and optimiser where the state left them; the start if there is none.
+
+        A state that cannot be read or has another fingerprint is deleted, with a line in the log.
+        """
+        device = self.classifier.device
+        state = self._read() if self.path.exists() else None
+        if state is None:
+            return Progress.start(device)
+        self.classifier.load_state_dict(state["classifier"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        progress = Progress(**state["progress"])
+        progress.loss, progress.correct = progress.loss.to(device), progress.correct.to(device)
+        logger.info("%s: going on after step %d of epoch %d", self.path, progress.step, progress.epoch + 1)
+        return progress
+
+    def keep(self, progress: Progress) -> None:
+        """Write the state if the last one is ``seconds`` old or SIGTERM has come; then end, in the second case."""
+        if not self.terminated and time.monotonic() - self.saved < self.seconds:
+            return
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        state = {
+            "fingerprint": self.fingerprint,
+            "classifier": self.classifier.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "progress": vars(progress),
+        }
+        write(self.path, state)
+        self.saved = time.monotonic()
+        if self.terminated:
+            logger.warning(
+                "SIGTERM after step %d of epoch %d: state saved", progress.step, progress.epoch + 1
+            )
+            raise SystemExit(TERMINATED)
+
+    def _read(self) -> dict[str, Any] | None:
+        try:
+            state: dict[str, Any] = read(self.path)
+            found = state["fingerprint"]
+        except (ValueError, TypeError, KeyError) as error:
+            logger.warning("%s: discarded, not a training state (%s)", self.path, error)
+        else:
+            if found == self.fingerprint:
+                return state
+            logger.warning("%s: discarded, of fingerprint %s, now %s", self.path, found, self.fingerprint)
+        remove_state(self.path)
+        return None
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self.terminated = True
+
+
+def remove_state(path: Path) -> None:
+    """Delete the state, if there is one; for the caller, once the final weights are written."""
+    path.unlink(missing_ok=True)

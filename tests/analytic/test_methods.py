@@ -1,0 +1,273 @@
+"""Attribution methods against closed forms, plain NumPy derivations, and captum and scipy where they agree."""
+
+from itertools import product
+
+import captum.attr
+import numpy as np
+import pytest
+import torch
+from scipy import ndimage, stats
+from support import (
+    CLASSES,
+    SkipNet,
+    SmoothNet,
+    conv_classifier,
+    cyclic_targets,
+    exact,
+    generator,
+    random_images,
+    seen_batches,
+    skip_classifier,
+    with_random_state,
+)
+from torch import Tensor, nn
+
+from saliency_assay.methods.controls import edge, random
+from saliency_assay.methods.gradient import gradient, gradient_x_input
+from saliency_assay.methods.passes import chunks
+from saliency_assay.methods.path import RULES, integrate, integrated_gradients, quadrature
+from saliency_assay.methods.sampling import draw_seeds, standard_normal
+from saliency_assay.methods.smoothed_path import integrated_gradients_smoothgrad
+from saliency_assay.methods.smoothing import smoothgrad
+
+IMAGES, TARGETS = random_images(6, size=6), cyclic_targets(6)
+PIXELS = IMAGES[0].numel()
+
+
+class Quadratic(nn.Module):
+    """f_t(x) = xᵀ A_t x, which weighs every pair of pixels."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        values = torch.randn(CLASSES, PIXELS, PIXELS, generator=generator(3), dtype=torch.float64)
+        self.weights = nn.Parameter(values)
+
+    def forward(self, images: Tensor) -> Tensor:
+        flat = images.flatten(1)
+        return torch.einsum("ni,kij,nj->nk", flat, self.weights, flat)
+
+    def half_slopes(self, images: Tensor, targets: Tensor) -> Tensor:
+        """½ (A + Aᵀ) x, half of the gradient."""
+        symmetric = (self.weights + self.weights.mT).detach()[targets] / 2
+        return (symmetric @ images.flatten(1)[:, :, None]).reshape(images.shape)
+
+
+# ---------------------------------------------------------------------------------------------- gradient
+
+
+def test_gradient_of_a_linear_model_is_its_weights() -> None:
+    model = with_random_state(nn.Sequential(nn.Flatten(), nn.Linear(PIXELS, CLASSES)), seed=1)
+    weights = model[1].weight.detach()[TARGETS].reshape(IMAGES.shape)
+    exact(gradient(model, IMAGES, TARGETS, generator=generator()), weights)
+    exact(gradient_x_input(model, IMAGES, TARGETS, generator=generator()), weights * IMAGES)
+
+
+def test_gradient_equals_captum() -> None:
+    model = skip_classifier()
+    pixels = IMAGES.clone().requires_grad_()
+    expected = captum.attr.Saliency(model).attribute(pixels, TARGETS, abs=False)
+    exact(gradient(model, IMAGES, TARGETS, generator=generator()), expected.detach())
+
+
+def test_gradient_x_input_sums_to_the_logit_without_biases() -> None:
+    model = with_random_state(SkipNet(), seed=1)
+    for module in model.modules():
+        if isinstance(module, nn.Conv2d | nn.Linear):
+            nn.init.zeros_(module.bias)
+    with torch.no_grad():
+        logits = model(IMAGES)[range(6), TARGETS] - model(torch.zeros_like(IMAGES))[range(6), TARGETS]
+    maps = gradient_x_input(model, IMAGES, TARGETS, generator=generator())
+    exact(maps.sum((1, 2, 3)), logits)
+
+
+# ---------------------------------------------------------------------------------- integrated gradients
+
+
+def test_integrated_gradients_are_complete() -> None:
+    model = with_random_state(SmoothNet(PIXELS), seed=1)
+    with torch.no_grad():
+        change = (model(IMAGES) - model(torch.zeros_like(IMAGES)))[range(6), TARGETS]
+    for rule, steps, error in (
+        ("trapezoid", 1500, 1e-6),
+        ("middle", 1500, 1e-6),
+        ("gauss_legendre", 200, 1e-10),
+    ):
+        maps = integrated_gradients(model, IMAGES, TARGETS, generator=generator(), steps=steps, rule=rule)
+        exact(maps.sum((1, 2, 3)), change, error)
+    one_sided = integrated_gradients(model, IMAGES, TARGETS, generator=generator(), steps=1500, rule="left")
+    assert ((one_sided.sum((1, 2, 3)) - change).abs() > 1e-6 * change.abs()).all()
+
+
+@pytest.mark.parametrize(
+    ("rule", "factor"),
+    [("trapezoid", 1), ("middle", 1), ("gauss_legendre", 1), ("left", 4 / 5), ("right", 6 / 5)],
+)
+def test_integrated_gradients_of_a_quadratic_are_known(rule: str, factor: float) -> None:
+    """The gradient grows linearly along the path: 5 steps of a Riemann sum give (5 ∓ 1) / 5 of the integral."""
+    model = Quadratic()
+    maps = integrated_gradients(model, IMAGES, TARGETS, generator=generator(), steps=5, rule=rule)
+    exact(maps, factor * IMAGES * model.half_slopes(IMAGES, TARGETS))
+
+
+def test_integrated_gradients_start_at_the_baseline() -> None:
+    model, baseline = Quadratic(), random_images(6, size=6, seed=9)
+    maps = integrate(model, IMAGES, TARGETS, baseline, *quadrature("trapezoid", 2))
+    slopes = model.half_slopes(IMAGES, TARGETS) + model.half_slopes(baseline, TARGETS)
+    exact(maps, (IMAGES - baseline) * slopes)
+
+
+@pytest.mark.parametrize(
+    ("rule", "captum_rule", "share"),
+    [
+        ("left", "riemann_left", 1),
+        ("right", "riemann_right", 1),
+        ("middle", "riemann_middle", 1),
+        ("gauss_legendre", "gausslegendre", 1),
+        ("trapezoid", "riemann_trapezoid", 6 / 7),  # captum's trapezoid weights sum to (n − 1) / n
+    ],
+)
+def test_integrated_gradients_equal_captum(rule: str, captum_rule: str, share: float) -> None:
+    model = skip_classifier()
+    expected = captum.attr.IntegratedGradients(model).attribute(
+        IMAGES, 0.0, TARGETS, n_steps=7, method=captum_rule
+    )
+    maps = integrated_gradients(model, IMAGES, TARGETS, generator=generator(), steps=7, rule=rule)
+    exact(share * maps, expected, 1e-6, floor=1e-8)  # captum's weights are float32
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("steps", [2, 7, 25])
+def test_weights_sum_to_one(rule: str, steps: int) -> None:
+    nodes, weights = quadrature(rule, steps)
+    assert nodes.shape == weights.shape == (steps,)
+    assert weights.sum().item() == pytest.approx(1, abs=1e-13)
+    assert 0 <= nodes.min() < nodes.max() <= 1
+
+
+def test_quadrature_refuses_too_few_steps() -> None:
+    with pytest.raises(ValueError, match=r"^steps: found 1, expected at least 2 with rule 'trapezoid'$"):
+        quadrature("trapezoid", 1)
+    with pytest.raises(ValueError, match=r"^steps: found 0, expected at least 1 with rule 'middle'$"):
+        quadrature("middle", 0)
+
+
+# -------------------------------------------------------------------------------------------- smoothing
+
+
+def test_smoothgrad_without_noise_is_the_gradient() -> None:
+    model = skip_classifier()
+    slopes = gradient(model, IMAGES, TARGETS, generator=generator())
+    for samples in (1, 4):
+        settings = {"generator": generator(), "samples": samples, "noise": 0.0}
+        exact(smoothgrad(model, IMAGES, TARGETS, **settings), slopes)
+        exact(smoothgrad(model, IMAGES, TARGETS, **settings, statistic="squared"), slopes**2)
+        assert smoothgrad(model, IMAGES, TARGETS, **settings, statistic="variance").abs().max() < 1e-12
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
+def test_smoothgrad_statistics_are_those_of_the_samples_seen(dtype: torch.dtype) -> None:
+    """Small noise, so that in float32 mean of squares − square of mean would be rounding error alone."""
+    model, images = Quadratic().to(dtype), IMAGES.to(dtype)
+    settings = {"samples": 5, "noise": 1e-3}
+    with seen_batches(model) as seen:
+        maps = {
+            name: smoothgrad(model, images, TARGETS, generator=generator(), statistic=name, **settings)
+            for name in ("mean", "squared", "variance")
+        }
+    noisy = torch.cat(seen).reshape(3, 6, 5, *images.shape[1:])
+    assert torch.equal(noisy[0], noisy[1])  # the three statistics are of the same samples
+    assert torch.equal(noisy[0], noisy[2])
+    samples = np.stack([2 * model.half_slopes(noisy[0, :, i], TARGETS).numpy() for i in range(5)]).astype(
+        float
+    )
+    tolerance = 1e-8 if dtype is torch.float64 else 1e-4
+    exact(maps["mean"], samples.mean(0), tolerance, floor=tolerance)
+    exact(maps["squared"], (samples**2).mean(0), tolerance, floor=tolerance)
+    largest = samples.var(0).max()
+    np.testing.assert_allclose(maps["variance"] / largest, samples.var(0) / largest, atol=100 * tolerance)
+
+
+def test_smoothgrad_noise_is_normal_and_relative_to_each_image() -> None:
+    model = conv_classifier()
+    with seen_batches(model) as seen:
+        smoothgrad(model, IMAGES, TARGETS, generator=generator(), samples=100, noise=0.15)
+    noise = torch.cat(seen).reshape(6, 100, -1) - IMAGES.reshape(6, 1, -1)
+    spans = np.ptp(IMAGES.flatten(1).numpy(), axis=1)
+    assert spans.max() > 2 * spans.min()
+    for values, span in zip(noise, spans, strict=True):
+        assert stats.kstest(values.flatten().numpy() / (0.15 * span), "norm").pvalue > 1e-3
+    assert len(noise.flatten(0, 1).unique(dim=0)) == 600
+
+
+def test_ig_smoothgrad_is_the_mean_of_ig_of_the_noisy_images() -> None:
+    model = Quadratic()
+    with seen_batches(model) as seen:
+        maps = integrated_gradients_smoothgrad(
+            model, IMAGES, TARGETS, generator=generator(), steps=2, samples=3, noise=0.3
+        )
+    # Six noisy copies at a time, each at the trapezoid's two nodes: the odd rows are the noisy copies themselves.
+    noisy = torch.cat(seen)[1::2].reshape(6, 3, *IMAGES.shape[1:])
+    assert (noisy - IMAGES[:, None]).std() > 0.05
+    expected = sum(noisy[:, i] * model.half_slopes(noisy[:, i], TARGETS) for i in range(3)) / 3
+    exact(maps, expected)
+
+
+def test_ig_smoothgrad_without_noise_is_ig() -> None:
+    model = skip_classifier()
+    smoothed = integrated_gradients_smoothgrad(
+        model, IMAGES, TARGETS, generator=generator(), steps=3, samples=2, noise=0
+    )
+    exact(smoothed, integrated_gradients(model, IMAGES, TARGETS, generator=generator(), steps=3))
+
+
+@pytest.mark.parametrize("setting", [{"samples": 0, "noise": 0.1}, {"samples": 2, "noise": -0.1}])
+def test_smoothing_refuses_no_sample_and_negative_noise(setting: dict[str, float]) -> None:
+    found = ", ".join(map(str, setting.values()))
+    with pytest.raises(ValueError, match=f"^samples, noise: found {found}, expected at least 1 and 0$"):
+        smoothgrad(conv_classifier(), IMAGES, TARGETS, generator=generator(), **setting)
+
+
+# -------------------------------------------------------------------------------- passes and random numbers
+
+
+@pytest.mark.parametrize(("images", "passes"), [(1, 1), (1, 7), (5, 1), (4, 6), (7, 3)])
+def test_chunks_hold_every_pair_once(images: int, passes: int) -> None:
+    seen = []
+    for chunk in chunks(images, passes, torch.device("cpu")):
+        rows = list(zip(chunk.images.tolist(), chunk.passes.tolist(), strict=True))
+        assert len(rows) == images
+        assert chunk.pairs == slice(len(seen), len(seen) + images)
+        assert [row for run in chunk.runs for row in rows[run.rows]] == rows
+        assert all(rows[run.rows.start] == (run.image, run.first) for run in chunk.runs)
+        seen += rows
+    assert seen == list(product(range(images), range(passes)))
+
+
+def test_noise_does_not_depend_on_the_split() -> None:
+    sizes, whole, serial = (1, 16, 3, 100), generator(4), generator(4)
+    seeds = draw_seeds(120, 3, whole)
+    assert [seed for size in sizes for seed in draw_seeds(size, 3, serial)] == seeds
+    assert len(set(seeds)) == 360
+    assert max(seeds) > 2**62
+    images = torch.zeros(120, 3, 5, 5)
+    noise = standard_normal(seeds[:40], images)
+    assert torch.equal(torch.cat([standard_normal(seeds[i : i + 1], images) for i in range(40)]), noise)
+
+
+# --------------------------------------------------------------------------------------------- controls
+
+
+def test_edge_is_the_sobel_magnitude_of_scipy() -> None:
+    images = random_images(3, size=9)
+    maps = edge(nn.Identity(), images, cyclic_targets(3), generator=generator())
+    for i, c in product(range(3), range(3)):
+        plane = images[i, c].numpy()
+        expected = np.hypot(ndimage.sobel(plane, axis=0), ndimage.sobel(plane, axis=1))
+        exact(maps[i, c], expected)
+
+
+def test_random_is_uniform_and_different_for_each_image() -> None:
+    images = random_images(5, size=40)
+    maps = random(nn.Identity(), images, cyclic_targets(5), generator=generator())
+    assert stats.kstest(maps.flatten().numpy(), "uniform").pvalue > 1e-3
+    assert len(maps.flatten(1).unique(dim=0)) == 5

@@ -1,0 +1,17 @@
+"""What several kinds of test share."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    """Folder of real images; see README. Tests that need it are skipped where there is none."""
+    folder = Path(os.environ.get("SALIENCY_ASSAY_DATA", ROOT.parent / "shared" / "data"))
+    if not folder.is_dir():
+        pytest.skip(f"no real images: {folder} is no folder; set SALIENCY_ASSAY_DATA to one that is")
+    return folder

@@ -1,0 +1,226 @@
+"""What every registered attribution method promises, on small networks of several kinds."""
+
+import inspect
+import json
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import pytest
+import torch
+from support import (
+    CLASSES,
+    SmoothNet,
+    conv_classifier,
+    cyclic_targets,
+    generator,
+    random_images,
+    seen_batches,
+    skip_classifier,
+    state_of,
+    with_random_state,
+)
+from torch import Tensor, nn
+
+import saliency_assay
+from saliency_assay.methods import METHODS, Method
+from saliency_assay.models import ARCHITECTURES
+from saliency_assay.models.classifier import Blueprint, Classifier, build
+from saliency_assay.registry import module_of, record_of, resolve
+
+
+def small_resnet() -> Classifier:
+    record = record_of(ARCHITECTURES, "resnet8", "architecture")
+    blueprint = Blueprint(record.name, record.function, {"width": 4}, record.cam_layer, record.concept_layers)
+    return (
+        build(blueprint, classes=CLASSES, mean=[0.5] * 3, std=[0.2] * 3, generator=generator(1))
+        .double()
+        .eval()
+    )
+
+
+NETS = {
+    "convolutional": conv_classifier,
+    "grey": partial(conv_classifier, channels=1),
+    "skip": skip_classifier,
+    "resnet8": small_resnet,
+}
+PASSES = {
+    "gradient": 1,
+    "gradient_x_input": 1,
+    "guided_backprop": 1,
+    "gradcam": 1,
+    "guided_gradcam": 2,
+    "smoothgrad": 3,
+    "integrated_gradients": 4,
+    "integrated_gradients_smoothgrad": 12,
+    "random": 0,
+    "edge": 0,
+}
+EVERY_METHOD = pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
+
+
+def few_passes(method: Method) -> dict[str, int]:
+    """Parameters that keep the tests fast."""
+    return {name: few for name, few in (("samples", 3), ("steps", 4)) if name in method.parameters}
+
+
+def explain(method: Method, model: nn.Module, images: Tensor, targets: Tensor, seed: int = 0) -> Tensor:
+    return resolve(method.function)(model, images, targets, generator=generator(seed), **few_passes(method))
+
+
+@pytest.fixture(params=NETS)
+def case(request: pytest.FixtureRequest) -> tuple[Classifier, Tensor, Tensor]:
+    model = NETS[request.param]()
+    return model, random_images(5, model.channels), cyclic_targets(5)
+
+
+def test_names_are_unique_and_counted() -> None:
+    names = [method.name for method in METHODS]
+    assert sorted(names) == sorted(PASSES)
+    assert len(set(names)) == len(names)
+
+
+def test_reading_the_registry_imports_nothing_heavy() -> None:
+    code = "import sys, saliency_assay.methods; print('torch' in sys.modules, 'numpy' in sys.modules)"
+    path = {"PYTHONPATH": str(Path(saliency_assay.__file__).parents[1])}
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=path)
+    assert run.stdout.split() == ["False", "False"]
+
+
+@EVERY_METHOD
+def test_record_fits_the_function(method: Method) -> None:
+    assert module_of(method.function).startswith("saliency_assay.methods.")
+    signature = inspect.signature(resolve(method.function)).parameters
+    assert list(signature)[:4] == ["model", "images", "targets", "generator"]
+    assert signature["generator"].kind is inspect.Parameter.KEYWORD_ONLY
+    defaults = {name: p.default for name, p in signature.items() if p.default is not p.empty}
+    registered = {name: parameter.default for name, parameter in method.parameters.items()}
+    assert registered == defaults
+    assert json.loads(json.dumps(registered)) == registered
+    assert [p.problem(p.default) for p in method.parameters.values()] == [None] * len(registered)
+    assert set(method.needs) <= {"gradients", "relu", "cam_layer"}
+
+
+@EVERY_METHOD
+def test_has_its_page(method: Method) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "methods.md").read_text()
+    assert f"\n## {method.name}\n" in page
+
+
+@EVERY_METHOD
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_shape_and_type(method: Method, case: tuple[Classifier, Tensor, Tensor], dtype: torch.dtype) -> None:
+    model, images, targets = case
+    maps = explain(method, model.to(dtype), images.to(dtype), targets)
+    assert maps.dtype is dtype
+    assert maps.shape in (images.shape, images[:, :1].shape)
+    assert maps.isfinite().all()
+    assert not maps.requires_grad
+    assert maps.std() > 0
+
+
+@EVERY_METHOD
+@pytest.mark.parametrize("frozen", [False, True], ids=["learning", "frozen"])
+def test_changes_nothing(method: Method, case: tuple[Classifier, Tensor, Tensor], frozen: bool) -> None:
+    model, images, targets = case
+    model.requires_grad_(not frozen)
+    before, images_before, targets_before = state_of(model), images.clone(), targets.clone()
+    noise_before = torch.get_rng_state()
+    explain(method, model, images, targets)
+    assert state_of(model) == before
+    assert torch.equal(images, images_before)
+    assert torch.equal(targets, targets_before)
+    assert not images.requires_grad
+    assert torch.equal(torch.get_rng_state(), noise_before)
+
+
+@EVERY_METHOD
+@pytest.mark.parametrize("sizes", [(2, 3), (1, 1, 1, 1, 1), (4, 1)], ids=str)
+def test_any_split_gives_the_same_maps(
+    method: Method, case: tuple[Classifier, Tensor, Tensor], sizes: tuple[int, ...]
+) -> None:
+    model, images, targets = case
+    whole = explain(method, model, images, targets)
+    serial = partial(resolve(method.function), model, generator=generator(), **few_passes(method))
+    parts = [serial(*part) for part in zip(images.split(sizes), targets.split(sizes), strict=True)]
+    torch.testing.assert_close(torch.cat(parts), whole, rtol=1e-9, atol=1e-12)
+
+
+@EVERY_METHOD
+def test_one_seed_one_result(method: Method, case: tuple[Classifier, Tensor, Tensor]) -> None:
+    model, images, targets = case
+    first = explain(method, model, images, targets, seed=5)
+    assert torch.equal(explain(method, model, images, targets, seed=5), first)
+    assert torch.equal(explain(method, model, images, targets, seed=6), first) is not method.stochastic
+
+
+@EVERY_METHOD
+def test_flags_tell_the_truth(method: Method) -> None:
+    images, targets = random_images(5), cyclic_targets(5)
+    maps = explain(method, conv_classifier(seed=1), images, targets)
+    other = explain(method, conv_classifier(seed=2), images, targets)
+    assert bool((maps < 0).any()) is method.signed
+    assert torch.equal(maps, other) is not method.uses_model
+
+
+@EVERY_METHOD
+def test_needs_are_all_it_needs(method: Method) -> None:
+    images, targets = random_images(3, size=6), cyclic_targets(3)
+    model = with_random_state(SmoothNet(images[0].numel()), seed=1)
+    if "cam_layer" not in method.needs and "relu" not in method.needs:
+        assert explain(method, model, images, targets).shape[0] == 3
+        return
+    with pytest.raises(ValueError, match="SmoothNet") as error:
+        explain(method, model, images, targets)
+    assert "\n" not in str(error.value)
+
+
+@EVERY_METHOD
+def test_no_pass_is_larger_than_the_batch(method: Method) -> None:
+    model, images, targets = conv_classifier(seed=1), random_images(5), cyclic_targets(5)
+    with seen_batches(model) as seen:
+        explain(method, model, images, targets)
+    sizes = [len(batch) for batch in seen]
+    assert sizes == [5] * PASSES[method.name]  # and none is smaller: the device stays busy
+
+
+@EVERY_METHOD
+@pytest.mark.parametrize(
+    ("images", "targets", "message"),
+    [
+        (
+            torch.zeros(3, 3, 8, 8, dtype=torch.uint8),
+            torch.zeros(3).long(),
+            "images: found uint8 [3, 3, 8, 8], ",
+        ),
+        (torch.zeros(3, 8, 8), torch.zeros(3).long(), "images: found float32 [3, 8, 8], "),
+        (torch.zeros(0, 3, 8, 8), torch.zeros(0).long(), "images: found float32 [0, 3, 8, 8], "),
+        (torch.zeros(3, 3, 8, 8), torch.zeros(2).long(), "targets: found int64 [2], expected int64 [3]"),
+        (torch.zeros(3, 3, 8, 8), torch.zeros(3), "targets: found float32 [3], expected int64 [3]"),
+    ],
+    ids=["uint8", "no channel", "no image", "too few targets", "float targets"],
+)
+def test_wrong_input_is_refused(method: Method, images: Tensor, targets: Tensor, message: str) -> None:
+    model = conv_classifier(dtype=torch.float32)
+    with pytest.raises(ValueError, match=r"^(images|targets): found") as error:
+        explain(method, model, images, targets)
+    assert str(error.value).startswith(message)
+
+
+CHOICES = [
+    (method, name) for method in METHODS for name, parameter in method.parameters.items() if parameter.choices
+]
+
+
+@pytest.mark.parametrize(("method", "name"), CHOICES, ids=lambda value: getattr(value, "name", value))
+def test_choices_are_those_of_the_function(method: Method, name: str) -> None:
+    model, images, targets = conv_classifier(seed=1), random_images(3), cyclic_targets(3)
+    function = partial(resolve(method.function), model, images, targets, generator=generator())
+    choices = method.parameters[name].choices
+    results = [function(**{**few_passes(method), name: choice}) for choice in choices]
+    for i, result in enumerate(results):
+        assert not any(torch.equal(result, other) for other in results[:i])
+    with pytest.raises(ValueError, match=f"^{name}: found 'none', valid: {', '.join(choices)}$"):
+        function(**{**few_passes(method), name: "none"})

@@ -1,0 +1,143 @@
+"""What every registered architecture owes the rest: layers, ReLUs that can be hooked, weights from one seed."""
+
+import inspect
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+import torch
+from torch import nn
+
+from saliency_assay.models import ARCHITECTURES, Architecture
+from saliency_assay.models.classifier import Blueprint, Classifier, build, digest
+from saliency_assay.provenance import SOURCE
+from saliency_assay.registry import resolve, with_defaults
+
+CLASSES, CHANNELS, SIZE = 5, 3, 64
+
+
+@pytest.fixture(params=ARCHITECTURES, ids=lambda architecture: architecture.name)
+def architecture(request: pytest.FixtureRequest) -> Architecture:
+    return request.param
+
+
+def built(architecture: Architecture, seed: int = 0, channels: int = CHANNELS) -> Classifier:
+    blueprint = Blueprint(
+        architecture=architecture.name,
+        function=architecture.function,
+        parameters=with_defaults(architecture.parameters, {}),
+        cam_layer=architecture.cam_layer,
+        concept_layers=architecture.concept_layers,
+    )
+    generator = torch.Generator().manual_seed(seed)
+    mean, std = [0.4] * channels, [0.25] * channels
+    return build(blueprint, classes=CLASSES, mean=mean, std=std, generator=generator).eval()
+
+
+def outputs(classifier: Classifier, names: list[str], pixels: torch.Tensor) -> list[torch.Tensor]:
+    """What the named layers give, in the order in which they ran."""
+    seen: list[torch.Tensor] = []
+    for name in names:
+        classifier.layer(name).register_forward_hook(lambda layer, given, out: seen.append(out))
+    with torch.no_grad():
+        classifier(pixels)
+    return seen
+
+
+def test_registry_needs_no_torch() -> None:
+    code = (
+        "import sys, saliency_assay.models, saliency_assay.training_settings; print('torch' in sys.modules)"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "False\n"
+
+
+def test_names_are_unique() -> None:
+    assert len({record.name for record in ARCHITECTURES}) == len(ARCHITECTURES)
+
+
+def test_record_says_what_the_builder_takes(architecture: Architecture) -> None:
+    signature = inspect.signature(resolve(architecture.function)).parameters
+    defaults = {name: given.default for name, given in signature.items() if given.default is not given.empty}
+    assert {name: parameter.default for name, parameter in architecture.parameters.items()} == defaults
+    assert set(signature) - set(defaults) == {"classes", "channels", "generator"}
+    assert json.loads(json.dumps(defaults)) == defaults
+    assert architecture.reference
+    assert architecture.summary
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_pixels_to_logits(architecture: Architecture, channels: int) -> None:
+    classifier = built(architecture, channels=channels)
+    with torch.no_grad():
+        logits = classifier(torch.rand(2, channels, SIZE, SIZE))
+    assert logits.shape == (2, CLASSES)
+    assert logits.dtype == torch.float32
+    assert logits.isfinite().all()
+    with pytest.raises(ValueError, match=rf"images \[2, 4, 64, 64\]: expected \[N, {channels}, H, W\]"):
+        classifier(torch.rand(2, 4, SIZE, SIZE))
+
+
+def test_each_relu_is_a_module_used_once_and_out_of_place(architecture: Architecture) -> None:
+    classifier = built(architecture)
+    relus = {name: module for name, module in classifier.named_modules() if isinstance(module, nn.ReLU)}
+    assert not [name for name, relu in relus.items() if relu.inplace]
+    used: Counter[str] = Counter()
+    for name, relu in relus.items():
+        relu.register_forward_hook(lambda layer, given, out, name=name: used.update([name]))
+    with torch.profiler.profile() as profile, torch.no_grad():
+        classifier(torch.rand(1, CHANNELS, SIZE, SIZE))
+    assert dict(used) == dict.fromkeys(relus, 1)
+    # A functional ReLU would show as a call that no module made.
+    calls = {event.key: event.count for event in profile.key_averages()}
+    assert calls["aten::relu"] == len(relus)
+    assert not {"aten::relu_", "aten::clamp_min_", "aten::threshold_"} & set(calls)
+
+
+def test_weights_come_from_the_generator_alone(architecture: Architecture) -> None:
+    torch.manual_seed(1)
+    first, state = digest(built(architecture, seed=7).state_dict()), torch.random.get_rng_state()
+    torch.manual_seed(2)
+    assert digest(built(architecture, seed=7).state_dict()) == first
+    assert digest(built(architecture, seed=8).state_dict()) != first
+    torch.manual_seed(1)
+    assert torch.equal(torch.random.get_rng_state(), state)
+
+
+def test_first_weights_are_he_normal(architecture: Architecture) -> None:
+    for module in built(architecture).modules():
+        if isinstance(module, nn.Conv2d) and module.weight.numel() > 5000:
+            expected = (2 / (module.out_channels * module.kernel_size[0] ** 2)) ** 0.5
+            assert module.weight.std().item() == pytest.approx(expected, rel=0.05)
+            assert abs(module.weight.mean().item()) < 0.05 * expected
+
+
+def test_declared_layers(architecture: Architecture) -> None:
+    classifier = built(architecture)
+    pixels = torch.rand(2, CHANNELS, SIZE, SIZE)
+    (features,) = outputs(classifier, [architecture.cam_layer], pixels)
+    assert features.ndim == 4
+    assert min(features.shape[2:]) > 1
+    # Hooks fire in the order of the forward, so the last concept layer must be the logits.
+    concepts = outputs(built(architecture), list(architecture.concept_layers), pixels)
+    assert len(concepts) == len(architecture.concept_layers)
+    assert torch.equal(concepts[-1], classifier(pixels))
+    reversed_names = outputs(built(architecture), list(reversed(architecture.concept_layers)), pixels)
+    assert [tuple(out.shape) for out in reversed_names] == [tuple(out.shape) for out in concepts]
+
+
+def test_head_is_linear_over_the_mean_where_declared(architecture: Architecture) -> None:
+    classifier = built(architecture)
+    pixels = torch.rand(2, CHANNELS, SIZE, SIZE)
+    (features,) = outputs(classifier, [architecture.cam_layer], pixels)
+    heads = [module for module in classifier.modules() if isinstance(module, nn.Linear)]
+    with torch.no_grad():
+        linear = features.mean((2, 3)) @ heads[-1].weight.T + heads[-1].bias
+        same = torch.allclose(linear, classifier(pixels), atol=1e-4)
+    assert same == architecture.head_is_pool_linear

@@ -1,0 +1,143 @@
+"""Small classifiers, images and comparisons that several test files share."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from saliency_assay.models.classifier import Classifier
+
+CLASSES = 4
+
+
+class ConvNet(nn.Module):
+    """Two convolutions with BatchNorm, pooling and an unshared ReLU each, for RGB or grey images."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.body = nn.Sequential(
+            nn.Conv2d(channels, 5, 3, padding=1),
+            nn.BatchNorm2d(5),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Conv2d(5, 6, 3, padding=1),
+            nn.BatchNorm2d(6),
+            nn.ReLU(),
+            nn.AdaptiveAvgPool2d(1),
+            nn.Flatten(),
+            nn.Dropout(),
+            nn.Linear(6, CLASSES),
+        )
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.body(images)
+
+
+class SkipNet(nn.Module):
+    """A residual connection that starts at the input of a ReLU, so that input has two consumers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(3, 6, 3, stride=2, padding=1)
+        self.relu1, self.relu2 = nn.ReLU(), nn.ReLU()
+        self.second = nn.Conv2d(6, 6, 3, padding=1)
+        self.head = nn.Linear(6, CLASSES)
+
+    def forward(self, images: Tensor) -> Tensor:
+        stem = self.first(images)
+        return self.head(self.relu2(self.second(self.relu1(stem)) + stem).mean((2, 3)))
+
+
+class SmoothNet(nn.Module):
+    """Fully connected with tanh: no ReLU, no layer for CAM."""
+
+    def __init__(self, pixels: int) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(nn.Flatten(), nn.Linear(pixels, 8), nn.Tanh(), nn.Linear(8, CLASSES))
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.layers(images)
+
+
+def with_random_state(model: nn.Module, seed: int, dtype: torch.dtype = torch.float64) -> nn.Module:
+    """The model in evaluation mode, every parameter and running statistic drawn from ``seed``."""
+    generator = torch.Generator().manual_seed(seed)
+    for name, tensor in model.state_dict().items():
+        if tensor.is_floating_point():
+            values = torch.randn(tensor.shape, generator=generator) / max(1, tensor[0].numel()) ** 0.5
+            tensor.copy_(values.abs() + 0.5 if name.endswith("running_var") else values)
+    return model.to(dtype).eval()
+
+
+def classifier(
+    network: nn.Module, cam_layer: str, channels: int = 3, dtype: torch.dtype = torch.float64
+) -> Classifier:
+    """A network that takes normalised images, as the project's classifier, in evaluation mode."""
+    wrapped = Classifier(
+        network,
+        classes=CLASSES,
+        mean=[0.45] * channels,
+        std=[0.25] * channels,
+        cam_layer=cam_layer,
+        concept_layers=[],
+    )
+    return wrapped.to(dtype).eval()
+
+
+def conv_classifier(seed: int = 1, channels: int = 3, dtype: torch.dtype = torch.float64) -> Classifier:
+    return classifier(with_random_state(ConvNet(channels), seed), "body.6", channels, dtype)
+
+
+def skip_classifier(seed: int = 1, dtype: torch.dtype = torch.float64) -> Classifier:
+    return classifier(with_random_state(SkipNet(), seed), "second", dtype=dtype)
+
+
+def random_images(
+    count: int, channels: int = 3, size: int = 12, seed: int = 0, dtype: torch.dtype = torch.float64
+) -> Tensor:
+    """Pixels in [0, 1], each image with a range of its own."""
+    generator = torch.Generator().manual_seed(seed)
+    images = torch.rand(count, channels, size, size, generator=generator)
+    return (images * torch.linspace(0.4, 1, count)[:, None, None, None]).to(dtype)
+
+
+def cyclic_targets(count: int) -> Tensor:
+    return torch.arange(count) % CLASSES
+
+
+def generator(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+@contextmanager
+def seen_batches(model: nn.Module) -> Iterator[list[Tensor]]:
+    """The batches that pass through the model while the context is open."""
+    seen: list[Tensor] = []
+    handle = model.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0].detach().clone()))
+    try:
+        yield seen
+    finally:
+        handle.remove()
+
+
+def state_of(model: nn.Module) -> dict[str, object]:
+    """Everything a method must leave as it found it, in a form that ``==`` compares."""
+    state: dict[str, object] = {}
+    for name, module in model.named_modules():
+        hooks = [getattr(module, kind) for kind in vars(module) if kind.endswith("hooks")]
+        state[f"{name} training"] = module.training
+        state[f"{name} hooks"] = [len(found) for found in hooks if found is not None]
+    for name, parameter in model.named_parameters():
+        state[f"{name} requires_grad"] = parameter.requires_grad
+        state[f"{name} grad"] = parameter.grad
+    state |= {f"{name} value": tensor.tolist() for name, tensor in model.state_dict().items()}
+    return state
+
+
+def exact(
+    found: Tensor | np.ndarray, expected: Tensor | np.ndarray, tolerance: float = 1e-8, floor: float = 1e-12
+) -> None:
+    """Assert equality to ``tolerance`` relative to each value, and to ``floor`` where values are near 0."""
+    np.testing.assert_allclose(np.asarray(found), np.asarray(expected), rtol=tolerance, atol=floor)

@@ -1,0 +1,60 @@
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+from pycocotools import mask as rle
+
+from saliency_assay.data.coco import Instance
+from saliency_assay.data.collection import collect_cutouts, collect_scenes
+from saliency_assay.data.miniplaces import Scene
+
+
+def photograph(folder: Path, name: str, size: tuple[int, int]) -> Path:
+    path = folder / name
+    generator = np.random.default_rng(len(name))
+    Image.fromarray(generator.integers(0, 256, (*size, 3), dtype=np.uint8)).save(path)
+    return path
+
+
+def instance(
+    photo: Path, category: str, annotation: int, size: tuple[int, int], box: tuple[int, int]
+) -> Instance:
+    mask = np.zeros(size, np.uint8, order="F")
+    mask[: box[0], : box[1]] = 1
+    return Instance(category, photo, annotation, int(mask.sum()), rle.encode(mask))
+
+
+def test_cutouts_are_shrunk_to_the_canvas_and_never_enlarged(tmp_path: Path) -> None:
+    size = (50, 90)
+    first, second = photograph(tmp_path, "a.png", size), photograph(tmp_path, "bb.png", size)
+    instances = [
+        instance(first, "dog", 11, size, (50, 80)),
+        instance(second, "dog", 12, size, (10, 7)),
+        instance(first, "zebra", 13, size, (48, 6)),
+    ]
+    blocks = list(collect_cutouts(instances, ("zebra", "dog"), canvas=20, block=2))
+    assert [len(block["image"]) for block in blocks] == [2, 1]
+    whole = {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
+    assert whole["image"].shape == (3, 4, 20, 20)
+    assert whole["image"].dtype == np.uint8
+    assert whole["height"].tolist() == [12, 10, 20]  # 50 · 20/80, as it was, 48 · 20/48
+    assert whole["width"].tolist() == [20, 7, 2]
+    assert whole["label_object"].tolist() == [1, 1, 0]
+    assert whole["photo"].tolist() == [0, 1, 0]
+    assert whole["annotation"].tolist() == [11, 12, 13]
+    photo = np.asarray(Image.open(second))
+    assert (whole["image"][1, :3, :10, :7] == photo[:10, :7].transpose(2, 0, 1)).all()
+    for image, height, width in zip(whole["image"], whole["height"], whole["width"], strict=True):
+        assert (image[3, :height, :width] == 255).all()
+        assert image.any(axis=0)[height:].sum() == image.any(axis=0)[:, width:].sum() == 0
+
+
+def test_scenes(tmp_path: Path) -> None:
+    scenes = [
+        Scene(name, photograph(tmp_path, f"{name}.png", (16, 16))) for name in ("track", "bedroom", "track")
+    ]
+    blocks = list(collect_scenes(scenes, ("bedroom", "track"), size=16, block=2))
+    assert [block["label_scene"].tolist() for block in blocks] == [[1, 0], [1]]
+    images = np.concatenate([block["image"] for block in blocks])
+    assert images.shape == (3, 3, 16, 16)
+    assert (images[1] == np.asarray(Image.open(scenes[1].path)).transpose(2, 0, 1)).all()

@@ -1,0 +1,177 @@
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from saliency_assay.data.miniplaces import Scene, find_scenes, read_scene
+
+
+def touch_image(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.new("RGB", (4, 4)).save(path)
+
+
+@pytest.fixture
+def original(tmp_path: Path) -> Path:
+    """MiniPlaces' own layout, with its development kit's lists."""
+    train = [
+        "train/b/bedroom/00000001.jpg 0",
+        "train/b/bedroom/00000002.jpg 0",
+        "train/t/track/outdoor/00000001.jpg 1",
+    ]
+    val = ["val/00000001.jpg 1", "val/00000002.jpg 0"]
+    for line in train + val:
+        touch_image(tmp_path / "images" / line.split()[0])
+    (tmp_path / "train.txt").write_text("\n".join(train) + "\n")
+    (tmp_path / "val.txt").write_text("\n".join(val) + "\n")
+    (tmp_path / "categories.txt").write_text("/b/bedroom 0\n/t/track/outdoor 1\n")
+    return tmp_path
+
+
+def names(folder: Path, scenes: list[Scene]) -> list[tuple[str, str]]:
+    return [(scene.category, scene.path.relative_to(folder).as_posix()) for scene in scenes]
+
+
+@pytest.mark.parametrize("kit", ["/b/bedroom 0\n/t/track/outdoor 1\n", "0 bedroom\n1 track/outdoor\n\n"])
+@pytest.mark.parametrize("track", ["track", "track/outdoor", "track_outdoor"])
+def test_original_layout(original: Path, kit: str, track: str) -> None:
+    (original / "categories.txt").write_text(kit)
+    scenes, skipped = find_scenes(original, [track, "bedroom"], limit=9)
+    assert names(original, scenes) == [
+        (track, "images/train/t/track/outdoor/00000001.jpg"),
+        (track, "images/val/00000001.jpg"),
+        ("bedroom", "images/train/b/bedroom/00000001.jpg"),
+        ("bedroom", "images/train/b/bedroom/00000002.jpg"),
+        ("bedroom", "images/val/00000002.jpg"),
+    ]
+    assert skipped == {track: {}, "bedroom": {}}
+
+
+def test_one_list_is_enough_and_the_first_are_kept(original: Path) -> None:
+    (original / "val.txt").unlink()
+    scenes, skipped = find_scenes(original, ["bedroom"], limit=1)
+    assert names(original, scenes) == [("bedroom", "images/train/b/bedroom/00000001.jpg")]
+    assert skipped == {"bedroom": {"beyond the limit": 1}}
+
+
+def test_a_folder_per_scene(tmp_path: Path) -> None:
+    for name in ("bedroom/b.JPG", "bedroom/a.png", "track/outdoor/x.jpeg", "bedroom/notes.txt"):
+        touch_image(tmp_path / name) if not name.endswith("txt") else (tmp_path / name).write_text("")
+    scenes, _ = find_scenes(tmp_path, ["bedroom", "track"], limit=9)
+    assert names(tmp_path, scenes) == [
+        ("bedroom", "bedroom/a.png"),
+        ("bedroom", "bedroom/b.JPG"),
+        ("track", "track/outdoor/x.jpeg"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "held"),
+    [
+        ("truck", True),
+        ("Trucks", True),
+        ("stop_sign", True),
+        ("fire truck", True),
+        ("struck", False),
+        ("dogma", False),
+    ],
+)
+def test_scenes_that_hold_an_object_are_left_out(original: Path, name: str, held: bool) -> None:
+    file = original / "objects" / "train" / "b" / "bedroom" / "00000002.xml"
+    file.parent.mkdir(parents=True)
+    file.write_text(
+        f"<annotation><filename>2.jpg</filename><objects><name>bed</name></objects>"
+        f"<objects><name>{name}</name></objects></annotation>"
+    )
+    scenes, skipped = find_scenes(original, ["bedroom"], objects=["dog", "truck", "stop sign"], limit=9)
+    left_out = "images/train/b/bedroom/00000002.jpg" not in [path for _, path in names(original, scenes)]
+    assert left_out == held
+    assert skipped == {"bedroom": {"holds one of the objects": 1} if held else {}}
+    assert len(find_scenes(original, ["bedroom"], limit=9)[0]) == 3
+
+
+def test_a_category_all_left_out(original: Path) -> None:
+    (original / "train.txt").write_text("train/b/bedroom/00000002.jpg 0\n")
+    (original / "val.txt").unlink()
+    file = original / "objects" / "train" / "b" / "bedroom" / "00000002.xml"
+    file.parent.mkdir(parents=True)
+    file.write_text("<annotation><object><name>dog</name></object></annotation>")
+    with pytest.raises(
+        ValueError, match="no usable image of scene 'bedroom'; found: holds one of the objects 1"
+    ):
+        find_scenes(original, ["bedroom"], objects=["dog"], limit=9)
+    file.write_text("<annotation><object>")
+    with pytest.raises(ValueError, match=r"00000002\.xml: not XML: no element found: line 1, column 20"):
+        find_scenes(original, ["bedroom"], objects=["dog"], limit=9)
+
+
+def test_category_names(original: Path) -> None:
+    with pytest.raises(
+        ValueError, match=r"unknown scene 'bedrom'; did you mean 'bedroom'\? valid: bedroom, track/outdoor"
+    ):
+        find_scenes(original, ["bedrom"], limit=9)
+    (original / "categories.txt").write_text("0 church/indoor\n1 church/outdoor\n")
+    with pytest.raises(
+        ValueError, match="scene 'church' may be any of church/indoor, church/outdoor; name one in full"
+    ):
+        find_scenes(original, ["church"], limit=9)
+
+
+@pytest.mark.parametrize(
+    ("file", "line", "expected"),
+    [
+        ("categories.txt", "bedroom", "a path and a number"),
+        ("train.txt", "train/b/bedroom/1.jpg", "an image's path and its category"),
+        ("train.txt", "train/b/bedroom/1.jpg 7", "an image's path and its category"),
+        ("val.txt", "../secret.jpg 0", "an image's path and its category"),
+    ],
+)
+def test_broken_lists(original: Path, file: str, line: str, expected: str) -> None:
+    with (original / file).open("a") as text:
+        text.write(line + "\n")
+    number = len((original / file).read_text().splitlines())
+    message = f"{original / file}: line {number} is {line!r}, expected {expected}"
+    with pytest.raises(ValueError, match=re.escape(message)):
+        find_scenes(original, ["bedroom"], limit=9)
+
+
+def test_files_that_are_missing(original: Path) -> None:
+    (original / "images" / "val" / "00000002.jpg").unlink()
+    with pytest.raises(
+        FileNotFoundError, match=r"val/00000002\.jpg: no such image file, though .* lists name it"
+    ):
+        find_scenes(original, ["bedroom"], limit=9)
+    with pytest.raises(FileNotFoundError, match="nowhere: no such folder of scenes"):
+        find_scenes(original / "nowhere", ["bedroom"], limit=9)
+    (original / "train.txt").unlink()
+    (original / "val.txt").unlink()
+    with pytest.raises(ValueError, match=r"found categories\.txt, expected train\.txt or val\.txt beside it"):
+        find_scenes(original, ["bedroom"], limit=9)
+
+
+def test_read_scene_takes_the_centred_square(tmp_path: Path) -> None:
+    image = np.zeros((10, 30, 3), np.uint8)
+    image[:, 10:20] = [200, 100, 50]
+    Image.fromarray(image).save(tmp_path / "x.png")
+    scene = read_scene(Scene("bedroom", tmp_path / "x.png"), 5)
+    assert scene.shape == (3, 5, 5)
+    assert scene.flags.c_contiguous
+    assert (scene == np.array([200, 100, 50])[:, None, None]).all()
+
+
+def test_read_scene_is_antialiased(tmp_path: Path) -> None:
+    stripes = np.zeros((64, 64, 3), np.uint8)
+    stripes[:, ::2] = 255
+    Image.fromarray(stripes).save(tmp_path / "x.png")
+    inner = read_scene(Scene("bedroom", tmp_path / "x.png"), 16)[:, 1:-1, 1:-1].astype(int)
+    assert abs(inner - 128).max() <= 8
+
+
+def test_a_truncated_scene_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "x.jpg"
+    Image.fromarray(np.random.default_rng(0).integers(0, 256, (64, 64, 3), dtype=np.uint8)).save(path)
+    path.write_bytes(path.read_bytes()[:1500])
+    with pytest.raises(ValueError, match=rf"{re.escape(str(path))}: truncated, or not an image"):
+        read_scene(Scene("bedroom", path), 32)

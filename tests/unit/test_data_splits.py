@@ -1,0 +1,70 @@
+import numpy as np
+import pytest
+
+from saliency_assay.data.splits import TEST, TRAIN, explained_images, random_split
+
+
+@pytest.mark.parametrize(
+    ("count", "share", "tests"), [(100, 0.1, 10), (1797, 0.1, 180), (7, 0.1, 1), (3, 0.01, 1)]
+)
+def test_random_split_has_the_exact_share(count: int, share: float, tests: int) -> None:
+    split = random_split(count, share, np.random.default_rng(0))
+    assert split.dtype == np.uint8
+    assert (split == TEST).sum() == tests
+    assert (split == TRAIN).sum() == count - tests
+
+
+def test_random_split_follows_the_generator() -> None:
+    one, same, other = (random_split(200, 0.1, np.random.default_rng(seed)) for seed in (1, 1, 2))
+    assert (one == same).all()
+    assert (one != other).any()
+
+
+def _table(each: int, tested: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """All pairs of 4 × 4 classes, ``each`` times, the first ``tested`` of each pair for testing."""
+    first, second, number = (
+        axis.ravel() for axis in np.meshgrid(range(4), range(4), range(each), indexing="ij")
+    )
+    return np.where(number < tested, TEST, TRAIN).astype(np.uint8), first, second
+
+
+@pytest.mark.parametrize("limit", [1, 3, 4, 7, 16, 17, 30, 48])
+def test_any_limit_is_balanced_over_both_labels(limit: int) -> None:
+    split, first, second = _table(each=10, tested=3)
+    chosen = explained_images(split, [first, second], limit)
+    assert len(set(chosen.tolist())) == limit
+    assert (split[chosen] == TEST).all()
+    for label in (first, second):
+        counts = np.bincount(label[chosen], minlength=4)
+        assert counts.max() - counts.min() <= 1
+    pairs = np.bincount(4 * first[chosen] + second[chosen], minlength=16)
+    assert pairs.max() - pairs.min() <= 1
+
+
+def test_a_larger_limit_only_adds() -> None:
+    generator = np.random.default_rng(3)
+    split = random_split(500, 0.3, generator)
+    labels = [generator.integers(0, 4, 500), generator.integers(0, 3, 500)]
+    everything = explained_images(split, labels)
+    assert sorted(everything.tolist()) == np.flatnonzero(split == TEST).tolist()
+    for limit in (1, 20, 99):
+        assert explained_images(split, labels, limit).tolist() == everything[:limit].tolist()
+
+
+def test_each_turn_visits_every_stratum_that_has_images_left() -> None:
+    generator = np.random.default_rng(4)
+    split = random_split(300, 0.4, generator)
+    labels = [generator.integers(0, 3, 300), generator.integers(0, 3, 300)]
+    left: dict[tuple[int, int], list[int]] = {}
+    for index in np.flatnonzero(split == TEST).tolist():
+        left.setdefault((int(labels[0][index]), int(labels[1][index])), []).append(index)
+    chosen = iter(explained_images(split, labels).tolist())
+    while left:
+        turn = {next(chosen) for _ in left}
+        assert turn == {members.pop(0) for members in left.values()}
+        left = {pair: members for pair, members in left.items() if members}
+    assert next(chosen, None) is None
+
+
+def test_nothing_to_test_on_explains_nothing() -> None:
+    assert explained_images(np.zeros(5, np.uint8), [np.zeros(5, np.int64)]).tolist() == []

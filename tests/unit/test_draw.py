@@ -1,0 +1,214 @@
+"""The caller of attribution methods: batches, checks, and what it leaves as it was."""
+
+import logging
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from support import conv_classifier, state_of
+from torch import Tensor
+
+from saliency_assay.methods.draw import draw
+from saliency_assay.methods.gradient import gradient
+from saliency_assay.methods.smoothing import smoothgrad
+from saliency_assay.models.classifier import Classifier
+
+IMAGES = np.random.default_rng(0).integers(0, 256, (7, 3, 8, 8), dtype=np.uint8)
+TARGETS = np.arange(7) % 4
+
+
+@pytest.fixture
+def model() -> Classifier:
+    return conv_classifier(dtype=torch.float32)
+
+
+def maps_of(
+    method: Callable[..., Tensor], model: Classifier, batch_size: int = 3, **parameters: object
+) -> np.ndarray:
+    blocks = list(draw(method, parameters, model, IMAGES, TARGETS, seed=2, batch_size=batch_size))
+    assert [set(block) for block in blocks] == [{"map"}] * -(-len(IMAGES) // batch_size)
+    assert max(len(block["map"]) for block in blocks) <= batch_size
+    return np.concatenate([block["map"] for block in blocks])
+
+
+def test_draws_every_image_as_the_method_would(model: Classifier) -> None:
+    maps = maps_of(gradient, model)
+    assert maps.dtype == np.float32
+    generator = torch.Generator()
+    for image, target, drawn in zip(IMAGES, TARGETS, maps, strict=True):
+        pixels = torch.tensor(image[None] / 255, dtype=torch.float32)
+        expected = gradient(model, pixels, torch.tensor([target]), generator=generator)
+        np.testing.assert_allclose(drawn, expected[0].numpy(), rtol=1e-4, atol=1e-6)
+
+
+def test_batch_size_does_not_change_random_maps(model: Classifier) -> None:
+    whole = maps_of(smoothgrad, model, batch_size=7, samples=4)
+    for batch_size in (1, 2, 5):
+        parts = maps_of(smoothgrad, model, batch_size=batch_size, samples=4)
+        np.testing.assert_allclose(parts, whole, rtol=1e-4, atol=1e-6)
+
+
+def test_seed_decides(model: Classifier) -> None:
+    def with_seed(seed: int) -> np.ndarray:
+        blocks = draw(smoothgrad, {"samples": 2}, model, IMAGES, TARGETS, seed=seed, batch_size=3)
+        return np.concatenate([block["map"] for block in blocks])
+
+    np.testing.assert_array_equal(with_seed(2**62 + 1), with_seed(2**62 + 1))
+    assert not np.array_equal(with_seed(2**62 + 1), with_seed(2**62))
+
+
+def test_reads_images_batch_by_batch(model: Classifier) -> None:
+    class Stored:
+        """An array on disk: it has a length and slices, nothing else."""
+
+        read: list[tuple[int, int]] = []  # noqa: RUF012
+
+        def __len__(self) -> int:
+            return len(IMAGES)
+
+        def __getitem__(self, key: slice) -> np.ndarray:
+            self.read.append((key.start, key.stop))
+            block = IMAGES[key]
+            block.flags.writeable = False
+            return block
+
+    for number, _ in enumerate(draw(gradient, {}, model, Stored(), TARGETS, seed=0, batch_size=3), start=1):
+        assert len(Stored.read) == number
+    assert Stored.read == [(0, 3), (3, 6), (6, 9)]
+
+
+def test_method_sees_evaluation_mode_and_frozen_parameters_and_nothing_stays(model: Classifier) -> None:
+    model.train()
+    model.network.body[9].eval()  # type: ignore[index, union-attr]
+    frozen = next(model.parameters())
+    frozen.requires_grad_(False)
+    before = state_of(model)
+
+    def watcher(model: Classifier, images: Tensor, targets: Tensor, *, generator: torch.Generator) -> Tensor:
+        assert not any(module.training for module in model.modules())
+        assert not any(parameter.requires_grad for parameter in model.parameters())
+        assert not torch.backends.cudnn.allow_tf32
+        return images
+
+    blocks = draw(watcher, {}, model, IMAGES, TARGETS, seed=0, batch_size=3)
+    next(blocks)
+    assert state_of(model) == before  # between blocks too: an abandoned iterator leaves nothing behind
+    assert torch.backends.cudnn.allow_tf32
+
+
+def failing(change: Callable[[Classifier, Tensor, Tensor], Tensor]) -> Callable[..., Tensor]:
+    def method(model: Classifier, images: Tensor, targets: Tensor, *, generator: torch.Generator) -> Tensor:
+        return change(model, images, targets)
+
+    return method
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda m, x, t: x.mean(1),
+            "returned float32 [3, 8, 8] on cpu, expected float32 [3, 3 or 1, 8, 8] on cpu",
+        ),
+        (
+            lambda m, x, t: x[:, :2],
+            "returned float32 [3, 2, 8, 8] on cpu, expected float32 [3, 3 or 1, 8, 8] on cpu",
+        ),
+        (
+            lambda m, x, t: x[:1],
+            "returned float32 [1, 3, 8, 8] on cpu, expected float32 [3, 3 or 1, 8, 8] on cpu",
+        ),
+        (
+            lambda m, x, t: x.double(),
+            "returned float64 [3, 3, 8, 8] on cpu, expected float32 [3, 3 or 1, 8, 8] on cpu",
+        ),
+        (
+            lambda m, x, t: x.to("meta"),
+            "returned float32 [3, 3, 8, 8] on meta, expected float32 [3, 3 or 1, 8, 8] on cpu",
+        ),
+        (lambda m, x, t: x.numpy(), "returned ndarray, expected float32 [3, 3 or 1, 8, 8] on cpu"),
+        (lambda m, x, t: x.mul_(2), "changed the images in place; "),
+        (lambda m, x, t: x + t.add_(1)[:, None, None, None], "changed the targets in place; "),
+        (lambda m, x, t: x + next(m.parameters()).mul_(2).sum(), "changed network.body.0.weight in place; "),
+    ],
+    ids=[
+        "no channel",
+        "two channels",
+        "one image",
+        "float64",
+        "other device",
+        "array",
+        "images",
+        "targets",
+        "weights",
+    ],
+)
+def test_a_method_that_breaks_the_contract_is_refused(
+    model: Classifier, change: Callable[[Classifier, Tensor, Tensor], Tensor], message: str
+) -> None:
+    with pytest.raises(ValueError, match=r"^test_draw:failing") as error:
+        list(draw(failing(change), {}, model, IMAGES, TARGETS, seed=0, batch_size=3))
+    assert str(error.value).startswith(f"test_draw:failing.<locals>.method: {message}")
+    assert "\n" not in str(error.value)
+
+
+def test_maps_that_are_not_finite_are_kept_and_counted(
+    model: Classifier, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(model: Classifier, images: Tensor, targets: Tensor, *, generator: torch.Generator) -> Tensor:
+        maps = images.clone()
+        maps[targets == 1] = torch.nan
+        maps[targets == 2, 0, 0, 0] = torch.inf
+        return maps
+
+    with caplog.at_level(logging.INFO):
+        maps = maps_of(broken, model)
+    np.testing.assert_array_equal(np.isnan(maps).all((1, 2, 3)), TARGETS == 1)
+    np.testing.assert_array_equal(np.isinf(maps).any((1, 2, 3)), TARGETS == 2)
+    (warning,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert warning.endswith("broken: 4 of 7 maps hold values that are not finite")
+
+
+def test_a_classifier_that_learned_nan_gets_maps_of_nan(
+    model: Classifier, caplog: pytest.LogCaptureFixture
+) -> None:
+    torch.nn.init.constant_(next(model.parameters()), torch.nan)
+    assert np.isnan(maps_of(gradient, model)).all()
+    assert "gradient:gradient: 7 of 7 maps hold values that are not finite" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("images", "targets", "batch_size", "message"),
+    [
+        (IMAGES, TARGETS, 0, "batch_size: found 0, expected at least 1"),
+        (
+            IMAGES,
+            TARGETS[:6],
+            3,
+            "targets: found int64 [6] for 7 images, expected int64 [N] with N >= 1 images",
+        ),
+        (
+            IMAGES[:0],
+            TARGETS[:0],
+            3,
+            "targets: found int64 [0] for 0 images, expected int64 [N] with N >= 1 images",
+        ),
+        (IMAGES, TARGETS.astype(np.int32), 3, "targets: found int32 [7] for 7 images, "),
+        (IMAGES, TARGETS + 1, 3, "targets: found class 4, expected 0 to 3"),
+        (IMAGES, TARGETS - 1, 3, "targets: found class -1, expected 0 to 3"),
+        (IMAGES / 255, TARGETS, 3, "images: found float64 [3, 3, 8, 8], expected uint8 [N, C, H, W]"),
+        (IMAGES[:, 0], TARGETS, 3, "images: found uint8 [3, 8, 8], expected uint8 [N, C, H, W]"),
+    ],
+)
+def test_wrong_input_is_refused(
+    model: Classifier, images: np.ndarray, targets: np.ndarray, batch_size: int, message: str
+) -> None:
+    with pytest.raises(ValueError, match=r"^(batch_size|targets|images): found") as error:
+        list(draw(gradient, {}, model, images, targets, seed=0, batch_size=batch_size))
+    assert str(error.value).startswith(message)
+
+
+def test_wrong_targets_are_refused_before_the_first_map(model: Classifier) -> None:
+    with pytest.raises(ValueError, match=r"^targets: found class 4"):
+        draw(gradient, {}, model, IMAGES, TARGETS + 1, seed=0, batch_size=3)

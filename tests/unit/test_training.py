@@ -1,0 +1,370 @@
+"""The training loop against a plain one, its determinism, and what a kill leaves behind."""
+
+import logging
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from saliency_assay.models.classifier import Blueprint, Classifier, build, digest
+from saliency_assay.models.inference import logits
+from saliency_assay.provenance import SOURCE
+from saliency_assay.training import augment, draw, learning_rates, train
+from saliency_assay.training_settings import Training, training_from
+from saliency_assay.training_state import Row, remove_state
+
+COUNT, SIZE, CLASSES = 60, 8, 3
+BLUEPRINT = Blueprint(
+    architecture="resnet8",
+    function="saliency_assay.models.resnet:resnet8",
+    parameters={"width": 4, "stem_stride": 1},
+    cam_layer="layer3",
+    concept_layers=[],
+)
+SHORT = training_from({"epochs": 3, "batch_size": 16, "augment_flip": True, "augment_shift": 2})
+STEPS = 3 * 3  # of SHORT: 50 training images
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def state_path(tmp_path: Path) -> Path:
+    return tmp_path / ".state" / "train.pt"
+
+
+def classifier(seed: int = 0) -> Classifier:
+    generator = torch.Generator().manual_seed(seed)
+    return build(BLUEPRINT, classes=CLASSES, mean=[0.5] * 3, std=[0.25] * 3, generator=generator)
+
+
+def data() -> dict[str, Tensor]:
+    """Images whose class is their brightest channel."""
+    generator = torch.Generator().manual_seed(1)
+    labels = torch.randint(0, CLASSES, (COUNT,), generator=generator)
+    images = torch.randint(0, 180, (COUNT, 3, SIZE, SIZE), generator=generator, dtype=torch.uint8)
+    images[torch.arange(COUNT), labels] += 75
+    order = torch.randperm(COUNT, generator=generator)
+    return {"images": images, "labels": labels, "train_indices": order[:50], "test_indices": order[50:]}
+
+
+def trained(
+    state_path: Path,
+    settings: Training = SHORT,
+    *,
+    seed: int = 0,
+    fingerprint: str = "same",
+    save_seconds: float = 60,
+    on_step: object = None,
+    **changed: Tensor,
+) -> tuple[Classifier, list[Row]]:
+    model = classifier()
+    if on_step:
+        model.register_forward_pre_hook(on_step)
+    rows = train(
+        model,
+        **{**data(), **changed},
+        settings=settings,
+        seed=seed,
+        state_path=state_path,
+        fingerprint=fingerprint,
+        save_seconds=save_seconds,
+    )
+    return model, rows
+
+
+def signature(outcome: tuple[Classifier, list[Row]]) -> tuple[str, list[Row]]:
+    model, rows = outcome
+    return digest(model.state_dict()), rows
+
+
+# --- the loop -----------------------------------------------------------------------------------------------
+
+
+def test_equals_a_plain_loop(state_path: Path) -> None:
+    """The same in the simplest torch: NCHW, no fused optimiser, everything read back at every step."""
+    settings = replace(SHORT, label_smoothing=0.1, weight_decay=0.02, warmup=0.3)
+    given, plain = data(), classifier().train()
+    weights = [p for name, p in plain.named_parameters() if name.endswith("weight") and p.ndim > 1]
+    others = [p for name, p in plain.named_parameters() if not (name.endswith("weight") and p.ndim > 1)]
+    optimizer = torch.optim.SGD(
+        [{"params": weights, "weight_decay": 0.02}, {"params": others}],
+        lr=0.1,
+        momentum=0.9,
+        nesterov=True,
+        foreach=False,
+    )
+    rates, expected = learning_rates(settings, STEPS), []
+    for epoch in range(3):
+        draws, losses, right = draw(50, settings, 0, epoch), [], []
+        for step in range(3):
+            part = slice(16 * step, 16 * (step + 1))
+            chosen = given["train_indices"][draws.order[part]]
+            batch = augment(given["images"][chosen], draws.flip[part], draws.shift[part]) / 255
+            found = plain(batch)
+            loss = functional.cross_entropy(found, given["labels"][chosen], label_smoothing=0.1)
+            optimizer.zero_grad()
+            loss.backward()
+            for group in optimizer.param_groups:
+                group["lr"] = rates[3 * epoch + step]
+            optimizer.step()
+            losses.append(loss.item())
+            right += (found.argmax(1) == given["labels"][chosen]).tolist()
+        expected.append((np.mean(losses), np.mean(right)))
+    model, rows = trained(state_path, settings)
+    for name, value in plain.state_dict().items():
+        torch.testing.assert_close(model.state_dict()[name], value, atol=1e-4, rtol=1e-3)
+    for row, (loss, accuracy) in zip(rows, expected, strict=True):
+        assert row["train_loss"] == pytest.approx(loss, abs=1e-4)
+        assert row["train_accuracy"] == pytest.approx(accuracy)
+
+
+def test_curve(state_path: Path) -> None:
+    model, rows = trained(state_path)
+    assert [row["epoch"] for row in rows] == [1, 2, 3]
+    assert [row["learning_rate"] for row in rows] == learning_rates(SHORT, STEPS)[2::3]
+    given = data()
+    found = logits(model, given["images"], batch_size=7, indices=given["test_indices"]).argmax(1)
+    right = (found == given["labels"][given["test_indices"]]).double().mean().item()
+    assert rows[-1]["test_accuracy"] == right
+
+
+def test_learns_what_can_be_learned(state_path: Path) -> None:
+    _, rows = trained(state_path, replace(SHORT, epochs=12))
+    assert rows[-1]["train_loss"] < rows[0]["train_loss"] / 2
+    assert rows[-1]["test_accuracy"] >= 0.9
+
+
+def test_test_accuracy_at_the_end_only(state_path: Path) -> None:
+    _, rows = trained(state_path, replace(SHORT, evaluate="end"))
+    assert [math.isnan(row["test_accuracy"]) for row in rows] == [True, True, False]
+
+
+def test_without_test_images(state_path: Path) -> None:
+    _, rows = trained(state_path, test_indices=torch.empty(0, dtype=torch.int64))
+    assert all(math.isnan(row["test_accuracy"]) for row in rows)
+
+
+def test_looking_at_test_images_changes_nothing(state_path: Path, tmp_path: Path) -> None:
+    seldom, _ = trained(tmp_path / "seldom.pt", replace(SHORT, evaluate="end"))
+    often, _ = trained(state_path)
+    assert digest(seldom.state_dict()) == digest(often.state_dict())
+
+
+@pytest.mark.parametrize("precision", ["float32", "bf16"])
+def test_same_seed_same_weights(tmp_path: Path, precision: str) -> None:
+    settings = replace(SHORT, precision=precision)
+    first, again, other = (
+        signature(trained(tmp_path / f"{run}.pt", settings, seed=seed)) for run, seed in enumerate((4, 4, 5))
+    )
+    assert first == again
+    assert first[0] != other[0]
+
+
+def test_auto_is_float32_on_a_cpu(tmp_path: Path) -> None:
+    auto, exact, half = (
+        signature(trained(tmp_path / f"{precision}.pt", replace(SHORT, precision=precision)))
+        for precision in ("auto", "float32", "bf16")
+    )
+    assert auto == exact
+    assert auto != half
+
+
+def test_leaves_torch_as_it_was(state_path: Path) -> None:
+    before = torch.random.get_rng_state()
+    handler = signal.getsignal(signal.SIGTERM)
+    model, _ = trained(state_path)
+    assert torch.equal(torch.random.get_rng_state(), before)
+    assert not torch.are_deterministic_algorithms_enabled()
+    assert not torch.backends.cudnn.benchmark
+    assert signal.getsignal(signal.SIGTERM) is handler
+    assert not model.training
+    assert model.layer("layer1.0.conv1").weight.is_contiguous()
+    assert not state_path.exists()
+
+
+class Readings(TorchDispatchMode):
+    """Counts values read back from the device."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.count += func is torch.ops.aten._local_scalar_dense.default
+        return func(*args, **(kwargs or {}))
+
+
+def test_no_step_waits_for_the_device(tmp_path: Path) -> None:
+    counts = []
+    for batch_size in (25, 5):
+        with Readings() as readings:
+            trained(tmp_path / f"{batch_size}.pt", replace(SHORT, batch_size=batch_size, evaluate="end"))
+        counts.append(readings.count)
+    assert counts[0] == counts[1]
+    assert counts[0] >= 2 * SHORT.epochs  # the sums of loss and right answers
+
+
+# --- what does not fit --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "changed", "message"),
+    [
+        ({"batch_size": 51}, {}, "batch_size: found 51, expected at most 50, the training images"),
+        ({"augment_shift": 8}, {}, "augment_shift: found 8, expected below 8, the image's size"),
+        ({}, {"labels": torch.full((COUNT,), 3)}, "label 3: expected 0 to 2"),
+        ({}, {"labels": torch.full((COUNT,), -1)}, "label -1: expected 0 to 2"),
+        ({}, {"labels": torch.zeros(COUNT)}, "labels [60] of torch.float32: expected [60] of torch.int64"),
+        ({}, {"labels": torch.zeros(9).long()}, "labels [9] of torch.int64: expected [60] of torch.int64"),
+        ({}, {"test_indices": torch.tensor([60])}, "index 60: expected 0 to 59"),
+        (
+            {},
+            {"images": torch.zeros(COUNT, 1, 8, 8, dtype=torch.uint8)},
+            "images [60, 1, 8, 8] of torch.uint8: expected [N, 3, H, W] of torch.uint8",
+        ),
+        (
+            {},
+            {"images": torch.zeros(COUNT, 3, 8, 8)},
+            "images [60, 3, 8, 8] of torch.float32: expected [N, 3, H, W] of torch.uint8",
+        ),
+    ],
+)
+def test_unfit_input(
+    state_path: Path, settings: dict[str, object], changed: dict[str, Tensor], message: str
+) -> None:
+    with pytest.raises(ValueError, match="expected") as caught:
+        trained(state_path, replace(SHORT, **settings), **changed)
+    assert str(caught.value) == message
+
+
+def test_divergence_is_told_at_the_end_of_its_epoch(state_path: Path) -> None:
+    def spoil(model: Classifier, given: tuple[Tensor]) -> None:
+        if model.training and len(seen) == 4:
+            nn.init.constant_(model.layer("fc").bias, math.nan)
+        seen.append(len(given[0]))
+
+    seen: list[int] = []
+    with pytest.raises(ValueError, match=r"training diverged: loss nan in epoch 2 of 3; .* below 0\.1$"):
+        trained(state_path, replace(SHORT, evaluate="end"), on_step=spoil)
+    assert len(seen) == 6
+
+
+# --- kill and resume ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("step", range(1, STEPS + 1))
+def test_sigterm_at_any_step(state_path: Path, tmp_path: Path, step: int) -> None:
+    settings = replace(SHORT, evaluate="end")
+    expected = signature(trained(tmp_path / "whole.pt", settings))
+    steps = 0
+
+    def terminate(model: Classifier, given: tuple[Tensor]) -> None:
+        nonlocal steps
+        steps += model.training
+        if steps == step:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    handler = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(SystemExit) as stopped:
+        trained(state_path, settings, on_step=terminate)
+    assert stopped.value.code == 143
+    assert steps == step
+    assert signal.getsignal(signal.SIGTERM) is handler
+    rest = 0
+
+    def count(model: Classifier, given: tuple[Tensor]) -> None:
+        nonlocal rest
+        rest += model.training
+
+    assert repr(signature(trained(state_path, settings, on_step=count))) == repr(expected)  # NaN is not NaN
+    assert rest == STEPS - step
+    remove_state(state_path)
+    remove_state(state_path)
+    assert not list(state_path.parent.iterdir())
+
+
+def test_sigterm_during_evaluation(state_path: Path, tmp_path: Path) -> None:
+    def terminate(model: Classifier, given: tuple[Tensor]) -> None:
+        if not model.training:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    with pytest.raises(SystemExit):
+        trained(state_path, on_step=terminate)
+    assert len(torch.load(state_path, weights_only=True)["progress"]["rows"]) == 1
+    assert signature(trained(state_path)) == signature(trained(tmp_path / "whole.pt"))
+
+
+def train_slowly(state_path: str) -> None:
+    """What the killed process runs: a state after every step, and time to be killed between them."""
+    torch.set_num_threads(1)
+    trained(Path(state_path), save_seconds=0, on_step=lambda model, given: time.sleep(0.3))
+
+
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGTERM, 143)], ids=["kill", "term"]
+)
+def test_killed_process(state_path: Path, tmp_path: Path, number: signal.Signals, status: int) -> None:
+    here = Path(__file__)
+    code = f"import {here.stem} as test; test.train_slowly({str(state_path)!r})"
+    environment = {**os.environ, "PYTHONPATH": f"{SOURCE}{os.pathsep}{here.parent}"}
+    with subprocess.Popen(
+        [sys.executable, "-c", code], env=environment, stderr=subprocess.DEVNULL
+    ) as process:
+        deadline = time.monotonic() + 50
+        while not state_path.exists() and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.02)
+        process.send_signal(number)
+        assert process.wait(timeout=20) == status
+    reached = torch.load(state_path, weights_only=True)["progress"]
+    assert 0 < 3 * reached["epoch"] + reached["step"] < STEPS
+    assert signature(trained(state_path)) == signature(trained(tmp_path / "whole.pt"))
+
+
+def test_state_of_other_fingerprint_is_discarded(
+    state_path: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    trained(state_path, seed=9, fingerprint="before", save_seconds=0)
+    with caplog.at_level(logging.WARNING):
+        found = signature(trained(state_path, fingerprint="after"))
+    assert caplog.messages == [f"{state_path}: discarded, of fingerprint before, now after"]
+    assert found == signature(trained(tmp_path / "whole.pt"))
+    assert not state_path.exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"not a state", None], ids=["empty", "text", "truncated"])
+def test_unreadable_state_is_discarded(
+    state_path: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, content: bytes | None
+) -> None:
+    trained(state_path, save_seconds=0)
+    state_path.write_bytes(state_path.read_bytes()[:3000] if content is None else content)
+    with caplog.at_level(logging.WARNING):
+        found = signature(trained(state_path))
+    assert len(caplog.messages) == 1
+    assert caplog.messages[0].startswith(f"{state_path}: discarded, not a training state ({state_path}: ")
+    assert found == signature(trained(tmp_path / "whole.pt"))
+
+
+def test_finished_state_gives_the_weights_without_a_step(state_path: Path) -> None:
+    def refuse(model: Classifier, given: tuple[Tensor]) -> None:
+        raise AssertionError("a step was made")
+
+    whole = signature(trained(state_path, save_seconds=0))
+    assert signature(trained(state_path, on_step=refuse)) == whole

@@ -1,0 +1,67 @@
+"""Settings, schedule and augmentation: everything of a training that needs no model."""
+
+import math
+from dataclasses import fields
+
+import numpy as np
+import pytest
+import torch
+
+from saliency_assay.training import augment, draw, learning_rates
+from saliency_assay.training_settings import PARAMETERS, Training, training_from
+
+MOVED = training_from({"augment_flip": True, "augment_shift": 2})
+
+
+def test_settings_have_one_parameter_each() -> None:
+    assert [field.name for field in fields(Training)] == list(PARAMETERS)
+    assert all(parameter.problem(parameter.default) is None for parameter in PARAMETERS.values())
+
+
+def test_settings_name_what_is_wrong() -> None:
+    with pytest.raises(ValueError, match=r"unknown parameter 'epoch'; did you mean 'epochs'\?"):
+        training_from({"epoch": 3})
+    with pytest.raises(ValueError, match=r"decay: found 'step', valid: linear, cosine"):
+        training_from({"decay": "step"})
+
+
+def test_linear_schedule() -> None:
+    settings = training_from({"learning_rate": 1.0, "warmup": 0.4, "decay": "linear"})
+    assert learning_rates(settings, 10) == pytest.approx(
+        [0.25, 0.5, 0.75, 1, 1, 5 / 6, 4 / 6, 3 / 6, 2 / 6, 1 / 6]
+    )
+
+
+def test_cosine_schedule() -> None:
+    settings = training_from({"learning_rate": 2.0, "warmup": 0.0, "decay": "cosine"})
+    half = math.sqrt(0.5)
+    assert learning_rates(settings, 4) == pytest.approx([2, 1 + half, 1, 1 - half])
+
+
+def test_schedule_of_warmup_alone() -> None:
+    assert learning_rates(training_from({"learning_rate": 1.0, "warmup": 1}), 2) == [0.5, 1.0]
+
+
+def test_augment_equals_flip_pad_and_crop() -> None:
+    generator = torch.Generator().manual_seed(3)
+    images = torch.randint(0, 256, (9, 3, 6, 5), generator=generator, dtype=torch.uint8)
+    flip = torch.rand(9, generator=generator) < 0.5
+    shift = torch.randint(-4, 5, (9, 2), generator=generator)
+    found = augment(images, flip, shift).numpy()
+    for image, mirrored, (down, right), moved in zip(images.numpy(), flip, shift, found, strict=True):
+        source = image[:, :, ::-1] if mirrored else image
+        padded = np.pad(source, ((0, 0), (4, 4), (4, 4)), mode="reflect")
+        np.testing.assert_array_equal(moved, padded[:, 4 - down : 10 - down, 4 - right : 9 - right])
+
+
+def test_draws_are_shared_by_whatever_has_the_same_seed() -> None:
+    plain = draw(50, training_from({}), 5, 2)
+    moved = draw(50, MOVED, 5, 2)
+    assert torch.equal(plain.order, moved.order)
+    assert sorted(plain.order.tolist()) == list(range(50))
+    assert not plain.flip.any()
+    assert not plain.shift.any()
+    assert 10 < int(moved.flip.sum()) < 40
+    assert sorted(set(moved.shift.flatten().tolist())) == [-2, -1, 0, 1, 2]
+    for seed, epoch in ((5, 3), (6, 2)):
+        assert not torch.equal(draw(50, MOVED, seed, epoch).order, plain.order)

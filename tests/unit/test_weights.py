@@ -1,0 +1,250 @@
+"""Weights on disk: what comes back, what is refused, and that no file's code is run."""
+
+import logging
+import os
+import pickle
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from saliency_assay.models import weights
+from saliency_assay.models.classifier import Blueprint, Classifier, build, digest
+from saliency_assay.models.inference import logits
+from saliency_assay.models.resnet import resnet18
+
+RESNET8 = Blueprint(
+    architecture="resnet8",
+    function="saliency_assay.models.resnet:resnet8",
+    parameters={"width": 4, "stem_stride": 1},
+    cam_layer="layer3",
+    concept_layers=["layer1", "layer2"],
+)
+
+
+def generator(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def small(seed: int = 0, classes: int = 3) -> Classifier:
+    mean, std = [0.1, 0.5, 0.9], [0.2, 0.3, 0.4]
+    return build(RESNET8, classes=classes, mean=mean, std=std, generator=generator(seed))
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "weights.pt"
+
+
+class Payload:
+    """Unpickled, it would make a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = str(folder)
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return os.mkdir, (self.folder,)
+
+
+def test_saved_classifier_comes_back_from_its_file_alone(path: Path) -> None:
+    classifier, images = small(seed=3, classes=4), torch.randint(0, 256, (3, 3, 8, 8), dtype=torch.uint8)
+    classifier.layer("bn1").running_mean.uniform_(generator=generator())
+    weights.save(path, classifier, RESNET8)
+    found = weights.load_classifier(path, RESNET8)
+    assert digest(found.state_dict()) == digest(classifier.state_dict())
+    assert (found.classes, found.concept_layers, found.training) == (4, ("layer1", "layer2"), False)
+    torch.testing.assert_close(
+        logits(found, images, batch_size=2), logits(classifier, images, batch_size=2), rtol=0, atol=0
+    )
+    assert [file.name for file in path.parent.iterdir()] == ["weights.pt"]
+
+
+def test_equal_weights_give_equal_bytes(tmp_path: Path) -> None:
+    first, second = small(), small().to(memory_format=torch.channels_last)
+    weights.save(tmp_path / "a.pt", first, RESNET8)
+    weights.save(tmp_path / "other.pt", second, RESNET8)
+    weights.save(tmp_path / "c.pt", small(seed=1), RESNET8)
+    contents = [(tmp_path / name).read_bytes() for name in ("a.pt", "other.pt", "c.pt")]
+    assert contents[0] == contents[1]
+    assert contents[0] != contents[2]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"architecture": "resnet18"}, r"architecture 'resnet8' in the file; expected 'resnet18'"),
+        (
+            {"parameters": {"width": 8, "stem_stride": 1}},
+            r"parameters \{'width': 4, .*; expected \{'width': 8, ",
+        ),
+    ],
+)
+def test_file_of_another_architecture(path: Path, change: dict[str, object], message: str) -> None:
+    weights.save(path, small(), RESNET8)
+    with pytest.raises(ValueError, match=message) as caught:
+        weights.load_classifier(path, Blueprint(**{**vars(RESNET8), **change}))
+    assert str(caught.value).startswith(f"{path}: ")
+
+
+def test_changed_weights_are_noticed(path: Path) -> None:
+    weights.save(path, small(), RESNET8)
+    content = weights.read(path)
+    content["state_dict"]["fc.bias"][1] += 1
+    weights.write(path, content)
+    with pytest.raises(ValueError, match=f"damaged, .* not the {content['classifier']['digest']} it names"):
+        weights.load_classifier(path, RESNET8)
+
+
+@pytest.mark.parametrize(
+    "change", [{"mean": ["0.5", "0.5", "0.5"]}, {"classes": "3"}, {"digest": None}, {"std": 1.0}]
+)
+def test_description_is_not_trusted(path: Path, change: dict[str, object]) -> None:
+    weights.save(path, small(), RESNET8)
+    content = weights.read(path)
+    content["classifier"] |= change
+    weights.write(path, content)
+    with pytest.raises(
+        ValueError, match=r"no entry 'classifier' with architecture, .*; valid: a file from save"
+    ):
+        weights.load_classifier(path, RESNET8)
+
+
+def test_bare_state_dict_is_no_saved_classifier(path: Path) -> None:
+    torch.save(small().network.state_dict(), path)
+    with pytest.raises(ValueError, match=r"no entry 'classifier' with architecture, parameters, classes"):
+        weights.load_classifier(path, RESNET8)
+
+
+@pytest.mark.parametrize("prefix", ["", "module."])
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_initial_weights(path: Path, prefix: str, wrapped: bool) -> None:
+    source, target = small(seed=1), small(seed=2)
+    state = {f"{prefix}{name}": value for name, value in source.network.state_dict().items()}
+    torch.save({"state_dict": state, "best": 0.5} if wrapped else state, path)
+    weights.load_initial(target, path, "resnet8")
+    assert digest(target.network.state_dict()) == digest(source.network.state_dict())
+
+
+def test_initial_weights_from_before_batches_were_counted(path: Path) -> None:
+    source, target = small(seed=1), small(seed=2)
+    state = source.network.state_dict()
+    torch.save({name: state[name] for name in state if "num_batches" not in name}, path)
+    weights.load_initial(target, path, "resnet8")
+    assert digest(target.network.state_dict()) == digest(state)
+
+
+def test_initial_weights_of_other_classes_leave_the_head(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    source, target = small(seed=1, classes=9), small(seed=2, classes=4)
+    head = target.layer("fc").weight.detach().clone()
+    torch.save(source.network.state_dict(), path)
+    with caplog.at_level(logging.WARNING):
+        weights.load_initial(target, path, "resnet8")
+    assert caplog.messages == [f"{path}: fc.weight is [9, 16], here [4, 16]; fc starts anew"]
+    assert torch.equal(target.layer("fc").weight, head)
+    assert torch.equal(target.layer("conv1").weight, source.layer("conv1").weight)
+
+
+def test_initial_weights_of_another_architecture(path: Path) -> None:
+    state = resnet18(classes=3, channels=1, generator=generator()).state_dict()
+    torch.save(state, path)
+    before = digest((target := small()).state_dict())
+    with pytest.raises(ValueError, match="not weights of resnet8") as caught:
+        weights.load_initial(target, path, "resnet8")
+    message = str(caught.value)
+    assert message.startswith(f"{path}: not weights of resnet8: ")
+    assert "unexpected (layer1.1.conv1.weight, layer1.1.bn1.weight, …)" in message
+    assert "of another shape (conv1.weight [64, 1, 7, 7] for [4, 3, 3, 3], " in message
+    assert "\n" not in message
+    assert digest(target.state_dict()) == before
+
+
+def test_initial_weights_with_parts_missing(path: Path) -> None:
+    state = small().network.state_dict()
+    del state["conv1.weight"]
+    torch.save(state, path)
+    with pytest.raises(ValueError, match=r"not weights of resnet8: 1 missing \(conv1.weight\)$"):
+        weights.load_initial(small(), path, "resnet8")
+
+
+def torch_zip(path: Path, payload: Payload) -> None:
+    torch.save({"fc.weight": payload}, path)
+
+
+def torch_legacy(path: Path, payload: Payload) -> None:
+    torch.save({"fc.weight": payload}, path, _use_new_zipfile_serialization=False)
+
+
+def plain_pickle(path: Path, payload: Payload) -> None:
+    path.write_bytes(pickle.dumps({"fc.weight": payload}))
+
+
+@pytest.mark.parametrize("write", [torch_zip, torch_legacy, plain_pickle])
+def test_code_is_refused_and_not_run(path: Path, tmp_path: Path, write: type) -> None:
+    trap = tmp_path / "trap"
+    write(path, Payload(trap))
+    with pytest.raises(ValueError, match="holds code") as caught:
+        weights.load_classifier(path, RESNET8)
+    assert not trap.exists()
+    assert str(caught.value).startswith(f"{path}: holds code (")
+    assert str(caught.value).endswith(
+        "), which is not run; valid: a state dict of tensors, written by torch.save"
+    )
+    assert "\n" not in str(caught.value)
+
+
+def test_whole_models_are_refused(path: Path) -> None:
+    torch.save(nn.Linear(2, 2), path)
+    with pytest.raises(ValueError, match=r"holds code \(torch.nn.modules.linear.Linear\), which is not run"):
+        weights.read_state(path)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.99])
+def test_truncated_file(path: Path, share: float) -> None:
+    weights.save(path, small(), RESNET8)
+    content = path.read_bytes()
+    path.write_bytes(content[: int(share * len(content))])
+    with pytest.raises(ValueError, match=r"truncated, or not written by torch.save") as caught:
+        weights.load_classifier(path, RESNET8)
+    assert str(caught.value).startswith(f"{path}: ")
+
+
+@pytest.mark.parametrize("content", [b"accuracy: 0.93\n" * 9, b"\x89PNG\r\n\x1a\n" * 9, b"PK\x03\x04" * 9])
+def test_file_of_another_kind(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+    with pytest.raises(
+        ValueError, match=r"truncated, or not written by torch.save; valid: a state dict of tensors"
+    ):
+        weights.read_state(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        ({"epoch": 3}, "'epoch' is a int"),
+        ([torch.ones(2)], "holds a list"),
+        ({}, "holds an empty dict"),
+        ({"state_dict": {"fc": {"weight": torch.ones(2)}}}, "'fc' is a dict"),
+    ],
+)
+def test_content_of_another_kind(path: Path, content: object, found: str) -> None:
+    torch.save(content, path)
+    with pytest.raises(ValueError, match=found) as caught:
+        weights.read_state(path)
+    assert str(caught.value) == f"{path}: {found}; valid: a state dict of tensors, written by torch.save"
+
+
+def test_missing_file(path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=f"{path}: no such file; expected a state dict of tensors"):
+        weights.load_initial(small(), path, "resnet8")
+
+
+def test_failed_write_leaves_the_old_file(path: Path) -> None:
+    weights.save(path, small(), RESNET8)
+    before = path.read_bytes()
+    with pytest.raises((AttributeError, pickle.PicklingError, TypeError)):
+        weights.write(path, {"function": lambda: None})
+    assert path.read_bytes() == before
+    assert [file.name for file in path.parent.iterdir()] == ["weights.pt"]

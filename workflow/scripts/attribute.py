@@ -1,0 +1,43 @@
+"""Draw one method's saliency maps of one model on the explained test images of one set."""
+
+from pathlib import Path
+
+import numpy as np
+
+from saliency_assay import store
+from saliency_assay.data.splits import explained_images
+from saliency_assay.device import prepare
+from saliency_assay.job import job
+from saliency_assay.methods.draw import draw
+from saliency_assay.models.classifier import Blueprint, digest
+from saliency_assay.models.weights import load_classifier
+from saliency_assay.provenance import seed_of
+from saliency_assay.registry import resolve
+
+with job("attribute", snakemake.log[0]):
+    settings, at = snakemake.params.settings, snakemake.wildcards
+    device = prepare(settings["device"], snakemake.threads)
+    classifier = load_classifier(Path(snakemake.input.weights), Blueprint(**settings["model"])).to(device)
+    with store.open_store(Path(snakemake.input.data), kind="data") as data:
+        labels = [data[name][:] for name in data.names if name.startswith("label_")]
+        chosen = np.sort(explained_images(data["split"][:], labels, settings["explain"]))
+        targets = data[f"label_{settings['label']}"][chosen]
+        blocks = draw(
+            resolve(settings["function"]),
+            settings["parameters"],
+            classifier,
+            data["image"].at(chosen),
+            targets,
+            seed=seed_of(settings["seed"], "attribute", at.model, at.data, at.method),
+            batch_size=settings["batch_size"],
+        )
+        store.write(
+            Path(snakemake.output[0]),
+            store.beside(blocks, image=chosen, target=targets),
+            kind="maps",
+            attributes={
+                "provenance": settings,
+                "data": data.attributes["digest"],
+                "model": digest(classifier.network.state_dict()),
+            },
+        )

@@ -1,0 +1,22 @@
+"""Build a data set that comes whole from one registered function."""
+
+from pathlib import Path
+
+import numpy as np
+
+from saliency_assay import store
+from saliency_assay.job import job
+from saliency_assay.provenance import seed_of
+from saliency_assay.registry import resolve
+
+with job("build_data", snakemake.log[0]):
+    settings = snakemake.params.settings
+    parameters = dict(settings["parameters"])
+    generator = np.random.default_rng(seed_of(parameters.pop("seed"), "build_data"))
+    classes, blocks = resolve(settings["function"])(**parameters, generator=generator)
+    store.write(
+        Path(snakemake.output[0]),
+        blocks,
+        kind="data",
+        attributes={"classes": classes, "provenance": settings},
+    )

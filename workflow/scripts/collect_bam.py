@@ -1,0 +1,52 @@
+"""Cut objects out of COCO photographs and gather MiniPlaces scenes, each at one size."""
+
+import logging
+from pathlib import Path
+
+from saliency_assay import store
+from saliency_assay.data.classes import OBJECTS, SCENES
+from saliency_assay.data.coco import Source, find_instances
+from saliency_assay.data.collection import collect_cutouts, collect_scenes
+from saliency_assay.data.miniplaces import find_scenes
+from saliency_assay.data.plan import canvas_side
+from saliency_assay.job import job
+
+with job("collect_bam", snakemake.log[0]):
+    settings = snakemake.params.settings
+    parameters = settings["parameters"]
+    embedded = snakemake.input.get("sources")
+    if embedded:
+        root = Path(embedded)
+        settings = {**settings, "objects": OBJECTS, "scenes": SCENES, "miniplaces": root / "miniplaces"}
+        settings["coco"] = [(root / "coco/annotations/instances.json", root / "coco/images")]
+    instances, left_out = find_instances(
+        [Source(Path(annotations), Path(images)) for annotations, images in settings["coco"]],
+        settings["objects"],
+        min_area=parameters["min_object_area"],
+        limit=parameters["cutouts_per_object"],
+    )
+    scenes, scenes_left_out = find_scenes(
+        Path(settings["miniplaces"]),
+        settings["scenes"],
+        objects=settings["objects"],
+        limit=parameters["scenes_per_class"],
+    )
+    skipped = {name: dict(counts) for name, counts in {**left_out, **scenes_left_out}.items() if counts}
+    logging.info("%d cut-outs, %d scenes; left out: %s", len(instances), len(scenes), skipped or "none")
+    attributes = {"provenance": settings, "skipped": skipped}
+    canvas = canvas_side(
+        parameters["size"],
+        **{key: parameters[key] for key in ("measure", "smallest", "largest")},
+    )
+    store.write(
+        Path(snakemake.output.cutouts),
+        collect_cutouts(instances, settings["objects"], canvas=canvas),
+        kind="cutouts",
+        attributes={**attributes, "objects": settings["objects"]},
+    )
+    store.write(
+        Path(snakemake.output.scenes),
+        collect_scenes(scenes, settings["scenes"], size=parameters["size"]),
+        kind="scenes",
+        attributes={**attributes, "scenes": settings["scenes"]},
+    )

@@ -1,0 +1,35 @@
+"""Predict the label of every image of every set a model is compared on."""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+
+from saliency_assay import store
+from saliency_assay.device import prepare
+from saliency_assay.evaluation import accuracies, predict
+from saliency_assay.job import job
+from saliency_assay.models.classifier import Blueprint
+from saliency_assay.models.weights import load_classifier
+
+with job("evaluate", snakemake.log[0]):
+    settings, at = snakemake.params.settings, snakemake.wildcards
+    device = prepare(settings["device"], snakemake.threads)
+    classifier = load_classifier(Path(snakemake.input.weights), Blueprint(**settings["model"])).to(device)
+    tables = []
+    for name, path in zip(settings["sets"], snakemake.input.data, strict=True):
+        with store.open_store(Path(path), kind="data") as data:
+            table = predict(
+                classifier,
+                data["image"],
+                data[f"label_{settings['label']}"][:],
+                data["split"][:],
+                batch_size=settings["batch_size"],
+            )
+            classes = data.attributes["classes"][settings["label"]]
+        tables.append(table.assign(model=at.model, seed=int(at.seed), data=name))
+    predictions = pd.concat(tables, ignore_index=True)
+    predictions.to_parquet(snakemake.output.predictions, index=False)
+    Path(snakemake.output.evaluation).write_text(
+        json.dumps(accuracies(predictions, classes), indent=2) + "\n"
+    )

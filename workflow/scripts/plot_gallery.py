@@ -1,0 +1,31 @@
+"""Show the same images under every method and model of a study."""
+
+from pathlib import Path
+
+import torch
+
+from saliency_assay import store
+from saliency_assay.data.splits import explained_images
+from saliency_assay.job import job
+from saliency_assay.metrics.reductions import reduce
+from saliency_assay.report.gallery import gallery, titles
+from saliency_assay.report.style import save, styled
+
+with job("plot_gallery", snakemake.log[0]):
+    settings = snakemake.params.settings
+    with store.open_store(Path(snakemake.input.data), kind="data") as data:
+        labels = {name: data[name][:] for name in data.names if name.startswith("label_")}
+        chosen = explained_images(data["split"][:], list(labels.values()), settings["images"])
+        images = data["image"][chosen]
+        masks = data["mask"][chosen] if "mask" in data.names else None
+        captions = titles({name: label[chosen] for name, label in labels.items()}, data.attributes["classes"])
+        expect = {"data": data.attributes["digest"]}
+    maps = {model: {} for model in settings["models"]}
+    paths = iter(snakemake.input.maps)
+    for model in settings["models"]:
+        for method in settings["methods"]:
+            with store.open_store(Path(next(paths)), kind="maps", expect=expect) as drawn:
+                rows = store.rows_of("image", chosen, drawn)
+                maps[model][method] = reduce(torch.from_numpy(drawn["map"][rows]), "visual").numpy()
+    with styled():
+        save(gallery(images, maps, titles=captions, masks=masks), Path(snakemake.output[0]))

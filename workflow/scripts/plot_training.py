@@ -1,0 +1,22 @@
+"""Show how the models were trained, and how often each is right on every set."""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+
+from saliency_assay.job import job
+from saliency_assay.report.figures import training_curves
+from saliency_assay.report.html import table_page
+from saliency_assay.report.models import accuracy_table
+from saliency_assay.report.style import save, styled
+
+with job("plot_training", snakemake.log[0]):
+    arms = [tuple(arm) for arm in snakemake.params.settings["arms"]]
+    curves = dict(zip(arms, map(pd.read_csv, snakemake.input.curves), strict=True))
+    with styled():
+        save(training_curves(curves), Path(snakemake.output.curves))
+    evaluations = (json.loads(Path(path).read_text()) for path in snakemake.input.evaluations)
+    table = accuracy_table(dict(zip(arms, evaluations, strict=True)))
+    page = table_page(table, title="Accuracy of every model", digits=1)
+    Path(snakemake.output.accuracy).write_text(page)

@@ -1,0 +1,17 @@
+"""The premise of a BAM study, and its metrics with baseline and spread, as tables."""
+
+from pathlib import Path
+
+import pandas as pd
+
+from saliency_assay import scores
+from saliency_assay.job import job
+from saliency_assay.report.bam import metrics_table, premise
+
+with job("tabulate_bam", snakemake.log[0]):
+    settings = snakemake.params.settings
+    predictions = pd.concat(map(pd.read_parquet, snakemake.input.predictions), ignore_index=True)
+    names = {key: settings[key] for key in ("data", "object_model", "scene_model")}
+    premise(predictions, **names).to_csv(snakemake.output.premise, index=False)
+    table = scores.read(map(Path, snakemake.input.scores))
+    metrics_table(table, settings["metrics"]).to_csv(snakemake.output.metrics, index=False)
