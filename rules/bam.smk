@@ -16,6 +16,7 @@ rule score_bam:
     params:
         settings=lambda wildcards: settings(
             "score_bam.py",
+            reduction=CATALOGUE.metrics["mcs"].reduction,
             study=wildcards.study,
             data=CONFIG.studies[wildcards.study].data,
             object_model=study_models(wildcards.study)[0],

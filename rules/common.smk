@@ -75,21 +75,43 @@ def evaluated_sets(model):
 
 
 def collect_bam_input(wildcards):
+    """The lists of what there is; the photographs themselves are too many to be watched one by one."""
     entry = CONFIG.data[wildcards.collection]
     if entry.kind == "embedded":
         return {"sources": f"{RESULTS}/sources/{entry.name}"}
-    return {"annotations": [annotations for annotations, _ in entry.coco]}
+    lists = [Path(entry.miniplaces) / name for name in ("categories.txt", "train.txt", "val.txt")]
+    return {
+        "annotations": [annotations for annotations, _ in entry.coco],
+        "lists": [str(path) for path in lists if path.is_file()],
+    }
+
+
+def parameters_of(entry, *names):
+    """Only the parameters that a job reads: a change of the others must not run it again."""
+    return {name: entry.parameters[name] for name in names}
 
 
 def collect_bam_settings(wildcards):
     entry = CONFIG.data[wildcards.collection]
+    limits = ("cutouts_per_object", "scenes_per_class", "min_object_area")
     return settings(
         "collect_bam.py",
         coco=entry.coco,
         miniplaces=entry.miniplaces,
         objects=entry.objects,
         scenes=entry.scenes,
-        parameters=entry.parameters,
+        parameters=parameters_of(entry, "size", "measure", "smallest", "largest", *limits),
+    )
+
+
+def compose_bam_settings(wildcards):
+    entry = CONFIG.sets[wildcards.data]
+    shape = ("size", "images_per_pair", "measure", "smallest", "largest", "test_share", "leak_free")
+    return settings(
+        "compose_bam.py",
+        parameters=parameters_of(entry, *shape),
+        seed=entry.parameters["seed"],
+        member=wildcards.data.removeprefix(f"{entry.name}_"),
     )
 
 
@@ -100,9 +122,14 @@ def model_settings(name):
         "architecture": model.architecture,
         "function": model.function,
         "parameters": model.parameters,
-        "cam_layer": model.cam_layer,
-        "concept_layers": model.concept_layers,
     }
+
+
+def explained_model_settings(name, method):
+    """The same for a job that draws maps: the CAM layer counts only where the method looks at it."""
+    needs = CATALOGUE.methods[CONFIG.methods[method].method].needs
+    layer = {"cam_layer": CONFIG.models[name].cam_layer} if "cam_layer" in needs else {}
+    return {**model_settings(name), **layer}
 
 
 def train_input(wildcards):
@@ -122,6 +149,7 @@ def score_bam_input(wildcards):
         "predictions_o": f"{MODEL}/predictions.parquet".format(model=f_o, seed=wildcards.seed),
         "predictions_s": f"{MODEL}/predictions.parquet".format(model=f_s, seed=wildcards.seed),
         "data": DATA.format(data=f"{data}_os"),
+        "data_without": DATA.format(data=f"{data}_0s"),
     }
 
 

@@ -46,27 +46,6 @@ rule compose_bam:
     output:
         DATA,
     log:
-        f"{LOGS}/compose_bam/{{data}}.log",
-    benchmark:
-        f"{BENCHMARKS}/compose_bam/{{data}}.tsv"
-    wildcard_constraints:
-        data=one_of(BAM_SETS),
-    conda:
-        "../envs/data.yaml"
-    params:
-        settings=lambda wildcards: settings(
-            "compose_bam.py",
-            parameters=CONFIG.sets[wildcards.data].parameters,
-            member=wildcards.data.removeprefix(f"{CONFIG.sets[wildcards.data].name}_"),
-        ),
-    script:
-        "../workflow/scripts/compose_bam.py"
-
-
-rule build_data:
-    output:
-        DATA,
-    log:
         f"{LOGS}/build_data/{{data}}.log",
     benchmark:
         f"{BENCHMARKS}/build_data/{{data}}.tsv"

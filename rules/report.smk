@@ -13,28 +13,25 @@ rule plot_bam:
             f"{FIGURES}/{{study}}/premise.html",
             caption="../workflow/report/premise.rst",
             category=study_label,
-            labels={
-                "shown": "premise: do objects matter to f_o, scenes to f_s?",
-                "kind": "table",
-            },
+            labels={"shown": "premise: do objects matter to f_o, scenes to f_s?"},
         ),
         mcs=report(
             f"{FIGURES}/{{study}}/mcs.svg",
             caption="../workflow/report/mcs.rst",
             category=study_label,
-            labels={"shown": "MCS: model contrast score", "kind": "figure"},
+            labels={"shown": "MCS: model contrast score"},
         ),
         idr=report(
             f"{FIGURES}/{{study}}/idr.svg",
             caption="../workflow/report/idr.rst",
             category=study_label,
-            labels={"shown": "IDR: input dependence rate", "kind": "figure"},
+            labels={"shown": "IDR: input dependence rate"},
         ),
         metrics=report(
             f"{FIGURES}/{{study}}/metrics.html",
             caption="../workflow/report/metrics.rst",
             category=study_label,
-            labels={"shown": "MCS and IDR in numbers", "kind": "table"},
+            labels={"shown": "MCS and IDR in numbers"},
         ),
     log:
         f"{LOGS}/plot_bam/{{study}}.log",
@@ -65,7 +62,7 @@ rule plot_gallery:
             f"{FIGURES}/{{study}}/gallery.png",
             caption="../workflow/report/gallery.rst",
             category=study_label,
-            labels={"shown": "the same images under every method", "kind": "figure"},
+            labels={"shown": "the same images under every method"},
         ),
     log:
         f"{LOGS}/plot_gallery/{{study}}.log",
@@ -78,7 +75,7 @@ rule plot_gallery:
             "plot_gallery.py",
             models=CONFIG.studies[wildcards.study].models,
             methods=CONFIG.studies[wildcards.study].methods,
-            images=CONFIG.gallery_images,
+            images=min(CONFIG.gallery_images, CONFIG.sets[gallery_set(wildcards.study)].explain),
             seed=CONFIG.seeds[0],
         ),
     script:
@@ -97,13 +94,13 @@ rule plot_training:
             f"{FIGURES}/training.svg",
             caption="../workflow/report/training.rst",
             category="Models",
-            labels={"shown": "training curves", "kind": "figure"},
+            labels={"shown": "training curves"},
         ),
         accuracy=report(
             f"{FIGURES}/accuracy.html",
             caption="../workflow/report/accuracy.rst",
             category="Models",
-            labels={"shown": "accuracy of every model on every set", "kind": "table"},
+            labels={"shown": "accuracy of every model on every set"},
         ),
     log:
         f"{LOGS}/plot_training.log",
@@ -142,6 +139,6 @@ rule report:
     conda:
         "../envs/workflow.yaml"
     params:
-        settings=settings("report.py", targets=REPORTED),
+        settings=settings("report.py", targets=REPORTED, configuration=config),
     script:
         "../workflow/scripts/report.py"

@@ -146,9 +146,8 @@ def _read(raw: Settings, catalogue: Catalogue) -> Config:
     for entry in data.values():
         for name in entry.sets:
             if name in makers:
-                raise ConfigError(
-                    f"data.{entry.name}: makes the set {name!r}, which data.{makers[name]} makes too"
-                )
+                other = f"which data.{makers[name]} makes too"
+                raise ConfigError(f"data.{entry.name}: makes the set {name!r}, {other}; rename one")
             makers[name] = entry.name
     models = {name: _model(name, entry, data, catalogue) for name, entry in raw["models"].items()}
     methods = {name: _method(name, entry, catalogue) for name, entry in raw["methods"].items()}
@@ -203,6 +202,10 @@ def _data_entry(name: str, entry: Settings, catalogue: Catalogue) -> DataEntry:
             "objects": tuple(entry["objects"]),
             "scenes": tuple(entry["scenes"]),
         }
+    parameters = _parameters(place, kind.parameters, entry, keys)
+    if parameters.get("smallest", 0) >= parameters.get("largest", 1):
+        found = f"found {parameters['smallest']}, expected less than largest ({parameters['largest']})"
+        raise ConfigError(f"{place}.smallest: {found}")
     return DataEntry(
         name=name,
         kind=kind.name,
@@ -211,7 +214,7 @@ def _data_entry(name: str, entry: Settings, catalogue: Catalogue) -> DataEntry:
         labels=kind.labels,
         members=kind.sets,
         channels=kind.channels,
-        parameters=_parameters(place, kind.parameters, entry, keys),
+        parameters=parameters,
         **sources,
     )
 
@@ -222,21 +225,26 @@ def _coco(place: str, given: str | list[dict[str, str]]) -> tuple[tuple[str, str
         root = Path(_folder(place, given))
         files = sorted(root.glob("annotations/instances_*.json"))
         if not files:
-            raise ConfigError(f"{place}: {given}: no annotations/instances_NAME.json in this folder")
+            raise ConfigError(f"{place}: found {given!r}, expected annotations/instances_NAME.json in it")
         given = [
             {"annotations": str(file), "images": str(root / file.stem.removeprefix("instances_"))}
             for file in files
         ]
-    for source in given:
-        if not Path(source["annotations"]).is_file():
-            raise ConfigError(f"{place}: {source['annotations']}: no such file")
-        _folder(place, source["images"])
+    for index, source in enumerate(given):
+        _file(f"{place}.{index}.annotations", source["annotations"])
+        _folder(f"{place}.{index}.images", source["images"])
     return tuple((source["annotations"], source["images"]) for source in given)
 
 
 def _folder(place: str, path: str) -> str:
     if not Path(path).is_dir():
-        raise ConfigError(f"{place}: {path}: no such folder")
+        raise ConfigError(f"{place}: found {path!r}, expected a folder that exists")
+    return path
+
+
+def _file(place: str, path: str) -> str:
+    if not Path(path).is_file():
+        raise ConfigError(f"{place}: found {path!r}, expected a file that exists")
     return path
 
 
@@ -248,9 +256,7 @@ def _model(name: str, entry: Settings, data: Mapping[str, DataEntry], catalogue:
     sets = {set_name: maker for maker in data.values() for set_name in maker.sets}
     maker = _look_up(f"{place}.data", "set", entry["data"], sets)
     _look_up(f"{place}.label", "label", entry["label"], dict.fromkeys(maker.labels))
-    weights = entry.get("weights", "")
-    if weights and not Path(weights).is_file():
-        raise ConfigError(f"{place}.weights: {weights}: no such file")
+    weights = _file(f"{place}.weights", entry["weights"]) if "weights" in entry else ""
     keys = ("architecture", "data", "label", "weights", "batch_size", "training")
     return Model(
         name=name,
@@ -318,7 +324,8 @@ def _check_needs(
         needs = catalogue.methods[methods[name].method].needs
         for model in study.models:
             if "cam_layer" in needs and not models[model].cam_layer:
+                able = [name for name, record in catalogue.architectures.items() if record.cam_layer]
                 raise ConfigError(
-                    f"studies.{study.name}.methods: {name} needs a layer for class activation maps, "
-                    f"which {models[model].architecture} (models.{model}) does not declare"
+                    f"studies.{study.name}.methods: {name} needs a layer for class activation maps, which "
+                    f"{models[model].architecture} (models.{model}) does not declare; valid: {', '.join(able)}"
                 )

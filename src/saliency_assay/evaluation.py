@@ -66,8 +66,9 @@ def accuracies(predictions: pd.DataFrame, classes: Sequence[str]) -> dict[str, A
     found: dict[str, Any] = {}
     for name in dict.fromkeys(table["data"]):
         found[name] = {}
-        for split in dict.fromkeys(table["split"]):
-            part = table[(table["data"] == name) & (table["split"] == split)]
+        of_set = table[table["data"] == name]
+        for split in dict.fromkeys(of_set["split"]):
+            part = of_set[of_set["split"] == split]
             by_class = part.groupby("label")["right"].mean().to_dict()
             found[name][split] = {
                 "images": len(part),

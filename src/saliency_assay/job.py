@@ -6,6 +6,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
+from typing import TextIO
 
 
 @contextmanager
@@ -20,13 +21,29 @@ def job(rule: str, log: str) -> Iterator[None]:
     """
     terminal = sys.stderr
     Path(log).parent.mkdir(parents=True, exist_ok=True)
-    with Path(log).open("w", buffering=1) as file, redirect_stderr(file):
-        logging.basicConfig(stream=file, level=logging.INFO, format="%(asctime)s %(message)s", force=True)
-        logging.captureWarnings(capture=True)
+    with Path(log).open("w", buffering=1, encoding="utf-8") as file, redirect_stderr(file):
         try:
-            yield
+            with _logging_to(file):
+                yield
         except Exception as error:
             traceback.print_exc()
             message = str(error).strip() or type(error).__name__
             print(f"{rule}: {message.splitlines()[0]}", file=terminal, flush=True)
             raise SystemExit(1) from None
+
+
+@contextmanager
+def _logging_to(file: TextIO) -> Iterator[None]:
+    """Within the block, ``logging`` from INFO on and all warnings go to ``file``."""
+    root, handler = logging.getLogger(), logging.StreamHandler(file)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+    level = root.level
+    root.addHandler(handler)
+    root.setLevel(logging.INFO)
+    logging.captureWarnings(capture=True)
+    try:
+        yield
+    finally:
+        logging.captureWarnings(capture=False)
+        root.setLevel(level)
+        root.removeHandler(handler)

@@ -29,7 +29,9 @@ def plain(value: Any) -> Any:
     """
     if isinstance(value, Enum):
         return plain(value.value)
-    if hasattr(value, "item") and getattr(value, "ndim", None) == 0:  # numpy scalars; np.float64 is a float, too
+    if (
+        hasattr(value, "item") and getattr(value, "ndim", None) == 0
+    ):  # numpy scalars; np.float64 is a float, too
         return plain(value.item())
     if isinstance(value, str):  # of subclasses, such as Snakemake's files, the text alone
         return str.__str__(value)
@@ -111,15 +113,23 @@ def _read(path: Path) -> tuple[str, tuple[Path, ...]]:
     """Digest of one file's code, and the project files that it imports."""
     tree = ast.parse(path.read_bytes(), filename=str(path))
     imports = tuple(dict.fromkeys(_imported_files(tree)))
-    _drop_docstrings(tree)
+    _drop_prose(tree)
     return hashlib.sha256(ast.dump(tree).encode()).hexdigest(), imports
 
 
-def _drop_docstrings(tree: ast.Module) -> None:
+def _drop_prose(tree: ast.Module) -> None:
+    """Take out docstrings, also those below fields and constants: statements that are a string and nothing else."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            if ast.get_docstring(node, clean=False) is not None:
-                node.body = node.body[1:]
+            node.body = [statement for statement in node.body if not _is_prose(statement)]
+
+
+def _is_prose(statement: ast.stmt) -> bool:
+    return (
+        isinstance(statement, ast.Expr)
+        and isinstance(statement.value, ast.Constant)
+        and isinstance(statement.value.value, str)
+    )
 
 
 def _imported_files(tree: ast.Module) -> Iterator[Path]:
@@ -131,7 +141,8 @@ def _imported_files(tree: ast.Module) -> Iterator[Path]:
         else:
             continue
         for name in names:
-            if name.partition(".")[0] == PACKAGE and (path := _file_of_module(name)):
+            # The package's own __init__ holds the version, and a new version alone changes no result.
+            if name.startswith(f"{PACKAGE}.") and (path := _file_of_module(name)):
                 yield path
 
 

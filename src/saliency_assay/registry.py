@@ -4,13 +4,17 @@ A record names its callable as ``package.module:name`` and resolves it on use, b
 the registries each time it is parsed and must not pay for importing torch (see docs/decisions.md).
 """
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
+from math import isfinite
 from typing import Any, Protocol, TypeVar
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
+
+TYPES = {bool: "true or false", int: "an integer", float: "a number", str: "a string"}
 
 
 @dataclass(frozen=True)
@@ -30,7 +34,11 @@ class Parameter:
         wanted = type(self.default)
         fits = type(value) is wanted or (wanted is float and type(value) is int)
         if not fits:
-            return f"expected {wanted.__name__}"
+            # YAML 1.1 has no exponent without a point, and a learning rate is where one finds out.
+            hint = " (YAML reads 1e-3 as text, 1.0e-3 as a number)" if type(value) is str else ""
+            return f"expected {TYPES[wanted]}{hint if wanted is float else ''}"
+        if isinstance(value, float) and not isfinite(value):
+            return "expected a finite number"
         if self.choices and value not in self.choices:
             return f"valid: {', '.join(self.choices)}"
         assert isinstance(value, int | float | str)
@@ -90,12 +98,18 @@ def record_of(records: Iterable[R], name: str, kind: str) -> R:
     return known[name]
 
 
-def unknown(kind: str, name: str, valid: Iterable[str]) -> str:
-    """One line for a name that does not exist, with the nearest valid one first."""
+def unknown(kind: str, name: object, valid: Iterable[str]) -> str:
+    """One line for a name that does not exist, with the nearest valid one first. YAML's keys may be no strings."""
     names = sorted(valid)
-    near = get_close_matches(name, names, n=1)
+    near = get_close_matches(str(name), names, n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
-    return f"unknown {kind} {name!r}; {hint}valid: {', '.join(names) or 'none'}"
+    return f"unknown {kind} {shown(name)}; {hint}valid: {', '.join(names) or 'none'}"
+
+
+def shown(value: object, longest: int = 80) -> str:
+    """``value`` in an error line: as YAML calls it where Python's word differs, and cut off when long."""
+    text = json.dumps(value) if value is None or isinstance(value, bool) else repr(value)
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
 def with_defaults(parameters: Mapping[str, Parameter], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -109,5 +123,5 @@ def with_defaults(parameters: Mapping[str, Parameter], given: Mapping[str, Any])
             raise ValueError(unknown("parameter", key, parameters))
         problem = parameters[key].problem(value)
         if problem:
-            raise ValueError(f"{key}: found {value!r}, {problem}")
+            raise ValueError(f"{key}: found {shown(value)}, {problem}")
     return {key: given.get(key, parameter.default) for key, parameter in parameters.items()}

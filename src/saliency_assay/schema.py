@@ -4,23 +4,33 @@ The shape of a configuration is checked here; what its names mean is checked in 
 """
 
 from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import Any
 
 from jsonschema import Draft202012Validator
-from jsonschema.exceptions import ValidationError, best_match
+from jsonschema.exceptions import ValidationError
+from jsonschema.validators import extend
 
-from saliency_assay.registry import unknown
+from saliency_assay.registry import shown, unknown
 
 Schema = Mapping[str, Any]
+
+# JSON Schema takes 3.0 for an integer, registry.Parameter does not; a seed of 3.0 would name a folder seed3.0.
+Validator: type[Draft202012Validator] = extend(  # type: ignore[no-untyped-call]  # so in its stubs
+    Draft202012Validator,
+    type_checker=Draft202012Validator.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int),
+)
+
+TYPES = {"object": "a mapping", "array": "a list", "string": "a string", "integer": "an integer"}
 
 EXPECTED = {
     "minimum": "expected at least {}",
     "maximum": "expected at most {}",
-    "minLength": "expected at least {} characters",
-    "minItems": "expected at least {} entries",
-    "minProperties": "expected at least {} entries",
+    "minLength": "expected {} or more characters",
+    "minItems": "expected {} or more entries",
+    "minProperties": "expected {} or more entries",
+    "uniqueItems": "expected no entry twice",
     "pattern": "expected a name of letters, digits and underscores that starts with a letter",
-    "const": "valid: {}",
 }
 
 
@@ -37,9 +47,9 @@ def check_shape(raw: Any, schema: Schema, source: str) -> dict[str, Any]:
         source: the configuration's file, for messages.
 
     Raises:
-        ConfigError: the most telling of the faults.
+        ConfigError: one of the faults that are nearest to the top.
     """
-    error = best_match(Draft202012Validator(schema).iter_errors(raw))
+    error = min(Validator(schema).iter_errors(raw), key=lambda error: len(error.absolute_path), default=None)
     if error is not None:
         raise ConfigError(_line(error, source))
     filled: dict[str, Any] = _fill(raw, schema, schema)
@@ -48,25 +58,35 @@ def check_shape(raw: Any, schema: Schema, source: str) -> dict[str, Any]:
 
 def _line(error: ValidationError, source: str) -> str:
     place = ".".join(map(str, error.absolute_path)) or "top level"
-    keyword = str(error.validator)
+    keyword = "pattern" if "propertyNames" in error.absolute_schema_path else str(error.validator)
     wanted: Any = error.validator_value
     instance: Any = error.instance
+    found = f"found {shown(instance)}"
     if keyword == "additionalProperties":
-        valid = error.schema.get("properties", {}) if isinstance(error.schema, Mapping) else {}
-        key = next(key for key in instance if key not in valid)
-        return f"{source}: {place}: {unknown('key', key, valid)}"
-    if keyword == "required":
+        valid = _properties(error)
+        fault = unknown("key", next(key for key in instance if key not in valid), valid)
+    elif keyword == "required":
         missing = next(key for key in wanted if key not in instance)
-        return f"{source}: {place}: key {missing!r} is missing; required: {', '.join(wanted)}"
-    found = f"{source}: {place}: found {instance!r}"
-    if keyword == "type":
+        strange = [str(key) for key in instance if key not in _properties(error)]
+        near = get_close_matches(missing, strange, n=1)
+        hint = f"did you mean it by {near[0]!r}? " if near else ""
+        fault = f"key {missing!r} is missing; {hint}required: {', '.join(wanted)}"
+    elif keyword == "type":
         kinds = wanted if isinstance(wanted, list) else [wanted]
-        return f"{found}, expected {' or '.join(kinds)}"
-    if keyword == "enum":
-        return f"{found}; valid: {', '.join(map(str, wanted))}"
-    if keyword in EXPECTED:
-        return f"{found}, {EXPECTED[keyword].format(wanted)}"
-    return f"{source}: {place}: {error.message}"
+        fault = f"{found}, expected {' or '.join(TYPES[kind] for kind in kinds)}"
+    elif keyword == "enum":
+        fault = f"{found}; valid: {', '.join(map(str, wanted))}"
+    elif keyword in EXPECTED:
+        fault = f"{found}, {EXPECTED[keyword].format(wanted)}"
+    else:
+        fault = error.message
+    return f"{source}: {place}: {fault}"
+
+
+def _properties(error: ValidationError) -> Schema:
+    """The keys that are named where ``error`` was found."""
+    found: Schema = error.schema.get("properties", {}) if isinstance(error.schema, Mapping) else {}
+    return found
 
 
 def _fill(value: Any, schema: Schema, root: Schema) -> Any:

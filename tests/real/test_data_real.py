@@ -8,9 +8,10 @@ from saliency_assay.data.bam import GREY, SETS, compose
 from saliency_assay.data.classes import OBJECTS, SCENES
 from saliency_assay.data.coco import Source, find_instances
 from saliency_assay.data.collection import collect_cutouts, collect_scenes
+from saliency_assay.data.explained import explained_images
 from saliency_assay.data.miniplaces import find_scenes
 from saliency_assay.data.plan import Collection, canvas_side, collection_of, plan
-from saliency_assay.data.splits import TEST, explained_images
+from saliency_assay.data.splits import TEST
 
 SIZE = 64
 SIDES = {"measure": "area", "smallest": 1 / 3, "largest": 1 / 2}

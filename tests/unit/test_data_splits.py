@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from saliency_assay.data.splits import TEST, TRAIN, explained_images, random_split
+from saliency_assay.data.explained import explained_images
+from saliency_assay.data.splits import TEST, TRAIN, random_split
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def test_columns_are_named(tmp_path: Path) -> None:
 
 
 def test_a_repeated_row_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ScoreError, match="scored twice: .*'image': 4"):
+    with pytest.raises(ScoreError, match=r"scored twice: .*'image': 4"):
         scores.write(tmp_path / "t.parquet", table(image=[4, 4]))
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from saliency_assay import store
-from saliency_assay.data.splits import explained_images
+from saliency_assay.data.explained import explained_images
 from saliency_assay.device import prepare
 from saliency_assay.job import job
 from saliency_assay.methods.draw import draw
@@ -28,7 +28,7 @@ with job("attribute", snakemake.log[0]):
             classifier,
             data["image"].at(chosen),
             targets,
-            seed=seed_of(settings["seed"], "attribute", at.model, at.data, at.method),
+            seed=seed_of(settings["seed"], "attribute", at.model, at.data, settings["method"]),
             batch_size=settings["batch_size"],
         )
         store.write(

@@ -10,10 +10,8 @@ from saliency_assay.data.plan import collection_of, plan
 from saliency_assay.job import job
 from saliency_assay.provenance import seed_of
 
-SHAPE = ("size", "images_per_pair", "measure", "smallest", "largest", "test_share", "leak_free")
-
 with job("compose_bam", snakemake.log[0]):
-    parameters = snakemake.params.settings["parameters"]
+    settings = snakemake.params.settings
     with (
         store.open_store(Path(snakemake.input.cutouts), kind="cutouts") as cutouts,
         store.open_store(Path(snakemake.input.scenes), kind="scenes") as scenes,
@@ -25,16 +23,16 @@ with job("compose_bam", snakemake.log[0]):
         # The plan does not know which set it is for: all sets of a collection are aligned.
         drawn = plan(
             collection,
-            **{key: parameters[key] for key in SHAPE},
-            generator=np.random.default_rng(seed_of(parameters["seed"], "compose_bam")),
+            **settings["parameters"],
+            generator=np.random.default_rng(seed_of(settings["seed"], "compose_bam")),
         )
         store.write(
             Path(snakemake.output[0]),
-            compose(drawn, collection, snakemake.params.settings["member"]),
+            compose(drawn, collection, settings["member"]),
             kind="data",
             attributes={
                 "classes": classes,
-                "provenance": snakemake.params.settings,
+                "provenance": settings,
                 "sources": [cutouts.attributes["digest"], scenes.attributes["digest"]],
             },
         )

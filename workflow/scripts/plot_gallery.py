@@ -5,7 +5,7 @@ from pathlib import Path
 import torch
 
 from saliency_assay import store
-from saliency_assay.data.splits import explained_images
+from saliency_assay.data.explained import explained_images
 from saliency_assay.job import job
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.report.gallery import gallery, titles

@@ -1,5 +1,6 @@
 """Score one method: concept attribution, MCS and IDR of every explained image."""
 
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -9,49 +10,54 @@ import torch
 from saliency_assay import scores, store
 from saliency_assay.device import prepare
 from saliency_assay.job import job
-from saliency_assay.metrics.bam_study import PAIRS, REGIONS, score_bam
+from saliency_assay.metrics.bam_study import PAIRS, REGIONS, correct_images, score_bam
 from saliency_assay.provenance import seed_of
 
-with job("score_bam", snakemake.log[0]):
-    settings = snakemake.params.settings
+BLOCK = 256
+
+with job("score_bam", snakemake.log[0]), ExitStack() as stack:
+
+    def opened(path, **kind_and_expected):
+        return stack.enter_context(store.open_store(Path(path), **kind_and_expected))
+
+    settings, paths = snakemake.params.settings, snakemake.input
     prepare("cpu", snakemake.threads)
-    f_o, f_s, data_name = settings["object_model"], settings["scene_model"], settings["data"]
+    f_o, f_s = settings["object_model"], settings["scene_model"]
+    with_object, without = f"{settings['data']}_os", f"{settings['data']}_0s"
     models = dict(zip(PAIRS, (f_o, f_s, f_s), strict=True))
-    sets = dict(zip(PAIRS, (f"{data_name}_os", f"{data_name}_os", f"{data_name}_0s"), strict=True))
-    table = pd.concat(map(pd.read_parquet, (snakemake.input.predictions_o, snakemake.input.predictions_s)))
+    sets = dict(zip(PAIRS, (with_object, with_object, without), strict=True))
+
+    data = opened(paths.data, kind="data")
+    partner = opened(paths.data_without, kind="data", expect={"sources": data.attributes["sources"]})
+    drawn_on, drawn_without = {"data": data.attributes["digest"]}, {"data": partner.attributes["digest"]}
+    o_os = opened(paths.maps_o_os, kind="maps", expect=drawn_on)
+    s_os = opened(paths.maps_s_os, kind="maps", expect=drawn_on)
+    s_0s = opened(paths.maps_s_0s, kind="maps", expect={**drawn_without, "model": s_os.attributes["model"]})
+    maps = dict(zip(PAIRS, (o_os, s_os, s_0s), strict=True))
+    images = store.same("image", *maps.values())
+
+    table = pd.concat(map(pd.read_parquet, (paths.predictions_o, paths.predictions_s)))
     right = (
-        (table["label"] == table["predicted"])
-        .groupby([table["model"], table["data"], table["image"]])
-        .first()
+        table["label"].eq(table["predicted"]).groupby([table["model"], table["data"], table["image"]]).first()
     )
-    with (
-        store.open_store(Path(snakemake.input.data), kind="data") as data,
-        store.open_store(
-            Path(snakemake.input.maps_o_os), kind="maps", expect={"data": data.attributes["digest"]}
-        ) as o_os,
-        store.open_store(
-            Path(snakemake.input.maps_s_os), kind="maps", expect={"data": data.attributes["digest"]}
-        ) as s_os,
-        store.open_store(
-            Path(snakemake.input.maps_s_0s), kind="maps", expect={"model": s_os.attributes["model"]}
-        ) as s_0s,
-    ):
-        maps = dict(zip(PAIRS, (o_os, s_os, s_0s), strict=True))
-        images = store.same("image", *maps.values())
-        found = score_bam(
-            {pair: (block["map"] for block in maps[pair].blocks("map", size=256)) for pair in PAIRS},
-            (data["mask"].at(images)[start : start + 256] for start in range(0, len(images), 256)),
-            {pair: right[models[pair], sets[pair]].loc[images].to_numpy() for pair in PAIRS},
-            # The random pixels are the same for every method.
-            generator=torch.Generator().manual_seed(seed_of(settings["seed"], "score_bam")),
-        )
+    correct = {pair: right[models[pair], sets[pair]].loc[images].to_numpy() for pair in PAIRS}
+    found = score_bam(
+        {pair: (block["map"] for block in maps[pair].blocks("map", size=BLOCK)) for pair in PAIRS},
+        (data["mask"].at(images)[start : start + BLOCK] for start in range(0, len(images), BLOCK)),
+        correct,
+        # The random pixels are the same for every method.
+        generator=torch.Generator().manual_seed(seed_of(settings["seed"], "score_bam")),
+        reduction=settings["reduction"],
+    )
     named = {f"concept_{pair}": ("concept_attribution", models[pair], sets[pair]) for pair in PAIRS}
-    named |= {"mcs": ("mcs", f"{f_o}-{f_s}", sets[PAIRS[0]]), "idr": ("idr", f_s, sets[PAIRS[0]])}
+    named |= {"mcs": ("mcs", f"{f_o}-{f_s}", with_object), "idr": ("idr", f_s, with_object)}
+    # Images outside X_corr have no row, so that a NaN is always a map that could not be scored.
+    counted = correct_images(correct)
     parts = [
-        pd.DataFrame(
-            {"image": images, "score": np.asarray(found[f"{key}_{region}"], dtype=np.float64)}
-        ).assign(data=data_of, model=model, metric=metric, variant=region)
-        for key, (metric, model, data_of) in named.items()
+        pd.DataFrame({"image": images, "score": np.asarray(found[f"{key}_{region}"], dtype=np.float64)})[
+            counted.get(key, np.ones(len(images), dtype=bool))
+        ].assign(data=set_name, model=model, metric=metric, variant=region)
+        for key, (metric, model, set_name) in named.items()
         for region in REGIONS
     ]
     of_all = {key: settings[key] for key in ("study", "seed", "method")}

@@ -27,7 +27,8 @@ with job("train", snakemake.log[0]):
         classes = data.attributes["classes"][settings["label"]]
         basis = [settings, data.attributes["digest"], initial and digest_of_file(Path(initial))]
     learn, test = (torch.nonzero(split == part).squeeze(1) for part in (TRAIN, TEST))
-    mean, std = IMAGENET if initial else channel_statistics(images, learn)
+    known = weights.normalisation_of(Path(initial)) or IMAGENET if initial else None
+    mean, std = known or channel_statistics(images, learn)
     # Models that are compared start from the same weights: the seed knows the study's seed, not the model's name.
     generator = torch.Generator().manual_seed(seed_of(settings["seed"], "train", "initialisation"))
     blueprint = Blueprint(**settings["model"])
@@ -43,7 +44,7 @@ with job("train", snakemake.log[0]):
         training_from(settings["training"]),
         seed=seed_of(settings["seed"], "train"),
         state_path=Path(settings["state"]),
-        fingerprint=fingerprint([*basis, str(device)]),
+        fingerprint=fingerprint([*basis, str(device), torch.__version__, torch.get_num_threads()]),
     )
     pd.DataFrame(curve).to_csv(snakemake.output.curve, index=False)
     weights.save(Path(snakemake.output.weights), classifier, blueprint)

@@ -63,6 +63,9 @@ def paste(cutout: Pixels, placement: Sequence[int], size: int) -> tuple[Pixels, 
 
     The mask is hard, so that each pixel is either the object's or the scene's: opaque by half or more. An object
     too thin for that anywhere keeps its most opaque pixels.
+
+    Raises:
+        ValueError: an object so scattered that nothing of it is left.
     """
     top, left, height, width = placement
     scaled = resize_rgba(np.ascontiguousarray(cutout.transpose(1, 2, 0)), height, width)
@@ -71,6 +74,8 @@ def paste(cutout: Pixels, placement: Sequence[int], size: int) -> tuple[Pixels, 
     mask = np.zeros((size, size), dtype=bool)
     box = np.s_[top : top + height, left : left + width]
     colour[:, *box] = scaled[..., :3].transpose(2, 0, 1)
+    if not opacity.any():
+        raise ValueError(f"a cut-out has no visible pixel left at {height} × {width}; raise min_object_area")
     mask[box] = opacity >= min(128, int(opacity.max()))
     return colour, mask
 

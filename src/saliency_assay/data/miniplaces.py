@@ -103,7 +103,8 @@ def _listed(folder: Path) -> dict[str, list[str]]:
     lists = [folder / name for name in _LISTS if (folder / name).is_file()]
     if not lists:
         raise ValueError(f"{folder}: found categories.txt, expected {' or '.join(_LISTS)} beside it")
-    available: dict[str, list[str]] = {name: [] for name in names.values()}
+    # Dicts, not lists: an image that is listed twice is one scene, or it could be trained on and tested on.
+    available: dict[str, dict[str, None]] = {name: {} for name in names.values()}
     for file in lists:
         for number, line in _lines(file):
             path, _, label = line.rpartition(" ")
@@ -111,8 +112,8 @@ def _listed(folder: Path) -> dict[str, list[str]]:
                 raise ValueError(
                     f"{file}: line {number} is {line!r}, expected an image's path and its category"
                 )
-            available[names[int(label)]].append(path.strip().lstrip("/"))
-    return available
+            available[names[int(label)]][path.strip().lstrip("/")] = None
+    return {name: list(files) for name, files in available.items()}
 
 
 def _lines(file: Path) -> Iterable[tuple[int, str]]:

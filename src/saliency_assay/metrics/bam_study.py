@@ -56,20 +56,26 @@ def score_bam(
     return {key: scores.numpy() for key, scores in (concept | _metrics(concept, correct)).items()}
 
 
+def correct_images(correct: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """X_corr of each metric, bool ``[N]``: both models right for ``mcs``, both inputs for ``idr``."""
+    return {
+        "mcs": correct["object_model"] & correct["scene_model"],
+        "idr": correct["scene_model"] & correct["scene_model_without"],
+    }
+
+
 def _metrics(concept: Mapping[str, Tensor], correct: Mapping[str, np.ndarray]) -> dict[str, Tensor]:
-    right = {pair: torch.tensor(correct[pair]) for pair in PAIRS}
     count = len(concept[f"concept_{PAIRS[0]}_{REGIONS[0]}"])
     for pair in PAIRS:
-        if right[pair].dtype != torch.bool or len(right[pair]) != count:
+        if correct[pair].dtype != bool or len(correct[pair]) != count:
             found = f"{correct[pair].dtype} {list(correct[pair].shape)}"
             raise ValueError(f"correct: {pair}: found {found}, expected bool [{count}]")
-    both_models = right["object_model"] & right["scene_model"]
-    both_inputs = right["scene_model"] & right["scene_model_without"]
+    counted = {metric: torch.tensor(images) for metric, images in correct_images(correct).items()}
     scores = {}
     for region in REGIONS:
         object_model, scene_model, without = (concept[f"concept_{pair}_{region}"] for pair in PAIRS)
-        scores[f"mcs_{region}"] = model_contrast(object_model, scene_model, both_models)
-        scores[f"idr_{region}"] = input_dependence(scene_model, without, both_inputs)
+        scores[f"mcs_{region}"] = model_contrast(object_model, scene_model, counted["mcs"])
+        scores[f"idr_{region}"] = input_dependence(scene_model, without, counted["idr"])
     return scores
 
 

@@ -45,10 +45,16 @@ def _squared_sum(maps: Tensor) -> Tensor:
 
 
 def _visual(maps: Tensor) -> Tensor:
-    """BAM's map e: the positive sum, clipped at the image's 99th percentile, min–max to [0, 1]; NaN if constant."""
+    """BAM's map e: the positive sum, clipped at the image's 99th percentile, min–max to [0, 1]; NaN if constant.
+
+    Constant up to rounding is constant: upsampling one value gives a map whose pixels differ in the last bits, and
+    min–max would make a picture of that noise.
+    """
     flat = _positive_sum(maps).flatten(1)
     low, high = flat.amin(1, keepdim=True), percentile(flat, 99)[:, None]
-    return ((flat.minimum(high) - low) / (high - low)).reshape(maps[:, 0].shape)
+    varies = high - low > 16 * torch.finfo(maps.dtype).eps * high
+    scaled = torch.where(varies, (flat.minimum(high) - low) / (high - low), torch.nan)
+    return scaled.reshape(maps[:, 0].shape)
 
 
 REDUCTIONS: Mapping[str, Callable[[Tensor], Tensor]] = MappingProxyType(

@@ -14,14 +14,15 @@ from saliency_assay.registry import Json, resolve, unknown
 class Blueprint:
     """What the configuration says of an architecture: name, builder ``package.module:name``, parameters, layers.
 
-    ``Blueprint(**settings)`` reads it from plain JSON.
+    ``Blueprint(**settings)`` reads it from plain JSON. A job that needs no layer is given none, so that it does not
+    run again when only a layer's name changes.
     """
 
     architecture: str
     function: str
     parameters: Mapping[str, Json]
-    cam_layer: str
-    concept_layers: Sequence[str]
+    cam_layer: str = ""
+    concept_layers: Sequence[str] = ()
 
 
 class Classifier(nn.Module):

@@ -12,16 +12,14 @@ def channel_statistics(
 ) -> tuple[list[float], list[float]]:
     """Mean and standard deviation of each channel over the images at ``indices``, in pixel space [0, 1].
 
-    ``images`` is uint8 ``[N, C, H, W]``; ``block`` of them are decoded at a time, in float64. A channel that never
-    changes has deviation 1, so that it can be divided by.
+    ``images`` is uint8 ``[N, C, H, W]``; levels are counted, ``block`` images at a time, so the result is exact. A
+    channel that never changes has deviation 1, so that it can be divided by.
     """
-    channels = images.shape[1]
-    total, squares = torch.zeros(channels, dtype=torch.float64), torch.zeros(channels, dtype=torch.float64)
+    counts = torch.zeros(images.shape[1], 256, dtype=torch.float64)
     for start in range(0, len(indices), block):
-        pixels = images[indices[start : start + block]].to(torch.float64).div_(255)
-        total += pixels.sum(dim=(0, 2, 3)).cpu()
-        squares += pixels.square().sum(dim=(0, 2, 3)).cpu()
-    count = len(indices) * images.shape[2] * images.shape[3]
-    mean = total / count
-    deviation = (squares / count - mean.square()).clamp(min=0).sqrt()
-    return mean.tolist(), torch.where(deviation > 1e-6, deviation, 1.0).tolist()
+        levels = images[indices[start : start + block]].transpose(0, 1).flatten(1)
+        counts += torch.stack([torch.bincount(channel, minlength=256) for channel in levels]).cpu()
+    shares, pixels = counts / counts.sum(1, keepdim=True), torch.arange(256, dtype=torch.float64) / 255
+    mean = shares @ pixels
+    variance = (shares * (pixels - mean[:, None]).square()).sum(1)
+    return mean.tolist(), torch.where(variance > 0, variance.sqrt(), 1.0).tolist()

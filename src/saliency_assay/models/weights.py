@@ -116,6 +116,19 @@ def load_classifier(path: Path, blueprint: Blueprint) -> Classifier:
     return classifier.eval()
 
 
+def normalisation_of(path: Path) -> tuple[list[float], list[float]] | None:
+    """Mean and deviation of the classifier that ``save`` wrote to ``path``; None for weights from elsewhere.
+
+    Raises:
+        FileNotFoundError, ValueError: as ``read``.
+    """
+    content = read(path)
+    if not isinstance(content, Mapping) or "classifier" not in content:
+        return None
+    described = _description(path, content)
+    return described["mean"], described["std"]
+
+
 def load_initial(classifier: Classifier, path: Path, architecture: str, *, head: str = "fc") -> None:
     """Start from the weights in ``path``, such as torchvision's; ``head`` keeps its own where shapes differ.
 

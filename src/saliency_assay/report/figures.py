@@ -4,11 +4,15 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from saliency_assay.report.style import BLUE, CYCLE, GREY, ORANGE, readable
+
+Array = npt.NDArray[Any]
 
 AXIS = {"mcs": "MCS: mean difference of concept attribution (0–1 scale)", "idr": "IDR: share of images (%)"}
 SCALE = {"mcs": 1.0, "idr": 100.0}
@@ -23,6 +27,7 @@ def metric_bars(table: pd.DataFrame, metric: str) -> Figure:
 
     Returns:
         Bars are means over seeds, whiskers the spread over draws of images, dots the seeds where there are several.
+        A score that no image has is a cross, not a bar of height 0.
     """
     scale = SCALE[metric]
     table = table[table["metric"] == metric]
@@ -31,18 +36,14 @@ def metric_bars(table: pd.DataFrame, metric: str) -> Figure:
     figure = Figure(figsize=(max(6.5, 0.95 * len(means) + 1.5), 4.6))
     axes = figure.add_subplot()
     places = np.arange(len(means))
-    whiskers: dict[str, Any] = {"capsize": 3, "error_kw": {"linewidth": 1}}
-    axes.bar(
-        places - 0.2, means["score"], 0.4, yerr=means["spread"], color=BLUE, label="object's mask", **whiskers
-    )
-    axes.bar(
+    _bars(axes, places - 0.2, means["score"], means["spread"], color=BLUE, label="object's mask")
+    _bars(
+        axes,
         places + 0.2,
         means["baseline"],
-        0.4,
-        yerr=means["baseline_spread"],
+        means["baseline_spread"],
         color=ORANGE,
         label="baseline: random pixels of equal area",
-        **whiskers,
     )
     if table["seed"].nunique() > 1:
         for place, method in zip(places, means.index, strict=True):
@@ -62,6 +63,14 @@ def metric_bars(table: pd.DataFrame, metric: str) -> Figure:
     return figure
 
 
+def _bars(
+    axes: Axes, places: Array, heights: "pd.Series[float]", whiskers: "pd.Series[float]", **style: Any
+) -> None:
+    axes.bar(places, heights, 0.4, yerr=whiskers, capsize=3, error_kw={"linewidth": 1}, **style)
+    for place in places[heights.isna()]:
+        axes.text(place, 0, "×", ha="center", va="bottom")
+
+
 def training_curves(curves: Mapping[tuple[str, int], pd.DataFrame]) -> Figure:
     """Accuracy of every model over its epochs: training images dashed, test images solid.
 
@@ -74,7 +83,7 @@ def training_curves(curves: Mapping[tuple[str, int], pd.DataFrame]) -> Figure:
     for (model, seed), curve in curves.items():
         colour = CYCLE[models.index(model) % len(CYCLE)]
         first = seed == min(of_seed for of_model, of_seed in curves if of_model == model)
-        label = readable(model) if first else None
+        label = model if first else None
         axes.plot(
             curve["epoch"], 100 * curve["test_accuracy"], color=colour, marker="o", markersize=3, label=label
         )

@@ -51,7 +51,7 @@ def gallery(
         item, model = divmod(row, len(models))
         outline = masks[item] if masks is not None else None
         _show_image(grid[row, 0], images[item], outline)
-        grid[row, 0].set_ylabel(readable(models[model]), rotation=0, ha="right", va="center")
+        grid[row, 0].set_ylabel(models[model], rotation=0, ha="right", va="center")
         if model == 0:
             grid[row, 0].set_title(titles[item], fontsize=7)
         for column, method in enumerate(methods, start=1):

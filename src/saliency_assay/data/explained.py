@@ -1,0 +1,40 @@
+"""Which test images are explained."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from saliency_assay.data.splits import TEST, Ints, Split
+
+
+def explained_images(split: Split, labels: Sequence[Ints], limit: int | None = None) -> Ints:
+    """Indices of at most ``limit`` test images, balanced over the combinations of ``labels``.
+
+    Combinations are visited in turn, each giving its next test image. They are visited along the diagonals of
+    the table of labels, so that ten images of BAM show ten objects and ten scenes. The answer is in order of
+    choice and random-free: a larger limit gives the same indices and then more.
+
+    Args:
+        split: ``[N]``, TRAIN or TEST.
+        labels: one or several ``[N]`` of class indices.
+        limit: None for all test images.
+    """
+    tested = np.flatnonzero(split == TEST)
+    if not len(tested):
+        return tested.astype(np.int64)
+    chosen = [np.asarray(label)[tested] for label in labels]
+    # Lexicographic sort keys, the last one first: turn, diagonals, first label.
+    diagonals = [(label - chosen[0]) % (int(label.max()) + 1) for label in chosen[1:]]
+    order = np.lexsort([chosen[0], *diagonals, _turn(chosen)])
+    return tested[order][:limit].astype(np.int64)
+
+
+def _turn(labels: Sequence[Ints]) -> Ints:
+    """For each member, how many members before it have the same labels."""
+    _, stratum = np.unique(np.stack(labels), axis=1, return_inverse=True)
+    by_stratum = np.argsort(stratum.ravel(), kind="stable")
+    sizes = np.bincount(stratum.ravel())
+    starts = np.repeat(np.cumsum(sizes) - sizes, sizes)
+    turn = np.empty(len(by_stratum), dtype=np.int64)
+    turn[by_stratum] = np.arange(len(by_stratum)) - starts
+    return turn

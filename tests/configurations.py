@@ -1,0 +1,149 @@
+"""A small configuration that is valid, a small catalogue that it is valid against, and changes to it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from saliency_assay.config import Catalogue, Config, ConfigError, read
+from saliency_assay.data import DataKind
+from saliency_assay.methods import Method
+from saliency_assay.metrics import Metric
+from saliency_assay.models import Architecture
+from saliency_assay.provenance import SOURCE
+from saliency_assay.registry import Parameter
+
+FOLDER = SOURCE.parent / "config"
+SCHEMA = yaml.safe_load((FOLDER / "schema.yaml").read_text())
+FILE = "some.yaml"
+
+BASE = """
+data:
+  bam: {kind: embedded}
+  digits: {kind: digits}
+models:
+  f_o: {architecture: resnet, data: bam_os, label: object}
+  f_s: {architecture: resnet, data: bam_os, label: scene}
+  d: {architecture: mlp, data: digits, label: class}
+methods:
+  gradient: {}
+  gradcam: {}
+  smooth: {method: smoothgrad}
+studies:
+  bam: {kind: bam, data: bam, object_model: f_o, scene_model: f_s}
+  digits: {kind: gallery, model: d, methods: [gradient]}
+"""
+
+SIZE = {"size": Parameter(32, minimum=8, maximum=64)}
+SCALE = {
+    "smallest": Parameter(0.25, minimum=0, maximum=1),
+    "largest": Parameter(0.5, minimum=0, maximum=1),
+}
+
+
+def by_name(*records: Any) -> dict[str, Any]:
+    return {record.name: record for record in records}
+
+
+def bam_kind(name: str) -> DataKind:
+    labels, sets = ("object", "scene"), ("os", "0s", "og")
+    return DataKind(name, f"package.{name}:make", labels, sets, "", "", 3, {**SIZE, **SCALE})
+
+
+def method(name: str, *needs: str, **parameters: Parameter) -> Method:
+    return Method(name, f"package.{name}:{name}", "", "", True, needs, parameters=parameters)
+
+
+def metric(name: str, **parameters: Parameter) -> Metric:
+    return Metric(name, f"package.{name}:{name}", "", "", "higher", (0, 1), "visual", True, parameters)
+
+
+# Not the registries' own: what is registered later shall not change the names that messages list.
+CATALOGUE = Catalogue(
+    data_kinds=by_name(
+        bam_kind("bam"),
+        bam_kind("embedded"),
+        DataKind("digits", "package.digits:make", ("class",), (), "", "", 1, SIZE),
+    ),
+    architectures=by_name(
+        Architecture(
+            "resnet", "package.resnet:resnet", "", "", "last", ("one", "two"), True,
+            {"width": Parameter(16, minimum=1)},
+        ),
+        Architecture("mlp", "package.mlp:mlp", "", "", "", (), False),
+    ),
+    methods=by_name(
+        method("gradient", "gradients"),
+        method("gradcam", "gradients", "cam_layer", relu=Parameter(True)),
+        method(
+            "smoothgrad", "gradients", samples=Parameter(25, minimum=1), noise=Parameter(0.15, minimum=0),
+            statistic=Parameter("mean", choices=("mean", "squared")),
+        ),
+    ),
+    metrics=by_name(metric("mcs", draws=Parameter(10, minimum=2)), metric("idr")),
+    training={"epochs": Parameter(10, minimum=1), "learning_rate": Parameter(0.1, minimum=0)},
+)  # fmt: skip
+
+
+def base() -> Any:
+    return yaml.safe_load(BASE)
+
+
+def changed(place: str, value: object) -> Any:
+    """BASE with ``value`` at ``place``, whose keys are joined by dots."""
+    raw = base()
+    *parents, last = place.split(".")
+    inner = raw
+    for key in parents:
+        inner = inner.setdefault(key, {})
+    inner[last] = value
+    return raw
+
+
+def without(place: str) -> Any:
+    """BASE without the key at ``place``."""
+    raw = base()
+    *parents, last = place.split(".")
+    inner = raw
+    for key in parents:
+        inner = inner[key]
+    del inner[last]
+    return raw
+
+
+def reading(raw: Any) -> Config:
+    return read(raw, schema=SCHEMA, catalogue=CATALOGUE, source=FILE)
+
+
+def bam_folders(root: Path) -> tuple[Path, Path]:
+    """Folders as COCO and MiniPlaces have them, with nothing to read in them."""
+    coco, miniplaces = root / "coco", root / "miniplaces"
+    for name in ("train2017", "val2017"):
+        (coco / name).mkdir(parents=True)
+        (coco / "annotations").mkdir(exist_ok=True)
+        (coco / f"annotations/instances_{name}.json").write_text("{}")
+    miniplaces.mkdir()
+    return coco, miniplaces
+
+
+def with_bam(root: Path, **changes: object) -> Any:
+    """BASE with data from such folders."""
+    coco, miniplaces = bam_folders(root)
+    return changed("data.bam", {"kind": "bam", "coco": str(coco), "miniplaces": str(miniplaces), **changes})
+
+
+def fault(raw: Any) -> str:
+    """The message for ``raw``, one line, without the file that it starts with."""
+    with pytest.raises(ConfigError) as error:
+        reading(raw)
+    message = str(error.value)
+    assert message.splitlines() == [message]
+    assert message.startswith(f"{FILE}: ")
+    return message.removeprefix(f"{FILE}: ")
+
+
+def cases(text: str) -> list[tuple[str, str]]:
+    """Change and message of each paragraph."""
+    paragraphs = (paragraph.split("\n", 1) for paragraph in text.strip().split("\n\n"))
+    return [(change, " ".join(message.split())) for change, message in paragraphs]

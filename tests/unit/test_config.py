@@ -1,0 +1,236 @@
+"""The configuration: what is read, what defaults give, and that schema, registries and files agree."""
+
+import ast
+import inspect
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from configurations import FILE, FOLDER, SCHEMA, bam_folders, base, changed, reading
+
+from saliency_assay import config
+from saliency_assay.catalogue import CATALOGUE
+from saliency_assay.config import Method, Study, read
+from saliency_assay.data.classes import OBJECTS, SCENES
+from saliency_assay.provenance import SOURCE
+from saliency_assay.schema import EXPECTED, TYPES, check_shape
+
+FILES = sorted(path for path in FOLDER.glob("*.yaml") if path.name != "schema.yaml")
+
+
+# --- what is read -------------------------------------------------------------------------------------------
+
+
+def test_shape_defaults_are_the_schemas() -> None:
+    assert check_shape(base(), SCHEMA, FILE) == {
+        "results": "results",
+        "device": "auto",
+        "seeds": [0],
+        "data": {
+            "bam": {"kind": "embedded", "explain": 1000},
+            "digits": {"kind": "digits", "explain": 1000},
+        },
+        "models": {
+            name: {"architecture": architecture, "data": data, "label": label, "batch_size": 64, "training": {}}
+            for name, architecture, data, label in (
+                ("f_o", "resnet", "bam_os", "object"),
+                ("f_s", "resnet", "bam_os", "scene"),
+                ("d", "mlp", "digits", "class"),
+            )
+        },
+        "methods": {"gradient": {}, "gradcam": {}, "smooth": {"method": "smoothgrad"}},
+        "metrics": {},
+        "studies": {
+            "bam": {"kind": "bam", "data": "bam", "object_model": "f_o", "scene_model": "f_s"},
+            "digits": {"kind": "gallery", "model": "d", "methods": ["gradient"]},
+        },
+        "report": {"gallery_images": 6},
+    }  # fmt: skip
+
+
+def test_defaults_never_share_state() -> None:
+    one, two = (check_shape(base(), SCHEMA, FILE) for _ in range(2))
+    one["seeds"].append(1)
+    one["metrics"]["mcs"] = {}
+    assert two["seeds"] == [0]
+    assert two["metrics"] == {}
+
+
+def test_what_is_given_is_left_alone() -> None:
+    raw = base()
+    before = deepcopy(raw)
+    reading(raw)
+    assert raw == before
+
+
+def test_records_of_a_configuration() -> None:
+    found = reading(base())
+    assert (found.results, found.device, found.seeds, found.gallery_images) == ("results", "auto", (0,), 6)
+    bam = found.data["bam"]
+    assert (bam.kind, bam.function, bam.explain) == ("embedded", "package.embedded:make", 1000)
+    assert bam.parameters == {"size": 32, "smallest": 0.25, "largest": 0.5}
+    assert {name: entry.name for name, entry in found.sets.items()} == {
+        "bam_os": "bam",
+        "bam_0s": "bam",
+        "bam_og": "bam",
+        "digits": "digits",
+    }
+    f_o = found.models["f_o"]
+    assert (f_o.architecture, f_o.function, f_o.cam_layer) == ("resnet", "package.resnet:resnet", "last")
+    assert (f_o.concept_layers, f_o.parameters, f_o.weights) == (("one", "two"), {"width": 16}, "")
+    assert (f_o.batch_size, f_o.training) == (64, {"epochs": 10, "learning_rate": 0.1})
+    assert found.methods["smooth"] == Method(
+        "smooth",
+        "smoothgrad",
+        "package.smoothgrad:smoothgrad",
+        {"samples": 25, "noise": 0.15, "statistic": "mean"},
+    )
+    assert found.metrics == {"mcs": {"draws": 10}, "idr": {}}
+    assert found.studies == {
+        "bam": Study("bam", "bam", "bam", ("f_o", "f_s"), ("gradient", "gradcam", "smooth")),
+        "digits": Study("digits", "gallery", "digits", ("d",), ("gradient",)),
+    }
+
+
+def test_parameters_are_taken_where_they_belong() -> None:
+    raw = changed("models.f_o", {
+        "architecture": "resnet", "width": 24, "data": "bam_os", "label": "object", "batch_size": 8,
+        "training": {"epochs": 3},
+    })  # fmt: skip
+    raw["data"]["digits"]["size"] = 16
+    raw["methods"]["smooth"]["noise"] = 1
+    raw["metrics"] = {"mcs": {"draws": 4}}
+    raw |= {"results": "out/", "seeds": [3, 1], "device": "cpu", "report": {"gallery_images": 2}}
+    found = reading(raw)
+    assert found.models["f_o"].parameters == {"width": 24}
+    assert found.models["f_o"].batch_size == 8
+    assert found.models["f_o"].training == {"epochs": 3, "learning_rate": 0.1}
+    assert found.data["digits"].parameters == {"size": 16}
+    assert found.methods["smooth"].parameters["noise"] == 1
+    assert found.metrics["mcs"] == {"draws": 4}
+    assert (found.results, found.seeds, found.device, found.gallery_images) == ("out", (3, 1), "cpu", 2)
+
+
+# --- schema, registries and files agree ---------------------------------------------------------------------
+
+
+def properties(schema: Any, place: str = "") -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """Place, key and schema of every property."""
+    if isinstance(schema, list):
+        for index, entry in enumerate(schema):
+            yield from properties(entry, f"{place}[{index}]")
+    elif isinstance(schema, dict):
+        for key, entry in schema.get("properties", {}).items():
+            if not place.endswith("/if"):
+                yield f"{place}.{key}", key, entry
+        for key, entry in schema.items():
+            yield from properties(entry, f"{place}/{key}")
+
+
+def keywords(schema: Any) -> Iterator[tuple[str, Any]]:
+    """Every keyword that can fail, with its value; ``if`` and the names of properties are not among them."""
+    for key, value in schema.items():
+        if key in ("properties", "$defs"):
+            for entry in value.values():
+                yield from keywords(entry)
+        elif key in ("items", "propertyNames", "then") or (key == "additionalProperties" and value):
+            yield from keywords(value)
+        elif key == "allOf":
+            for entry in value:
+                yield from keywords(entry)
+        else:
+            yield key, value
+
+
+def test_every_property_is_described() -> None:
+    def described(schema: Mapping[str, Any]) -> bool:
+        definition = schema.get("$ref", "").rpartition("/")[2]
+        return bool({"description", "const"} & {*schema, *SCHEMA["$defs"].get(definition, {})})
+
+    found = list(properties(SCHEMA))
+    assert len(found) > 30
+    assert [place for place, _, schema in found if not described(schema)] == []
+
+
+def test_every_property_is_read() -> None:
+    tree = ast.parse(inspect.getsource(config))
+    constants = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
+    assert {key for _, key, _ in properties(SCHEMA)} - constants == set()
+
+
+def test_every_keyword_has_a_line_of_ours() -> None:
+    silent = {"$schema", "$ref", "if", "description", "default"}
+    ours = {"additionalProperties", "required", "type", "enum", *EXPECTED}
+    # const never fails: it is applied to a kind that is that one.
+    assert {key for key, _ in keywords(SCHEMA)} - silent - ours == {"const"}
+    types = [value for key, value in keywords(SCHEMA) if key == "type"]
+    named = {name for value in types for name in (value if isinstance(value, list) else [value])}
+    assert named == set(TYPES)
+
+
+def test_bams_classes_are_the_schemas() -> None:
+    entry = SCHEMA["$defs"]["bam_data"]["properties"]
+    assert tuple(entry["objects"]["default"]) == OBJECTS
+    assert tuple(entry["scenes"]["default"]) == SCENES
+
+
+def test_no_parameter_is_hidden_by_a_key_of_the_configuration() -> None:
+    definitions = SCHEMA["$defs"]
+    for records, keys in (
+        (CATALOGUE.data_kinds, {*definitions["data"]["properties"], *definitions["bam_data"]["properties"]}),
+        (CATALOGUE.architectures, set(definitions["model"]["properties"])),
+        (CATALOGUE.methods, set(definitions["method"]["properties"])),
+    ):
+        hidden = {name: keys & set(record.parameters) for name, record in records.items()}
+        assert hidden == {name: set() for name in records}
+
+
+def test_defaults_of_all_registries_are_valid() -> None:
+    sections = (CATALOGUE.data_kinds, CATALOGUE.architectures, CATALOGUE.methods, CATALOGUE.metrics)
+    tables = {"training": CATALOGUE.training}
+    tables |= {name: record.parameters for records in sections for name, record in records.items()}
+    assert len(tables) > 15
+    problems = {
+        f"{name}.{key}": parameter.problem(parameter.default)
+        for name, table in tables.items()
+        for key, parameter in table.items()
+    }
+    assert {place: problem for place, problem in problems.items() if problem} == {}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_configurations_that_are_shipped_are_valid(path: Path, tmp_path: Path) -> None:
+    coco, miniplaces = bam_folders(tmp_path)
+    raw = yaml.safe_load(path.read_text())
+    for entry in raw["data"].values():
+        if entry["kind"] == "bam":
+            entry |= {"coco": str(coco), "miniplaces": str(miniplaces)}
+    for entry in raw["models"].values():
+        if "weights" in entry:
+            entry["weights"] = str(coco / "annotations/instances_val2017.json")  # any file that exists
+    found = read(raw, schema=SCHEMA, catalogue=CATALOGUE, source=path.name)
+    assert set(found.studies) == set(raw["studies"])
+    assert {model.data for model in found.models.values()} <= set(found.sets)
+
+
+def test_the_demo_is_among_them() -> None:
+    assert FOLDER / "config.yaml" in FILES
+
+
+def test_reading_imports_nothing_heavy() -> None:
+    """The Snakefile is parsed again in every cluster job."""
+    code = (
+        "import sys, saliency_assay.catalogue, saliency_assay.config, saliency_assay.provenance;"
+        "print({'torch', 'numpy', 'pandas', 'captum', 'zarr'} & set(sys.modules))"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "set()\n"

@@ -1,0 +1,346 @@
+"""The one line that each mistake in a configuration gets: where, what was found, what is valid."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+from configurations import base, cases, changed, fault, reading, without
+
+# Each mistake is a change to configurations.BASE, and below it the message.
+
+MISSPELT = """
+methds: {}
+    top level: unknown key 'methds'; did you mean 'methods'? valid: data, device, methods, metrics,
+    models, report, results, seeds, studies
+
+report.gallery_image: 3
+    report: unknown key 'gallery_image'; did you mean 'gallery_images'? valid: gallery_images
+
+data.digits.sice: 8
+    data.digits: unknown key 'sice'; did you mean 'size'? valid: explain, kind, size
+
+data.digits.coco: a
+    data.digits: unknown key 'coco'; valid: explain, kind, size
+
+models.f_o.widht: 8
+    models.f_o: unknown key 'widht'; did you mean 'width'? valid: architecture, batch_size, data, label,
+    training, weights, width
+
+models.f_o.trainng: {epochs: 2}
+    models.f_o: unknown key 'trainng'; did you mean 'training'? valid: architecture, batch_size, data,
+    label, training, weights, width
+
+models.f_o.training.epoch: 2
+    models.f_o.training: unknown key 'epoch'; did you mean 'epochs'? valid: epochs, learning_rate
+
+methods.smooth.sample: 2
+    methods.smooth: unknown key 'sample'; did you mean 'samples'? valid: method, noise, samples, statistic
+
+methods.smooth: {metod: smoothgrad}
+    methods.smooth: unknown method 'smooth'; did you mean 'smoothgrad'? valid: gradcam, gradient,
+    smoothgrad
+
+metrics.mcs.draw: 2
+    metrics.mcs: unknown key 'draw'; did you mean 'draws'? valid: draws
+
+metrics.idr.draws: 2
+    metrics.idr: unknown key 'draws'; valid: none
+
+studies.bam.mehtods: [gradient]
+    studies.bam: unknown key 'mehtods'; did you mean 'methods'? valid: data, kind, methods, object_model,
+    scene_model
+
+studies.digits.data: digits
+    studies.digits: unknown key 'data'; valid: kind, methods, model
+"""
+
+MISSING = """
+studies
+    top level: key 'studies' is missing; required: data, models, methods, studies
+
+data.digits.kind
+    data.digits: key 'kind' is missing; required: kind
+
+models.d.label
+    models.d: key 'label' is missing; required: architecture, data, label
+
+studies.bam.kind
+    studies.bam: key 'kind' is missing; required: kind
+
+studies.bam.object_model
+    studies.bam: key 'object_model' is missing; required: data, object_model, scene_model
+
+studies.digits.model
+    studies.digits: key 'model' is missing; required: model
+"""
+
+WRONG_VALUES = """
+results: 3
+    results: found 3, expected a string
+
+results: ''
+    results: found '', expected 1 or more characters
+
+device: gpu
+    device: found 'gpu'; valid: auto, cpu, cuda
+
+seeds: 0
+    seeds: found 0, expected a list
+
+seeds: []
+    seeds: found [], expected 1 or more entries
+
+seeds: [0, 1, 0]
+    seeds: found [0, 1, 0], expected no entry twice
+
+seeds: [0, -1]
+    seeds.1: found -1, expected at least 0
+
+seeds: [true]
+    seeds.0: found true, expected an integer
+
+seeds: [1.0]
+    seeds.0: found 1.0, expected an integer
+
+data: null
+    data: found null, expected a mapping
+
+data: {}
+    data: found {}, expected 1 or more entries
+
+data.digits: null
+    data.digits: found null, expected a mapping
+
+data.digits.kind: [digits]
+    data.digits.kind: found ['digits'], expected a string
+
+data.digits.explain: 0
+    data.digits.explain: found 0, expected at least 1
+
+data.digits.explain: true
+    data.digits.explain: found true, expected an integer
+
+data.digits.explain: 10.0
+    data.digits.explain: found 10.0, expected an integer
+
+data.digits.size: true
+    data.digits.size: found true, expected an integer
+
+data.digits.size: 10.0
+    data.digits.size: found 10.0, expected an integer
+
+data.digits.size: 7
+    data.digits.size: found 7, expected at least 8
+
+data.digits.size: 65
+    data.digits.size: found 65, expected at most 64
+
+data.bam.smallest: 0.5
+    data.bam.smallest: found 0.5, expected less than largest (0.5)
+
+data.bam.largest: 0.2
+    data.bam.smallest: found 0.25, expected less than largest (0.2)
+
+models: [d]
+    models: found ['d'], expected a mapping
+
+models.d.batch_size: 0
+    models.d.batch_size: found 0, expected at least 1
+
+models.d.weights: ''
+    models.d.weights: found '', expected 1 or more characters
+
+models.d.training: null
+    models.d.training: found null, expected a mapping
+
+models.d.training.epochs: ten
+    models.d.training.epochs: found 'ten', expected an integer
+
+models.d.training.epochs: null
+    models.d.training.epochs: found null, expected an integer
+
+models.d.training.learning_rate: 1e-3
+    models.d.training.learning_rate: found '1e-3', expected a number (YAML reads 1e-3 as text, 1.0e-3 as a
+    number)
+
+models.d.training.learning_rate: .nan
+    models.d.training.learning_rate: found nan, expected a finite number
+
+methods.gradient: null
+    methods.gradient: found null, expected a mapping
+
+methods.gradcam.relu: 1
+    methods.gradcam.relu: found 1, expected true or false
+
+methods.smooth.statistic: median
+    methods.smooth.statistic: found 'median', valid: mean, squared
+
+methods.smooth.samples: {n: 3}
+    methods.smooth.samples: found {'n': 3}, expected an integer
+
+metrics: null
+    metrics: found null, expected a mapping
+
+metrics.mcs: null
+    metrics.mcs: found null, expected a mapping
+
+metrics.mcs.draws: 1
+    metrics.mcs.draws: found 1, expected at least 2
+
+studies.bam.methods: []
+    studies.bam.methods: found [], expected 1 or more entries
+
+studies.bam.methods: [gradcam, gradcam]
+    studies.bam.methods: found ['gradcam', 'gradcam'], expected no entry twice
+
+studies.bam.data: 3
+    studies.bam.data: found 3, expected a string
+
+report: null
+    report: found null, expected a mapping
+
+report.gallery_images: 21
+    report.gallery_images: found 21, expected at most 20
+
+report.gallery_images: '6'
+    report.gallery_images: found '6', expected an integer
+"""
+
+WRONG_NAMES = """
+data.digits.kind: digit
+    data.digits.kind: unknown kind of data 'digit'; did you mean 'digits'? valid: bam, digits, embedded
+
+data.digits: {coco: [{annotations: a.json, images: a}], kind: bamm}
+    data.digits.kind: unknown kind of data 'bamm'; did you mean 'bam'? valid: bam, digits, embedded
+
+models.d.architecture: resent
+    models.d.architecture: unknown architecture 'resent'; did you mean 'resnet'? valid: mlp, resnet
+
+models.d.data: bam
+    models.d.data: unknown set 'bam'; did you mean 'bam_os'? valid: bam_0s, bam_og, bam_os, digits
+
+models.d.label: object
+    models.d.label: unknown label 'object'; valid: class
+
+methods.smooth.method: smothgrad
+    methods.smooth: unknown method 'smothgrad'; did you mean 'smoothgrad'? valid: gradcam, gradient,
+    smoothgrad
+
+methods.gradeint: {}
+    methods.gradeint: unknown method 'gradeint'; did you mean 'gradient'? valid: gradcam, gradient,
+    smoothgrad
+
+metrics.mc: {}
+    metrics: unknown metric 'mc'; did you mean 'mcs'? valid: idr, mcs
+
+studies.bam.kind: bamm
+    studies.bam.kind: found 'bamm'; valid: bam, gallery
+
+studies.bam.data: digits
+    studies.bam.data: unknown BAM data 'digits'; valid: bam
+
+studies.bam.object_model: fo
+    studies.bam.object_model: unknown model 'fo'; did you mean 'f_o'? valid: d, f_o, f_s
+
+studies.bam.methods: [grad_cam]
+    studies.bam.methods: unknown method 'grad_cam'; did you mean 'gradcam'? valid: gradcam, gradient,
+    smooth
+
+studies.digits.model: digits
+    studies.digits.model: unknown model 'digits'; valid: d, f_o, f_s
+
+studies.bam.object_model: f_s
+    studies.bam.object_model: f_s is trained on bam_os with the scene label, expected bam_os and object
+
+models.f_s.data: bam_0s
+    studies.bam.scene_model: f_s is trained on bam_0s with the scene label, expected bam_os and scene
+"""
+
+
+@pytest.mark.parametrize(("change", "message"), [*cases(MISSPELT), *cases(WRONG_VALUES), *cases(WRONG_NAMES)])
+def test_what_is_wrong(change: str, message: str) -> None:
+    place, _, value = change.partition(": ")
+    assert fault(changed(place, yaml.safe_load(value))) == message
+
+
+@pytest.mark.parametrize(("place", "message"), cases(MISSING))
+def test_what_is_missing(place: str, message: str) -> None:
+    assert fault(without(place)) == message
+
+
+def test_a_required_key_that_is_misspelt() -> None:
+    raw = changed("models.d", {"architecure": "mlp", "data": "digits", "label": "class"})
+    assert fault(raw) == (
+        "models.d: key 'architecture' is missing; did you mean it by 'architecure'? "
+        "required: architecture, data, label"
+    )
+
+
+SECTIONS = "data, device, methods, metrics, models, report, results, seeds, studies"
+NAME = "expected a name of letters, digits and underscores that starts with a letter"
+
+
+@pytest.mark.parametrize("section", ["data", "models", "methods", "studies"])
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("a-b", "'a-b'"),
+        ("7up", "'7up'"),
+        ("", "''"),
+        ("a b", "'a b'"),
+        ("é", "'é'"),
+        ("_a", "'_a'"),
+        ("a\n", r"'a\n'"),
+        (3, "3"),
+        (True, "true"),
+    ],
+)
+def test_names_that_cannot_be_parts_of_paths(section: str, name: object, shown: str) -> None:
+    raw = base()
+    raw[section][name] = {}
+    assert fault(raw) == f"{section}: found {shown}, {NAME}"
+
+
+@pytest.mark.parametrize(("key", "shown"), [(1, "1"), (None, "null"), (True, "true"), (1.5, "1.5")])
+def test_keys_that_are_no_strings(key: object, shown: str) -> None:
+    raw = base()
+    raw[key] = {}
+    assert fault(raw) == f"top level: unknown key {shown}; valid: {SECTIONS}"
+    raw = base()
+    raw["methods"]["gradcam"][key] = 3
+    assert fault(raw) == f"methods.gradcam: unknown key {shown}; valid: method, relu"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [("", "null"), ("# a comment\n", "null"), ("- data", "['data']"), ("data", "'data'"), ("3", "3")],
+)
+def test_a_file_that_is_no_mapping(text: str, found: str) -> None:
+    assert fault(yaml.safe_load(text)) == f"top level: found {found}, expected a mapping"
+
+
+def test_two_entries_cannot_make_the_same_set() -> None:
+    raw = changed("data.bam_os", {"kind": "digits"})
+    assert fault(raw) == "data.bam_os: makes the set 'bam_os', which data.bam makes too; rename one"
+
+
+def test_a_method_that_an_architecture_cannot_serve() -> None:
+    assert fault(changed("studies.digits.methods", ["gradient", "gradcam"])) == (
+        "studies.digits.methods: gradcam needs a layer for class activation maps, which mlp (models.d) does not "
+        "declare; valid: resnet"
+    )
+    assert "gradcam needs a layer" in fault(without("studies.digits.methods"))  # by default, all methods
+
+
+def test_of_several_faults_the_one_nearest_to_the_top_is_told() -> None:
+    raw = changed("data.digits.explain", 0)
+    raw["seed"] = 1
+    assert fault(raw).startswith("top level: unknown key 'seed'; did you mean 'seeds'?")
+
+
+def test_weights_are_a_file_that_exists(tmp_path: Path) -> None:
+    path = tmp_path / "weights.pt"
+    expected = f"models.d.weights: found '{path}', expected a file that exists"
+    assert fault(changed("models.d.weights", str(path))) == expected
+    path.write_bytes(b"")
+    assert reading(changed("models.d.weights", str(path))).models["d"].weights == str(path)

@@ -1,0 +1,114 @@
+"""A job's log, and what the terminal and the exit status say of its faults."""
+
+import logging
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+
+from saliency_assay.job import job
+
+
+def test_a_job_that_works_says_nothing_on_the_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "logs" / "train" / "seed0.log"  # no such folder yet
+    with job("train", str(log)):
+        print("progress", file=sys.stderr)
+        logging.info("epoch %d of %d", 3, 8)
+        logging.getLogger("somewhere.else").warning("slow")
+        logging.debug("of no interest")
+    assert capsys.readouterr() == ("", "")
+    lines = log.read_text().splitlines()
+    assert lines[0] == "progress"
+    assert [line.split(" ", 2)[2] for line in lines[1:]] == ["epoch 3 of 8", "slow"]  # after date and time
+
+
+def test_a_fault_is_one_line_on_the_terminal_and_a_traceback_in_the_log(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "collect.log"
+    with pytest.raises(SystemExit) as stopped, job("collect_bam", str(log)):
+        raise ValueError("instances.json: no category 'dgo'\nand more than anyone asked")
+    assert stopped.value.code == 1
+    assert stopped.value.__suppress_context__  # no second traceback on the terminal
+    assert capsys.readouterr() == ("", "collect_bam: instances.json: no category 'dgo'\n")
+    text = log.read_text()
+    assert text.startswith("Traceback (most recent call last):\n")
+    assert 'raise ValueError("instances.json' in text
+    assert text.endswith("ValueError: instances.json: no category 'dgo'\nand more than anyone asked\n")
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (MemoryError(), "MemoryError"),
+        (RuntimeError("  \n "), "RuntimeError"),
+        (OSError(28, "No space left on device"), "[Errno 28] No space left on device"),
+    ],
+)
+def test_a_fault_of_few_words_is_told_as_well(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], error: Exception, line: str
+) -> None:
+    with pytest.raises(SystemExit) as stopped, job("train", str(tmp_path / "log")):
+        raise error
+    assert stopped.value.code == 1
+    assert capsys.readouterr().err == f"train: {line}\n"
+
+
+@pytest.mark.parametrize("error", [SystemExit(143), KeyboardInterrupt()])
+def test_a_job_that_is_told_to_stop_stops_as_it_wants(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], error: BaseException
+) -> None:
+    log = tmp_path / "train.log"
+
+    def run() -> None:
+        with job("train", str(log)):
+            print("state saved", file=sys.stderr)
+            raise error
+
+    with pytest.raises(type(error)) as stopped:
+        run()
+    assert stopped.value is error
+    assert capsys.readouterr() == ("", "")
+    assert log.read_text() == "state saved\n"
+
+
+def test_warnings_are_logged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = tmp_path / "log"
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        with job("train", str(log)):
+            warnings.warn("this will change", FutureWarning, stacklevel=1)
+    assert capsys.readouterr() == ("", "")
+    assert "FutureWarning: this will change" in log.read_text()
+
+
+@pytest.mark.parametrize("fault", [None, ValueError("broken"), SystemExit(143)])
+def test_nothing_stays_redirected(tmp_path: Path, fault: BaseException | None) -> None:
+    root = logging.getLogger()
+
+    def state() -> tuple[object, ...]:
+        return sys.stderr, warnings.showwarning, root.level, list(root.handlers)
+
+    before = state()
+    log = tmp_path / "log"
+    try:
+        with job("train", str(log)):
+            assert state() != before
+            if fault:
+                raise fault
+    except SystemExit:
+        pass
+    assert state() == before
+    logging.warning("after the job")
+    assert "after the job" not in log.read_text()
+
+
+def test_a_log_is_written_anew_in_utf8_and_line_by_line(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("of the run before\n")
+    with job("train", str(log)):
+        print("Δ → 0", file=sys.stderr)
+        assert log.read_bytes() == "Δ → 0\n".encode()  # readable while the job runs

@@ -1,0 +1,162 @@
+"""Parameters, references to callables, and the one-line errors that every registry shares."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from saliency_assay.registry import (
+    Parameter,
+    module_of,
+    record_of,
+    resolve,
+    shown,
+    unknown,
+    with_defaults,
+)
+
+
+@dataclass(frozen=True)
+class Named:
+    name: str
+    function: str = "math:sqrt"
+
+
+RECORDS = (Named("smoothgrad"), Named("gradcam"))
+PARAMETERS = {
+    "samples": Parameter(25, minimum=1),
+    "noise": Parameter(0.15, minimum=0, maximum=1),
+    "rule": Parameter("left", choices=("left", "right")),
+    "relu": Parameter(True),
+}
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value"),
+    [
+        (Parameter(3, minimum=1, maximum=5), 1),
+        (Parameter(3, minimum=1, maximum=5), 5),
+        (Parameter(0.5, minimum=0, maximum=1), 0.0),
+        (Parameter(0.5, minimum=0, maximum=1), 1),
+        (Parameter("left", choices=("left", "right")), "right"),
+        (Parameter("free"), "anything"),
+        (Parameter(False), True),
+    ],
+)
+def test_values_in_range_have_no_problem(parameter: Parameter, value: object) -> None:
+    assert parameter.problem(value) is None
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value", "problem"),
+    [
+        (Parameter(3, minimum=1), 0, "expected at least 1"),
+        (Parameter(3, maximum=5), 6, "expected at most 5"),
+        (Parameter(0.5, minimum=0.25), 0.2, "expected at least 0.25"),
+        (Parameter(0.5, maximum=1), 1.5, "expected at most 1"),
+        (Parameter(0.5), float("nan"), "expected a finite number"),
+        (Parameter(0.5, minimum=0), float("inf"), "expected a finite number"),
+        (Parameter(0.5), "much", "expected a number (YAML reads 1e-3 as text, 1.0e-3 as a number)"),
+        (Parameter(0.5), None, "expected a number"),
+        (Parameter(3), 3.0, "expected an integer"),
+        (Parameter(3), "3", "expected an integer"),
+        (Parameter(3), True, "expected an integer"),  # to Python, True is 1
+        (Parameter(0.5), True, "expected a number"),
+        (Parameter(True), 1, "expected true or false"),
+        (Parameter("free"), 7, "expected a string"),
+        (Parameter("left", choices=("left", "right")), "up", "valid: left, right"),
+        (Parameter("left", choices=("left", "right")), ["left"], "expected a string"),
+    ],
+)
+def test_a_problem_says_what_is_valid(parameter: Parameter, value: object, problem: str) -> None:
+    assert parameter.problem(value) == problem
+
+
+def test_defaults_fill_what_is_not_given() -> None:
+    given = {"rule": "right", "noise": 1}
+    assert with_defaults(PARAMETERS, given) == {"samples": 25, "noise": 1, "rule": "right", "relu": True}
+    assert list(with_defaults(PARAMETERS, given)) == list(PARAMETERS)
+    assert given == {"rule": "right", "noise": 1}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            {"sample": 3},
+            "unknown parameter 'sample'; did you mean 'samples'? valid: noise, relu, rule, samples",
+        ),
+        ({"x": 3}, "unknown parameter 'x'; valid: noise, relu, rule, samples"),
+        ({"noise": 2}, "noise: found 2, expected at most 1"),
+        ({"relu": "yes"}, "relu: found 'yes', expected true or false"),
+        ({"samples": True}, "samples: found true, expected an integer"),
+        ({"samples": None}, "samples: found null, expected an integer"),
+    ],
+)
+def test_wrong_parameters_are_named(given: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=r"found|unknown") as error:
+        with_defaults(PARAMETERS, given)
+    assert str(error.value) == message
+
+
+def test_a_record_is_found_by_its_name() -> None:
+    assert record_of(RECORDS, "gradcam", "method") is RECORDS[1]
+
+
+def test_a_record_that_does_not_exist_is_named() -> None:
+    with pytest.raises(ValueError, match="unknown") as error:
+        record_of(RECORDS, "smoothgrd", "method")
+    assert str(error.value) == (
+        "unknown method 'smoothgrd'; did you mean 'smoothgrad'? valid: gradcam, smoothgrad"
+    )
+
+
+def test_of_nothing_there_is_none() -> None:
+    assert unknown("set", "bam", []) == "unknown set 'bam'; valid: none"
+
+
+def test_a_name_may_be_no_string() -> None:
+    assert unknown("key", 7, ["seeds"]) == "unknown key 7; valid: seeds"
+    assert unknown("key", None, ["seeds"]) == "unknown key null; valid: seeds"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "null"),
+        (True, "true"),
+        (False, "false"),
+        (1, "1"),
+        (0.1, "0.1"),
+        ("two\nlines", r"'two\nlines'"),
+        ([None], "[None]"),
+    ],
+)
+def test_values_are_shown_in_one_line(value: object, text: str) -> None:
+    assert shown(value) == text
+
+
+def test_a_long_value_is_cut_off() -> None:
+    assert shown("a" * 78) == f"'{'a' * 78}'"
+    assert shown("a" * 79) == f"'{'a' * 78}…"
+
+
+def test_references_are_resolved() -> None:
+    assert resolve("os.path:join")("a", "b") == "a/b"
+    assert module_of("os.path:join") == "os.path"
+
+
+@pytest.mark.parametrize(
+    ("reference", "message"),
+    [
+        ("os.path.join", "'os.path.join': expected package.module:name"),
+        ("os.path:", "'os.path:': expected package.module:name"),
+        (":join", "':join': expected package.module:name"),
+        ("no_such_package.module:name", "'no_such_package.module:name': No module named 'no_such_package'"),
+        ("math:sqroot", "'math:sqroot': module 'math' has no attribute 'sqroot'"),
+        ("math:pi", "'math:pi': expected a function, found float"),
+    ],
+)
+def test_a_wrong_reference_is_named(reference: str, message: str) -> None:
+    with pytest.raises(ValueError, match=r"^'") as error:
+        resolve(reference)
+    assert str(error.value) == message

@@ -1,0 +1,269 @@
+"""Tables of the report against numbers worked out by hand or in plain NumPy, and the pages that show them."""
+
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from saliency_assay.metrics.spread import spread
+from saliency_assay.provenance import seed_of
+from saliency_assay.report.bam import metrics_table, premise
+from saliency_assay.report.html import table_page
+from saliency_assay.report.models import accuracy_table
+
+NAN = float("nan")
+
+# --- the premise --------------------------------------------------------------------------------------------
+
+
+def said(
+    model: str, data: str, right: str, probability: list[float], seed: int = 0, split: str = "test"
+) -> pd.DataFrame:
+    """Predictions of images 10, 11, …: ``right`` has a 1 where the prediction is right."""
+    wrong = [int(digit == "0") for digit in right]
+    return pd.DataFrame(
+        {
+            "model": model,
+            "seed": seed,
+            "data": data,
+            "image": range(10, 10 + len(right)),
+            "split": split,
+            "label": 3,
+            "predicted": [3 + change for change in wrong],
+            "probability": probability,
+        }
+    )
+
+
+def all_said(seed: int = 0) -> pd.DataFrame:
+    tables = [
+        # Of the three that f_o has right, the first rises, the second is equal and the third falls.
+        said("f_o", "d_os", "1110", [0.6, 0.7, 0.8, 0.1], seed),
+        said("f_o", "d_og", "1111", [0.61, 0.7, 0.79, 0.9], seed),
+        said("f_o", "d_0s", "0001", [0.1, 0.1, 0.1, 0.5], seed),
+        said("f_s", "d_os", "1001", [0.6, 0.2, 0.3, 0.5], seed),
+        said("f_s", "d_0s", "1101", [0.9, 0.6, 0.3, 0.9], seed),
+        said("f_s", "d_og", "0000", [0.2, 0.2, 0.2, 0.2], seed),
+        # None of these may count.
+        said("f_o", "d_os", "0000", [0.0] * 4, seed, split="train").assign(image=range(4)),
+        said("f_o", "other_os", "0000", [0.0] * 4, seed),
+        said("other", "d_os", "0000", [0.0] * 4, seed),
+    ]
+    # Rows of the sets in different orders: images are matched by their number.
+    return pd.concat([tables[0].iloc[::-1], *tables[1:]], ignore_index=True)
+
+
+def premise_of(predictions: pd.DataFrame) -> pd.DataFrame:
+    return premise(predictions, data="d", object_model="f_o", scene_model="f_s")
+
+
+def test_premise_by_hand_and_as_printed() -> None:
+    found = premise_of(all_said())
+    assert list(found.columns) == ["model", "seed", "set", "check", "percent", "images", "printed"]
+    expected = [  # percentages of four images or of those right; printed: Yang & Kim 2019, Fig. 2
+        ("f_o", "d_os", "accuracy", 75.0, 4, 91.1),
+        ("f_o", "d_og", "accuracy", 100.0, 4, 93.1),
+        ("f_o", "d_0s", "accuracy", 25.0, 4, 9.7),
+        ("f_o", "d_os → d_og", "confidence rises when the scene is removed", 100 / 3, 3, NAN),
+        ("f_s", "d_os", "accuracy", 50.0, 4, 94.0),
+        ("f_s", "d_0s", "accuracy", 75.0, 4, 95.5),
+        ("f_s", "d_og", "accuracy", 0.0, 4, 9.8),
+        ("f_s", "d_os → d_0s", "confidence rises when the object is removed", 100.0, 2, 86.7),
+    ]
+    shown = found.drop(columns="seed").assign(check=found["check"].str.replace(r",.*", "", regex=True))
+    pd.testing.assert_frame_equal(
+        shown, pd.DataFrame(expected, columns=list(shown.columns)), check_dtype=False
+    )
+    assert found["seed"].tolist() == [0] * 8
+    assert found["check"][0] == "accuracy, object on scene: what it was trained on"
+
+
+def test_premise_of_each_seed() -> None:
+    second = all_said(seed=7)
+    second.loc[second["data"] == "d_og", "predicted"] = 4
+    found = premise_of(pd.concat([all_said(), second], ignore_index=True))
+    assert found.groupby("seed").size().to_dict() == {0: 8, 7: 8}
+    on_grey = found[(found["model"] == "f_o") & (found["set"] == "d_og")]
+    assert dict(zip(on_grey["seed"], on_grey["percent"], strict=True)) == {0: 100.0, 7: 0.0}
+
+
+def test_confidence_without_a_right_image_is_undefined() -> None:
+    predictions = all_said()
+    predictions.loc[(predictions["model"] == "f_s") & (predictions["data"] == "d_os"), "predicted"] = 4
+    last = premise_of(predictions).iloc[-1]
+    assert np.isnan(last["percent"])
+    assert last["images"] == 0
+
+
+# --- MCS and IDR --------------------------------------------------------------------------------------------
+
+PARAMETERS = {"mcs": {"draws": 4, "draw_size": 7}, "idr": {"draws": 9, "draw_size": 5}}
+IMAGES = 24
+
+
+def scores(seeds: tuple[int, ...] = (0,), methods: tuple[str, ...] = ("edge", "gradcam")) -> pd.DataFrame:
+    """A score table with some of everything undefined."""
+    generator = np.random.default_rng(8)
+    tables = []
+    for seed in seeds:
+        for method in methods:
+            for metric, variant in ((m, v) for m in ("mcs", "idr") for v in ("object", "random")):
+                drawn = generator.normal(size=IMAGES) if metric == "mcs" else generator.integers(0, 2, IMAGES)
+                values = drawn.astype(float)
+                values[[3, 5, 11]] = NAN
+                rows = {"seed": seed, "method": method, "metric": metric, "variant": variant}
+                tables.append(pd.DataFrame({**rows, "image": range(IMAGES), "score": values}))
+            for model, variant, count in (("f_o", "object", 1), ("f_s", "object", 2), ("f_o", "random", 9)):
+                values = np.where(np.arange(IMAGES) < count + seed, NAN, 0.5)
+                rows = {"seed": seed, "method": method, "metric": "concept_attribution", "variant": variant}
+                tables.append(pd.DataFrame({**rows, "image": range(IMAGES), "score": values, "model": model}))
+    return pd.concat(tables, ignore_index=True)
+
+
+def drawn_spread(values: np.ndarray, seed: int, draws: int, draw_size: int) -> float:
+    """The sample deviation of means over draws without replacement, written out."""
+    generator = np.random.default_rng(seed)
+    valid = [value for value in values if value == value]
+    means = [sum(generator.choice(valid, draw_size, replace=False)) / draw_size for _ in range(draws)]
+    centre = sum(means) / draws
+    return float((sum((mean - centre) ** 2 for mean in means) / (draws - 1)) ** 0.5)
+
+
+SHOWN = (("object", "score", "spread"), ("random", "baseline", "baseline_spread"))
+
+
+def test_metrics_equal_numpys() -> None:
+    table = scores(seeds=(0, 4))
+    found = metrics_table(table, PARAMETERS)
+    assert len(found) == 8  # two metrics, methods and seeds
+    for row in found.to_dict("records"):
+        of_row = table.query("metric == @row['metric'] and method == @row['method'] and seed == @row['seed']")
+        for variant, mean, deviation in SHOWN:
+            values = of_row.loc[of_row["variant"] == variant, "score"].to_numpy()
+            assert row[mean] == pytest.approx(np.nanmean(values), rel=1e-12)
+            parameters, seed = PARAMETERS[row["metric"]], seed_of(row["seed"], "spread", row["metric"])
+            assert row[deviation] == spread(values, generator=np.random.default_rng(seed), **parameters)
+            assert row[deviation] == pytest.approx(drawn_spread(values, seed, **parameters), rel=1e-9)
+        assert row["images"] == IMAGES - 3
+        assert row["undefined"] == 3 + 2 * row["seed"]  # of both models, the object's mask alone
+    assert found[["spread", "baseline_spread"]].min(axis=None) > 0.01
+
+
+def test_equal_scores_have_an_equal_spread_whatever_the_method() -> None:
+    table = scores(methods=("edge",))
+    table = pd.concat([table, table.assign(method="gradcam")], ignore_index=True)
+    found = metrics_table(table, PARAMETERS).drop(columns="method")
+    for metric in PARAMETERS:
+        one, two = found[found["metric"] == metric].to_dict("records")
+        assert one == two
+
+
+def test_a_method_without_a_score_is_shown_as_such() -> None:
+    table = scores()
+    table.loc[(table["method"] == "edge") & (table["variant"] == "object"), "score"] = NAN
+    found = metrics_table(table, PARAMETERS).set_index(["metric", "method"])
+    for metric in PARAMETERS:
+        row = found.loc[(metric, "edge")]
+        assert np.isnan(row[["score", "spread"]].to_numpy(dtype=float)).all()
+        assert row["undefined"] == 2 * IMAGES
+        assert not np.isnan(row["baseline"])
+        assert found.loc[(metric, "gradcam"), "undefined"] == 3
+
+
+# --- accuracy -----------------------------------------------------------------------------------------------
+
+
+def test_accuracy_table_names_the_worst_class() -> None:
+    test = {"images": 40, "accuracy": 0.85, "per_class": {"dog": 0.9, "kite": 0.7, "zebra": 0.95}}
+    train = {"images": 60, "accuracy": 1.0, "per_class": {"dog": 1.0, "kite": 1.0, "zebra": 1.0}}
+    found = accuracy_table(
+        {("f_o", 0): {"os": {"train": train, "test": test}}, ("f_o", 12): {"og": {"test": test}}}
+    )
+    columns = ["model", "seed", "set", "split", "images", "accuracy (%)", "worst class", "its accuracy (%)"]
+    expected = [
+        ("f_o", "0", "os", "train", 60, 100.0, "dog", 100.0),
+        ("f_o", "0", "os", "test", 40, 85.0, "kite", 70.0),
+        ("f_o", "12", "og", "test", 40, 85.0, "kite", 70.0),
+    ]
+    pd.testing.assert_frame_equal(found, pd.DataFrame(expected, columns=columns))
+
+
+# --- pages --------------------------------------------------------------------------------------------------
+
+
+class Page(HTMLParser):
+    """The cells of a page's table with their classes, and every tag and attribute that there is."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.attributes: set[str] = set()
+        self.rows: list[list[tuple[str, str]]] = []
+        self.texts: dict[str, str] = {}
+        self.open: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+        self.open.append(tag)
+        if tag == "tr":
+            self.rows.append([])
+        elif tag in ("td", "th"):
+            self.rows[-1].append(("", dict(attrs).get("class") or "text"))
+
+    def handle_endtag(self, tag: str) -> None:
+        while self.open.pop() != tag:
+            pass
+
+    def handle_data(self, data: str) -> None:
+        tag = self.open[-1] if self.open else ""
+        if tag in ("td", "th"):
+            text, kind = self.rows[-1][-1]
+            self.rows[-1][-1] = (text + data, kind)
+        else:
+            self.texts[tag] = self.texts.get(tag, "") + data
+
+
+def test_a_page_shows_the_table() -> None:
+    table = pd.DataFrame(
+        {"method": ["edge", "gradcam"], "score": [0.12345, NAN], "images": [20, 7], "note": ["a", NAN]}
+    )
+    page = Page(table_page(table, title="MCS", digits=3))
+    assert page.rows == [
+        [("method", "text"), ("score", "number"), ("images", "number"), ("note", "text")],
+        [("edge", "text"), ("0.123", "number"), ("20", "number"), ("a", "text")],
+        [("gradcam", "text"), ("–", "number"), ("7", "number"), ("–", "text")],
+    ]
+    assert page.texts["title"] == page.texts["caption"] == "MCS"
+    assert re.search(r"td\.number, th\.number \{ text-align: right;", page.texts["style"])
+
+
+def test_names_are_shown_as_text() -> None:
+    evil = "<script>alert('x')</script> & \"quoted\""
+    page = Page(table_page(pd.DataFrame({evil: [evil]}), title=evil, digits=1))
+    assert page.rows == [[(evil, "text")], [(evil, "text")]]
+    assert page.texts["title"] == page.texts["caption"] == evil
+    assert "script" not in page.tags
+    text = table_page(pd.DataFrame({"a": ['"']}), title="'", digits=1)
+    assert "<td>&quot;</td>" in text
+    assert "<caption>&#x27;</caption>" in text
+
+
+def test_braces_are_text_too() -> None:
+    page = Page(table_page(pd.DataFrame({"{0}": ["{title}"]}), title="{body}", digits=1))
+    assert page.rows == [[("{0}", "text")], [("{title}", "text")]]
+    assert page.texts["caption"] == "{body}"
+
+
+def test_a_page_needs_no_network() -> None:
+    page = Page(table_page(pd.DataFrame({"a": [1]}), title="t", digits=1))
+    assert not page.tags & {"script", "link", "img", "iframe"}
+    assert not page.attributes & {"src", "href"}
+    assert page.rows == [[("a", "number")], [("1", "number")]]
+
+
+def test_an_empty_table_is_a_page() -> None:
+    assert Page(table_page(pd.DataFrame({"a": []}), title="t", digits=1)).rows == [[("a", "number")]]
