@@ -78,7 +78,7 @@ def collect_bam_input(wildcards):
     """The lists of what there is; the photographs themselves are too many to be watched one by one."""
     entry = CONFIG.data[wildcards.collection]
     if entry.kind == "embedded":
-        return {"sources": f"{RESULTS}/sources/{entry.name}"}
+        return {"sources": f"{RESULTS}/sources/{entry.name}/SHA256SUMS"}
     lists = [Path(entry.miniplaces) / name for name in ("categories.txt", "train.txt", "val.txt")]
     return {
         "annotations": [annotations for annotations, _ in entry.coco],

@@ -3,7 +3,8 @@
 
 rule write_sources:
     output:
-        directory(f"{RESULTS}/sources/{{collection}}"),
+        # One file that names the content of all others: a folder would be known by its time alone.
+        f"{RESULTS}/sources/{{collection}}/SHA256SUMS",
     log:
         f"{LOGS}/write_sources/{{collection}}.log",
     benchmark:
@@ -15,7 +16,13 @@ rule write_sources:
     params:
         settings=lambda wildcards: settings(
             "write_sources.py",
-            parameters=CONFIG.data[wildcards.collection].parameters,
+            parameters=parameters_of(
+                CONFIG.data[wildcards.collection],
+                "cutouts_per_object",
+                "scenes_per_class",
+                "source_size",
+                "seed",
+            ),
         ),
     script:
         "../workflow/scripts/write_sources.py"
@@ -43,6 +50,23 @@ rule compose_bam:
     input:
         cutouts=lambda wildcards: f"{RESULTS}/collections/{CONFIG.sets[wildcards.data].name}/cutouts.zarr.zip",
         scenes=lambda wildcards: f"{RESULTS}/collections/{CONFIG.sets[wildcards.data].name}/scenes.zarr.zip",
+    output:
+        DATA,
+    log:
+        f"{LOGS}/compose_bam/{{data}}.log",
+    benchmark:
+        f"{BENCHMARKS}/compose_bam/{{data}}.tsv"
+    wildcard_constraints:
+        data=one_of(BAM_SETS),
+    conda:
+        "../envs/data.yaml"
+    params:
+        settings=compose_bam_settings,
+    script:
+        "../workflow/scripts/compose_bam.py"
+
+
+rule build_data:
     output:
         DATA,
     log:

@@ -1,7 +1,8 @@
 """Figures, tables and the one HTML file that carries them."""
 
 FIGURES = f"{RESULTS}/figures"
-CAPTIONS = f"{workflow.basedir}/workflow/report"
+# Relative to where Snakemake runs, as all inputs are: a checkout that was moved or copied runs nothing again.
+CAPTIONS = os.path.relpath(f"{workflow.basedir}/workflow/report")
 
 
 rule plot_bam:

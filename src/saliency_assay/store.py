@@ -9,8 +9,10 @@ axes a byte; readers see booleans.
 import hashlib
 import os
 import shutil
+import sys
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
 
@@ -26,6 +28,17 @@ Array = npt.NDArray[Any]
 Block = Mapping[str, Array]
 
 CHUNK_BYTES = 4 << 20
+# Modules whose version may show in an array, and what they are called where they are installed from.
+LIBRARIES = {
+    "PIL": "pillow",
+    "captum": "captum",
+    "numpy": "numpy",
+    "pycocotools": "pycocotools",
+    "scipy": "scipy",
+    "sklearn": "scikit-learn",
+    "torch": "torch",
+    "zarr": "zarr",
+}
 ZIP_DATE = (1980, 1, 1, 0, 0, 0)  # the earliest a zip can hold: times would make equal stores unequal
 
 
@@ -41,8 +54,9 @@ def write(path: Path, blocks: Iterable[Block], *, kind: str, attributes: Mapping
         blocks: each maps array names to arrays of one length; names, dtypes and trailing shapes are the same
             in all blocks. Boolean arrays are bit-packed.
         kind: what the store holds (``data``, ``maps``, …); readers ask for it.
-        attributes: plain provenance: parameters, digests, seeds. ``kind``, ``version``, ``length`` and
-            ``digest`` (SHA-256 over names, dtypes, shapes and bytes of all arrays) are added.
+        attributes: plain provenance: parameters, digests, seeds. ``kind``, ``version``, ``libraries`` (versions of
+            those that the process has loaded), ``length`` and ``digest`` (SHA-256 over names, dtypes, shapes and
+            bytes of all arrays) are added.
 
     Raises:
         StoreError: no block at all, or a block that does not fit the first one.
@@ -54,7 +68,7 @@ def write(path: Path, blocks: Iterable[Block], *, kind: str, attributes: Mapping
         writer = _Writer(folder, path)
         for block in blocks:
             writer.append(block)
-        writer.finish({**plain(attributes), "kind": kind, "version": __version__})
+        writer.finish({**plain(attributes), "kind": kind, "version": __version__, "libraries": _libraries()})
         _zip(folder, path)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -67,6 +81,10 @@ def beside(blocks: Iterable[Block], **columns: Array) -> Iterator[dict[str, Arra
         end = start + len(next(iter(block.values())))
         yield {**{name: column[start:end] for name, column in columns.items()}, **block}
         start = end
+
+
+def _libraries() -> dict[str, str]:
+    return {name: version(name) for module, name in LIBRARIES.items() if module in sys.modules}
 
 
 class _Writer:

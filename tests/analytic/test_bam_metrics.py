@@ -6,6 +6,7 @@ import torch
 from scipy import stats
 from torch import Tensor
 
+from saliency_assay.methods.sampling import draw_seeds
 from saliency_assay.metrics.bam import concept_attribution, input_dependence, model_contrast, random_masks
 from saliency_assay.metrics.bam_study import PAIRS, REGIONS, score_bam
 from saliency_assay.metrics.spread import spread
@@ -88,6 +89,20 @@ def test_random_masks_do_not_depend_on_the_split() -> None:
     assert not torch.equal(random_masks(masks, seeded(4)), random_masks(masks, seeded(3)))
 
 
+def test_random_masks_outside_leave_the_region_out() -> None:
+    masks = torch.rand(9, 8, 7, generator=seeded(2)) < 0.3
+    found = random_masks(masks, seeded(), outside=True)
+    assert not (found & masks).any()
+    assert found.sum((1, 2)).tolist() == masks.sum((1, 2)).tolist()
+
+
+def test_random_masks_outside_a_large_region_are_all_the_rest() -> None:
+    masks = torch.ones(2, 4, 4, dtype=torch.bool)
+    masks[0, 1, :3] = False
+    found = random_masks(masks, seeded(), outside=True)
+    assert torch.equal(found, ~masks)
+
+
 def test_random_masks_are_uniform_over_the_image() -> None:
     masks = torch.zeros(2000, 5, 5, dtype=torch.bool)
     masks[:, 0, :] = True
@@ -111,11 +126,23 @@ def test_spread_repeats_its_draws_one_by_one() -> None:
     found = spread(scores, draws=3, draw_size=4, generator=np.random.default_rng(5))
     generator, means = np.random.default_rng(5), []
     for _ in range(3):
-        drawn = generator.choice([0.1, 0.9, 0.4, 0.7, 0.2, 0.6], 4, replace=False)
-        assert len(set(drawn)) == 4
-        means.append(sum(drawn) / 4)
+        shuffled = [scores[position] for position in generator.permutation(8)]
+        means.append(sum([score for score in shuffled if score == score][:4]) / 4)
     centre = sum(means) / 3
     assert found == pytest.approx((sum((mean - centre) ** 2 for mean in means) / 2) ** 0.5)
+
+
+def test_spread_judges_methods_on_the_same_images() -> None:
+    """One that lacks an image shares all others of a draw: the means differ by little, not by another sample."""
+    scores = np.random.default_rng(0).normal(size=200)
+    lacking = scores.copy()
+    lacking[7] = NAN
+    one, two = (
+        spread(each, draws=50, draw_size=150, generator=np.random.default_rng(2))
+        for each in (scores, lacking)
+    )
+    assert one != two
+    assert one == pytest.approx(two, rel=0.1)
 
 
 @pytest.mark.parametrize(("valid", "defined"), [(9, False), (10, False), (11, True)])
@@ -172,10 +199,20 @@ def plain_concept(raw: np.ndarray, mask: np.ndarray) -> float:
     return sum((value - min(clipped)) / (high - min(clipped)) for value in inside) / len(inside)
 
 
+def drawn_regions(masks: np.ndarray) -> dict[str, np.ndarray]:
+    """The random regions of a study seeded with 0, each from a generator of its own."""
+    anywhere, outside = (torch.Generator().manual_seed(seed) for seed in draw_seeds(1, 2, seeded()))
+    mask = torch.tensor(masks)
+    return {
+        "random": random_masks(mask, anywhere).numpy(),
+        "outside": random_masks(mask, outside, outside=True).numpy(),
+    }
+
+
 def test_a_study_equals_plain_loops() -> None:
     maps, masks, correct = some_study()
     found = scored(size=4)
-    regions = {"object": masks, "random": random_masks(torch.tensor(masks), seeded()).numpy()}
+    regions = {"object": masks, **drawn_regions(masks)}
     expected: dict[str, list[float]] = {}
     for region in REGIONS:
         g = {
@@ -190,6 +227,7 @@ def test_a_study_equals_plain_loops() -> None:
             idr.append(float(f_s < bare) if defined else NAN)
         expected |= {f"concept_{pair}_{region}": g[pair] for pair in PAIRS}
         expected |= {f"mcs_{region}": mcs, f"idr_{region}": idr}
+    del expected["mcs_outside"], expected["idr_random"]  # the baseline of IDR, and of MCS, only
     assert set(found) == set(expected)
     for key, values in expected.items():
         same(found[key], values)
@@ -218,6 +256,8 @@ def test_a_perfect_method_scores_one_and_its_baseline_near_nothing() -> None:
     assert scores["idr_object"].tolist() == [1] * 40
     # Random pixels hold the object as often as the image does: 72 / 256 against 184 / 256.
     assert scores["mcs_random"].mean() == pytest.approx(72 / 256 - 184 / 256, abs=0.03)
+    # Outside the object f_s's map is 1, and noise is not.
+    assert scores["idr_outside"].tolist() == [0] * 40
 
 
 def test_streams_that_do_not_fit_are_refused() -> None:

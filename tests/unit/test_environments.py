@@ -139,7 +139,13 @@ BY_NAME = {
 }
 
 
-@pytest.mark.parametrize(("script", "environment"), rules())
+def test_every_script_has_a_rule() -> None:
+    assert {script for script, _ in rules()} == {
+        path.stem for path in (ROOT / "workflow/scripts").glob("*.py")
+    }
+
+
+@pytest.mark.parametrize(("script", "environment"), list(rules()))
 def test_environments_hold_what_scripts_import(script: str, environment: str) -> None:
     needed = {PACKAGES.get(name, name) for name in imported(script, *BY_NAME.get(script, ()))}
     assert needed <= set(installed(ROOT / f"envs/{environment}.yaml"))

@@ -86,12 +86,16 @@ def test_warnings_are_logged(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 
 @pytest.mark.parametrize("fault", [None, ValueError("broken"), SystemExit(143)])
-def test_nothing_stays_redirected(tmp_path: Path, fault: BaseException | None) -> None:
+def test_nothing_stays_redirected(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, fault: BaseException | None
+) -> None:
+    caplog.set_level(logging.WARNING)  # gives the level back after the test
     root = logging.getLogger()
 
     def state() -> tuple[object, ...]:
         return sys.stderr, warnings.showwarning, root.level, list(root.handlers)
 
+    root.setLevel(logging.ERROR)
     before = state()
     log = tmp_path / "log"
     try:

@@ -48,7 +48,9 @@ def test_comments_docstrings_and_layout_are_not_code(package: Path) -> None:
 
 def test_code_in_the_module_changes_the_digest(package: Path) -> None:
     before = code_of(ONE)
-    assert digest_after(package / "saliency_assay/methods/one.py", "def one():\n    return 3\n", ONE) != before
+    assert (
+        digest_after(package / "saliency_assay/methods/one.py", "def one():\n    return 3\n", ONE) != before
+    )
 
 
 def test_code_in_an_imported_module_changes_the_digest(package: Path) -> None:

@@ -51,7 +51,9 @@ def test_blocks_cover_all_items_in_order(path: Path, arrays: dict[str, np.ndarra
     np.testing.assert_array_equal(np.concatenate([part["map"] for part in parts]), arrays["map"])
 
 
-def test_equal_content_gives_equal_bytes_however_it_was_cut(path: Path, arrays: dict[str, np.ndarray]) -> None:
+def test_equal_content_gives_equal_bytes_however_it_was_cut(
+    path: Path, arrays: dict[str, np.ndarray]
+) -> None:
     other = path.with_name("other.zarr.zip")
     write(other, blocks_of(arrays, 50), kind="maps", attributes={"model": "abc"})
     assert other.read_bytes() == path.read_bytes()
@@ -60,7 +62,10 @@ def test_equal_content_gives_equal_bytes_however_it_was_cut(path: Path, arrays: 
 def test_the_digest_follows_the_content(path: Path, arrays: dict[str, np.ndarray]) -> None:
     changed = {**arrays, "mask": ~arrays["mask"]}
     write(path.with_name("other.zarr.zip"), blocks_of(changed, 9), kind="maps", attributes={"model": "abc"})
-    with open_store(path, kind="maps") as one, open_store(path.with_name("other.zarr.zip"), kind="maps") as two:
+    with (
+        open_store(path, kind="maps") as one,
+        open_store(path.with_name("other.zarr.zip"), kind="maps") as two,
+    ):
         assert one.attributes["digest"] != two.attributes["digest"]
 
 
@@ -112,7 +117,10 @@ def test_another_kind_or_run_is_refused(path: Path) -> None:
 def test_a_missing_store_or_array_is_named(path: Path) -> None:
     with pytest.raises(StoreError, match=r"nowhere\.zarr\.zip: no such store"):
         open_store(path.with_name("nowhere.zarr.zip"), kind="maps")
-    with open_store(path, kind="maps") as found, pytest.raises(StoreError, match="no array 'maps'; found: image, map"):
+    with (
+        open_store(path, kind="maps") as found,
+        pytest.raises(StoreError, match="no array 'maps'; found: image, map"),
+    ):
         found["maps"]
 
 
@@ -135,5 +143,7 @@ def test_same_refuses_stores_of_other_images(path: Path, arrays: dict[str, np.nd
     write(other, blocks_of({**arrays, "image": np.arange(50)}, 8), kind="maps", attributes={})
     with open_store(path, kind="maps") as one, open_store(other, kind="maps") as two:
         assert store.same("image", one, one).tolist() == arrays["image"].tolist()
-        with pytest.raises(StoreError, match=r"other\.zarr\.zip: 'image' differs from that of .*maps\.zarr\.zip"):
+        with pytest.raises(
+            StoreError, match=r"other\.zarr\.zip: 'image' differs from that of .*maps\.zarr\.zip"
+        ):
             store.same("image", one, two)

@@ -16,7 +16,7 @@ with job("collect_bam", snakemake.log[0]):
     parameters = settings["parameters"]
     embedded = snakemake.input.get("sources")
     if embedded:
-        root = Path(embedded)
+        root = Path(embedded).parent
         settings = {**settings, "objects": OBJECTS, "scenes": SCENES, "miniplaces": root / "miniplaces"}
         settings["coco"] = [(root / "coco/annotations/instances.json", root / "coco/images")]
     instances, left_out = find_instances(

@@ -59,6 +59,7 @@ with job("score_bam", snakemake.log[0]), ExitStack() as stack:
         ].assign(data=set_name, model=model, metric=metric, variant=region)
         for key, (metric, model, set_name) in named.items()
         for region in REGIONS
+        if f"{key}_{region}" in found
     ]
     of_all = {key: settings[key] for key in ("study", "seed", "method")}
     scores.write(Path(snakemake.output[0]), pd.concat(parts, ignore_index=True).assign(**of_all))

@@ -45,6 +45,8 @@ with job("train", snakemake.log[0]):
         seed=seed_of(settings["seed"], "train"),
         state_path=Path(settings["state"]),
         fingerprint=fingerprint([*basis, str(device), torch.__version__, torch.get_num_threads()]),
+        # A resource, not a parameter: how often the state is saved is no reason to train again.
+        save_seconds=snakemake.resources.get("save_seconds", 60),
     )
     pd.DataFrame(curve).to_csv(snakemake.output.curve, index=False)
     weights.save(Path(snakemake.output.weights), classifier, blueprint)

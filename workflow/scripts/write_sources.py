@@ -1,19 +1,26 @@
 """Draw the photographs and scenes of an embedded data set, as COCO and MiniPlaces folders."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
 
 from saliency_assay.data.embedded import write_sources
 from saliency_assay.job import job
-from saliency_assay.provenance import seed_of
+from saliency_assay.provenance import digest_of_file, seed_of
 
 with job("write_sources", snakemake.log[0]):
     parameters = snakemake.params.settings["parameters"]
+    sums = Path(snakemake.output[0])
+    for folder in filter(Path.is_dir, sums.parent.iterdir()):
+        shutil.rmtree(folder)
     write_sources(
-        Path(snakemake.output[0]),
+        sums.parent,
         cutouts_per_object=parameters["cutouts_per_object"],
         scenes_per_class=parameters["scenes_per_class"],
         source_size=parameters["source_size"],
         generator=np.random.default_rng(seed_of(parameters["seed"], "write_sources")),
     )
+    files = sorted(path for path in sums.parent.rglob("*") if path.is_file())
+    lines = (f"{digest_of_file(file)}  {file.relative_to(sums.parent)}\n" for file in files)
+    sums.write_text("".join(lines))

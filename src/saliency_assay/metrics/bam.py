@@ -41,16 +41,17 @@ def input_dependence(with_object: Tensor, without: Tensor, correct: Tensor) -> T
     return torch.where(correct & ~(with_object.isnan() | without.isnan()), less, torch.nan)
 
 
-def random_masks(mask: Tensor, generator: torch.Generator) -> Tensor:
+def random_masks(mask: Tensor, generator: torch.Generator, *, outside: bool = False) -> Tensor:
     """As many random pixels of each image as its region has: the baseline's I_c, bool ``[N, H, W]`` (appendix G).
 
-    Pixels are drawn over the whole image, without replacement. Masks do not depend on how images are split into
-    blocks, as long as one generator serves the blocks in order.
+    Pixels are drawn without replacement from the whole image or, with ``outside``, from the pixels outside the
+    region; where those are fewer than the region's, all of them are taken. Masks do not depend on how images are
+    split into blocks, as long as one generator serves the blocks in order.
     """
-    areas = mask.flatten(1).sum(1).tolist()
     result = torch.zeros_like(mask).flatten(1)
     child = torch.Generator()
-    for row, area, seed in zip(result, areas, draw_seeds(len(mask), 1, generator), strict=True):
-        pixels = torch.randperm(row.numel(), generator=child.manual_seed(seed))[:area]
-        row[pixels.to(mask.device)] = True
+    for row, region, seed in zip(result, mask.flatten(1), draw_seeds(len(mask), 1, generator), strict=True):
+        open_pixels = (~region if outside else torch.ones_like(region)).nonzero().squeeze(1)
+        order = torch.randperm(len(open_pixels), generator=child.manual_seed(seed))
+        row[open_pixels[order[: int(region.sum())].to(mask.device)]] = True
     return result.reshape(mask.shape)

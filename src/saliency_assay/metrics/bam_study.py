@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from saliency_assay.methods.sampling import draw_seeds
 from saliency_assay.metrics.bam import (
     concept_attribution,
     input_dependence,
@@ -17,8 +18,10 @@ from saliency_assay.metrics.reductions import reduce
 
 PAIRS = ("object_model", "scene_model", "scene_model_without")
 """f_o on X_os, f_s on X_os, and f_s on X_0s: the same images, the last without the object."""
-REGIONS = ("object", "random")
-"""The object's mask, and as many random pixels: the baseline."""
+REGIONS = ("object", "random", "outside")
+"""The object's mask, as many random pixels of the image, and as many random pixels outside the object."""
+BASELINES = {"mcs": "random", "idr": "outside"}
+"""The region of each metric's baseline: any feature for two models, one that did not change for two inputs."""
 
 
 def score_bam(
@@ -35,9 +38,9 @@ def score_bam(
     mask, bool ``[n, H, W]``, and ``correct`` bool ``[N]`` for each of ``PAIRS``. All are of the same images in the same
     order, and blocks are equally long.
 
-    Returns arrays ``[N]`` of the maps' type for each region: ``mcs_{region}`` and ``idr_{region}``, NaN outside X_corr
-    (both models right on X_os for MCS, f_s right with and without the object for IDR), and
-    ``concept_{pair}_{region}``, g_c of every image, right or wrong.
+    Returns arrays ``[N]`` of the maps' type: ``mcs_{region}`` and ``idr_{region}`` for the object and for the metric's
+    baseline, NaN outside X_corr (both models right on X_os for MCS, f_s right with and without the object for IDR), and
+    ``concept_{pair}_{region}`` for all regions, g_c of every image, right or wrong.
 
     Raises:
         ValueError: a pair is missing, or blocks or arrays do not fit each other.
@@ -46,8 +49,11 @@ def score_bam(
         if set(given) != set(PAIRS):
             raise ValueError(f"{what}: found {', '.join(sorted(given))}, expected {', '.join(sorted(PAIRS))}")
     parts: dict[str, list[Tensor]] = {f"concept_{pair}_{region}": [] for pair in PAIRS for region in REGIONS}
+    # A generator for each kind of region: shared, their masks would depend on how maps are split into blocks.
+    anywhere, outside = (torch.Generator().manual_seed(seed) for seed in draw_seeds(1, 2, generator))
     for mask, raw in _blocks(maps, masks):
-        regions = dict(zip(REGIONS, (mask, random_masks(mask, generator)), strict=True))
+        drawn = random_masks(mask, anywhere), random_masks(mask, outside, outside=True)
+        regions = dict(zip(REGIONS, (mask, *drawn), strict=True))
         for pair in PAIRS:
             saliency = reduce(raw[pair], reduction)
             for region in REGIONS:
@@ -72,10 +78,12 @@ def _metrics(concept: Mapping[str, Tensor], correct: Mapping[str, np.ndarray]) -
             raise ValueError(f"correct: {pair}: found {found}, expected bool [{count}]")
     counted = {metric: torch.tensor(images) for metric, images in correct_images(correct).items()}
     scores = {}
-    for region in REGIONS:
-        object_model, scene_model, without = (concept[f"concept_{pair}_{region}"] for pair in PAIRS)
+    for region in ("object", BASELINES["mcs"]):
+        object_model, scene_model = (concept[f"concept_{pair}_{region}"] for pair in PAIRS[:2])
         scores[f"mcs_{region}"] = model_contrast(object_model, scene_model, counted["mcs"])
-        scores[f"idr_{region}"] = input_dependence(scene_model, without, counted["idr"])
+    for region in ("object", BASELINES["idr"]):
+        with_object, without = (concept[f"concept_{pair}_{region}"] for pair in PAIRS[1:])
+        scores[f"idr_{region}"] = input_dependence(with_object, without, counted["idr"])
     return scores
 
 

@@ -17,8 +17,9 @@ def spread(
     """
     if draws < 2 or draw_size < 1:
         raise ValueError(f"draws, draw_size: found {draws}, {draw_size}, expected at least 2 and 1")
-    valid = scores[~np.isnan(scores)]
-    if len(valid) <= draw_size:
+    if np.count_nonzero(~np.isnan(scores)) <= draw_size:
         return float("nan")
-    means = [generator.choice(valid, draw_size, replace=False).mean() for _ in range(draws)]
+    # All images are shuffled, then the valid ones taken: methods that lack different images share the rest of a draw.
+    shuffled = (scores[generator.permutation(len(scores))] for _ in range(draws))
+    means = [drawn[~np.isnan(drawn)][:draw_size].mean() for drawn in shuffled]
     return float(np.std(means, ddof=1))

@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from saliency_assay.metrics.bam_study import BASELINES
 from saliency_assay.metrics.spread import spread
 from saliency_assay.provenance import seed_of
 
-# Yang & Kim (2019), Fig. 2. Which model the two shares of rising confidence belong to is not printed without
-# doubt: the text gives 86.7 to f_s, the figure stands it in f_o's column.
+# Yang & Kim (2019), Fig. 2. The shares of rising confidence stand in these columns of the figure; the text
+# (section 3.4) gives f_s the 86.7.
 PRINTED_ACCURACY = {
     ("object", "os"): 91.1,
     ("object", "og"): 93.1,
@@ -19,7 +20,7 @@ PRINTED_ACCURACY = {
     ("scene", "0s"): 95.5,
     ("scene", "og"): 9.8,
 }
-PRINTED_CONFIDENCE = {"scene": 86.7}
+PRINTED_CONFIDENCE = {"object": 86.7, "scene": 79.5}
 
 QUESTIONS = {
     ("object", "os"): "object on scene: what it was trained on",
@@ -43,7 +44,7 @@ def premise(predictions: pd.DataFrame, *, data: str, object_model: str, scene_mo
 
     Returns:
         One row per check and seed: ``model, seed, set, check, percent, images, printed`` with ``percent`` in
-        0–100 and ``printed`` the paper's value, NaN where it gives none.
+        0–100 and ``printed`` the paper's value.
     """
     test = predictions[predictions["split"] == "test"]
     rows: list[dict[str, Any]] = []
@@ -65,7 +66,7 @@ def premise(predictions: pd.DataFrame, *, data: str, object_model: str, scene_mo
                     "set": f"{data}_os → {data}_{removed}",
                     "check": f"confidence rises when the {'scene' if role == 'object' else 'object'} is removed",
                     **_share(_rises(sets[f"{data}_os"], sets[f"{data}_{removed}"])),
-                    "printed": PRINTED_CONFIDENCE.get(role, np.nan),
+                    "printed": PRINTED_CONFIDENCE[role],
                 }
             )
     return pd.DataFrame(rows)
@@ -86,47 +87,31 @@ def metrics_table(scores: pd.DataFrame, parameters: Mapping[str, Mapping[str, An
     """MCS and IDR of every method and seed, with the random-mask baseline and the spread.
 
     Args:
-        scores: a score table with the metrics ``mcs`` and ``idr`` in the variants ``object`` and ``random``,
-            and ``concept_attribution``, whose NaNs are maps that could not be normalised.
+        scores: a score table with the metrics ``mcs`` and ``idr``, each in the variant ``object`` and in that of its
+            baseline (``metrics.bam_study.BASELINES``); one row for each image of X_corr.
         parameters: ``draws`` and ``draw_size`` of each metric.
 
     Returns:
-        One row per metric, method and seed: ``score`` and ``baseline`` (means over ``images``), ``spread`` and
-        ``baseline_spread`` (standard deviation of the mean over draws of images, Yang & Kim 2019, Figs. 4, 8)
-        and ``undefined``, the number of maps without a score. IDR is a share in 0–1.
+        One row per metric, method and seed: ``score`` and ``baseline``, means over ``images``; ``spread`` and
+        ``baseline_spread``, the standard deviation of the mean over draws of images (Yang & Kim 2019, Figs. 4, 8);
+        ``undefined``, the images of X_corr without a score because a map is constant or not finite. IDR is a share
+        in 0–1.
     """
-    undefined = (
-        scores[(scores["metric"] == "concept_attribution") & (scores["variant"] == "object")]
-        .groupby(["method", "seed"])["score"]
-        .agg(lambda values: int(values.isna().sum()))
-        .to_dict()
-    )
     rows: list[dict[str, Any]] = []
-    for metric in ("mcs", "idr"):
+    for metric, baseline in BASELINES.items():
         of_metric = scores[scores["metric"] == metric]
-        methods = list(dict.fromkeys(zip(of_metric["method"], of_metric["seed"], strict=True)))
-        for method, seed in methods:
+        for method, seed in dict.fromkeys(zip(of_metric["method"], of_metric["seed"], strict=True)):
             table = of_metric[(of_metric["method"] == method) & (of_metric["seed"] == seed)]
             row: dict[str, Any] = {"metric": metric, "method": method, "seed": seed}
-            for variant, prefix in (("object", ""), ("random", "baseline_")):
+            for variant, prefix in (("object", ""), (baseline, "baseline_")):
                 values = table.loc[table["variant"] == variant, "score"].to_numpy()
                 valid = values[~np.isnan(values)]
-                # Not the method's name: all methods are judged on the same draws.
+                # The seed knows no method: all are judged on the same draws.
                 generator = np.random.default_rng(seed_of(int(seed), "spread", metric))
                 row["baseline" if prefix else "score"] = float(valid.mean()) if len(valid) else np.nan
                 row[f"{prefix}spread"] = spread(values, generator=generator, **parameters[metric])
-                row["images"] = len(valid)
-            row["undefined"] = undefined[method, seed]
+                if variant == "object":
+                    row |= {"images": len(valid), "undefined": len(values) - len(valid)}
             rows.append(row)
-    columns = [
-        "metric",
-        "method",
-        "seed",
-        "score",
-        "spread",
-        "baseline",
-        "baseline_spread",
-        "images",
-        "undefined",
-    ]
-    return pd.DataFrame(rows)[columns]
+    measured = ["score", "spread", "baseline", "baseline_spread", "images", "undefined"]
+    return pd.DataFrame(rows)[["metric", "method", "seed", *measured]]

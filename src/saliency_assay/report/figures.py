@@ -43,7 +43,7 @@ def metric_bars(table: pd.DataFrame, metric: str) -> Figure:
         means["baseline"],
         means["baseline_spread"],
         color=ORANGE,
-        label="baseline: random pixels of equal area",
+        label="baseline: as many random pixels",
     )
     if table["seed"].nunique() > 1:
         for place, method in zip(places, means.index, strict=True):

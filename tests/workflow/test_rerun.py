@@ -1,0 +1,193 @@
+"""A table of edits, and exactly the jobs that each of them runs again."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from checkout import Checkout
+
+Edit = Callable[[Checkout], None]
+
+ALL = {
+    "write_sources bam",
+    "collect_bam bam",
+    *(f"compose_bam bam_{member}" for member in ("os", "0s", "og")),
+    "build_data digits",
+    *(f"{rule} {model} 0" for rule in ("train", "evaluate") for model in ("f_o", "f_s", "digits")),
+    *(f"attribute f_o 0 bam_os {method}" for method in ("gradcam", "random", "edge")),
+    *(
+        f"attribute f_s 0 bam_{member} {method}"
+        for member in ("os", "0s")
+        for method in ("gradcam", "random", "edge")
+    ),
+    "attribute digits 0 digits gradient",
+    *(f"score_bam bam 0 {method}" for method in ("gradcam", "random", "edge")),
+    "tabulate_bam bam",
+    "plot_bam bam",
+    "plot_gallery bam",
+    "plot_gallery digits",
+    "plot_training",
+    "report",
+    "all",
+}
+NOTHING: set[str] = set()
+REPORT = {"report", "all"}
+SHOWN = {"tabulate_bam bam", "plot_bam bam", "plot_gallery bam", *REPORT}
+DIGITS = {"attribute digits 0 digits gradient", "plot_gallery digits", *REPORT}
+TRAINED_ON_DIGITS = {"train digits 0", "evaluate digits 0", "plot_training", *DIGITS}
+
+
+def of_method(*methods: str) -> set[str]:
+    """Maps and scores of methods in the BAM study, and what shows them."""
+    runs = ("attribute f_o 0 bam_os", "attribute f_s 0 bam_os", "attribute f_s 0 bam_0s", "score_bam bam 0")
+    return {f"{run} {method}" for run in runs for method in methods} | SHOWN
+
+
+def of_rules(*rules: str) -> set[str]:
+    """All jobs of these rules."""
+    return {job for job in ALL if job.split()[0] in rules}
+
+
+def comment(file: str) -> Edit:
+    return lambda checkout: checkout.edit(file, lambda text: f"{text}\n# A remark.\n")
+
+
+def prose(file: str) -> Edit:
+    """Another word in the first docstring."""
+    return lambda checkout: checkout.edit(file, lambda text: text.replace('"""', '"""Truly: ', 1))
+
+
+def code(file: str) -> Edit:
+    return lambda checkout: checkout.edit(file, lambda text: f"{text}\nADDED = 1\n")
+
+
+def text(file: str) -> Edit:
+    return lambda checkout: checkout.edit(file, lambda text: f"{text}\nMore is said.\n")
+
+
+def configured(**changes: object) -> Edit:
+    return lambda checkout: checkout.configure(**changes)
+
+
+def there_and_back(file: str) -> Edit:
+    """As by two calls of ``git checkout``: the text of old, written anew."""
+
+    def edit(checkout: Checkout) -> None:
+        before = (checkout.root / file).read_text()
+        code(file)(checkout)
+        checkout.edit(file, lambda text: before)
+
+    return edit
+
+
+def touch_everything(checkout: Checkout) -> None:
+    """Every file becomes newer than all that were made of it: the newest of before is now the oldest."""
+    paths = [path for path in checkout.root.rglob("*") if ".snakemake" not in path.parts]
+    paths.sort(key=lambda path: path.lstat().st_mtime_ns, reverse=True)
+    start = paths[0].lstat().st_mtime
+    for seconds, path in enumerate(paths, 1):
+        os.utime(path, (start + seconds, start + seconds), follow_symlinks=False)
+
+
+METHODS = "src/saliency_assay/methods"
+EDITS: dict[str, tuple[Edit, set[str]]] = {
+    "every file touched": (touch_everything, NOTHING),
+    "a comment in a method": (comment(f"{METHODS}/cam.py"), NOTHING),
+    "a method's docstring": (prose(f"{METHODS}/cam.py"), NOTHING),
+    "a method edited there and back": (there_and_back(f"{METHODS}/cam.py"), NOTHING),
+    "a comment in a script": (comment("workflow/scripts/train.py"), NOTHING),
+    "a comment in the rules": (comment("rules/train.smk"), NOTHING),
+    "another method in the registry": (code(f"{METHODS}/__init__.py"), NOTHING),
+    "code of one method": (code(f"{METHODS}/cam.py"), of_method("gradcam")),
+    "code of two methods": (code(f"{METHODS}/controls.py"), of_method("random", "edge")),
+    "code of a method of the other study": (code(f"{METHODS}/gradient.py"), DIGITS),
+    "code of a method that no study uses": (code(f"{METHODS}/path.py"), NOTHING),
+    "a method's parameter": (configured(methods__gradcam__relu=False), of_method("gradcam")),
+    "another method in the study": (
+        configured(studies__bam__methods=["gradcam", "random", "edge", "gradient"]),
+        of_method("gradient"),
+    ),
+    "a method less in the study": (configured(studies__bam__methods=["gradcam", "random"]), SHOWN),
+    "code of the metrics": (
+        code("src/saliency_assay/metrics/bam.py"),
+        of_rules("score_bam", "tabulate_bam", "plot_bam") | REPORT,
+    ),
+    "a metric's parameter": (
+        configured(metrics__mcs__draws=4),
+        of_rules("tabulate_bam", "plot_bam") | REPORT,
+    ),
+    "the data's seed": (
+        configured(data__bam__seed=1),
+        ALL - {"build_data digits", "train digits 0", "evaluate digits 0"} - DIGITS | REPORT,
+    ),
+    "images of a pair": (
+        configured(data__bam__images_per_pair=7),
+        ALL
+        - {"write_sources bam", "collect_bam bam", "build_data digits", "train digits 0", "evaluate digits 0"}
+        - DIGITS
+        | REPORT,
+    ),
+    "the other data's seed": (configured(data__digits__seed=1), {"build_data digits", *TRAINED_ON_DIGITS}),
+    "a model's training": (
+        configured(models__f_o__training__epochs=3),
+        {
+            "train f_o 0",
+            "evaluate f_o 0",
+            *(f"attribute f_o 0 bam_os {method}" for method in ("gradcam", "random", "edge")),
+            *of_rules("score_bam", "plot_training"),
+            *SHOWN,
+        },
+    ),
+    "a further seed": (
+        configured(seeds=[0, 1]),
+        {job.replace(" 0", " 1", 1) for job in of_rules("train", "evaluate", "score_bam")}
+        | {job.replace(" 0", " 1", 1) for job in of_method("gradcam", "random", "edge") - SHOWN}
+        | of_rules("tabulate_bam", "plot_bam", "plot_training")
+        | REPORT,
+    ),
+    "a script of a figure": (code("workflow/scripts/plot_bam.py"), {"plot_bam bam", *REPORT}),
+    "the training's script": (
+        code("workflow/scripts/train.py"),
+        ALL - of_rules("write_sources", "collect_bam", "compose_bam", "build_data"),
+    ),
+    "a caption": (text("workflow/report/mcs.rst"), REPORT),
+    "images in a gallery": (configured(report__gallery_images=2), of_rules("plot_gallery") | REPORT),
+}
+
+
+def test_a_first_run_runs_everything(fresh: Checkout) -> None:
+    assert fresh.planned() == ALL
+
+
+def test_a_finished_run_elsewhere_runs_nothing(finished: Checkout) -> None:
+    assert finished.planned() == NOTHING
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_an_edit_runs_what_it_concerns(name: str, finished: Checkout) -> None:
+    edit, expected = EDITS[name]
+    edit(finished)
+    assert finished.planned() == expected
+
+
+def test_what_a_plan_promises_is_what_happens(finished: Checkout, tmp_path: Path) -> None:
+    """Run for real, one method's parameter changes that method's results and no others; then all is settled."""
+    before = finished.files()
+    finished.configure(methods__gradcam__upsampling="nearest")
+    finished.make()
+    after = finished.files()
+    assert finished.planned() == NOTHING
+    maps = {
+        f"maps/{run}/gradcam.zarr.zip" for run in ("f_o/seed0/bam_os", "f_s/seed0/bam_os", "f_s/seed0/bam_0s")
+    }
+    tables = {"scores/bam/bam/seed0/gradcam.parquet", "tables/bam/metrics.csv"}
+    figures = {
+        "figures/bam/mcs.svg",
+        "figures/bam/idr.svg",
+        "figures/bam/metrics.html",
+        "figures/bam/gallery.png",
+    }
+    changed = {name for name in before | after if before.get(name) != after.get(name)}
+    changed = {name for name in changed if not name.startswith(("logs/", "benchmarks/"))}
+    assert changed == {*maps, *tables, *figures, "report.html", "configuration.yaml"}
