@@ -59,8 +59,9 @@ rule plot_gallery:
             method=CONFIG.studies[wildcards.study].methods,
         ),
     output:
-        report(
-            f"{FIGURES}/{{study}}/gallery.png",
+        image=f"{FIGURES}/{{study}}/gallery.png",
+        page=report(
+            f"{FIGURES}/{{study}}/gallery.html",
             caption="../workflow/report/gallery.rst",
             category=study_label,
             labels={"shown": "the same images under every method"},
@@ -120,7 +121,7 @@ rule plot_training:
 
 REPORTED = [
     *expand(rules.plot_bam.output, study=BAM_STUDIES),
-    *expand(rules.plot_gallery.output, study=CONFIG.studies),
+    *expand(rules.plot_gallery.output.page, study=CONFIG.studies),
     *rules.plot_training.output,
 ]
 

@@ -61,7 +61,7 @@ def test_bars_are_the_table_best_method_first(metric: str, scale: int) -> None:
 
 def test_bars_say_what_they_are() -> None:
     mcs, idr = metric_bars(metrics(), "mcs"), metric_bars(metrics(seeds=(0, 5)), "idr")
-    assert mcs.axes[0].get_ylabel() == "MCS: mean difference of concept attribution (0–1 scale)"
+    assert mcs.axes[0].get_ylabel() == "MCS: difference of concept attribution\n(saliency on a 0–1 scale)"
     assert mcs.axes[0].get_xlabel() == "method; 20 images a method, 1 training seed"
     assert idr.axes[0].get_ylabel() == "IDR: share of images (%)"
     assert idr.axes[0].get_xlabel() == "method; 20–25 images a method, 2 training seeds"

@@ -11,11 +11,14 @@ from saliency_assay.report.style import save, styled
 
 with job("plot_bam", snakemake.log[0]):
     study = snakemake.params.settings["study"]
-    premise, metrics = pd.read_csv(snakemake.input.premise), pd.read_csv(snakemake.input.metrics)
+    # A method may be called NA.
+    premise, metrics = (pd.read_csv(path, keep_default_na=False, na_values=[""]) for path in snakemake.input)
     with styled():
         save(metric_bars(metrics, "mcs"), Path(snakemake.output.mcs))
         save(metric_bars(metrics, "idr"), Path(snakemake.output.idr))
     shown = premise.rename(columns={"percent": "test images (%)", "printed": "printed in the paper (%)"})
-    Path(snakemake.output.premise).write_text(table_page(shown, title=f"{study}: the premise", digits=1))
+    page = table_page(shown, title=f"{study}: the premise", digits=1)
+    Path(snakemake.output.premise).write_text(page, encoding="utf-8")
     ranked = metrics.sort_values(["metric", "score"], ascending=False)
-    Path(snakemake.output.metrics).write_text(table_page(ranked, title=f"{study}: MCS and IDR", digits=3))
+    page = table_page(ranked, title=f"{study}: MCS and IDR", digits=3)
+    Path(snakemake.output.metrics).write_text(page, encoding="utf-8")

@@ -9,6 +9,7 @@ from saliency_assay.data.explained import explained_images
 from saliency_assay.job import job
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.report.gallery import gallery, titles
+from saliency_assay.report.html import image_page
 from saliency_assay.report.style import save, styled
 
 with job("plot_gallery", snakemake.log[0]):
@@ -28,4 +29,6 @@ with job("plot_gallery", snakemake.log[0]):
                 rows = store.rows_of("image", chosen, drawn)
                 maps[model][method] = reduce(torch.from_numpy(drawn["map"][rows]), "visual").numpy()
     with styled():
-        save(gallery(images, maps, titles=captions, masks=masks), Path(snakemake.output[0]))
+        save(gallery(images, maps, titles=captions, masks=masks), Path(snakemake.output.image))
+    page = image_page(Path(snakemake.output.image).read_bytes(), title="The same images under every method")
+    Path(snakemake.output.page).write_text(page, encoding="utf-8")

@@ -19,4 +19,4 @@ with job("plot_training", snakemake.log[0]):
     evaluations = (json.loads(Path(path).read_text()) for path in snakemake.input.evaluations)
     table = accuracy_table(dict(zip(arms, evaluations, strict=True)))
     page = table_page(table, title="Accuracy of every model", digits=1)
-    Path(snakemake.output.accuracy).write_text(page)
+    Path(snakemake.output.accuracy).write_text(page, encoding="utf-8")

@@ -14,7 +14,10 @@ from saliency_assay.report.style import BLUE, CYCLE, GREY, ORANGE, readable
 
 Array = npt.NDArray[Any]
 
-AXIS = {"mcs": "MCS: mean difference of concept attribution (0–1 scale)", "idr": "IDR: share of images (%)"}
+AXIS = {
+    "mcs": "MCS: difference of concept attribution\n(saliency on a 0–1 scale)",
+    "idr": "IDR: share of images (%)",
+}
 SCALE = {"mcs": 1.0, "idr": 100.0}
 
 

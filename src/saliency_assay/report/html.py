@@ -1,5 +1,6 @@
-"""Tables as pages of their own: no network, no script, names from the configuration shown as text."""
+"""Tables and large images as pages of their own: no network, no script, names from the configuration shown as text."""
 
+from base64 import b64encode
 from html import escape
 
 import pandas as pd
@@ -17,20 +18,25 @@ caption {{ text-align: left; font-weight: 600; padding-bottom: .6rem; }}
 th, td {{ padding: .35rem .8rem; border-bottom: 1px solid #ddd; text-align: left; vertical-align: top; }}
 th {{ border-bottom: 2px solid #444; }}
 td.number, th.number {{ text-align: right; font-variant-numeric: tabular-nums; }}
+img {{ max-width: 100%; min-width: 40rem; }}
 .scroll {{ overflow-x: auto; }}
 </style>
 </head>
 <body><div class="scroll">
-<table>
-<caption>{title}</caption>
-<thead><tr>{head}</tr></thead>
-<tbody>
 {body}
-</tbody>
-</table>
 </div></body>
 </html>
 """
+TABLE = (
+    "<table>\n<caption>{title}</caption>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table>"
+)
+IMAGE = '<img src="data:image/png;base64,{content}" alt="{title}">'
+
+
+def image_page(png: bytes, *, title: str) -> str:
+    """A PNG as an HTML page, which scrolls where the image alone would be cut off."""
+    body = IMAGE.format(content=b64encode(png).decode("ascii"), title=escape(title))
+    return PAGE.format(title=escape(title), body=body)
 
 
 def table_page(table: pd.DataFrame, *, title: str, digits: int) -> str:
@@ -44,7 +50,7 @@ def table_page(table: pd.DataFrame, *, title: str, digits: int) -> str:
         for row in table.itertuples(index=False)
     )
     body = "\n".join(f"<tr>{row}</tr>" for row in rows)
-    return PAGE.format(title=escape(title), head=head, body=body)
+    return PAGE.format(title=escape(title), body=TABLE.format(title=escape(title), head=head, rows=body))
 
 
 def _cell(tag: str, text: str, number: bool) -> str:

@@ -1,0 +1,342 @@
+"""The house as DESIGN draws it: who may import whom, and what belongs to every rule, record, key and caption."""
+
+import ast
+import inspect
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from saliency_assay import training_settings
+from saliency_assay.catalogue import CATALOGUE
+from saliency_assay.data.plan import plan
+from saliency_assay.metrics.spread import spread
+from saliency_assay.provenance import SOURCE
+from saliency_assay.registry import resolve
+
+ROOT = SOURCE.parent
+PACKAGE = SOURCE / "saliency_assay"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+SCRIPTS = sorted((ROOT / "workflow/scripts").glob("*.py"))
+RULE_FILES = [ROOT / "Snakefile", *sorted((ROOT / "rules").glob("*.smk"))]
+CONFIGURATIONS = sorted(path for path in (ROOT / "config").glob("*.yaml") if path.name != "schema.yaml")
+PROFILES = [ROOT / f"profiles/{name}/config.yaml" for name in ("local", "slurm")]
+
+# Left to right: a module imports from its own place and from places before it, never from one after it. A module's
+# place is the longest name here that it is or begins with; so training_state stands where training does.
+ORDER = (
+    ("registry",),
+    ("schema",),
+    ("config",),
+    ("provenance",),
+    ("job", "device"),
+    ("data",),
+    ("models",),
+    ("training", "evaluation"),
+    ("methods",),
+    ("store",),
+    ("metrics",),
+    ("scores",),
+    ("reliability",),
+    ("report",),
+)
+REGISTRIES = ("data", "models", "methods", "metrics")
+
+
+def name_of(path: Path) -> str:
+    """``data.bam`` for ``data/bam.py``; a package is called as its folder is."""
+    return ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__")
+
+
+def place_of(module: str) -> int:
+    top = module.partition(".")[0]
+    names = {name: place for place, names in enumerate(ORDER) for name in names}
+    fitting = [name for name in names if top == name or top.startswith(f"{name}_")]
+    assert fitting, f"{module} has no place in the order of imports"
+    return names[max(fitting, key=len)]
+
+
+def imported(path: Path) -> Iterator[str]:
+    """Dotted names of all that a file imports, a name taken from a module as one of its parts."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{path}: a relative import"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def project_imports(path: Path) -> set[str]:
+    """The project's modules that a file imports, as ``name_of`` calls them."""
+    modules = {name_of(module) for module in MODULES}
+    names = (
+        name.removeprefix("saliency_assay.") for name in imported(path) if name.startswith("saliency_assay.")
+    )
+    return {name if name in modules else name.rpartition(".")[0] for name in names} - {""}
+
+
+# ---- imports
+
+
+def test_imports_follow_the_one_way_order() -> None:
+    edges = [
+        (name_of(path), target)
+        for path in MODULES
+        for target in project_imports(path)
+        if name_of(path) not in ("__init__", "catalogue")
+    ]
+    assert len(edges) > 50
+    assert [(name, target) for name, target in edges if place_of(target) > place_of(name)] == []
+
+
+def test_the_catalogue_imports_records_only_and_nothing_imports_it() -> None:
+    assert project_imports(PACKAGE / "catalogue.py") == {"config", "training_settings", *REGISTRIES}
+    assert [name_of(path) for path in MODULES if "catalogue" in project_imports(path)] == []
+
+
+@pytest.mark.parametrize("package", REGISTRIES)
+def test_registries_import_nothing_but_what_records_are_made_of(package: str) -> None:
+    path = PACKAGE / package / "__init__.py"
+    assert project_imports(path) == {"registry"}
+    others = {name.partition(".")[0] for name in imported(path)} - {"saliency_assay"}
+    assert others <= sys.stdlib_module_names
+
+
+def test_no_implementation_imports_a_registry() -> None:
+    """Else every method's digest would hold the whole registry, and one line there would run everything again."""
+    files = [path for path in (*MODULES, *SCRIPTS) if path.name != "catalogue.py"]
+    assert [path.name for path in files if project_imports(path) & set(REGISTRIES)] == []
+
+
+@pytest.mark.parametrize(
+    ("library", "homes"),
+    [("zarr", {"store"}), ("captum", {"methods"}), ("snakemake", set()), ("pycocotools", {"data"})],
+)
+def test_a_library_is_imported_in_its_home_only(library: str, homes: set[str]) -> None:
+    found = {
+        name_of(path).partition(".")[0]
+        for path in MODULES
+        if library in {name.partition(".")[0] for name in imported(path)}
+    }
+    assert found == homes
+
+
+def test_what_the_snakefile_reads_imports_nothing_heavy() -> None:
+    read = sorted(set(re.findall(r"^from (saliency_assay\.\w+) import", rules_text(), re.MULTILINE)))
+    assert "saliency_assay.catalogue" in read
+    heavy = {"torch", "pandas", "captum", "zarr", "numpy", "scipy", "sklearn", "matplotlib", "PIL"}
+    code = f"import sys, {', '.join(read)}; print(*sorted({heavy!r} & set(sys.modules)))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=SOURCE, check=True)
+    assert run.stdout == "\n"
+
+
+# ---- sizes
+
+
+def test_scripts_are_thin() -> None:
+    assert {path.name: lines_of(path) for path in SCRIPTS if lines_of(path) > 60} == {}
+
+
+def test_modules_are_not_long() -> None:
+    assert {name_of(path): lines_of(path) for path in MODULES if lines_of(path) > 400} == {}
+
+
+def lines_of(path: Path) -> int:
+    return len(path.read_text().splitlines())
+
+
+# ---- rules
+
+
+def rules_text() -> str:
+    return "\n".join(path.read_text() for path in RULE_FILES)
+
+
+def rules() -> dict[str, str]:
+    """The text of every rule that does something, by name; ``all`` only names the target."""
+    parts = re.split(r"^rule (\w+):\n", rules_text(), flags=re.MULTILINE)[1:]
+    # A rule ends where a line begins at the margin again.
+    found = {
+        name: re.split(r"^\S", body, maxsplit=1, flags=re.MULTILINE)[0]
+        for name, body in zip(parts[::2], parts[1::2], strict=True)
+    }
+    del found["all"]
+    return found
+
+
+RULES = rules()
+
+
+def directive(rule: str, name: str) -> str:
+    """The first string of a directive."""
+    found = re.search(rf'^    {name}:\s+f?"([^"]+)"', RULES[rule], re.MULTILINE)
+    assert found, f"{rule} has no {name}"
+    return found[1]
+
+
+def test_every_script_has_its_rule() -> None:
+    assert sorted(RULES) == [path.stem for path in SCRIPTS]
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_rule_has_a_script_a_log_and_a_benchmark_of_its_name(rule: str) -> None:
+    assert directive(rule, "script") == f"../workflow/scripts/{rule}.py"
+    wildcards = directive(rule, "log").removeprefix(f"{{LOGS}}/{rule}").removesuffix(".log")
+    assert wildcards == "" or wildcards.startswith("/")
+    assert directive(rule, "log") == f"{{LOGS}}/{rule}{wildcards}.log"
+    assert directive(rule, "benchmark") == f"{{BENCHMARKS}}/{rule}{wildcards}.tsv"
+
+
+def test_logs_and_benchmarks_lie_in_the_results() -> None:
+    assert 'LOGS = f"{RESULTS}/logs"\n' in rules_text()
+    assert 'BENCHMARKS = f"{RESULTS}/benchmarks"\n' in rules_text()
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_rule_has_an_environment(rule: str) -> None:
+    assert (ROOT / "rules" / directive(rule, "conda")).is_file()
+
+
+def test_every_rule_is_given_the_digest_of_its_own_code_once() -> None:
+    assert sorted(re.findall(r'\bsettings\(\s*"(\w+)\.py"', rules_text())) == sorted(RULES)
+
+
+def test_no_checkpoints_and_no_python_in_rules() -> None:
+    assert re.findall(r"^checkpoint .*|^ +(?:run|shell):", rules_text(), re.MULTILINE) == []
+
+
+def test_every_caption_is_shown_and_exists() -> None:
+    shown = re.findall(r'caption="\.\./workflow/report/(\w+)\.rst"', rules_text())
+    assert len(shown) == rules_text().count("report(\n")
+    assert sorted(set(shown)) == sorted(path.stem for path in (ROOT / "workflow/report").glob("*"))
+
+
+# ---- profiles
+
+
+def test_slurm_is_a_link_to_its_profile() -> None:
+    assert (ROOT / "slurm").is_symlink()
+    assert (ROOT / "slurm").readlink() == Path("profiles/slurm")
+    assert not (ROOT / "profiles/default").exists()  # it would override --profile key by key
+
+
+@pytest.mark.parametrize("profile", PROFILES, ids=lambda path: path.parent.name)
+def test_profiles_name_what_exists_and_rerun_alike(profile: Path) -> None:
+    content = yaml.safe_load(profile.read_text())
+    assert content["rerun-triggers"] == ["mtime", "params", "input", "software-env"]
+    assert "resources" not in content  # would cap the GPUs of a whole cluster
+    named = {*content.get("set-resources", {}), *content.get("set-threads", {})}
+    assert "train" in named
+    assert named <= set(RULES)
+
+
+# ---- records, their pages, and what reads their parameters
+
+
+PAGES = {
+    "data": CATALOGUE.data_kinds,
+    "models": CATALOGUE.architectures,
+    "methods": CATALOGUE.methods,
+    "metrics": CATALOGUE.metrics,
+}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_record_has_its_heading(page: str) -> None:
+    lines = (ROOT / f"docs/{page}.md").read_text().splitlines()
+    assert [name for name in PAGES[page] if f"## {name}" not in lines] == []
+
+
+def keywords(function: Any) -> set[str]:
+    parameters = inspect.signature(function).parameters.values()
+    return {parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY}
+
+
+def strings(*paths: Path) -> set[str]:
+    """All text constants in Python files."""
+    nodes = (node for path in paths for node in ast.walk(ast.parse(path.read_text())))
+    return {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+
+
+@pytest.mark.parametrize("name", CATALOGUE.methods)
+def test_methods_read_their_parameters(name: str) -> None:
+    record = CATALOGUE.methods[name]
+    assert keywords(resolve(record.function)) - {"generator"} == set(record.parameters)
+
+
+@pytest.mark.parametrize("name", CATALOGUE.architectures)
+def test_architectures_read_their_parameters(name: str) -> None:
+    record = CATALOGUE.architectures[name]
+    assert keywords(resolve(record.function)) - {"classes", "channels", "generator"} == set(record.parameters)
+
+
+@pytest.mark.parametrize("name", CATALOGUE.metrics)
+def test_the_spread_of_a_metric_reads_its_parameters(name: str) -> None:
+    assert keywords(spread) - {"generator"} == set(CATALOGUE.metrics[name].parameters)
+
+
+@pytest.mark.parametrize("name", CATALOGUE.data_kinds)
+def test_data_kinds_read_their_parameters(name: str) -> None:
+    record = CATALOGUE.data_kinds[name]
+    if not record.sets:  # built whole, by one function; the script makes its generator of the seed
+        assert keywords(resolve(record.function)) - {"generator", "block"} | {"seed"} == set(
+            record.parameters
+        )
+        return
+    # Built in steps: rules hand a job the parameters that it reads, and no others.
+    handed = set(re.findall(r'"(\w+)"', rules_text()))
+    steps = [ROOT / f"workflow/scripts/{step}.py" for step in ("write_sources", "collect_bam", "compose_bam")]
+    read = strings(*steps) | keywords(plan)
+    assert set(record.parameters) <= handed & read
+
+
+def test_training_reads_its_parameters() -> None:
+    tree = ast.parse((PACKAGE / "training.py").read_text())
+    read = {
+        node.attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "settings"
+    }
+    assert read == set(training_settings.PARAMETERS)
+
+
+def schema_keys(node: Any) -> Iterator[str]:
+    """Keys that the schema names, at any depth."""
+    if isinstance(node, dict):
+        yield from node.get("properties", {})
+        for value in node.values():
+            yield from schema_keys(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from schema_keys(value)
+
+
+SCHEMA_KEYS = set(schema_keys(yaml.safe_load((ROOT / "config/schema.yaml").read_text())))
+
+
+def test_the_configuration_reads_every_key_of_the_schema() -> None:
+    assert len(SCHEMA_KEYS) > 20
+    assert strings(PACKAGE / "config.py") >= SCHEMA_KEYS
+
+
+@pytest.mark.parametrize("path", CONFIGURATIONS, ids=lambda path: path.stem)
+def test_configurations_hold_only_keys_that_something_reads(path: Path) -> None:
+    content = yaml.safe_load(path.read_text())
+    kinds = {"data": "kind", "models": "architecture", "methods": "method"}
+    assert set(content) <= SCHEMA_KEYS
+    for section, kind in kinds.items():
+        for name, entry in content[section].items():
+            record = PAGES[section][entry.get(kind, name)]
+            assert set(entry) <= SCHEMA_KEYS | set(record.parameters), f"{section}.{name}"
+            assert set(entry.get("training", {})) <= set(training_settings.PARAMETERS), f"{section}.{name}"
+    for name, entry in content.get("metrics", {}).items():
+        assert set(entry) <= set(CATALOGUE.metrics[name].parameters)
+    for name, entry in content["studies"].items():
+        assert set(entry) <= SCHEMA_KEYS, name

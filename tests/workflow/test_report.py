@@ -1,0 +1,78 @@
+"""The report in a browser without a network: every figure, table and caption shows."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from checkout import Checkout
+from playwright.sync_api import Page, sync_playwright
+
+SHOWN = {
+    "Models": ["accuracy of every model on every set", "training curves"],
+    "Study bam": [
+        "IDR: input dependence rate",
+        "MCS and IDR in numbers",
+        "MCS: model contrast score",
+        "premise: do objects matter to f_o, scenes to f_s?",
+        "the same images under every method",
+    ],
+    "Study digits": ["the same images under every method"],
+}
+WORDS_OF_CAPTIONS = {
+    "accuracy of every model on every set": "a model that has memorised",
+    "training curves": "no choice was made on test accuracy",
+    "IDR: input dependence rate": "over 3 draws of 5 images",
+    "MCS and IDR in numbers": "should not be read as an order of methods",
+    "MCS: model contrast score": "a low bar is no proof that the method is wrong",
+    "premise: do objects matter to f_o, scenes to f_s?": "say nothing about saliency methods",
+    "the same images under every method": "A map that looks convincing may still ignore the model",
+}
+
+
+@pytest.fixture(scope="module")
+def chromium() -> str:
+    path = shutil.which("chromium") or shutil.which("google-chrome")
+    if path is None:
+        pytest.skip("no browser: install Debian's package chromium")
+    return path
+
+
+@pytest.fixture
+def page(chromium: str, finished_once: Checkout) -> Iterator[Page]:
+    """The open report; leaving it fails on a request to the network or an error in the page."""
+    faults: list[str] = []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+        context = browser.new_context(viewport={"width": 1400, "height": 900}, offline=True)
+        page = context.new_page()
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on("console", lambda message: message.type == "error" and faults.append(message.text))
+        page.on("requestfailed", lambda request: faults.append(request.url))
+        page.goto(Path(finished_once.folder, "results/report.html").as_uri())
+        yield page
+        browser.close()
+    assert faults == []
+
+
+@pytest.mark.parametrize("category", SHOWN)
+def test_all_of_a_category_shows(page: Page, category: str) -> None:
+    page.get_by_text(category, exact=True).first.click()
+    names = [row.inner_text().strip() for row in page.locator("tbody tr td:first-child").all()]
+    assert [name for name in names if name] == SHOWN[category]
+    for name in SHOWN[category]:
+        row = page.locator("tbody tr", has_text=name).first
+        row.locator('a[iconname="eye"]').click()
+        # A figure is an image that has loaded, a table or a gallery a page within the page.
+        frame = page.frame_locator("iframe")
+        shown = page.locator("img[src^='data:'], iframe").last
+        shown.wait_for()
+        if shown.evaluate("element => element.tagName") == "IFRAME":
+            inside = frame.locator("td, img").first
+            inside.wait_for()
+            assert inside.evaluate("e => e.tagName == 'IMG' ? e.naturalWidth : e.innerText.length") > 0
+        else:
+            page.wait_for_function("() => [...document.images].every(image => image.naturalWidth > 0)")
+        row.locator('a[iconname="information-circle"]').click()
+        page.get_by_text(WORDS_OF_CAPTIONS[name]).wait_for()
+        page.get_by_text(category, exact=True).first.click()

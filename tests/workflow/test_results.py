@@ -1,0 +1,167 @@
+"""What a run leaves: the same for the same seeds, at the paths that DESIGN promises, and traceable to its making."""
+
+from importlib.metadata import version
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from checkout import Checkout
+
+from saliency_assay import scores
+from saliency_assay.models.classifier import digest
+from saliency_assay.provenance import digest_of_file
+from saliency_assay.store import open_store
+
+BAM_METHODS = ("gradcam", "random", "edge")
+STORES = {
+    **{f"collections/bam/{name}.zarr.zip": name for name in ("cutouts", "scenes")},
+    **{f"data/{name}.zarr.zip": "data" for name in ("bam_os", "bam_0s", "bam_og", "digits")},
+    **{f"maps/f_o/seed0/bam_os/{method}.zarr.zip": "maps" for method in BAM_METHODS},
+    **{f"maps/f_s/seed0/bam_os/{method}.zarr.zip": "maps" for method in BAM_METHODS},
+    **{f"maps/f_s/seed0/bam_0s/{method}.zarr.zip": "maps" for method in BAM_METHODS},
+    "maps/digits/seed0/digits/gradient.zarr.zip": "maps",
+}
+MODEL_FILES = ("weights.pt", "training.csv", "evaluation.json", "predictions.parquet")
+FIGURES = ("premise.html", "mcs.svg", "idr.svg", "metrics.html", "gallery.png")
+RESULTS = {
+    *STORES,
+    "sources/bam/SHA256SUMS",
+    *(f"models/{model}/seed0/{name}" for model in ("f_o", "f_s", "digits") for name in MODEL_FILES),
+    *(f"scores/bam/bam/seed0/{method}.parquet" for method in BAM_METHODS),
+    *(f"tables/bam/{name}.csv" for name in ("premise", "metrics")),
+    *(f"figures/bam/{name}" for name in FIGURES),
+    "figures/digits/gallery.png",
+    "figures/training.svg",
+    "figures/accuracy.html",
+    "report.html",
+    "configuration.yaml",
+}
+
+
+def made(checkout: Checkout) -> dict[str, bytes]:
+    """All results but the drawn sources themselves, whose digests stand in SHA256SUMS, and what measures the run."""
+    left_out = ("sources/bam/coco/", "sources/bam/miniplaces/", "logs/", "benchmarks/")
+    return {name: content for name, content in checkout.files().items() if not name.startswith(left_out)}
+
+
+def test_results_lie_where_they_should_and_nothing_else_does(finished_once: Checkout) -> None:
+    """No temporary file, no training state, no store half-written is left either."""
+    assert set(made(finished_once)) == RESULTS
+
+
+def test_every_job_leaves_a_log_and_a_benchmark(finished_once: Checkout) -> None:
+    logs = {name.removesuffix(".log") for name in finished_once.files("results/logs")}
+    benchmarks = finished_once.files("results/benchmarks")
+    assert len(logs) == 31
+    assert logs == {name.removesuffix(".tsv") for name in benchmarks}
+    assert all(content.startswith(b"s\th:m:s\tmax_rss") for content in benchmarks.values())
+
+
+def test_no_job_warns(finished_once: Checkout) -> None:
+    logs = finished_once.files("results/logs")
+    assert [name for name, content in logs.items() if b"warning" in content.lower()] == []
+
+
+def test_a_second_run_does_nothing(finished: Checkout) -> None:
+    before = {path: path.stat().st_mtime_ns for path in (finished.root / "results").rglob("*")}
+    finished.make()
+    assert {path: path.stat().st_mtime_ns for path in (finished.root / "results").rglob("*")} == before
+
+
+def test_the_same_seeds_give_the_same_bytes_elsewhere(finished_once: Checkout, fresh: Checkout) -> None:
+    fresh.make()
+    one, two = made(finished_once), made(fresh)
+    assert set(one) == set(two)
+    # Snakemake writes its run's date and paths into the report.
+    assert [name for name in one if one[name] != two[name]] == ["report.html"]
+
+
+def test_another_data_seed_gives_other_images(finished: Checkout) -> None:
+    path = finished.root / "results/data/bam_os.zarr.zip"
+    with open_store(path, kind="data") as data:
+        before, labels = data["image"][:], data["label_object"][:]
+    finished.configure(data__bam__seed=1)
+    finished.make("results/data/bam_os.zarr.zip")
+    with open_store(path, kind="data") as data:
+        after = data["image"][:]
+        np.testing.assert_array_equal(data["label_object"][:], labels)
+    assert after.shape == before.shape
+    assert (after != before).any(axis=(1, 2, 3)).all()
+
+
+def test_another_training_seed_gives_other_weights(finished: Checkout) -> None:
+    finished.configure(seeds=[0, 1])
+    finished.make("results/models/f_o/seed1/weights.pt")
+    one, two = (
+        torch.load(finished.root / f"results/models/f_o/seed{seed}/weights.pt", weights_only=True)
+        for seed in (0, 1)
+    )
+    learned = [name for name in one["state_dict"] if "running" not in name and "num_batches" not in name]
+    assert len(learned) > 20
+    assert [name for name in learned if torch.equal(one["state_dict"][name], two["state_dict"][name])] == []
+    assert one["classifier"]["mean"] == two["classifier"]["mean"]  # of the same training images
+
+
+@pytest.mark.parametrize("name", STORES)
+def test_a_store_says_how_it_was_made(name: str, finished_once: Checkout) -> None:
+    with open_store(finished_once.root / "results" / name, kind=STORES[name]) as found:
+        attributes = found.attributes
+        assert len(found) > 0
+    assert len(bytes.fromhex(attributes["digest"])) == 32
+    assert len(bytes.fromhex(attributes["provenance"]["code"])) == 32
+    libraries = attributes["libraries"]
+    assert {"numpy", "zarr"} <= set(libraries)
+    assert libraries == {library: version(library) for library in libraries}
+
+
+@pytest.mark.parametrize("method", ["gradcam", "random"])
+def test_a_map_names_its_method_model_and_data(method: str, finished_once: Checkout) -> None:
+    results = finished_once.root / "results"
+    with open_store(results / "data/bam_0s.zarr.zip", kind="data") as data:
+        digest_of_data = data.attributes["digest"]
+    weights = torch.load(results / "models/f_s/seed0/weights.pt", weights_only=True)
+    with open_store(results / f"maps/f_s/seed0/bam_0s/{method}.zarr.zip", kind="maps") as maps:
+        attributes = maps.attributes
+    assert attributes["data"] == digest_of_data
+    assert attributes["model"] == digest(weights["state_dict"])
+    made_with = attributes["provenance"]
+    parameters = {"gradcam": {"relu": True, "upsampling": "bilinear"}, "random": {}}[method]
+    assert (made_with["method"], made_with["parameters"], made_with["seed"]) == (method, parameters, 0)
+    assert "torch" in attributes["libraries"]
+
+
+def test_sources_are_what_their_sums_say(finished_once: Checkout) -> None:
+    folder = finished_once.root / "results/sources/bam"
+    lines = (folder / "SHA256SUMS").read_text().splitlines()
+    assert len(lines) == 10 * 4 + 1 + 10 * 6 + 3
+    for line in lines:
+        expected, _, name = line.partition("  ")
+        assert digest_of_file(folder / name) == expected
+
+
+@pytest.mark.parametrize("method", BAM_METHODS)
+def test_a_score_table_has_a_row_for_every_image(method: str, finished_once: Checkout) -> None:
+    table = pd.read_parquet(finished_once.root / f"results/scores/bam/bam/seed0/{method}.parquet")
+    assert list(table.columns) == list(scores.COLUMNS)
+    assert {column: str(kind) for column, kind in table.dtypes.items()} == scores.COLUMNS
+    assert set(table["study"]) == {"bam"}
+    assert set(table["method"]) == {method}
+    assert set(table["seed"]) == {0}
+    rows = table.groupby(["metric", "model", "data", "variant"]).size()
+    concept = {
+        ("concept_attribution", model, data)
+        for model, data in (("f_o", "bam_os"), ("f_s", "bam_os"), ("f_s", "bam_0s"))
+    }
+    assert {key[:3] for key in rows.index} == {
+        *concept,
+        ("mcs", "f_o-f_s", "bam_os"),
+        ("idr", "f_s", "bam_os"),
+    }
+    assert all(count == 30 for key, count in rows.items() if key[0] == "concept_attribution")
+    assert all(5 < count <= 30 for key, count in rows.items() if key[0] != "concept_attribution")
+
+
+@pytest.mark.parametrize("profile", ["slurm", "profiles/local"])
+def test_every_profile_plans_the_same_jobs(profile: str, fresh: Checkout) -> None:
+    assert fresh.planned(profile=("--profile", profile)) == fresh.planned(profile=())
