@@ -7,7 +7,7 @@ READY := .venv/.ready
 SNAKEMAKE := $(BIN)/snakemake --profile profiles/local --configfile $(CONFIG)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo run real plan test lint format lock clean
+.PHONY: help demo run plan test lint format lock clean
 
 help: ## Show what there is to make
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
