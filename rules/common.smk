@@ -40,7 +40,6 @@ PLAIN_SETS = [name for name, entry in CONFIG.sets.items() if not entry.members]
 COLLECTIONS = [name for name, entry in CONFIG.data.items() if entry.members]
 EMBEDDED = [name for name in COLLECTIONS if CONFIG.data[name].kind == "embedded"]
 BAM_STUDIES = [name for name, study in CONFIG.studies.items() if study.kind == "bam"]
-GALLERIES = [name for name, study in CONFIG.studies.items() if study.kind == "gallery"]
 
 
 wildcard_constraints:

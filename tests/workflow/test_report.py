@@ -49,7 +49,7 @@ def page(chromium: str, finished_once: Checkout) -> Iterator[Page]:
         page.on("pageerror", lambda error: faults.append(str(error)))
         page.on("console", lambda message: message.type == "error" and faults.append(message.text))
         page.on("requestfailed", lambda request: faults.append(request.url))
-        page.goto(Path(finished_once.folder, "results/report.html").as_uri())
+        page.goto(Path(finished_once.root, "results/report.html").as_uri())
         yield page
         browser.close()
     assert faults == []

@@ -23,7 +23,7 @@ STORES = {
     "maps/digits/seed0/digits/gradient.zarr.zip": "maps",
 }
 MODEL_FILES = ("weights.pt", "training.csv", "evaluation.json", "predictions.parquet")
-FIGURES = ("premise.html", "mcs.svg", "idr.svg", "metrics.html", "gallery.png")
+FIGURES = ("premise.html", "mcs.svg", "idr.svg", "metrics.html", "gallery.png", "gallery.html")
 RESULTS = {
     *STORES,
     "sources/bam/SHA256SUMS",
@@ -32,6 +32,7 @@ RESULTS = {
     *(f"tables/bam/{name}.csv" for name in ("premise", "metrics")),
     *(f"figures/bam/{name}" for name in FIGURES),
     "figures/digits/gallery.png",
+    "figures/digits/gallery.html",
     "figures/training.svg",
     "figures/accuracy.html",
     "report.html",

@@ -1,0 +1,216 @@
+"""Bad input, end to end: one line on the terminal, a status that says so, and nothing half-written."""
+
+import json
+import pickle
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from checkout import Checkout
+
+from saliency_assay.data.classes import OBJECTS
+from saliency_assay.models.resnet import resnet18
+from saliency_assay.store import open_store
+
+ANNOTATIONS = "photos/coco/annotations/instances.json"
+PHOTO = "photos/coco/images/000000000001.jpg"
+CUTOUTS = "results/collections/own/cutouts.zarr.zip"
+WEIGHTS = "results/models/f_o/seed0/weights.pt"
+SCORES = "results/scores/bam/bam/seed0/gradcam.parquet"
+
+
+def refused(checkout: Checkout, target: str, line: str, *, log: str = "") -> None:
+    """Snakemake fails with just one line that matches ``line``, and makes nothing but the job's log."""
+    before = set(checkout.files())
+    status, said = checkout.snakemake(target)
+    assert status == 1
+    assert "Traceback" not in said
+    assert len([text for text in said.splitlines() if re.fullmatch(line, text)]) == 1, said
+    made = set(checkout.files()) - before
+    assert made <= {f"logs/{log}"}
+    assert not (checkout.root / target).exists()
+    if log:
+        told = checkout.log(log).splitlines()
+        assert told[0] == "Traceback (most recent call last):"
+        assert re.fullmatch(line.partition(": ")[2], told[-1].partition(": ")[2])
+
+
+@pytest.fixture
+def photos(finished_once: Checkout, fresh: Checkout) -> Checkout:
+    """A checkout with photographs and scenes of one's own, read as data of kind bam."""
+    shutil.copytree(finished_once.root / "results/sources/bam", fresh.root / "photos")
+    fresh.configure(
+        data__own={
+            "kind": "bam",
+            "coco": [{"annotations": ANNOTATIONS, "images": "photos/coco/images"}],
+            "miniplaces": "photos/miniplaces",
+            "size": 24,
+            "images_per_pair": 2,
+            "min_object_area": 64,
+        }
+    )
+    return fresh
+
+
+def annotate(checkout: Checkout, change: Callable[[dict[str, Any]], None]) -> None:
+    path = checkout.root / ANNOTATIONS
+    content = json.loads(path.read_text())
+    change(content)
+    path.write_text(json.dumps(content))
+
+
+# ---- the configuration: before anything is planned
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        (
+            {"seeds": None, "sedes": [0]},
+            r"tiny\.yaml: top level: unknown key 'sedes'; did you mean 'seeds'\? valid: .*\bseeds\b.*",
+        ),
+        (
+            {"models__f_o__training__epoch": 3},
+            r"tiny\.yaml: models\.f_o\.training: unknown key 'epoch'; did you mean 'epochs'\? valid: .*\bepochs\b.*",
+        ),
+        (
+            {"methods__gradcm": {}},
+            r"tiny\.yaml: methods\.gradcm: unknown method 'gradcm'; did you mean 'gradcam'\? valid: edge, gradcam, .*",
+        ),
+        (
+            {"data__own": {"kind": "bam", "coco": "nowhere/coco", "miniplaces": "nowhere"}},
+            r"tiny\.yaml: data\.own\.coco: found 'nowhere/coco', expected a folder that exists",
+        ),
+        (
+            {"models__f_o__weights": "nowhere/resnet8.pt"},
+            r"tiny\.yaml: models\.f_o\.weights: found 'nowhere/resnet8\.pt', expected a file that exists",
+        ),
+    ],
+    ids=["misspelt key", "misspelt parameter", "unknown method", "missing folder", "missing file"],
+)
+def test_a_wrong_configuration_is_one_line(changes: dict[str, Any], line: str, fresh: Checkout) -> None:
+    fresh.configure(**changes)
+    refused(fresh, "results/report.html", line)
+    assert not (fresh.root / "results").exists()
+
+
+# ---- photographs and annotations
+
+
+def test_photographs_of_ones_own_are_collected(photos: Checkout) -> None:
+    """The same as the faulty ones below, whole."""
+    photos.make(CUTOUTS)
+    with open_store(photos.root / CUTOUTS, kind="cutouts") as cutouts:
+        assert len(cutouts) == 10 * 4
+
+
+def test_broken_json_is_named_with_its_place(photos: Checkout) -> None:
+    path = photos.root / ANNOTATIONS
+    path.write_text(path.read_text()[:5000])
+    line = rf"collect_bam: {ANNOTATIONS}: not JSON: .+ at line 1, column \d+"
+    refused(photos, CUTOUTS, line, log="collect_bam/own.log")
+
+
+def test_a_category_without_instances_is_named(photos: Checkout) -> None:
+    number = OBJECTS.index("zebra") + 1
+
+    def without_zebras(content: dict[str, Any]) -> None:
+        kept = [entry for entry in content["annotations"] if entry["category_id"] != number]
+        assert 0 < len(kept) < len(content["annotations"])
+        content["annotations"] = kept
+
+    annotate(photos, without_zebras)
+    line = rf"collect_bam: {ANNOTATIONS}: no usable instance of 'zebra'; found: none at all"
+    refused(photos, CUTOUTS, line, log="collect_bam/own.log")
+
+
+def test_a_truncated_image_is_named(photos: Checkout) -> None:
+    path = photos.root / PHOTO
+    path.write_bytes(path.read_bytes()[:700])
+    refused(photos, CUTOUTS, rf"collect_bam: {PHOTO}: .*truncated.*", log="collect_bam/own.log")
+
+
+def test_a_degenerate_polygon_is_counted_and_the_run_goes_on(photos: Checkout) -> None:
+    def flatten_one(content: dict[str, Any]) -> None:
+        content["annotations"][0]["segmentation"] = [[5, 5, 40, 40]]
+
+    annotate(photos, flatten_one)
+    photos.make(CUTOUTS)
+    assert "'backpack': {'degenerate polygon': 1}" in photos.log("collect_bam/own.log")
+    with open_store(photos.root / CUTOUTS, kind="cutouts") as cutouts:
+        assert len(cutouts) == 10 * 4 - 1
+        assert cutouts.attributes["skipped"]["backpack"] == {"degenerate polygon": 1}
+
+
+# ---- weights
+
+
+def with_weights(checkout: Checkout, write: Callable[[Path], None]) -> None:
+    write(checkout.root / "given.pt")
+    checkout.configure(models__f_o__weights="given.pt")
+
+
+def test_weights_of_another_architecture_are_refused(finished: Checkout) -> None:
+    network = resnet18(classes=10, channels=3, generator=torch.Generator())
+    with_weights(finished, lambda path: torch.save(network.state_dict(), path))
+    line = (
+        r"train: given\.pt: not weights of resnet8: \d+ missing \(.+\), "
+        r"\d+ unexpected \(.*layer4.*\), \d+ of another shape \(.+ for .+\)"
+    )
+    refused(finished, WEIGHTS, line.replace(r"\(.*layer4.*\)", r"\(.+\)"), log="train/f_o/seed0.log")
+
+
+class Payload:
+    """Unpickled, it writes the file that it is told of."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self.path,)
+
+
+def pickled(content: object, path: Path) -> None:
+    path.write_bytes(pickle.dumps(content))
+
+
+@pytest.mark.parametrize("write", [torch.save, pickled], ids=["by torch.save", "by pickle"])
+def test_weights_with_code_are_refused_and_not_run(write: Callable[..., None], finished: Checkout) -> None:
+    mark = finished.root / "the_code_ran"
+    pickle.loads(pickle.dumps(Payload(mark)))
+    assert mark.exists()
+    mark.unlink()
+
+    with_weights(finished, lambda path: write({"fc.weight": Payload(mark)}, path))
+    line = r"train: given\.pt: holds code \(.+\), which is not run; valid: a state dict of tensors, .*"
+    refused(finished, WEIGHTS, line, log="train/f_o/seed0.log")
+    assert not mark.exists()
+
+
+# ---- devices and stores
+
+
+def test_a_gpu_that_is_not_there_is_asked_for(finished: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    finished.configure(device="cuda")
+    line = r"train: device: found 'cuda', but no GPU is available here; valid: auto, cpu"
+    refused(finished, WEIGHTS, line, log="train/f_o/seed0.log")
+
+
+def test_a_truncated_map_is_refused(finished: Checkout) -> None:
+    name = "results/maps/f_s/seed0/bam_os/gradcam.zarr.zip"
+    path = finished.root / name
+    path.write_bytes(path.read_bytes()[:2000])
+    line = rf"score_bam: {re.escape(name)}: truncated, or not a Zarr store \(.+\)"
+    refused(finished, SCORES, line, log="score_bam/bam/seed0/gradcam.log")
+
+
+def test_a_map_of_other_data_is_refused(finished: Checkout) -> None:
+    maps = finished.root / "results/maps/f_s/seed0"
+    shutil.copy(maps / "bam_0s/gradcam.zarr.zip", maps / "bam_os/gradcam.zarr.zip")
+    line = r"score_bam: results/maps/f_s/seed0/bam_os/gradcam\.zarr\.zip: data is '\w{64}', expected '\w{64}'"
+    refused(finished, SCORES, line, log="score_bam/bam/seed0/gradcam.log")

@@ -1,0 +1,153 @@
+"""Jobs that are killed half-way: nothing looks finished, and running again ends as if nothing had happened."""
+
+import os
+import pickle
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from checkout import Checkout
+
+from saliency_assay.store import open_store
+
+WEIGHTS = "results/models/f_o/seed0/weights.pt"
+CURVE = "results/models/f_o/seed0/training.csv"
+STATE = "results/.state/train/f_o/seed0.pt"
+MAPS = "results/maps/f_o/seed0/bam_os/slow.zarr.zip"
+EPOCHS = 24
+SECONDS = 120  # to wait for anything; a test that fails takes this long
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, f"still waiting after {SECONDS} s"
+        time.sleep(0.01)
+
+
+def processes(checkout: Checkout, *, script: str = "") -> list[int]:
+    """Ids of the processes that run in a checkout, of one script's only if it is named."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            inside = (folder / "cwd").readlink() == checkout.root
+            command = (folder / "cmdline").read_bytes().split(b"\0")
+        except OSError:  # it has ended meanwhile
+            continue
+        python = b"python" in command[0]
+        if inside and (
+            not script or (python and any(part.endswith(f".{script}.py".encode()) for part in command))
+        ):
+            found.append(int(folder.name))
+    return found
+
+
+def kill_everything(checkout: Checkout) -> None:
+    """As the power cut does: Snakemake, the shells and the jobs at once."""
+    for process in processes(checkout):
+        os.kill(process, signal.SIGKILL)
+    wait_until(lambda: not processes(checkout))
+
+
+def kill_job(number: signal.Signals, script: str) -> Callable[[Checkout], None]:
+    """As a machine short of memory (SIGKILL) or a cluster at the end of its time (SIGTERM) does: the job alone."""
+
+    def kill(checkout: Checkout) -> None:
+        (process,) = processes(checkout, script=script)
+        os.kill(process, number)
+
+    return kill
+
+
+def epoch_of(state: Path) -> int:
+    try:
+        epoch: int = torch.load(state, weights_only=True)["progress"]["epoch"]
+    except (FileNotFoundError, pickle.UnpicklingError):
+        return 0
+    return epoch
+
+
+@pytest.fixture(scope="module")
+def undisturbed(finished_once: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    """One model trained for more epochs than in other tests, in one go."""
+    checkout = finished_once.copy(tmp_path_factory.mktemp("undisturbed") / "project")
+    checkout.configure(models__f_o__training__epochs=EPOCHS)
+    checkout.make(WEIGHTS)
+    return checkout
+
+
+@pytest.mark.parametrize(
+    "kill",
+    [
+        pytest.param(kill_everything, id="SIGKILL to all"),
+        pytest.param(kill_job(signal.SIGKILL, "train"), id="SIGKILL to the job"),
+        pytest.param(kill_job(signal.SIGTERM, "train"), id="SIGTERM to the job"),
+    ],
+)
+def test_a_killed_training_goes_on(
+    kill: Callable[[Checkout], None], undisturbed: Checkout, finished: Checkout
+) -> None:
+    finished.configure(models__f_o__training__epochs=EPOCHS)
+    state, log = finished.root / STATE, "train/f_o/seed0.log"
+    assert not state.exists()
+
+    # A state after every step, instead of one a minute, so that there is one soon.
+    running = finished.start(WEIGHTS, "--cores=2", "--set-resources=train:save_seconds=0")
+    wait_until(lambda: epoch_of(state) >= EPOCHS // 4)
+    kill(finished)
+    said, _ = running.communicate()
+    assert running.returncode != 0, said
+    reached = epoch_of(state)
+    assert EPOCHS // 4 <= reached < EPOCHS
+    assert not (finished.root / WEIGHTS).exists()
+    assert not (finished.root / CURVE).exists()
+
+    if kill is kill_everything:  # Snakemake's own lock is still there
+        finished.make("--unlock")
+    finished.make(WEIGHTS)
+    assert f"{STATE}: going on after step" in finished.log(log)
+    assert int(finished.log(log).partition(" of epoch ")[2].split()[0]) == reached + 1
+    for file in (WEIGHTS, CURVE):
+        assert (finished.root / file).read_bytes() == (undisturbed.root / file).read_bytes()
+    assert not state.exists()
+
+
+def test_a_killed_training_with_other_settings_starts_anew(undisturbed: Checkout, finished: Checkout) -> None:
+    finished.configure(models__f_o__training__epochs=EPOCHS, models__f_o__training__learning_rate=0.1)
+    state = finished.root / STATE
+    running = finished.start(WEIGHTS, "--cores=2", "--set-resources=train:save_seconds=0")
+    wait_until(lambda: epoch_of(state) >= 1)
+    kill_job(signal.SIGTERM, "train")(finished)
+    running.communicate()
+    assert state.exists()
+    finished.configure(models__f_o__training__learning_rate=0.2)
+    finished.make(WEIGHTS)
+    assert f"{STATE}: discarded, of fingerprint" in finished.log("train/f_o/seed0.log")
+    assert (finished.root / WEIGHTS).read_bytes() == (undisturbed.root / WEIGHTS).read_bytes()
+
+
+def test_how_often_the_state_is_saved_is_no_reason_to_train_again(finished: Checkout) -> None:
+    assert finished.planned("--set-resources=train:save_seconds=0") == set()
+
+
+def test_maps_killed_while_they_are_written_do_not_look_finished(finished: Checkout) -> None:
+    finished.configure(methods__slow={"method": "smoothgrad", "samples": 300})
+    finished.configure(models__f_o__batch_size=8)
+    target = finished.root / MAPS
+    half_written = target.with_name(f".{target.name}.writing")
+    running = finished.start(MAPS, "--cores=2")
+    wait_until(half_written.exists)
+    kill_everything(finished)
+    said, _ = running.communicate()
+    assert running.returncode == -signal.SIGKILL, said
+    assert half_written.is_dir()
+    assert not target.exists()
+
+    finished.make("--unlock")
+    finished.make(MAPS)
+    with open_store(target, kind="maps") as maps:
+        assert len(maps) == 30
+    assert not half_written.exists()
