@@ -16,17 +16,21 @@ $(READY): requirements.txt envs/bootstrap.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r envs/bootstrap.txt
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements.txt
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	touch $@
 
 demo: run ## Run config/config.yaml on embedded data and write results/report.html
 
-run: $(READY) ## Run CONFIG=path/to/configuration.yaml on this machine
+$(CONFIG):
+	@echo "CONFIG: $(CONFIG): no such file" >&2; exit 1
+
+run: $(READY) $(CONFIG) ## Run CONFIG=path/to/configuration.yaml on this machine
 	@$(SNAKEMAKE)
 	@$(BIN)/python -c "import pathlib, yaml; \
 	  made = yaml.safe_load(open('$(CONFIG)')).get('results', 'results'); \
 	  print('Report:', pathlib.Path(made, 'report.html').resolve())"
 
-plan: $(READY) ## Show what CONFIG would run, and why, without running it
+plan: $(READY) $(CONFIG) ## Show what CONFIG would run, and why, without running it
 	@$(SNAKEMAKE) --dry-run
 
 test: $(READY) ## Run all tests

@@ -1,9 +1,13 @@
 """Saliency Assay: reads and checks the configuration, includes the stages, names the targets."""
 
+import os
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(workflow.basedir) / "src"))
+# This checkout's library, for the Snakefile and for all scripts, even where another one is installed.
+SOURCE = str(Path(workflow.basedir) / "src")
+sys.path.insert(0, SOURCE)
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [SOURCE, os.environ.get("PYTHONPATH")]))
 
 from snakemake.utils import min_version
 

@@ -1,6 +1,5 @@
 """The checked configuration, the paths of results, and the parameters that decide what runs again."""
 
-import os
 import re
 import sys
 
@@ -10,8 +9,11 @@ from saliency_assay.catalogue import CATALOGUE
 from saliency_assay.config import ConfigError, read
 from saliency_assay.provenance import code_of, plain
 from saliency_assay.registry import module_of
+from saliency_assay.schema import check_keys
 
 try:
+    for configfile in workflow.configfiles:
+        check_keys(Path(configfile).read_text(encoding="utf-8"), os.path.relpath(configfile))
     CONFIG = read(
         config,
         schema=yaml.safe_load((Path(workflow.basedir) / "config/schema.yaml").read_text()),

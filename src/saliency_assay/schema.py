@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any
 
+import yaml
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
@@ -36,6 +37,32 @@ EXPECTED = {
 
 class ConfigError(ValueError):
     """A configuration that is not valid. The message is one line: where, what was found, what is valid."""
+
+
+class _Unique(yaml.SafeLoader):
+    """A loader to which a key that stands twice is a fault; plain YAML takes the last one and says nothing."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys: set[str] = set()
+        for key, _ in node.value:
+            if key.value in keys and key.tag != "tag:yaml.org,2002:merge":
+                raise ConfigError(
+                    f"line {key.start_mark.line + 1}: key {key.value!r} stands twice in one place"
+                )
+            keys.add(str(key.value))
+        return super().construct_mapping(node, deep)
+
+
+def check_keys(text: str, source: str) -> None:
+    """That no key of the YAML ``text`` stands twice in one place.
+
+    Raises:
+        ConfigError: the first that does, with its line.
+    """
+    try:
+        yaml.load(text, Loader=_Unique)
+    except ConfigError as error:
+        raise ConfigError(f"{source}: {error}") from None
 
 
 def check_shape(raw: Any, schema: Schema, source: str) -> dict[str, Any]:

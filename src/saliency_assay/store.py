@@ -28,6 +28,7 @@ Array = npt.NDArray[Any]
 Block = Mapping[str, Array]
 
 CHUNK_BYTES = 4 << 20
+BLOCK = 256  # items; those who read several arrays side by side need blocks of one size
 # Modules whose version may show in an array, and what they are called where they are installed from.
 LIBRARIES = {
     "PIL": "pillow",
@@ -228,6 +229,11 @@ class Selection:
     def __getitem__(self, part: slice) -> Array:
         return self._array[self._indices[part]]
 
+    def blocks(self, size: int = BLOCK) -> Iterator[Array]:
+        """All of them, ``size`` at a time, in order."""
+        for start in range(0, len(self), size):
+            yield self[start : start + size]
+
 
 class Store:
     """An open store, for reading; use it in a ``with`` statement."""
@@ -247,6 +253,9 @@ class Store:
     def __len__(self) -> int:
         return int(self.attributes["length"])
 
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
     def __getitem__(self, name: str) -> StoredArray:
         if name not in self._group:
             raise StoreError(f"{self.path}: no array {name!r}; found: {', '.join(self.names)}")
@@ -259,7 +268,7 @@ class Store:
         """Names of the arrays."""
         return sorted(self._group.array_keys())
 
-    def blocks(self, *names: str, size: int) -> Iterator[dict[str, Array]]:
+    def blocks(self, *names: str, size: int = BLOCK) -> Iterator[dict[str, Array]]:
         """All items of the arrays ``names``, ``size`` at a time, in order."""
         arrays = {name: self[name] for name in names}
         for start in range(0, len(self), size):

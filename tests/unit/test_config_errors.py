@@ -6,6 +6,8 @@ import pytest
 import yaml
 from configurations import base, cases, changed, fault, reading, without
 
+from saliency_assay.schema import ConfigError, check_keys
+
 # Each mistake is a change to configurations.BASE, and below it the message.
 
 MISSPELT = """
@@ -344,3 +346,19 @@ def test_weights_are_a_file_that_exists(tmp_path: Path) -> None:
     assert fault(changed("models.d.weights", str(path))) == expected
     path.write_bytes(b"")
     assert reading(changed("models.d.weights", str(path))).models["d"].weights == str(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "key"),
+    [
+        ("seeds: [0]\nresults: a\nseeds: [1]\n", 3, "seeds"),
+        ("models:\n  f:\n    a: {b: 1, c: 2, b: 3}\n", 3, "b"),
+    ],
+)
+def test_a_key_that_stands_twice_is_named_with_its_line(text: str, line: int, key: str) -> None:
+    with pytest.raises(ConfigError, match=f"^my.yaml: line {line}: key '{key}' stands twice in one place$"):
+        check_keys(text, "my.yaml")
+
+
+def test_keys_that_a_merge_brings_may_be_replaced() -> None:
+    check_keys("a: &a {b: 1, c: 2}\nd: {<<: *a, b: 3}\n", "my.yaml")

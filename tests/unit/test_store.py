@@ -51,6 +51,21 @@ def test_blocks_cover_all_items_in_order(path: Path, arrays: dict[str, np.ndarra
     np.testing.assert_array_equal(np.concatenate([part["map"] for part in parts]), arrays["map"])
 
 
+def test_blocks_of_a_selection_cover_it_in_order(path: Path, arrays: dict[str, np.ndarray]) -> None:
+    chosen = np.arange(49, 9, -1)
+    with open_store(path, kind="maps") as found:
+        parts = list(found["mask"].at(chosen).blocks(7))
+    assert [len(part) for part in parts] == [7] * 5 + [5]
+    np.testing.assert_array_equal(np.concatenate(parts), arrays["mask"][chosen])
+
+
+def test_versions_are_those_of_libraries_that_are_loaded(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "LIBRARIES", {"numpy": "numpy", "no_such_module": "no-such-library"})
+    write(path, [{"image": np.arange(3)}], kind="maps", attributes={})
+    with open_store(path, kind="maps") as found:
+        assert found.attributes["libraries"] == {"numpy": np.__version__}
+
+
 def test_equal_content_gives_equal_bytes_however_it_was_cut(
     path: Path, arrays: dict[str, np.ndarray]
 ) -> None:

@@ -35,7 +35,7 @@ def refused(checkout: Checkout, target: str, line: str, *, log: str = "") -> Non
     assert not (checkout.root / target).exists()
     if log:
         told = checkout.log(log).splitlines()
-        assert told[0] == "Traceback (most recent call last):"
+        assert "Traceback (most recent call last):" in told
         assert re.fullmatch(line.partition(": ")[2], told[-1].partition(": ")[2])
 
 
@@ -140,10 +140,12 @@ def test_a_degenerate_polygon_is_counted_and_the_run_goes_on(photos: Checkout) -
 
     annotate(photos, flatten_one)
     photos.make(CUTOUTS)
-    assert "'backpack': {'degenerate polygon': 1}" in photos.log("collect_bam/own.log")
+    assert "39 cut-outs, 60 scenes; left out: {'backpack': {'degenerate polygon': 1, " in photos.log(
+        "collect_bam/own.log"
+    )
     with open_store(photos.root / CUTOUTS, kind="cutouts") as cutouts:
         assert len(cutouts) == 10 * 4 - 1
-        assert cutouts.attributes["skipped"]["backpack"] == {"degenerate polygon": 1}
+        assert cutouts.attributes["skipped"]["backpack"]["degenerate polygon"] == 1
 
 
 # ---- weights
@@ -158,10 +160,10 @@ def test_weights_of_another_architecture_are_refused(finished: Checkout) -> None
     network = resnet18(classes=10, channels=3, generator=torch.Generator())
     with_weights(finished, lambda path: torch.save(network.state_dict(), path))
     line = (
-        r"train: given\.pt: not weights of resnet8: \d+ missing \(.+\), "
-        r"\d+ unexpected \(.*layer4.*\), \d+ of another shape \(.+ for .+\)"
+        r"train: given\.pt: not weights of resnet8: "
+        r"66 unexpected \(layer1\.1\..+, …\), 45 of another shape \(conv1\.weight .+, …\)"
     )
-    refused(finished, WEIGHTS, line.replace(r"\(.*layer4.*\)", r"\(.+\)"), log="train/f_o/seed0.log")
+    refused(finished, WEIGHTS, line, log="train/f_o/seed0.log")
 
 
 class Payload:

@@ -13,8 +13,6 @@ from saliency_assay.job import job
 from saliency_assay.metrics.bam_study import PAIRS, REGIONS, correct_images, score_bam
 from saliency_assay.provenance import seed_of
 
-BLOCK = 256
-
 with job("score_bam", snakemake.log[0]), ExitStack() as stack:
 
     def opened(path, **kind_and_expected):
@@ -24,9 +22,7 @@ with job("score_bam", snakemake.log[0]), ExitStack() as stack:
     prepare("cpu", snakemake.threads)
     f_o, f_s = settings["object_model"], settings["scene_model"]
     with_object, without = f"{settings['data']}_os", f"{settings['data']}_0s"
-    models = dict(zip(PAIRS, (f_o, f_s, f_s), strict=True))
-    sets = dict(zip(PAIRS, (with_object, with_object, without), strict=True))
-
+    asked = dict(zip(PAIRS, ((f_o, with_object), (f_s, with_object), (f_s, without)), strict=True))
     data = opened(paths.data, kind="data")
     partner = opened(paths.data_without, kind="data", expect={"sources": data.attributes["sources"]})
     drawn_on, drawn_without = {"data": data.attributes["digest"]}, {"data": partner.attributes["digest"]}
@@ -35,21 +31,19 @@ with job("score_bam", snakemake.log[0]), ExitStack() as stack:
     s_0s = opened(paths.maps_s_0s, kind="maps", expect={**drawn_without, "model": s_os.attributes["model"]})
     maps = dict(zip(PAIRS, (o_os, s_os, s_0s), strict=True))
     images = store.same("image", *maps.values())
-
     table = pd.concat(map(pd.read_parquet, (paths.predictions_o, paths.predictions_s)))
-    right = (
-        table["label"].eq(table["predicted"]).groupby([table["model"], table["data"], table["image"]]).first()
-    )
-    correct = {pair: right[models[pair], sets[pair]].loc[images].to_numpy() for pair in PAIRS}
+    table["right"] = table["label"] == table["predicted"]
+    right = table.set_index(["model", "data", "image"])["right"].sort_index()
+    correct = {pair: right.loc[asked[pair]].loc[images].to_numpy() for pair in PAIRS}
     found = score_bam(
-        {pair: (block["map"] for block in maps[pair].blocks("map", size=BLOCK)) for pair in PAIRS},
-        (data["mask"].at(images)[start : start + BLOCK] for start in range(0, len(images), BLOCK)),
+        {pair: (block["map"] for block in maps[pair].blocks("map")) for pair in PAIRS},
+        data["mask"].at(images).blocks(),
         correct,
         # The random pixels are the same for every method.
         generator=torch.Generator().manual_seed(seed_of(settings["seed"], "score_bam")),
         reduction=settings["reduction"],
     )
-    named = {f"concept_{pair}": ("concept_attribution", models[pair], sets[pair]) for pair in PAIRS}
+    named = {f"concept_{pair}": ("concept_attribution", *asked[pair]) for pair in PAIRS}
     named |= {"mcs": ("mcs", f"{f_o}-{f_s}", with_object), "idr": ("idr", f_s, with_object)}
     # Images outside X_corr have no row, so that a NaN is always a map that could not be scored.
     counted = correct_images(correct)
