@@ -1,13 +1,13 @@
 """Saliency Assay: reads and checks the configuration, includes the stages, names the targets."""
 
-import os
 import sys
 from pathlib import Path
 
-# This checkout's library, for the Snakefile and for all scripts, even where another one is installed.
-SOURCE = str(Path(workflow.basedir) / "src")
-sys.path.insert(0, SOURCE)
-os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [SOURCE, os.environ.get("PYTHONPATH")]))
+sys.path.insert(0, str(Path(workflow.basedir) / "src"))
+
+from saliency_assay.provenance import run_this_source
+
+run_this_source()
 
 from snakemake.utils import min_version
 

@@ -1,5 +1,6 @@
 """The checked configuration, the paths of results, and the parameters that decide what runs again."""
 
+import os
 import re
 import sys
 

@@ -7,6 +7,7 @@ each rule passes the digest of all project modules behind it as a parameter, and
 import ast
 import hashlib
 import json
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, is_dataclass
 from enum import Enum
@@ -63,6 +64,15 @@ def digest_of_file(path: Path) -> str:
     """SHA-256 (hex) of a file's bytes."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def run_this_source() -> None:
+    """Let all scripts import the library from where this module is, even where another one is installed.
+
+    Otherwise a job could run other code than the one that was digested.
+    """
+    others = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(SOURCE), *([others] if others else [])])
 
 
 def code_of(*roots: str) -> str:
