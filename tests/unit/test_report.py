@@ -176,6 +176,14 @@ def test_a_method_without_a_score_is_shown_as_such() -> None:
         assert found.loc[(metric, "gradcam"), "undefined"] == 3
 
 
+def test_a_metric_without_an_image_is_shown_as_such() -> None:
+    table = scores(methods=("edge",))
+    found = metrics_table(table[table["metric"] != "mcs"], PARAMETERS).set_index("metric")
+    assert np.isnan(found.loc["mcs", ["score", "baseline", "spread"]].to_numpy(dtype=float)).all()
+    assert found.loc["mcs", ["images", "undefined"]].tolist() == [0, 0]
+    assert found.loc["idr", "images"] == IMAGES - 3
+
+
 # --- accuracy -----------------------------------------------------------------------------------------------
 
 

@@ -100,7 +100,8 @@ def metrics_table(scores: pd.DataFrame, parameters: Mapping[str, Mapping[str, An
     rows: list[dict[str, Any]] = []
     for metric, baseline in BASELINES.items():
         of_metric = scores[scores["metric"] == metric]
-        for method, seed in dict.fromkeys(zip(of_metric["method"], of_metric["seed"], strict=True)):
+        # Of the whole table: a method of which no image is in X_corr is shown, without a score.
+        for method, seed in dict.fromkeys(zip(scores["method"], scores["seed"], strict=True)):
             table = of_metric[(of_metric["method"] == method) & (of_metric["seed"] == seed)]
             row: dict[str, Any] = {"metric": metric, "method": method, "seed": seed}
             for variant, prefix in (("object", ""), (baseline, "baseline_")):
