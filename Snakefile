@@ -6,9 +6,6 @@ from pathlib import Path
 sys.path.insert(0, str(Path(workflow.basedir) / "src"))
 
 from saliency_assay.provenance import run_this_source
-
-run_this_source()
-
 from snakemake.utils import min_version
 
 min_version("9.27")
@@ -17,6 +14,10 @@ min_version("9.27")
 if not workflow.configfiles:
 
     configfile: f"{workflow.basedir}/config/config.yaml"
+
+
+# A user's own functions are beside the configuration that names them.
+run_this_source(*(Path(file).parent for file in workflow.configfiles))
 
 
 include: "rules/common.smk"

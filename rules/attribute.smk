@@ -15,19 +15,6 @@ rule attribute:
         "../envs/models.yaml"
     threads: 1
     params:
-        settings=lambda wildcards: settings(
-            "attribute.py",
-            CONFIG.models[wildcards.model].function,
-            CONFIG.methods[wildcards.method].function,
-            model=explained_model_settings(wildcards.model, wildcards.method),
-            label=CONFIG.models[wildcards.model].label,
-            method=CONFIG.methods[wildcards.method].method,
-            function=CONFIG.methods[wildcards.method].function,
-            parameters=CONFIG.methods[wildcards.method].parameters,
-            explain=CONFIG.sets[wildcards.data].explain,
-            seed=int(wildcards.seed),
-            batch_size=CONFIG.models[wildcards.model].batch_size,
-            device=CONFIG.device,
-        ),
+        settings=attribute_settings,
     script:
         "../workflow/scripts/attribute.py"

@@ -7,10 +7,10 @@ import sys
 import yaml
 
 from saliency_assay.catalogue import CATALOGUE
-from saliency_assay.config import ConfigError, read
+from saliency_assay.config import read
 from saliency_assay.provenance import code_of, plain
 from saliency_assay.registry import module_of
-from saliency_assay.schema import check_keys
+from saliency_assay.schema import ConfigError, check_keys
 
 try:
     for configfile in workflow.configfiles:
@@ -127,11 +127,29 @@ def model_settings(name):
     }
 
 
-def explained_model_settings(name, method):
-    """The same for a job that draws maps: the CAM layer counts only where the method looks at it."""
-    needs = CATALOGUE.methods[CONFIG.methods[method].method].needs
-    layer = {"cam_layer": CONFIG.models[name].cam_layer} if "cam_layer" in needs else {}
-    return {**model_settings(name), **layer}
+def attribute_settings(wildcards):
+    """Of model and method only what the maps depend on: a CAM layer, a base or a background where there is one."""
+    model, method = CONFIG.models[wildcards.model], CONFIG.methods[wildcards.method]
+    layer = {"cam_layer": model.cam_layer} if "cam_layer" in method.needs else {}
+    base = {"function": method.base.function, "parameters": method.base.parameters} if method.base else None
+    return settings(
+        "attribute.py",
+        model.function,
+        method.function,
+        *([method.base.function] if method.base else []),
+        model={**model_settings(model.name), **layer},
+        label=model.label,
+        function=method.function,
+        registered=bool(method.method),
+        stream=method.stream,
+        parameters=method.parameters,
+        **({"base": base} if base else {}),
+        **({"background": method.background} if method.background else {}),
+        explain=CONFIG.sets[wildcards.data].explain,
+        seed=int(wildcards.seed),
+        batch_size=model.batch_size,
+        device=CONFIG.device,
+    )
 
 
 def train_input(wildcards):

@@ -20,6 +20,7 @@ PROJECT = SOURCE.parent
 PARTS = ("src", "rules", "workflow", "config", "envs", "profiles", "slurm", "Snakefile", "pyproject.toml")
 TINY = Path(__file__).parent / "workflow/tiny.yaml"
 CONFIGURATION = "tiny.yaml"
+"""By default; a path of one's own may stand for it."""
 LOCAL = ("--profile", "profiles/local")
 
 RULE = re.compile(r"^(?:local)?rule (\w+):$")
@@ -31,6 +32,7 @@ class Checkout:
     """A project folder of its own, with the tiny configuration in it."""
 
     root: Path
+    configuration: str = CONFIGURATION
 
     @classmethod
     def fresh(cls, root: Path) -> "Checkout":
@@ -55,7 +57,7 @@ class Checkout:
         """Start Snakemake on the tiny configuration; ``arguments`` begin with targets, if any."""
         command = [sys.executable, "-m", "snakemake", *arguments, *profile]
         return subprocess.Popen(
-            [*command, "--configfile", CONFIGURATION],
+            [*command, "--configfile", self.configuration],
             cwd=self.root,
             env={name: value for name, value in os.environ.items() if name != "SNAKEMAKE_PROFILE"},
             stdout=subprocess.PIPE,
@@ -85,7 +87,7 @@ class Checkout:
 
     def configure(self, **changes: Any) -> None:
         """Change the configuration; a key is a path with ``__`` for each step down, None takes it away."""
-        file = self.root / CONFIGURATION
+        file = self.root / self.configuration
         # By way of JSON, because what an alias stands for is one object in two places.
         content = json.loads(json.dumps(yaml.safe_load(file.read_text())))
         for path, value in changes.items():

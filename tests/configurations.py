@@ -6,13 +6,15 @@ from typing import Any
 import pytest
 import yaml
 
-from saliency_assay.config import Catalogue, Config, ConfigError, read
+from saliency_assay.config import read
+from saliency_assay.config_records import Catalogue, Config
 from saliency_assay.data import DataKind
 from saliency_assay.methods import Method
 from saliency_assay.metrics import Metric
 from saliency_assay.models import Architecture
 from saliency_assay.provenance import SOURCE
 from saliency_assay.registry import Parameter
+from saliency_assay.schema import ConfigError
 
 FOLDER = SOURCE.parent / "config"
 SCHEMA = yaml.safe_load((FOLDER / "schema.yaml").read_text())
@@ -51,8 +53,20 @@ def bam_kind(name: str) -> DataKind:
     return DataKind(name, f"package.{name}:make", labels, sets, "", "", 3, {**SIZE, **SCALE})
 
 
-def method(name: str, *needs: str, **parameters: Parameter) -> Method:
-    return Method(name, f"package.{name}:{name}", "", "", True, needs, parameters=parameters)
+def method(
+    name: str, *needs: str, takes: tuple[str, ...] = (), stochastic: bool = False, **parameters: Parameter
+) -> Method:
+    return Method(
+        name,
+        f"package.{name}:{name}",
+        "",
+        "",
+        True,
+        needs,
+        takes=takes,
+        stochastic=stochastic,
+        parameters=parameters,
+    )
 
 
 def metric(name: str, **parameters: Parameter) -> Metric:
@@ -65,6 +79,7 @@ CATALOGUE = Catalogue(
         bam_kind("bam"),
         bam_kind("embedded"),
         DataKind("digits", "package.digits:make", ("class",), (), "", "", 1, SIZE),
+        DataKind("mnist", "package.mnist:make", ("class",), (), "", "", 1, {}, ("path",)),
     ),
     architectures=by_name(
         Architecture(
@@ -72,14 +87,19 @@ CATALOGUE = Catalogue(
             {"width": Parameter(16, minimum=1)},
         ),
         Architecture("mlp", "package.mlp:mlp", "", "", "", (), False),
+        Architecture("vgg", "package.vgg:vgg", "", "", "last", (), False),
     ),
     methods=by_name(
         method("gradient", "gradients"),
         method("gradcam", "gradients", "cam_layer", relu=Parameter(True)),
+        method("cam", "cam_layer", "pool_linear_head"),
         method(
             "smoothgrad", "gradients", samples=Parameter(25, minimum=1), noise=Parameter(0.15, minimum=0),
             statistic=Parameter("mean", choices=("mean", "squared")),
+            takes=("base",),
         ),
+        method("shap", "gradients", takes=("background",)),
+        method("noise", stochastic=True),
     ),
     metrics=by_name(metric("mcs", draws=Parameter(10, minimum=2)), metric("idr")),
     training={"epochs": Parameter(10, minimum=1), "learning_rate": Parameter(0.1, minimum=0)},

@@ -1,13 +1,17 @@
 """Small classifiers, images and comparisons that several test files share."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from saliency_assay.methods import Method
 from saliency_assay.models.classifier import Classifier
+from saliency_assay.registry import resolve
 
 CLASSES = 4
 
@@ -105,6 +109,28 @@ def random_images(
 
 def cyclic_targets(count: int) -> Tensor:
     return torch.arange(count) % CLASSES
+
+
+FEW: dict[str, Any] = {"samples": 3, "steps": 4, "squares": 12, "largest": 4, "window": 4, "stride": 3}
+"""Parameters that keep tests of many methods fast."""
+
+
+def few_passes(method: Method) -> dict[str, Any]:
+    """Those of ``FEW`` that the method has."""
+    return {name: few for name, few in FEW.items() if name in method.parameters}
+
+
+def explain(method: Method, model: nn.Module, images: Tensor, targets: Tensor, seed: int = 0) -> Tensor:
+    """A registered method's maps, in few passes, with what it takes beside its parameters."""
+    return bound(method, images)(model, images, targets, generator=generator(seed))
+
+
+def bound(method: Method, images: Tensor, **parameters: Any) -> Callable[..., Tensor]:
+    """The method's function with few passes, ``parameters`` and a background of three images."""
+    given = {**few_passes(method), **parameters}
+    if "background" in method.takes:
+        given["background"] = random_images(3, images.shape[1], images.shape[2], seed=9, dtype=images.dtype)
+    return partial(resolve(method.function), **given)
 
 
 def generator(seed: int = 0) -> torch.Generator:

@@ -8,13 +8,15 @@ import ast
 import hashlib
 import json
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, is_dataclass
 from enum import Enum
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+
+from saliency_assay.source import source_of
 
 PACKAGE = "saliency_assay"
 SOURCE = Path(__file__).resolve().parent.parent
@@ -66,19 +68,23 @@ def digest_of_file(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def run_this_source() -> None:
+def run_this_source(*folders: Path) -> None:
     """Let all scripts import the library from where this module is, even where another one is installed.
 
-    Otherwise a job could run other code than the one that was digested.
+    Otherwise a job could run other code than the one that was digested. ``folders`` are searched after it: those
+    of the configuration, where a user's own functions are.
     """
-    others = os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(SOURCE), *([others] if others else [])])
+    paths = [str(SOURCE), *(str(folder.resolve()) for folder in folders)]
+    others = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(filter(None, [*paths, *others])))
+    sys.path.extend(path for path in paths if path not in sys.path)
 
 
 def code_of(*roots: str) -> str:
     """SHA-256 (hex) of the code that ``roots`` run: their modules and all project modules those import.
 
-    A root is a dotted module name or the path of a script. Docstrings, comments and layout do not count.
+    A root is a dotted module name or the path of a script; of a user's own module, what it imports from its own
+    folder counts, too. Docstrings, comments and layout do not.
     A package's ``__init__`` counts only where a name is imported from it: registries list every method, and
     a rule for one method must not depend on all of them.
 
@@ -102,16 +108,15 @@ def _file_of_root(root: str) -> Path:
         path = Path(root)
     elif root.partition(".")[0] == PACKAGE:
         path = _file_of_module(root) or Path()
-    else:  # a user's own function
-        spec = find_spec(root)
-        path = Path(spec.origin) if spec and spec.origin and spec.origin.endswith(".py") else Path()
+    else:
+        path = source_of(root) or Path()
     if not path.is_file():
         raise ValueError(f"{root!r}: expected a Python module or the path of a script")
     return path.resolve()
 
 
-def _file_of_module(module: str) -> Path | None:
-    path = SOURCE.joinpath(*module.split("."))
+def _file_of_module(module: str, folder: Path | None = None) -> Path | None:
+    path = (folder or SOURCE).joinpath(*module.split("."))
     for candidate in (path.with_suffix(".py"), path / "__init__.py"):
         if candidate.is_file():
             return candidate
@@ -120,9 +125,9 @@ def _file_of_module(module: str) -> Path | None:
 
 @cache
 def _read(path: Path) -> tuple[str, tuple[Path, ...]]:
-    """Digest of one file's code, and the project files that it imports."""
+    """Digest of one file's code, and the files of the project, or beside it, that it imports."""
     tree = ast.parse(path.read_bytes(), filename=str(path))
-    imports = tuple(dict.fromkeys(_imported_files(tree)))
+    imports = tuple(dict.fromkeys(_imported_files(tree, path)))
     _drop_prose(tree)
     return hashlib.sha256(ast.dump(tree).encode()).hexdigest(), imports
 
@@ -142,22 +147,45 @@ def _is_prose(statement: ast.stmt) -> bool:
     )
 
 
-def _imported_files(tree: ast.Module) -> Iterator[Path]:
+def _imported_files(tree: ast.Module, path: Path) -> Iterator[Path]:
+    """What ``path`` imports of the project and, where it is a user's own, from its folder and those around it."""
+    folders = [] if path.is_relative_to(SOURCE / PACKAGE) else _packages_of(path)
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names = [_module_behind(node.module, alias.name) for alias in node.names]
+            names = [_module_behind(node.module, alias.name, folders) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and folders:
+            near = path.parents[node.level - 1]
+            parts = [*(node.module.split(".") if node.module else [])]
+            for alias in node.names:
+                module = ".".join([*parts, alias.name])
+                found = _file_of_module(module, near) or (parts and _file_of_module(".".join(parts), near))
+                if found:
+                    yield found
+            continue
         else:
             continue
         for name in names:
             # The package's own __init__ holds the version, and a new version alone changes no result.
-            if name.startswith(f"{PACKAGE}.") and (path := _file_of_module(name)):
-                yield path
+            if name.startswith(f"{PACKAGE}."):
+                file = _file_of_module(name)
+            else:
+                file = next(filter(None, (_file_of_module(name, folder) for folder in folders)), None)
+            if file:
+                yield file
 
 
-def _module_behind(module: str, name: str) -> str:
+def _packages_of(path: Path) -> list[Path]:
+    """Where a user's module may import its own from: the folder that its outermost package is in."""
+    folder = path.parent
+    while (folder / "__init__.py").is_file():
+        folder = folder.parent
+    return [folder]
+
+
+def _module_behind(module: str, name: str, folders: list[Path]) -> str:
     """``from module import name`` reads the submodule ``module.name`` if there is one, else ``module``."""
     submodule = f"{module}.{name}"
-    is_ours = module.partition(".")[0] == PACKAGE
-    return submodule if is_ours and _file_of_module(submodule) else module
+    searched = [SOURCE] if module.partition(".")[0] == PACKAGE else folders
+    return submodule if any(_file_of_module(submodule, folder) for folder in searched) else module

@@ -1,6 +1,8 @@
 """Attribution methods against closed forms, plain NumPy derivations, and captum and scipy where they agree."""
 
+from functools import partial
 from itertools import product
+from typing import Any
 
 import captum.attr
 import numpy as np
@@ -22,13 +24,16 @@ from support import (
 )
 from torch import Tensor, nn
 
-from saliency_assay.methods.controls import edge, random
-from saliency_assay.methods.gradient import gradient, gradient_x_input
+from saliency_assay.methods.backprop import guided_backprop
+from saliency_assay.methods.baselines import baseline
+from saliency_assay.methods.cam import gradcam
+from saliency_assay.methods.controls import constant, edge, random
+from saliency_assay.methods.gradient import gradient, gradient_x_input, sensitivity
 from saliency_assay.methods.passes import chunks
 from saliency_assay.methods.path import RULES, integrate, integrated_gradients, quadrature
 from saliency_assay.methods.sampling import draw_seeds, standard_normal
 from saliency_assay.methods.smoothed_path import integrated_gradients_smoothgrad
-from saliency_assay.methods.smoothing import smoothgrad
+from saliency_assay.methods.smoothing import smoothgrad, smoothgrad_squared, vargrad
 
 IMAGES, TARGETS = random_images(6, size=6), cyclic_targets(6)
 PIXELS = IMAGES[0].numel()
@@ -80,7 +85,44 @@ def test_gradient_x_input_sums_to_the_logit_without_biases() -> None:
     exact(maps.sum((1, 2, 3)), logits)
 
 
+def test_sensitivity_is_the_largest_slope_of_the_channels() -> None:
+    model = skip_classifier()
+    slopes = gradient(model, IMAGES, TARGETS, generator=generator()).numpy()
+    maps = sensitivity(model, IMAGES, TARGETS, generator=generator())
+    exact(maps, np.max(np.abs(slopes), axis=1, keepdims=True))
+
+
+def test_baselines_are_black_and_the_training_mean() -> None:
+    model = skip_classifier()
+    exact(baseline(model, IMAGES, "black"), torch.zeros(1, 3, 1, 1))
+    exact(baseline(model, IMAGES, "mean"), torch.full((1, 3, 1, 1), 0.45), tolerance=1e-6)
+    for function in (gradient_x_input, integrated_gradients):
+        run = partial(function, model, IMAGES, TARGETS, generator=generator())
+        black, mean = run(), run(baseline="mean")
+        assert not torch.equal(black, mean)
+        with pytest.raises(ValueError, match="^baseline: found 'white', valid: black, mean$"):
+            run(baseline="white")
+    exact(
+        gradient_x_input(model, IMAGES, TARGETS, generator=generator(), baseline="mean"),
+        (IMAGES - model.mean) * gradient(model, IMAGES, TARGETS, generator=generator()),
+    )
+    line = "baseline: found 'mean' with a SkipNet, expected a Classifier, which knows its mean, or 'black'"
+    with pytest.raises(ValueError, match=f"^{line}$"):
+        baseline(SkipNet(), IMAGES, "mean")
+
+
 # ---------------------------------------------------------------------------------- integrated gradients
+
+
+def test_integrated_gradients_from_the_mean_are_complete() -> None:
+    model = skip_classifier()
+    maps = integrated_gradients(
+        model, IMAGES, TARGETS, generator=generator(), steps=2000, rule="middle", baseline="mean"
+    )
+    with torch.no_grad():
+        grey = model(model.mean.expand_as(IMAGES))
+        expected = (model(IMAGES) - grey)[range(6), TARGETS]
+    np.testing.assert_allclose(maps.sum((1, 2, 3)), expected, rtol=1e-3, atol=1e-3)
 
 
 def test_integrated_gradients_are_complete() -> None:
@@ -160,8 +202,8 @@ def test_smoothgrad_without_noise_is_the_gradient() -> None:
     for samples in (1, 4):
         settings = {"generator": generator(), "samples": samples, "noise": 0.0}
         exact(smoothgrad(model, IMAGES, TARGETS, **settings), slopes)
-        exact(smoothgrad(model, IMAGES, TARGETS, **settings, statistic="squared"), slopes**2)
-        assert smoothgrad(model, IMAGES, TARGETS, **settings, statistic="variance").abs().max() < 1e-12
+        exact(smoothgrad_squared(model, IMAGES, TARGETS, **settings), slopes**2)
+        assert vargrad(model, IMAGES, TARGETS, **settings).abs().max() < 1e-12
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
@@ -171,8 +213,8 @@ def test_smoothgrad_statistics_are_those_of_the_samples_seen(dtype: torch.dtype)
     settings = {"samples": 5, "noise": 1e-3}
     with seen_batches(model) as seen:
         maps = {
-            name: smoothgrad(model, images, TARGETS, generator=generator(), statistic=name, **settings)
-            for name in ("mean", "squared", "variance")
+            method: method(model, images, TARGETS, generator=generator(), **settings)
+            for method in (smoothgrad, smoothgrad_squared, vargrad)
         }
     noisy = torch.cat(seen).reshape(3, 6, 5, *images.shape[1:])
     assert torch.equal(noisy[0], noisy[1])  # the three statistics are of the same samples
@@ -181,10 +223,10 @@ def test_smoothgrad_statistics_are_those_of_the_samples_seen(dtype: torch.dtype)
         float
     )
     tolerance = 1e-8 if dtype is torch.float64 else 1e-4
-    exact(maps["mean"], samples.mean(0), tolerance, floor=tolerance)
-    exact(maps["squared"], (samples**2).mean(0), tolerance, floor=tolerance)
+    exact(maps[smoothgrad], samples.mean(0), tolerance, floor=tolerance)
+    exact(maps[smoothgrad_squared], (samples**2).mean(0), tolerance, floor=tolerance)
     largest = samples.var(0).max()
-    np.testing.assert_allclose(maps["variance"] / largest, samples.var(0) / largest, atol=100 * tolerance)
+    np.testing.assert_allclose(maps[vargrad] / largest, samples.var(0) / largest, atol=100 * tolerance)
 
 
 def test_smoothgrad_noise_is_normal_and_relative_to_each_image() -> None:
@@ -197,6 +239,31 @@ def test_smoothgrad_noise_is_normal_and_relative_to_each_image() -> None:
     for values, span in zip(noise, spans, strict=True):
         assert stats.kstest(values.flatten().numpy() / (0.15 * span), "norm").pvalue > 1e-3
     assert len(noise.flatten(0, 1).unique(dim=0)) == 600
+
+
+def test_uniform_noise_fills_its_range_and_no_more() -> None:
+    model = conv_classifier()
+    with seen_batches(model) as seen:
+        smoothgrad(
+            model, IMAGES, TARGETS, generator=generator(), samples=100, noise=0.2, distribution="uniform"
+        )
+    noise = torch.cat(seen).reshape(6, 100, -1) - IMAGES.reshape(6, 1, -1)
+    spans = np.ptp(IMAGES.flatten(1).numpy(), axis=1)
+    for values, span in zip(noise, spans, strict=True):
+        scaled = values.flatten().numpy() / (0.2 * span)
+        assert stats.kstest(scaled, "uniform", args=(-1, 2)).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("base", [gradient, guided_backprop, partial(gradcam, relu=False)])
+def test_any_base_is_smoothed_by_its_own_maps(base: Any) -> None:
+    model, samples = conv_classifier(), 4
+    settings = {"samples": samples, "noise": 0.2, "base": base}
+    with seen_batches(model) as seen:
+        smoothed = smoothgrad(model, IMAGES, TARGETS, generator=generator(), **settings)
+    noisy = torch.cat(seen).reshape(6, samples, *IMAGES.shape[1:])
+    each = torch.stack([base(model, noisy[:, i], TARGETS, generator=generator()) for i in range(samples)])
+    exact(smoothed, each.mean(0))
+    exact(vargrad(model, IMAGES, TARGETS, generator=generator(), **settings), each.var(0, unbiased=False))
 
 
 def test_ig_smoothgrad_is_the_mean_of_ig_of_the_noisy_images() -> None:
@@ -271,3 +338,8 @@ def test_random_is_uniform_and_different_for_each_image() -> None:
     maps = random(nn.Identity(), images, cyclic_targets(5), generator=generator())
     assert stats.kstest(maps.flatten().numpy(), "uniform").pvalue > 1e-3
     assert len(maps.flatten(1).unique(dim=0)) == 5
+
+
+def test_constant_is_one_everywhere() -> None:
+    maps = constant(nn.Identity(), IMAGES, TARGETS, generator=generator())
+    assert torch.equal(maps, torch.ones(6, 1, 6, 6, dtype=torch.float64))

@@ -12,8 +12,10 @@ import torch
 from support import (
     CLASSES,
     SmoothNet,
+    bound,
     conv_classifier,
     cyclic_targets,
+    explain,
     generator,
     random_images,
     seen_batches,
@@ -21,7 +23,7 @@ from support import (
     state_of,
     with_random_state,
 )
-from torch import Tensor, nn
+from torch import Tensor
 
 import saliency_assay
 from saliency_assay.methods import METHODS, Method
@@ -48,26 +50,21 @@ NETS = {
 }
 PASSES = {
     "gradient": 1,
+    "sensitivity": 1,
     "gradient_x_input": 1,
     "guided_backprop": 1,
     "gradcam": 1,
     "guided_gradcam": 2,
     "smoothgrad": 3,
+    "smoothgrad_squared": 3,
+    "vargrad": 3,
     "integrated_gradients": 4,
     "integrated_gradients_smoothgrad": 12,
     "random": 0,
     "edge": 0,
+    "constant": 0,
 }
 EVERY_METHOD = pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
-
-
-def few_passes(method: Method) -> dict[str, int]:
-    """Parameters that keep the tests fast."""
-    return {name: few for name, few in (("samples", 3), ("steps", 4)) if name in method.parameters}
-
-
-def explain(method: Method, model: nn.Module, images: Tensor, targets: Tensor, seed: int = 0) -> Tensor:
-    return resolve(method.function)(model, images, targets, generator=generator(seed), **few_passes(method))
 
 
 @pytest.fixture(params=NETS)
@@ -95,12 +92,25 @@ def test_record_fits_the_function(method: Method) -> None:
     signature = inspect.signature(resolve(method.function)).parameters
     assert list(signature)[:4] == ["model", "images", "targets", "generator"]
     assert signature["generator"].kind is inspect.Parameter.KEYWORD_ONLY
-    defaults = {name: p.default for name, p in signature.items() if p.default is not p.empty}
+    defaults = {
+        name: p.default
+        for name, p in signature.items()
+        if p.default is not p.empty and name not in method.takes
+    }
+    assert set(method.takes) <= set(signature)
     registered = {name: parameter.default for name, parameter in method.parameters.items()}
     assert registered == defaults
     assert json.loads(json.dumps(registered)) == registered
     assert [p.problem(p.default) for p in method.parameters.values()] == [None] * len(registered)
-    assert set(method.needs) <= {"gradients", "relu", "cam_layer"}
+    assert set(method.needs) <= {
+        "gradients",
+        "relu",
+        "layers",
+        "single_relus",
+        "cam_layer",
+        "pool_linear_head",
+    }
+    assert set(method.takes) <= {"base", "background"}
 
 
 @EVERY_METHOD
@@ -118,7 +128,7 @@ def test_shape_and_type(method: Method, case: tuple[Classifier, Tensor, Tensor],
     assert maps.shape in (images.shape, images[:, :1].shape)
     assert maps.isfinite().all()
     assert not maps.requires_grad
-    assert maps.std() > 0
+    assert (maps.std() > 0) == (method.name != "constant")
 
 
 @EVERY_METHOD
@@ -143,7 +153,7 @@ def test_any_split_gives_the_same_maps(
 ) -> None:
     model, images, targets = case
     whole = explain(method, model, images, targets)
-    serial = partial(resolve(method.function), model, generator=generator(), **few_passes(method))
+    serial = partial(bound(method, images), model, generator=generator())
     parts = [serial(*part) for part in zip(images.split(sizes), targets.split(sizes), strict=True)]
     torch.testing.assert_close(torch.cat(parts), whole, rtol=1e-9, atol=1e-12)
 
@@ -218,10 +228,10 @@ CHOICES = [
 @pytest.mark.parametrize(("method", "name"), CHOICES, ids=lambda value: getattr(value, "name", value))
 def test_choices_are_those_of_the_function(method: Method, name: str) -> None:
     model, images, targets = conv_classifier(seed=1), random_images(3), cyclic_targets(3)
-    function = partial(resolve(method.function), model, images, targets, generator=generator())
+    function = partial(bound(method, images), model, images, targets, generator=generator())
     choices = method.parameters[name].choices
-    results = [function(**{**few_passes(method), name: choice}) for choice in choices]
+    results = [function(**{name: choice}) for choice in choices]
     for i, result in enumerate(results):
         assert not any(torch.equal(result, other) for other in results[:i])
     with pytest.raises(ValueError, match=f"^{name}: found 'none', valid: {', '.join(choices)}$"):
-        function(**{**few_passes(method), name: "none"})
+        function(**{name: "none"})

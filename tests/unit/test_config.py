@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 import yaml
-from configurations import FILE, FOLDER, SCHEMA, bam_folders, base, changed, reading
+from configurations import FILE, FOLDER, SCHEMA, bam_folders, base, changed, fault, reading
 
-from saliency_assay import config
+from saliency_assay import config, config_methods
 from saliency_assay.catalogue import CATALOGUE
-from saliency_assay.config import Method, Study, read
+from saliency_assay.config import read
+from saliency_assay.config_records import Method, Study
 from saliency_assay.data.classes import OBJECTS, SCENES
 from saliency_assay.provenance import SOURCE
 from saliency_assay.schema import EXPECTED, TYPES, check_shape
@@ -90,6 +91,8 @@ def test_records_of_a_configuration() -> None:
         "smoothgrad",
         "package.smoothgrad:smoothgrad",
         {"samples": 25, "noise": 0.15, "statistic": "mean"},
+        needs=("gradients",),
+        stream="smoothgrad",
     )
     assert found.metrics == {"mcs": {"draws": 10}, "idr": {}}
     assert found.studies == {
@@ -159,8 +162,9 @@ def test_every_property_is_described() -> None:
 
 
 def test_every_property_is_read() -> None:
-    tree = ast.parse(inspect.getsource(config))
-    constants = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
+    trees = [ast.parse(inspect.getsource(module)) for module in (config, config_methods)]
+    constants = {node.value for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Constant)}
+    constants |= {key for kind in CATALOGUE.data_kinds.values() for key in kind.sources}
     assert {key for _, key, _ in properties(SCHEMA)} - constants == set()
 
 
@@ -181,9 +185,9 @@ def test_bams_classes_are_the_schemas() -> None:
 
 
 def test_no_parameter_is_hidden_by_a_key_of_the_configuration() -> None:
-    definitions = SCHEMA["$defs"]
+    definitions, data = SCHEMA["$defs"], ("data", "bam_data", "path_data")
     for records, keys in (
-        (CATALOGUE.data_kinds, {*definitions["data"]["properties"], *definitions["bam_data"]["properties"]}),
+        (CATALOGUE.data_kinds, {key for name in data for key in definitions[name]["properties"]}),
         (CATALOGUE.architectures, set(definitions["model"]["properties"])),
         (CATALOGUE.methods, set(definitions["method"]["properties"])),
     ):
@@ -211,6 +215,7 @@ def test_configurations_that_are_shipped_are_valid(path: Path, tmp_path: Path) -
     for entry in raw["data"].values():
         if entry["kind"] == "bam":
             entry |= {"coco": str(coco), "miniplaces": str(miniplaces)}
+        entry |= dict.fromkeys(CATALOGUE.data_kinds[entry["kind"]].sources, str(tmp_path))  # any folder
     for entry in raw["models"].values():
         if "weights" in entry:
             entry["weights"] = str(coco / "annotations/instances_val2017.json")  # any file that exists
@@ -234,3 +239,33 @@ def test_reading_imports_nothing_heavy() -> None:
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
     )
     assert done.stdout == "set()\n"
+
+
+def test_a_method_that_smooths_another_takes_its_parameters_and_needs() -> None:
+    raw = changed("methods.smooth.base", "gradcam")
+    raw["methods"]["gradcam"] = {"relu": False}
+    smooth = reading(raw).methods["smooth"]
+    assert smooth.base == reading(raw).methods["gradcam"]
+    assert smooth.base.parameters == {"relu": False}
+    assert smooth.needs == ("gradients", "cam_layer")
+    del raw["methods"]["gradcam"]  # then the registered one, with its defaults
+    raw["studies"]["bam"]["methods"] = ["gradient"]
+    smooth = reading(raw).methods["smooth"]
+    assert smooth.base is not None
+    assert (smooth.base.method, smooth.base.parameters) == ("gradcam", {"relu": True})
+
+
+def test_a_background_has_a_default_and_a_size() -> None:
+    assert reading(changed("methods.shap", {})).methods["shap"].background == 100
+    assert reading(changed("methods.shap", {"background": 7})).methods["shap"].background == 7
+    assert reading(base()).methods["gradient"].background == 0
+
+
+def test_a_function_of_ones_own_is_a_method(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own_module.py").write_text("def f(model, images, targets, *, generator, level=1): ...\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    method = reading(changed("methods.mine", {"function": "own_module:f", "level": 2})).methods["mine"]
+    assert method == Method("mine", "", "own_module:f", {"level": 2}, stream="own_module:f")
+    assert fault(changed("methods.mine", {"function": "own_module:f", "levl": 2})) == (
+        "methods.mine.levl: unknown parameter 'levl'; did you mean 'level'? valid: level"
+    )

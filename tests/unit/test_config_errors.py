@@ -36,11 +36,12 @@ models.f_o.training.epoch: 2
     models.f_o.training: unknown key 'epoch'; did you mean 'epochs'? valid: epochs, learning_rate
 
 methods.smooth.sample: 2
-    methods.smooth: unknown key 'sample'; did you mean 'samples'? valid: method, noise, samples, statistic
+    methods.smooth: unknown key 'sample'; did you mean 'samples'? valid: base, method, noise, samples,
+    statistic
 
 methods.smooth: {metod: smoothgrad}
-    methods.smooth: unknown method 'smooth'; did you mean 'smoothgrad'? valid: gradcam, gradient,
-    smoothgrad
+    methods.smooth: unknown method 'smooth'; did you mean 'smoothgrad'? valid: cam, gradcam, gradient,
+    noise, shap, smoothgrad
 
 metrics.mcs.draw: 2
     metrics.mcs: unknown key 'draw'; did you mean 'draws'? valid: draws
@@ -168,6 +169,12 @@ models.d.training.learning_rate: 1e-3
 models.d.training.learning_rate: .nan
     models.d.training.learning_rate: found nan, expected a finite number
 
+data.digits: {kind: mnist, path: nowhere}
+    data.digits.path: found 'nowhere', expected a folder that exists
+
+data.digits: {kind: mnist}
+    data.digits: key 'path' is missing; required: path
+
 methods.gradient: null
     methods.gradient: found null, expected a mapping
 
@@ -179,6 +186,38 @@ methods.smooth.statistic: median
 
 methods.smooth.samples: {n: 3}
     methods.smooth.samples: found {'n': 3}, expected an integer
+
+methods.smooth.base: gradcm
+    methods.smooth.base: unknown method 'gradcm'; did you mean 'gradcam'? valid: gradcam, gradient
+
+methods.smooth.base: noise
+    methods.smooth.base: found noise, which draws random numbers or looks at no model; expected a method that
+    does not, such as gradient
+
+methods.smooth.base: shap
+    methods.smooth.base: found shap, which takes a background; expected a method that does not, such as
+    gradient
+
+methods.smooth.base: smooth
+    methods.smooth.base: unknown method 'smooth'; valid: gradcam, gradient
+
+methods.gradient.base: gradcam
+    methods.gradient: unknown key 'base'; valid: method
+
+methods.smooth.background: 3
+    methods.smooth: unknown key 'background'; valid: base, method, noise, samples, statistic
+
+methods.shap: {background: 0}
+    methods.shap.background: found 0, expected at least 1
+
+methods.shap: {background: ten}
+    methods.shap.background: found 'ten', expected an integer
+
+methods.mine: {function: nowhere}
+    methods.mine.function: found 'nowhere', expected package.module:name
+
+methods.mine: {function: 'nowhere:f', method: gradient}
+    methods.mine: found both function and method, expected one of them
 
 metrics: null
     metrics: found null, expected a mapping
@@ -210,13 +249,16 @@ report.gallery_images: '6'
 
 WRONG_NAMES = """
 data.digits.kind: digit
-    data.digits.kind: unknown kind of data 'digit'; did you mean 'digits'? valid: bam, digits, embedded
+    data.digits.kind: unknown kind of data 'digit'; did you mean 'digits'? valid: bam, digits, embedded,
+    mnist
 
 data.digits: {coco: [{annotations: a.json, images: a}], kind: bamm}
-    data.digits.kind: unknown kind of data 'bamm'; did you mean 'bam'? valid: bam, digits, embedded
+    data.digits.kind: unknown kind of data 'bamm'; did you mean 'bam'? valid: bam, digits, embedded,
+    mnist
 
 models.d.architecture: resent
-    models.d.architecture: unknown architecture 'resent'; did you mean 'resnet'? valid: mlp, resnet
+    models.d.architecture: unknown architecture 'resent'; did you mean 'resnet'? valid: mlp, resnet,
+    vgg
 
 models.d.data: bam
     models.d.data: unknown set 'bam'; did you mean 'bam_os'? valid: bam_0s, bam_og, bam_os, digits
@@ -225,12 +267,12 @@ models.d.label: object
     models.d.label: unknown label 'object'; valid: class
 
 methods.smooth.method: smothgrad
-    methods.smooth: unknown method 'smothgrad'; did you mean 'smoothgrad'? valid: gradcam, gradient,
-    smoothgrad
+    methods.smooth: unknown method 'smothgrad'; did you mean 'smoothgrad'? valid: cam, gradcam, gradient,
+    noise, shap, smoothgrad
 
 methods.gradeint: {}
-    methods.gradeint: unknown method 'gradeint'; did you mean 'gradient'? valid: gradcam, gradient,
-    smoothgrad
+    methods.gradeint: unknown method 'gradeint'; did you mean 'gradient'? valid: cam, gradcam, gradient,
+    noise, shap, smoothgrad
 
 metrics.mc: {}
     metrics: unknown metric 'mc'; did you mean 'mcs'? valid: idr, mcs
@@ -329,7 +371,14 @@ def test_two_entries_cannot_make_the_same_set() -> None:
 def test_a_method_that_an_architecture_cannot_serve() -> None:
     assert fault(changed("studies.digits.methods", ["gradient", "gradcam"])) == (
         "studies.digits.methods: gradcam needs a layer for class activation maps, which mlp (models.d) does not "
-        "declare; valid: resnet"
+        "have; valid: resnet, vgg"
+    )
+    raw = changed("methods.cam", {})
+    raw["models"]["d"]["architecture"] = "vgg"
+    raw["studies"]["digits"]["methods"] = ["cam"]
+    assert fault(raw) == (
+        "studies.digits.methods: cam needs a head of average pooling and one linear layer, which vgg (models.d) "
+        "does not have; valid: resnet"
     )
     assert "gradcam needs a layer" in fault(without("studies.digits.methods"))  # by default, all methods
 

@@ -4,16 +4,20 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from saliency_assay.data import DATA_KINDS, DataKind
 from saliency_assay.data.bam import SETS
 from saliency_assay.data.classes import OBJECTS, SCENES
-from saliency_assay.data.digits import digits
 from saliency_assay.data.embedded import write_sources
 from saliency_assay.data.plan import plan
 from saliency_assay.data.silhouettes import SILHOUETTES
 from saliency_assay.data.textures import TEXTURES
+from saliency_assay.provenance import SOURCE
 from saliency_assay.registry import record_of, resolve
+from saliency_assay.schema import ConfigError, check_shape
+
+SCHEMA = yaml.safe_load((SOURCE.parent / "config/schema.yaml").read_text())
 
 
 @pytest.mark.parametrize("kind", DATA_KINDS, ids=lambda kind: kind.name)
@@ -30,21 +34,47 @@ def test_the_sets_are_those_that_can_be_composed() -> None:
         assert record_of(DATA_KINDS, name, "data").sets == SETS
 
 
-def test_parameters_are_those_of_the_functions() -> None:
-    """A parameter that no function takes would be a setting without effect."""
+def names(function: object) -> set[str]:
+    return set(inspect.signature(function).parameters)  # type: ignore[arg-type]
 
-    def names(function: object) -> set[str]:
-        return set(inspect.signature(function).parameters)  # type: ignore[arg-type]
 
+@pytest.mark.parametrize("kind", [kind for kind in DATA_KINDS if not kind.sets], ids=lambda kind: kind.name)
+def test_parameters_are_those_of_the_function(kind: DataKind) -> None:
+    """A parameter that no function takes would be a setting without effect; the script turns the seed into it."""
+    given = {*kind.parameters, *kind.sources, "generator", "block"} - {"seed"}
+    assert names(resolve(kind.function)) == given
+
+
+def test_parameters_of_bam_are_those_of_its_steps() -> None:
     for kind in DATA_KINDS:
-        taken = (
-            names(digits)
-            if kind.name == "digits"
-            else names(plan) | names(write_sources) | {"min_object_area"}
-        )
-        assert set(kind.parameters) - {"seed"} <= taken
+        if kind.sets:
+            steps = names(plan) | names(write_sources) | {"min_object_area", "seed"}
+            assert set(kind.parameters) <= steps
     planned = names(plan) - {"collection", "generator"}
     assert planned <= set(record_of(DATA_KINDS, "bam", "data").parameters)
+
+
+def test_sources_are_keys_that_the_schema_asks_for() -> None:
+    conditions = SCHEMA["$defs"]["data"]["allOf"]
+    asked: dict[str, list[str]] = {}
+    for condition in conditions:
+        definition = SCHEMA["$defs"][condition["then"]["$ref"].rpartition("/")[2]]
+        kind = condition["if"]["properties"]["kind"]
+        for name in kind.get("enum", [kind.get("const")]):
+            asked[name] = definition["required"]
+    assert asked.pop("bam") == ["coco", "miniplaces"]  # read by the configuration itself
+    assert asked == {kind.name: list(kind.sources) for kind in DATA_KINDS if kind.sources}
+
+
+def test_folder_and_mnist_need_their_path() -> None:
+    raw = {
+        "data": {"some": {"kind": "folder"}},
+        "models": {"m": {"architecture": "a", "data": "some", "label": "class"}},
+        "methods": {"g": {}},
+        "studies": {"s": {"kind": "gallery", "model": "m"}},
+    }
+    with pytest.raises(ConfigError, match=r"^data\.yaml: data\.some: key 'path' is missing; required: path$"):
+        check_shape(raw, SCHEMA, "data.yaml")
 
 
 def test_every_class_of_bam_can_be_drawn() -> None:

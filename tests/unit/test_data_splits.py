@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from saliency_assay.data.explained import explained_images
+from saliency_assay.data.explained import background_images, explained_images
 from saliency_assay.data.splits import TEST, TRAIN, random_split
 
 
@@ -38,6 +38,17 @@ def test_any_limit_is_balanced_over_both_labels(limit: int) -> None:
     for label in (first, second):
         counts = np.bincount(label[chosen], minlength=4)
         assert counts.max() - counts.min() <= 1
+    pairs = np.bincount(4 * first[chosen] + second[chosen], minlength=16)
+    assert pairs.max() - pairs.min() <= 1
+
+
+@pytest.mark.parametrize("count", [0, 1, 16, 17, 1000])
+def test_a_background_is_of_training_images_in_order_and_balanced(count: int) -> None:
+    split, first, second = _table(each=10, tested=3)
+    chosen = background_images(split, [first, second], count)
+    assert len(chosen) == min(count, 16 * 7)
+    assert (split[chosen] == TRAIN).all()
+    assert (np.diff(chosen) > 0).all()
     pairs = np.bincount(4 * first[chosen] + second[chosen], minlength=16)
     assert pairs.max() - pairs.min() <= 1
 

@@ -9,8 +9,9 @@ import torch
 from support import conv_classifier, state_of
 from torch import Tensor
 
-from saliency_assay.methods.draw import draw
+from saliency_assay.methods.draw import arguments, draw
 from saliency_assay.methods.gradient import gradient
+from saliency_assay.methods.path import integrated_gradients
 from saliency_assay.methods.smoothing import smoothgrad
 from saliency_assay.models.classifier import Classifier
 
@@ -168,6 +169,30 @@ def test_maps_that_are_not_finite_are_kept_and_counted(
     np.testing.assert_array_equal(np.isinf(maps).any((1, 2, 3)), TARGETS == 2)
     (warning,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
     assert warning.endswith("broken: 4 of 7 maps hold values that are not finite")
+
+
+@pytest.mark.parametrize("value", [torch.nan, torch.inf])
+def test_maps_that_must_be_finite_are_refused_if_one_is_not(model: Classifier, value: float) -> None:
+    def broken(model: Classifier, images: Tensor, targets: Tensor, *, generator: torch.Generator) -> Tensor:
+        maps = images.clone()
+        maps[targets == 3, 0, 0, 0] = value  # image 3, the first of the second batch
+        return maps
+
+    with pytest.raises(
+        ValueError, match="broken: returned NaN or infinity for image 3, expected finite values$"
+    ):
+        list(draw(broken, {}, model, IMAGES, TARGETS, seed=0, batch_size=3, finite=True))
+    list(draw(gradient, {}, model, IMAGES, TARGETS, seed=0, batch_size=3, finite=True))
+
+
+def test_arguments_are_the_parameters_and_what_a_method_takes_beside_them() -> None:
+    cpu, none = torch.device("cpu"), IMAGES[:0]
+    assert arguments({"samples": 3}, None, none, cpu) == {"samples": 3}
+    base = {"function": "saliency_assay.methods.path:integrated_gradients", "parameters": {"steps": 5}}
+    given = arguments({"samples": 3}, base, IMAGES[:2], cpu)
+    assert (given["base"].func, given["base"].keywords) == (integrated_gradients, {"steps": 5})
+    np.testing.assert_allclose(given["background"], IMAGES[:2] / np.float32(255))
+    assert set(given) == {"samples", "base", "background"}
 
 
 def test_a_classifier_that_learned_nan_gets_maps_of_nan(

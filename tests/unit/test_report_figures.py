@@ -167,6 +167,20 @@ def test_gallery_of_two_models_has_two_rows_an_image() -> None:
         np.testing.assert_array_equal(shown[row, 1].images[0].get_array(), maps[model]["edge"][item])
 
 
+def test_gallery_of_many_methods_has_them_in_rows() -> None:
+    maps = {f"method_{i}": visual(raw_maps()) * (i + 1) / 13 for i in range(13)}
+    images = pictures()
+    figure = gallery(images, {"f_o": maps}, titles=["dog, track", "cat"])
+    shown = grid(figure, 2)
+    assert shown.shape == (14, 2)
+    assert [axes.get_ylabel() for axes in shown[:, 0]] == ["image", *(f"method {i}" for i in range(13))]
+    assert [axes.get_title() for axes in shown[0]] == ["dog,\ntrack", "cat"]
+    for item in range(2):
+        np.testing.assert_array_equal(shown[0, item].images[0].get_array(), images[item].transpose(1, 2, 0))
+        for row, drawn in enumerate(maps.values(), start=1):
+            np.testing.assert_array_equal(shown[row, item].images[0].get_array(), drawn[item])
+
+
 def test_gallery_of_digits_is_grey_from_black_to_white() -> None:
     images = pictures(1, channels=1)
     shown = grid(gallery(images, {"d": {"edge": visual(raw_maps(1))}}, titles=["7"]), 2)

@@ -31,7 +31,7 @@ PROFILES = [ROOT / f"profiles/{name}/config.yaml" for name in ("local", "slurm")
 # place is the longest name here that it is or begins with; so training_state stands where training does.
 ORDER = (
     ("registry",),
-    ("schema",),
+    ("schema", "source"),
     ("config",),
     ("provenance",),
     ("job", "device"),
@@ -95,7 +95,7 @@ def test_imports_follow_the_one_way_order() -> None:
 
 
 def test_the_catalogue_imports_records_only_and_nothing_imports_it() -> None:
-    assert project_imports(PACKAGE / "catalogue.py") == {"config", "training_settings", *REGISTRIES}
+    assert project_imports(PACKAGE / "catalogue.py") == {"config_records", "training_settings", *REGISTRIES}
     assert [name_of(path) for path in MODULES if "catalogue" in project_imports(path)] == []
 
 
@@ -266,7 +266,7 @@ def strings(*paths: Path) -> set[str]:
 @pytest.mark.parametrize("name", CATALOGUE.methods)
 def test_methods_read_their_parameters(name: str) -> None:
     record = CATALOGUE.methods[name]
-    assert keywords(resolve(record.function)) - {"generator"} == set(record.parameters)
+    assert keywords(resolve(record.function)) - {"generator"} == {*record.parameters, *record.takes}
 
 
 @pytest.mark.parametrize("name", CATALOGUE.architectures)
@@ -284,9 +284,8 @@ def test_the_spread_of_a_metric_reads_its_parameters(name: str) -> None:
 def test_data_kinds_read_their_parameters(name: str) -> None:
     record = CATALOGUE.data_kinds[name]
     if not record.sets:  # built whole, by one function; the script makes its generator of the seed
-        assert keywords(resolve(record.function)) - {"generator", "block"} | {"seed"} == set(
-            record.parameters
-        )
+        given = {*record.parameters, *record.sources, "generator", "block"} - {"seed"}
+        assert keywords(resolve(record.function)) == given
         return
     # Built in steps: rules hand a job the parameters that it reads, and no others.
     handed = set(re.findall(r'"(\w+)"', rules_text()))
@@ -323,7 +322,8 @@ SCHEMA_KEYS = set(schema_keys(yaml.safe_load((ROOT / "config/schema.yaml").read_
 
 def test_the_configuration_reads_every_key_of_the_schema() -> None:
     assert len(SCHEMA_KEYS) > 20
-    assert strings(PACKAGE / "config.py") >= SCHEMA_KEYS
+    sources = {key for record in CATALOGUE.data_kinds.values() for key in record.sources}
+    assert strings(*PACKAGE.glob("config*.py")) | sources >= SCHEMA_KEYS
 
 
 @pytest.mark.parametrize("path", CONFIGURATIONS, ids=lambda path: path.stem)

@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 
 from saliency_assay import store
-from saliency_assay.data.explained import explained_images
+from saliency_assay.data.explained import background_images, explained_images
 from saliency_assay.device import prepare
 from saliency_assay.job import job
-from saliency_assay.methods.draw import draw
+from saliency_assay.methods.draw import arguments, draw
 from saliency_assay.models.classifier import Blueprint, digest
 from saliency_assay.models.weights import load_classifier
 from saliency_assay.provenance import seed_of
@@ -22,14 +22,17 @@ with job("attribute", snakemake.log[0]):
         labels = [data[name][:] for name in data.names if name.startswith("label_")]
         chosen = np.sort(explained_images(data["split"][:], labels, settings["explain"]))
         targets = data[f"label_{settings['label']}"][chosen]
+        sample = background_images(data["split"][:], labels, settings.get("background", 0))
+        given = arguments(settings["parameters"], settings.get("base"), data["image"][sample], device)
         blocks = draw(
             resolve(settings["function"]),
-            settings["parameters"],
+            given,
             classifier,
             data["image"].at(chosen),
             targets,
-            seed=seed_of(settings["seed"], "attribute", at.model, at.data, settings["method"]),
+            seed=seed_of(settings["seed"], "attribute", at.model, at.data, settings["stream"]),
             batch_size=settings["batch_size"],
+            finite=not settings["registered"],
         )
         store.write(
             Path(snakemake.output[0]),

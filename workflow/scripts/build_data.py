@@ -12,7 +12,7 @@ from saliency_assay.registry import resolve
 with job("build_data", snakemake.log[0]):
     settings = snakemake.params.settings
     parameters = dict(settings["parameters"])
-    generator = np.random.default_rng(seed_of(parameters.pop("seed"), "build_data"))
+    generator = np.random.default_rng(seed_of(parameters.pop("seed", 0), "build_data"))
     classes, blocks = resolve(settings["function"])(**parameters, generator=generator)
     store.write(
         Path(snakemake.output[0]),

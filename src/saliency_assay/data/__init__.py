@@ -16,8 +16,8 @@ class DataKind:
     """One kind of data set as the configuration sees it.
 
     ``labels`` are the labels each image has. ``sets`` are the aligned image sets one entry gives, each a data
-    set of its own; empty where the entry is the data set. ``parameters`` are the scalar ones only: folders and
-    lists of names are the configuration schema's.
+    set of its own; empty where the entry is the data set. ``parameters`` are the scalar ones only: lists of names
+    are the configuration schema's. ``sources`` are keys that name folders, which the builder is given as they are.
     """
 
     name: str
@@ -28,6 +28,7 @@ class DataKind:
     reference: str
     channels: int
     parameters: Mapping[str, Parameter]
+    sources: tuple[str, ...] = ()
 
 
 _SPLIT = {
@@ -86,5 +87,33 @@ DATA_KINDS = (
         reference="Alpaydin and Kaynak 1998, Optical Recognition of Handwritten Digits, UCI repository",
         channels=1,
         parameters={"size": Parameter(16, minimum=8, maximum=256), **_SPLIT},
+    ),
+    DataKind(
+        name="mnist",
+        function="saliency_assay.data.mnist:mnist",
+        labels=("class",),
+        sets=(),
+        summary="70,000 handwritten digits, 28 × 28 pixels, from the four original files",
+        reference="LeCun et al. 1998, Gradient-based Learning Applied to Document Recognition",
+        channels=1,
+        parameters={},
+        sources=("path",),
+    ),
+    DataKind(
+        name="folder",
+        function="saliency_assay.data.folder:folder",
+        labels=("class",),
+        sets=(),
+        summary="image files of any size in a folder for each class, as ImageNet is laid out",
+        reference="Russakovsky et al. 2015, ImageNet Large Scale Visual Recognition Challenge",
+        channels=3,
+        parameters={
+            "size": Parameter(224, minimum=8, maximum=1024),
+            "crop_share": Parameter(1.0, minimum=0.1, maximum=1),
+            "images_per_class": Parameter(0, minimum=0),
+            "test_folder": Parameter("auto", choices=("auto", "test", "val")),
+            **_SPLIT,
+        },
+        sources=("path",),
     ),
 )

@@ -1,10 +1,10 @@
-"""Which test images are explained."""
+"""Which test images are explained, and which training images stand for what they are compared with."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from saliency_assay.data.splits import TEST, Ints, Split
+from saliency_assay.data.splits import TEST, TRAIN, Ints, Split
 
 
 def explained_images(split: Split, labels: Sequence[Ints], limit: int | None = None) -> Ints:
@@ -19,14 +19,23 @@ def explained_images(split: Split, labels: Sequence[Ints], limit: int | None = N
         labels: one or several ``[N]`` of class indices.
         limit: None for all test images.
     """
-    tested = np.flatnonzero(split == TEST)
-    if not len(tested):
-        return tested.astype(np.int64)
-    chosen = [np.asarray(label)[tested] for label in labels]
+    return _balanced(np.flatnonzero(split == TEST), labels)[:limit]
+
+
+def background_images(split: Split, labels: Sequence[Ints], count: int) -> Ints:
+    """Indices of ``count`` training images, or all if there are fewer, balanced as ``explained_images`` is."""
+    return np.sort(_balanced(np.flatnonzero(split == TRAIN), labels)[:count])
+
+
+def _balanced(members: Ints, labels: Sequence[Ints]) -> Ints:
+    """``members`` in an order of which every beginning is balanced over the combinations of ``labels``."""
+    if not len(members):
+        return members.astype(np.int64)
+    chosen = [np.asarray(label)[members] for label in labels]
     # Lexicographic sort keys, the last one first: turn, diagonals, first label.
     diagonals = [(label - chosen[0]) % (int(label.max()) + 1) for label in chosen[1:]]
     order = np.lexsort([chosen[0], *diagonals, _turn(chosen)])
-    return tested[order][:limit].astype(np.int64)
+    return members[order].astype(np.int64)
 
 
 def _turn(labels: Sequence[Ints]) -> Ints:

@@ -18,20 +18,28 @@ class Method:
     signed: bool
     """Whether maps with the default parameters have negative values."""
     needs: tuple[str, ...] = ()
-    """Of the model: ``gradients``, ``relu`` (at least one on the way to the logits), ``cam_layer``."""
+    """Of the model: ``gradients``, ``relu`` (at least one on the way to the logits), ``layers`` (a forward that
+    can be traced layer by layer), ``single_relus`` (each a module that is called once), ``cam_layer``,
+    ``pool_linear_head`` (logits are one linear layer over the mean of the CAM layer)."""
+    takes: tuple[str, ...] = ()
+    """Beside its parameters: ``base``, another method to smooth; ``background``, a sample of training images."""
     stochastic: bool = False
+    stream: str = ""
+    """The method whose samples it shares, given the same seed; by default it has its own."""
     uses_model: bool = True
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
 
 
+_BASELINE = {"baseline": Parameter("black", choices=("black", "mean"))}
 _SMOOTHING = {
     "samples": Parameter(25, minimum=1),
     "noise": Parameter(0.15, minimum=0),
-    "statistic": Parameter("mean", choices=("mean", "squared", "variance")),
+    "distribution": Parameter("gaussian", choices=("gaussian", "uniform")),
 }
 _PATH = {
     "steps": Parameter(25, minimum=1),
     "rule": Parameter("trapezoid", choices=("trapezoid", "left", "right", "middle", "gauss_legendre")),
+    **_BASELINE,
 }
 _UPSAMPLING = {"upsampling": Parameter("bilinear", choices=("bilinear", "bicubic", "nearest"))}
 
@@ -45,12 +53,21 @@ METHODS: tuple[Method, ...] = (
         needs=("gradients",),
     ),
     Method(
+        "sensitivity",
+        "saliency_assay.methods.gradient:sensitivity",
+        "Simonyan et al., 2013",
+        "largest absolute gradient over the channels",
+        signed=False,
+        needs=("gradients",),
+    ),
+    Method(
         "gradient_x_input",
         "saliency_assay.methods.gradient:gradient_x_input",
         "Shrikumar et al., 2016",
-        "gradient ⊙ input",
+        "gradient ⊙ (input − baseline)",
         signed=True,
         needs=("gradients",),
+        parameters=_BASELINE,
     ),
     Method(
         "guided_backprop",
@@ -82,17 +99,42 @@ METHODS: tuple[Method, ...] = (
         "smoothgrad",
         "saliency_assay.methods.smoothing:smoothgrad",
         "Smilkov et al., 2017",
-        "gradient averaged over noisy copies of the image",
+        "a method's maps averaged over noisy copies of the image",
         signed=True,
         needs=("gradients",),
+        takes=("base",),
         stochastic=True,
+        parameters=_SMOOTHING,
+    ),
+    Method(
+        "smoothgrad_squared",
+        "saliency_assay.methods.smoothing:smoothgrad_squared",
+        "Hooker et al., 2019",
+        "SmoothGrad²: the mean of the squares of the same maps",
+        signed=False,
+        needs=("gradients",),
+        takes=("base",),
+        stochastic=True,
+        stream="smoothgrad",
+        parameters=_SMOOTHING,
+    ),
+    Method(
+        "vargrad",
+        "saliency_assay.methods.smoothing:vargrad",
+        "Adebayo et al., 2018",
+        "the variance of the same maps",
+        signed=False,
+        needs=("gradients",),
+        takes=("base",),
+        stochastic=True,
+        stream="smoothgrad",
         parameters=_SMOOTHING,
     ),
     Method(
         "integrated_gradients",
         "saliency_assay.methods.path:integrated_gradients",
         "Sundararajan et al., 2017",
-        "gradient integrated from a black image to the image",
+        "gradient integrated from a baseline to the image",
         signed=True,
         needs=("gradients",),
         parameters=_PATH,
@@ -121,6 +163,14 @@ METHODS: tuple[Method, ...] = (
         "saliency_assay.methods.controls:edge",
         "control; Adebayo et al., 2018",
         "Sobel magnitude of the image",
+        signed=False,
+        uses_model=False,
+    ),
+    Method(
+        "constant",
+        "saliency_assay.methods.controls:constant",
+        "control; Yeh et al., 2019",
+        "1 for every pixel",
         signed=False,
         uses_model=False,
     ),

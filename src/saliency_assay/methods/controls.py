@@ -21,6 +21,15 @@ def random(model: nn.Module, images: Tensor, targets: Tensor, *, generator: torc
     return maps
 
 
+def constant(model: nn.Module, images: Tensor, targets: Tensor, *, generator: torch.Generator) -> Tensor:
+    """1 for every pixel, ``[N, 1, H, W]``: a map that says nothing, which no metric should reward.
+
+    Nothing changes less with the image (Yeh et al., 2019, section 4). Reductions that rescale it are undefined.
+    """
+    check_inputs(images, targets)
+    return images.new_ones((len(images), 1, *images.shape[2:]))
+
+
 def edge(model: nn.Module, images: Tensor, targets: Tensor, *, generator: torch.Generator) -> Tensor:
     """Sobel magnitude √(G_x² + G_y²) of each channel, ``[N, C, H, W]``, ≥ 0.
 

@@ -4,6 +4,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from torch import Tensor
 from saliency_assay.methods.differentiate import describe
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import evaluating, exact_float32, to_pixels
+from saliency_assay.registry import resolve
 
 log = logging.getLogger(__name__)
 
@@ -28,18 +30,19 @@ def draw(
     *,
     seed: int,
     batch_size: int,
+    finite: bool = False,
 ) -> Iterator[dict[str, np.ndarray]]:
     """Draw the maps of all images: blocks ``{"map": float32 [batch, C or 1, H, W]}`` in the images' order.
 
     ``images`` is anything with a length whose slices are uint8 ``[n, C, H, W]``: a Zarr array is read batch by batch.
     ``targets`` is int64 ``[N]``. While the method runs, the classifier is in evaluation mode with frozen parameters,
     on the device it is on, and float32 products are exact. One generator, seeded by ``seed``, serves all batches
-    in order, so maps do not depend on ``batch_size`` beyond rounding. Values that are not finite stay as they are;
-    the number of maps that hold any is logged.
+    in order, so maps do not depend on ``batch_size`` beyond rounding. Values that are not finite are refused where
+    ``finite`` asks for it; otherwise they stay as they are, and the number of maps that hold any is logged.
 
     Raises:
-        ValueError: images or targets do not fit; the method returns another shape, type or device, or changes
-            the images, the targets or the classifier in place.
+        ValueError: images or targets do not fit; the method returns another shape, type or device or, with
+            ``finite``, NaN or infinity, or changes the images, the targets or the classifier in place.
     """
     if batch_size < 1:
         raise ValueError(f"batch_size: found {batch_size}, expected at least 1")
@@ -49,7 +52,29 @@ def draw(
     outside = targets[(targets < 0) | (targets >= classifier.classes)]
     if len(outside):  # on a GPU it would end the whole process
         raise ValueError(f"targets: found class {outside[0]}, expected 0 to {classifier.classes - 1}")
-    return _blocks(method, parameters, classifier, images, targets, seed, batch_size)
+    return _blocks(method, parameters, classifier, images, targets, seed, batch_size, finite)
+
+
+def arguments(
+    parameters: Mapping[str, Any],
+    base: Mapping[str, Any] | None,
+    background: np.ndarray,
+    device: torch.device,
+) -> dict[str, Any]:
+    """A method's keyword arguments: its parameters, and what it takes beside them.
+
+    Args:
+        parameters: those of the configuration.
+        base: ``function`` and ``parameters`` of the method that it smooths, or None.
+        background: uint8 ``[B, C, H, W]``, the images that it is given in [0, 1]; none where B is 0.
+        device: where those go.
+    """
+    given = dict(parameters)
+    if base is not None:
+        given["base"] = partial(resolve(base["function"]), **base["parameters"])
+    if len(background):
+        given["background"] = _pixels(background, device)
+    return given
 
 
 def _blocks(
@@ -60,6 +85,7 @@ def _blocks(
     targets: np.ndarray,
     seed: int,
     batch_size: int,
+    finite: bool,
 ) -> Iterator[dict[str, np.ndarray]]:
     name = _name(method)
     generator = torch.Generator().manual_seed(seed)
@@ -73,7 +99,11 @@ def _blocks(
         if before:
             _check_unchanged(name, before, _snapshot(classifier, pixels, wanted))
         _check_maps(name, maps, pixels)
-        progress.add(maps)
+        broken = ~maps.isfinite().flatten(1).all(1)
+        if finite and broken.any():
+            first = start + int(broken.nonzero()[0])
+            raise ValueError(f"{name}: returned NaN or infinity for image {first}, expected finite values")
+        progress.add(len(maps), int(broken.sum()))
         yield {"map": maps.detach().cpu().contiguous().numpy()}
     progress.close()
 
@@ -134,9 +164,9 @@ class _Progress:
         self.drawn = self.broken = 0
         self.start = self.last = time.monotonic()
 
-    def add(self, maps: Tensor) -> None:
-        self.drawn += len(maps)
-        self.broken += int((~maps.isfinite()).flatten(1).any(1).sum())
+    def add(self, drawn: int, broken: int) -> None:
+        self.drawn += drawn
+        self.broken += broken
         if time.monotonic() - self.last > SECONDS_BETWEEN_LINES:
             self.last = time.monotonic()
             log.info("%s: %d of %d images", self.name, self.drawn, self.images)

@@ -1,8 +1,9 @@
-"""Vanilla gradient, and gradient ⊙ input."""
+"""The gradient of the target's logit, and what is read off it directly."""
 
 import torch
 from torch import Tensor, nn
 
+from saliency_assay.methods.baselines import baseline as colour
 from saliency_assay.methods.differentiate import input_gradient
 
 
@@ -11,11 +12,28 @@ def gradient(model: nn.Module, images: Tensor, targets: Tensor, *, generator: to
     return input_gradient(model, images, targets)
 
 
-def gradient_x_input(
-    model: nn.Module, images: Tensor, targets: Tensor, *, generator: torch.Generator
-) -> Tensor:
-    """x ⊙ ∂f_t(x) / ∂x, ``[N, C, H, W]``, signed (Shrikumar et al., 2016; Ancona et al., 2018).
+def sensitivity(model: nn.Module, images: Tensor, targets: Tensor, *, generator: torch.Generator) -> Tensor:
+    """max_c |∂f_t(x) / ∂x_c|: the largest slope over the channels, ``[N, 1, H, W]``, ≥ 0.
 
-    On a ReLU network without biases it sums to the logit.
+    The class saliency map of Simonyan et al. (2013), section 3.1; "sensitivity" in Tomsett et al. (2020).
     """
-    return images * input_gradient(model, images, targets)
+    return input_gradient(model, images, targets).abs().amax(1, keepdim=True)
+
+
+def gradient_x_input(
+    model: nn.Module,
+    images: Tensor,
+    targets: Tensor,
+    *,
+    generator: torch.Generator,
+    baseline: str = "black",
+) -> Tensor:
+    """(x − x′) ⊙ ∂f_t(x) / ∂x, x′ the baseline, ``[N, C, H, W]``, signed (Shrikumar et al., 2016).
+
+    With x′ black, on a ReLU network without biases behind no normalisation, it sums to the logit.
+
+    Raises:
+        ValueError: as ``baselines.baseline``.
+    """
+    slopes = input_gradient(model, images, targets)
+    return (images - colour(model, images, baseline)) * slopes

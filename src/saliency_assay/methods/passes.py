@@ -1,11 +1,17 @@
 """Many passes for each image in bounded memory: (image, pass) pairs, as many at a time as there are images."""
 
+import logging
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
+
+log = logging.getLogger(__name__)
+
+SECONDS_BETWEEN_LINES = 10.0
 
 
 class Run(NamedTuple):
@@ -34,10 +40,14 @@ class Chunk:
 def chunks(images: int, passes: int, device: torch.device) -> Iterator[Chunk]:
     """All ``images * passes`` pairs in chunks of ``images`` rows, each image's passes one after another.
 
-    Only as many rows as the caller's batch are alive at once, however many passes a method makes.
+    Only as many rows as the caller's batch are alive at once, however many passes a method makes. What takes long
+    says how far it is, in the log.
     """
-    pairs = images * passes
+    pairs, last = images * passes, time.monotonic()
     for start in range(0, pairs, images):
+        if time.monotonic() - last > SECONDS_BETWEEN_LINES:
+            last = time.monotonic()
+            log.info("%d of %d passes of %d images", start, pairs, images)
         stop = min(start + images, pairs)
         rows = torch.arange(start, stop, device=device)
         touched = range(start // passes, (stop - 1) // passes + 1)

@@ -4,6 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from saliency_assay.methods.baselines import baseline as colour
 from saliency_assay.methods.differentiate import check_inputs, input_gradient
 from saliency_assay.methods.passes import chunks, per_row
 
@@ -18,14 +19,19 @@ def integrated_gradients(
     generator: torch.Generator,
     steps: int = 25,
     rule: str = "trapezoid",
+    baseline: str = "black",
 ) -> Tensor:
-    """(x − x′) ⊙ ∫₀¹ ∂f_t(x′ + α(x − x′)) / ∂x dα with x′ black, ``[N, C, H, W]`` (Sundararajan et al., 2017).
+    """(x − x′) ⊙ ∫₀¹ ∂f_t(x′ + α(x − x′)) / ∂x dα, x′ the baseline, ``[N, C, H, W]`` (Sundararajan et al., 2017).
 
     ``steps`` points of quadrature ``rule`` stand for the integral, one pass each. Complete up to the quadrature's
     error: a map sums to f_t(x) − f_t(x′).
+
+    Raises:
+        ValueError: as ``quadrature`` and ``baselines.baseline``.
     """
     check_inputs(images, targets)
-    return integrate(model, images, targets, torch.zeros_like(images), *quadrature(rule, steps))
+    start = colour(model, images, baseline).expand_as(images)
+    return integrate(model, images, targets, start, *quadrature(rule, steps))
 
 
 def integrate(

@@ -23,8 +23,20 @@ def standard_normal(seeds: list[int], like: Tensor) -> Tensor:
 
     A row depends on its seed, the shape and type of an image, and the kind of device (CPU or GPU).
     """
-    noise = torch.empty((len(seeds), *like.shape[1:]), dtype=like.dtype, device=like.device)
-    child = torch.Generator(like.device)
+    noise, child = _rows(seeds, like)
     for row, seed in zip(noise, seeds, strict=True):
         row.normal_(generator=child.manual_seed(seed))
     return noise
+
+
+def uniform(seeds: list[int], like: Tensor) -> Tensor:
+    """As ``standard_normal``, uniform in [−1, 1)."""
+    noise, child = _rows(seeds, like)
+    for row, seed in zip(noise, seeds, strict=True):
+        row.uniform_(-1, 1, generator=child.manual_seed(seed))
+    return noise
+
+
+def _rows(seeds: list[int], like: Tensor) -> tuple[Tensor, torch.Generator]:
+    rows = torch.empty((len(seeds), *like.shape[1:]), dtype=like.dtype, device=like.device)
+    return rows, torch.Generator(like.device)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from saliency_assay.methods.path import integrated_gradients
-from saliency_assay.methods.smoothing import smooth
+from saliency_assay.methods.smoothing import smoothgrad
 
 
 def integrated_gradients_smoothgrad(
@@ -17,15 +17,22 @@ def integrated_gradients_smoothgrad(
     generator: torch.Generator,
     steps: int = 25,
     rule: str = "trapezoid",
+    baseline: str = "black",
     samples: int = 25,
     noise: float = 0.15,
-    statistic: str = "mean",
+    distribution: str = "gaussian",
 ) -> Tensor:
     """SmoothGrad over integrated gradients, ``[N, C, H, W]``: IG of x + z, with x + z both the end and the factor.
 
     ``steps * samples`` passes for each image. BAM appendix E; Smilkov et al. (2017), section 3.
     """
-    explain = partial(integrated_gradients, model, generator=generator, steps=steps, rule=rule)
-    return smooth(
-        explain, images, targets, samples=samples, noise=noise, statistic=statistic, generator=generator
+    return smoothgrad(
+        model,
+        images,
+        targets,
+        generator=generator,
+        base=partial(integrated_gradients, steps=steps, rule=rule, baseline=baseline),
+        samples=samples,
+        noise=noise,
+        distribution=distribution,
     )

@@ -1,4 +1,4 @@
-"""Smoothing by noise: SmoothGrad, and the same over any other method."""
+"""Smoothing by noise: three statistics of any method's maps of noisy copies of the image."""
 
 from collections.abc import Callable
 from functools import partial
@@ -6,11 +6,12 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from saliency_assay.methods.differentiate import check_inputs, input_gradient
+from saliency_assay.methods.differentiate import check_inputs
+from saliency_assay.methods.gradient import gradient
 from saliency_assay.methods.passes import chunks, per_row
-from saliency_assay.methods.sampling import draw_seeds, standard_normal
+from saliency_assay.methods.sampling import draw_seeds, standard_normal, uniform
 
-STATISTICS = ("mean", "squared", "variance")
+DISTRIBUTIONS = {"gaussian": standard_normal, "uniform": uniform}
 
 
 def smoothgrad(
@@ -19,31 +20,74 @@ def smoothgrad(
     targets: Tensor,
     *,
     generator: torch.Generator,
+    base: Callable[..., Tensor] = gradient,
     samples: int = 25,
     noise: float = 0.15,
-    statistic: str = "mean",
+    distribution: str = "gaussian",
 ) -> Tensor:
-    """SmoothGrad (Smilkov et al., 2017) of the gradient, ``[N, C, H, W]``; see ``smooth`` for the parameters."""
-    explain = partial(input_gradient, model)
-    return smooth(
-        explain, images, targets, samples=samples, noise=noise, statistic=statistic, generator=generator
+    """SmoothGrad: the mean of ``base``'s maps of noisy copies, of their shape (Smilkov et al., 2017).
+
+    See ``moments`` for the noise and the parameters.
+    """
+    explain = partial(base, model, generator=generator)
+    mean, _ = moments(
+        explain, images, targets, generator=generator, samples=samples, noise=noise, distribution=distribution
     )
+    return mean
 
 
-def smooth(
+def smoothgrad_squared(
+    model: nn.Module,
+    images: Tensor,
+    targets: Tensor,
+    *,
+    generator: torch.Generator,
+    base: Callable[..., Tensor] = gradient,
+    samples: int = 25,
+    noise: float = 0.15,
+    distribution: str = "gaussian",
+) -> Tensor:
+    """SmoothGrad²: the mean of the squares of ``base``'s maps of noisy copies (Hooker et al., 2019)."""
+    explain = partial(base, model, generator=generator)
+    mean, variance = moments(
+        explain, images, targets, generator=generator, samples=samples, noise=noise, distribution=distribution
+    )
+    return variance + mean.square()
+
+
+def vargrad(
+    model: nn.Module,
+    images: Tensor,
+    targets: Tensor,
+    *,
+    generator: torch.Generator,
+    base: Callable[..., Tensor] = gradient,
+    samples: int = 25,
+    noise: float = 0.15,
+    distribution: str = "gaussian",
+) -> Tensor:
+    """VarGrad: the population variance of ``base``'s maps of noisy copies (Adebayo et al., 2018)."""
+    explain = partial(base, model, generator=generator)
+    _, variance = moments(
+        explain, images, targets, generator=generator, samples=samples, noise=noise, distribution=distribution
+    )
+    return variance
+
+
+def moments(
     explain: Callable[[Tensor, Tensor], Tensor],
     images: Tensor,
     targets: Tensor,
     *,
+    generator: torch.Generator,
     samples: int,
     noise: float,
-    statistic: str,
-    generator: torch.Generator,
-) -> Tensor:
-    """A statistic of ``explain(x + z, targets)`` over ``samples`` draws of z ~ N(0, σ²), of ``explain``'s shape.
+    distribution: str,
+) -> tuple[Tensor, Tensor]:
+    """Mean and population variance of ``explain(x + z, targets)`` over ``samples`` draws of z, of its maps' shape.
 
-    σ = ``noise`` · (max x − min x) of each image. ``mean`` is SmoothGrad, ``squared`` the mean of the squares
-    (SmoothGrad², Hooker et al., 2019), ``variance`` the population variance (VarGrad, Adebayo et al., 2018).
+    z is N(0, σ²) where ``distribution`` is gaussian, and uniform in [−σ, σ] where it is uniform, with
+    σ = ``noise`` · (max x − min x) of each image. ``explain`` must not draw random numbers itself.
 
     Raises:
         ValueError: a parameter out of range, or inputs that do not fit.
@@ -51,13 +95,14 @@ def smooth(
     check_inputs(images, targets)
     if samples < 1 or noise < 0:
         raise ValueError(f"samples, noise: found {samples}, {noise}, expected at least 1 and 0")
-    if statistic not in STATISTICS:
-        raise ValueError(f"statistic: found {statistic!r}, valid: {', '.join(STATISTICS)}")
+    if distribution not in DISTRIBUTIONS:
+        raise ValueError(f"distribution: found {distribution!r}, valid: {', '.join(DISTRIBUTIONS)}")
+    draw = DISTRIBUTIONS[distribution]
     sigma = noise * (images.amax((1, 2, 3)) - images.amin((1, 2, 3)))
     seeds = draw_seeds(len(images), samples, generator)
     moments: Tensor | None = None
     for chunk in chunks(len(images), samples, images.device):
-        noises = per_row(sigma[chunk.images]) * standard_normal(seeds[chunk.pairs], images)
+        noises = per_row(sigma[chunk.images]) * draw(seeds[chunk.pairs], images)
         maps = explain(images[chunk.images] + noises, targets[chunk.images])
         if moments is None:
             moments = maps.new_zeros(2, len(images), *maps.shape[1:])
@@ -65,10 +110,7 @@ def smooth(
             _merge(moments[:, run.image], run.first, maps[run.rows])
     assert moments is not None
     mean, deviation = moments.unbind()
-    if statistic == "mean":
-        return mean
-    variance = deviation / samples
-    return variance if statistic == "variance" else variance + mean.square()
+    return mean, deviation / samples
 
 
 def _merge(moments: Tensor, seen: int, new: Tensor) -> None:

@@ -1,6 +1,7 @@
 """The gallery: the same images under every method and model, as the reader of a paper would look at them."""
 
 from collections.abc import Mapping, Sequence
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from matplotlib.figure import Figure
 from saliency_assay.report.style import SKY, readable
 
 Array = npt.NDArray[Any]
+MOST_COLUMNS = 12
 
 
 def titles(labels: Mapping[str, Array], classes: Mapping[str, Sequence[str]]) -> list[str]:
@@ -35,6 +37,8 @@ def gallery(
 ) -> Figure:
     """Images in rows, methods in columns; where there are several models, a row for each under every image.
 
+    More methods of one model than fit side by side stand in rows, and the images in columns.
+
     Args:
         images: ``[N, C, H, W]`` uint8.
         maps: for each model, then each method, ``[N, H, W]`` in ``[0, 1]`` (the ``visual`` reduction); a map that
@@ -42,6 +46,38 @@ def gallery(
         titles: what each image is, ``N`` of them.
         masks: ``[N, H, W]`` bool, the object's pixels, drawn as an outline.
     """
+    models = list(maps)
+    methods = list(maps[models[0]])
+    if len(models) == 1 and len(methods) > MOST_COLUMNS:
+        figure = _tall(images, maps[models[0]], titles, masks)
+    else:
+        figure = _wide(images, maps, titles, masks)
+    for axes in figure.axes:
+        axes.set_xticks([])
+        axes.set_yticks([])
+        axes.grid(visible=False)
+        axes.spines[:].set_visible(False)
+    return figure
+
+
+def _tall(images: Array, maps: Mapping[str, Array], titles: Sequence[str], masks: Array | None) -> Figure:
+    figure = Figure(figsize=(1.15 * len(images) + 1.9, 1.18 * (len(maps) + 1) + 0.4))
+    grid = figure.subplots(len(maps) + 1, len(images), squeeze=False)
+    for column, title in enumerate(titles):
+        outline = masks[column] if masks is not None else None
+        _show_image(grid[0, column], images[column], outline)
+        grid[0, column].set_title(title.replace(", ", ",\n"), fontsize=7)
+        for row, drawn in enumerate(maps.values(), start=1):
+            _show_map(grid[row, column], drawn[column], outline)
+    for row, name in enumerate(["image", *maps]):
+        label = "\n".join(wrap(readable(name), 17, break_long_words=False))
+        grid[row, 0].set_ylabel(label, rotation=0, ha="right", va="center", fontsize=8)
+    return figure
+
+
+def _wide(
+    images: Array, maps: Mapping[str, Mapping[str, Array]], titles: Sequence[str], masks: Array | None
+) -> Figure:
     models = list(maps)
     methods = list(maps[models[0]])
     rows = len(images) * len(models)
@@ -58,11 +94,6 @@ def gallery(
             _show_map(grid[row, column], maps[models[model]][method][item], outline)
             if row == 0:
                 grid[row, column].set_title(readable(method).replace(" ", "\n"), fontsize=8)
-    for axes in grid.flat:
-        axes.set_xticks([])
-        axes.set_yticks([])
-        axes.grid(visible=False)
-        axes.spines[:].set_visible(False)
     return figure
 
 

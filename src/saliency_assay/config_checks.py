@@ -1,0 +1,36 @@
+"""Checks that every section of the configuration shares: a name that must exist, parameters of a registered thing."""
+
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
+
+from saliency_assay.config_records import Settings
+from saliency_assay.registry import Parameter, unknown, with_defaults
+from saliency_assay.schema import ConfigError
+
+V = TypeVar("V")
+
+
+def look_up(place: str, kind: str, name: object, known: Mapping[str, V]) -> V:
+    """What ``name`` at ``place`` refers to.
+
+    Raises:
+        ConfigError: it is not in ``known``.
+    """
+    if not isinstance(name, str) or name not in known:
+        raise ConfigError(f"{place}: {unknown(kind, name, known)}")
+    return known[name]
+
+
+def parameters_of(
+    place: str, known: Mapping[str, Parameter], entry: Settings, keys: Iterable[str]
+) -> Settings:
+    """What ``entry`` holds beside the workflow's own ``keys``, as parameters of a registered thing."""
+    own = set(keys)
+    given = {key: value for key, value in entry.items() if key not in own}
+    for key in given:
+        if key not in known:
+            raise ConfigError(f"{place}: {unknown('key', key, [*known, *own])}")
+    try:
+        return with_defaults(known, given)
+    except ValueError as error:
+        raise ConfigError(f"{place}.{error}") from None

@@ -1,0 +1,102 @@
+"""The section ``methods``, and what methods need of the models that a study gives them."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from saliency_assay.config_checks import look_up, parameters_of
+from saliency_assay.config_records import Catalogue, Method, Model, Settings, Study
+from saliency_assay.registry import Parameter, shown
+from saliency_assay.schema import ConfigError
+from saliency_assay.source import check_call
+
+BACKGROUND = 100
+"""Training images that stand for the absence of a feature, where a method takes a sample of them."""
+
+
+def read_methods(entries: Settings, catalogue: Catalogue) -> dict[str, Method]:
+    """All entries, those that smooth another entry after the others."""
+    plain = {name: entry for name, entry in entries.items() if "base" not in entry}
+    made = {name: _method(name, entry, {}, catalogue) for name, entry in plain.items()}
+    made |= {
+        name: _method(name, entry, made, catalogue) for name, entry in entries.items() if name not in plain
+    }
+    return {name: made[name] for name in entries}
+
+
+def _method(name: str, entry: Settings, others: Mapping[str, Method], catalogue: Catalogue) -> Method:
+    place = f"methods.{name}"
+    if "function" in entry:
+        return _own_method(name, entry)
+    record = look_up(place, "method", entry.get("method", name), catalogue.methods)
+    parameters = parameters_of(place, record.parameters, entry, ("method", *record.takes))
+    base = _base(place, entry["base"], others, catalogue) if "base" in entry else None
+    background = entry.get("background", BACKGROUND) if "background" in record.takes else 0
+    problem = Parameter(BACKGROUND, minimum=1).problem(background) if "background" in record.takes else None
+    if problem:
+        raise ConfigError(f"{place}.background: found {shown(background)}, {problem}")
+    return Method(
+        name=name,
+        method=record.name,
+        function=record.function,
+        parameters=parameters,
+        needs=tuple(dict.fromkeys([*record.needs, *(base.needs if base else ())])),
+        stream=record.stream or record.name,
+        base=base,
+        background=background,
+    )
+
+
+def _base(place: str, given: object, others: Mapping[str, Method], catalogue: Catalogue) -> Method:
+    """The entry that a method smooths; any other method's name stands for it with its defaults."""
+    if isinstance(given, str) and given not in others and given in catalogue.methods:
+        base = _method(given, {}, {}, catalogue)
+    else:
+        base = look_up(f"{place}.base", "method", given, others)
+    record = catalogue.methods.get(base.method)
+    if base.background or (record is not None and (record.stochastic or not record.uses_model)):
+        kind = "draws random numbers or looks at no model"
+        found = f"found {base.name}, which {'takes a background' if base.background else kind}"
+        raise ConfigError(f"{place}.base: {found}; expected a method that does not, such as gradient")
+    return base
+
+
+def _own_method(name: str, entry: Settings) -> Method:
+    """A user's function: every key beside it is a parameter, checked against the source without running it."""
+    place = f"methods.{name}"
+    if "method" in entry:
+        raise ConfigError(f"{place}: found both function and method, expected one of them")
+    parameters = {key: value for key, value in entry.items() if key != "function"}
+    try:
+        check_call(entry["function"], parameters)
+    except ValueError as error:
+        raise ConfigError(f"{place}.{error}") from None
+    return Method(name, "", entry["function"], parameters, stream=entry["function"])
+
+
+def check_needs(
+    study: Study, models: Mapping[str, Model], methods: Mapping[str, Method], catalogue: Catalogue
+) -> None:
+    """Whether the architectures have what the methods need."""
+    for name in study.methods:
+        for model in study.models:
+            architecture = catalogue.architectures[models[model].architecture]
+            problem = unsupported(methods[name].needs, architecture)
+            if problem:
+                able = [
+                    other
+                    for other, record in catalogue.architectures.items()
+                    if not unsupported(methods[name].needs, record)
+                ]
+                raise ConfigError(
+                    f"studies.{study.name}.methods: {name} {problem}, which {architecture.name} "
+                    f"(models.{model}) does not have; valid: {', '.join(able) or 'none'}"
+                )
+
+
+def unsupported(needs: Iterable[str], architecture: Any) -> str:
+    """What of ``needs`` a registered architecture does not have, in words; empty if it has all."""
+    if "cam_layer" in needs and not architecture.cam_layer:
+        return "needs a layer for class activation maps"
+    if "pool_linear_head" in needs and not architecture.head_is_pool_linear:
+        return "needs a head of average pooling and one linear layer"
+    return ""

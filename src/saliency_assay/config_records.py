@@ -1,0 +1,127 @@
+"""What a checked configuration holds, as typed records."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from saliency_assay.registry import Parameter
+
+Settings = dict[str, Any]
+
+
+class Registered(Protocol):
+    """What a registry record must tell the configuration."""
+
+    @property
+    def name(self) -> str:
+        """How the configuration calls it."""
+        ...
+
+    @property
+    def function(self) -> str:
+        """``package.module:name`` of its callable."""
+        ...
+
+    @property
+    def parameters(self) -> Mapping[str, Parameter]:
+        """Its parameters, with defaults and ranges."""
+        ...
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """All that a configuration may name, by name. ``catalogue.CATALOGUE`` holds what is registered."""
+
+    data_kinds: Mapping[str, Any]
+    architectures: Mapping[str, Any]
+    methods: Mapping[str, Any]
+    metrics: Mapping[str, Any]
+    training: Mapping[str, Parameter]
+
+
+@dataclass(frozen=True)
+class DataEntry:
+    """One entry under ``data``. Kinds with ``members`` make a set for each, others one set of the entry's name."""
+
+    name: str
+    kind: str
+    function: str
+    explain: int
+    labels: tuple[str, ...]
+    members: tuple[str, ...]
+    channels: int
+    parameters: Settings
+    coco: tuple[tuple[str, str], ...] = ()
+    miniplaces: str = ""
+    objects: tuple[str, ...] = ()
+    scenes: tuple[str, ...] = ()
+
+    @property
+    def sets(self) -> tuple[str, ...]:
+        """Names of the sets that it makes."""
+        return tuple(f"{self.name}_{member}" for member in self.members) or (self.name,)
+
+
+@dataclass(frozen=True)
+class Model:
+    """One entry under ``models``."""
+
+    name: str
+    architecture: str
+    function: str
+    cam_layer: str
+    concept_layers: tuple[str, ...]
+    parameters: Settings
+    data: str
+    label: str
+    weights: str
+    batch_size: int
+    training: Settings
+
+
+@dataclass(frozen=True)
+class Method:
+    """One entry under ``methods``: a registered method, or a user's function (then ``method`` is empty)."""
+
+    name: str
+    method: str
+    function: str
+    parameters: Settings
+    needs: tuple[str, ...] = ()
+    stream: str = ""
+    """What its noise is seeded by: methods of one stream see the same samples."""
+    base: "Method | None" = None
+    """The method that this one smooths."""
+    background: int = 0
+    """How many training images it is given."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """One entry under ``studies``; a gallery has one model, BAM an object model and a scene model."""
+
+    name: str
+    kind: str
+    data: str
+    models: tuple[str, ...]
+    methods: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Config:
+    """A whole, checked configuration."""
+
+    results: str
+    device: str
+    seeds: tuple[int, ...]
+    data: Mapping[str, DataEntry]
+    models: Mapping[str, Model]
+    methods: Mapping[str, Method]
+    metrics: Mapping[str, Settings]
+    studies: Mapping[str, Study]
+    gallery_images: int
+
+    @property
+    def sets(self) -> dict[str, DataEntry]:
+        """Every set's name, with the entry that makes it."""
+        return {name: entry for entry in self.data.values() for name in entry.sets}

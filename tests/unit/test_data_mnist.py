@@ -1,0 +1,150 @@
+import gzip
+import re
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from saliency_assay.data.mnist import CLASSES, mnist
+from saliency_assay.data.splits import TEST, TRAIN
+
+NAMES = {
+    "train images": "train-images-idx3-ubyte",
+    "train labels": "train-labels-idx1-ubyte",
+    "test images": "t10k-images-idx3-ubyte",
+    "test labels": "t10k-labels-idx1-ubyte",
+}
+
+
+def idx(array: np.ndarray) -> bytes:
+    return struct.pack(f">BBBB{array.ndim}I", 0, 0, 8, array.ndim, *array.shape) + array.tobytes()
+
+
+def arrays() -> dict[str, np.ndarray]:
+    generator = np.random.default_rng(0)
+    return {
+        "train images": generator.integers(0, 256, (7, 28, 28), dtype=np.uint8),
+        "train labels": np.array([5, 0, 4, 1, 9, 2, 1], dtype=np.uint8),
+        "test images": generator.integers(0, 256, (4, 28, 28), dtype=np.uint8),
+        "test labels": np.array([7, 2, 1, 0], dtype=np.uint8),
+    }
+
+
+def original(folder: Path, suffix: str = "", **changes: Any) -> Path:
+    """The four files; ``changes`` are arrays or bytes that stand for one, by its key with an underscore."""
+    for key, array in arrays().items():
+        content = changes.get(key.replace(" ", "_"), array)
+        content = content if isinstance(content, bytes) else idx(content)
+        path = folder / f"{NAMES[key]}{suffix}"
+        path.write_bytes(gzip.compress(content) if suffix else content)
+    return folder
+
+
+def built(folder: Path, block: int = 3) -> dict[str, Any]:
+    classes, parts = mnist(path=str(folder), generator=np.random.default_rng(0), block=block)
+    assert classes == {"class": CLASSES}
+    blocks = list(parts)
+    assert max(len(part["image"]) for part in blocks) == min(block, 7)
+    return {key: np.concatenate([part[key] for part in blocks]) for key in blocks[0]}
+
+
+def fault(folder: Path, kind: type[Exception] = ValueError) -> str:
+    with pytest.raises(kind) as error:
+        built(folder)
+    message = str(error.value)
+    assert message.splitlines() == [message]
+    return message.replace(str(folder), "ROOT")
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+@pytest.mark.parametrize("block", [3, 100])
+def test_the_files_as_they_are(tmp_path: Path, suffix: str, block: int) -> None:
+    found, source = built(original(tmp_path, suffix), block), arrays()
+    images = np.concatenate([source["train images"], source["test images"]])
+    np.testing.assert_array_equal(found["image"], images[:, None])
+    assert (found["image"].dtype, found["split"].dtype, found["label_class"].dtype) == (
+        np.uint8,
+        np.uint8,
+        np.int64,
+    )
+    assert found["label_class"].tolist() == [5, 0, 4, 1, 9, 2, 1, 7, 2, 1, 0]
+    assert found["split"].tolist() == [TRAIN] * 7 + [TEST] * 4
+
+
+def test_an_unpacked_file_is_read_rather_than_the_packed_one(tmp_path: Path) -> None:
+    original(tmp_path, ".gz")
+    labels = tmp_path / NAMES["test labels"]
+    labels.write_bytes(idx(np.array([3, 3, 3, 3], dtype=np.uint8)))
+    assert built(tmp_path)["label_class"].tolist()[7:] == [3, 3, 3, 3]
+
+
+@pytest.mark.parametrize("name", NAMES.values())
+def test_a_file_that_is_missing(tmp_path: Path, name: str) -> None:
+    original(tmp_path, ".gz")
+    (tmp_path / f"{name}.gz").unlink()
+    expected = f"ROOT/{name}: no such file, nor one that ends in .gz"
+    assert fault(tmp_path, FileNotFoundError) == expected
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"train_images": b""}, "train-images-idx3-ubyte: found magic number none, expected 00000803"),
+        (
+            {"test_images": arrays()["test labels"]},
+            "t10k-images-idx3-ubyte: found magic number 00000801, expected 00000803",
+        ),
+        (
+            {"train_labels": b"\x00\x00\x0d\x01" + bytes(4)},
+            "train-labels-idx1-ubyte: found magic number 00000d01, expected 00000801",
+        ),
+        (
+            {"train_images": idx(arrays()["train images"])[:12]},
+            "train-images-idx3-ubyte: truncated, found 12 bytes, expected a header of 16",
+        ),
+        (
+            {"train_images": idx(arrays()["train images"])[:-1]},
+            "train-images-idx3-ubyte: found 5503 bytes, expected 5504 for 7 × 28 × 28 as its header says",
+        ),
+        (
+            {"test_labels": idx(arrays()["test labels"]) + b"\x00"},
+            "t10k-labels-idx1-ubyte: found 13 bytes, expected 12 for 4 as its header says",
+        ),
+        (
+            {"test_images": struct.pack(">IIII", 0x803, 2**32 - 1, 2**32 - 1, 2**32 - 1)},
+            "t10k-images-idx3-ubyte: found 16 bytes, expected 79228162458924105385300197391 for 4294967295 × "
+            "4294967295 × 4294967295 as its header says",
+        ),
+        (
+            {"train_images": np.zeros((7, 28, 27), np.uint8)},
+            "train-images-idx3-ubyte: found images 7 × 28 × 27, expected N × 28 × 28",
+        ),
+        (
+            {"test_images": np.zeros((0, 28, 28), np.uint8), "test_labels": np.zeros(0, np.uint8)},
+            "t10k-images-idx3-ubyte: found images 0 × 28 × 28, expected N × 28 × 28",
+        ),
+        (
+            {"train_labels": np.zeros(6, np.uint8)},
+            "train-labels-idx1-ubyte: found 6 labels, expected 7 as ROOT/train-images-idx3-ubyte has",
+        ),
+        (
+            {"test_labels": np.array([0, 9, 10, 11], np.uint8)},
+            "t10k-labels-idx1-ubyte: label 2 (from 0) is 10, expected 0 to 9",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_file(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    assert fault(original(tmp_path, **change)) == f"ROOT/{message}"
+
+
+@pytest.mark.parametrize("damage", ["cut", "plain", "flipped"])
+def test_a_packed_file_that_is_damaged(tmp_path: Path, damage: str) -> None:
+    file = original(tmp_path, ".gz") / f"{NAMES['train images']}.gz"
+    content = file.read_bytes()
+    flipped = content[:2000] + bytes(byte ^ 255 for byte in content[2000:2020]) + content[2020:]
+    file.write_bytes({"cut": content[:-100], "plain": gzip.decompress(content), "flipped": flipped}[damage])
+    message = rf"^{re.escape(str(file))}: truncated, or not written by gzip \(.+\)$"
+    with pytest.raises(ValueError, match=message):
+        built(tmp_path)

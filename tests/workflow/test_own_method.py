@@ -1,0 +1,99 @@
+"""A user's own method, in a file outside the project, by configuration alone."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+from checkout import TINY, Checkout
+
+MINE = '''"""The gradient, but only where the image is bright."""
+
+from helpers import slope
+
+
+def bright(model, images, targets, *, generator, level=0.5, power: int = 1):
+    maps = slope(model, images, targets)
+    return maps.abs() ** power * (images > level)
+'''
+HELPERS = """import torch
+
+
+def slope(model, images, targets):
+    pixels = images.detach().requires_grad_()
+    with torch.enable_grad():
+        score = model(pixels).gather(1, targets[:, None]).sum()
+    return torch.autograd.grad(score, pixels)[0]
+"""
+
+
+@pytest.fixture
+def elsewhere(finished: Checkout, tmp_path: Path) -> Checkout:
+    """The finished run, with a configuration in another folder that has a method of its own beside it."""
+    folder = tmp_path / "my study"
+    folder.mkdir()
+    (folder / "mine.py").write_text(MINE)
+    (folder / "helpers.py").write_text(HELPERS)
+    content = yaml.safe_load(TINY.read_text())
+    content["methods"]["bright"] = {"function": "mine:bright", "level": 0.25}
+    content["studies"]["bam"]["methods"].append("bright")
+    (folder / "study.yaml").write_text(yaml.safe_dump(content))
+    return replace(finished, configuration=str(folder / "study.yaml"))
+
+
+SHOWN = {"tabulate_bam bam", "plot_bam bam", "plot_gallery bam", "report", "all"}
+DRAWN = {
+    "attribute f_o 0 bam_os bright",
+    "attribute f_s 0 bam_os bright",
+    "attribute f_s 0 bam_0s bright",
+    "score_bam bam 0 bright",
+}
+
+
+def test_it_runs_through_the_workflow_and_again_after_an_edit(elsewhere: Checkout) -> None:
+    folder = Path(elsewhere.configuration).parent
+    assert elsewhere.planned() == DRAWN | SHOWN
+    elsewhere.make()
+    table = (elsewhere.root / "results/tables/bam/metrics.csv").read_text()
+    assert "bright" in table
+    assert elsewhere.planned() == set()
+    (folder / "mine.py").write_text(MINE + "\n# A remark.\n")
+    assert elsewhere.planned() == set()
+    for file, text in (("mine.py", MINE), ("helpers.py", HELPERS)):
+        (folder / file).write_text(text + "\nADDED = 1\n")
+        assert elsewhere.planned() == DRAWN | SHOWN
+        (folder / file).write_text(text)
+        assert elsewhere.planned() == set()
+    elsewhere.configure(methods__bright__power=2)
+    assert elsewhere.planned() == DRAWN | SHOWN
+
+
+FAULTS = {
+    "wrong shape": (
+        "return images[:, :, 1:]",
+        r"returned float32 \[\d+, 3, 23, 24\] on cpu, expected float32 \[\d+, 3 or 1, 24, 24\] on cpu",
+    ),
+    "NaN": (
+        "return images.new_full(images.shape, float('nan'))",
+        "returned NaN or infinity for image 0, expected finite values",
+    ),
+    "change": (
+        "return images.mul_(2)",
+        "changed the images in place; a method leaves images, targets and classifier alone",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_what_breaks_the_contract_is_one_line(fault: str, elsewhere: Checkout) -> None:
+    body, line = FAULTS[fault]
+    module = Path(elsewhere.configuration).parent / "mine.py"
+    module.write_text(f"def bright(model, images, targets, *, generator, level):\n    {body}\n")
+    target = "results/maps/f_o/seed0/bam_os/bright.zarr.zip"
+    status, said = elsewhere.snakemake(target)
+    assert status == 1
+    assert "Traceback" not in said
+    wanted = f"attribute: mine:bright: {line}"
+    assert len([text for text in said.splitlines() if re.fullmatch(wanted, text)]) == 1, said
+    assert not (elsewhere.root / target).exists()
