@@ -102,7 +102,7 @@ CATALOGUE = Catalogue(
         method("noise", stochastic=True),
     ),
     metrics=by_name(metric("mcs", draws=Parameter(10, minimum=2)), metric("idr")),
-    training={"epochs": Parameter(10, minimum=1), "learning_rate": Parameter(0.1, minimum=0)},
+    training={"epochs": Parameter(10, minimum=0), "learning_rate": Parameter(0.1, minimum=0)},
 )  # fmt: skip
 
 

@@ -124,6 +124,11 @@ def _model(name: str, entry: Settings, data: Mapping[str, DataEntry], catalogue:
     maker = look_up(f"{place}.data", "set", entry["data"], sets)
     look_up(f"{place}.label", "label", entry["label"], dict.fromkeys(maker.labels))
     weights = _file(f"{place}.weights", entry["weights"]) if "weights" in entry else ""
+    training = parameters_of(f"{place}.training", catalogue.training, entry["training"], ())
+    if not weights and training.get("epochs") == 0:
+        raise ConfigError(
+            f"{place}.training.epochs: found 0, expected at least 1, or weights to be used as they are"
+        )
     keys = ("architecture", "data", "label", "weights", "batch_size", "training")
     return Model(
         name=name,
@@ -136,7 +141,7 @@ def _model(name: str, entry: Settings, data: Mapping[str, DataEntry], catalogue:
         label=entry["label"],
         weights=weights,
         batch_size=entry["batch_size"],
-        training=parameters_of(f"{place}.training", catalogue.training, entry["training"], ()),
+        training=training,
     )
 
 

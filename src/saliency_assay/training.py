@@ -19,6 +19,9 @@ from saliency_assay.provenance import seed_of
 from saliency_assay.training_settings import Training
 from saliency_assay.training_state import Checkpoint, Progress, Row
 
+# Of the curve, in this order; a training of no epochs has them and no row.
+COLUMNS = ("epoch", "learning_rate", "train_loss", "train_accuracy", "test_accuracy")
+
 
 def train(
     classifier: Classifier,
@@ -33,7 +36,7 @@ def train(
     fingerprint: str,
     save_seconds: float = 60.0,
 ) -> list[Row]:
-    """Train ``classifier`` in place on its device and return the curve, one row an epoch.
+    """Train ``classifier`` in place on its device and return the curve, one row an epoch, of ``COLUMNS``.
 
     ``images`` uint8 ``[N, C, H, W]`` and ``labels`` int64 ``[N]`` are moved to the classifier's device whole. A row has
     ``epoch`` (from 1), ``learning_rate`` (its last step's), ``train_loss`` and ``train_accuracy`` (means over the
@@ -67,6 +70,8 @@ def train(
                     if settings.augment_flip or settings.augment_shift:
                         batch = augment(batch, draws.flip[part], draws.shift[part])
                     rate = rates[epoch * steps + step]
+                    # Dropout draws from the global generator: of this step alone, so that a state needs none.
+                    torch.manual_seed(seed_of(seed, "dropout", str(epoch), str(step)))
                     _step(classifier, optimizer, batch, labels[order[part]], rate, settings, progress)
                     bar.update(size)
                     checkpoint.keep(progress)
@@ -206,15 +211,19 @@ def _optimizer(classifier: Classifier, settings: Training) -> torch.optim.Optimi
 
 @contextmanager
 def _backend(classifier: Classifier) -> Iterator[None]:
-    """Training mode, channels last; on a CPU kernels that repeat bit for bit, on a GPU the fastest measured."""
+    """Training mode, channels last; on a CPU kernels that repeat bit for bit, on a GPU the fastest measured.
+
+    Global generators are back as they were afterwards.
+    """
     on_gpu = classifier.device.type == "cuda"
+    generators = torch.random.fork_rng(range(torch.cuda.device_count()) if on_gpu else ())
     benchmark, strict = torch.backends.cudnn.benchmark, torch.are_deterministic_algorithms_enabled()
     warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
     classifier.train().to(memory_format=torch.channels_last)
     torch.backends.cudnn.benchmark = on_gpu
     torch.use_deterministic_algorithms(not on_gpu)
     try:
-        with exact_float32():
+        with exact_float32(), generators:
             yield
     finally:
         torch.backends.cudnn.benchmark = benchmark

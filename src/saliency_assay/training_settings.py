@@ -7,7 +7,7 @@ from typing import Any
 from saliency_assay.registry import Parameter, with_defaults
 
 PARAMETERS: Mapping[str, Parameter] = {
-    "epochs": Parameter(10, minimum=1),
+    "epochs": Parameter(10, minimum=0),
     "batch_size": Parameter(128, minimum=1),
     "learning_rate": Parameter(0.1, minimum=0),
     "momentum": Parameter(0.9, minimum=0, maximum=1),
@@ -26,6 +26,7 @@ PARAMETERS: Mapping[str, Parameter] = {
 class Training:
     """How a classifier is trained: SGD with Nesterov momentum, the last incomplete batch of an epoch left out.
 
+    ``epochs`` 0 leaves the initial weights as they are.
     ``learning_rate`` is reached after a linear rise over the share ``warmup`` of all steps and then falls to 0,
     linearly or as half a cosine. ``weight_decay`` spares biases and BatchNorm. ``augment_flip`` mirrors every
     second image left to right; ``augment_shift`` moves each by up to that many pixels either way, the border

@@ -100,7 +100,7 @@ def test_baselines_are_black_and_the_training_mean() -> None:
         run = partial(function, model, IMAGES, TARGETS, generator=generator())
         black, mean = run(), run(baseline="mean")
         assert not torch.equal(black, mean)
-        with pytest.raises(ValueError, match="^baseline: found 'white', valid: black, mean$"):
+        with pytest.raises(ValueError, match=r"^baseline: found 'white', valid: black, mean$"):
             run(baseline="white")
     exact(
         gradient_x_input(model, IMAGES, TARGETS, generator=generator(), baseline="mean"),

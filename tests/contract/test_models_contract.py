@@ -11,12 +11,21 @@ import pytest
 import torch
 from torch import nn
 
+from saliency_assay.methods.canonical import canonical, normalised, unfit_relus
 from saliency_assay.models import ARCHITECTURES, Architecture
 from saliency_assay.models.classifier import Blueprint, Classifier, build, digest
 from saliency_assay.provenance import SOURCE
 from saliency_assay.registry import resolve, with_defaults
 
 CLASSES, CHANNELS, SIZE = 5, 3, 64
+# Networks for tests: small, yet with a convolution of the 5,000 weights that the test of first weights needs.
+SMALL = {
+    "resnet20": {"width": 8},
+    "vgg16": {"width": 4, "hidden": 16, "pooled": 2},
+    "vgg16_bn": {"width": 4, "hidden": 16, "pooled": 2},
+    "reliability_cnn": {"width": 8},
+    "mnist_cnn": {"width": 12, "hidden": 16},
+}
 
 
 @pytest.fixture(params=ARCHITECTURES, ids=lambda architecture: architecture.name)
@@ -28,7 +37,7 @@ def built(architecture: Architecture, seed: int = 0, channels: int = CHANNELS) -
     blueprint = Blueprint(
         architecture=architecture.name,
         function=architecture.function,
-        parameters=with_defaults(architecture.parameters, {}),
+        parameters=with_defaults(architecture.parameters, SMALL.get(architecture.name, {})),
         cam_layer=architecture.cam_layer,
         concept_layers=architecture.concept_layers,
     )
@@ -111,11 +120,21 @@ def test_weights_come_from_the_generator_alone(architecture: Architecture) -> No
 
 
 def test_first_weights_are_he_normal(architecture: Architecture) -> None:
-    for module in built(architecture).modules():
-        if isinstance(module, nn.Conv2d) and module.weight.numel() > 5000:
-            expected = (2 / (module.out_channels * module.kernel_size[0] ** 2)) ** 0.5
-            assert module.weight.std().item() == pytest.approx(expected, rel=0.05)
-            assert abs(module.weight.mean().item()) < 0.05 * expected
+    convolutions = [module for module in built(architecture).modules() if isinstance(module, nn.Conv2d)]
+    large = [convolution for convolution in convolutions if convolution.weight.numel() > 5000]
+    assert large
+    for convolution in large:
+        expected = (2 / (convolution.out_channels * convolution.kernel_size[0] ** 2)) ** 0.5
+        assert convolution.weight.std().item() == pytest.approx(expected, rel=0.05)
+        assert abs(convolution.weight.mean().item()) < 0.05 * expected
+    biases = [convolution.bias for convolution in convolutions if convolution.bias is not None]
+    assert not any(bias.any() for bias in biases)
+
+
+def test_first_linear_weights_are_uniform(architecture: Architecture) -> None:
+    for linear in (module for module in built(architecture).modules() if isinstance(module, nn.Linear)):
+        bound = linear.in_features**-0.5
+        assert 0.8 * bound < linear.weight.abs().max().item() <= bound
 
 
 def test_declared_layers(architecture: Architecture) -> None:
@@ -136,8 +155,19 @@ def test_head_is_linear_over_the_mean_where_declared(architecture: Architecture)
     classifier = built(architecture)
     pixels = torch.rand(2, CHANNELS, SIZE, SIZE)
     (features,) = outputs(classifier, [architecture.cam_layer], pixels)
-    heads = [module for module in classifier.modules() if isinstance(module, nn.Linear)]
+    head = [module for module in classifier.modules() if isinstance(module, nn.Linear)][-1]
+    mean = features.mean((2, 3))
     with torch.no_grad():
-        linear = features.mean((2, 3)) @ heads[-1].weight.T + heads[-1].bias
-        same = torch.allclose(linear, classifier(pixels), atol=1e-4)
+        fits = mean.shape[1] == head.in_features
+        same = fits and torch.allclose(head(mean), classifier(pixels), atol=1e-4)
     assert same == architecture.head_is_pool_linear
+
+
+def test_layers_can_be_traced(architecture: Architecture) -> None:
+    """Relevance propagation and DeepLIFT go through a network layer by layer."""
+    classifier = built(architecture).double()
+    pixels = torch.rand(2, CHANNELS, SIZE, SIZE, dtype=torch.float64)
+    with torch.no_grad():
+        found = canonical(classifier)(normalised(classifier, pixels))
+        torch.testing.assert_close(found, classifier(pixels), rtol=1e-9, atol=1e-9)
+    assert not list(unfit_relus(classifier))

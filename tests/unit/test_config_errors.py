@@ -175,6 +175,9 @@ data.digits: {kind: mnist, path: nowhere}
 data.digits: {kind: mnist}
     data.digits: key 'path' is missing; required: path
 
+models.d.training.epochs: 0
+    models.d.training.epochs: found 0, expected at least 1, or weights to be used as they are
+
 methods.gradient: null
     methods.gradient: found null, expected a mapping
 

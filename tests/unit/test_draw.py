@@ -179,7 +179,7 @@ def test_maps_that_must_be_finite_are_refused_if_one_is_not(model: Classifier, v
         return maps
 
     with pytest.raises(
-        ValueError, match="broken: returned NaN or infinity for image 3, expected finite values$"
+        ValueError, match=r"broken: returned NaN or infinity for image 3, expected finite values$"
     ):
         list(draw(broken, {}, model, IMAGES, TARGETS, seed=0, batch_size=3, finite=True))
     list(draw(gradient, {}, model, IMAGES, TARGETS, seed=0, batch_size=3, finite=True))

@@ -1,14 +1,22 @@
 """Networks against torchvision's, the classifier around them, and logits by batches."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.nn import functional
 from torchvision import models as torchvision_models
 
+from saliency_assay.methods.canonical import canonical
+from saliency_assay.models import initialisation, resnet
 from saliency_assay.models.classifier import Blueprint, Classifier, build, digest
+from saliency_assay.models.cnn import ScaleNorm, mnist_cnn, reliability_cnn
 from saliency_assay.models.inference import evaluating, exact_float32, logits, to_pixels
-from saliency_assay.models.resnet import initialise, resnet8, resnet18, resnet50
+from saliency_assay.models.initialisation import initialise
+from saliency_assay.models.resnet import resnet8, resnet18, resnet20, resnet50
+from saliency_assay.models.vgg import vgg16, vgg16_bn
 
 RESNET8 = Blueprint(
     architecture="resnet8",
@@ -34,10 +42,11 @@ def stored_images(count: int) -> torch.Tensor:
 
 def randomise(network: nn.Module) -> None:
     """Give BatchNorm statistics and affine values that matter."""
-    for name, tensor in network.state_dict().items():
-        if "bn" in name or "downsample.1" in name:
+    norms = (module for module in network.modules() if isinstance(module, nn.BatchNorm2d))
+    for index, norm in enumerate(norms):
+        for tensor in norm.state_dict().values():
             if tensor.is_floating_point():
-                tensor.uniform_(0.5, 1.5, generator=generator(len(name)))
+                tensor.uniform_(0.5, 1.5, generator=generator(index))
 
 
 # --- networks -----------------------------------------------------------------------------------------------
@@ -68,8 +77,213 @@ def test_resnet8_halves_the_resolution_twice(stem_stride: int, resolution: int) 
     assert sum(p.numel() for p in network.parameters()) == stem + first + second + third + head
 
 
+def plain_resnet20(state: dict[str, Tensor], x: Tensor) -> Tensor:
+    """He et al. 2016, section 4.2 with n = 3, in functions; shortcuts put their input into the middle channels."""
+
+    def normalise(name: str, x: Tensor) -> Tensor:
+        mean, var, weight, bias = (
+            state[f"{name}.{part}"][:, None, None]
+            for part in ("running_mean", "running_var", "weight", "bias")
+        )
+        return (x - mean) / (var + 1e-5).sqrt() * weight + bias
+
+    x = normalise("bn1", functional.conv2d(x, state["conv1.weight"], padding=1)).relu()
+    for stage in (1, 2, 3):
+        for block in range(3):
+            at, stride = f"layer{stage}.{block}", 2 if stage > 1 and block == 0 else 1
+            out = functional.conv2d(x, state[f"{at}.conv1.weight"], stride=stride, padding=1)
+            out = normalise(f"{at}.bn1", out).relu()
+            out = normalise(f"{at}.bn2", functional.conv2d(out, state[f"{at}.conv2.weight"], padding=1))
+            if stride == 2:
+                quarter, shortcut = out.shape[1] // 4, torch.zeros_like(out)
+                shortcut[:, quarter:-quarter] = x[:, :, ::2, ::2]
+                x = shortcut
+            x = (out + x).relu()
+    return x.mean((2, 3)) @ state["linear.weight"].T + state["linear.bias"]
+
+
+def test_resnet20_equals_a_plain_one() -> None:
+    network = resnet20(classes=4, channels=3, generator=generator(), width=4).double().eval()
+    randomise(network)
+    images = torch.randn(2, 3, 16, 16, generator=generator(1), dtype=torch.float64)
+    with torch.no_grad():
+        torch.testing.assert_close(network(images), plain_resnet20(network.state_dict(), images))
+
+
+def test_resnet20_has_the_size_of_the_paper() -> None:
+    network = resnet20(classes=10, channels=3, generator=generator())
+    assert sum(p.numel() for p in network.parameters()) == 269_722  # table 6: 0.27 million
+    convolutions = [module for module in network.modules() if isinstance(module, nn.Conv2d | nn.Linear)]
+    assert len(convolutions) == 20
+
+
+def test_shortcut_of_an_odd_number_of_channels_loses_none() -> None:
+    images = torch.rand(1, 3, 5, 5)
+    found = resnet.Subsample(3, 6, 2)(images)
+    assert found.shape == (1, 6, 3, 3)
+    assert torch.equal(found[:, 1:4], images[:, :, ::2, ::2])
+    assert not found[:, [0, 4, 5]].any()
+
+
+@pytest.mark.parametrize(("name", "builder"), [("vgg16", vgg16), ("vgg16_bn", vgg16_bn)])
+def test_vgg_has_torchvisions_names_and_shapes(
+    name: str, builder: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(initialisation, "initialise", lambda network, generator: None)  # 138 million values
+    ours = builder(classes=1000, channels=3, generator=generator())
+    with torch.device("meta"):
+        theirs = getattr(torchvision_models, name)()
+    assert shapes(ours) == shapes(theirs)
+    assert layers(ours) == layers(theirs)
+
+
+def shapes(network: nn.Module) -> list[tuple[str, torch.Size]]:
+    return [(name, tensor.shape) for name, tensor in network.state_dict().items()]
+
+
+def layers(network: nn.Module) -> list[str]:
+    """All layers with their settings, in order, written alike; an in-place ReLU is still a ReLU."""
+    leaves = [str(part) for part in network.modules() if not list(part.children())]
+    alike = [leaf.replace("inplace=True", "").replace("(7, 7)", "7") for leaf in leaves]
+    return [leaf for leaf in alike if not leaf.startswith("Flatten")]
+
+
+def torchvisions_small_vgg(name: str) -> nn.Module:
+    """Its own network, of a sixteenth of the width, 32 hidden units and 2 × 2 pooling."""
+    widths = (4, 4, "M", 8, 8, "M", *(16, 16, 16, "M"), *(32, 32, 32, "M") * 2)
+    with torch.device("meta"):
+        theirs = torchvision_models.VGG(nn.Identity(), init_weights=False)
+    theirs.features = torchvision_models.vgg.make_layers(list(widths), batch_norm=name == "vgg16_bn")
+    theirs.avgpool = nn.AdaptiveAvgPool2d(2)
+    for index, (inputs, outputs) in {0: (128, 32), 3: (32, 32), 6: (32, 7)}.items():
+        theirs.classifier[index] = nn.Linear(inputs, outputs)
+    return theirs
+
+
+@pytest.mark.parametrize(("name", "builder"), [("vgg16", vgg16), ("vgg16_bn", vgg16_bn)])
+@pytest.mark.parametrize("training", [False, True])
+def test_vgg_equals_torchvision(name: str, builder: type, training: bool) -> None:
+    theirs = torchvisions_small_vgg(name)
+    randomise(theirs)
+    ours = builder(classes=7, channels=3, generator=generator(), width=4, hidden=32, pooled=2)
+    assert shapes(ours) == shapes(theirs)
+    ours.load_state_dict(theirs.state_dict())
+    images, found = torch.randn(4, 3, 96, 64, generator=generator(1)), []
+    for network in (ours, theirs):
+        with torch.random.fork_rng(), torch.no_grad():
+            torch.manual_seed(3)  # for dropout
+            found.append(network.train(training)(images))
+    assert found[1].std() > 0.01
+    torch.testing.assert_close(found[0], found[1], atol=1e-6, rtol=1e-5)
+
+
+def reliability(**parameters: object) -> nn.Sequential:
+    return reliability_cnn(classes=10, channels=3, generator=generator(), **parameters)
+
+
+def test_reliability_cnn_is_the_papers() -> None:
+    network = reliability()
+    linear = [module for module in network.modules() if isinstance(module, nn.Conv2d | nn.Linear)]
+    assert [tuple(module.weight.shape) for module in linear] == [
+        *((32, 3, 3, 3), (32, 32, 3, 3)),
+        *((64, 32, 3, 3), (64, 64, 3, 3)),
+        *((128, 64, 3, 3), (128, 128, 3, 3)),
+        (10, 128 * 4 * 4),
+    ]
+    block = ["Conv2d", "BatchNorm2d", "ReLU"] * 2 + ["MaxPool2d", "Dropout"]
+    kinds = [type(part).__name__ for part in network.modules() if not list(part.children())]
+    assert kinds == block * 3 + ["AdaptiveAvgPool2d", "Flatten", "Linear"]
+
+
+@pytest.mark.parametrize("centre", [True, False])
+def test_reliability_cnn_has_no_bias(centre: bool) -> None:
+    network = reliability(width=4, centre=centre)
+    assert {name.rpartition(".")[2] for name, _ in network.named_parameters()} == {"weight"}
+
+
+@pytest.mark.parametrize(("builder", "size"), [(reliability_cnn, 32), (mnist_cnn, 28)])
+def test_pooling_leaves_the_papers_images_as_they_are(builder: type, size: int) -> None:
+    network = builder(classes=10, channels=3, generator=generator(), width=4).eval()
+    seen = []
+    network.avgpool.register_forward_hook(lambda layer, given, out: seen.extend([*given, out]))
+    network(torch.rand(2, 3, size, size))
+    assert torch.equal(*seen)
+
+
+def test_dropout_is_as_told() -> None:
+    shares = Counter(part.p for part in reliability(dropout=0.4).modules() if isinstance(part, nn.Dropout))
+    assert shares == {0.4: 3}
+
+
+def with_running_statistics(network: nn.Module) -> nn.Module:
+    """In evaluation mode, after three batches of training."""
+    with torch.no_grad(), torch.random.fork_rng():
+        for seed in range(3):
+            network.train()(
+                1 + 2 * torch.randn(8, 3, 16, 16, generator=generator(seed)).to(network.fc.weight)
+            )
+    return network.eval()
+
+
+@pytest.mark.parametrize("centre", [True, False])
+def test_reliability_cnn_without_centre_is_homogeneous(centre: bool) -> None:
+    network = with_running_statistics(reliability(width=4, centre=centre).double())
+    images = torch.randn(2, 3, 16, 16, generator=generator(9), dtype=torch.float64)
+    with torch.no_grad():
+        ratio = network(7 * images) / network(images)
+        at_zero = network(torch.zeros_like(images))
+    biases = [part.bias for part in canonical(network).modules() if isinstance(part, nn.Conv2d)]
+    assert len(biases) == 6
+    if centre:
+        assert (ratio - 7).abs().max() > 0.1
+        assert at_zero.abs().max() > 1e-3
+        assert all(bias.any() for bias in biases)
+    else:
+        torch.testing.assert_close(ratio, torch.full_like(ratio, 7), rtol=1e-9, atol=0)
+        assert not at_zero.any()
+        assert not any(bias.any() for bias in biases)
+
+
+def test_scale_norm_divides_by_the_root_mean_square() -> None:
+    norm = ScaleNorm(3).double()
+    for buffer in norm.norm.buffers():
+        buffer.zero_()
+    norm.norm.running_var.fill_(1)
+    weight = torch.tensor([0.5, 1.0, 2.0], dtype=torch.float64)
+    norm.norm.weight.data.copy_(weight)
+    images = 3 + torch.randn(4, 3, 5, 6, generator=generator(), dtype=torch.float64)
+    expected, running = images.clone(), torch.ones(3, dtype=torch.float64)
+    for channel in range(3):
+        square = (images[:, channel] ** 2).mean()
+        expected[:, channel] *= weight[channel] / (square + 1e-5).sqrt()
+        running[channel] = 0.9 + 0.1 * square
+    torch.testing.assert_close(norm.train()(images), expected)
+    torch.testing.assert_close(norm.norm.running_var, running)
+    assert not norm.norm.running_mean.any()
+    scale = weight / (running + 1e-5).sqrt()
+    torch.testing.assert_close(norm.eval()(images), images * scale[:, None, None])
+
+
+def test_mnist_cnn_is_the_released_one() -> None:
+    network = mnist_cnn(classes=10, channels=1, generator=generator())
+    shapes = [tuple(parameter.shape) for parameter in network.parameters() if parameter.ndim > 1]
+    assert shapes == [(32, 1, 5, 5), (64, 32, 5, 5), (1024, 64 * 7 * 7), (10, 1024)]
+    state = network.state_dict()
+    images = torch.randn(2, 1, 28, 28, generator=generator(1))
+    x = images
+    for conv in ("conv1", "conv2"):
+        x = functional.conv2d(x, state[f"{conv}.weight"], state[f"{conv}.bias"], padding=2).relu()
+        x = functional.max_pool2d(x, 2)
+    hidden = (x.flatten(1) @ state["fc1.weight"].T + state["fc1.bias"]).relu()
+    expected = hidden @ state["fc2.weight"].T + state["fc2.bias"]
+    with torch.no_grad():
+        torch.testing.assert_close(network(images), expected)
+
+
 def test_initialise_refuses_layers_it_does_not_know() -> None:
-    with pytest.raises(TypeError, match=r"no initialisation for Conv1d\(1, 2, .*known: Conv2d without bias"):
+    with pytest.raises(
+        TypeError, match=r"no initialisation for Conv1d\(1, 2, .*known: Conv2d, Linear, BatchNorm2d"
+    ):
         initialise(nn.Sequential(nn.Conv1d(1, 2, 3)), generator())
 
 

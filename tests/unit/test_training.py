@@ -21,7 +21,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from saliency_assay.models.classifier import Blueprint, Classifier, build, digest
 from saliency_assay.models.inference import logits
 from saliency_assay.provenance import SOURCE
-from saliency_assay.training import augment, draw, learning_rates, train
+from saliency_assay.training import COLUMNS, augment, draw, learning_rates, train
 from saliency_assay.training_settings import Training, training_from
 from saliency_assay.training_state import Row, remove_state
 
@@ -31,6 +31,13 @@ BLUEPRINT = Blueprint(
     function="saliency_assay.models.resnet:resnet8",
     parameters={"width": 4, "stem_stride": 1},
     cam_layer="layer3",
+    concept_layers=[],
+)
+DROPPING = Blueprint(  # with dropout
+    architecture="reliability_cnn",
+    function="saliency_assay.models.cnn:reliability_cnn",
+    parameters={"width": 8, "pooled": 1, "dropout": 0.5, "centre": False},
+    cam_layer="block3",
     concept_layers=[],
 )
 SHORT = training_from({"epochs": 3, "batch_size": 16, "augment_flip": True, "augment_shift": 2})
@@ -50,9 +57,9 @@ def state_path(tmp_path: Path) -> Path:
     return tmp_path / ".state" / "train.pt"
 
 
-def classifier(seed: int = 0) -> Classifier:
+def classifier(seed: int = 0, blueprint: Blueprint = BLUEPRINT) -> Classifier:
     generator = torch.Generator().manual_seed(seed)
-    return build(BLUEPRINT, classes=CLASSES, mean=[0.5] * 3, std=[0.25] * 3, generator=generator)
+    return build(blueprint, classes=CLASSES, mean=[0.5] * 3, std=[0.25] * 3, generator=generator)
 
 
 def data() -> dict[str, Tensor]:
@@ -73,9 +80,10 @@ def trained(
     fingerprint: str = "same",
     save_seconds: float = 60,
     on_step: object = None,
+    blueprint: Blueprint = BLUEPRINT,
     **changed: Tensor,
 ) -> tuple[Classifier, list[Row]]:
-    model = classifier()
+    model = classifier(blueprint=blueprint)
     if on_step:
         model.register_forward_pre_hook(on_step)
     rows = train(
@@ -139,11 +147,19 @@ def test_equals_a_plain_loop(state_path: Path) -> None:
 def test_curve(state_path: Path) -> None:
     model, rows = trained(state_path)
     assert [row["epoch"] for row in rows] == [1, 2, 3]
+    assert all(tuple(row) == COLUMNS for row in rows)
     assert [row["learning_rate"] for row in rows] == learning_rates(SHORT, STEPS)[2::3]
     given = data()
     found = logits(model, given["images"], batch_size=7, indices=given["test_indices"]).argmax(1)
     right = (found == given["labels"][given["test_indices"]]).double().mean().item()
     assert rows[-1]["test_accuracy"] == right
+
+
+def test_no_epochs_leave_the_weights_as_they_are(state_path: Path) -> None:
+    model, rows = trained(state_path, replace(SHORT, epochs=0))
+    assert rows == []
+    assert digest(model.state_dict()) == digest(classifier().state_dict())
+    assert not state_path.exists()
 
 
 def test_learns_what_can_be_learned(state_path: Path) -> None:
@@ -176,6 +192,30 @@ def test_same_seed_same_weights(tmp_path: Path, precision: str) -> None:
     )
     assert first == again
     assert first[0] != other[0]
+
+
+def test_dropout_depends_on_the_seed_alone(tmp_path: Path) -> None:
+    found = []
+    for run, (outer, seed) in enumerate([(1, 4), (2, 4), (1, 5)]):
+        with torch.random.fork_rng():
+            torch.manual_seed(outer)
+            found.append(signature(trained(tmp_path / f"{run}.pt", seed=seed, blueprint=DROPPING)))
+    assert found[0] == found[1]
+    assert found[0][0] != found[2][0]
+
+
+def test_dropout_differs_from_step_to_step(state_path: Path) -> None:
+    masks = []
+
+    def note(model: Classifier, given: tuple[Tensor]) -> None:
+        if model.training and not masks:
+            layer = model.layer("block1.dropout")
+            layer.register_forward_hook(lambda layer, given, out: masks.append((out == 0) & (given[0] != 0)))
+
+    trained(state_path, blueprint=DROPPING, on_step=note)
+    kept = [mask for mask in masks if mask.any()]
+    assert len(kept) == STEPS
+    assert len({tuple(mask.flatten().tolist()) for mask in kept}) == STEPS
 
 
 def test_auto_is_float32_on_a_cpu(tmp_path: Path) -> None:
@@ -270,10 +310,12 @@ def test_divergence_is_told_at_the_end_of_its_epoch(state_path: Path) -> None:
 # --- kill and resume ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("step", range(1, STEPS + 1))
-def test_sigterm_at_any_step(state_path: Path, tmp_path: Path, step: int) -> None:
+@pytest.mark.parametrize(
+    ("step", "blueprint"), [(4, DROPPING), *((step, BLUEPRINT) for step in range(1, STEPS + 1))]
+)
+def test_sigterm_at_any_step(state_path: Path, tmp_path: Path, step: int, blueprint: Blueprint) -> None:
     settings = replace(SHORT, evaluate="end")
-    expected = signature(trained(tmp_path / "whole.pt", settings))
+    expected = signature(trained(tmp_path / "whole.pt", settings, blueprint=blueprint))
     steps = 0
 
     def terminate(model: Classifier, given: tuple[Tensor]) -> None:
@@ -284,7 +326,7 @@ def test_sigterm_at_any_step(state_path: Path, tmp_path: Path, step: int) -> Non
 
     handler = signal.getsignal(signal.SIGTERM)
     with pytest.raises(SystemExit) as stopped:
-        trained(state_path, settings, on_step=terminate)
+        trained(state_path, settings, on_step=terminate, blueprint=blueprint)
     assert stopped.value.code == 143
     assert steps == step
     assert signal.getsignal(signal.SIGTERM) is handler
@@ -294,7 +336,8 @@ def test_sigterm_at_any_step(state_path: Path, tmp_path: Path, step: int) -> Non
         nonlocal rest
         rest += model.training
 
-    assert repr(signature(trained(state_path, settings, on_step=count))) == repr(expected)  # NaN is not NaN
+    resumed = trained(state_path, settings, on_step=count, blueprint=blueprint)
+    assert repr(signature(resumed)) == repr(expected)  # NaN is not NaN
     assert rest == STEPS - step
     remove_state(state_path)
     remove_state(state_path)

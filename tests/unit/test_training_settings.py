@@ -25,6 +25,12 @@ def test_settings_name_what_is_wrong() -> None:
         training_from({"decay": "step"})
 
 
+def test_no_epochs_are_a_choice() -> None:
+    assert training_from({"epochs": 0}).epochs == 0
+    with pytest.raises(ValueError, match=r"epochs: found -1, expected at least 0"):
+        training_from({"epochs": -1})
+
+
 def test_linear_schedule() -> None:
     settings = training_from({"learning_rate": 1.0, "warmup": 0.4, "decay": "linear"})
     assert learning_rates(settings, 10) == pytest.approx(

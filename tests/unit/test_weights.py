@@ -12,6 +12,7 @@ from torch import nn
 from saliency_assay.models import weights
 from saliency_assay.models.classifier import Blueprint, Classifier, build, digest
 from saliency_assay.models.inference import logits
+from saliency_assay.models.normalisation import IMAGENET
 from saliency_assay.models.resnet import resnet18
 
 RESNET8 = Blueprint(
@@ -145,6 +146,69 @@ def test_initial_weights_of_other_classes_leave_the_head(
     assert caplog.messages == [f"{path}: fc.weight is [9, 16], here [4, 16]; fc starts anew"]
     assert torch.equal(target.layer("fc").weight, head)
     assert torch.equal(target.layer("conv1").weight, source.layer("conv1").weight)
+
+
+@pytest.mark.parametrize(
+    ("builder", "parameters", "head"),
+    [
+        ("resnet:resnet20", {"width": 2}, "linear"),
+        ("vgg:vgg16", {"width": 2, "hidden": 5, "pooled": 1}, "classifier.6"),
+        ("cnn:reliability_cnn", {"width": 2}, "fc"),
+        ("cnn:mnist_cnn", {"width": 2, "hidden": 5}, "fc2"),
+    ],
+)
+def test_head_is_the_last_linear_layer(
+    path: Path, caplog: pytest.LogCaptureFixture, builder: str, parameters: dict[str, int], head: str
+) -> None:
+    blueprint = Blueprint("other", f"saliency_assay.models.{builder}", parameters, head, [])
+    source, target = (
+        build(blueprint, classes=classes, mean=[0.5], std=[1.0], generator=generator(classes))
+        for classes in (9, 4)
+    )
+    own = {name: value.clone() for name, value in target.network.state_dict().items()}
+    torch.save(source.network.state_dict(), path)
+    with caplog.at_level(logging.WARNING):
+        weights.load_initial(target, path, "other")
+    (message,) = caplog.messages
+    assert message.startswith(f"{path}: {head}.weight is [9, ")
+    assert message.endswith(f"; {head} starts anew")
+    loaded = source.network.state_dict()
+    for name, value in target.network.state_dict().items():
+        assert torch.equal(value, (own if name.startswith(f"{head}.") else loaded)[name])
+
+
+def test_head_that_may_not_start_anew(path: Path) -> None:
+    target = small(classes=4)
+    before = digest(target.state_dict())
+    torch.save(small(classes=9).network.state_dict(), path)
+    with pytest.raises(ValueError, match="without training") as caught:
+        weights.load_initial(target, path, "resnet8", head_may_start_anew=False)
+    assert str(caught.value) == (
+        f"{path}: not weights of resnet8 with 4 classes, and without training fc cannot start anew: "
+        f"2 of another shape (fc.weight [9, 16] for [4, 16], fc.bias [9] for [4])"
+    )
+    assert digest(target.state_dict()) == before
+    torch.save(small(seed=8, classes=4).network.state_dict(), path)
+    weights.load_initial(target, path, "resnet8", head_may_start_anew=False)
+    assert digest(target.state_dict()) == digest(small(seed=8, classes=4).state_dict())
+
+
+def test_network_without_a_linear_layer_has_no_head(path: Path) -> None:
+    target = Classifier(nn.Conv2d(1, 2, 3), classes=2, mean=[0.0], std=[1.0], cam_layer="", concept_layers=[])
+    torch.save(nn.Conv2d(1, 5, 3).state_dict(), path)
+    with pytest.raises(ValueError, match=r"not weights of mine: 2 of another shape \(weight \[5, 1, 3, 3\]"):
+        weights.load_initial(target, path, "mine")
+
+
+def test_normalisation_that_weights_expect(path: Path) -> None:
+    weights.save(path, small(), RESNET8)
+    found = weights.normalisation_of(path, 3)
+    assert found is not None
+    assert [*found[0], *found[1]] == pytest.approx([0.1, 0.5, 0.9, 0.2, 0.3, 0.4])
+    assert weights.normalisation_of(path, 1) is None
+    torch.save(small().network.state_dict(), path)
+    assert weights.normalisation_of(path, 3) == IMAGENET
+    assert weights.normalisation_of(path, 1) is None
 
 
 def test_initial_weights_of_another_architecture(path: Path) -> None:

@@ -34,6 +34,12 @@ class Architecture:
 
 _HE = "He et al. 2016, Deep Residual Learning for Image Recognition"
 _FOUR_BLOCKS = ("layer1", "layer2", "layer3", "layer4", "fc")
+_VGG = "Simonyan & Zisserman 2014, Very Deep Convolutional Networks, configuration D"
+_VGG_PARAMETERS = {
+    "width": Parameter(64, minimum=1, maximum=512),
+    "hidden": Parameter(4096, minimum=1, maximum=16384),
+    "pooled": Parameter(7, minimum=1, maximum=16),
+}
 
 ARCHITECTURES = (
     Architecture(
@@ -48,6 +54,16 @@ ARCHITECTURES = (
             "width": Parameter(16, minimum=1, maximum=512),
             "stem_stride": Parameter(1, minimum=1, maximum=4),
         },
+    ),
+    Architecture(
+        name="resnet20",
+        function="saliency_assay.models.resnet:resnet20",
+        reference=f"{_HE}, section 4.2 with n = 3, shortcuts of option A",
+        summary="three stages of three basic blocks, for images of 8 to 64 pixels",
+        cam_layer="layer3",
+        concept_layers=("layer1", "layer2", "layer3", "linear"),
+        head_is_pool_linear=True,
+        parameters={"width": Parameter(16, minimum=1, maximum=512)},
     ),
     Architecture(
         name="resnet18",
@@ -66,5 +82,53 @@ ARCHITECTURES = (
         cam_layer="layer4",
         concept_layers=_FOUR_BLOCKS,
         head_is_pool_linear=True,
+    ),
+    Architecture(
+        name="vgg16",
+        function="saliency_assay.models.vgg:vgg16",
+        reference=_VGG,
+        summary="torchvision's layout and state-dict names, for images of 32 pixels and more",
+        cam_layer="features.29",
+        concept_layers=(*(f"features.{pool}" for pool in (4, 9, 16, 23, 30)), "classifier.6"),
+        head_is_pool_linear=False,
+        parameters=_VGG_PARAMETERS,
+    ),
+    Architecture(
+        name="vgg16_bn",
+        function="saliency_assay.models.vgg:vgg16_bn",
+        reference=f"{_VGG}; Ioffe & Szegedy 2015",
+        summary="vgg16 with BatchNorm after each convolution",
+        cam_layer="features.42",
+        concept_layers=(*(f"features.{pool}" for pool in (6, 13, 23, 33, 43)), "classifier.6"),
+        head_is_pool_linear=False,
+        parameters=_VGG_PARAMETERS,
+    ),
+    Architecture(
+        name="reliability_cnn",
+        function="saliency_assay.models.cnn:reliability_cnn",
+        reference="Tomsett et al. 2020, Sanity Checks for Saliency Metrics, Methods",
+        summary="three blocks of two convolutions without biases, for images of 32 pixels",
+        cam_layer="block3.relu2",
+        concept_layers=("block1", "block2", "block3", "fc"),
+        head_is_pool_linear=False,
+        parameters={
+            "width": Parameter(32, minimum=1, maximum=512),
+            "pooled": Parameter(4, minimum=1, maximum=16),
+            "dropout": Parameter(0.2, minimum=0, maximum=0.9),
+            "centre": Parameter(True),
+        },
+    ),
+    Architecture(
+        name="mnist_cnn",
+        function="saliency_assay.models.cnn:mnist_cnn",
+        reference="Yeh et al. 2019, On the (In)fidelity and Sensitivity of Explanations, released code",
+        summary="two 5×5 convolutions and a hidden layer, for images of 28 pixels",
+        cam_layer="relu2",
+        concept_layers=("pool1", "pool2", "relu3", "fc2"),
+        head_is_pool_linear=False,
+        parameters={
+            "width": Parameter(32, minimum=1, maximum=512),
+            "hidden": Parameter(1024, minimum=1, maximum=16384),
+        },
     ),
 )

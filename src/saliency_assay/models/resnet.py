@@ -1,8 +1,9 @@
 """Residual networks whose ReLUs can be hooked one by one.
 
-Layers and state-dict names are torchvision's, so its weights load unchanged. What differs: every ReLU is a
-module of its own, called once in a forward and never in place, because guided backpropagation and DeepLIFT are
-silently wrong otherwise; and every weight comes from the generator that is passed in.
+Layers and state-dict names are torchvision's, so its weights load unchanged; ``resnet20`` has those of the
+weights that are published for CIFAR-10. What differs: every ReLU is a module of its own, called once in a forward
+and never in place, because guided backpropagation and DeepLIFT are silently wrong otherwise; and every weight
+comes from the generator that is passed in.
 """
 
 from collections import OrderedDict
@@ -10,6 +11,22 @@ from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
+
+from saliency_assay.models.initialisation import drawn
+
+
+class Subsample(nn.Module):
+    """A shortcut without parameters: every ``stride``-th position, absent channels zero (section 3.3, option A)."""
+
+    def __init__(self, inputs: int, outputs: int, stride: int) -> None:
+        super().__init__()
+        before = (outputs - inputs) // 2
+        self.stride, self.padding = stride, (before, outputs - inputs - before)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """``[N, inputs, H, W]`` to ``[N, outputs, H/stride, W/stride]``, the inputs in the middle channels."""
+        return functional.pad(x[:, :, :: self.stride, :: self.stride], (0, 0, 0, 0, *self.padding))
 
 
 class BasicBlock(nn.Module):
@@ -25,7 +42,12 @@ class BasicBlock(nn.Module):
         self.conv2 = _convolution(width, width, 3)
         self.bn2 = nn.BatchNorm2d(width)
         self.relu2 = nn.ReLU()
-        self.downsample = _shortcut(inputs, width, stride)
+        self.downsample = self.shortcut(inputs, width, stride)
+
+    @staticmethod
+    def shortcut(inputs: int, outputs: int, stride: int) -> nn.Module | None:
+        """What the residual is added to; None for the input itself."""
+        return _projection(inputs, outputs, stride)
 
     def forward(self, x: Tensor) -> Tensor:
         """Features ``[N, inputs, H, W]`` to ``[N, width, H/stride, W/stride]``."""
@@ -34,6 +56,15 @@ class BasicBlock(nn.Module):
         shortcut = x if self.downsample is None else self.downsample(x)
         out: Tensor = self.relu2(residual + shortcut)
         return out
+
+
+class PlainShortcutBlock(BasicBlock):
+    """The basic block whose shortcut has no parameters."""
+
+    @staticmethod
+    def shortcut(inputs: int, outputs: int, stride: int) -> nn.Module | None:
+        """Option A where the shape changes; None for the input itself."""
+        return None if inputs == outputs and stride == 1 else Subsample(inputs, outputs, stride)
 
 
 class Bottleneck(nn.Module):
@@ -52,7 +83,7 @@ class Bottleneck(nn.Module):
         self.conv3 = _convolution(width, self.expansion * width, 1)
         self.bn3 = nn.BatchNorm2d(self.expansion * width)
         self.relu3 = nn.ReLU()
-        self.downsample = _shortcut(inputs, self.expansion * width, stride)
+        self.downsample = _projection(inputs, self.expansion * width, stride)
 
     def forward(self, x: Tensor) -> Tensor:
         """Features ``[N, inputs, H, W]`` to ``[N, 4·width, H/stride, W/stride]``."""
@@ -73,13 +104,21 @@ def resnet8(
     """
 
     def stem() -> dict[str, nn.Module]:
-        return {
-            "conv1": _convolution(channels, width, 3, stem_stride),
-            "bn1": nn.BatchNorm2d(width),
-            "relu": nn.ReLU(),
-        }
+        return _cifar_stem(channels, width, stem_stride)
 
     return _resnet(stem, BasicBlock, (1, 1, 1), width, classes, generator)
+
+
+def resnet20(*, classes: int, channels: int, generator: torch.Generator, width: int = 16) -> nn.Sequential:
+    """The CIFAR network of section 4.2 with n = 3: three blocks a stage of width w, 2w, 4w, shortcuts of option A.
+
+    ``layer3`` has a quarter of the image's resolution; the head is called ``linear``.
+    """
+
+    def stem() -> dict[str, nn.Module]:
+        return _cifar_stem(channels, width, 1)
+
+    return _resnet(stem, PlainShortcutBlock, (3, 3, 3), width, classes, generator, head="linear")
 
 
 def resnet18(*, classes: int, channels: int, generator: torch.Generator) -> nn.Sequential:
@@ -92,30 +131,6 @@ def resnet50(*, classes: int, channels: int, generator: torch.Generator) -> nn.S
     return _resnet(lambda: _imagenet_stem(channels), Bottleneck, (3, 4, 6, 3), 64, classes, generator)
 
 
-def initialise(network: nn.Module, generator: torch.Generator) -> None:
-    """Draw every weight anew, in the order of ``network.modules()``.
-
-    Convolutions: He et al. 2015, normal with variance 2 / fan-out. Linear layers: uniform within
-    ±1/√fan-in, biases too. BatchNorm: the identity.
-
-    Raises:
-        TypeError: a layer of another type that holds parameters.
-    """
-    for module in network.modules():
-        if isinstance(module, nn.Conv2d) and module.bias is None:
-            nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu", generator=generator)
-        elif isinstance(module, nn.Linear):
-            bound = module.in_features**-0.5
-            for parameter in module.parameters():
-                nn.init.uniform_(parameter, -bound, bound, generator=generator)
-        elif isinstance(module, nn.BatchNorm2d):
-            module.reset_parameters()  # draws nothing
-        elif any(True for _ in module.parameters(recurse=False)):
-            raise TypeError(
-                f"no initialisation for {module}; known: Conv2d without bias, Linear, BatchNorm2d"
-            )
-
-
 def _resnet(
     stem: Callable[[], dict[str, nn.Module]],
     block: type[BasicBlock] | type[Bottleneck],
@@ -123,9 +138,12 @@ def _resnet(
     width: int,
     classes: int,
     generator: torch.Generator,
+    *,
+    head: str = "fc",
 ) -> nn.Sequential:
-    """Stem, stages ``layer1``, ``layer2``, … each twice as wide as the one before, spatial mean, ``fc``."""
-    with torch.device("meta"):  # layers draw their first weights from the global generator anywhere else
+    """Stem, stages ``layer1``, ``layer2``, … each twice as wide as the one before, spatial mean, ``head``."""
+
+    def make() -> nn.Sequential:
         layers, features = stem(), width
         for stage, count in enumerate(blocks):
             inner, stride = width * 2**stage, 1 if stage == 0 else 2
@@ -135,11 +153,18 @@ def _resnet(
             )
             features = outputs
         layers |= {"avgpool": nn.AdaptiveAvgPool2d(1), "flatten": nn.Flatten()}
-        layers["fc"] = nn.Linear(features, classes)
-        network = nn.Sequential(OrderedDict(layers))
-    network.to_empty(device="cpu")
-    initialise(network, generator)
-    return network
+        layers[head] = nn.Linear(features, classes)
+        return nn.Sequential(OrderedDict(layers))
+
+    return drawn(make, generator)
+
+
+def _cifar_stem(channels: int, width: int, stride: int) -> dict[str, nn.Module]:
+    return {
+        "conv1": _convolution(channels, width, 3, stride),
+        "bn1": nn.BatchNorm2d(width),
+        "relu": nn.ReLU(),
+    }
 
 
 def _imagenet_stem(channels: int) -> dict[str, nn.Module]:
@@ -155,7 +180,7 @@ def _convolution(inputs: int, outputs: int, size: int, stride: int = 1) -> nn.Co
     return nn.Conv2d(inputs, outputs, size, stride, padding=size // 2, bias=False)
 
 
-def _shortcut(inputs: int, outputs: int, stride: int) -> nn.Sequential | None:
+def _projection(inputs: int, outputs: int, stride: int) -> nn.Sequential | None:
     """A projection where the shape changes (option B), None where the shortcut is the identity."""
     if inputs == outputs and stride == 1:
         return None

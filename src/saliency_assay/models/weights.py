@@ -4,7 +4,7 @@ import logging
 import pickletools
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from saliency_assay.models.classifier import Blueprint, Classifier, build, digest
+from saliency_assay.models.normalisation import IMAGENET
 
 logger = logging.getLogger(__name__)
 
@@ -116,36 +117,52 @@ def load_classifier(path: Path, blueprint: Blueprint) -> Classifier:
     return classifier.eval()
 
 
-def normalisation_of(path: Path) -> tuple[list[float], list[float]] | None:
-    """Mean and deviation of the classifier that ``save`` wrote to ``path``; None for weights from elsewhere.
+def normalisation_of(path: Path, channels: int) -> tuple[Sequence[float], Sequence[float]] | None:
+    """Mean and deviation that the weights in ``path`` expect: their own if ``save`` wrote them, else ImageNet's.
+
+    None if those are not of ``channels`` channels, as ImageNet's are not for grey images.
 
     Raises:
         FileNotFoundError, ValueError: as ``read``.
     """
-    content = read(path)
-    if not isinstance(content, Mapping) or "classifier" not in content:
-        return None
-    described = _description(path, content)
-    return described["mean"], described["std"]
+    content, known = read(path), IMAGENET
+    if isinstance(content, Mapping) and "classifier" in content:
+        described = _description(path, content)
+        known = described["mean"], described["std"]
+    return known if len(known[0]) == channels else None
 
 
-def load_initial(classifier: Classifier, path: Path, architecture: str, *, head: str = "fc") -> None:
-    """Start from the weights in ``path``, such as torchvision's; ``head`` keeps its own where shapes differ.
+def load_initial(
+    classifier: Classifier, path: Path, architecture: str, *, head_may_start_anew: bool = True
+) -> None:
+    """Start from the weights in ``path``, such as torchvision's.
+
+    The head, which is the network's last linear layer, keeps its own where shapes differ, with a line in the log;
+    where it may not, such weights are refused.
 
     Raises:
         FileNotFoundError: no file at ``path``.
         ValueError: as ``read_state``, or weights of another architecture than ``architecture``.
     """
-    state = read_state(path)
+    state, problem = read_state(path), f"{path}: not weights of {architecture}"
     own = classifier.network.state_dict()
-    parts = [name for name in own if name.startswith(f"{head}.")]
+    head = _head(classifier.network)
+    parts = [name for name in own if name.rpartition(".")[0] == head]
     replaced = [name for name in parts if name in state and state[name].shape != own[name].shape]
-    if replaced:
+    if replaced and head_may_start_anew:
         name = replaced[0]
         shapes = list(state[name].shape), list(own[name].shape)
         logger.warning("%s: %s is %s, here %s; %s starts anew", path, name, *shapes, head)
         state |= {name: own[name] for name in parts}
-    _fill(classifier.network, state, f"{path}: not weights of {architecture}")
+    elif replaced:
+        problem += f" with {classifier.classes} classes, and without training {head} cannot start anew"
+    _fill(classifier.network, state, problem)
+
+
+def _head(network: nn.Module) -> str | None:
+    """The path of the last linear layer, None where there is none."""
+    linear = [name for name, module in network.named_modules() if isinstance(module, nn.Linear)]
+    return linear[-1] if linear else None
 
 
 def _state_in(path: Path, content: Any) -> dict[str, Tensor]:

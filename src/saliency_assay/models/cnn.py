@@ -1,0 +1,118 @@
+"""The two plain convolutional networks of the papers, every ReLU a module of its own.
+
+Both flatten their last block, so their head knows a resolution. Builders are told none: the block is averaged to the
+resolution that it has on the paper's images, which leaves those as they are and lets other sizes through.
+"""
+
+from collections import OrderedDict
+
+import torch
+from torch import Tensor, nn
+
+from saliency_assay.models.initialisation import drawn
+
+MOMENTUM = 0.1  # PyTorch's default for running statistics
+
+
+def reliability_cnn(
+    *,
+    classes: int,
+    channels: int,
+    generator: torch.Generator,
+    width: int = 32,
+    pooled: int = 4,
+    dropout: float = 0.2,
+    centre: bool = True,
+) -> nn.Sequential:
+    """Three blocks of two 3×3 convolutions, of width w, 2w, 4w, and one linear layer (Tomsett et al. 2020, Methods).
+
+    No layer has a bias and BatchNorm has no learned shift, but with ``centre`` its running mean still shifts. Without,
+    it divides by the root mean square alone: in evaluation, logits of normalised images are f(a·x) = a·f(x), a > 0.
+    """
+
+    def make() -> nn.Sequential:
+        layers: dict[str, nn.Module] = {}
+        inputs = channels
+        for block in range(3):
+            outputs = width * 2**block
+            layers[f"block{block + 1}"] = _block(inputs, outputs, dropout, centre=centre)
+            inputs = outputs
+        layers |= {"avgpool": nn.AdaptiveAvgPool2d(pooled), "flatten": nn.Flatten()}
+        layers["fc"] = nn.Linear(inputs * pooled**2, classes, bias=False)
+        return nn.Sequential(OrderedDict(layers))
+
+    return drawn(make, generator)
+
+
+def mnist_cnn(
+    *,
+    classes: int,
+    channels: int,
+    generator: torch.Generator,
+    width: int = 32,
+    hidden: int = 1024,
+) -> nn.Sequential:
+    """Two 5×5 convolutions of width w and 2w and a hidden layer, as released with Yeh et al. 2019."""
+
+    def make() -> nn.Sequential:
+        layers = {
+            "conv1": nn.Conv2d(channels, width, 5, padding=2),
+            "relu1": nn.ReLU(),
+            "pool1": nn.MaxPool2d(2),
+            "conv2": nn.Conv2d(width, 2 * width, 5, padding=2),
+            "relu2": nn.ReLU(),
+            "pool2": nn.MaxPool2d(2),
+            "avgpool": nn.AdaptiveAvgPool2d(7),
+            "flatten": nn.Flatten(),
+            "fc1": nn.Linear(2 * width * 7**2, hidden),
+            "relu3": nn.ReLU(),
+            "fc2": nn.Linear(hidden, classes),
+        }
+        return nn.Sequential(OrderedDict(layers))
+
+    return drawn(make, generator)
+
+
+class ScaleNorm(nn.Module):
+    """BatchNorm that divides by the root mean square and shifts nothing.
+
+    In evaluation it is the BatchNorm ``norm``, whose running mean stays 0 and whose running variance is the mean
+    square.
+    """
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.norm = _unshifted(channels)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """``[N, channels, H, W]``, each channel over its root mean square in the batch, or in running average."""
+        if not self.training:
+            scaled: Tensor = self.norm(x)
+            return scaled
+        square = x.to(torch.promote_types(x.dtype, torch.float32)).square().mean((0, 2, 3))
+        running = self.norm.get_buffer("running_var")
+        running.lerp_(square.detach().to(running), MOMENTUM)
+        scale = self.norm.weight * (square + self.norm.eps).rsqrt()
+        return x * scale.to(x)[:, None, None]
+
+
+def _block(inputs: int, outputs: int, dropout: float, *, centre: bool) -> nn.Sequential:
+    norm = _unshifted if centre else ScaleNorm
+    layers = {
+        "conv1": nn.Conv2d(inputs, outputs, 3, padding=1, bias=False),
+        "bn1": norm(outputs),
+        "relu1": nn.ReLU(),
+        "conv2": nn.Conv2d(outputs, outputs, 3, padding=1, bias=False),
+        "bn2": norm(outputs),
+        "relu2": nn.ReLU(),
+        "pool": nn.MaxPool2d(2),
+        "dropout": nn.Dropout(dropout),
+    }
+    return nn.Sequential(OrderedDict(layers))
+
+
+def _unshifted(channels: int) -> nn.BatchNorm2d:
+    """BatchNorm with a learned scale and no learned shift."""
+    norm = nn.BatchNorm2d(channels, momentum=MOMENTUM)
+    norm.register_parameter("bias", None)
+    return norm

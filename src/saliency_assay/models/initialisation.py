@@ -1,0 +1,44 @@
+"""First weights: every one of them from the generator that a builder is given."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import torch
+from torch import nn
+
+N = TypeVar("N", bound=nn.Module)
+
+
+def drawn(make: Callable[[], N], generator: torch.Generator) -> N:
+    """The network that ``make`` puts together, on the CPU, each of its weights from ``generator``."""
+    with torch.device("meta"):  # layers draw their first weights from the global generator anywhere else
+        network = make()
+    network.to_empty(device="cpu")
+    initialise(network, generator)
+    return network
+
+
+def initialise(network: nn.Module, generator: torch.Generator) -> None:
+    """Draw every weight anew, in the order of ``network.modules()``.
+
+    Convolutions: He et al. 2015, normal with variance 2 / fan-out, biases 0. Linear layers: uniform within
+    ±1/√fan-in, biases too. BatchNorm: the identity.
+
+    Raises:
+        TypeError: a layer of another type that holds parameters.
+    """
+    for module in network.modules():
+        if isinstance(module, nn.Conv2d):
+            nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu", generator=generator)
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
+        elif isinstance(module, nn.Linear):
+            bound = module.in_features**-0.5
+            for parameter in module.parameters():
+                nn.init.uniform_(parameter, -bound, bound, generator=generator)
+        elif isinstance(module, nn.BatchNorm2d):
+            module.reset_running_stats()
+            for name, parameter in module.named_parameters():
+                nn.init.constant_(parameter, 1.0 if name == "weight" else 0.0)
+        elif any(True for _ in module.parameters(recurse=False)):
+            raise TypeError(f"no initialisation for {module}; known: Conv2d, Linear, BatchNorm2d")

@@ -1,0 +1,149 @@
+"""The script of the rule train where nothing is trained: published weights used as they are."""
+
+import logging
+import runpy
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from saliency_assay import store
+from saliency_assay.data.splits import TEST, TRAIN
+from saliency_assay.models import weights
+from saliency_assay.models.classifier import Blueprint, Classifier, build, digest
+from saliency_assay.models.normalisation import IMAGENET
+from saliency_assay.provenance import SOURCE
+from saliency_assay.training import COLUMNS
+
+MODEL: dict[str, Any] = {
+    "architecture": "resnet20",
+    "function": "saliency_assay.models.resnet:resnet20",
+    "parameters": {"width": 2},
+}
+BLUEPRINT = Blueprint(**MODEL)
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    yield
+    torch.set_num_threads(threads)
+
+
+def classifier(*, classes: int = 3, channels: int = 3, seed: int = 1) -> Classifier:
+    mean, std = [0.25] * channels, [0.5] * channels
+    generator = torch.Generator().manual_seed(seed)
+    return build(BLUEPRINT, classes=classes, mean=mean, std=std, generator=generator)
+
+
+def run(folder: Path, *, channels: int = 3, **training: int) -> dict[str, Path]:
+    """The script over 20 images of 3 classes, from the weights in ``initial.pt``."""
+    generator = np.random.default_rng(0)
+    columns = {
+        "image": generator.integers(0, 256, (20, channels, 8, 8), dtype=np.uint8),
+        "split": np.where(np.arange(20) < 14, TRAIN, TEST).astype(np.uint8),
+        "label_class": np.arange(20) % 3,
+    }
+    data = folder / "data.zarr.zip"
+    store.write(data, [columns], kind="data", attributes={"classes": {"class": ["a", "b", "c"]}})
+    output = {"weights": folder / "weights.pt", "curve": folder / "training.csv"}
+    settings = {
+        "model": MODEL,
+        "label": "class",
+        "training": training,
+        "seed": 0,
+        "device": "cpu",
+        "state": str(folder / ".state/state.pt"),
+    }
+    snakemake = SimpleNamespace(
+        log=[str(folder / "train.log")],
+        params=SimpleNamespace(settings=settings),
+        input=Input(data=str(data), weights=str(folder / "initial.pt")),
+        output=SimpleNamespace(**{name: str(path) for name, path in output.items()}),
+        threads=1,
+        resources={},
+    )
+    script = SOURCE.parent / "workflow/scripts/train.py"
+    runpy.run_path(str(script), init_globals={"snakemake": snakemake})
+    return output
+
+
+class Input(dict[str, str]):
+    """Named files, as attributes and by ``get``."""
+
+    __getattr__ = dict.__getitem__
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
+    """Shapes of the arrays that are read from stores."""
+    shapes: list[tuple[int, ...]] = []
+    original = store.StoredArray.__getitem__
+
+    def getitem(self: store.StoredArray, index: Any) -> np.ndarray:
+        found = original(self, index)
+        shapes.append(found.shape)
+        return found
+
+    monkeypatch.setattr(store.StoredArray, "__getitem__", getitem)
+    return shapes
+
+
+def test_own_weights_come_out_as_they_went_in(tmp_path: Path, read: list[tuple[int, ...]]) -> None:
+    weights.save(tmp_path / "initial.pt", classifier(), BLUEPRINT)
+    output = run(tmp_path, epochs=0)
+    assert output["weights"].read_bytes() == (tmp_path / "initial.pt").read_bytes()
+    assert read == [(20,), (20,)]
+    curve = pd.read_csv(output["curve"])
+    assert (list(curve.columns), len(curve)) == (list(COLUMNS), 0)
+    assert not (tmp_path / ".state").exists()
+
+
+def test_published_weights_are_normalised_as_imagenet(tmp_path: Path, read: list[tuple[int, ...]]) -> None:
+    source = classifier()
+    torch.save({"state_dict": source.network.state_dict()}, tmp_path / "initial.pt")
+    found = weights.load_classifier(run(tmp_path, epochs=0)["weights"], BLUEPRINT)
+    assert digest(found.network.state_dict()) == digest(source.network.state_dict())
+    assert found.mean.flatten().tolist() == pytest.approx(IMAGENET[0])
+    assert found.std.flatten().tolist() == pytest.approx(IMAGENET[1])
+    assert read == [(20,), (20,)]
+
+
+def test_published_weights_for_grey_images_are_normalised_as_those(
+    tmp_path: Path, read: list[tuple[int, ...]]
+) -> None:
+    torch.save(classifier(channels=1).network.state_dict(), tmp_path / "initial.pt")
+    found = weights.load_classifier(run(tmp_path, channels=1, epochs=0)["weights"], BLUEPRINT)
+    assert (20, 1, 8, 8) in read
+    with store.open_store(tmp_path / "data.zarr.zip", kind="data") as data:
+        pixels = data["image"][:14] / 255
+    assert found.mean.flatten().tolist() == pytest.approx([pixels.mean()])
+    assert found.std.flatten().tolist() == pytest.approx([pixels.std()])
+
+
+def test_weights_of_other_classes_need_training(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    torch.save(classifier(classes=7).network.state_dict(), tmp_path / "initial.pt")
+    with pytest.raises(SystemExit):
+        run(tmp_path, epochs=0)
+    assert capsys.readouterr().err == (
+        f"train: {tmp_path}/initial.pt: not weights of resnet20 with 3 classes, and without training linear "
+        "cannot start anew: 2 of another shape (linear.weight [7, 8] for [3, 8], linear.bias [7] for [3])\n"
+    )
+    assert not (tmp_path / "weights.pt").exists()
+
+
+def test_training_starts_from_the_weights(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    torch.save(classifier(classes=7).network.state_dict(), tmp_path / "initial.pt")
+    with caplog.at_level(logging.WARNING):
+        curve = pd.read_csv(run(tmp_path, epochs=1, batch_size=7, learning_rate=0)["curve"])
+    assert caplog.messages == [
+        f"{tmp_path}/initial.pt: linear.weight is [7, 8], here [3, 8]; linear starts anew"
+    ]
+    assert (list(curve.columns), len(curve)) == (list(COLUMNS), 1)
+    found = weights.load_classifier(tmp_path / "weights.pt", BLUEPRINT)
+    assert torch.equal(found.layer("conv1").weight, classifier(classes=7).layer("conv1").weight)
