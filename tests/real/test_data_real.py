@@ -1,17 +1,23 @@
+import tarfile
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from saliency_assay.data.bam import GREY, SETS, compose
 from saliency_assay.data.classes import OBJECTS, SCENES
 from saliency_assay.data.coco import Source, find_instances
 from saliency_assay.data.collection import collect_cutouts, collect_scenes
 from saliency_assay.data.explained import explained_images
+from saliency_assay.data.folder import folder
 from saliency_assay.data.miniplaces import find_scenes
+from saliency_assay.data.mnist import mnist
 from saliency_assay.data.plan import Collection, canvas_side, collection_of, plan
-from saliency_assay.data.splits import TEST
+from saliency_assay.data.splits import TEST, TRAIN
 
 SIZE = 64
 SIDES = {"measure": "area", "smallest": 1 / 3, "largest": 1 / 2}
@@ -78,3 +84,72 @@ def test_real_composites(collection: Collection, leak_free: bool) -> None:
     assert share.min() > 0.1
     changed = (os != none).any(axis=1).sum(axis=(1, 2)) / mask.sum(axis=(1, 2, 3))
     assert changed.min() > 0.9
+
+
+# --- whole data sets, by class --------------------------------------------------------------------------------
+
+CIFAR10 = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+ALL = {"crop_share": 1.0, "images_per_class": 0, "test_folder": "auto", "test_share": 0.1}
+
+
+def gathered(blocks: Iterator[dict[str, Any]]) -> dict[str, Any]:
+    parts = list(blocks)
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def of_each_class(found: dict[str, Any], part: int) -> list[int]:
+    return np.bincount(found["label_class"][found["split"] == part]).tolist()
+
+
+def read_plainly(path: Path) -> np.ndarray:
+    with Image.open(path) as image:
+        return np.asarray(image.convert("RGB")).transpose(2, 0, 1)
+
+
+def test_mnist(real_data: Path) -> None:
+    _, blocks = mnist(path=str(real_data / "mnist"), generator=np.random.default_rng(0))
+    found = gathered(blocks)
+    trained, tested = found["split"] == TRAIN, found["split"] == TEST
+    assert found["label_class"][trained][:10].tolist() == [5, 0, 4, 1, 9, 2, 1, 3, 1, 4]
+    assert found["label_class"][tested][:10].tolist() == [7, 2, 1, 0, 4, 1, 4, 9, 5, 9]
+    assert of_each_class(found, TRAIN) == [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
+    assert of_each_class(found, TEST) == [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
+    pixels = found["image"][trained] / 255  # mean and deviation as everyone normalises with
+    assert (round(pixels.mean(), 4), round(pixels.std(), 4)) == (0.1307, 0.3081)
+
+
+def test_tiny_imagenet(real_data: Path, tmp_path: Path) -> None:
+    with tarfile.open(real_data / "tiny_imagenet/tiny-imagenet-10classes.tar.xz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    root = tmp_path / "tiny-imagenet-200"
+    wnids = sorted((root / "wnids.txt").read_text().split())
+    classes, blocks = folder(path=str(root), size=64, generator=np.random.default_rng(0), **ALL)
+    found = gathered(blocks)
+    assert classes == {"class": tuple(wnids)}
+    assert (of_each_class(found, TRAIN), of_each_class(found, TEST)) == ([500] * 10, [50] * 10)
+    listed = [line.split("\t") for line in (root / "val/val_annotations.txt").read_text().splitlines()]
+    expected = sorted((wnid, name) for name, wnid, *_ in listed)
+    tested = found["split"] == TEST
+    assert [wnids[label] for label in found["label_class"][tested]] == [wnid for wnid, _ in expected]
+    for image, (_, name) in zip(found["image"][tested], expected, strict=True):
+        np.testing.assert_array_equal(image, read_plainly(root / "val/images" / name))
+    grey = (found["image"] == found["image"][:, :1]).all(axis=(1, 2, 3))
+    assert 0 < np.count_nonzero(grey) < 500
+    # The training images alone are a folder of classes, too.
+    few = {**ALL, "images_per_class": 20, "test_share": 0.25}
+    _, blocks = folder(path=str(root / "train"), size=32, generator=np.random.default_rng(0), **few)
+    found = gathered(blocks)
+    assert (of_each_class(found, TRAIN), of_each_class(found, TEST)) == ([15] * 10, [5] * 10)
+
+
+def test_cifar10(real_data: Path, tmp_path: Path) -> None:
+    with tarfile.open(real_data / "cifar10/cifar10_jpg.tar.xz") as archive:
+        first = (member for member in archive if member.isfile() and int(Path(member.name).stem) < 100)
+        archive.extractall(tmp_path, members=first, filter="data")
+    classes, blocks = folder(path=str(tmp_path), size=32, generator=np.random.default_rng(0), **ALL)
+    found = gathered(blocks)
+    assert classes == {"class": CIFAR10}
+    assert of_each_class(found, TRAIN) == of_each_class(found, TEST) == [100] * 10
+    np.testing.assert_array_equal(found["image"][205], read_plainly(tmp_path / "train/bird/0005.jpg"))
+    mean = found["image"].mean(axis=(0, 2, 3)) / 255
+    np.testing.assert_allclose(mean, [0.4914, 0.4822, 0.4465], atol=0.015)  # of the whole training set
