@@ -94,8 +94,10 @@ def conv_classifier(seed: int = 1, channels: int = 3, dtype: torch.dtype = torch
     return classifier(with_random_state(ConvNet(channels), seed), "body.6", channels, dtype)
 
 
-def skip_classifier(seed: int = 1, dtype: torch.dtype = torch.float64) -> Classifier:
-    return classifier(with_random_state(SkipNet(), seed), "second", dtype=dtype)
+def skip_classifier(
+    seed: int = 1, dtype: torch.dtype = torch.float64, cam_layer: str = "second"
+) -> Classifier:
+    return classifier(with_random_state(SkipNet(), seed), cam_layer, dtype=dtype)
 
 
 def random_images(
@@ -111,13 +113,20 @@ def cyclic_targets(count: int) -> Tensor:
     return torch.arange(count) % CLASSES
 
 
-FEW: dict[str, Any] = {"samples": 3, "steps": 4, "squares": 12, "largest": 4, "window": 4, "stride": 3}
-"""Parameters that keep tests of many methods fast."""
+FEW: dict[str, Any] = {"samples": 3, "steps": 4}
+"""Parameters that keep tests of many methods fast; some methods need others."""
+FEW_OF: dict[str, dict[str, Any]] = {
+    "kernel_shap": {"segments": 6, "samples": 20},
+    "noisy_baseline": {"samples": 40},
+    "occlusion": {"window": 0.4, "stride": 0.3},
+    "square": {"largest": 2},
+}
 
 
 def few_passes(method: Method) -> dict[str, Any]:
-    """Those of ``FEW`` that the method has."""
-    return {name: few for name, few in FEW.items() if name in method.parameters}
+    """Those of ``FEW`` that the method has, or its own."""
+    few = {name: value for name, value in FEW.items() if name in method.parameters}
+    return few | FEW_OF.get(method.name, {})
 
 
 def explain(method: Method, model: nn.Module, images: Tensor, targets: Tensor, seed: int = 0) -> Tensor:

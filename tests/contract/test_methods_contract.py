@@ -45,7 +45,7 @@ def small_resnet() -> Classifier:
 NETS = {
     "convolutional": conv_classifier,
     "grey": partial(conv_classifier, channels=1),
-    "skip": skip_classifier,
+    "skip": partial(skip_classifier, cam_layer="relu2"),
     "resnet8": small_resnet,
 }
 PASSES = {

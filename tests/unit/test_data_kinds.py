@@ -6,6 +6,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from saliency_assay.catalogue import CATALOGUE
+from saliency_assay.config import read
+from saliency_assay.config_records import Config
 from saliency_assay.data import DATA_KINDS, DataKind
 from saliency_assay.data.bam import SETS
 from saliency_assay.data.classes import OBJECTS, SCENES
@@ -15,7 +18,7 @@ from saliency_assay.data.silhouettes import SILHOUETTES
 from saliency_assay.data.textures import TEXTURES
 from saliency_assay.provenance import SOURCE
 from saliency_assay.registry import record_of, resolve
-from saliency_assay.schema import ConfigError, check_shape
+from saliency_assay.schema import ConfigError
 
 SCHEMA = yaml.safe_load((SOURCE.parent / "config/schema.yaml").read_text())
 
@@ -66,15 +69,28 @@ def test_sources_are_keys_that_the_schema_asks_for() -> None:
     assert asked == {kind.name: list(kind.sources) for kind in DATA_KINDS if kind.sources}
 
 
-def test_folder_and_mnist_need_their_path() -> None:
-    raw = {
-        "data": {"some": {"kind": "folder"}},
-        "models": {"m": {"architecture": "a", "data": "some", "label": "class"}},
-        "methods": {"g": {}},
-        "studies": {"s": {"kind": "gallery", "model": "m"}},
-    }
-    with pytest.raises(ConfigError, match=r"^data\.yaml: data\.some: key 'path' is missing; required: path$"):
-        check_shape(raw, SCHEMA, "data.yaml")
+@pytest.mark.parametrize("kind", ["folder", "mnist"])
+def test_folder_and_mnist_are_given_their_path(kind: str, tmp_path: Path) -> None:
+    def configured(entry: dict[str, object]) -> Config:
+        raw = {
+            "data": {"some": {"kind": kind, **entry}},
+            "models": {"m": {"architecture": "resnet8", "data": "some", "label": "class"}},
+            "methods": {"gradient": {}},
+            "studies": {"s": {"kind": "gallery", "model": "m"}},
+        }
+        return read(raw, schema=SCHEMA, catalogue=CATALOGUE, source="my.yaml")
+
+    parameters = configured({"path": str(tmp_path)}).data["some"].parameters
+    assert parameters["path"] == str(tmp_path)
+    assert set(parameters) == {*record_of(DATA_KINDS, kind, "data").parameters, "path"}
+    for entry, line in (
+        ({}, "data.some: key 'path' is missing; required: path"),
+        ({"path": ""}, "data.some.path: found '', expected 1 or more characters"),
+        ({"path": "no/where"}, "data.some.path: found 'no/where', expected a folder that exists"),
+    ):
+        with pytest.raises(ConfigError) as error:
+            configured(entry)
+        assert str(error.value) == f"my.yaml: {line}"
 
 
 def test_every_class_of_bam_can_be_drawn() -> None:

@@ -37,9 +37,9 @@ def folder(
 ) -> tuple[dict[str, tuple[str, ...]], Iterator[Block]]:
     """The images below ``path``: ``train/CLASS/`` beside ``test/CLASS/`` or ``val/CLASS/``, or ``CLASS/`` alone.
 
-    Images lie anywhere below their class's folder and are known by their suffix (``SUFFIXES``); other files, and
-    all that is hidden, are left out and counted in the log. Labels follow the sorted names of the classes, images
-    the sorted paths, training images first. Only the block that is yielded is in memory.
+    Images lie anywhere below their class's folder and are known by their suffix (``SUFFIXES``); other files are left
+    out and counted in the log. Labels follow the sorted names of the classes, images the sorted paths, those of
+    ``train`` first. Only the block that is yielded is in memory.
 
     Args:
         path: the folder.

@@ -41,6 +41,7 @@ _PATH = {
     "rule": Parameter("trapezoid", choices=("trapezoid", "left", "right", "middle", "gauss_legendre")),
     **_BASELINE,
 }
+_INPUT_RULES = ("z_box", "w_squared", "same")
 _UPSAMPLING = {"upsampling": Parameter("bilinear", choices=("bilinear", "bicubic", "nearest"))}
 
 METHODS: tuple[Method, ...] = (
@@ -76,6 +77,15 @@ METHODS: tuple[Method, ...] = (
         "gradient without its negative part at every ReLU",
         signed=True,
         needs=("gradients", "relu"),
+    ),
+    Method(
+        "cam",
+        "saliency_assay.methods.cam:cam",
+        "Zhou et al., 2016",
+        "last block's activations weighted by the linear layer behind their mean",
+        signed=True,
+        needs=("cam_layer", "pool_linear_head"),
+        parameters={"relu": Parameter(False), **_UPSAMPLING},
     ),
     Method(
         "gradcam",
@@ -148,6 +158,117 @@ METHODS: tuple[Method, ...] = (
         needs=("gradients",),
         stochastic=True,
         parameters={**_PATH, **_SMOOTHING},
+    ),
+    Method(
+        "occlusion",
+        "saliency_assay.methods.occlusion:occlusion",
+        "Zeiler and Fergus, 2014",
+        "what the logit loses where a window hides the image",
+        signed=True,
+        parameters={
+            "window": Parameter(0.25, minimum=0, maximum=1),
+            "stride": Parameter(0.125, minimum=0, maximum=1),
+            "fill": Parameter("black", choices=("black", "mean")),
+        },
+    ),
+    Method(
+        "lrp_alpha_beta",
+        "saliency_assay.methods.relevance:lrp_alpha_beta",
+        "Bach et al., 2015; Montavon et al., 2018",
+        "LRP-α2β1: relevance shared by positive and by negative contributions",
+        signed=True,
+        needs=("gradients", "relu", "layers"),
+        parameters={
+            "alpha": Parameter(2.0, minimum=1),
+            "beta": Parameter(1.0, minimum=0),
+            "biases": Parameter("ignored", choices=("ignored", "counted")),
+            "input_rule": Parameter("z_box", choices=_INPUT_RULES),
+        },
+    ),
+    Method(
+        "lrp_epsilon",
+        "saliency_assay.methods.relevance:lrp_epsilon",
+        "Bach et al., 2015",
+        "LRP-ε: relevance shared in proportion to contributions",
+        signed=True,
+        needs=("gradients", "relu", "layers"),
+        parameters={
+            "epsilon": Parameter(1e-6, minimum=1e-12),
+            "input_rule": Parameter("same", choices=_INPUT_RULES),
+        },
+    ),
+    Method(
+        "deep_taylor",
+        "saliency_assay.methods.relevance:deep_taylor",
+        "Montavon et al., 2017",
+        "deep Taylor decomposition: relevance shared by positive contributions",
+        signed=True,
+        needs=("gradients", "relu", "layers"),
+        parameters={
+            "rule": Parameter("z_plus", choices=("z_plus", "w_squared")),
+            "input_rule": Parameter("z_box", choices=_INPUT_RULES),
+        },
+    ),
+    Method(
+        "deeplift",
+        "saliency_assay.methods.deeplift:deeplift",
+        "Shrikumar et al., 2017",
+        "contributions of the differences from a baseline",
+        signed=True,
+        needs=("gradients", "layers", "single_relus"),
+        parameters={
+            "rule": Parameter("reveal_cancel", choices=("rescale", "reveal_cancel")),
+            **_BASELINE,
+        },
+    ),
+    Method(
+        "deep_shap",
+        "saliency_assay.methods.deep_shap:deep_shap",
+        "Lundberg and Lee, 2017",
+        "DeepLIFT averaged over a background of training images",
+        signed=True,
+        needs=("gradients", "layers", "single_relus"),
+        takes=("background",),
+    ),
+    Method(
+        "kernel_shap",
+        "saliency_assay.methods.kernel_shap:kernel_shap",
+        "Lundberg and Lee, 2017",
+        "Shapley values of segments of the image",
+        signed=True,
+        stochastic=True,
+        parameters={
+            "features": Parameter("grid", choices=("grid", "superpixels")),
+            "segments": Parameter(16, minimum=1),
+            "samples": Parameter(500, minimum=1),
+            **_BASELINE,
+        },
+    ),
+    Method(
+        "square",
+        "saliency_assay.methods.optimal_square:square",
+        "Yeh et al., 2019",
+        "explanation of least infidelity under removal of squares",
+        signed=True,
+        parameters={
+            "smallest": Parameter(1, minimum=1),
+            "largest": Parameter(10, minimum=1),
+            "squares": Parameter(0, minimum=0),
+            "ridge": Parameter(0.0, minimum=0),
+        },
+    ),
+    Method(
+        "noisy_baseline",
+        "saliency_assay.methods.optimal_noisy:noisy_baseline",
+        "Yeh et al., 2019",
+        "explanation of least infidelity under a noisy baseline",
+        signed=True,
+        stochastic=True,
+        parameters={
+            "samples": Parameter(20_000, minimum=1),
+            "noise": Parameter(0.2, minimum=0),
+            "protocol": Parameter("printed", choices=("printed", "released")),
+        },
     ),
     Method(
         "random",

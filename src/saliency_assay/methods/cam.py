@@ -1,14 +1,45 @@
-"""GradCAM: the last block's activations, weighted by their gradients."""
+"""CAM and GradCAM: the last block's activations, weighted by the head's weights or by their gradients."""
 
 import torch
 from captum.attr import LayerGradCam
 from torch import Tensor, nn
-from torch.nn.functional import interpolate
+from torch.nn.functional import interpolate, linear
 
 from saliency_assay.methods.differentiate import check_inputs
 from saliency_assay.models.classifier import Classifier
 
 UPSAMPLINGS = ("bilinear", "bicubic", "nearest")
+
+
+def cam(
+    model: nn.Module,
+    images: Tensor,
+    targets: Tensor,
+    *,
+    generator: torch.Generator,
+    relu: bool = False,
+    upsampling: str = "bilinear",
+) -> Tensor:
+    """Σ_k w_tk A_k, upsampled to ``[N, 1, H, W]``; with ``relu`` its positive part.
+
+    A is the output of the classifier's ``cam_layer``, w the weights of the linear layer that makes logits of A's
+    spatial mean. Zhou et al. (2016), equation 2. Before upsampling, a map's mean is f_t less the layer's bias.
+
+    Raises:
+        ValueError: as ``gradcam``, or logits that are not one linear layer over the spatial mean of A.
+    """
+    classifier = _classifier(model, images, targets, upsampling)
+    activations, logits = _activations(classifier, images)
+    head = next(
+        (head for head in _heads(classifier, activations) if _explains(head, activations, logits)), None
+    )
+    if head is None:
+        raise ValueError(
+            f"cam: the head of {type(classifier.network).__name__} is not average pooling and one linear layer "
+            f"over cam_layer {classifier.cam_layer!r}; expected that, or use gradcam"
+        )
+    maps = torch.einsum("nk,nkhw->nhw", head.weight.detach()[targets], activations)[:, None]
+    return _upsampled(maps.clamp(min=0) if relu else maps, images, upsampling)
 
 
 def gradcam(
@@ -28,6 +59,15 @@ def gradcam(
     Raises:
         ValueError: a model that is no ``Classifier``, a layer that gives no feature maps, or a bad parameter.
     """
+    classifier = _classifier(model, images, targets, upsampling)
+    layer = classifier.layer(classifier.cam_layer)
+    maps = LayerGradCam(classifier, layer).attribute(images, targets, relu_attributions=relu).detach()
+    _check_feature_maps(classifier, maps)
+    return _upsampled(maps, images, upsampling)
+
+
+def _classifier(model: nn.Module, images: Tensor, targets: Tensor, upsampling: str) -> Classifier:
+    """The model as what names its CAM layer, once all that both methods are given has been checked."""
     check_inputs(images, targets)
     if upsampling not in UPSAMPLINGS:
         raise ValueError(f"upsampling: found {upsampling!r}, valid: {', '.join(UPSAMPLINGS)}")
@@ -35,8 +75,51 @@ def gradcam(
         raise ValueError(
             f"model: found {type(model).__name__}, expected a Classifier, which names its cam_layer"
         )
-    layer = model.layer(model.cam_layer)
-    cam = LayerGradCam(model, layer).attribute(images, targets, relu_attributions=relu).detach()
-    if cam.ndim != 4:
-        raise ValueError(f"cam_layer: {model.cam_layer!r} gives no feature maps [N, K, h, w]")
-    return interpolate(cam, size=images.shape[2:], mode=upsampling)
+    return model
+
+
+def _check_feature_maps(classifier: Classifier, output: object) -> None:
+    if not isinstance(output, Tensor) or output.ndim != 4:
+        raise ValueError(f"cam_layer: {classifier.cam_layer!r} gives no feature maps [N, K, h, w]")
+
+
+def _upsampled(maps: Tensor, images: Tensor, upsampling: str) -> Tensor:
+    return interpolate(maps, size=images.shape[2:], mode=upsampling)
+
+
+def _activations(classifier: Classifier, images: Tensor) -> tuple[Tensor, Tensor]:
+    """The CAM layer's output ``[N, K, h, w]`` and the logits ``[N, classes]`` of one forward pass."""
+    outputs: list[object] = []
+
+    def keep(layer: nn.Module, inputs: object, output: object) -> None:
+        # A copy: an in-place ReLU after the layer would change what it gave.
+        outputs.append(output.detach().clone() if isinstance(output, Tensor) else output)
+
+    handle = classifier.layer(classifier.cam_layer).register_forward_hook(keep)
+    try:
+        with torch.no_grad():
+            logits: Tensor = classifier(images)
+    finally:
+        handle.remove()
+    output = outputs[-1] if outputs else None
+    _check_feature_maps(classifier, output)
+    assert isinstance(output, Tensor)
+    return output, logits
+
+
+def _heads(classifier: Classifier, activations: Tensor) -> list[nn.Linear]:
+    """The linear layers, last first, that take the activations' channels to the logits."""
+    wanted = (classifier.classes, activations.shape[1])
+    layers = [part for part in classifier.network.modules() if isinstance(part, nn.Linear)]
+    return [layer for layer in reversed(layers) if layer.weight.shape == wanted]
+
+
+def _explains(head: nn.Linear, activations: Tensor, logits: Tensor) -> bool:
+    """Whether the logits are ``head`` of the activations' spatial mean, up to rounding."""
+    pooled = activations.mean((2, 3))
+    weight, bias = head.weight.detach(), None if head.bias is None else head.bias.detach()
+    gap = (linear(pooled, weight, bias) - logits).abs()
+    # Rounding grows with the terms, which may be far larger than their sum.
+    size = linear(pooled.abs(), weight.abs(), None if bias is None else bias.abs())
+    tolerance = torch.finfo(logits.dtype).eps ** 0.5
+    return not bool((gap > tolerance * size).any())  # what is not finite shows in the map

@@ -1,4 +1,4 @@
-"""The derivative every gradient method is built on: one forward and one backward pass through a classifier."""
+"""What methods ask of a model: the logit of each image's target, and its derivative."""
 
 import torch
 from torch import Tensor, nn
@@ -46,3 +46,16 @@ def input_gradient(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
     """
     pixels, score = score_pixels(model, images, targets)
     return torch.autograd.grad(score, pixels)[0]
+
+
+def target_logits(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
+    """Logit of each image's target ``[N]``, without gradients.
+
+    Raises:
+        ValueError: the model does not return ``[N, K]``.
+    """
+    with torch.no_grad():
+        logits: Tensor = model(images)
+    if logits.ndim != 2 or len(logits) != len(images):
+        raise ValueError(f"model: returned {describe(logits)}, expected logits [{len(images)}, K]")
+    return logits.gather(1, targets[:, None])[:, 0]

@@ -42,7 +42,8 @@ def integrate(
     total = torch.zeros_like(images)
     for chunk in chunks(len(images), len(nodes), images.device):
         start, end = baseline[chunk.images], images[chunk.images]
-        points = start + per_row(nodes[chunk.passes]) * (end - start)
+        # From the end, which keeps the memory layout of the images; a baseline of one colour would lose it.
+        points = end - per_row(1 - nodes[chunk.passes]) * (end - start)
         slopes = per_row(weights[chunk.passes]) * input_gradient(model, points, targets[chunk.images])
         for run in chunk.runs:
             total[run.image] += slopes[run.rows].sum(0)

@@ -1,0 +1,138 @@
+"""Kernel SHAP: Shapley values of an image's segments, by weighted least squares."""
+
+from math import comb
+
+import torch
+from torch import Tensor, nn
+
+from saliency_assay.methods.baselines import baseline as colour_of
+from saliency_assay.methods.differentiate import check_inputs, target_logits
+from saliency_assay.methods.passes import chunks
+from saliency_assay.methods.sampling import draw_seeds
+from saliency_assay.methods.segments import segment
+
+
+def kernel_shap(
+    model: nn.Module,
+    images: Tensor,
+    targets: Tensor,
+    *,
+    generator: torch.Generator,
+    features: str = "grid",
+    segments: int = 16,
+    samples: int = 500,
+    baseline: str = "black",
+) -> Tensor:
+    """Shapley values of segments, each spread evenly over its segment's pixels, ``[N, 1, H, W]``.
+
+    A coalition of segments is worth f_t of the image with all other segments in the ``baseline``'s colour. Lundberg &
+    Lee (2017), theorem 2. Exact if ``samples`` is at least 2^M − 2, with M the number of segments; a map sums to
+    f_t(x) − f_t(baseline) in any case. See ``segment`` for the segments, ``coalitions`` for the samples.
+
+    Raises:
+        ValueError: a parameter that does not fit the images, or too few samples to determine the values.
+    """
+    check_inputs(images, targets)
+    labels = segment(images, features, segments)
+    colour = colour_of(model, images, baseline)
+    sizes = _sizes(labels)
+    members, weights = _games(sizes, samples, draw_seeds(len(images), 1, generator))
+    worth = _worth(model, images, targets, labels, members, colour)
+    density = _solve(members, weights, worth, sizes > 0) / sizes.clamp(min=1)
+    maps = density.gather(1, labels.flatten(1)).reshape(len(images), 1, *labels.shape[1:])
+    return maps.to(images.dtype)
+
+
+def coalitions(segments: int, samples: int, seed: int) -> tuple[Tensor, Tensor]:
+    """Coalitions, bool ``[R, M]`` with R <= ``samples``, and their weights in the regression, float64 ``[R]``.
+
+    All 2^M − 2 that are neither empty nor full where ``samples`` allows, each weighted by the Shapley kernel
+    π(z) = (M − 1) / (C(M, |z|) |z| (M − |z|)). Otherwise the 2 M of one segment and of all but one, so weighted too,
+    without which the values may not be determined; and draws of the others, which share the others' weight:
+    |z| by the kernel, members uniformly, each draw followed by its complement.
+
+    Raises:
+        ValueError: fewer samples than all coalitions, and than the 2 M and one pair.
+    """
+    every = 2**segments - 2
+    least = min(every, 2 * segments + 2)
+    if samples < least:
+        raise ValueError(f"samples: found {samples}, expected at least {least} for {segments} segments")
+    sizes = range(1, segments)
+    totals = _float64([(segments - 1) / (size * (segments - size)) for size in sizes])  # π over all of a size
+    if every <= samples:
+        members = (torch.arange(1, every + 1)[:, None] >> torch.arange(segments)) % 2 == 1
+        kernel = totals / _float64([comb(segments, size) for size in sizes])
+        return members, kernel[members.sum(1) - 1]
+    single, left = torch.eye(segments, dtype=torch.bool), samples - 2 * segments
+    drawn = _pairs(totals[1:-1], (left + 1) // 2, seed)[:left]
+    weights = [1 / segments] * (2 * segments) + [float(totals[1:-1].sum()) / left] * left
+    return torch.cat([single, ~single, drawn]), _float64(weights)
+
+
+def _float64(values: list[float]) -> Tensor:
+    return torch.tensor(values, dtype=torch.float64)
+
+
+def _pairs(shares: Tensor, pairs: int, seed: int) -> Tensor:
+    """Random coalitions of 2 to M − 2 segments, drawn in these ``shares``, each before its complement."""
+    child = torch.Generator().manual_seed(seed)
+    sizes = torch.multinomial(shares, pairs, replacement=True, generator=child) + 2
+    ranks = torch.rand(pairs, len(shares) + 3, generator=child).argsort(1).argsort(1)
+    members = ranks < sizes[:, None]
+    return torch.stack([members, ~members], 1).flatten(0, 1)
+
+
+def _games(sizes: Tensor, samples: int, seeds: list[int]) -> tuple[Tensor, Tensor]:
+    """Coalitions of all images, bool ``[N, R, M]``, and their weights ``[N, R]``, padded with weight 0.
+
+    The first is the empty one and the second the full one, which the regression must meet, so their weight is 0.
+    """
+    counts = (sizes > 0).sum(1).tolist()
+    games = [coalitions(count, samples, seed) for count, seed in zip(counts, seeds, strict=True)]
+    rows = 2 + max(len(game) for game, _ in games)
+    members = torch.zeros(len(games), rows, max(counts), dtype=torch.bool)
+    weights = torch.zeros(len(games), rows, dtype=torch.float64)
+    members[:, 1] = True
+    for i, (game, weight) in enumerate(games):
+        members[i, 2 : 2 + len(game), : counts[i]] = game
+        weights[i, 2 : 2 + len(game)] = weight
+    return members.to(sizes.device), weights.to(sizes.device)
+
+
+def _worth(
+    model: nn.Module, images: Tensor, targets: Tensor, labels: Tensor, members: Tensor, colour: Tensor
+) -> Tensor:
+    """f_t of each image under each of its coalitions, float64 ``[N, R]``; absent segments have the ``colour``."""
+    count, rows = members.shape[:2]
+    worth = torch.empty(count * rows, dtype=torch.float64, device=images.device)
+    for chunk in chunks(count, rows, images.device):
+        present = members[chunk.images, chunk.passes].gather(1, labels[chunk.images].flatten(1))
+        seen = present.reshape(len(present), 1, *labels.shape[1:])
+        parts = torch.where(seen, images[chunk.images], colour)
+        worth[chunk.pairs] = target_logits(model, parts, targets[chunk.images]).double()
+    return worth.reshape(count, rows)
+
+
+def _solve(members: Tensor, weights: Tensor, worth: Tensor, exists: Tensor) -> Tensor:
+    """φ minimising Σ_z weight(z) (worth(z) − worth(∅) − Σ_{j in z} φ_j)² with Σ φ = worth(all) − worth(∅).
+
+    ``members [N, R, M]``, ``weights [N, R]`` and ``worth [N, R]`` begin with the empty and the full coalition.
+    Segments that do not ``exists [N, M]`` in an image get 0; the first one does. The constraint gives its φ.
+    """
+    present = members.double()
+    change = worth[:, 1:2] - worth[:, :1]
+    design = (present[:, :, 1:] - present[:, :, :1]) * exists[:, None, 1:]
+    response = worth - worth[:, :1] - present[:, :, 0] * change
+    weighted = (design * weights[:, :, None]).mT
+    # A segment that is not there has an empty row and column: a one on the diagonal makes its value 0.
+    normal = weighted @ design + torch.diag_embed((~exists[:, 1:]).double())
+    others = torch.linalg.solve(normal, weighted @ response[:, :, None])[:, :, 0]
+    return torch.cat([change - others.sum(1, keepdim=True), others], 1)
+
+
+def _sizes(labels: Tensor) -> Tensor:
+    """Pixels of each segment ``[N, M]``, M the largest number of segments; 0 for those an image does not have."""
+    flat = labels.flatten(1)
+    sizes = flat.new_zeros(len(flat), int(flat.max()) + 1)
+    return sizes.scatter_add(1, flat, torch.ones_like(flat))

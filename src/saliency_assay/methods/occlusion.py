@@ -1,0 +1,68 @@
+"""Occlusion sensitivity: what the logit loses where a window hides the image."""
+
+import torch
+from torch import Tensor, nn
+
+from saliency_assay.methods.baselines import BASELINES, baseline
+from saliency_assay.methods.differentiate import check_inputs, target_logits
+from saliency_assay.methods.passes import chunks
+
+
+def occlusion(
+    model: nn.Module,
+    images: Tensor,
+    targets: Tensor,
+    *,
+    generator: torch.Generator,
+    window: float = 0.25,
+    stride: float = 0.125,
+    fill: str = "black",
+) -> Tensor:
+    """f_t(x) − f_t(x with a window filled), each pixel the mean over the windows that hold it, ``[N, 1, H, W]``.
+
+    ``window`` and ``stride`` are shares of the image's height and width, rounded to pixels and at least one. Windows
+    start at multiples of the stride until one reaches the border, where it is clipped. ``fill`` is a colour of
+    ``baselines``. Zeiler & Fergus (2014), section 4.2. One pass for the image, one for each place of the window.
+
+    Raises:
+        ValueError: an unknown fill, or shares outside 0 <= stride <= window <= 1.
+    """
+    check_inputs(images, targets)
+    if fill not in BASELINES:
+        raise ValueError(f"fill: found {fill!r}, valid: {', '.join(BASELINES)}")
+    if not 0 <= stride <= window <= 1:
+        raise ValueError(
+            f"window, stride: found {window}, {stride}, expected shares of the image, 0 <= stride <= window <= 1"
+        )
+    height, width = images.shape[2:]
+    rows = _bands(height, window, stride).to(images.device)
+    columns = _bands(width, window, stride).to(images.device)
+    drops = _drops(model, images, targets, rows, columns, baseline(model, images, fill))
+    down, across = rows.to(images), columns.to(images)
+    total = torch.einsum("nij,ih,jw->nhw", drops, down, across)
+    return (total / (down.sum(0)[:, None] * across.sum(0)))[:, None]
+
+
+def _bands(side: int, window: float, stride: float) -> Tensor:
+    """Which pixels of one side each place of the window covers, bool ``[places, side]``."""
+    size, step = max(1, round(window * side)), max(1, round(stride * side))
+    starts = torch.arange(0, side - size + step, step)[:, None]
+    pixels = torch.arange(side)
+    return (starts <= pixels) & (pixels < starts + size)
+
+
+def _drops(
+    model: nn.Module, images: Tensor, targets: Tensor, rows: Tensor, columns: Tensor, colour: Tensor
+) -> Tensor:
+    """f_t(x) − f_t(x filled where band i of ``rows`` meets band j of ``columns``), ``[N, i, j]``."""
+    count, shape = len(images), (len(rows), len(columns))
+    passes = 1 + shape[0] * shape[1]
+    logits = images.new_empty(count * passes)
+    for chunk in chunks(count, passes, images.device):
+        place = (chunk.passes - 1).clamp(min=0)
+        hidden = rows[place // shape[1]][:, :, None] & columns[place % shape[1]][:, None, :]
+        hidden &= (chunk.passes > 0)[:, None, None]  # the first pass is of the image itself
+        filled = torch.where(hidden[:, None], colour, images[chunk.images])
+        logits[chunk.pairs] = target_logits(model, filled, targets[chunk.images])
+    logits = logits.reshape(count, passes)
+    return (logits[:, :1] - logits[:, 1:]).reshape(count, *shape)

@@ -1,0 +1,682 @@
+"""LRP-αβ, LRP-ε and deep Taylor against conservation, hand-worked examples and plain matrix form in NumPy."""
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from support import (
+    CLASSES,
+    SmoothNet,
+    classifier,
+    conv_classifier,
+    cyclic_targets,
+    exact,
+    generator,
+    random_images,
+    seen_batches,
+    skip_classifier,
+    state_of,
+    with_random_state,
+)
+from torch import Tensor, nn
+from zennit.core import Composite
+from zennit.rules import Epsilon, Norm, ZBox
+
+from saliency_assay.methods.canonical import canonical, normalised
+from saliency_assay.methods.gradient import gradient_x_input
+from saliency_assay.methods.relevance import INPUT_RULES, deep_taylor, lrp_alpha_beta, lrp_epsilon
+from saliency_assay.models.classifier import Classifier
+
+Array = np.ndarray
+Method = Callable[..., Tensor]
+
+METHODS = [
+    partial(lrp_alpha_beta, biases="ignored"),
+    partial(lrp_alpha_beta, biases="counted"),
+    partial(lrp_epsilon, epsilon=1e-6),
+    partial(deep_taylor, rule="z_plus"),
+    partial(deep_taylor, rule="w_squared"),
+]
+EVERY_METHOD = pytest.mark.parametrize(
+    "method",
+    METHODS,
+    ids=lambda method: "-".join(map(str, (method.func.__name__, *method.keywords.values()))),
+)
+EVERY_INPUT_RULE = pytest.mark.parametrize("input_rule", INPUT_RULES)
+
+
+class ResidualNet(nn.Module):
+    """Three kinds of addition (identity, projected, of the network's first features) and two averages."""
+
+    def __init__(self, bias: bool) -> None:
+        super().__init__()
+        self.stem = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1, bias=bias), nn.ReLU())
+        self.inner = nn.Sequential(
+            nn.Conv2d(8, 8, 3, padding=1, bias=bias), nn.ReLU(), nn.Conv2d(8, 8, 3, padding=1, bias=bias)
+        )
+        self.relu1, self.relu2 = nn.ReLU(), nn.ReLU()
+        self.pool = nn.AvgPool2d(2)
+        self.down = nn.Conv2d(8, 12, 3, stride=2, padding=1, bias=bias)
+        self.shortcut = nn.Conv2d(8, 12, 1, stride=2, bias=bias)
+        self.head = nn.Linear(12, CLASSES, bias=bias)
+
+    def forward(self, images: Tensor) -> Tensor:
+        features = self.stem(images)
+        features = self.pool(self.relu1(self.inner(features) + features))
+        features = self.relu2(self.down(features) + self.shortcut(features))
+        return self.head(features.mean((2, 3)))
+
+
+def plain_net(bias: bool, width: int = 8) -> nn.Sequential:
+    """Pooling of both kinds, a stride, and enough channels that each neuron is given both signs."""
+    return nn.Sequential(
+        nn.Conv2d(3, width, 3, padding=1, bias=bias),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(width, width, 3, stride=2, padding=1, bias=bias),
+        nn.ReLU(),
+        nn.AvgPool2d(2, stride=1),
+        nn.Flatten(),
+        nn.Linear(width * 4, CLASSES, bias=bias),
+    )
+
+
+NETS = {"plain": plain_net, "residual": ResidualNet}
+IMAGES, TARGETS = random_images(6), cyclic_targets(6)
+
+
+def wrapped(network: nn.Module, seed: int = 1) -> Classifier:
+    """Random weights behind a normalisation that differs between channels."""
+    model = classifier(with_random_state(network, seed), "")
+    model.mean.copy_(torch.tensor([0.3, 0.45, 0.6]).reshape(1, 3, 1, 1))
+    model.std.copy_(torch.tensor([0.2, 0.25, 0.3]).reshape(1, 3, 1, 1))
+    return model
+
+
+def draw(method: Method, model: nn.Module, images: Tensor, targets: Tensor, **parameters: object) -> Tensor:
+    return method(model, images, targets, generator=generator(), **parameters)
+
+
+def target_logits(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
+    return model(images).detach().gather(1, targets[:, None])[:, 0]
+
+
+# ------------------------------------------------------------------------------------------ conservation
+
+
+@pytest.mark.parametrize("net", NETS)
+@EVERY_INPUT_RULE
+@pytest.mark.parametrize(
+    "method",
+    [
+        partial(lrp_alpha_beta, alpha=2.0, beta=1.0),
+        partial(lrp_alpha_beta, alpha=3.5, beta=2.5),
+        partial(lrp_epsilon, epsilon=1e-14),
+        deep_taylor,
+    ],
+    ids=["α2β1", "α3.5β2.5", "ε", "z+"],
+)
+def test_relevance_sums_to_the_logit_without_biases(method: Method, input_rule: str, net: str) -> None:
+    model = wrapped(NETS[net](bias=False))
+    logits = target_logits(model, IMAGES, TARGETS)
+    assert logits.min() < 0 < logits.max()
+    maps = draw(method, model, IMAGES, TARGETS, input_rule=input_rule)
+    exact(maps.sum((1, 2, 3)), logits, tolerance=1e-6, floor=0)
+
+
+@pytest.mark.parametrize(
+    ("method", "net"), [(lrp_alpha_beta, "plain"), (deep_taylor, "plain"), (deep_taylor, "residual")]
+)
+@EVERY_INPUT_RULE
+def test_ignored_biases_are_given_nothing(method: Method, input_rule: str, net: str) -> None:
+    model = wrapped(NETS[net](bias=True))
+    maps = draw(method, model, IMAGES, TARGETS, input_rule=input_rule)
+    exact(maps.sum((1, 2, 3)), target_logits(model, IMAGES, TARGETS), tolerance=1e-6, floor=0)
+
+
+@pytest.mark.parametrize("method", [lrp_alpha_beta, deep_taylor])
+def test_small_activations_keep_their_relevance(method: Method) -> None:
+    model = wrapped(plain_net(bias=False))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(1e-9)
+    maps = draw(method, model, IMAGES, TARGETS)
+    exact(maps.sum((1, 2, 3)), target_logits(model, IMAGES, TARGETS), tolerance=1e-6, floor=0)
+
+
+def test_epsilon_takes_what_it_takes() -> None:
+    model = wrapped(plain_net(bias=False))
+    logits = target_logits(model, IMAGES, TARGETS)
+    errors = [
+        float(
+            (draw(lrp_epsilon, model, IMAGES, TARGETS, epsilon=epsilon).sum((1, 2, 3)) / logits - 1)
+            .abs()
+            .max()
+        )
+        for epsilon in (1e-2, 1e-5, 1e-8)
+    ]
+    assert errors[0] > 1e-2
+    assert errors[1] < errors[0] / 100
+    assert errors[2] < errors[1] / 100
+
+
+def test_w_squared_loses_what_falls_on_neurons_that_are_off() -> None:
+    model = wrapped(plain_net(bias=False))
+    shares = draw(deep_taylor, model, IMAGES, TARGETS, rule="w_squared").sum((1, 2, 3)) / target_logits(
+        model, IMAGES, TARGETS
+    )
+    assert shares.min() > 0
+    assert shares.max() < 0.7
+    with torch.no_grad():
+        for parameter in model.network.parameters():
+            parameter.abs_()
+    bright = IMAGES + 1  # above the mean in every channel, so that every neuron is on
+    maps = draw(deep_taylor, model, bright, TARGETS, rule="w_squared", input_rule="same")
+    exact(maps.sum((1, 2, 3)), target_logits(model, bright, TARGETS), tolerance=1e-12)
+
+
+def test_one_sign_alone_is_counted_double() -> None:
+    # Σ R = α f where nothing is negative: LRP-α2β1 promises conservation only where each neuron has both signs.
+    model = with_random_state(plain_net(bias=False), seed=1)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.abs_()
+    maps = draw(lrp_alpha_beta, model, IMAGES + 0.1, TARGETS, input_rule="same")
+    exact(maps.sum((1, 2, 3)), 2**3 * target_logits(model, IMAGES + 0.1, TARGETS))
+
+
+# -------------------------------------------------------------- the same in plain matrix form, with NumPy
+
+CHANNELS, SIDE = 3, 6
+
+
+def small_conv_net() -> nn.Sequential:
+    return nn.Sequential(
+        nn.Conv2d(CHANNELS, 4, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(4, 5, 3, stride=2, padding=1),
+        nn.ReLU(),
+        nn.Flatten(),
+        nn.Linear(20, CLASSES),
+    )
+
+
+def small_dense_net() -> nn.Sequential:
+    return nn.Sequential(nn.Flatten(), nn.Linear(CHANNELS * SIDE**2, 12), nn.ReLU(), nn.Linear(12, CLASSES))
+
+
+def unrolled(layer: nn.Module, shape: tuple[int, ...]) -> tuple[Array, Array, tuple[int, ...]]:
+    """A layer as weights [outputs, inputs] and biases [outputs], and the shape of what it returns."""
+    weight, bias = layer.weight.detach().numpy(), layer.bias.detach().numpy()
+    if isinstance(layer, nn.Linear):
+        return weight, bias, (len(weight),)
+    (channels, height, width), (outputs, _, size, _) = shape, weight.shape
+    stride, padding = layer.stride[0], layer.padding[0]
+    rows, columns = ((side + 2 * padding - size) // stride + 1 for side in (height, width))
+    matrix = np.zeros((outputs, rows, columns, channels, height, width))
+    for row in range(rows):
+        for column in range(columns):
+            for i in range(size):
+                for j in range(size):
+                    y, x = row * stride + i - padding, column * stride + j - padding
+                    if 0 <= y < height and 0 <= x < width:
+                        matrix[:, row, column, :, y, x] = weight[:, :, i, j]
+    biases = np.repeat(bias, rows * columns)
+    return matrix.reshape(len(biases), -1), biases, (outputs, rows, columns)
+
+
+def winners(values: Array, shape: tuple[int, ...]) -> tuple[Array, tuple[int, ...]]:
+    """2 × 2 max pooling as a matrix of zeros and ones [outputs, inputs]."""
+    channels, height, width = shape
+    numbers = np.arange(values.size).reshape(shape)
+    rows = []
+    for c in range(channels):
+        for y in range(0, height, 2):
+            for x in range(0, width, 2):
+                window = numbers[c, y : y + 2, x : x + 2].ravel()
+                best = max(window, key=lambda number: values[number])
+                rows.append(numbers.ravel() == best)
+    return np.array(rows, dtype=float), (channels, height // 2, width // 2)
+
+
+def divided(shares: Array, totals: Array) -> Array:
+    """shares [outputs, inputs] by totals [outputs]; nothing where there is nothing to share."""
+    return np.divide(shares, totals[:, None], out=np.zeros_like(shares), where=totals[:, None] != 0)
+
+
+def by_alpha_beta(weights: Array, bias: Array, x: Array, alpha: float = 2.0, counted: bool = False) -> Array:
+    z, bias = weights * x, bias * counted
+    positive, negative = z.clip(min=0), z.clip(max=0)
+    return alpha * divided(positive, positive.sum(1) + bias.clip(min=0)) - (alpha - 1) * divided(
+        negative, negative.sum(1) + bias.clip(max=0)
+    )
+
+
+def by_epsilon(weights: Array, bias: Array, x: Array, epsilon: float = 1e-6) -> Array:
+    z = weights * x
+    totals = z.sum(1) + bias
+    return divided(z, totals + epsilon * np.where(totals >= 0, 1, -1))
+
+
+def by_z_plus(weights: Array, bias: Array, x: Array) -> Array:
+    positive = (weights * x).clip(min=0)
+    return divided(positive, positive.sum(1))
+
+
+def by_w_squared(weights: Array, bias: Array, x: Array) -> Array:
+    return divided(weights**2, (weights**2).sum(1))
+
+
+def by_z_box(weights: Array, bias: Array, x: Array, model: Classifier) -> Array:
+    mean, std = (np.repeat(colour.numpy(), SIDE**2) for colour in (model.mean, model.std))
+    low, high = (0 - mean) / std, (1 - mean) / std
+    z = weights * x - weights.clip(min=0) * low - weights.clip(max=0) * high
+    return divided(z, z.sum(1))
+
+
+def derived(
+    model: Classifier, image: Tensor, target: int, rule: Callable[..., Array], first: Callable[..., Array]
+) -> Array:
+    """Relevance of one image: at a layer's input, the layer's shares [outputs, inputs] turned, times that above."""
+    x, shape = normalised(model, image[None]).numpy().ravel(), tuple(image.shape)
+    shares: list[Array] = []
+    for layer in model.network:
+        if isinstance(layer, nn.ReLU):
+            shares.append(np.diag(x > 0).astype(float))
+            x = x.clip(min=0)
+        elif isinstance(layer, nn.MaxPool2d):
+            matrix, shape = winners(x, shape)
+            shares.append(matrix)
+            x = matrix @ x
+        elif not isinstance(layer, nn.Flatten):
+            weights, bias, shape = unrolled(layer, shape)
+            shares.append((rule if shares else first)(weights, bias, x))
+            x = weights @ x + bias
+    found = np.where(np.arange(CLASSES) == target, x, 0)
+    for matrix in reversed(shares):
+        found = matrix.T @ found
+    return found.reshape(image.shape)
+
+
+@EVERY_INPUT_RULE
+@pytest.mark.parametrize("net", [small_conv_net, small_dense_net])
+@pytest.mark.parametrize(
+    ("method", "rule"),
+    [
+        (lrp_alpha_beta, by_alpha_beta),
+        (partial(lrp_alpha_beta, biases="counted"), partial(by_alpha_beta, counted=True)),
+        (partial(lrp_alpha_beta, alpha=1.7, beta=0.7), partial(by_alpha_beta, alpha=1.7)),
+        (lrp_epsilon, by_epsilon),
+        (partial(lrp_epsilon, epsilon=0.3), partial(by_epsilon, epsilon=0.3)),
+        (deep_taylor, by_z_plus),
+        (partial(deep_taylor, rule="w_squared"), by_w_squared),
+    ],
+    ids=["α2β1", "α2β1 with biases", "α1.7β0.7", "ε", "ε0.3", "z+", "w²"],
+)
+def test_plain_matrix_form(
+    method: Method, rule: Callable[..., Array], net: Callable[[], nn.Sequential], input_rule: str
+) -> None:
+    images = random_images(4, size=SIDE)
+    model = wrapped(net())
+    first = {"same": rule, "w_squared": by_w_squared, "z_box": partial(by_z_box, model=model)}[input_rule]
+    maps = draw(method, model, images, cyclic_targets(4), input_rule=input_rule)
+    expected = [derived(model, images[i], i, rule, first) for i in range(4)]
+    assert np.abs(expected).max(axis=(1, 2, 3)).min() > 1e-4
+    exact(maps, np.array(expected), tolerance=1e-8)
+
+
+# ------------------------------------------------------------------------------------- special cases
+
+
+@pytest.mark.parametrize("net", [conv_classifier, skip_classifier, partial(wrapped, ResidualNet(bias=True))])
+def test_epsilon_tends_to_gradient_x_normalised_input(net: Callable[[], Classifier]) -> None:
+    model = net()
+    expected = draw(gradient_x_input, model, IMAGES, TARGETS, baseline="mean")
+    maps = draw(lrp_epsilon, model, IMAGES, TARGETS, epsilon=1e-13)
+    exact(maps, expected, tolerance=1e-6, floor=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("method", "defaults"),
+    [
+        (lrp_alpha_beta, {"alpha": 2.0, "beta": 1.0, "biases": "ignored", "input_rule": "z_box"}),
+        (lrp_epsilon, {"epsilon": 1e-6, "input_rule": "same"}),
+        (deep_taylor, {"rule": "z_plus", "input_rule": "z_box"}),
+    ],
+)
+def test_defaults(method: Method, defaults: dict[str, object]) -> None:
+    model = wrapped(ResidualNet(bias=True))
+    assert torch.equal(draw(method, model, IMAGES, TARGETS), draw(method, model, IMAGES, TARGETS, **defaults))
+
+
+@pytest.mark.parametrize("net", NETS)
+@EVERY_INPUT_RULE
+def test_alpha_1_is_z_plus(input_rule: str, net: str) -> None:
+    model = wrapped(NETS[net](bias=True))
+    maps = draw(lrp_alpha_beta, model, IMAGES, TARGETS, alpha=1.0, beta=0.0, input_rule=input_rule)
+    exact(maps, draw(deep_taylor, model, IMAGES, TARGETS, input_rule=input_rule))
+
+
+def test_z_box_is_that_of_zennit() -> None:
+    model = wrapped(ResidualNet(bias=True))
+    network = canonical(model)
+    low, high = (normalised(model, torch.full_like(IMAGES[:1], value)) for value in (0.0, 1.0))
+    first = ZBox(low, high, stabilizer=1e-15)
+
+    def rule(context: object, name: str, layer: nn.Module) -> object:
+        if name == "stem.0":
+            return first
+        if isinstance(layer, nn.Conv2d | nn.Linear):
+            return Epsilon(1e-6)
+        return (
+            Norm(1e-15)
+            if isinstance(layer, nn.AvgPool2d | nn.AdaptiveAvgPool2d) or name.endswith(".sum")
+            else None
+        )
+
+    pixels = normalised(model, IMAGES).requires_grad_()
+    with Composite(rule).context(network):
+        logits = network(pixels)
+        starts = torch.zeros_like(logits)
+        for i, target in enumerate(TARGETS.tolist()):
+            starts[i, target] = logits[i, target].item()
+        expected = torch.autograd.grad(logits, pixels, starts)[0]
+    exact(draw(lrp_epsilon, model, IMAGES, TARGETS, input_rule="z_box"), expected, tolerance=1e-7)
+
+
+def test_z_box_survives_pixels_at_their_bounds() -> None:
+    # The first kernel is given its darkest input, so nothing can be shared; the others keep what is theirs.
+    model = wrapped(nn.Sequential(nn.Conv2d(3, 3, 12), nn.ReLU(), nn.Flatten(), nn.Linear(3, CLASSES)))
+    first, last = model.network[0], model.network[3]
+    with torch.no_grad():
+        first.bias.fill_(100.0)  # and still it is on
+        last.weight.abs_()
+    image = (first.weight[:1] < 0).double()
+    parts = (last.weight[0] * first(normalised(model, image))[0, :, 0, 0]).detach()
+    assert parts.min() > 0
+    shared = float(target_logits(model, image, TARGETS[:1])) * float(parts[1:].sum() / parts.sum())
+    for dtype, tolerance in ((torch.float64, 1e-10), (torch.float32, 1e-4)):
+        maps = draw(deep_taylor, model.to(dtype), image.to(dtype), TARGETS[:1])
+        assert float(maps.sum()) == pytest.approx(shared, rel=tolerance)
+
+
+def folded(network: nn.Module) -> nn.Sequential:
+    """``support.ConvNet`` with each BatchNorm worked into the convolution before it, by hand."""
+    layers: list[nn.Module] = []
+    for layer in network.body:
+        if isinstance(layer, nn.BatchNorm2d):
+            scale = layer.weight / (layer.running_var + layer.eps).sqrt()
+            before = layers[-1]
+            before.weight = nn.Parameter(before.weight * scale[:, None, None, None])
+            before.bias = nn.Parameter((before.bias - layer.running_mean) * scale + layer.bias)
+        elif not isinstance(layer, nn.Dropout):
+            layers.append(layer)
+    return nn.Sequential(*layers)
+
+
+@EVERY_METHOD
+def test_batchnorm_is_folded(method: Method) -> None:
+    maps = draw(method, conv_classifier(), IMAGES, TARGETS)
+    bare = classifier(folded(conv_classifier().network), "")
+    exact(maps, draw(method, bare, IMAGES, TARGETS))
+    assert any(isinstance(layer, nn.BatchNorm2d) for layer in conv_classifier().modules())
+
+
+def test_batchnorm_after_no_convolution_passes_relevance() -> None:
+    network = nn.Sequential(
+        nn.Conv2d(3, 8, 3, bias=False),
+        nn.ReLU(),
+        nn.BatchNorm2d(8),
+        nn.ReLU(),
+        nn.AdaptiveAvgPool2d(2),
+        nn.Flatten(),
+        nn.Linear(32, CLASSES),
+    )
+    model = wrapped(network)
+    logits = target_logits(model, IMAGES, TARGETS)
+    for method in (deep_taylor, lrp_alpha_beta):
+        exact(draw(method, model, IMAGES, TARGETS).sum((1, 2, 3)), logits)
+    expected = draw(gradient_x_input, model, IMAGES, TARGETS, baseline="mean")
+    exact(draw(lrp_epsilon, model, IMAGES, TARGETS, epsilon=1e-13), expected, tolerance=1e-6, floor=1e-9)
+
+
+class TwoTerms(nn.Module):
+    """f = 3 max(2 x_1 + w x_2, 0), an addition of two branches that see one pixel each."""
+
+    def __init__(self, weight: float) -> None:
+        super().__init__()
+        self.left, self.right = (nn.Conv2d(2, 1, 1, bias=False) for _ in range(2))
+        self.relu, self.flatten, self.head = nn.ReLU(), nn.Flatten(), nn.Linear(1, 1, bias=False)
+        with torch.no_grad():
+            self.left.weight.copy_(torch.tensor([2.0, 0.0]).reshape(1, 2, 1, 1))
+            self.right.weight.copy_(torch.tensor([0.0, weight]).reshape(1, 2, 1, 1))
+            self.head.weight.fill_(3.0)
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.head(self.flatten(self.relu(self.left(images) + self.right(images))))
+
+
+ALPHA_1 = partial(lrp_alpha_beta, alpha=1.0, beta=0.0)
+TINY = partial(lrp_epsilon, epsilon=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("method", "weight", "expected"),
+    [  # x = (1, 0.5): terms of 2 and 3 and a logit of 15, or of 2 and -0.5 and a logit of 4.5
+        (TINY, 6.0, [6.0, 9.0]),
+        (ALPHA_1, 6.0, [6.0, 9.0]),
+        (deep_taylor, 6.0, [6.0, 9.0]),
+        (partial(deep_taylor, rule="w_squared"), 6.0, [7.5, 7.5]),
+        (TINY, -1.0, [6.0, -1.5]),
+        (ALPHA_1, -1.0, [4.5, 0.0]),
+        (deep_taylor, -1.0, [4.5, 0.0]),
+        (partial(deep_taylor, rule="w_squared"), -1.0, [2.25, 2.25]),
+    ],
+)
+def test_an_addition_shares_relevance_in_proportion(
+    method: Method, weight: float, expected: list[float]
+) -> None:
+    image = torch.tensor([1.0, 0.5], dtype=torch.float64).reshape(1, 2, 1, 1)
+    maps = draw(method, TwoTerms(weight).double().eval(), image, torch.tensor([0]), input_rule="same")
+    exact(maps.flatten(), torch.tensor(expected))
+
+
+class TwoEyes(nn.Module):
+    """Two convolutions that both see the pixels, one of them behind pooling, and one that does not."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pool = nn.MaxPool2d(1)  # changes nothing
+        self.left, self.right = (nn.Conv2d(1, 1, (1, 2), bias=False) for _ in range(2))
+        self.inner = nn.Conv2d(1, 1, 1, bias=False)
+        self.relu, self.flatten = nn.ReLU(), nn.Flatten()
+        with torch.no_grad():
+            self.left.weight.copy_(torch.tensor([1.0, -1.0]).reshape(1, 1, 1, 2))
+            self.right.weight.copy_(torch.tensor([2.0, -1.0]).reshape(1, 1, 1, 2))
+            self.inner.weight.fill_(4.0)
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.flatten(self.inner(self.relu(self.left(images) + self.right(self.pool(images)))))
+
+
+def test_every_layer_that_sees_pixels_takes_the_input_rule() -> None:
+    image = torch.tensor([0.75, 0.25], dtype=torch.float64).reshape(1, 1, 1, 2)
+    # z^B: left is 0.5, shared as 0.75 and 0.75; right is 1.25, shared as 1.5 and 0.75. Relevance of 2 and of 5.
+    maps = draw(deep_taylor, TwoEyes().double().eval(), image, torch.tensor([0]))
+    exact(maps.flatten(), torch.tensor([1 + 10 / 3, 1 + 5 / 3], dtype=torch.float64))
+
+
+@pytest.mark.parametrize("rule", ["z_plus", "w_squared"])
+@EVERY_INPUT_RULE
+@pytest.mark.parametrize(
+    "net", [conv_classifier, partial(skip_classifier, 2), partial(wrapped, ResidualNet(bias=True))]
+)
+def test_deep_taylor_has_the_sign_of_the_logit(
+    net: Callable[[], Classifier], rule: str, input_rule: str
+) -> None:
+    model = net()
+    logits = model(IMAGES).detach()
+    for sign, targets in ((1, logits.argmax(1)), (-1, logits.argmin(1))):
+        right = sign * target_logits(model, IMAGES, targets) > 0
+        assert right.any()
+        maps = sign * draw(deep_taylor, model, IMAGES, targets, rule=rule, input_rule=input_rule)[right]
+        assert maps.min() >= 0
+        assert maps.flatten(1).amax(1).min() > 0
+
+
+@EVERY_METHOD
+def test_maps_depend_on_image_and_model(method: Method) -> None:
+    model, other = conv_classifier(seed=1), conv_classifier(seed=2)
+    targets = torch.zeros_like(TARGETS)
+    maps = draw(method, model, IMAGES, targets).sum(1).flatten(1)
+    shapes = torch.cat([maps, draw(method, other, IMAGES, targets).sum(1).flatten(1)])
+    # Up to a factor: the logit alone is no explanation.
+    alike = torch.corrcoef(shapes) - torch.eye(len(shapes))
+    assert alike.abs().max() < 0.99
+
+
+@EVERY_METHOD
+@EVERY_INPUT_RULE
+def test_float32_is_near_float64(method: Method, input_rule: str) -> None:
+    images = IMAGES.clone()
+    images[0], images[1] = 0, 1
+    maps = {
+        dtype: draw(
+            method,
+            wrapped(ResidualNet(bias=True)).to(dtype),
+            images.to(dtype),
+            TARGETS,
+            input_rule=input_rule,
+        )
+        for dtype in (torch.float32, torch.float64)
+    }
+    assert [found.dtype for found in maps.values()] == list(maps)
+    scale = maps[torch.float64].abs().amax((1, 2, 3), keepdim=True)
+    exact(maps[torch.float32].double() / scale, maps[torch.float64] / scale, tolerance=0, floor=1e-3)
+
+
+# ------------------------------------------------------------------------- what a call leaves behind
+
+
+@EVERY_METHOD
+@EVERY_INPUT_RULE
+@pytest.mark.parametrize("frozen", [False, True], ids=["learning", "frozen"])
+def test_leaves_a_network_as_it_was(method: Method, input_rule: str, frozen: bool) -> None:
+    model = wrapped(ResidualNet(bias=True)).requires_grad_(
+        not frozen
+    )  # its layers are in canonical(model) too
+    meanwhile: list[dict[str, object]] = []
+    model.network.head.register_forward_hook(lambda *_: meanwhile.append(state_of(model)))
+    before, parameters = state_of(model), dict(model.named_parameters())
+    draw(method, model, IMAGES, TARGETS, input_rule=input_rule)
+    assert meanwhile == [before]
+    assert state_of(model) == before
+    assert all(parameter is parameters[name] for name, parameter in model.named_parameters())
+
+
+@EVERY_METHOD
+def test_leaves_a_network_as_it_was_when_it_fails(method: Method, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = wrapped(ResidualNet(bias=True))
+    before, parameters = state_of(model), dict(model.named_parameters())
+    derive, calls = torch.autograd.grad, []
+
+    def fail(*given: object, **settings: object) -> object:
+        calls.append(given)
+        if len(calls) == 3:  # the first is ours, the others are a rule's
+            raise RuntimeError("out of memory")
+        return derive(*given, **settings)
+
+    monkeypatch.setattr(torch.autograd, "grad", fail)
+    with pytest.raises(RuntimeError, match="out of memory"):
+        draw(method, model, IMAGES, TARGETS)
+    assert len(calls) == 3
+    assert state_of(model) == before
+    assert all(parameter is parameters[name] for name, parameter in model.named_parameters())
+
+
+@EVERY_METHOD
+def test_one_forward_pass_of_the_batch(method: Method) -> None:
+    model = wrapped(ResidualNet(bias=True))
+    with seen_batches(model.network.head) as seen, seen_batches(model.network.stem[0]) as stem:
+        draw(method, model, IMAGES, TARGETS)
+    assert [len(batch) for batch in seen] == [len(IMAGES)]
+    assert [len(batch) for batch in stem] == [len(IMAGES)]
+
+
+# ------------------------------------------------------------------------------------------------ errors
+
+
+@pytest.mark.parametrize(
+    ("method", "settings", "message"),
+    [
+        (
+            lrp_alpha_beta,
+            {"alpha": 2.0, "beta": 2.0},
+            "alpha, beta: found 2.0, 2.0, expected alpha - beta = 1 and beta of at least 0",
+        ),
+        (
+            lrp_alpha_beta,
+            {"alpha": 0.5, "beta": -0.5},
+            "alpha, beta: found 0.5, -0.5, expected alpha - beta = 1 and beta of at least 0",
+        ),
+        (lrp_epsilon, {"epsilon": 0.0}, "epsilon: found 0.0, expected above 0"),
+        (lrp_epsilon, {"epsilon": float("nan")}, "epsilon: found nan, expected above 0"),
+        (lrp_alpha_beta, {"biases": "none"}, "biases: found 'none', valid: ignored, counted"),
+        (deep_taylor, {"rule": "none"}, "rule: found 'none', valid: z_plus, w_squared"),
+        *(
+            (method, {"input_rule": "none"}, "input_rule: found 'none', valid: z_box, w_squared, same")
+            for method in (lrp_alpha_beta, lrp_epsilon, deep_taylor)
+        ),
+    ],
+)
+def test_refuses_bad_parameters(method: Method, settings: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match="found") as error:
+        draw(method, conv_classifier(), IMAGES, TARGETS, **settings)
+    assert str(error.value) == message
+
+
+@pytest.mark.parametrize("alpha", [1.1, 2.2, 3.3, 7.9])
+def test_takes_what_only_rounding_keeps_from_one(alpha: float) -> None:
+    model = wrapped(plain_net(bias=False))
+    maps = draw(lrp_alpha_beta, model, IMAGES, TARGETS, alpha=alpha, beta=round(alpha - 1, 1))
+    exact(maps.sum((1, 2, 3)), target_logits(model, IMAGES, TARGETS), tolerance=1e-6)
+
+
+@EVERY_METHOD
+@pytest.mark.parametrize("behind_classifier", [False, True], ids=["bare", "classifier"])
+def test_refuses_a_network_without_relu(method: Method, behind_classifier: bool) -> None:
+    model = with_random_state(SmoothNet(IMAGES[0].numel()), seed=1)
+    with pytest.raises(ValueError, match="no ReLU") as error:
+        draw(method, classifier(model, "") if behind_classifier else model, IMAGES, TARGETS)
+    assert str(error.value) == (
+        f"{method.func.__name__}: found no ReLU in SmoothNet; expected a ReLU network, or a method that needs "
+        f"gradients only, such as integrated_gradients"
+    )
+
+
+@EVERY_METHOD
+@pytest.mark.parametrize(
+    "layer", [nn.Tanh(), nn.GELU(), nn.LeakyReLU(), nn.ReLU6(), nn.ConvTranspose2d(4, 4, 1)]
+)
+def test_refuses_layers_without_a_rule(method: Method, layer: nn.Module) -> None:
+    network = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), layer, nn.Flatten(), nn.Linear(400, CLASSES))
+    with pytest.raises(ValueError, match="no rule") as error:
+        draw(method, network.double().eval(), IMAGES, TARGETS)
+    assert str(error.value) == (
+        f"{method.func.__name__}: found {type(layer).__name__} ('2') in Sequential, which has no rule; valid: "
+        f"Conv2d, Linear, ReLU, AvgPool2d, AdaptiveAvgPool2d, MaxPool2d, AdaptiveMaxPool2d, Flatten, ZeroPad2d, "
+        f"BatchNorm, dropout and addition"
+    )
+
+
+@EVERY_METHOD
+def test_refuses_a_network_that_returns_no_logits(method: Method) -> None:
+    network = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU()).double().eval()
+    before = state_of(network)
+    with pytest.raises(ValueError, match="model: returned") as error:
+        draw(method, network, IMAGES, TARGETS)
+    assert str(error.value) == "model: returned float64 [6, 4, 10, 10], expected logits [6, K]"
+    assert state_of(network) == before

@@ -1,0 +1,32 @@
+"""Every method on every architecture: it works, or the configuration and the method itself say why not."""
+
+import pytest
+from compatibility import PAGE, TABLES, bounds, outcome
+
+from saliency_assay.config_methods import unsupported
+from saliency_assay.methods import METHODS, Method
+from saliency_assay.models import ARCHITECTURES, Architecture
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES, ids=lambda record: record.name)
+@pytest.mark.parametrize("method", METHODS, ids=lambda record: record.name)
+def test_a_method_works_where_its_needs_are_met_and_refuses_elsewhere(
+    method: Method, architecture: Architecture
+) -> None:
+    refusal = outcome(method.name, architecture.name)
+    assert bool(refusal) == bool(unsupported(method.needs, architecture)), refusal
+    if refusal:
+        assert "\n" not in refusal
+        assert "gradcam" in refusal  # what to use in its place
+
+
+def test_some_pairs_are_refused() -> None:
+    refused = {(m.name, a.name) for m in METHODS for a in ARCHITECTURES if outcome(m.name, a.name)}
+    assert refused == {("cam", name) for name in ("vgg16", "vgg16_bn", "reliability_cnn", "mnist_cnn")}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_page_shows_what_was_found(name: str) -> None:
+    begin, end = bounds(name)
+    shown = PAGE.read_text().partition(begin)[2].partition(end)[0]
+    assert shown == TABLES[name](), "run: PYTHONPATH=tests .venv/bin/python tests/contract/compatibility.py"
