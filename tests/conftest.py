@@ -3,6 +3,9 @@
 import os
 from pathlib import Path
 
+# Of use to no small tensor, and threads that wait for each other made a busy machine forty times slower.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -1,5 +1,6 @@
 """The optimal explanations against numpy's least squares on designs that are written out square by square."""
 
+import logging
 from functools import partial
 from itertools import product
 
@@ -19,9 +20,10 @@ from support import (
 )
 from torch import Tensor, nn
 
+from saliency_assay.methods import optimal_noisy
 from saliency_assay.methods.backprop import guided_backprop
 from saliency_assay.methods.gradient import gradient, gradient_x_input
-from saliency_assay.methods.optimal_noisy import NormalEquations, noisy_baseline
+from saliency_assay.methods.optimal_noisy import Baselines, make_scatter, noisy_baseline
 from saliency_assay.methods.optimal_square import make_design, square
 from saliency_assay.methods.path import integrated_gradients
 from saliency_assay.methods.smoothed_path import integrated_gradients_smoothgrad
@@ -71,15 +73,30 @@ def without(image: Tensor, design: np.ndarray) -> np.ndarray:
     return image.numpy() * (1 - design.reshape(-1, 1, *image.shape[1:]))
 
 
-def perturbed_by(
+def shown_by(
     method: partial[Tensor], model: nn.Module, images: Tensor = IMAGES, seed: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The maps, and the perturbed images ``[N, S, C, H, W]`` that the model was shown for them."""
+    """The maps, and what the model was shown after the images themselves, ``[rows, C, H, W]`` in order."""
     with seen_batches(model) as seen:
         maps = method(model, images, TARGETS[: len(images)], generator=generator(seed))
     assert torch.equal(seen[0], images)
     assert {len(batch) for batch in seen} == {len(images)}
-    return maps.numpy(), torch.cat(seen[1:]).reshape(len(images), -1, *images.shape[1:]).numpy()
+    return maps.numpy(), torch.cat(seen[1:]).numpy()
+
+
+def perturbed_by(
+    method: partial[Tensor], model: nn.Module, images: Tensor = IMAGES
+) -> tuple[np.ndarray, np.ndarray]:
+    """As ``shown_by``, image after image: ``[N, S, C, H, W]``."""
+    maps, shown = shown_by(method, model, images)
+    return maps, shown.reshape(len(images), -1, *images.shape[1:])
+
+
+def least_squares(model: nn.Module, image: Tensor, target: Tensor, baselines: np.ndarray) -> np.ndarray:
+    """The solution ``[C, H, W]`` of least norm on the explicit design."""
+    design = (image.numpy() - baselines).astype(float).reshape(len(baselines), -1)
+    falls = fall(model, image, target, baselines)
+    return np.linalg.lstsq(design, falls, rcond=None)[0].reshape(image.shape)
 
 
 def infidelity(
@@ -107,47 +124,72 @@ def assert_least(
 # ------------------------------------------------------------------------------------------ noisy baseline
 
 
-@pytest.mark.parametrize("sizes", [(1, 700, 1500, 99), (2300,), (1024, 1024, 252)], ids=str)
-def test_normal_equations_take_rows_in_any_portions(sizes: tuple[int, ...]) -> None:
-    random = np.random.default_rng(0)
-    equations = NormalEquations(300, torch.device("cpu"))
-    for _ in range(2):  # the second time in the memory of the first
-        design, values = random.normal(size=(2300, 300)), random.normal(size=2300)
-        equations.clear()
-        parts = (torch.from_numpy(array).split(sizes) for array in (design, values))
-        for part in zip(*parts, strict=True):
-            equations.add(*part)
-        assert equations.rows == 2300
-        exact(equations.solution(), np.linalg.lstsq(design, values, rcond=None)[0], floor=1e-11)
-
-
 @pytest.mark.parametrize("protocol", ["printed", "released"])
-@pytest.mark.parametrize(("samples", "channels"), [(600, 3), (300, 1), (100, 3)], ids=str)
-def test_noisy_baseline_is_the_least_squares_solution(protocol: str, samples: int, channels: int) -> None:
-    """With 100 samples of 192 values the solution of least norm, which is what lstsq gives."""
-    model, images = conv_classifier(channels=channels), random_images(5, channels, size=8)
-    maps, seen = perturbed_by(partial(noisy_baseline, samples=samples, protocol=protocol), model, images)
-    assert seen.shape[1] == samples
-    for image, target, perturbed, map_ in zip(images, TARGETS, seen, maps, strict=True):
-        design = (image.numpy() - perturbed).reshape(samples, -1)
-        expected = np.linalg.lstsq(design, fall(model, image, target, perturbed), rcond=None)[0]
-        exact(map_.ravel(), expected, floor=1e-8 * np.abs(expected).max())
+@pytest.mark.parametrize("noise", [0.2, 1e-3])
+@pytest.mark.parametrize(
+    ("samples", "channels", "size"),
+    [(2300, 3, 6), (109, 3, 6), (108, 3, 6), (40, 3, 6), (1, 3, 6), (600, 3, 8), (300, 1, 8)],
+    ids=str,
+)
+def test_noisy_baseline_is_the_least_squares_solution(
+    protocol: str, noise: float, samples: int, channels: int, size: int
+) -> None:
+    """108 values with many, one more, as many, fewer, one; 192, where the scatter matrix has two panels; and 64."""
+    model, images = conv_classifier(channels=channels), random_images(5, channels, size)
+    method = partial(noisy_baseline, samples=samples, noise=noise, protocol=protocol)
+    maps, seen = shown_by(method, model, images)
+    assert samples <= len(seen) < samples + 5
+    for image, target, map_ in zip(images, TARGETS, maps, strict=True):
+        expected = least_squares(model, image, target, seen[:samples])
+        exact(map_, expected, floor=1e-8 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("samples", [40, 109])
+def test_images_among_the_baselines(samples: int) -> None:
+    """Their x − z̄ lies where the baselines vary, also with fewer of them than values."""
+    model, images = conv_classifier(), random_images(5, size=6)
+    method = partial(noisy_baseline, samples=samples)
+    _, seen = shown_by(method, model, images)
+    images = torch.from_numpy(seen[[0, 7, 15, 23, 39]])
+    maps, again = shown_by(method, model, images)
+    assert (again == seen).all()
+    for image, target, map_ in zip(images, TARGETS, maps, strict=True):
+        expected = least_squares(model, image, target, seen[:samples])
+        exact(map_, expected, floor=1e-8 * np.abs(expected).max())
+
+
+def test_noisy_baseline_in_float32_solves_in_float64() -> None:
+    model, images = conv_classifier(dtype=torch.float32), random_images(5, size=6, dtype=torch.float32)
+    maps, seen = shown_by(partial(noisy_baseline, samples=1500), model, images)
+    assert (maps.dtype, seen.dtype) == (np.float32, np.float32)
+    for image, target, map_ in zip(images, TARGETS, maps, strict=True):
+        expected = least_squares(model, image, target, seen[:1500])
+        exact(map_, expected, 1e-4, floor=1e-5 * np.abs(expected).max())
+
+
+def test_noisy_baseline_keeps_the_order_of_values_in_any_memory_format() -> None:
+    model, last = conv_classifier(), torch.channels_last
+    maps, seen = shown_by(partial(noisy_baseline, samples=300), model)
+    method = partial(noisy_baseline, samples=300)
+    with seen_batches(model) as shown:
+        found = method(model, IMAGES.to(memory_format=last), TARGETS, generator=generator())
+    assert all(batch.is_contiguous(memory_format=last) for batch in shown)
+    assert (torch.cat(shown[1:]).numpy() == seen).all()
+    exact(found, maps, floor=1e-10)
 
 
 def test_noisy_baselines_are_normal_about_black() -> None:
     model = conv_classifier()
-    _, seen = perturbed_by(partial(noisy_baseline, samples=300, noise=0.3), model)
-    assert stats.kstest(seen.ravel(), "norm", (0, 0.3)).pvalue > 0.01
-    flat = seen.reshape(5 * 300, -1)
-    assert len(np.unique(flat[:, 0])) == len(flat)  # neither samples nor images share their noise
-    assert abs(np.corrcoef(flat[:300, 0], flat[300:600, 0])[0, 1]) < 0.2
+    _, seen = shown_by(partial(noisy_baseline, samples=1200, noise=0.3), model)
+    assert stats.kstest(seen[::7].ravel(), "norm", (0, 0.3)).pvalue > 0.01
+    assert len(np.unique(seen[:, 0, 0, 0])) == len(seen) == 1200
 
 
 def test_released_noisy_baselines_stay_in_the_range_of_pixels() -> None:
     """The released I = clip(x + n, x − 1, x), n ~ N(0, 0.2²), of the same noise as the printed I = x − z."""
     model = conv_classifier()
-    _, printed = perturbed_by(partial(noisy_baseline, samples=40), model)
-    _, released = perturbed_by(partial(noisy_baseline, samples=40, protocol="released"), model)
+    _, printed = shown_by(partial(noisy_baseline, samples=200), model)
+    _, released = shown_by(partial(noisy_baseline, samples=200, protocol="released"), model)
     image = IMAGES.numpy()[:, None]
     exact(image - released, np.clip(image - printed, image - 1, image), floor=1e-15)
     assert released.min() == 0
@@ -165,16 +207,17 @@ def test_noisy_baseline_of_a_linear_model_is_its_weights() -> None:
 
 def test_noisy_baseline_without_noise_is_complete() -> None:
     """One perturbation, I = x: the map of least norm whose product with it is f(x) − f(0) is along x."""
-    model = conv_classifier()
+    model, black = conv_classifier(), torch.zeros_like(IMAGES)
     maps = noisy_baseline(model, IMAGES, TARGETS, generator=generator(), samples=300, noise=0.0)
-    black = torch.zeros_like(IMAGES)
     falls = torch.from_numpy(target_logits(model, IMAGES, TARGETS) - target_logits(model, black, TARGETS))
     exact(maps, IMAGES * (falls / IMAGES.square().sum((1, 2, 3)))[:, None, None, None])
+    of_black = noisy_baseline(model, black, TARGETS, generator=generator(), samples=300, noise=0.0)
+    exact(of_black, np.zeros(black.shape), floor=0)
 
 
 def test_noisy_baseline_has_the_least_infidelity_of_local_explanations() -> None:
     model = conv_classifier()
-    maps, seen = perturbed_by(partial(noisy_baseline, samples=600), model)
+    maps, baselines = shown_by(partial(noisy_baseline, samples=600), model)
     rivals = [
         gradient(model, IMAGES, TARGETS, generator=generator()),
         smoothgrad(model, IMAGES, TARGETS, generator=generator(), noise=0.2),
@@ -182,9 +225,82 @@ def test_noisy_baseline_has_the_least_infidelity_of_local_explanations() -> None
         integrated_gradients(model, IMAGES, TARGETS, generator=generator()) / IMAGES,
         integrated_gradients_smoothgrad(model, IMAGES, TARGETS, generator=generator(), samples=5) / IMAGES,
     ]
-    for i, (image, target, perturbed) in enumerate(zip(IMAGES, TARGETS, seen, strict=True)):
-        falls = fall(model, image, target, perturbed)
-        assert_least(maps[i], [rival[i].numpy() for rival in rivals], image.numpy() - perturbed, falls)
+    for i, (image, target) in enumerate(zip(IMAGES, TARGETS, strict=True)):
+        falls = fall(model, image, target, baselines)
+        assert_least(maps[i], [rival[i].numpy() for rival in rivals], image.numpy() - baselines, falls)
+
+
+@pytest.mark.parametrize("protocol", ["printed", "released"])
+def test_baselines_hang_on_the_seed_alone(protocol: str) -> None:
+    model, used = conv_classifier(), generator(3)
+    torch.rand(100, generator=used)
+    state = used.get_state()
+    method = partial(noisy_baseline, model, IMAGES, TARGETS, samples=12, protocol=protocol)
+    maps = method(generator=generator(3))
+    assert torch.equal(method(generator=used), maps)
+    assert torch.equal(used.get_state(), state)
+    assert not torch.equal(method(generator=generator(4)), maps)
+
+
+@pytest.mark.parametrize("sizes", [(2, 3), (1, 1, 1, 1, 1), (4, 1)], ids=str)
+def test_every_batch_sees_the_same_baselines(sizes: tuple[int, ...]) -> None:
+    """1,100 samples: passes go across the blocks in which baselines are drawn."""
+    model, method = conv_classifier(), partial(noisy_baseline, samples=1100)
+    maps, seen = shown_by(method, model)
+    split = []
+    for images, targets in zip(IMAGES.split(sizes), TARGETS.split(sizes), strict=True):
+        with seen_batches(model) as shown:
+            split.append(method(model, images, targets, generator=generator()))
+        assert torch.equal(shown[0], images)
+        assert {len(batch) for batch in shown} == {len(images)}
+        assert len(shown) == 1 + -(-1100 // len(images))
+        assert (torch.cat(shown[1:])[:1100].numpy() == seen[:1100]).all()
+    exact(torch.cat(split), maps, floor=1e-10)
+
+
+@pytest.mark.parametrize("size", [1, 7, 1024, 1500])
+def test_portions_of_any_size_hold_the_same_baselines(size: int) -> None:
+    baselines = Baselines(3, (1, 2, 2), torch.float64, torch.device("cpu"), 0.2, clipped=False)
+    portions = baselines.portions(size)
+    found = torch.cat([next(portions) for _ in range(-(-4500 // size))])[:4500]
+    assert torch.equal(found, next(baselines.portions(4500)))
+    assert len(found.unique()) == 4 * 4500
+
+
+def test_the_scatter_is_factorised_once_for_all_batches() -> None:
+    model = conv_classifier()
+    serial = partial(noisy_baseline, model, generator=generator(3), samples=50)
+    make_scatter.cache_clear()
+    for images, targets in zip(IMAGES.split(2), TARGETS.split(2), strict=True):
+        serial(images, targets)
+    found = make_scatter.cache_info()
+    assert (found.misses, found.hits) == (1, 2)
+    others = [
+        {"seed": 4},
+        {"samples": 51},
+        {"noise": 0.1},
+        {"protocol": "released"},
+        {"images": IMAGES[:, :, :4]},
+    ]
+    for missed, other in enumerate(others, start=2):
+        given = {"images": IMAGES, "targets": TARGETS, "samples": 50, "seed": 3, **other}
+        noisy_baseline(model, generator=generator(given.pop("seed")), **given)
+        assert make_scatter.cache_info().misses == missed
+
+
+def test_many_passes_say_how_far_they_are(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    make_scatter.cache_clear()
+    monkeypatch.setattr(optimal_noisy, "SECONDS_BETWEEN_LINES", -1.0)
+    with caplog.at_level(logging.INFO):
+        noisy_baseline(conv_classifier(), IMAGES, TARGETS, generator=generator(), samples=12)
+    assert caplog.messages == [
+        "0 of 12 baselines added up",
+        "0 of 12 baselines through the model",
+        "5 of 12 baselines through the model",
+        "10 of 12 baselines through the model",
+    ]
 
 
 # -------------------------------------------------------------------------------------------------- square
@@ -343,24 +459,6 @@ def test_squares_of_the_released_code_are_counted() -> None:
 # ------------------------------------------------------------------------------------------------- contract
 
 
-@pytest.mark.parametrize("sizes", [(2, 3), (1, 1, 1, 1, 1), (4, 1)], ids=str)
-def test_noise_does_not_depend_on_the_split(sizes: tuple[int, ...]) -> None:
-    """300 samples: rows of an image are spread over passes, and over blocks of draws, in many ways."""
-    model, method = conv_classifier(), partial(noisy_baseline, samples=300)
-    maps, seen = perturbed_by(method, model)
-    serial = partial(method, model, generator=generator())
-    with seen_batches(model) as parts:
-        split = [serial(*part) for part in zip(IMAGES.split(sizes), TARGETS.split(sizes), strict=True)]
-    shown = iter(parts)
-    for image, size in zip(IMAGES.split(sizes), sizes, strict=True):
-        assert torch.equal(next(shown), image)
-        rows = torch.cat([next(shown) for _ in range(300)])
-        assert rows.shape[0] == 300 * size
-        assert (seen.reshape(-1, *IMAGES.shape[1:])[: len(rows)] == rows.numpy()).all()
-        seen = seen[size:]
-    exact(torch.cat(split), maps)
-
-
 @EVERY_METHOD
 @pytest.mark.parametrize("sizes", [(2, 3), (1, 1, 1, 1, 1), (4, 1)], ids=str)
 def test_any_split_gives_the_same_maps(method: partial[Tensor], sizes: tuple[int, ...]) -> None:
@@ -382,7 +480,7 @@ def test_one_seed_one_result(method: partial[Tensor]) -> None:
 
 @EVERY_METHOD
 def test_a_pass_has_as_many_rows_as_the_batch(method: partial[Tensor]) -> None:
-    passes = {"noisy_baseline": 1 + 7, "square": 1 + 64 + 49, "square, sampled": 1 + 9}
+    passes = {"noisy_baseline": 1 + 2, "square": 1 + 64 + 49, "square, sampled": 1 + 9}
     with seen_batches(model := conv_classifier()) as seen:
         method(model, IMAGES, TARGETS, generator=generator())
     assert [len(batch) for batch in seen] == [5] * passes[next(k for k, v in METHODS.items() if v is method)]

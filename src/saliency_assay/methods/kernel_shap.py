@@ -38,7 +38,10 @@ def kernel_shap(
     sizes = _sizes(labels)
     members, weights = _games(sizes, samples, draw_seeds(len(images), 1, generator))
     worth = _worth(model, images, targets, labels, members, colour)
-    density = _solve(members, weights, worth, sizes > 0) / sizes.clamp(min=1)
+    # Image by image: in float64 the coalitions of many segments are large.
+    one = (slice(i, i + 1) for i in range(len(images)))
+    values = torch.cat([_solve(members[i], weights[i], worth[i], sizes[i] > 0) for i in one])
+    density = values / sizes.clamp(min=1)
     maps = density.gather(1, labels.flatten(1)).reshape(len(images), 1, *labels.shape[1:])
     return maps.to(images.dtype)
 

@@ -125,8 +125,8 @@ def noisy_baseline(
 def make_scatter(baselines: Baselines, samples: int) -> Scatter:
     """z̄ and C of the first ``samples`` baselines; the last one made is kept for the batches that follow."""
     size = math.prod(baselines.shape)
-    total = torch.zeros(size, dtype=torch.float64, device=baselines.device)
-    gram = total.new_zeros(size, size)
+    gram = torch.zeros(size, size, dtype=torch.float64, device=baselines.device)
+    total = gram.new_zeros(size)
     portions = baselines.portions(BLOCK)
     for first in _reported(samples, BLOCK, "baselines added up"):
         rows = next(portions)[: samples - first].flatten(1).double()
@@ -144,15 +144,22 @@ def make_scatter(baselines: Baselines, samples: int) -> Scatter:
 def responses(
     model: nn.Module, images: Tensor, baselines: Baselines, samples: int
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """The baselines ``[n, d]`` and their logits, float64 ``[n, K]``, as many at a time as there are images.
+    """The baselines ``[n, d]`` and their logits, float64 ``[n, K]``, in portions for ``cross_products``.
 
-    The last pass has that many rows too, so that the model sees one shape, but only what is left of ``samples`` counts.
+    A pass has as many rows as there are images, and so has the last, which keeps the device busy; but only ``samples``
+    baselines count. A portion is at least a block of them: products of a few rows at a time cost several times more.
     """
-    portions = baselines.portions(len(images))
+    held: list[tuple[Tensor, Tensor]] = []
+    rows = baselines.portions(len(images))
     for first in _reported(samples, len(images), "baselines through the model"):
-        rows = torch.empty_like(images).copy_(next(portions))  # of the images' memory format
-        logits = all_logits(model, rows)
-        yield rows[: samples - first].flatten(1), logits[: samples - first]
+        shown = torch.empty_like(images).copy_(next(rows))  # of the images' memory format
+        held.append((shown.flatten(1), all_logits(model, shown)))
+        stop = first + len(images)
+        if len(held) * len(images) >= BLOCK or stop >= samples:
+            seen, logits = (torch.cat(parts) for parts in zip(*held, strict=True))
+            count = min(stop, samples) - (stop - len(seen))
+            yield seen[:count], logits[:count]
+            held.clear()
 
 
 def cross_products(
@@ -165,27 +172,27 @@ def cross_products(
     products, total = mean.new_zeros(len(mean), classes), mean.new_zeros(classes)
     origin, count = total, 0
     for rows, logits in portions:
-        if count == 0:
-            origin = logits[0]  # with little noise all logits are near it, and lose digits unless it is taken off
-        products.addmm_((rows.double() - mean).T, logits - origin)
+        # Under little noise all logits are near the first, and what they differ by would lose its digits.
+        origin = origin if count else logits[0]
+        products.addmm_(rows.double().T, logits - origin)
         total += (logits - origin).sum(0)
         count += len(rows)
-    return products, origin + total / count
+    return products.addr_(mean, total, alpha=-1), origin + total / count
 
 
 def explain(scatter: Scatter, products: Tensor, images: Tensor, drops: Tensor) -> Tensor:
     """φ float64 ``[N, d]`` of images ``[N, d]``, the part that is least squares alone.
 
-    ``products [d, N]`` are Σ (z − z̄) f_t(z) of each image's target, ``drops [N]`` are f_t(x) − f̄.
+    ``products [d, N]`` are Σ (z − z̄) f_t(z) of each image's target, ``drops [N]`` are e = f_t(x) − f̄.
     """
-    ahead = (images - scatter.mean).T
-    slopes = solve(scatter.factor, products)
-    misses = drops - (ahead * slopes).sum(0)
-    towards, beyond = solve(scatter.factor, ahead), unseen(scatter.factor, ahead)
+    offsets = (images - scatter.mean).T  # u
+    slopes = solve(scatter.factor, products)  # a
+    misses = drops - (offsets * slopes).sum(0)
+    towards = scatter.count * solve(scatter.factor, offsets)
+    beyond = unseen(scatter.factor, offsets)  # w
     length = beyond.square().sum(0)
-    free = length > resolution(scatter.count, len(ahead)) * ahead.square().sum(0)
-    seen_step = scatter.count * towards / (1 + scatter.count * (ahead * towards).sum(0))
-    step = torch.where(free, beyond / length, seen_step)
+    free = length > resolution(scatter.count, len(offsets)) * offsets.square().sum(0)
+    step = torch.where(free, beyond / length, towards / (1 + (offsets * towards).sum(0)))
     return (slopes + step * misses).T
 
 
