@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from saliency_assay.methods import optimal_noisy
 from saliency_assay.methods.backprop import guided_backprop
 from saliency_assay.methods.gradient import gradient, gradient_x_input
-from saliency_assay.methods.optimal_noisy import Baselines, make_scatter, noisy_baseline
+from saliency_assay.methods.optimal_noisy import Baselines, make_scatter, noisy_baseline, responses
 from saliency_assay.methods.optimal_square import make_design, square
 from saliency_assay.methods.path import integrated_gradients
 from saliency_assay.methods.smoothed_path import integrated_gradients_smoothgrad
@@ -265,6 +265,18 @@ def test_portions_of_any_size_hold_the_same_baselines(size: int) -> None:
     found = torch.cat([next(portions) for _ in range(-(-4500 // size))])[:4500]
     assert torch.equal(found, next(baselines.portions(4500)))
     assert len(found.unique()) == 4 * 4500
+
+
+@pytest.mark.parametrize(("images", "sizes"), [(5, [1025, 1025, 250]), (1, [1024, 1024, 252])], ids=str)
+def test_few_responses_are_held_at_a_time(images: int, sizes: list[int]) -> None:
+    baselines = Baselines(0, (3, 8, 8), torch.float64, torch.device("cpu"), 0.2, clipped=False)
+    with seen_batches(model := conv_classifier()) as seen:
+        found = list(responses(model, IMAGES[:images], baselines, 2300))
+    assert [len(rows) for rows, _ in found] == sizes
+    rows, logits = (torch.cat(parts) for parts in zip(*found, strict=True))
+    shown = torch.cat(seen)[:2300]
+    assert torch.equal(rows, shown.flatten(1))
+    exact(logits, model(shown).detach(), floor=1e-10)
 
 
 def test_the_scatter_is_factorised_once_for_all_batches() -> None:

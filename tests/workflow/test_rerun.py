@@ -22,6 +22,7 @@ ALL = {
         for method in ("gradcam", "random", "edge")
     ),
     "attribute digits 0 digits gradient",
+    "attribute digits 0 digits smooth",
     *(f"score_bam bam 0 {method}" for method in ("gradcam", "random", "edge")),
     "tabulate_bam bam",
     "plot_bam bam",
@@ -34,7 +35,8 @@ ALL = {
 NOTHING: set[str] = set()
 REPORT = {"report", "all"}
 SHOWN = {"tabulate_bam bam", "plot_bam bam", "plot_gallery bam", *REPORT}
-DIGITS = {"attribute digits 0 digits gradient", "plot_gallery digits", *REPORT}
+SMOOTH = {"attribute digits 0 digits smooth", "plot_gallery digits", *REPORT}
+DIGITS = {"attribute digits 0 digits gradient", *SMOOTH}
 TRAINED_ON_DIGITS = {"train digits 0", "evaluate digits 0", "plot_training", *DIGITS}
 
 
@@ -99,11 +101,15 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
     "a comment in a script": (comment("workflow/scripts/train.py"), NOTHING),
     "a comment in the rules": (comment("rules/train.smk"), NOTHING),
     "another method in the registry": (code(f"{METHODS}/__init__.py"), NOTHING),
-    "code of one method": (code(f"{METHODS}/cam.py"), of_method("gradcam")),
+    "code of one method": (code(f"{METHODS}/cam.py"), of_method("gradcam") | SMOOTH),
     "code of two methods": (code(f"{METHODS}/controls.py"), of_method("random", "edge")),
-    "code of a method of the other study": (code(f"{METHODS}/gradient.py"), DIGITS),
+    "code of a method of the other study": (
+        code(f"{METHODS}/gradient.py"),
+        {"attribute digits 0 digits gradient", "plot_gallery digits", *REPORT},
+    ),
+    "code of what smooths a method": (code(f"{METHODS}/smoothing.py"), SMOOTH),
     "code of a method that no study uses": (code(f"{METHODS}/path.py"), NOTHING),
-    "a method's parameter": (configured(methods__gradcam__relu=False), of_method("gradcam")),
+    "a method's parameter": (configured(methods__gradcam__relu=False), of_method("gradcam") | SMOOTH),
     "another method in the study": (
         configured(studies__bam__methods=["gradcam", "random", "edge", "gradient"]),
         of_method("gradient"),
@@ -197,7 +203,9 @@ def test_what_a_plan_promises_is_what_happens(finished: Checkout) -> None:
     jobs = [
         *(f"attribute/{maps}" for maps in gradcam),
         "score_bam/bam/seed0/gradcam",
+        "attribute/digits/seed0/digits/smooth",
         *(f"{rule}/bam" for rule in ("tabulate_bam", "plot_bam", "plot_gallery")),
+        "plot_gallery/digits",
         "report",
     ]
     before, maps_before = times(), finished.files("results/maps")
@@ -208,13 +216,14 @@ def test_what_a_plan_promises_is_what_happens(finished: Checkout) -> None:
         *(f"logs/{job}.log" for job in jobs),
         *(f"benchmarks/{job}.tsv" for job in jobs),
         *(f"maps/{maps}.zarr.zip" for maps in gradcam),
+        "maps/digits/seed0/digits/smooth.zarr.zip",
         "scores/bam/bam/seed0/gradcam.parquet",
         *(f"tables/bam/{name}.csv" for name in ("premise", "metrics")),
-        *(name for name in before if name.startswith("figures/bam/")),
+        *(name for name in before if name.startswith(("figures/bam/", "figures/digits/"))),
         "report.html",
         "configuration.yaml",
     }
     maps_after = finished.files("results/maps")
     changed = {name for name, content in maps_after.items() if maps_before[name] != content}
-    assert changed == {f"{maps}.zarr.zip" for maps in gradcam}
+    assert changed == {f"{maps}.zarr.zip" for maps in (*gradcam, "digits/seed0/digits/smooth")}
     assert finished.planned() == NOTHING

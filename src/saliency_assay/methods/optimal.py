@@ -56,8 +56,7 @@ def factorise(gram: Tensor, rows: int, ridge: float = 0.0) -> Factor:
             return Factor(lower, None)
     values, vectors = torch.linalg.eigh(gram)  # in ascending order
     kept = values > resolution(rows, len(gram)) * values[-1]
-    if ridge == 0:
-        kept[: max(0, len(gram) - rows)] = False
+    kept[: max(0, len(gram) - rows)] = False
     return Factor(vectors[:, kept], values[kept])
 
 

@@ -6,11 +6,11 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from saliency_assay.methods.differentiate import check_inputs
-from saliency_assay.methods.gradient import gradient
+from saliency_assay.methods.differentiate import check_inputs, input_gradient
 from saliency_assay.methods.passes import chunks, per_row
 from saliency_assay.methods.sampling import draw_seeds, standard_normal, uniform
 
+Method = Callable[..., Tensor]
 DISTRIBUTIONS = {"gaussian": standard_normal, "uniform": uniform}
 
 
@@ -20,16 +20,16 @@ def smoothgrad(
     targets: Tensor,
     *,
     generator: torch.Generator,
-    base: Callable[..., Tensor] = gradient,
+    base: Method | None = None,
     samples: int = 25,
     noise: float = 0.15,
     distribution: str = "gaussian",
 ) -> Tensor:
     """SmoothGrad: the mean of ``base``'s maps of noisy copies, of their shape (Smilkov et al., 2017).
 
-    See ``moments`` for the noise and the parameters.
+    Without a base it is the gradient that is smoothed. See ``moments`` for the noise and the parameters.
     """
-    explain = partial(base, model, generator=generator)
+    explain = _explainer(base, model, generator)
     mean, _ = moments(
         explain, images, targets, generator=generator, samples=samples, noise=noise, distribution=distribution
     )
@@ -42,13 +42,13 @@ def smoothgrad_squared(
     targets: Tensor,
     *,
     generator: torch.Generator,
-    base: Callable[..., Tensor] = gradient,
+    base: Method | None = None,
     samples: int = 25,
     noise: float = 0.15,
     distribution: str = "gaussian",
 ) -> Tensor:
     """SmoothGrad²: the mean of the squares of ``base``'s maps of noisy copies (Hooker et al., 2019)."""
-    explain = partial(base, model, generator=generator)
+    explain = _explainer(base, model, generator)
     mean, variance = moments(
         explain, images, targets, generator=generator, samples=samples, noise=noise, distribution=distribution
     )
@@ -61,13 +61,13 @@ def vargrad(
     targets: Tensor,
     *,
     generator: torch.Generator,
-    base: Callable[..., Tensor] = gradient,
+    base: Method | None = None,
     samples: int = 25,
     noise: float = 0.15,
     distribution: str = "gaussian",
 ) -> Tensor:
     """VarGrad: the population variance of ``base``'s maps of noisy copies (Adebayo et al., 2018)."""
-    explain = partial(base, model, generator=generator)
+    explain = _explainer(base, model, generator)
     _, variance = moments(
         explain, images, targets, generator=generator, samples=samples, noise=noise, distribution=distribution
     )
@@ -111,6 +111,14 @@ def moments(
     assert moments is not None
     mean, deviation = moments.unbind()
     return mean, deviation / samples
+
+
+def _explainer(
+    base: Method | None, model: nn.Module, generator: torch.Generator
+) -> Callable[[Tensor, Tensor], Tensor]:
+    if base is None:
+        return partial(input_gradient, model)
+    return partial(base, model, generator=generator)
 
 
 def _merge(moments: Tensor, seen: int, new: Tensor) -> None:
