@@ -167,6 +167,7 @@ def measure_noise(options: argparse.Namespace) -> dict[str, float]:
     for _ in range(options.noise_rounds):
         seconds, expected = timed(textbook, options.device)
         spent["textbook"].append(seconds)
+    for _ in range(options.rounds):
         seconds, alone = timed(lambda: shared(1), options.device)
         spent["noise"].append(seconds)
         seconds, batch = timed(lambda: shared(together), options.device)
@@ -210,7 +211,7 @@ def main() -> None:
     parser.add_argument(
         "--noise-images", type=int, default=16, help="that share their baselines in noise_batch"
     )
-    parser.add_argument("--noise-rounds", type=int, default=1)
+    parser.add_argument("--noise-rounds", type=int, default=1, help="of the textbook form, which is slow")
     parser.add_argument("--only", choices=PARTS, help="one part of the three")
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())

@@ -140,7 +140,7 @@ def attribute_settings(wildcards):
         model={**model_settings(model.name), **layer},
         label=model.label,
         function=method.function,
-        registered=bool(method.method),
+        registered=method.registered,
         stream=method.stream,
         parameters=method.parameters,
         **({"base": base} if base else {}),

@@ -5,7 +5,7 @@ from typing import Any
 
 from saliency_assay.config_checks import look_up, parameters_of
 from saliency_assay.config_records import Catalogue, Method, Model, Settings, Study
-from saliency_assay.registry import Parameter, shown
+from saliency_assay.registry import Parameter, resolve, shown
 from saliency_assay.schema import ConfigError
 from saliency_assay.source import check_call
 
@@ -29,6 +29,9 @@ def _method(name: str, entry: Settings, others: Mapping[str, Method], catalogue:
         return _own_method(name, entry)
     record = look_up(place, "method", entry.get("method", name), catalogue.methods)
     parameters = parameters_of(place, record.parameters, entry, ("method", *record.takes))
+    misfit = resolve(record.check)(parameters) if record.check else ""
+    if misfit:
+        raise ConfigError(f"{place}.{misfit}")
     base = _base(place, entry["base"], others, catalogue) if "base" in entry else None
     background = entry.get("background", BACKGROUND) if "background" in record.takes else 0
     problem = Parameter(BACKGROUND, minimum=1).problem(background) if "background" in record.takes else None

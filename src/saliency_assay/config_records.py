@@ -95,6 +95,11 @@ class Method:
     background: int = 0
     """How many training images it is given."""
 
+    @property
+    def registered(self) -> bool:
+        """Whether all of it is the project's: no user's function, neither itself nor what it smooths."""
+        return bool(self.method) and (self.base is None or self.base.registered)
+
 
 @dataclass(frozen=True)
 class Study:

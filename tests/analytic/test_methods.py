@@ -30,7 +30,7 @@ from saliency_assay.methods.cam import gradcam
 from saliency_assay.methods.controls import constant, edge, random
 from saliency_assay.methods.gradient import gradient, gradient_x_input, sensitivity
 from saliency_assay.methods.passes import chunks
-from saliency_assay.methods.path import RULES, integrate, integrated_gradients, quadrature
+from saliency_assay.methods.path import RULES, integrated_gradients, mean_gradient, quadrature
 from saliency_assay.methods.sampling import draw_seeds, standard_normal
 from saliency_assay.methods.smoothed_path import integrated_gradients_smoothgrad
 from saliency_assay.methods.smoothing import smoothgrad, smoothgrad_squared, vargrad
@@ -114,6 +114,56 @@ def test_baselines_are_black_and_the_training_mean() -> None:
 # ---------------------------------------------------------------------------------- integrated gradients
 
 
+class Kinked(nn.Module):
+    """f_t(x) = max(Σ x − c, 0), whose slope is 0 on the way from black until c is reached, and 1 from there on."""
+
+    def __init__(self, threshold: Tensor) -> None:
+        super().__init__()
+        self.threshold = threshold
+
+    def forward(self, images: Tensor) -> Tensor:
+        rise = (images.sum((1, 2, 3)) - self.threshold).clamp(min=0)
+        return rise[:, None].expand(-1, CLASSES)
+
+
+@pytest.mark.parametrize("share", [0.25, 0.5, 0.75])
+def test_integrated_gradients_of_a_kink_are_known(share: float) -> None:
+    """The kink lies where two of the middle rule's parts meet, so the rule is exact: x ⊙ (1 − share)."""
+    image = IMAGES[:1]
+    model = Kinked(share * image.sum())
+    maps = integrated_gradients(model, image, TARGETS[:1], generator=generator(), steps=8, rule="middle")
+    exact(maps, (1 - share) * image, tolerance=1e-14)
+    exact(maps.sum(), (image.sum() - model.threshold), tolerance=1e-13)
+
+
+def test_integrated_gradients_without_the_input_are_the_mean_slope() -> None:
+    model = skip_classifier()
+    run = partial(integrated_gradients, model, IMAGES, TARGETS, generator=generator())
+    exact(run(times_input=False) * IMAGES, run())
+    slopes = gradient(model, IMAGES, TARGETS, generator=generator())
+    exact(run(times_input=False, steps=1, rule="right"), slopes)
+
+
+def test_smoothgrad_times_input_is_that_of_the_noiseless_image() -> None:
+    run = partial(smoothgrad, skip_classifier(), IMAGES, TARGETS, samples=3)
+    exact(run(generator=generator(), times_input=True), IMAGES * run(generator=generator()))
+
+
+def test_a_base_that_draws_or_loses_images_is_refused() -> None:
+    def drawing(model: nn.Module, images: Tensor, targets: Tensor, *, generator: torch.Generator) -> Tensor:
+        return images * torch.rand(1, generator=generator)
+
+    def losing(model: nn.Module, images: Tensor, targets: Tensor, *, generator: torch.Generator) -> Tensor:
+        return images[:1]
+
+    for base, found in ((drawing, "[6, 3, 6, 6]"), (losing, "[1, 3, 6, 6]")):
+        with pytest.raises(ValueError, match=r"^base: found maps") as error:
+            smoothgrad(skip_classifier(), IMAGES, TARGETS, generator=generator(), base=base)
+        assert str(error.value) == (
+            f"base: found maps {found} of 6 images, expected a map of each, and no random numbers drawn"
+        )
+
+
 def test_integrated_gradients_from_the_mean_are_complete() -> None:
     model = skip_classifier()
     maps = integrated_gradients(
@@ -153,7 +203,8 @@ def test_integrated_gradients_of_a_quadratic_are_known(rule: str, factor: float)
 
 def test_integrated_gradients_start_at_the_baseline() -> None:
     model, baseline = Quadratic(), random_images(6, size=6, seed=9)
-    maps = integrate(model, IMAGES, TARGETS, baseline, *quadrature("trapezoid", 2))
+    slopes = mean_gradient(model, IMAGES, TARGETS, baseline, *quadrature("trapezoid", 2))
+    maps = (IMAGES - baseline) * slopes
     slopes = model.half_slopes(IMAGES, TARGETS) + model.half_slopes(baseline, TARGETS)
     exact(maps, (IMAGES - baseline) * slopes)
 

@@ -13,6 +13,7 @@ from support import (
     conv_classifier,
     cyclic_targets,
     exact,
+    explain,
     generator,
     random_images,
     seen_batches,
@@ -20,15 +21,13 @@ from support import (
 )
 from torch import Tensor, nn
 
+from saliency_assay import methods
 from saliency_assay.methods import optimal_noisy
-from saliency_assay.methods.backprop import guided_backprop
-from saliency_assay.methods.gradient import gradient, gradient_x_input
 from saliency_assay.methods.optimal_noisy import Baselines, make_scatter, noisy_baseline, responses
 from saliency_assay.methods.optimal_square import make_design, square
 from saliency_assay.methods.path import integrated_gradients
-from saliency_assay.methods.smoothed_path import integrated_gradients_smoothgrad
-from saliency_assay.methods.smoothing import smoothgrad
 from saliency_assay.methods.squares import covered, every_square, paint, shared_pixels, shared_squares
+from saliency_assay.registry import record_of
 
 IMAGES, TARGETS = random_images(5, size=8), cyclic_targets(5)
 PIXELS, VALUES = 64, 192
@@ -104,7 +103,8 @@ def infidelity(
 ) -> float:
     """INFD of one map: the mean of (Iᵀ Φ − (f(x) − f(x − I)))², Φ times its best scalar first if asked."""
     products = np.array([(perturbation * map_).sum() for perturbation in perturbations])
-    scale = (products * falls).sum() / (products**2).sum() if rescale else 1.0
+    square = (products**2).sum()
+    scale = (products * falls).sum() / square if rescale and square > 0 else 1.0
     return float(((scale * products - falls) ** 2).mean())
 
 
@@ -119,6 +119,11 @@ def assert_least(
     for other in others:
         assert infidelity(other, perturbations, falls) > least
         assert infidelity(other, perturbations, falls, rescale=True) > least
+
+
+def rivals_of(name: str, model: nn.Module) -> list[Tensor]:
+    """The maps of every other registered method."""
+    return [explain(method, model, IMAGES, TARGETS) for method in methods.METHODS if method.name != name]
 
 
 # ------------------------------------------------------------------------------------------ noisy baseline
@@ -219,11 +224,8 @@ def test_noisy_baseline_has_the_least_infidelity_of_local_explanations() -> None
     model = conv_classifier()
     maps, baselines = shown_by(partial(noisy_baseline, samples=600), model)
     rivals = [
-        gradient(model, IMAGES, TARGETS, generator=generator()),
-        smoothgrad(model, IMAGES, TARGETS, generator=generator(), noise=0.2),
-        guided_backprop(model, IMAGES, TARGETS, generator=generator()),
-        integrated_gradients(model, IMAGES, TARGETS, generator=generator()) / IMAGES,
-        integrated_gradients_smoothgrad(model, IMAGES, TARGETS, generator=generator(), samples=5) / IMAGES,
+        *rivals_of("noisy_baseline", model),
+        integrated_gradients(model, IMAGES, TARGETS, generator=generator(), times_input=False),
     ]
     for i, (image, target) in enumerate(zip(IMAGES, TARGETS, strict=True)):
         falls = fall(model, image, target, baselines)
@@ -407,14 +409,12 @@ def test_square_in_float32_solves_in_float64() -> None:
 def test_square_has_the_least_infidelity_of_global_explanations() -> None:
     model = conv_classifier()
     maps, seen = perturbed_by(partial(square), model)
-    rivals = [
-        gradient_x_input(model, IMAGES, TARGETS, generator=generator()),
-        smoothgrad(model, IMAGES, TARGETS, generator=generator(), noise=0.2) * IMAGES,
-        guided_backprop(model, IMAGES, TARGETS, generator=generator()) * IMAGES,
-        integrated_gradients(model, IMAGES, TARGETS, generator=generator()),
-        integrated_gradients_smoothgrad(model, IMAGES, TARGETS, generator=generator(), samples=5),
-        square(model, IMAGES, TARGETS, generator=generator(), largest=1),
+    local = ("gradient", "smoothgrad", "guided_backprop")
+    rivals = rivals_of("square", model)
+    rivals += [
+        explain(record_of(methods.METHODS, name, "method"), model, IMAGES, TARGETS) * IMAGES for name in local
     ]
+    rivals.append(square(model, IMAGES, TARGETS, generator=generator(), largest=1))
     design = masks(8, 8, 1, 8)
     for i, (image, target) in enumerate(zip(IMAGES, TARGETS, strict=True)):
         falls = fall(model, image, target, without(image, design))

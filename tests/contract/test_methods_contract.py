@@ -159,6 +159,14 @@ def test_any_split_gives_the_same_maps(
 
 
 @EVERY_METHOD
+def test_images_that_learn_get_maps_without_a_graph(method: Method) -> None:
+    images = random_images(3).requires_grad_()
+    maps = explain(method, conv_classifier(), images, cyclic_targets(3))
+    assert not maps.requires_grad
+    assert images.grad is None
+
+
+@EVERY_METHOD
 def test_one_seed_one_result(method: Method, case: tuple[Classifier, Tensor, Tensor]) -> None:
     model, images, targets = case
     first = explain(method, model, images, targets, seed=5)

@@ -136,13 +136,13 @@ def test_all_maps_are_finite_and_look_at_the_image(maps: dict[str, Tensor]) -> N
 
 PROMISES = {
     # What a map sums to, and the errors allowed for the median and the worst image, as shares of the largest sum.
-    # LRP-αβ promises it only where every neuron is given terms of both signs, which a few of these are not.
+    # LRP-αβ promises it only where every neuron is given terms of both signs, which that of one image is not.
     "deeplift_rescale": ("difference from black", 1e-6, 1e-5),
     "deeplift": ("difference from black", 1e-6, 1e-5),
     "deep_shap": ("difference from the background", 1e-6, 1e-5),
     "kernel_shap": ("difference from black", 1e-6, 1e-5),
     "integrated_gradients": ("difference from black", 0.02, 0.2),
-    "lrp_alpha_beta": ("logit", 1e-4, 1.0),
+    "lrp_alpha_beta": ("logit", 1e-4, 1e-2),
     "deep_taylor": ("logit", 1e-5, 1e-3),
 }
 
@@ -167,4 +167,5 @@ def test_maps_sum_to_what_they_promise(
         error = (drawn[name].sum((1, 2, 3)) - expected).abs() / expected.abs().max()
         print(f"{name:22} {promise:32} median {error.median():.1e} largest {error.max():.1e}")
         assert error.median() < usual, name
-        assert error.max() < worst, name
+        exceptions = 2 if name == "lrp_alpha_beta" else 0
+        assert (error >= worst).sum() <= exceptions, name

@@ -28,6 +28,8 @@ class Method:
     """The method whose samples it shares, given the same seed; by default it has its own."""
     uses_model: bool = True
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
+    check: str = ""
+    """``package.module:name`` of what tells, without heavy imports, why parameters do not fit together."""
 
 
 _BASELINE = {"baseline": Parameter("black", choices=("black", "mean"))}
@@ -40,6 +42,7 @@ _PATH = {
     "steps": Parameter(25, minimum=1),
     "rule": Parameter("trapezoid", choices=("trapezoid", "left", "right", "middle", "gauss_legendre")),
     **_BASELINE,
+    "times_input": Parameter(True),
 }
 _INPUT_RULES = ("z_box", "w_squared", "same")
 _UPSAMPLING = {"upsampling": Parameter("bilinear", choices=("bilinear", "bicubic", "nearest"))}
@@ -114,7 +117,7 @@ METHODS: tuple[Method, ...] = (
         needs=("gradients",),
         takes=("base",),
         stochastic=True,
-        parameters=_SMOOTHING,
+        parameters={**_SMOOTHING, "times_input": Parameter(False)},
     ),
     Method(
         "smoothgrad_squared",
@@ -148,6 +151,7 @@ METHODS: tuple[Method, ...] = (
         signed=True,
         needs=("gradients",),
         parameters=_PATH,
+        check="saliency_assay.methods.checks:steps",
     ),
     Method(
         "integrated_gradients_smoothgrad",
@@ -158,6 +162,7 @@ METHODS: tuple[Method, ...] = (
         needs=("gradients",),
         stochastic=True,
         parameters={**_PATH, **_SMOOTHING},
+        check="saliency_assay.methods.checks:steps",
     ),
     Method(
         "occlusion",
@@ -170,6 +175,7 @@ METHODS: tuple[Method, ...] = (
             "stride": Parameter(0.125, minimum=0, maximum=1),
             "fill": Parameter("black", choices=("black", "mean")),
         },
+        check="saliency_assay.methods.checks:window",
     ),
     Method(
         "lrp_alpha_beta",
@@ -184,6 +190,7 @@ METHODS: tuple[Method, ...] = (
             "biases": Parameter("ignored", choices=("ignored", "counted")),
             "input_rule": Parameter("z_box", choices=_INPUT_RULES),
         },
+        check="saliency_assay.methods.checks:alpha_beta",
     ),
     Method(
         "lrp_epsilon",
@@ -243,6 +250,7 @@ METHODS: tuple[Method, ...] = (
             "samples": Parameter(500, minimum=1),
             **_BASELINE,
         },
+        check="saliency_assay.methods.checks:coalitions",
     ),
     Method(
         "square",
@@ -256,6 +264,7 @@ METHODS: tuple[Method, ...] = (
             "squares": Parameter(0, minimum=0),
             "ridge": Parameter(0.0, minimum=0),
         },
+        check="saliency_assay.methods.checks:sides",
     ),
     Method(
         "noisy_baseline",

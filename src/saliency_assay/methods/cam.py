@@ -39,7 +39,7 @@ def cam(
             f"over cam_layer {classifier.cam_layer!r}; expected that, or use gradcam"
         )
     maps = torch.einsum("nk,nkhw->nhw", head.weight.detach()[targets], activations)[:, None]
-    return _upsampled(maps.clamp(min=0) if relu else maps, images, upsampling)
+    return _upsampled(maps, images, upsampling, relu=relu)
 
 
 def gradcam(
@@ -63,7 +63,7 @@ def gradcam(
     layer = classifier.layer(classifier.cam_layer)
     maps = LayerGradCam(classifier, layer).attribute(images, targets, relu_attributions=relu).detach()
     _check_feature_maps(classifier, maps)
-    return _upsampled(maps, images, upsampling)
+    return _upsampled(maps, images, upsampling, relu=relu)
 
 
 def _classifier(model: nn.Module, images: Tensor, targets: Tensor, upsampling: str) -> Classifier:
@@ -83,8 +83,11 @@ def _check_feature_maps(classifier: Classifier, output: object) -> None:
         raise ValueError(f"cam_layer: {classifier.cam_layer!r} gives no feature maps [N, K, h, w]")
 
 
-def _upsampled(maps: Tensor, images: Tensor, upsampling: str) -> Tensor:
-    return interpolate(maps, size=images.shape[2:], mode=upsampling)
+def _upsampled(maps: Tensor, images: Tensor, upsampling: str, *, relu: bool) -> Tensor:
+    """The images' size; with ``relu`` the positive part, before and after: cubic interpolation overshoots."""
+    if not relu:
+        return interpolate(maps, size=images.shape[2:], mode=upsampling)
+    return interpolate(maps.clamp(min=0), size=images.shape[2:], mode=upsampling).clamp(min=0)
 
 
 def _activations(classifier: Classifier, images: Tensor) -> tuple[Tensor, Tensor]:

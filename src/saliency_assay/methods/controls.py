@@ -38,6 +38,6 @@ def edge(model: nn.Module, images: Tensor, targets: Tensor, *, generator: torch.
     check_inputs(images, targets)
     smoothing, slope = images.new_tensor([1, 2, 1]), images.new_tensor([-1, 0, 1])
     kernels = torch.stack([torch.outer(smoothing, slope), torch.outer(slope, smoothing)])[:, None]
-    flat = images.flatten(0, 1)[:, None]
+    flat = images.detach().flatten(0, 1)[:, None]
     across, down = conv2d(pad(flat, (1, 1, 1, 1), mode="replicate"), kernels).unbind(1)
     return torch.hypot(across, down).reshape(images.shape)

@@ -5,6 +5,7 @@ linear function of the parts before it, with multipliers that count as constants
 is the chain rule for multipliers (Shrikumar et al., 2017, equation 3).
 """
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -172,7 +173,7 @@ def _activation(layer: nn.Module, signal: Signal) -> Signal:
 
 def _rescale(g: nn.Module, x0: Tensor, y: Tensor, y0: Tensor, delta: Tensor) -> list[tuple[Tensor, Tensor]]:
     """(m, Δy) with m = Δy / Δx (section 3.5.2), in the limit g′ at the baseline."""
-    return [(_ratio(y - y0, delta, _slope(g, x0)), y - y0)]
+    return [(_ratio(y - y0, delta, _slope(g, x0), _smallest(x0, delta)), y - y0)]
 
 
 def _reveal_cancel(
@@ -182,21 +183,26 @@ def _reveal_cancel(
     y_plus, y_minus = g(x0 + plus), g(x0 + minus)
     up = ((y_plus - y0) + (y - y_minus)) / 2
     down = ((y_minus - y0) + (y - y_plus)) / 2
-    slope = _slope(g, x0)
+    slope, smallest = _slope(g, x0), _smallest(x0, plus, minus)
     return [
-        (_ratio(up, plus, (slope + _slope(g, x0 + minus)) / 2), up),
-        (_ratio(down, minus, (slope + _slope(g, x0 + plus)) / 2), down),
+        (_ratio(up, plus, (slope + _slope(g, x0 + minus)) / 2, smallest), up),
+        (_ratio(down, minus, (slope + _slope(g, x0 + plus)) / 2, smallest), down),
     ]
 
 
-def _ratio(change: Tensor, step: Tensor, limit: Tensor | float) -> Tensor:
+def _ratio(change: Tensor, step: Tensor, limit: Tensor | float, smallest: Tensor) -> Tensor:
     """change / step, and its limit where the step is so small that rounding would tell."""
-    return torch.where(step.abs() > _smallest(step), change / step, limit)
+    return torch.where(step.abs() > smallest, change / step, limit)
 
 
-def _smallest(like: Tensor) -> float:
-    """The least difference that counts: 4e-11 in float64, 2e-5 in float32."""
-    return float(torch.finfo(like.dtype).eps ** (2 / 3))
+def _smallest(*terms: Tensor) -> Tensor:
+    """The least difference that counts where such terms are summed, one for each image, ``[N, 1, ...]``.
+
+    Of an image's largest value it is 4e-11 in float64 and 2e-5 in float32: rounding is relative to that.
+    """
+    largest = [term.abs().amax(tuple(range(1, term.ndim)), keepdim=True) for term in terms]
+    size = functools.reduce(torch.maximum, largest)
+    return float(torch.finfo(size.dtype).eps ** (2 / 3)) * size
 
 
 def _slope(g: nn.Module, at: Tensor) -> Tensor:
@@ -217,9 +223,10 @@ def _max_pool(layer: nn.MaxPool2d, signal: Signal) -> Signal:
         value, reference = layer(signal.value), layer(signal.reference)
         lag = reference - _at(winner, signal.reference.expand_as(signal.value))
         change = value - reference
-        stays = (change >= 0) | (lag < _rounding(signal.reference))
+        stays = (change >= 0) | (lag <= _smallest(signal.reference))
         winner = torch.where(stays, winner, its_winner)
-        multiplier = _ratio(change, _at(winner, signal.whole), 1.0)
+        smallest = _smallest(signal.reference, *signal.parts)
+        multiplier = _ratio(change, _at(winner, signal.whole), 1.0, smallest)
     return Signal(value, reference, tuple(multiplier * _at(winner, part) for part in signal.parts))
 
 
@@ -235,7 +242,7 @@ def _winners(layer: nn.MaxPool2d, values: Tensor) -> Tensor:
     rows, columns = (torch.arange(length, device=values.device) for length in values.shape[2:])
     handicap = (rows % tall)[:, None] * wide + columns % wide
     _, places = functional.max_pool2d(
-        values - handicap * _rounding(values),
+        values - handicap * _handicap(values),
         layer.kernel_size,
         layer.stride,
         layer.padding,
@@ -246,9 +253,14 @@ def _winners(layer: nn.MaxPool2d, values: Tensor) -> Tensor:
     return places
 
 
-def _rounding(values: Tensor) -> Tensor:
-    """More than rounding makes of values of this size, ``[N, 1, 1, 1]``."""
-    return _smallest(values) * values.abs().amax((1, 2, 3), keepdim=True)
+def _handicap(values: Tensor) -> Tensor:
+    """More than rounding makes of a channel's equal values, ``[N, C, 1, 1]``: 2e-7 of its largest in float32.
+
+    In float64 there is room for 4e-11. In float32 more would let values win that are not the largest. A channel of
+    zeros has an order among equals, too.
+    """
+    share = max(2 * torch.finfo(values.dtype).eps, 4e-11)
+    return share * values.abs().amax((2, 3), keepdim=True).clamp(min=1e-20)
 
 
 def _at(places: Tensor, values: Tensor) -> Tensor:

@@ -36,4 +36,4 @@ def gradient_x_input(
         ValueError: as ``baselines.baseline``.
     """
     slopes = input_gradient(model, images, targets)
-    return (images - colour(model, images, baseline)) * slopes
+    return (images.detach() - colour(model, images, baseline)) * slopes

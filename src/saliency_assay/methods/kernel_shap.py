@@ -11,6 +11,9 @@ from saliency_assay.methods.passes import chunks
 from saliency_assay.methods.sampling import draw_seeds
 from saliency_assay.methods.segments import segment
 
+BLOCK = 1024
+"""Rows of the regression that are added up at a time."""
+
 
 def kernel_shap(
     model: nn.Module,
@@ -38,10 +41,8 @@ def kernel_shap(
     sizes = _sizes(labels)
     members, weights = _games(sizes, samples, draw_seeds(len(images), 1, generator))
     worth = _worth(model, images, targets, labels, members, colour)
-    # Image by image: in float64 the coalitions of many segments are large.
-    one = (slice(i, i + 1) for i in range(len(images)))
-    values = torch.cat([_solve(members[i], weights[i], worth[i], sizes[i] > 0) for i in one])
-    density = values / sizes.clamp(min=1)
+    games = zip(members, weights, worth, sizes > 0, strict=True)
+    density = torch.stack([_solve(*game) for game in games]) / sizes.clamp(min=1)
     maps = density.gather(1, labels.flatten(1)).reshape(len(images), 1, *labels.shape[1:])
     return maps.to(images.dtype)
 
@@ -120,18 +121,21 @@ def _worth(
 def _solve(members: Tensor, weights: Tensor, worth: Tensor, exists: Tensor) -> Tensor:
     """φ minimising Σ_z weight(z) (worth(z) − worth(∅) − Σ_{j in z} φ_j)² with Σ φ = worth(all) − worth(∅).
 
-    ``members [N, R, M]``, ``weights [N, R]`` and ``worth [N, R]`` begin with the empty and the full coalition.
-    Segments that do not ``exists [N, M]`` in an image get 0; the first one does. The constraint gives its φ.
+    ``members [R, M]``, ``weights [R]`` and ``worth [R]`` of one image begin with the empty and the full coalition.
+    Segments that do not ``exists [M]`` get 0; the first one does. The constraint gives its φ.
     """
-    present = members.double()
-    change = worth[:, 1:2] - worth[:, :1]
-    design = (present[:, :, 1:] - present[:, :, :1]) * exists[:, None, 1:]
-    response = worth - worth[:, :1] - present[:, :, 0] * change
-    weighted = (design * weights[:, :, None]).mT
+    change = worth[1] - worth[0]
     # A segment that is not there has an empty row and column: a one on the diagonal makes its value 0.
-    normal = weighted @ design + torch.diag_embed((~exists[:, 1:]).double())
-    others = torch.linalg.solve(normal, weighted @ response[:, :, None])[:, :, 0]
-    return torch.cat([change - others.sum(1, keepdim=True), others], 1)
+    normal, sums = torch.diag((~exists[1:]).double()), worth.new_zeros(len(exists) - 1)
+    for start in range(0, len(members), BLOCK):  # in float64 the coalitions of many segments are large
+        rows = slice(start, start + BLOCK)
+        present = members[rows].double()
+        design = (present[:, 1:] - present[:, :1]) * exists[1:]
+        weighted = design.mT * weights[rows]
+        normal += weighted @ design
+        sums += weighted @ (worth[rows] - worth[0] - present[:, 0] * change)
+    others = torch.linalg.solve(normal, sums)
+    return torch.cat([(change - others.sum())[None], others])
 
 
 def _sizes(labels: Tensor) -> Tensor:

@@ -20,24 +20,27 @@ def integrated_gradients(
     steps: int = 25,
     rule: str = "trapezoid",
     baseline: str = "black",
+    times_input: bool = True,
 ) -> Tensor:
     """(x − x′) ⊙ ∫₀¹ ∂f_t(x′ + α(x − x′)) / ∂x dα, x′ the baseline, ``[N, C, H, W]`` (Sundararajan et al., 2017).
 
     ``steps`` points of quadrature ``rule`` stand for the integral, one pass each. Complete up to the quadrature's
-    error: a map sums to f_t(x) − f_t(x′).
+    error: a map sums to f_t(x) − f_t(x′). Without ``times_input`` the integral alone, a local explanation.
 
     Raises:
         ValueError: as ``quadrature`` and ``baselines.baseline``.
     """
     check_inputs(images, targets)
     start = colour(model, images, baseline).expand_as(images)
-    return integrate(model, images, targets, start, *quadrature(rule, steps))
+    slopes = mean_gradient(model, images, targets, start, *quadrature(rule, steps))
+    return (images.detach() - start) * slopes if times_input else slopes
 
 
-def integrate(
+def mean_gradient(
     model: nn.Module, images: Tensor, targets: Tensor, baseline: Tensor, nodes: Tensor, weights: Tensor
 ) -> Tensor:
-    """The path integral from ``baseline [N, C, H, W]`` to ``images`` on given nodes and weights ``[steps]``."""
+    """∫₀¹ ∂f_t / ∂x on the way from ``baseline [N, C, H, W]`` to ``images``, on given nodes and weights ``[steps]``."""
+    images = images.detach()
     nodes, weights = nodes.to(images), weights.to(images)
     total = torch.zeros_like(images)
     for chunk in chunks(len(images), len(nodes), images.device):
@@ -47,7 +50,7 @@ def integrate(
         slopes = per_row(weights[chunk.passes]) * input_gradient(model, points, targets[chunk.images])
         for run in chunk.runs:
             total[run.image] += slopes[run.rows].sum(0)
-    return (images - baseline) * total
+    return total
 
 
 def quadrature(rule: str, steps: int) -> tuple[Tensor, Tensor]:

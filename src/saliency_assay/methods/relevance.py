@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, fx, nn
-from zennit.core import BasicHook, Composite, Hook, stabilize
+from zennit.core import BasicHook, Composite, Hook
 from zennit.rules import AlphaBeta, ClampMod, Epsilon, NoMod, Norm, Pass, WSquare, ZPlus
 
 from saliency_assay.methods.canonical import Add, Sum, canonical, normalised
@@ -70,10 +70,10 @@ def lrp_alpha_beta(
         raise ValueError(f"biases: found {biases!r}, valid: {', '.join(BIASES)}")
     zeroed = "bias" if biases == "ignored" else None
     # α - 1 and not β: zennit compares the difference with 1 exactly, which 2.2 - 1.2 is not.
-    rule = AlphaBeta(alpha=alpha, beta=alpha - 1, stabilizer=_stabilised, zero_params=zeroed)
-    # No relevance for a negative term of an addition: it is a neuron that is off, and α and β, which are made for
+    rule = AlphaBeta(alpha=alpha, beta=alpha - 1, stabilizer=_divisor, zero_params=zeroed)
+    # No relevance for a term against its sum: it would be of the other sign, and α and β, which are made for
     # neurons that fire, would turn the signs of what it was given.
-    rules = _Rules(rule, Pass(), _positive_share(), Pass())
+    rules = _Rules(rule, Pass(), _share_of_its_sign(), Pass())
     return _propagate("lrp_alpha_beta", model, images, targets, rules, input_rule)
 
 
@@ -96,7 +96,7 @@ def lrp_epsilon(
     """
     if not epsilon > 0:
         raise ValueError(f"epsilon: found {epsilon}, expected above 0")
-    rules = _Rules(Epsilon(epsilon), Epsilon(epsilon), Norm(_stabilised), Pass())
+    rules = _Rules(Epsilon(epsilon), Epsilon(epsilon), Norm(_divisor), Pass())
     return _propagate("lrp_epsilon", model, images, targets, rules, input_rule)
 
 
@@ -120,7 +120,7 @@ def deep_taylor(
     if rule not in RULES:
         raise ValueError(f"rule: found {rule!r}, valid: {', '.join(RULES)}")
     if rule == "z_plus":
-        rules = _Rules(ZPlus(_stabilised, zero_params="bias"), Pass(), _positive_share(), Pass())
+        rules = _Rules(ZPlus(_divisor, zero_params="bias"), Pass(), _share_of_its_sign(), Pass())
     else:
         # w² gives relevance to neurons that are off as well. The ReLU's gradient drops it there: passed on, it
         # would make a map that depends on the weights alone.
@@ -191,73 +191,112 @@ def _is_scale(layer: nn.Module) -> bool:
     return (
         isinstance(layer, nn.Conv2d)
         and layer.groups == layer.in_channels == layer.out_channels
-        and layer.kernel_size == (1, 1)
+        and layer.kernel_size == layer.stride == (1, 1)
+        and layer.padding == (0, 0)
     )
 
 
 def _first_rules(
     network: fx.GraphModule, model: nn.Module, images: Tensor, input_rule: str
 ) -> dict[str, Hook]:
-    """The rule of each layer with weights that sees the pixels, by name."""
+    """The rule of each layer that sees the pixels through no weights, by name."""
     if input_rule == "same":
         return {}
     blank = images.new_zeros(1, *images.shape[1:])
-    low, high = (_at_first_layers(network, normalised(model, blank + value)) for value in (0, 1))
-    if input_rule == "w_squared":
-        return {name: _w_squared() for name in low}
-    return {name: _z_box(low[name], high[name]) for name in low}
+    bounds = _bounds(network, normalised(model, blank), normalised(model, blank + 1))
+    rules: dict[str, Hook] = {}
+    for name, (low, high) in bounds.items():
+        layer = network.get_submodule(name)
+        if _is_scale(layer):
+            rules[name] = Pass()
+        elif input_rule == "w_squared":
+            rules[name] = _w_squared()
+        else:
+            rules[name] = _z_box(low, high) if isinstance(layer, _WEIGHTED) else _share_by_range(high - low)
+    return rules
 
 
 @torch.no_grad()
-def _at_first_layers(network: fx.GraphModule, pixels: Tensor) -> dict[str, Tensor]:
-    """What the layers with weights that see ``pixels`` through none before them are given, by name.
+def _bounds(network: fx.GraphModule, low: Tensor, high: Tensor) -> dict[str, tuple[Tensor, Tensor]]:
+    """The least and the most that layers which see the pixels through no weights can be given, by name.
 
-    All that lies before them keeps order, so that the lowest and the highest image give the bounds of their inputs.
+    All that lies before them keeps order, or turns it where a BatchNorm scales by a negative number. Of layers that
+    hand on what they get, such as max pooling, nothing is said.
     """
-    interpreter = fx.Interpreter(network)
-    given: dict[str, Tensor] = {}
+    ends = fx.Interpreter(network), fx.Interpreter(network)
+    found: dict[str, tuple[Tensor, Tensor]] = {}
     for node in network.graph.nodes:
         if node.op == "placeholder":
-            interpreter.env[node] = pixels
-        elif node.op != "output" and all(before in interpreter.env for before in node.all_input_nodes):
+            for end, pixels in zip(ends, (low, high), strict=True):
+                end.env[node] = pixels
+        elif node.op != "output" and all(before in ends[0].env for before in node.all_input_nodes):
             layer = network.get_submodule(node.target) if node.op == "call_module" else None
-            if isinstance(layer, _WEIGHTED):
-                given[str(node.target)] = interpreter.env[node.all_input_nodes[0]]
-            else:
-                interpreter.env[node] = interpreter.run_node(node)
-    return given
+            if isinstance(layer, Add):
+                least, most = (torch.stack([end.env[term] for term in node.args], -1) for end in ends)
+                found[f"{node.target}.sum"] = least, most
+            elif isinstance(layer, (*_WEIGHTED, *_AVERAGES)):
+                least, most = (end.env[node.args[0]] for end in ends)
+                found[str(node.target)] = least, most
+            if layer is None or _is_scale(layer) or not isinstance(layer, _WEIGHTED):
+                a, b = (end.run_node(node) for end in ends)
+                ends[0].env[node], ends[1].env[node] = torch.minimum(a, b), torch.maximum(a, b)
+    return found
 
 
 def _w_squared() -> Hook:
-    return WSquare(_stabilised, zero_params="bias")
+    return WSquare(_divisor, zero_params="bias")
 
 
 def _z_box(low: Tensor, high: Tensor) -> Hook:
     """z^B as (x − l) w⁺ + (x − h) w⁻, whose terms are never negative.
 
     zennit's ``ZBox`` is x w − l w⁺ − h w⁻. Where a neuron sees nothing but pixels at their bounds, that is the
-    rounding of a difference of large numbers, and divided by it the relevance around is lost.
+    rounding of a difference of large numbers, and divided by it the relevance around is lost. For the same reason a
+    distance that is rounding is none, and neither is that of a pixel outside, as noise may put it.
     """
+    least = _rounding(high) * (high - low)
     return BasicHook(
-        input_modifiers=[lambda pixels: pixels - low, lambda pixels: pixels - high],
+        input_modifiers=[
+            lambda pixels: torch.where(pixels - low > least, pixels - low, 0),
+            lambda pixels: torch.where(high - pixels > least, pixels - high, 0),
+        ],
         param_modifiers=[ClampMod(min=0.0, zero_params="bias"), ClampMod(max=0.0, zero_params="bias")],
         output_modifiers=[_as_it_is] * 2,
-        gradient_mapper=lambda relevance, sums: [relevance / _stabilised(sums[0] + sums[1])] * 2,
+        gradient_mapper=lambda relevance, sums: [relevance / _divisor(sums[0] + sums[1])] * 2,
         reducer=lambda inputs, shares: inputs[0] * shares[0] + inputs[1] * shares[1],
     )
 
 
-def _positive_share() -> Hook:
-    """z⁺ of a layer without weights: relevance goes to the positive terms of a sum, in proportion.
+def _share_by_range(ranges: Tensor) -> Hook:
+    """Relevance of an average or an addition on the pixels, shared by how far its terms can move.
+
+    Equally, that is, but nothing for zeros put beside an image. Not by x − l: black pixels say something too.
+    """
+    return BasicHook(
+        input_modifiers=[lambda terms: ranges.expand_as(terms).clone()],
+        param_modifiers=[NoMod(param_keys=[])],
+        output_modifiers=[_as_it_is],
+        gradient_mapper=lambda relevance, sums: [relevance / _divisor(sums[0])],
+        reducer=lambda inputs, shares: inputs[0] * shares[0],
+    )
+
+
+def _share_of_its_sign() -> Hook:
+    """z⁺ of a layer without weights: relevance goes to the terms that have the sign of their sum, in proportion.
 
     zennit's ``ZPlus`` pairs negative inputs with negative weights, and here is no weight to clamp.
     """
+
+    def shares(relevance: Tensor, sums: list[Tensor]) -> list[Tensor]:
+        above = sums[0] + sums[1] >= 0
+        return [relevance * above / _divisor(sums[0]), relevance * ~above / _divisor(sums[1])]
+
     return BasicHook(
-        input_modifiers=[lambda terms: terms.clamp(min=0)],
-        param_modifiers=[NoMod(param_keys=[])],
-        output_modifiers=[_as_it_is],
-        gradient_mapper=lambda relevance, sums: [relevance / _stabilised(sums[0])],
-        reducer=lambda terms, shares: terms[0] * shares[0],
+        input_modifiers=[lambda terms: terms.clamp(min=0), lambda terms: terms.clamp(max=0)],
+        param_modifiers=[NoMod(param_keys=[])] * 2,
+        output_modifiers=[_as_it_is] * 2,
+        gradient_mapper=shares,
+        reducer=lambda terms, shares: terms[0] * shares[0] + terms[1] * shares[1],
     )
 
 
@@ -265,7 +304,18 @@ def _as_it_is(output: Tensor) -> Tensor:
     return output
 
 
-def _stabilised(denominator: Tensor) -> Tensor:
-    """Away from zero, so that 0 / 0 is 0, by so little that no relevance is lost to it."""
-    shifted: Tensor = stabilize(denominator, torch.finfo(denominator.dtype).tiny ** 0.5)
-    return shifted
+def _divisor(sums: Tensor) -> Tensor:
+    """What to divide relevance by, ``[N, channels, ...]``: infinity where a sum is nothing but rounding.
+
+    No relevance is shared there. A small number in its place would make the quotient huge, and convolutions that
+    work in tiles or by Fourier transform (cuDNN's) would spread its rounding to the places beside. The measure is the
+    channel's largest sum in the image, so that neither the scale of a network nor the rest of a batch matters.
+    """
+    largest = sums.abs().reshape(*sums.shape[:2], -1).amax(-1)
+    least = _rounding(sums) * largest.reshape(*sums.shape[:2], *[1] * (sums.ndim - 2))
+    return torch.where(sums.abs() > least, sums, torch.inf)
+
+
+def _rounding(values: Tensor) -> float:
+    """The relative error of a sum in the type of ``values``, with room for fast convolutions."""
+    return 64 * float(torch.finfo(values.dtype).eps)

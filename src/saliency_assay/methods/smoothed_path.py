@@ -18,6 +18,7 @@ def integrated_gradients_smoothgrad(
     steps: int = 25,
     rule: str = "trapezoid",
     baseline: str = "black",
+    times_input: bool = True,
     samples: int = 25,
     noise: float = 0.15,
     distribution: str = "gaussian",
@@ -31,7 +32,9 @@ def integrated_gradients_smoothgrad(
         images,
         targets,
         generator=generator,
-        base=partial(integrated_gradients, steps=steps, rule=rule, baseline=baseline),
+        base=partial(
+            integrated_gradients, steps=steps, rule=rule, baseline=baseline, times_input=times_input
+        ),
         samples=samples,
         noise=noise,
         distribution=distribution,

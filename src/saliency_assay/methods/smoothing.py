@@ -24,16 +24,18 @@ def smoothgrad(
     samples: int = 25,
     noise: float = 0.15,
     distribution: str = "gaussian",
+    times_input: bool = False,
 ) -> Tensor:
     """SmoothGrad: the mean of ``base``'s maps of noisy copies, of their shape (Smilkov et al., 2017).
 
     Without a base it is the gradient that is smoothed. See ``moments`` for the noise and the parameters.
+    With ``times_input`` the mean ⊙ x, the noiseless image.
     """
     explain = _explainer(base, model, generator)
     mean, _ = moments(
         explain, images, targets, generator=generator, samples=samples, noise=noise, distribution=distribution
     )
-    return mean
+    return mean * images.detach() if times_input else mean
 
 
 def smoothgrad_squared(
@@ -87,12 +89,13 @@ def moments(
     """Mean and population variance of ``explain(x + z, targets)`` over ``samples`` draws of z, of its maps' shape.
 
     z is N(0, σ²) where ``distribution`` is gaussian, and uniform in [−σ, σ] where it is uniform, with
-    σ = ``noise`` · (max x − min x) of each image. ``explain`` must not draw random numbers itself.
+    σ = ``noise`` · (max x − min x) of each image.
 
     Raises:
-        ValueError: a parameter out of range, or inputs that do not fit.
+        ValueError: a parameter out of range, inputs that do not fit, or an ``explain`` that draws random numbers.
     """
     check_inputs(images, targets)
+    images = images.detach()
     if samples < 1 or noise < 0:
         raise ValueError(f"samples, noise: found {samples}, {noise}, expected at least 1 and 0")
     if distribution not in DISTRIBUTIONS:
@@ -103,7 +106,13 @@ def moments(
     moments: Tensor | None = None
     for chunk in chunks(len(images), samples, images.device):
         noises = per_row(sigma[chunk.images]) * draw(seeds[chunk.pairs], images)
+        state = generator.get_state()
         maps = explain(images[chunk.images] + noises, targets[chunk.images])
+        if len(maps) != len(noises) or not torch.equal(generator.get_state(), state):
+            raise ValueError(
+                f"base: found maps {list(maps.shape)} of {len(noises)} images, expected a map of each, and no "
+                f"random numbers drawn"
+            )
         if moments is None:
             moments = maps.new_zeros(2, len(images), *maps.shape[1:])
         for run in chunk.runs:

@@ -1,0 +1,63 @@
+"""What is told of a method's parameters when a run is planned is what the method itself would say."""
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from support import conv_classifier, cyclic_targets, generator, random_images
+
+from saliency_assay.catalogue import CATALOGUE
+from saliency_assay.config_methods import read_methods
+from saliency_assay.methods import METHODS
+from saliency_assay.provenance import SOURCE
+from saliency_assay.registry import record_of, resolve
+from saliency_assay.schema import ConfigError
+
+MISFITS: list[tuple[str, dict[str, Any]]] = [
+    ("lrp_alpha_beta", {"alpha": 2, "beta": 2}),
+    ("integrated_gradients", {"steps": 1}),
+    ("integrated_gradients_smoothgrad", {"steps": 1}),
+    ("kernel_shap", {"segments": 64, "samples": 100}),
+    ("occlusion", {"window": 0.1, "stride": 0.2}),
+    ("square", {"smallest": 5, "largest": 3}),
+]
+
+
+@pytest.mark.parametrize(("name", "parameters"), MISFITS, ids=[name for name, _ in MISFITS])
+def test_the_plan_says_what_the_method_would(name: str, parameters: dict[str, Any]) -> None:
+    images = random_images(2)
+    function = resolve(record_of(METHODS, name, "method").function)
+    with pytest.raises(ValueError, match=r"found") as own:
+        function(conv_classifier(), images, cyclic_targets(2), generator=generator(), **parameters)
+    with pytest.raises(ConfigError) as planned:
+        read_methods({name: parameters}, CATALOGUE)
+    assert str(planned.value) == f"methods.{name}.{own.value}"
+
+
+def test_every_check_is_tried_here() -> None:
+    assert {name for name, _ in MISFITS} == {method.name for method in METHODS if method.check}
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
+def test_defaults_fit_together(method: Any) -> None:
+    assert read_methods({method.name: {}}, CATALOGUE)[method.name].function == method.function
+
+
+@pytest.mark.parametrize("rule", ["middle", "gauss_legendre"])
+def test_what_fits_is_let_through(rule: str) -> None:
+    read_methods({"integrated_gradients": {"rule": rule, "steps": 1}}, CATALOGUE)
+    read_methods({"kernel_shap": {"features": "superpixels", "segments": 64, "samples": 100}}, CATALOGUE)
+    read_methods({"lrp_alpha_beta": {"alpha": 1, "beta": 0}}, CATALOGUE)
+
+
+def test_checks_import_nothing_heavy() -> None:
+    code = "import sys, saliency_assay.methods.checks; print({'torch', 'numpy'} & set(sys.modules))"
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONPATH": str(SOURCE)},
+    )
+    assert run.stdout == "set()\n"
