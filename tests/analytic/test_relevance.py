@@ -172,14 +172,25 @@ def test_ignored_biases_are_given_nothing(method: Method, input_rule: str, net: 
     exact(maps.sum((1, 2, 3)), target_logits(model, IMAGES, TARGETS), tolerance=1e-6, floor=0)
 
 
+# Logits of 1e-29 and 1e-23. Nothing here depends on the scale until a type's smallest numbers are near: in float32,
+# whose smallest is 1e-38, weights of a thousandth of these make zeros of the logits.
+@pytest.mark.parametrize(
+    ("dtype", "scale", "tolerance"), [(torch.float64, 1e-9, 1e-6), (torch.float32, 1e-9, 1e-4)]
+)
+@pytest.mark.parametrize("net", ["plain", "batchnorm first", "average first"])
 @pytest.mark.parametrize("method", [lrp_alpha_beta, deep_taylor])
-def test_small_activations_keep_their_relevance(method: Method) -> None:
-    model = wrapped(plain_net(bias=False))
+def test_small_activations_keep_their_relevance(
+    method: Method, net: str, dtype: torch.dtype, scale: float, tolerance: float
+) -> None:
+    model = unbiased(net)
     with torch.no_grad():
         for parameter in model.parameters():
-            parameter.mul_(1e-9)
-    maps = draw(method, model, IMAGES, TARGETS)
-    exact(maps.sum((1, 2, 3)), target_logits(model, IMAGES, TARGETS), tolerance=1e-6, floor=0)
+            parameter.mul_(scale)
+    model, images = model.to(dtype), IMAGES.to(dtype)
+    maps = draw(method, model, images, TARGETS)
+    logits = target_logits(model, images, TARGETS).double()
+    print("LOGITS", net, dtype, logits, maps.double().sum((1,2,3))/logits-1)
+    exact(maps.double().sum((1, 2, 3)), logits, tolerance=tolerance, floor=0)
 
 
 def test_epsilon_takes_what_it_takes() -> None:

@@ -115,7 +115,14 @@ def test_no_implementation_imports_a_registry() -> None:
 
 @pytest.mark.parametrize(
     ("library", "homes"),
-    [("zarr", {"store"}), ("captum", {"methods"}), ("snakemake", set()), ("pycocotools", {"data"})],
+    [
+        ("zarr", {"store"}),
+        ("captum", {"methods"}),
+        ("zennit", {"methods"}),
+        ("skimage", {"methods"}),
+        ("snakemake", set()),
+        ("pycocotools", {"data"}),
+    ],
 )
 def test_a_library_is_imported_in_its_home_only(library: str, homes: set[str]) -> None:
     found = {

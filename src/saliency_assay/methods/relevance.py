@@ -96,7 +96,7 @@ def lrp_epsilon(
     """
     if not epsilon > 0:
         raise ValueError(f"epsilon: found {epsilon}, expected above 0")
-    rules = _Rules(Epsilon(epsilon), Epsilon(epsilon), Norm(_divisor), Pass())
+    rules = _Rules(Epsilon(epsilon), Epsilon(epsilon), Norm(_not_zero), Pass())
     return _propagate("lrp_epsilon", model, images, targets, rules, input_rule)
 
 
@@ -209,10 +209,10 @@ def _first_rules(
         layer = network.get_submodule(name)
         if _is_scale(layer):
             rules[name] = Pass()
-        elif input_rule == "w_squared":
-            rules[name] = _w_squared()
+        elif isinstance(layer, _WEIGHTED):
+            rules[name] = _w_squared() if input_rule == "w_squared" else _z_box(low, high)
         else:
-            rules[name] = _z_box(low, high) if isinstance(layer, _WEIGHTED) else _share_by_range(high - low)
+            rules[name] = _share_by_range(high - low)
     return rules
 
 
@@ -304,8 +304,13 @@ def _as_it_is(output: Tensor) -> Tensor:
     return output
 
 
+def _not_zero(sums: Tensor) -> Tensor:
+    """What to divide by where terms of both signs may leave little of a sum, and that little counts."""
+    return torch.where(sums == 0, torch.inf, sums)
+
+
 def _divisor(sums: Tensor) -> Tensor:
-    """What to divide relevance by, ``[N, channels, ...]``: infinity where a sum is nothing but rounding.
+    """What to divide by where terms have one sign, ``[N, channels, ...]``: infinity where a sum is but rounding.
 
     No relevance is shared there. A small number in its place would make the quotient huge, and convolutions that
     work in tiles or by Fourier transform (cuDNN's) would spread its rounding to the places beside. The measure is the
