@@ -39,6 +39,8 @@ METHODS = [
     partial(deep_taylor, rule="z_plus"),
     partial(deep_taylor, rule="w_squared"),
 ]
+ALPHA_1 = partial(lrp_alpha_beta, alpha=1.0, beta=0.0)
+TINY = partial(lrp_epsilon, epsilon=1e-14)
 EVERY_METHOD = pytest.mark.parametrize(
     "method",
     METHODS,
@@ -163,22 +165,23 @@ def test_relevance_sums_to_the_logit_without_biases(method: Method, input_rule: 
 
 
 @pytest.mark.parametrize(
-    ("method", "net"), [(lrp_alpha_beta, "plain"), (deep_taylor, "plain"), (deep_taylor, "residual")]
+    ("method", "net"),
+    [(lrp_alpha_beta, "plain"), (lrp_alpha_beta, "batchnorm first"), *((deep_taylor, net) for net in NETS)],
 )
 @EVERY_INPUT_RULE
 def test_ignored_biases_are_given_nothing(method: Method, input_rule: str, net: str) -> None:
     model = wrapped(NETS[net](bias=True))
-    maps = draw(method, model, IMAGES, TARGETS, input_rule=input_rule)
-    exact(maps.sum((1, 2, 3)), target_logits(model, IMAGES, TARGETS), tolerance=1e-6, floor=0)
+    maps = draw(method, model, DARK, TARGETS, input_rule=input_rule)
+    exact(maps.sum((1, 2, 3)), target_logits(model, DARK, TARGETS), tolerance=1e-6, floor=0)
 
 
-# Logits of 1e-29 and 1e-23. Nothing here depends on the scale until a type's smallest numbers are near: in float32,
-# whose smallest is 1e-38, weights of a thousandth of these make zeros of the logits.
+# Logits of 1e-91 and 1e-28. The scale does not matter until a type's smallest numbers are near: 1e-308 and 1e-38.
 @pytest.mark.parametrize(
-    ("dtype", "scale", "tolerance"), [(torch.float64, 1e-9, 1e-6), (torch.float32, 1e-9, 1e-4)]
+    ("dtype", "scale", "tolerance"), [(torch.float64, 1e-30, 1e-6), (torch.float32, 1e-9, 1e-4)]
 )
-@pytest.mark.parametrize("net", ["plain", "batchnorm first", "average first"])
-@pytest.mark.parametrize("method", [lrp_alpha_beta, deep_taylor])
+@pytest.mark.parametrize(
+    ("method", "net"), [(lrp_alpha_beta, "plain"), (deep_taylor, "plain"), (deep_taylor, "residual")]
+)
 def test_small_activations_keep_their_relevance(
     method: Method, net: str, dtype: torch.dtype, scale: float, tolerance: float
 ) -> None:
@@ -187,10 +190,10 @@ def test_small_activations_keep_their_relevance(
         for parameter in model.parameters():
             parameter.mul_(scale)
     model, images = model.to(dtype), IMAGES.to(dtype)
-    maps = draw(method, model, images, TARGETS)
+    maps = draw(method, model, images, TARGETS).double()
     logits = target_logits(model, images, TARGETS).double()
-    print("LOGITS", net, dtype, logits, maps.double().sum((1,2,3))/logits-1)
-    exact(maps.double().sum((1, 2, 3)), logits, tolerance=tolerance, floor=0)
+    assert 0 < logits.abs().max() < 1e-25
+    exact(maps.sum((1, 2, 3)), logits, tolerance=tolerance, floor=0)
 
 
 def test_epsilon_takes_what_it_takes() -> None:
@@ -450,6 +453,112 @@ def test_z_box_survives_pixels_at_their_bounds() -> None:
         assert float(maps.sum()) == pytest.approx(shared, rel=tolerance)
 
 
+class Rounded(torch.autograd.Function):
+    """A value that passes, and its gradient too, with the rounding of a convolution by Fourier transform."""
+
+    @staticmethod
+    def forward(context: object, values: Tensor) -> Tensor:
+        noise = torch.randn(values.shape, generator=generator())
+        return values + 3e-8 * values.abs().amax((2, 3), keepdim=True) * noise
+
+    @staticmethod
+    def backward(context: object, gradients: Tensor) -> Tensor:
+        return Rounded.forward(context, gradients)
+
+
+@pytest.mark.parametrize("method", [lrp_alpha_beta, deep_taylor])
+def test_zeros_that_are_rounding_take_no_relevance(method: Method, monkeypatch: pytest.MonkeyPatch) -> None:
+    network = nn.Sequential(
+        nn.Conv2d(3, 8, 3, bias=False),
+        nn.ReLU(),
+        nn.Conv2d(8, 8, 3),
+        nn.ReLU(),
+        nn.Flatten(),
+        nn.Linear(512, CLASSES),
+    )
+    network = with_random_state(network, seed=1).float()
+    with torch.no_grad():
+        network[2].bias.abs_()  # on, though in the dark half it sees nothing
+    images, targets = DARK[1:].float(), TARGETS[1:]
+    assert (network[:2](images)[0, :, :4] == 0).all()
+    assert (network[:4](images)[0, :, :2] > 0).all()
+    expected = draw(method, network, images, targets)
+    convolve = nn.functional.conv2d
+    monkeypatch.setattr(
+        nn.functional,
+        "conv2d",
+        lambda images, *rest: Rounded.apply(convolve(Rounded.apply(images), *rest)),
+    )
+    maps = draw(method, network, images, targets)
+    assert not torch.equal(maps, expected)
+    scale = expected.abs().amax((1, 2, 3), keepdim=True)
+    exact(maps / scale, expected / scale, tolerance=0, floor=1e-3)
+
+
+@pytest.mark.parametrize("method", [lrp_alpha_beta, lrp_epsilon, deep_taylor])
+def test_z_box_does_not_see_a_batchnorm_before_the_first_convolution(method: Method) -> None:
+    network = nn.Sequential(
+        nn.BatchNorm2d(3), nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(400, CLASSES)
+    )
+    model = wrapped(network)
+    norm, convolution = network[0], network[1]
+    with torch.no_grad():
+        norm.weight[1] *= -1
+    assert norm.weight[0] > 0 > norm.weight[1]
+    scale = (norm.weight / (norm.running_var + norm.eps).sqrt()).detach()
+    maps = draw(method, model, DARK, TARGETS, input_rule="z_box")
+    with torch.no_grad():
+        shift = norm.bias - norm.running_mean * scale
+        convolution.bias += (convolution.weight * shift[:, None, None]).sum((1, 2, 3))
+        convolution.weight *= scale[:, None, None]
+    network[0] = nn.Identity()
+    exact(maps, draw(method, model, DARK, TARGETS, input_rule="z_box"))
+
+
+@pytest.mark.parametrize("input_rule", ["z_box", "w_squared"])
+@pytest.mark.parametrize("method", [lrp_alpha_beta, lrp_epsilon, deep_taylor])
+def test_an_average_of_pixels_shares_equally(method: Method, input_rule: str) -> None:
+    network = nn.Sequential(
+        nn.AvgPool2d(2), nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(64, CLASSES)
+    )
+    maps = draw(method, wrapped(network), DARK, TARGETS, input_rule=input_rule)
+    means = nn.functional.avg_pool2d(maps, 2)
+    assert means.flatten(1).abs().amax(1).min() > 1e-4
+    exact(maps, nn.functional.interpolate(means, scale_factor=2))
+
+
+@pytest.mark.parametrize(
+    ("method", "expected"),
+    [(deep_taylor, [10.0, 0.0]), (ALPHA_1, [10.0, 0.0]), (TINY, [15.0, -5.0])],
+)
+def test_terms_of_a_sums_own_sign_take_its_relevance(method: Method, expected: list[float]) -> None:
+    # The mean of -3 and 1 is -1, a neuron is 2 and the logit 10.
+    network = nn.Sequential(
+        nn.AvgPool2d((1, 2)),
+        nn.Flatten(),
+        nn.Linear(1, 1, bias=False),
+        nn.ReLU(),
+        nn.Linear(1, 1, bias=False),
+    )
+    with torch.no_grad():
+        network[2].weight.fill_(-2.0)
+        network[4].weight.fill_(5.0)
+    image = torch.tensor([-3.0, 1.0], dtype=torch.float64).reshape(1, 1, 1, 2)
+    maps = draw(method, network.double().eval(), image, torch.tensor([0]), input_rule="same")
+    exact(maps.flatten(), torch.tensor(expected))
+
+
+@pytest.mark.parametrize("settings", [{"stride": 2}, {"padding": 1}])
+def test_a_convolution_of_single_pixels_may_change_the_size(settings: dict[str, int]) -> None:
+    first = nn.Conv2d(3, 3, 1, groups=3, bias=False, **settings)
+    features = first(torch.zeros(1, 3, 12, 12)).numel()
+    model = wrapped(
+        nn.Sequential(first, nn.ReLU(), nn.Flatten(), nn.Linear(features, CLASSES, bias=False)), seed=3
+    )
+    logits = target_logits(model, IMAGES, TARGETS)
+    exact(draw(deep_taylor, model, IMAGES, TARGETS, input_rule="same").sum((1, 2, 3)), logits)
+
+
 def folded(network: nn.Module) -> nn.Sequential:
     """``support.ConvNet`` with each BatchNorm worked into the convolution before it, by hand."""
     layers: list[nn.Module] = []
@@ -504,10 +613,6 @@ class TwoTerms(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         return self.head(self.flatten(self.relu(self.left(images) + self.right(images))))
-
-
-ALPHA_1 = partial(lrp_alpha_beta, alpha=1.0, beta=0.0)
-TINY = partial(lrp_epsilon, epsilon=1e-14)
 
 
 @pytest.mark.parametrize(
