@@ -4,6 +4,7 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from itertools import product
 
 import captum.attr
@@ -482,6 +483,95 @@ def test_rounding_decides_nothing(network: str, rule: str) -> None:
         shaken = contributions(fit, pixels + noise[:5], normalised(model, black) + noise[5:], TARGETS, rule)
         assert not torch.equal(shaken, maps)
         assert (shaken - maps).abs().max() < 1e-9 * maps.abs().max()
+
+
+def smooth_images(count: int, seed: int = 0) -> Tensor:
+    """Colours that fade into each other, so that neighbours are nearly equal, ``[count, 3, 24, 24]``."""
+    return functional.interpolate(random_images(count, size=6, seed=seed), size=(24, 24), mode="bilinear")
+
+
+def overlapping() -> nn.Sequential:
+    first = nn.Conv2d(3, 8, 5, padding=2), nn.MaxPool2d(3, 2, 1), nn.ReLU()
+    second = nn.Conv2d(8, 8, 3, padding=1), nn.ReLU(), nn.MaxPool2d(3, 2), nn.Conv2d(8, 8, 1), nn.ReLU()
+    return chain(*first, *second, features=8 * 25)
+
+
+def vgg_blocks() -> nn.Sequential:
+    first = (
+        nn.Conv2d(3, 8, 3, padding=1),
+        nn.ReLU(),
+        nn.Conv2d(8, 8, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+    )
+    second = nn.Conv2d(8, 12, 3, padding=1), nn.ReLU(), nn.Conv2d(12, 12, 3, padding=1), nn.ReLU()
+    return chain(*first, *second, nn.MaxPool2d(2), features=12 * 36)
+
+
+SMOOTH, FADES = smooth_images(8), smooth_images(3, seed=8)
+WAYS: Mapping[str, Callable[[nn.Module, Tensor, Tensor], Tensor]] = {
+    **{rule: partial(deeplift, generator=generator(), rule=rule) for rule in RULES},
+    "deep_shap": lambda model, images, targets: deep_shap(
+        model, images, targets, generator=generator(), background=FADES.to(images)
+    ),
+}
+POOLED: Mapping[str, Callable[[], nn.Module]] = {
+    "overlapping": overlapping,
+    "VGG blocks": vgg_blocks,
+    "imagenet stem": imagenet_stem,
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("network", POOLED)
+def test_float32_is_near_float64(network: str, way: str) -> None:
+    """Neighbours are nearly equal in smooth images; the largest must win all the same."""
+    model, targets = POOLED[network](), cyclic_targets(8)
+    expected = WAYS[way](model, SMOOTH, targets)
+    found = WAYS[way](model.float(), SMOOTH.float(), targets).double()
+    largest = expected.abs().amax((1, 2, 3), keepdim=True)
+    assert largest.min() > 1e-4
+    exact(found / largest, expected / largest, tolerance=0, floor=1e-3)
+
+
+def test_a_larger_channel_does_not_decide_who_wins() -> None:
+    """The values of one channel differ by far less than float32 resolves in the other."""
+    images = torch.zeros(1, 2, 2, 2)
+    images[0, 0], images[0, 1] = 1.0, torch.tensor([[0.999e-6, 0.0], [0.0, 1e-6]])
+    network = nn.Sequential(nn.MaxPool2d(2), nn.Flatten(), nn.Linear(2, 1, bias=False)).eval()
+    nn.init.ones_(network[2].weight)
+    for rule in RULES:
+        found = deeplift(network, images, torch.zeros(1).long(), generator=generator(), rule=rule)
+        exact(found[0, 1], torch.tensor([[0.0, 0.0], [0.0, 1e-6]]), floor=0)
+
+
+def test_the_last_place_of_a_large_window_wins_by_a_small_lead() -> None:
+    images = torch.zeros(1, 1, 32, 32)
+    images[0, 0, 0, 0], images[0, 0, -1, -1] = 1 - 1e-5, 1.0
+    network = nn.Sequential(nn.MaxPool2d(32), nn.Flatten(), nn.Linear(1, 1, bias=False)).eval()
+    nn.init.ones_(network[2].weight)
+    for rule in RULES:
+        found = deeplift(network, images, torch.zeros(1).long(), generator=generator(), rule=rule)
+        assert found.nonzero().tolist() == [[0, 0, 31, 31]]
+
+
+@pytest.mark.parametrize("exponent", [-20, 20])
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("network", [overlapping, vgg_blocks])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_scale_of_activations_is_of_no_matter(
+    dtype: torch.dtype, network: Callable[[], nn.Module], way: str, exponent: int
+) -> None:
+    """All activations times a power of two, and the last layer divided by it: the same bits."""
+    model, scale = network().to(dtype), 2.0**exponent
+    expected = WAYS[way](model, SMOOTH.to(dtype), cyclic_targets(8))
+    first, *between, last = [layer for layer in model if isinstance(layer, nn.Conv2d | nn.Linear)]
+    with torch.no_grad():
+        first.weight.mul_(scale)
+        last.weight.div_(scale)
+        for layer in (first, *between):
+            layer.bias.mul_(scale)
+    assert torch.equal(WAYS[way](model, SMOOTH.to(dtype), cyclic_targets(8)), expected)
 
 
 class Rows(TorchFunctionMode):

@@ -1,6 +1,9 @@
 """A network as a chain of known layers: the same function, made of layers that are called once."""
 
+import gc
+import weakref
 from collections import OrderedDict
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -15,7 +18,7 @@ from support import (
     state_of,
     with_random_state,
 )
-from torch import Tensor, nn
+from torch import Tensor, fx, nn
 from torch.nn import functional
 
 from saliency_assay.methods.canonical import REARRANGEMENTS, Add, canonical, normalised, unfit_relus
@@ -97,6 +100,23 @@ class Shared(nn.Module):
         return self.head((self.relu(again) + first).flatten(1))
 
 
+class InPlace(nn.Module):
+    """ReLUs and an addition in place, as in torchvision's residual networks and its VGGs, and one over a view."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Conv2d(3, 4, 3, padding=1), nn.Conv2d(4, 4, 3, padding=1)
+        self.norm1, self.norm2, self.relu = nn.BatchNorm2d(4), nn.BatchNorm2d(4), nn.ReLU(inplace=True)
+        self.head = nn.Sequential(nn.Linear(64, 6), nn.ReLU(inplace=True), nn.Dropout(), nn.Linear(6, 4))
+
+    def forward(self, images: Tensor) -> Tensor:
+        x = functional.max_pool2d(self.relu(self.norm1(self.first(images))), 2)
+        out = before = self.norm2(self.second(x))
+        out += x
+        flat = torch.flatten(self.relu(before), 1)
+        return self.head(flat) + self.head(functional.relu_((out + x).flatten(1)))
+
+
 def misnamed() -> nn.Module:
     """Modules whose names are those of functions."""
     layers = {"add_": nn.Conv2d(3, 3, 1), "relu_": nn.Tanh(), "size": nn.Flatten(), "view": nn.Linear(192, 4)}
@@ -112,6 +132,7 @@ NETWORKS = {
     "option A": OptionA,
     "pre-activation": PreActivation,
     "shared": Shared,
+    "in place": InPlace,
     "misnamed": misnamed,
 }
 
@@ -174,6 +195,131 @@ def test_weights_that_stay_are_shared_and_folded_ones_are_not() -> None:
     assert network.body[10].weight.data_ptr() in own
 
 
+# ------------------------------------------------------------------------------------- kept between calls
+
+
+@pytest.fixture
+def traces(monkeypatch: pytest.MonkeyPatch) -> list[nn.Module]:
+    """The networks that are traced, in order."""
+    seen: list[nn.Module] = []
+    trace = fx.Tracer.trace
+
+    def watch(tracer: fx.Tracer, network: nn.Module) -> fx.Graph:
+        seen.append(network)
+        return trace(tracer, network)
+
+    monkeypatch.setattr(fx.Tracer, "trace", watch)
+    return seen
+
+
+def test_an_unchanged_network_is_traced_once(traces: list[nn.Module]) -> None:
+    network, other = (with_random_state(ConvNet(3), seed=seed) for seed in (3, 4))
+    modules = [canonical(model) for model in (network, classifier(network, "body.6"), network)]
+    assert list(unfit_relus(network)) == []
+    assert modules[0] is modules[1] is modules[2]
+    assert traces == [network]
+    assert canonical(other) is not modules[0]
+    assert canonical(network) is modules[0]
+    assert traces == [network, other]
+    assert all(one is other for one, other in zip(traces, [network, other], strict=True))
+
+
+def scaled(network: nn.Module) -> None:
+    with torch.no_grad():
+        network.body[0].weight.mul_(2)
+
+
+def learned(network: nn.Module) -> None:
+    optimiser = torch.optim.SGD(network.parameters(), lr=1.0)
+    network(IMAGES)[:, 0].sum().backward()
+    optimiser.step()
+
+
+def replaced(network: nn.Module) -> None:
+    network.body[0].weight = nn.Parameter(network.body[0].weight.detach() * 2)
+
+
+def softened(network: nn.Module) -> None:
+    network.body[2] = nn.Softplus().eval()
+
+
+CHANGES = {
+    "in place": scaled,
+    "an optimiser's step": learned,
+    "another parameter": replaced,
+    "a loaded state": lambda network: network.load_state_dict(with_random_state(ConvNet(3), 9).state_dict()),
+    "an assigned state": lambda network: network.load_state_dict(
+        with_random_state(ConvNet(3), 9).state_dict(), assign=True
+    ),
+    "running statistics": lambda network: network.body[1].running_var.mul_(4),
+    "BatchNorm's ε": lambda network: setattr(network.body[1], "eps", 0.5),
+    "another layer": softened,
+    "another pool": lambda network: setattr(network.body[3], "kernel_size", 1),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_changed_network_gives_a_new_result(change: str) -> None:
+    network = with_random_state(ConvNet(3), seed=3)
+    before = canonical(network)
+    with torch.no_grad():
+        logits = network(IMAGES)
+    CHANGES[change](network)
+    network.eval()
+    with torch.no_grad():
+        assert not torch.allclose(network(IMAGES), logits, atol=1e-6)
+        assert canonical(network) is not before
+        exact(canonical(network)(IMAGES), network(IMAGES), tolerance=1e-10)
+
+
+def test_another_type_gives_a_new_result() -> None:
+    network = with_random_state(ConvNet(3), seed=3, dtype=torch.float32)
+    single = canonical(network)
+    double = canonical(network.double())
+    assert double is not single
+    assert {parameter.dtype for parameter in double.parameters()} == {torch.float64}
+    exact(double(IMAGES).detach(), network(IMAGES).detach(), tolerance=1e-10)
+
+
+def test_training_mode_is_refused_after_evaluation_mode() -> None:
+    network = with_random_state(ConvNet(3), seed=3)
+    before = canonical(network)
+    with pytest.raises(ValueError, match=r"^ConvNet: found training mode, expected evaluation mode$"):
+        canonical(network.train())
+    assert canonical(network.eval()) is before
+
+
+def test_weights_made_for_inference_are_looked_at_anew() -> None:
+    """They do not count what is written to them."""
+    with torch.inference_mode():
+        network = with_random_state(ConvNet(3), seed=3)
+    before = canonical(network)
+    with torch.inference_mode():
+        network.body[0].weight.mul_(2)
+        exact(canonical(network)(IMAGES).clone(), network(IMAGES).clone(), tolerance=1e-10)
+    assert canonical(network) is not before
+
+
+def test_what_is_found_without_gradients_has_gradients_later() -> None:
+    network = with_random_state(ConvNet(3), seed=3)
+    with torch.inference_mode():
+        module = canonical(network)
+    pixels = IMAGES.clone().requires_grad_()
+    (slopes,) = torch.autograd.grad(module(pixels).sum(), pixels)
+    assert slopes.any()
+
+
+@pytest.mark.parametrize("make", [lambda: ConvNet(3), Functional, InPlace])
+def test_a_network_is_let_go(make: Callable[[], nn.Module]) -> None:
+    network = with_random_state(make(), seed=3)
+    module = canonical(network)
+    gone = weakref.ref(network), weakref.ref(module)
+    del network, module
+    for _ in range(2):  # the network goes first, and with it what is kept for it
+        gc.collect()
+    assert [one() for one in gone] == [None, None]
+
+
 # ---------------------------------------------------------------------------------------------- refusals
 
 
@@ -230,6 +376,78 @@ def test_unknown_operations_are_refused(forward: object, operation: str) -> None
     with pytest.raises(ValueError, match=r"^Refused: found the operation") as error:
         canonical(network)
     assert str(error.value) == f"Refused: found the operation {operation}, {VALID}"
+
+
+def flat_first(net: Refused, x: Tensor) -> Tensor:
+    h = net.layer(x)
+    flat = h.flatten(1)
+    functional.relu_(h)
+    return flat
+
+
+def flat_is_written(net: Refused, x: Tensor) -> Tensor:
+    h = net.layer(x)
+    functional.relu(h.flatten(1), inplace=True)
+    return h.flatten(1)
+
+
+def slice_is_written(net: Refused, x: Tensor) -> Tensor:
+    h = net.layer(x)
+    h[:, :2].relu_()
+    return h.flatten(1)
+
+
+def by_a_module(net: Refused, x: Tensor) -> Tensor:
+    h = net.layer(x)
+    flat = h.view(h.size(0), -1)
+    net.act(h)
+    return flat
+
+
+def of_one_base(net: Refused, x: Tensor) -> Tensor:
+    h = net.layer(x)
+    upper, rest = h[:, :2], h[:, 1:]
+    upper += x[:, :2]
+    return rest.flatten(1)
+
+
+def by_an_unknown_view(net: Refused, x: Tensor) -> Tensor:
+    h = net.layer(x)
+    functional.relu_(h.squeeze())
+    return h.flatten(1)
+
+
+@pytest.mark.parametrize(
+    ("forward", "found"),
+    [
+        (flat_first, "'relu_' in place, over memory that is read later ('flatten')"),
+        (flat_is_written, "'relu' in place, over memory that is read later ('layer')"),
+        (slice_is_written, "'relu_' in place, over memory that is read later ('layer')"),
+        (by_a_module, "'act' in place, over memory that is read later ('view')"),
+        (of_one_base, "'iadd' in place, over memory that is read later ('getitem_1')"),
+        (by_an_unknown_view, "'relu_' in place, over memory that is read later ('layer')"),
+    ],
+)
+def test_a_write_that_a_view_passes_on_is_refused(forward: object, found: str) -> None:
+    network = Refused(forward).double().eval()
+    network.act.inplace = True
+    with torch.no_grad():
+        network(IMAGES)  # it does run
+    with pytest.raises(ValueError, match=r"^Refused: found '") as error:
+        canonical(network)
+    assert str(error.value) == (
+        f"Refused: found {found}; expected inplace=False, or no view of what is written over"
+    )
+
+
+def test_an_unknown_write_is_refused_though_nothing_reads_its_result() -> None:
+    def forward(net: Refused, images: Tensor) -> Tensor:
+        hidden = net.layer(images)
+        hidden.mul_(2)
+        return hidden.flatten(1)
+
+    with pytest.raises(ValueError, match=r"^Refused: found the operation 'mul_' \(mul_\), which has no rule"):
+        canonical(Refused(forward).double().eval())
 
 
 def test_what_nothing_reads_is_not_refused() -> None:

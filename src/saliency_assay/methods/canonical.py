@@ -17,12 +17,12 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 from torch.nn.utils.fusion import fuse_conv_bn_weights
 
+from saliency_assay.methods.tracing import IN_PLACE_OPERATORS, traced
 from saliency_assay.models.classifier import Classifier
 
 REARRANGEMENTS: tuple[Any, ...] = (operator.getitem, functional.pad)
 """Functions that only move values about within an image, or put zeros beside them."""
 
-_IN_PLACE = {operator.iadd, "add_", functional.relu_, torch.relu_, "relu_"}
 _RELUS = {functional.relu, functional.relu_, torch.relu, torch.relu_, "relu", "relu_"}
 _ADDITIONS = {operator.add, operator.iadd, torch.add, "add", "add_"}
 _FLATTENINGS = {torch.flatten, "flatten"}
@@ -33,6 +33,10 @@ _AVERAGES: dict[Any, Callable[..., nn.Module]] = {
     functional.avg_pool2d: nn.AvgPool2d,
     functional.adaptive_avg_pool2d: nn.AdaptiveAvgPool2d,
 }
+
+
+_FRESH = {*_RELUS, *_ADDITIONS, *_MEANS, *_AVERAGES, functional.max_pool2d}
+"""Functions whose result is memory of its own; any other may return a view of its input."""
 
 
 class Sum(nn.Module):
@@ -65,19 +69,30 @@ def canonical(model: nn.Module) -> fx.GraphModule:
     """The network behind ``model``, from normalised images to logits, in evaluation mode.
 
     Its graph holds calls of modules (among them ``Add``, no dropout or BatchNorm, none twice and none in place) and
-    of ``REARRANGEMENTS``.
+    of ``REARRANGEMENTS``. The result is kept for the next call, so leave it as it is: ``copy.deepcopy`` it to change
+    it. A network that has changed since is gone through anew; a write through ``Parameter.data`` goes unseen, as it
+    does in autograd.
 
     Raises:
-        ValueError: a network that cannot be traced, is in training mode, or computes with a function that is not
-            known here; the line names it.
+        ValueError: a network that cannot be traced, is in training mode, computes with a function that is not
+            known here, or writes over memory that is read through a view; the line names it.
     """
     network = network_of(model)
     name = type(network).__name__
     if any(part.training for part in network.modules()) and _knows_modes(network):
         raise ValueError(f"{name}: found training mode, expected evaluation mode")
-    module = fx.GraphModule(network, _trace(network))
-    for step in (_drop_identities, _order_by_writing, _name_functions, _part_calls):
-        step(module)
+    known = traced(network)
+    if known.canonical is None:
+        with torch.inference_mode(False), torch.no_grad():  # who comes next may want gradients
+            known.canonical = _in_canonical_form(fx.GraphModule(network, copy.deepcopy(known.graph)), name)
+    return known.canonical
+
+
+def _in_canonical_form(module: fx.GraphModule, name: str) -> fx.GraphModule:
+    _drop_identities(module)
+    _order_by_writing(module, name)
+    _name_functions(module)
+    _part_calls(module)
     _fold_norms(module, name)
     module.graph.eliminate_dead_code()
     _check_known(module, name)
@@ -93,8 +108,12 @@ def unfit_relus(model: nn.Module) -> Iterator[str]:
         ValueError: a network that cannot be traced.
     """
     network = network_of(model)
+    yield from _unfit(network, traced(network).graph)
+
+
+def _unfit(network: nn.Module, graph: fx.Graph) -> Iterator[str]:
     calls: dict[str, int] = {}
-    for node in _trace(network).nodes:
+    for node in graph.nodes:
         if _function(node) in _RELUS:
             yield f"the ReLU {node.name!r} is a function"
         elif node.op == "call_module" and isinstance(network.get_submodule(str(node.target)), nn.ReLU):
@@ -111,18 +130,6 @@ def network_of(model: nn.Module) -> nn.Module:
 
 def _knows_modes(network: nn.Module) -> bool:
     return any(isinstance(part, _BatchNorm | _DropoutNd) for part in network.modules())
-
-
-def _trace(network: nn.Module) -> fx.Graph:
-    try:
-        return fx.Tracer().trace(network)
-    except Exception as error:  # whatever a forward raises when it is given a stand-in for a tensor
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        name = type(network).__name__
-        raise ValueError(
-            f"{name}: its layers cannot be traced ({reason}); expected a forward without branches that depend "
-            f"on values, or a method that needs gradients only, such as integrated_gradients"
-        ) from error
 
 
 def _layer(module: fx.GraphModule, node: fx.Node) -> nn.Module | None:
@@ -157,18 +164,54 @@ def _drop_identities(module: fx.GraphModule) -> None:
             _erase(module, node)
 
 
-def _order_by_writing(module: fx.GraphModule) -> None:
-    """Where an operation writes over its input, what reads that input later gets what was written."""
-    for node in module.graph.nodes:
+def _order_by_writing(module: fx.GraphModule, name: str) -> None:
+    """Where an operation writes over its input, what reads that input later gets what was written.
+
+    What reads the same memory later by another name would not: that is refused.
+    """
+    for node in list(module.graph.nodes):
         layer = _layer(module, node)
-        if _function(node) in _IN_PLACE or node.kwargs.get("inplace") or getattr(layer, "inplace", False):
+        if _writes(node) or node.kwargs.get("inplace") or getattr(layer, "inplace", False):
             source = node.all_input_nodes[0]
+            for view in _same_memory(module, source):
+                if view < node and any(node < user for user in view.users):
+                    raise ValueError(
+                        f"{name}: found {node.name!r} in place, over memory that is read later ({view.name!r}); "
+                        f"expected inplace=False, or no view of what is written over"
+                    )
             for user in [user for user in source.users if node < user]:
                 user.replace_input_with(source, node)
             if layer is not None:
                 own: Any = copy.deepcopy(layer)
                 own.inplace = False
                 _put(module, node, own)
+
+
+def _same_memory(module: fx.GraphModule, source: fx.Node) -> set[fx.Node]:
+    """The views of ``source``, what it is a view of, and that one's views, and so on; not ``source``."""
+    found, new = {source}, [source]
+    while new:
+        node = new.pop()
+        near = [user for user in node.users if _is_view(module, user)]
+        near += node.all_input_nodes if _is_view(module, node) else []
+        new += (unseen := set(near) - found)
+        found |= unseen
+    return found - {source}
+
+
+def _is_view(module: fx.GraphModule, node: fx.Node) -> bool:
+    """Whether a node may return its input's memory."""
+    if node.op == "call_module":
+        return isinstance(_layer(module, node), nn.Flatten | nn.Unflatten)
+    function = _function(node)
+    return function is not None and function not in _FRESH and function not in _SIZES and not _writes(node)
+
+
+def _writes(node: fx.Node) -> bool:
+    """Whether a function or method writes over its first input, as names that end in one underscore say."""
+    function = _function(node)
+    called = function if isinstance(function, str) else getattr(function, "__name__", "")
+    return function in IN_PLACE_OPERATORS or (called.endswith("_") and not called.endswith("__"))
 
 
 def _name_functions(module: fx.GraphModule) -> None:

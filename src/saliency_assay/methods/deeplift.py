@@ -20,6 +20,8 @@ from saliency_assay.methods.differentiate import check_inputs, describe
 
 RULES = ("rescale", "reveal_cancel")
 
+_EQUAL = 4  # times ``_rounding``: how far baseline values may lie apart and count as equal
+
 
 def deeplift(
     model: nn.Module,
@@ -223,7 +225,7 @@ def _max_pool(layer: nn.MaxPool2d, signal: Signal) -> Signal:
         value, reference = layer(signal.value), layer(signal.reference)
         lag = reference - _at(winner, signal.reference.expand_as(signal.value))
         change = value - reference
-        stays = (change >= 0) | (lag <= _smallest(signal.reference))
+        stays = (change >= 0) | (lag < _EQUAL * _rounding(signal.reference))
         winner = torch.where(stays, winner, its_winner)
         smallest = _smallest(signal.reference, *signal.parts)
         multiplier = _ratio(change, _at(winner, signal.whole), 1.0, smallest)
@@ -233,7 +235,8 @@ def _max_pool(layer: nn.MaxPool2d, signal: Signal) -> Signal:
 def _winners(layer: nn.MaxPool2d, values: Tensor) -> Tensor:
     """Where in its plane each window's maximum is, ``[N, C, h, w]``; of values that differ by rounding, the same one.
 
-    Places within a window are handicapped by what is more than rounding.
+    Places within a window are handicapped by what is more than rounding, unless that would let a value win which is
+    less than the maximum by more than two such steps.
     """
     sizes, dilations = (
         pair if isinstance(pair, tuple) else (pair, pair) for pair in (layer.kernel_size, layer.dilation)
@@ -241,19 +244,23 @@ def _winners(layer: nn.MaxPool2d, values: Tensor) -> Tensor:
     tall, wide = (dilation * (size - 1) + 1 for size, dilation in zip(sizes, dilations, strict=True))
     rows, columns = (torch.arange(length, device=values.device) for length in values.shape[2:])
     handicap = (rows % tall)[:, None] * wide + columns % wide
-    _, places = functional.max_pool2d(
-        values - handicap * _handicap(values),
-        layer.kernel_size,
-        layer.stride,
-        layer.padding,
-        layer.dilation,
-        layer.ceil_mode,
-        return_indices=True,
+    step = _rounding(values)
+    (_, places), (largest, its_places) = (
+        functional.max_pool2d(
+            ranked,
+            layer.kernel_size,
+            layer.stride,
+            layer.padding,
+            layer.dilation,
+            layer.ceil_mode,
+            return_indices=True,
+        )
+        for ranked in (values - handicap * step, values)
     )
-    return places
+    return torch.where(largest - _at(places, values) > 2 * step, its_places, places)
 
 
-def _handicap(values: Tensor) -> Tensor:
+def _rounding(values: Tensor) -> Tensor:
     """More than rounding makes of a channel's equal values, ``[N, C, 1, 1]``: 2e-7 of its largest in float32.
 
     In float64 there is room for 4e-11. In float32 more would let values win that are not the largest. A channel of
