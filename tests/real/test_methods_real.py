@@ -136,7 +136,7 @@ def test_all_maps_are_finite_and_look_at_the_image(maps: dict[str, Tensor]) -> N
 
 PROMISES = {
     # What a map sums to, and the errors allowed for the median and the worst image, as shares of the largest sum.
-    # LRP-αβ promises it only where every neuron is given terms of both signs, which in a few of the hundred images is not so.
+    # LRP-αβ promises it only where every neuron is given terms of both signs; in a few images one is not.
     "deeplift_rescale": ("difference from black", 1e-6, 1e-5),
     "deeplift": ("difference from black", 1e-6, 1e-5),
     "deep_shap": ("difference from the background", 1e-6, 1e-5),

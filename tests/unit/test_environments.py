@@ -130,7 +130,7 @@ def imported(script: str, *functions: str) -> set[str]:
     return found - sys.stdlib_module_names - {"saliency_assay"}
 
 
-PACKAGES = {"PIL": "pillow", "sklearn": "scikit-learn", "yaml": "pyyaml"}
+PACKAGES = {"PIL": "pillow", "skimage": "scikit-image", "sklearn": "scikit-learn", "yaml": "pyyaml"}
 BY_NAME = {
     "attribute": [record.function for record in (*METHODS, *ARCHITECTURES)],
     "train": [record.function for record in ARCHITECTURES],
