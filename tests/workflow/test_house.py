@@ -80,6 +80,12 @@ def project_imports(path: Path) -> set[str]:
     return {name if name in modules else name.rpartition(".")[0] for name in names} - {""}
 
 
+def test_test_files_have_names_of_their_own() -> None:
+    """Pytest imports them by name alone, and finds out only when it collects all of them."""
+    names = [path.name for path in (ROOT / "tests").rglob("*.py") if path.name != "conftest.py"]
+    assert len(names) == len(set(names))
+
+
 # ---- imports
 
 
