@@ -139,6 +139,7 @@ def attribute_settings(wildcards):
         *([method.base.function] if method.base else []),
         model={**model_settings(model.name), **layer},
         label=model.label,
+        method=method.method,
         function=method.function,
         registered=method.registered,
         stream=method.stream,

@@ -79,7 +79,7 @@ def annotate(checkout: Checkout, change: Callable[[dict[str, Any]], None]) -> No
         ),
         (
             {"methods__gradcm": {}},
-            r"tiny\.yaml: methods\.gradcm: unknown method 'gradcm'; did you mean 'gradcam'\? valid: edge, gradcam, .*",
+            r"tiny\.yaml: methods\.gradcm: unknown method 'gradcm'; did you mean 'gradcam'\? valid: .*\bgradcam\b.*",
         ),
         (
             {"data__own": {"kind": "bam", "coco": "nowhere/coco", "miniplaces": "nowhere"}},

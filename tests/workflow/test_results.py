@@ -21,6 +21,7 @@ STORES = {
     **{f"maps/f_s/seed0/bam_os/{method}.zarr.zip": "maps" for method in BAM_METHODS},
     **{f"maps/f_s/seed0/bam_0s/{method}.zarr.zip": "maps" for method in BAM_METHODS},
     "maps/digits/seed0/digits/gradient.zarr.zip": "maps",
+    "maps/digits/seed0/digits/smooth.zarr.zip": "maps",
 }
 MODEL_FILES = ("weights.pt", "training.csv", "evaluation.json", "predictions.parquet")
 FIGURES = ("premise.html", "mcs.svg", "idr.svg", "metrics.html", "gallery.png", "gallery.html")
@@ -54,7 +55,7 @@ def test_results_lie_where_they_should_and_nothing_else_does(finished_once: Chec
 def test_every_job_leaves_a_log_and_a_benchmark(finished_once: Checkout) -> None:
     logs = {name.removesuffix(".log") for name in finished_once.files("results/logs")}
     benchmarks = finished_once.files("results/benchmarks")
-    assert len(logs) == 31
+    assert len(logs) == 32
     assert logs == {name.removesuffix(".tsv") for name in benchmarks}
     assert all(content.startswith(b"s\th:m:s\tmax_rss") for content in benchmarks.values())
 
