@@ -196,8 +196,8 @@ def main() -> None:
     parser.add_argument(
         "--architecture", default="resnet8", choices=[record.name for record in ARCHITECTURES]
     )
-    parser.add_argument("--width", type=int, default=16, help="of resnet8")
-    parser.add_argument("--stem-stride", type=int, default=1, help="of resnet8")
+    parser.add_argument("--width", type=int, default=16, help="where the architecture has one")
+    parser.add_argument("--stem-stride", type=int, default=1, help="where the architecture has one")
     parser.add_argument("--size", type=int, default=32, help="pixels a side, of passes")
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument(
