@@ -16,17 +16,14 @@ first batch of a run; the textbook's are given. Solutions that differ by more th
 import argparse
 import json
 import statistics
-import sys
 import time
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import TypeVar
 
 import torch
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
+from common import CLASSES, classifier, parser_of, wait
 
 from saliency_assay.methods import optimal_noisy as noisy
 from saliency_assay.methods.differentiate import input_gradient
@@ -36,12 +33,9 @@ from saliency_assay.methods.optimal_square import Design, explain, make_design
 from saliency_assay.methods.path import integrated_gradients
 from saliency_assay.methods.smoothing import smoothgrad
 from saliency_assay.methods.squares import covered
-from saliency_assay.models import ARCHITECTURES
-from saliency_assay.models.classifier import Blueprint, Classifier, build
+from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import evaluating, exact_float32, to_pixels
-from saliency_assay.registry import record_of
 
-CLASSES = 10
 PARTS = ("passes", "squares", "noise")
 AGREEMENT = 1e-8
 PASSES = {
@@ -55,21 +49,10 @@ LEAST_SQUARES = {
 Result = TypeVar("Result")
 
 
-def classifier(options: argparse.Namespace) -> Classifier:
-    record = record_of(ARCHITECTURES, options.architecture, "architecture")
-    given = {"width": options.width, "stem_stride": options.stem_stride}
-    parameters = {name: value for name, value in given.items() if name in record.parameters}
-    blueprint = Blueprint(record.name, record.function, parameters, record.cam_layer, record.concept_layers)
-    generator = torch.Generator().manual_seed(0)
-    model = build(blueprint, classes=CLASSES, mean=[0.5] * 3, std=[0.25] * 3, generator=generator)
-    return model.to(options.device)
-
-
 def timed(work: Callable[[], Result], device: str) -> tuple[float, Result]:
     start = time.perf_counter()
     result = work()
-    if device == "cuda":
-        torch.cuda.synchronize()
+    wait(device)
     return time.perf_counter() - start, result
 
 
@@ -190,15 +173,7 @@ def compared(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--architecture", default="resnet8", choices=[record.name for record in ARCHITECTURES]
-    )
-    parser.add_argument("--width", type=int, default=16, help="where the architecture has one")
-    parser.add_argument("--stem-stride", type=int, default=1, help="where the architecture has one")
-    parser.add_argument("--size", type=int, default=32, help="pixels a side, of passes")
+    parser = parser_of(__doc__)
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument(
         "--samples", type=int, default=25, help="SmoothGrad's samples, integrated gradients' steps"
@@ -213,10 +188,6 @@ def main() -> None:
     )
     parser.add_argument("--noise-rounds", type=int, default=1, help="of the textbook form, which is slow")
     parser.add_argument("--only", choices=PARTS, help="one part of the three")
-    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--json", action="store_true", help="print JSON in place of the table")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     measures = {"passes": measure_passes, "squares": measure_squares, "noise": measure_noise}

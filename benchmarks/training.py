@@ -10,39 +10,18 @@ process, so that a busy machine slows them alike; the table gives medians over t
 import argparse
 import json
 import statistics
-import sys
 import tempfile
 import time
 from pathlib import Path
 
 import torch
+from common import CLASSES, classifier, parser_of, wait
 from torch.nn import functional
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
-
-from saliency_assay.models import ARCHITECTURES
-from saliency_assay.models.classifier import Blueprint, Classifier, build
+from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import evaluating, exact_float32, logits, to_pixels
-from saliency_assay.registry import record_of
 from saliency_assay.training import train
 from saliency_assay.training_settings import Training, training_from
-
-CLASSES = 10
-
-
-def classifier(options: argparse.Namespace) -> Classifier:
-    record = record_of(ARCHITECTURES, options.architecture, "architecture")
-    given = {"width": options.width, "stem_stride": options.stem_stride}
-    parameters = {name: value for name, value in given.items() if name in record.parameters}
-    blueprint = Blueprint(record.name, record.function, parameters, record.cam_layer, record.concept_layers)
-    generator = torch.Generator().manual_seed(0)
-    model = build(blueprint, classes=CLASSES, mean=[0.5] * 3, std=[0.25] * 3, generator=generator)
-    return model.to(options.device)
-
-
-def wait(device: str) -> None:
-    if device == "cuda":
-        torch.cuda.synchronize()
 
 
 def bare_training(model: Classifier, images: torch.Tensor, labels: torch.Tensor, settings: Training) -> float:
@@ -132,22 +111,10 @@ def measure(options: argparse.Namespace) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--architecture", default="resnet8", choices=[record.name for record in ARCHITECTURES]
-    )
-    parser.add_argument("--width", type=int, default=16, help="where the architecture has one")
-    parser.add_argument("--stem-stride", type=int, default=1, help="of resnet8")
-    parser.add_argument("--size", type=int, default=32, help="pixels a side")
+    parser = parser_of(__doc__)
     parser.add_argument("--images", type=int, default=2560, help="in a round")
     parser.add_argument("--batch-size", type=int, default=128)
     parser.add_argument("--precision", default="auto", choices=("auto", "float32", "bf16"))
-    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--json", action="store_true", help="print JSON in place of the table")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     speeds = measure(options)

@@ -9,7 +9,7 @@ from saliency_assay.registry import Parameter, resolve, shown
 from saliency_assay.schema import ConfigError
 from saliency_assay.source import check_call
 
-BACKGROUND = 100
+BACKGROUND = Parameter(100, minimum=1)
 """Training images that stand for the absence of a feature, where a method takes a sample of them."""
 
 
@@ -33,10 +33,11 @@ def _method(name: str, entry: Settings, others: Mapping[str, Method], catalogue:
     if misfit:
         raise ConfigError(f"{place}.{misfit}")
     base = _base(place, entry["base"], others, catalogue) if "base" in entry else None
-    background = entry.get("background", BACKGROUND) if "background" in record.takes else 0
-    problem = Parameter(BACKGROUND, minimum=1).problem(background) if "background" in record.takes else None
-    if problem:
-        raise ConfigError(f"{place}.background: found {shown(background)}, {problem}")
+    background = 0
+    if "background" in record.takes:
+        background = entry.get("background", BACKGROUND.default)
+        if problem := BACKGROUND.problem(background):
+            raise ConfigError(f"{place}.background: found {shown(background)}, {problem}")
     return Method(
         name=name,
         method=record.name,

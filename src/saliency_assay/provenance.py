@@ -148,44 +148,49 @@ def _is_prose(statement: ast.stmt) -> bool:
 
 
 def _imported_files(tree: ast.Module, path: Path) -> Iterator[Path]:
-    """What ``path`` imports of the project and, where it is a user's own, from its folder and those around it."""
-    folders = [] if path.is_relative_to(SOURCE / PACKAGE) else _packages_of(path)
+    """What ``path`` imports of the project and, where it is a user's own, of the folder that its package is in."""
+    own = None if path.is_relative_to(SOURCE / PACKAGE) else _folder_around(path)
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names = [_module_behind(node.module, alias.name, folders) for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and folders:
-            near = path.parents[node.level - 1]
-            parts = [*(node.module.split(".") if node.module else [])]
-            for alias in node.names:
-                module = ".".join([*parts, alias.name])
-                found = _file_of_module(module, near) or (parts and _file_of_module(".".join(parts), near))
-                if found:
-                    yield found
-            continue
+        elif isinstance(node, ast.ImportFrom) and (module := _absolute(node, path, own)):
+            names = [_module_behind(module, alias.name, own) for alias in node.names]
         else:
             continue
         for name in names:
             # The package's own __init__ holds the version, and a new version alone changes no result.
-            if name.startswith(f"{PACKAGE}."):
-                file = _file_of_module(name)
-            else:
-                file = next(filter(None, (_file_of_module(name, folder) for folder in folders)), None)
-            if file:
+            if name != PACKAGE and (file := _file_in(name, own)):
                 yield file
 
 
-def _packages_of(path: Path) -> list[Path]:
-    """Where a user's module may import its own from: the folder that its outermost package is in."""
+def _folder_around(path: Path) -> Path:
+    """Where a user's module is imported from: the folder that its outermost package is in."""
     folder = path.parent
     while (folder / "__init__.py").is_file():
         folder = folder.parent
-    return [folder]
+    return folder
 
 
-def _module_behind(module: str, name: str, folders: list[Path]) -> str:
+def _absolute(node: ast.ImportFrom, path: Path, own: Path | None) -> str:
+    """The dotted name of what is imported from; a relative one counts from the packages around ``path``."""
+    if not node.level:
+        return node.module or ""
+    package = path.parents[node.level - 1]
+    if own is None or not package.is_relative_to(
+        own
+    ):  # the project has none; beyond the folder, no import works
+        return ""
+    return ".".join([*package.relative_to(own).parts, *([node.module] if node.module else [])])
+
+
+def _file_in(module: str, own: Path | None) -> Path | None:
+    """The file of one of the project's modules, or of one in the folder ``own``."""
+    if module.partition(".")[0] == PACKAGE:
+        return _file_of_module(module)
+    return _file_of_module(module, own) if own else None
+
+
+def _module_behind(module: str, name: str, own: Path | None) -> str:
     """``from module import name`` reads the submodule ``module.name`` if there is one, else ``module``."""
     submodule = f"{module}.{name}"
-    searched = [SOURCE] if module.partition(".")[0] == PACKAGE else folders
-    return submodule if any(_file_of_module(submodule, folder) for folder in searched) else module
+    return submodule if _file_in(submodule, own) else module

@@ -22,7 +22,7 @@ from support import (
 from torch import Tensor, nn
 
 from saliency_assay import methods
-from saliency_assay.methods import optimal_noisy
+from saliency_assay.methods import passes
 from saliency_assay.methods.optimal_noisy import Baselines, make_scatter, noisy_baseline, responses
 from saliency_assay.methods.optimal_square import make_design, square
 from saliency_assay.methods.path import integrated_gradients
@@ -306,7 +306,7 @@ def test_many_passes_say_how_far_they_are(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     make_scatter.cache_clear()
-    monkeypatch.setattr(optimal_noisy, "SECONDS_BETWEEN_LINES", -1.0)
+    monkeypatch.setattr(passes, "SECONDS_BETWEEN_LINES", -1.0)
     with caplog.at_level(logging.INFO):
         noisy_baseline(conv_classifier(), IMAGES, TARGETS, generator=generator(), samples=12)
     assert caplog.messages == [

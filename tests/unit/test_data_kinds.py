@@ -38,7 +38,7 @@ def test_the_sets_are_those_that_can_be_composed() -> None:
 
 
 def names(function: object) -> set[str]:
-    return set(inspect.signature(function).parameters)  # type: ignore[arg-type]
+    return set(inspect.signature(function).parameters)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in DATA_KINDS if not kind.sets], ids=lambda kind: kind.name)

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -63,7 +64,7 @@ def test_reads_images_batch_by_batch(model: Classifier) -> None:
     class Stored:
         """An array on disk: it has a length and slices, nothing else."""
 
-        read: list[tuple[int, int]] = []  # noqa: RUF012
+        read: ClassVar[list[tuple[int, int]]] = []
 
         def __len__(self) -> int:
             return len(IMAGES)
@@ -81,7 +82,7 @@ def test_reads_images_batch_by_batch(model: Classifier) -> None:
 
 def test_method_sees_evaluation_mode_and_frozen_parameters_and_nothing_stays(model: Classifier) -> None:
     model.train()
-    model.network.body[9].eval()  # type: ignore[index, union-attr]
+    model.network.body[9].eval()
     frozen = next(model.parameters())
     frozen.requires_grad_(False)
     before = state_of(model)

@@ -125,3 +125,32 @@ def test_seeds_differ_by_every_part_and_fit_63_bits() -> None:
     seeds = {seed_of(0), seed_of(1), seed_of(0, "train"), seed_of(0, "train", "f_o"), seed_of(0, "trainf_o")}
     assert len(seeds) == 5
     assert all(0 <= seed < 2**63 for seed in seeds)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from . import near",
+        "from .near import help",
+        "from ..inner import near",
+        "from ..inner.near import help",
+        "from outer.inner import near",
+        "import outer.inner.near",
+        "import beside",
+    ],
+)
+def test_what_a_users_module_imports_from_its_folder_counts(line: str, tmp_path: Path) -> None:
+    inner = tmp_path / "outer/inner"
+    inner.mkdir(parents=True)
+    for package in (tmp_path / "outer", inner):
+        (package / "__init__.py").write_text("")
+    (inner / "mine.py").write_text(f"{line}\n")
+    target = tmp_path / "beside.py" if line == "import beside" else inner / "near.py"
+    other = tmp_path / "other.py"
+    for file in (inner / "near.py", tmp_path / "beside.py", other):
+        file.write_text("def help():\n    return 1\n")
+    mine = str(inner / "mine.py")
+    provenance._read.cache_clear()
+    before = code_of(mine)
+    assert digest_after(other, "CHANGED = 1\n", mine) == before
+    assert digest_after(target, "CHANGED = 1\n", mine) != before

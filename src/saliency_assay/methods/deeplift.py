@@ -16,7 +16,7 @@ from torch.nn import functional
 
 from saliency_assay.methods.baselines import baseline as colour
 from saliency_assay.methods.canonical import Add, canonical, network_of, normalised, unfit_relus
-from saliency_assay.methods.differentiate import check_inputs, describe
+from saliency_assay.methods.differentiate import check_inputs, check_logits
 
 RULES = ("rescale", "reveal_cancel")
 
@@ -84,8 +84,7 @@ def contributions(
         two = rule == "reveal_cancel"
         parts = (difference.clamp(min=0), difference.clamp(max=0)) if two else (difference,)
         logits = _Walk(network).run(Signal(images.detach(), references.detach(), parts)).whole
-        if logits.ndim != 2 or len(logits) != len(images):
-            raise ValueError(f"model: returned {describe(logits)}, expected logits [{len(images)}, K]")
+        check_logits(logits, images)
         multipliers = torch.autograd.grad(logits.gather(1, targets[:, None]).sum(), difference)[0]
     return difference.detach() * multipliers
 

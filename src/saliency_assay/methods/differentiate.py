@@ -18,6 +18,16 @@ def check_inputs(images: Tensor, targets: Tensor) -> None:
         raise ValueError(f"targets: found {describe(targets)}, expected int64 [{len(images)}]")
 
 
+def check_logits(logits: Tensor, images: Tensor) -> None:
+    """Refuse what a model returns for ``images [N, C, H, W]`` unless it has a row for each.
+
+    Raises:
+        ValueError: ``logits`` are not ``[N, K]``.
+    """
+    if logits.ndim != 2 or len(logits) != len(images):
+        raise ValueError(f"model: returned {describe(logits)}, expected logits [{len(images)}, K]")
+
+
 def describe(tensor: Tensor) -> str:
     """Type and shape as error lines show them, such as ``float32 [8, 3, 64, 64]``."""
     return f"{str(tensor.dtype).removeprefix('torch.')} {list(tensor.shape)}"
@@ -34,8 +44,7 @@ def score_pixels(model: nn.Module, images: Tensor, targets: Tensor) -> tuple[Ten
     pixels = images.detach().requires_grad_()
     with torch.enable_grad():
         logits = model(pixels)
-        if logits.ndim != 2 or len(logits) != len(images):
-            raise ValueError(f"model: returned {describe(logits)}, expected logits [{len(images)}, K]")
+        check_logits(logits, images)
         return pixels, logits.gather(1, targets[:, None]).sum()
 
 
@@ -56,6 +65,5 @@ def target_logits(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
     """
     with torch.no_grad():
         logits: Tensor = model(images)
-    if logits.ndim != 2 or len(logits) != len(images):
-        raise ValueError(f"model: returned {describe(logits)}, expected logits [{len(images)}, K]")
+    check_logits(logits, images)
     return logits.gather(1, targets[:, None])[:, 0]

@@ -12,13 +12,12 @@ import torch
 from torch import Tensor
 
 from saliency_assay.methods.differentiate import describe
+from saliency_assay.methods.passes import SECONDS_BETWEEN_LINES
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import evaluating, exact_float32, to_pixels
 from saliency_assay.registry import resolve
 
 log = logging.getLogger(__name__)
-
-SECONDS_BETWEEN_LINES = 10.0
 
 
 def draw(

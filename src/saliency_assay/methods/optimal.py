@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from saliency_assay.methods.differentiate import describe
+from saliency_assay.methods.differentiate import check_logits
 
 LARGEST = 10_000
 """Unknowns that are solved for at most: their Gram matrix takes 0.8 GB in float64, and its factor as much again."""
@@ -37,8 +37,7 @@ def all_logits(model: nn.Module, images: Tensor) -> Tensor:
     """
     with torch.no_grad():
         logits: Tensor = model(images)
-    if logits.ndim != 2 or len(logits) != len(images):
-        raise ValueError(f"model: returned {describe(logits)}, expected logits [{len(images)}, K]")
+    check_logits(logits, images)
     return logits.double()
 
 

@@ -10,9 +10,7 @@ alone has its minimum at a = C⁻¹ Σ (z − z̄) f_t(z), and the whole at a + 
 singular and u has a part w that no baseline varies along, a + w (e − uᵀa) / wᵀw makes the last term zero.
 """
 
-import logging
 import math
-import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -22,9 +20,7 @@ from torch import Tensor, nn
 
 from saliency_assay.methods.differentiate import check_inputs
 from saliency_assay.methods.optimal import LARGEST, Factor, all_logits, factorise, resolution, solve, unseen
-from saliency_assay.methods.passes import SECONDS_BETWEEN_LINES
-
-log = logging.getLogger(__name__)
+from saliency_assay.methods.passes import reported
 
 PROTOCOLS = ("printed", "released")
 BLOCK = 1024
@@ -128,7 +124,7 @@ def make_scatter(baselines: Baselines, samples: int) -> Scatter:
     gram = torch.zeros(size, size, dtype=torch.float64, device=baselines.device)
     total = gram.new_zeros(size)
     portions = baselines.portions(BLOCK)
-    for first in _reported(samples, BLOCK, "baselines added up"):
+    for first in reported(samples, BLOCK, "baselines added up"):
         rows = next(portions)[: samples - first].flatten(1).double()
         total += rows.sum(0)
         # Panels from the diagonal on: what lies below mirrors what lies above.
@@ -151,7 +147,7 @@ def responses(
     """
     held: list[tuple[Tensor, Tensor]] = []
     rows = baselines.portions(len(images))
-    for first in _reported(samples, len(images), "baselines through the model"):
+    for first in reported(samples, len(images), "baselines through the model"):
         shown = torch.empty_like(images).copy_(next(rows))  # of the images' memory format
         held.append((shown.flatten(1), all_logits(model, shown)))
         stop = first + len(images)
@@ -194,13 +190,3 @@ def explain(scatter: Scatter, products: Tensor, images: Tensor, drops: Tensor) -
     free = length > resolution(scatter.count, len(offsets)) * offsets.square().sum(0)
     step = torch.where(free, beyond / length, towards / (1 + (offsets * towards).sum(0)))
     return (slopes + step * misses).T
-
-
-def _reported(total: int, step: int, what: str) -> Iterator[int]:
-    """The multiples of ``step`` below ``total``; what takes long says in the log how far it is."""
-    last = time.monotonic()
-    for first in range(0, total, step):
-        if time.monotonic() - last > SECONDS_BETWEEN_LINES:
-            last = time.monotonic()
-            log.info("%d of %d %s", first, total, what)
-        yield first

@@ -43,16 +43,23 @@ def chunks(images: int, passes: int, device: torch.device) -> Iterator[Chunk]:
     Only as many rows as the caller's batch are alive at once, however many passes a method makes. What takes long
     says how far it is, in the log.
     """
-    pairs, last = images * passes, time.monotonic()
-    for start in range(0, pairs, images):
-        if time.monotonic() - last > SECONDS_BETWEEN_LINES:
-            last = time.monotonic()
-            log.info("%d of %d passes of %d images", start, pairs, images)
+    pairs = images * passes
+    for start in reported(pairs, images, f"passes of {images} images"):
         stop = min(start + images, pairs)
         rows = torch.arange(start, stop, device=device)
         touched = range(start // passes, (stop - 1) // passes + 1)
         runs = tuple(_run(image, start, stop, passes) for image in touched)
         yield Chunk(slice(start, stop), rows // passes, rows % passes, runs)
+
+
+def reported(total: int, step: int, what: str) -> Iterator[int]:
+    """The multiples of ``step`` below ``total``; what takes long says in the log how far it is."""
+    last = time.monotonic()
+    for first in range(0, total, step):
+        if time.monotonic() - last > SECONDS_BETWEEN_LINES:
+            last = time.monotonic()
+            log.info("%d of %d %s", first, total, what)
+        yield first
 
 
 def _run(image: int, start: int, stop: int, passes: int) -> Run:

@@ -15,7 +15,7 @@ from zennit.core import BasicHook, Composite, Hook
 from zennit.rules import AlphaBeta, ClampMod, Epsilon, NoMod, Norm, Pass, WSquare, ZPlus
 
 from saliency_assay.methods.canonical import Add, Sum, canonical, normalised
-from saliency_assay.methods.differentiate import check_inputs, describe
+from saliency_assay.methods.differentiate import check_inputs, check_logits
 from saliency_assay.models.classifier import Classifier
 
 BIASES = ("ignored", "counted")
@@ -141,8 +141,7 @@ def _propagate(
     pixels = normalised(model, images).detach().requires_grad_()
     with torch.enable_grad(), Composite(_chooser(rules, first)).context(network):
         logits = network(pixels)
-        if logits.ndim != 2 or len(logits) != len(images):
-            raise ValueError(f"model: returned {describe(logits)}, expected logits [{len(images)}, K]")
+        check_logits(logits, images)
         relevance = logits.detach() * nn.functional.one_hot(targets, logits.shape[1])
         return torch.autograd.grad(logits, pixels, relevance)[0]
 

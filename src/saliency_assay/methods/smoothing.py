@@ -103,7 +103,7 @@ def moments(
     draw = DISTRIBUTIONS[distribution]
     sigma = noise * (images.amax((1, 2, 3)) - images.amin((1, 2, 3)))
     seeds = draw_seeds(len(images), samples, generator)
-    moments: Tensor | None = None
+    merged: Tensor | None = None
     for chunk in chunks(len(images), samples, images.device):
         noises = per_row(sigma[chunk.images]) * draw(seeds[chunk.pairs], images)
         state = generator.get_state()
@@ -113,12 +113,12 @@ def moments(
                 f"base: found maps {list(maps.shape)} of {len(noises)} images, expected a map of each, and no "
                 f"random numbers drawn"
             )
-        if moments is None:
-            moments = maps.new_zeros(2, len(images), *maps.shape[1:])
+        if merged is None:
+            merged = maps.new_zeros(2, len(images), *maps.shape[1:])
         for run in chunk.runs:
-            _merge(moments[:, run.image], run.first, maps[run.rows])
-    assert moments is not None
-    mean, deviation = moments.unbind()
+            _merge(merged[:, run.image], run.first, maps[run.rows])
+    assert merged is not None
+    mean, deviation = merged.unbind()
     return mean, deviation / samples
 
 
