@@ -148,6 +148,28 @@ def test_the_number_of_images_can_be_limited(tmp_path: Path) -> None:
     assert len(drawn) > 4
 
 
+def test_test_images_can_have_a_limit_of_their_own(tmp_path: Path) -> None:
+    split_tree(tmp_path)
+
+    def counts(**limits: int) -> list[list[int]]:
+        found = built(tmp_path, **limits)[1]
+        return [np.bincount(found["label_class"][found["split"] == part]).tolist() for part in (TRAIN, TEST)]
+
+    assert counts(test_images_per_class=1) == [[4] * 3, [1] * 3]
+    assert counts(test_images_per_class=9) == [[4] * 3, [3] * 3]  # as many as there are
+    assert counts(images_per_class=1, test_images_per_class=2) == [[1] * 3, [2] * 3]
+    assert counts(images_per_class=2, test_images_per_class=0) == [[2] * 3, [2] * 3]
+
+
+def test_a_limit_for_test_images_is_for_those_that_folders_name(tmp_path: Path) -> None:
+    """Where the split is drawn there are none before."""
+    for name in ("a", "b"):
+        for number in range(10):
+            write(tmp_path / name / f"{number}.png")
+    _, found = built(tmp_path, test_images_per_class=1, test_share=0.3)
+    assert np.bincount(found["split"]).tolist() == [14, 6]
+
+
 def test_a_test_folder_can_be_named(tmp_path: Path) -> None:
     split_tree(tmp_path, "test")
     for wnid in ("n01", "n02", "n03"):

@@ -69,8 +69,8 @@ def test_sources_are_keys_that_the_schema_asks_for() -> None:
     assert asked == {kind.name: list(kind.sources) for kind in DATA_KINDS if kind.sources}
 
 
-@pytest.mark.parametrize("kind", ["folder", "mnist"])
-def test_folder_and_mnist_are_given_their_path(kind: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["folder", "mnist", "cifar10", "stl10"])
+def test_kinds_that_read_files_are_given_their_path(kind: str, tmp_path: Path) -> None:
     def configured(entry: dict[str, object]) -> Config:
         raw = {
             "data": {"some": {"kind": kind, **entry}},

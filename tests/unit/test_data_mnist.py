@@ -1,4 +1,5 @@
 import gzip
+import logging
 import re
 import struct
 from pathlib import Path
@@ -42,11 +43,20 @@ def original(folder: Path, suffix: str = "", **changes: Any) -> Path:
     return folder
 
 
-def built(folder: Path, block: int = 3) -> dict[str, Any]:
-    classes, parts = mnist(path=str(folder), generator=np.random.default_rng(0), block=block)
+def built(
+    folder: Path, block: int = 3, seed: int = 0, size: int = 28, images_per_class: int = 0
+) -> dict[str, Any]:
+    classes, parts = mnist(
+        path=str(folder),
+        size=size,
+        images_per_class=images_per_class,
+        generator=np.random.default_rng(seed),
+        block=block,
+    )
     assert classes == {"class": CLASSES}
     blocks = list(parts)
-    assert max(len(part["image"]) for part in blocks) == min(block, 7)
+    most = np.bincount(np.concatenate([part["split"] for part in blocks])).max()
+    assert max(len(part["image"]) for part in blocks) == min(block, most)
     return {key: np.concatenate([part[key] for part in blocks]) for key in blocks[0]}
 
 
@@ -71,6 +81,55 @@ def test_the_files_as_they_are(tmp_path: Path, suffix: str, block: int) -> None:
     )
     assert found["label_class"].tolist() == [5, 0, 4, 1, 9, 2, 1, 7, 2, 1, 0]
     assert found["split"].tolist() == [TRAIN] * 7 + [TEST] * 4
+
+
+def by_triangle_filter(image: np.ndarray, size: int) -> np.ndarray:
+    """Resize ``[H, H]`` by the filter's own definition, in float64: it is as wide as the coarser grid's pixel."""
+    side = len(image)
+    scale = side / size
+    reach = max(1.0, scale)
+    weights = np.zeros((size, side))
+    for target in range(size):
+        for source in range(side):
+            distance = abs(source + 0.5 - (target + 0.5) * scale)
+            weights[target, source] = max(0.0, 1 - distance / reach)
+        weights[target] /= weights[target].sum()
+    return weights @ image.astype(np.float64) @ weights.T
+
+
+@pytest.mark.parametrize("size", [8, 27, 45, 224])
+def test_another_size(tmp_path: Path, size: int) -> None:
+    found, source = built(original(tmp_path), size=size), arrays()
+    images = np.concatenate([source["train images"], source["test images"]])
+    assert (found["image"].shape, found["image"].dtype) == ((11, 1, size, size), np.uint8)
+    for image, resized in zip(images, found["image"][:, 0], strict=True):
+        # Pillow rounds after each of the two directions.
+        assert np.abs(resized - by_triangle_filter(image, size)).max() < 1.1
+
+
+def test_the_number_of_images_can_be_limited(tmp_path: Path) -> None:
+    labels = np.array([5, 0, 5, 5, 9, 0, 5], dtype=np.uint8)
+    original(tmp_path, train_labels=labels, test_labels=np.array([7, 7, 7, 0], dtype=np.uint8))
+    found, source = built(tmp_path, images_per_class=2), arrays()
+    images = np.concatenate([source["train images"], source["test images"]])
+    places = [int(np.flatnonzero((images == image).all(axis=(1, 2)))[0]) for image in found["image"][:, 0]]
+    assert places == sorted(set(places))
+    assert {1, 4, 5, 10} < set(places)  # all of the classes that have no more
+    assert len({0, 2, 3, 6} & set(places)) == len({7, 8, 9} & set(places)) == 2
+    given = [*labels, 7, 7, 7, 0]
+    assert found["label_class"].tolist() == [given[place] for place in places]
+    assert found["split"].tolist() == [TRAIN] * 5 + [TEST] * 3
+    np.testing.assert_array_equal(built(tmp_path, images_per_class=2)["image"], found["image"])
+    drawn = {built(tmp_path, images_per_class=1, seed=seed)["image"].tobytes() for seed in range(16)}
+    assert len(drawn) > 4
+
+
+def test_what_the_log_says(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO):
+        built(original(tmp_path))
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{tmp_path}: 7 images to train on, 4 to test"
+    ]
 
 
 def test_an_unpacked_file_is_read_rather_than_the_packed_one(tmp_path: Path) -> None:

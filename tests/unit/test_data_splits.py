@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from saliency_assay.data.explained import background_images, explained_images
-from saliency_assay.data.splits import TEST, TRAIN, random_split
+from saliency_assay.data.splits import TEST, TRAIN, VALIDATION, random_split, with_validation
 
 
 @pytest.mark.parametrize(
@@ -19,6 +19,34 @@ def test_random_split_follows_the_generator() -> None:
     one, same, other = (random_split(200, 0.1, np.random.default_rng(seed)) for seed in (1, 1, 2))
     assert (one == same).all()
     assert (one != other).any()
+
+
+@pytest.mark.parametrize(
+    ("count", "share", "held_out"),
+    [(1000, 0.15, 135), (57, 0.5, 26), (20, 0.01, 1), (20, 0.0, 0), (1, 0.15, 0)],
+)
+def test_validation_has_its_share_of_the_training_images(count: int, share: float, held_out: int) -> None:
+    split = random_split(count, 0.1, np.random.default_rng(0))
+    before = split.copy()
+    found = with_validation(split, share, 3)
+    assert found.dtype == np.uint8
+    assert (found == VALIDATION).sum() == held_out
+    assert ((found == TEST) == (before == TEST)).all()
+    assert (before[found == VALIDATION] == TRAIN).all()
+    assert (split == before).all()
+
+
+def test_validation_follows_the_seed() -> None:
+    split = random_split(200, 0.1, np.random.default_rng(0))
+    one, same, other = (with_validation(split, 0.15, seed) for seed in (1, 1, 2))
+    assert (one == same).all()
+    assert ((one == VALIDATION) & (other == VALIDATION)).sum() < 27
+
+
+def test_a_larger_share_only_adds() -> None:
+    split = random_split(200, 0.1, np.random.default_rng(0))
+    few, many = (with_validation(split, share, 1) == VALIDATION for share in (0.1, 0.3))
+    assert (few <= many).all()
 
 
 def _table(each: int, tested: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -36,6 +36,12 @@ _SPLIT = {
     "seed": Parameter(0, minimum=0),
 }
 
+# Of the kinds whose files say what is for testing; without a limit nothing is drawn.
+_PART = {
+    "images_per_class": Parameter(0, minimum=0),
+    "seed": Parameter(0, minimum=0),
+}
+
 _BAM: Mapping[str, Parameter] = {
     "size": Parameter(64, minimum=8, maximum=1024),
     "images_per_pair": Parameter(1000, minimum=1, maximum=10_000),
@@ -96,7 +102,29 @@ DATA_KINDS = (
         summary="70,000 handwritten digits, 28 × 28 pixels, from the four original files",
         reference="LeCun et al. 1998, Gradient-based Learning Applied to Document Recognition",
         channels=1,
-        parameters={},
+        parameters={"size": Parameter(28, minimum=8, maximum=1024), **_PART},
+        sources=("path",),
+    ),
+    DataKind(
+        name="cifar10",
+        function="saliency_assay.data.cifar10:cifar10",
+        labels=("class",),
+        sets=(),
+        summary="60,000 photographs of ten classes, 32 × 32 pixels, from the original files, python or binary",
+        reference="Krizhevsky 2009, Learning Multiple Layers of Features from Tiny Images",
+        channels=3,
+        parameters={"size": Parameter(32, minimum=8, maximum=1024), **_PART},
+        sources=("path",),
+    ),
+    DataKind(
+        name="stl10",
+        function="saliency_assay.data.stl10:stl10",
+        labels=("class",),
+        sets=(),
+        summary="STL-10's 13,000 labelled photographs of ten classes, 96 × 96 pixels, from the original binary files",
+        reference="Coates, Ng and Lee 2011, An Analysis of Single-Layer Networks in Unsupervised Feature Learning",
+        channels=3,
+        parameters={"size": Parameter(96, minimum=8, maximum=1024), **_PART},
         sources=("path",),
     ),
     DataKind(
@@ -111,6 +139,7 @@ DATA_KINDS = (
             "size": Parameter(224, minimum=8, maximum=1024),
             "crop_share": Parameter(1.0, minimum=0.1, maximum=1),
             "images_per_class": Parameter(0, minimum=0),
+            "test_images_per_class": Parameter(0, minimum=0),
             "test_folder": Parameter("auto", choices=("auto", "test", "val")),
             **_SPLIT,
         },

@@ -30,6 +30,7 @@ def folder(
     size: int,
     crop_share: float,
     images_per_class: int,
+    test_images_per_class: int,
     test_folder: str,
     test_share: float,
     generator: np.random.Generator,
@@ -46,6 +47,7 @@ def folder(
         size: side of the squares, in pixels.
         crop_share: share of an image's shorter side that the square keeps, see ``square``.
         images_per_class: at most so many of a class in each half are drawn; 0 for all.
+        test_images_per_class: another limit for test images, where folders say which they are; 0 for the same one.
         test_folder: ``test`` or ``val``; ``auto`` takes the one there is, and where there is none ``path`` itself
             holds the classes.
         test_share: share of each class that is for testing where no folder says so.
@@ -72,7 +74,8 @@ def folder(
     labels, splits = [], []
     for half, listing, part in zip(halves, listings, (TRAIN, TEST), strict=False):
         for label, (name, found) in enumerate(listing.items()):
-            drawn = _drawn(found, images_per_class, generator)
+            limit = (test_images_per_class if part == TEST else 0) or images_per_class
+            drawn = _drawn(found, limit, generator)
             if len(halves) == 1 and len(drawn) < 2:
                 raise ValueError(f"{half / name}: found 1 image of this class, expected 2 or more to split")
             files += [f"{half}/{file}" for file in drawn]

@@ -1,12 +1,20 @@
-"""Reading and resizing images: what every reader of image files shares."""
+"""Reading, drawing and resizing images: what the kinds of data set share."""
 
+import logging
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
+from saliency_assay.data.splits import TEST, TRAIN, Ints
+
+logger = logging.getLogger(__name__)
+
 Pixels = npt.NDArray[np.uint8]
+Block = dict[str, npt.NDArray[Any]]
 
 # 16-bit and float images have no defined conversion to 8 bits; a reader that guessed would clip them to white.
 _EIGHT_BIT = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "CMYK", "YCbCr", "LAB", "HSV")
@@ -46,3 +54,89 @@ def resize_rgba(rgba: Pixels, height: int, width: int) -> Pixels:
     """
     resized = Image.fromarray(rgba).resize((width, height), Image.Resampling.BILINEAR)
     return np.asarray(resized)
+
+
+def resize_squares(images: Pixels, size: int) -> Pixels:
+    """Resize ``[n, C, H, H]`` to ``[n, C, size, size]``: bilinear, antialiased; images of that size are not touched."""
+    if images.shape[-1] == size:
+        return np.ascontiguousarray(images)
+    resized = np.empty((*images.shape[:2], size, size), dtype=np.uint8)
+    for position in np.ndindex(images.shape[:2]):
+        channel = Image.fromarray(images[position])
+        resized[position] = channel.resize((size, size), Image.Resampling.BILINEAR)
+    return resized
+
+
+def draw_per_class(labels: Ints, limit: int, generator: np.random.Generator) -> Ints:
+    """Ascending indices of at most ``limit`` images of each class, drawn at random; of all images where it is 0."""
+    if not limit:
+        return np.arange(len(labels))
+    members = [np.flatnonzero(labels == label) for label in np.unique(labels)]
+    drawn = [
+        which if len(which) <= limit else generator.choice(which, limit, replace=False) for which in members
+    ]
+    return np.sort(np.concatenate(drawn))
+
+
+def blocks_of(
+    images: Pixels, labels: Ints, rows: Ints, *, split: int, size: int, block: int
+) -> Iterator[Block]:
+    """Blocks of the ``rows`` of images ``[N, C, H, H]`` and labels ``[N]``, all of one half, resized to ``size``.
+
+    ``images`` may be mapped from a file: only the rows of one block are read at a time.
+    """
+    for start in range(0, len(rows), block):
+        here = rows[start : start + block]
+        yield {
+            "image": resize_squares(images[here], size),
+            "split": np.full(len(here), split, dtype=np.uint8),
+            "label_class": labels[here],
+        }
+
+
+def halves_in_blocks(
+    path: str | Path,
+    halves: Mapping[int, tuple[Pixels, Ints]],
+    *,
+    size: int,
+    images_per_class: int,
+    generator: np.random.Generator,
+    block: int,
+) -> Iterator[Block]:
+    """Draw from the images and labels of both halves (keys ``TRAIN`` and ``TEST``) in ``path``, and yield blocks.
+
+    As ``draw_per_class`` draws and ``blocks_of`` resizes; how many there are is logged. Drawing comes at once.
+    """
+    rows = {half: draw_per_class(labels, images_per_class, generator) for half, (_, labels) in halves.items()}
+    logger.info("%s: %d images to train on, %d to test", path, len(rows[TRAIN]), len(rows[TEST]))
+    return (
+        found
+        for half, (images, labels) in halves.items()
+        for found in blocks_of(images, labels, rows[half], split=half, size=size, block=block)
+    )
+
+
+def read_class_names(file: Path, count: int) -> tuple[str, ...]:
+    """The class names that a text file lists, one a line; empty lines are left out.
+
+    Raises:
+        FileNotFoundError: no such file.
+        ValueError: ``check_class_names``.
+    """
+    if not file.is_file():
+        raise FileNotFoundError(f"{file}: no such file")
+    lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+    return check_class_names(file, [line.strip() for line in lines if line.strip()], count)
+
+
+def check_class_names(file: Path, names: Sequence[str], count: int) -> tuple[str, ...]:
+    """The names found in ``file``.
+
+    Raises:
+        ValueError: not ``count`` different names.
+    """
+    if len(names) != count or len(set(names)) != count:
+        raise ValueError(
+            f"{file}: found {len(names)} class names, {len(set(names))} different, expected {count} different"
+        )
+    return tuple(names)

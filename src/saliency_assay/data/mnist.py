@@ -4,15 +4,14 @@ import gzip
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from saliency_assay.data.splits import TEST, TRAIN
+from saliency_assay.data.images import Block, halves_in_blocks
+from saliency_assay.data.splits import TEST, TRAIN, Ints
 
 Bytes = npt.NDArray[np.uint8]
-Block = dict[str, npt.NDArray[Any]]
 
 CLASSES = tuple(str(digit) for digit in range(10))
 SIDE = 28
@@ -20,14 +19,21 @@ _PREFIXES = {TRAIN: "train", TEST: "t10k"}
 
 
 def mnist(
-    *, path: str, generator: np.random.Generator, block: int = 512
+    *, path: str, size: int, images_per_class: int, generator: np.random.Generator, block: int = 512
 ) -> tuple[dict[str, tuple[str, ...]], Iterator[Block]]:
     """The images in ``path``: ``train-images-idx3-ubyte`` and its three companions, each plain or ``.gz``.
 
-    Training images come first, in the files' order, and the split is the files'. Nothing is drawn.
+    Training images come first, in the files' order, and the split is the files'.
+
+    Args:
+        path: the folder.
+        size: side of the images in pixels; other than 28, they are resized (``images.resize_squares``).
+        images_per_class: at most so many of a class in each half are drawn; 0 for all.
+        generator: draws them.
+        block: images at a time.
 
     Returns:
-        The classes of label ``class``, and blocks of ``image`` uint8 ``[n, 1, 28, 28]``, ``split`` uint8 and
+        The classes of label ``class``, and blocks of ``image`` uint8 ``[n, 1, size, size]``, ``split`` uint8 and
         ``label_class`` int64 ``[n]``.
 
     Raises:
@@ -36,22 +42,14 @@ def mnist(
             label above 9; images and labels of different numbers.
     """
     parts = {part: _part(Path(path), prefix) for part, prefix in _PREFIXES.items()}
-    return {"class": CLASSES}, _blocks(parts, block)
+    blocks = halves_in_blocks(
+        path, parts, size=size, images_per_class=images_per_class, generator=generator, block=block
+    )
+    return {"class": CLASSES}, blocks
 
 
-def _blocks(parts: dict[int, tuple[Bytes, Bytes]], block: int) -> Iterator[Block]:
-    for part, (images, labels) in parts.items():
-        for start in range(0, len(images), block):
-            here = slice(start, min(start + block, len(images)))
-            yield {
-                "image": images[here, None],
-                "split": np.full(here.stop - start, part, dtype=np.uint8),
-                "label_class": labels[here].astype(np.int64),
-            }
-
-
-def _part(folder: Path, prefix: str) -> tuple[Bytes, Bytes]:
-    """Images ``[n, 28, 28]`` and labels ``[n]`` of one half."""
+def _part(folder: Path, prefix: str) -> tuple[Bytes, Ints]:
+    """Images ``[n, 1, 28, 28]`` and labels ``[n]`` of one half."""
     images_file = _file(folder, f"{prefix}-images-idx3-ubyte")
     labels_file = _file(folder, f"{prefix}-labels-idx1-ubyte")
     images, labels = _idx(images_file, 3), _idx(labels_file, 1)
@@ -65,7 +63,7 @@ def _part(folder: Path, prefix: str) -> tuple[Bytes, Bytes]:
     wrong = np.flatnonzero(labels >= len(CLASSES))
     if len(wrong):
         raise ValueError(f"{labels_file}: label {wrong[0]} (from 0) is {labels[wrong[0]]}, expected 0 to 9")
-    return images, labels
+    return images[:, None], labels.astype(np.int64)
 
 
 def _file(folder: Path, name: str) -> Path:

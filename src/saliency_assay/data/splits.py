@@ -1,10 +1,14 @@
-"""Who is trained on and who is tested on."""
+"""Who is trained on, who is left out of it to choose by, and who is tested on."""
 
 import numpy as np
 import numpy.typing as npt
 
+from saliency_assay.provenance import seed_of
+
 TRAIN = 0
 TEST = 1
+VALIDATION = 2
+"""Not in a stored set: each training takes its own from the training images (``with_validation``)."""
 
 Ints = npt.NDArray[np.int64]
 Split = npt.NDArray[np.uint8]
@@ -20,3 +24,17 @@ def random_split(count: int, test_share: float, generator: np.random.Generator) 
     split = np.full(count, TRAIN, dtype=np.uint8)
     split[generator.permutation(count)[: test_count(count, test_share)]] = TEST
     return split
+
+
+def with_validation(split: Split, share: float, seed: int) -> Split:
+    """``split`` ``[N]`` with the rounded ``share`` of its training images, but at least one, for validation.
+
+    Which ones ``seed`` decides, that of the study: training and evaluation of one model draw the same. A ``share`` of
+    0 leaves the split as it is.
+    """
+    found = split.copy()
+    learn = np.flatnonzero(split == TRAIN)
+    if share and len(learn):
+        generator = np.random.default_rng(seed_of(seed, "validation"))
+        found[generator.permutation(learn)[: max(1, round(len(learn) * share))]] = VALIDATION
+    return found

@@ -1,0 +1,89 @@
+"""STL-10's labelled images, from the original binary files, with every byte accounted for."""
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from saliency_assay.data.images import Block, Pixels, halves_in_blocks, read_class_names
+from saliency_assay.data.splits import TEST, TRAIN, Ints
+
+logger = logging.getLogger(__name__)
+
+SIDE = 96
+CLASS_COUNT = 10
+_IMAGE_BYTES = 3 * SIDE * SIDE
+_FOLDER = "stl10_binary"
+_PREFIXES = {TRAIN: "train", TEST: "test"}
+_FILES = ("train_X.bin", "train_y.bin", "test_X.bin", "test_y.bin")
+_LEFT_OUT = ("fold_indices.txt", "unlabeled_X.bin")
+
+
+def stl10(
+    *, path: str, size: int, images_per_class: int, generator: np.random.Generator, block: int = 256
+) -> tuple[dict[str, tuple[str, ...]], Iterator[Block]]:
+    """The labelled images in ``path`` or its ``stl10_binary``: ``train_X.bin``, ``train_y.bin`` and ``test_`` alike.
+
+    Classes are those of ``class_names.txt``; the files' labels 1 to 10 become 0 to 9. Training images come first, in
+    the files' order, and the split is the files'. Images without labels and the ten folds of the training images
+    are left out, and the log says so. Images are mapped from their files and read block by block.
+
+    Args:
+        path: the folder.
+        size: side of the images in pixels; other than 96, they are resized (``images.resize_squares``).
+        images_per_class: at most so many of a class in each half are drawn; 0 for all.
+        generator: draws them.
+        block: images at a time.
+
+    Returns:
+        The classes of label ``class``, and blocks of ``image`` uint8 ``[n, 3, size, size]``, ``split`` uint8 and
+        ``label_class`` int64 ``[n]``.
+
+    Raises:
+        FileNotFoundError: one of the five files is missing.
+        ValueError: a file of images that is truncated or too long for its labels, a label that is not 1 to 10, not
+            ten different class names.
+    """
+    root = _root(Path(path))
+    classes = read_class_names(root / "class_names.txt", CLASS_COUNT)
+    parts = {part: _part(root, prefix) for part, prefix in _PREFIXES.items()}
+    if left_out := [name for name in _LEFT_OUT if (root / name).exists()]:
+        logger.info("%s: left out %s", root, ", ".join(left_out))
+    blocks = halves_in_blocks(
+        root, parts, size=size, images_per_class=images_per_class, generator=generator, block=block
+    )
+    return {"class": classes}, blocks
+
+
+def _root(path: Path) -> Path:
+    """The folder that the files are in."""
+    for root in (path, path / _FOLDER):
+        if any((root / name).is_file() for name in _FILES):
+            return root
+    raise FileNotFoundError(f"{path}: found none of {', '.join(_FILES)}, nor in {_FOLDER}")
+
+
+def _part(root: Path, prefix: str) -> tuple[Pixels, Ints]:
+    """Images ``[n, 3, 96, 96]``, mapped from their file, and labels ``[n]`` from 0 of one half."""
+    images_file, labels_file = root / f"{prefix}_X.bin", root / f"{prefix}_y.bin"
+    for file in (images_file, labels_file):
+        if not file.is_file():
+            raise FileNotFoundError(f"{file}: no such file")
+    labels = np.fromfile(labels_file, dtype=np.uint8)
+    if not len(labels):
+        raise ValueError(f"{labels_file}: found no labels, expected one byte for each image")
+    wrong = np.flatnonzero((labels < 1) | (labels > CLASS_COUNT))
+    if len(wrong):
+        raise ValueError(
+            f"{labels_file}: label {wrong[0]} (from 0) is {labels[wrong[0]]}, expected 1 to {CLASS_COUNT}"
+        )
+    found, expected = images_file.stat().st_size, len(labels) * _IMAGE_BYTES
+    if found != expected:
+        raise ValueError(
+            f"{images_file}: found {found} bytes, expected {expected} for {len(labels)} × 3 × {SIDE} × {SIDE}, "
+            f"as many images as {labels_file} has labels"
+        )
+    stored = np.memmap(images_file, dtype=np.uint8, mode="r", shape=(len(labels), 3, SIDE, SIDE))
+    # Each channel is stored column by column.
+    return stored.transpose(0, 1, 3, 2), labels.astype(np.int64) - 1

@@ -1,0 +1,183 @@
+import logging
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from saliency_assay.data.splits import TEST, TRAIN
+from saliency_assay.data.stl10 import stl10
+
+CLASSES = ("airplane", "bird", "car", "cat", "deer", "dog", "horse", "monkey", "ship", "truck")
+IMAGE_BYTES = 3 * 96 * 96
+TRAIN_LABELS = [10, 1, 1, 7, 1, 10, 2]
+TEST_LABELS = [3, 3, 10, 3]
+
+
+def pictures() -> np.ndarray:
+    """``[11, 3, 96, 96]``, training images first."""
+    return np.random.default_rng(0).integers(0, 256, (11, 3, 96, 96), dtype=np.uint8)
+
+
+def column_major(images: np.ndarray) -> bytes:
+    """Image by image and channel by channel, the columns one after another."""
+    columns = [image[channel, :, x] for image in images for channel in range(3) for x in range(96)]
+    return b"".join(column.tobytes() for column in columns)
+
+
+def original(folder: Path, changes: dict[str, bytes] | None = None) -> Path:
+    """The five files; ``changes`` are bytes that stand for one, by its name."""
+    files = {
+        "train_X.bin": column_major(pictures()[:7]),
+        "train_y.bin": bytes(TRAIN_LABELS),
+        "test_X.bin": column_major(pictures()[7:]),
+        "test_y.bin": bytes(TEST_LABELS),
+        "class_names.txt": ("\n".join(CLASSES) + "\n").encode(),
+    }
+    folder.mkdir(exist_ok=True)
+    for name, written in {**files, **(changes or {})}.items():
+        (folder / name).write_bytes(written)
+    return folder
+
+
+def built(
+    path: Path, seed: int = 0, size: int = 96, images_per_class: int = 0, block: int = 3
+) -> dict[str, Any]:
+    classes, parts = stl10(
+        path=str(path),
+        size=size,
+        images_per_class=images_per_class,
+        generator=np.random.default_rng(seed),
+        block=block,
+    )
+    assert classes == {"class": CLASSES}
+    blocks = list(parts)
+    assert max(len(part["image"]) for part in blocks) <= block
+    assert all(part["image"].flags.c_contiguous for part in blocks)
+    return {key: np.concatenate([part[key] for part in blocks]) for key in blocks[0]}
+
+
+def fault(path: Path, kind: type[Exception] = ValueError) -> str:
+    with pytest.raises(kind) as error:
+        built(path)
+    message = str(error.value)
+    assert message.splitlines() == [message]
+    return message.replace(str(path), "ROOT")
+
+
+@pytest.mark.parametrize("block", [3, 100])
+def test_the_files_as_they_are(tmp_path: Path, block: int) -> None:
+    found = built(original(tmp_path), block=block)
+    np.testing.assert_array_equal(found["image"], pictures())
+    assert (found["image"].dtype, found["split"].dtype, found["label_class"].dtype) == (
+        np.uint8,
+        np.uint8,
+        np.int64,
+    )
+    assert found["label_class"].tolist() == [9, 0, 0, 6, 0, 9, 1, 2, 2, 9, 2]
+    assert found["split"].tolist() == [TRAIN] * 7 + [TEST] * 4
+
+
+def test_the_files_in_their_archives_folder(tmp_path: Path) -> None:
+    original(tmp_path / "stl10_binary")
+    np.testing.assert_array_equal(built(tmp_path)["image"], pictures())
+
+
+@pytest.mark.parametrize("size", [8, 95, 130])
+def test_another_size(tmp_path: Path, size: int) -> None:
+    found = built(original(tmp_path), size=size)
+    for image, resized in zip(pictures(), found["image"], strict=True):
+        rgb = Image.fromarray(np.ascontiguousarray(image.transpose(1, 2, 0)))
+        expected = np.asarray(rgb.resize((size, size), Image.Resampling.BILINEAR))
+        np.testing.assert_array_equal(resized, expected.transpose(2, 0, 1))
+
+
+def test_the_number_of_images_can_be_limited(tmp_path: Path) -> None:
+    found = built(original(tmp_path), images_per_class=2)
+    places = [int(np.flatnonzero((pictures() == image).all(axis=(1, 2, 3)))[0]) for image in found["image"]]
+    assert places == sorted(set(places))
+    assert {0, 3, 5, 6, 9} < set(places)  # all of the classes that have no more
+    assert len({1, 2, 4} & set(places)) == len({7, 8, 10} & set(places)) == 2
+    labels = [9, 0, 0, 6, 0, 9, 1, 2, 2, 9, 2]
+    assert found["label_class"].tolist() == [labels[place] for place in places]
+    assert found["split"].tolist() == [TRAIN] * 6 + [TEST] * 3
+    np.testing.assert_array_equal(built(tmp_path, images_per_class=2)["image"], found["image"])
+    drawn = {built(tmp_path, images_per_class=1, seed=seed)["image"].tobytes() for seed in range(16)}
+    assert len(drawn) > 4
+
+
+def test_images_without_labels_are_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    original(tmp_path, {"unlabeled_X.bin": b"\x00" * 10, "fold_indices.txt": b"1 2 3\n"})
+    with caplog.at_level(logging.INFO):
+        assert len(built(tmp_path)["image"]) == 11
+        (tmp_path / "unlabeled_X.bin").unlink()
+        built(tmp_path)
+        (tmp_path / "fold_indices.txt").unlink()
+        built(tmp_path)
+    counts = f"{tmp_path}: 7 images to train on, 4 to test"
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{tmp_path}: left out fold_indices.txt, unlabeled_X.bin",
+        counts,
+        f"{tmp_path}: left out fold_indices.txt",
+        counts,
+        counts,
+    ]
+
+
+def test_images_are_read_when_their_block_is_asked_for(tmp_path: Path) -> None:
+    """Those of the last block are overwritten after the first was read."""
+    file = original(tmp_path) / "test_X.bin"
+    _, blocks = stl10(
+        path=str(tmp_path), size=96, images_per_class=0, generator=np.random.default_rng(0), block=4
+    )
+    first = next(blocks)["image"]
+    with file.open("r+b") as stream:
+        stream.write(bytes(IMAGE_BYTES))
+    np.testing.assert_array_equal(first, pictures()[:4])
+    *_, last = blocks
+    np.testing.assert_array_equal(last["image"][0], np.zeros((3, 96, 96)))
+    np.testing.assert_array_equal(last["image"][1:], pictures()[8:])
+
+
+@pytest.mark.parametrize(
+    "name", ["train_X.bin", "train_y.bin", "test_X.bin", "test_y.bin", "class_names.txt"]
+)
+def test_a_file_that_is_missing(tmp_path: Path, name: str) -> None:
+    (original(tmp_path) / name).unlink()
+    assert fault(tmp_path, FileNotFoundError) == f"ROOT/{name}: no such file"
+
+
+def test_a_folder_without_the_files(tmp_path: Path) -> None:
+    (tmp_path / "class_names.txt").write_text("\n".join(CLASSES))
+    expected = "found none of train_X.bin, train_y.bin, test_X.bin, test_y.bin, nor in stl10_binary"
+    assert fault(tmp_path, FileNotFoundError) == f"ROOT: {expected}"
+
+
+@pytest.mark.parametrize(
+    ("name", "found", "message"),
+    [
+        (
+            "train_X.bin",
+            column_major(pictures()[:7])[:-1],
+            "found 193535 bytes, expected 193536 for 7 × 3 × 96 × 96, as many images as ROOT/train_y.bin has labels",
+        ),
+        (
+            "test_X.bin",
+            bytes(5 * IMAGE_BYTES),
+            "found 138240 bytes, expected 110592 for 4 × 3 × 96 × 96, as many images as ROOT/test_y.bin has labels",
+        ),
+        (
+            "test_X.bin",
+            b"",
+            "found 0 bytes, expected 110592 for 4 × 3 × 96 × 96, as many images as ROOT/test_y.bin has labels",
+        ),
+        ("train_y.bin", b"", "found no labels, expected one byte for each image"),
+        ("train_y.bin", bytes([1, 10, 0, 1, 1, 1, 1]), "label 2 (from 0) is 0, expected 1 to 10"),
+        ("test_y.bin", bytes([1, 1, 1, 11]), "label 3 (from 0) is 11, expected 1 to 10"),
+        ("class_names.txt", b"airplane\nbird\n", "found 2 class names, 2 different, expected 10 different"),
+    ],
+    ids=["cut", "long", "empty", "no labels", "label 0", "label 11", "names"],
+)
+def test_what_is_wrong_with_a_file(tmp_path: Path, name: str, found: bytes, message: str) -> None:
+    assert fault(original(tmp_path, {name: found})) == f"ROOT/{name}: {message}"
