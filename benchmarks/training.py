@@ -4,7 +4,13 @@ The bare step is forward, backward and optimiser on one batch that lies decoded 
 selection, augmentation, decoding, the schedule, sums for the curve and the checkpoint's clock. Both run in turns in one
 process, so that a busy machine slows them alike; the table gives medians over the rounds.
 
+With ``--masks L`` the loop's images are composed of the base images, L masks and their fills (``occluded.Occluded``);
+each training gathers them anew, so that with ``--epochs 1`` every image pays for its composition. With ``--stream``
+nothing is gathered: the images lie in a store, and are read, and composed, while the step before runs.
+
     python benchmarks/training.py --size 32 --width 16 --precision float32 --threads 1
+    python benchmarks/training.py --size 32 --width 16 --precision float32 --threads 1 --masks 5
+    python benchmarks/training.py --size 32 --width 16 --precision float32 --threads 1 --masks 5 --stream
 """
 
 import argparse
@@ -12,15 +18,21 @@ import json
 import statistics
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
+import numpy as np
 import torch
 from common import CLASSES, classifier, parser_of, wait
 from torch.nn import functional
 
+from saliency_assay import store
+from saliency_assay.feed import Images, resident
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import evaluating, exact_float32, logits, to_pixels
-from saliency_assay.training import train
+from saliency_assay.occluded import Layer, Occluded
+from saliency_assay.training import RESIDENT_LIMIT, train
 from saliency_assay.training_settings import Training, training_from
 
 
@@ -42,9 +54,11 @@ def bare_training(model: Classifier, images: torch.Tensor, labels: torch.Tensor,
     return count * settings.batch_size / (time.perf_counter() - start)
 
 
-def loop_training(model: Classifier, images: torch.Tensor, labels: torch.Tensor, settings: Training) -> float:
-    """Images a second of one epoch of ``train``."""
-    count = len(images) // settings.batch_size * settings.batch_size
+def loop_training(
+    model: Classifier, images: Images, labels: torch.Tensor, settings: Training, limit: int
+) -> float:
+    """Images a second of ``train``, all that it does before the first step included."""
+    count = len(images) // settings.batch_size * settings.batch_size * settings.epochs
     everything, nothing = torch.arange(len(images)), torch.empty(0, dtype=torch.int64)
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()
@@ -58,6 +72,7 @@ def loop_training(model: Classifier, images: torch.Tensor, labels: torch.Tensor,
             seed=0,
             state_path=Path(folder, "state.pt"),
             fingerprint="",
+            resident_limit=limit,
         )
         return count / (time.perf_counter() - start)
 
@@ -72,16 +87,40 @@ def bare_evaluation(model: Classifier, images: torch.Tensor, batch_size: int) ->
     return count * batch_size / (time.perf_counter() - start)
 
 
-def loop_evaluation(model: Classifier, images: torch.Tensor, batch_size: int) -> float:
+def loop_evaluation(model: Classifier, images: Images, batch_size: int) -> float:
     start = time.perf_counter()
     logits(model, images, batch_size=batch_size)
     return len(images) / (time.perf_counter() - start)
 
 
+def blocks(images: torch.Tensor, masks: int) -> Iterator[dict[str, np.ndarray]]:
+    """What a store holds: ``images``, and for each ``masks`` masks of a twentieth of the pixels with their fills."""
+    generator = np.random.default_rng(0)
+    for block in images.cpu().split(store.BLOCK):
+        shape = (len(block), masks, *block.shape[2:])
+        yield {
+            "image": block.numpy(),
+            "mask": generator.random(shape, dtype=np.float32) < 0.05,
+            "mean": generator.integers(0, 256, (*shape[:2], block.shape[1]), dtype=np.uint8),
+        }
+
+
+def source(options: argparse.Namespace, images: torch.Tensor, stack: ExitStack) -> Images:
+    """The images as the loop is given them; a store of them is closed by ``stack``."""
+    if not options.masks and not options.stream:
+        return images
+    path = Path(stack.enter_context(tempfile.TemporaryDirectory()), "data.zarr.zip")
+    store.write(path, blocks(images, options.masks), kind="data", attributes={})
+    found = stack.enter_context(store.open_store(path, kind="data"))
+    base = found["image"] if options.stream else images
+    layers = [Layer(found["mask"], found["mean"], options.masks)] if options.masks else []
+    return Occluded(base, layers, images.device) if layers else base
+
+
 def measure(options: argparse.Namespace) -> dict[str, float]:
     settings = training_from(
         {
-            "epochs": 1,
+            "epochs": options.epochs,
             "batch_size": options.batch_size,
             "learning_rate": 1e-3,
             "precision": options.precision,
@@ -92,15 +131,23 @@ def measure(options: argparse.Namespace) -> dict[str, float]:
     shape = (options.images, 3, options.size, options.size)
     images = torch.randint(0, 256, shape, dtype=torch.uint8, device=options.device)
     labels = torch.randint(0, CLASSES, (options.images,), device=options.device)
-    model = classifier(options)
+    with ExitStack() as stack:
+        return in_turns(options, images, labels, source(options, images, stack), settings)
+
+
+def in_turns(
+    options: argparse.Namespace, images: torch.Tensor, labels: torch.Tensor, given: Images, settings: Training
+) -> dict[str, float]:
+    model, limit = classifier(options), 0 if options.stream else RESIDENT_LIMIT
+    seen = resident(given, images.device, limit)  # as evaluation finds them within a training
     found: dict[str, list[float]] = {}
     for turn in range(options.rounds + 1):
         speeds = {
-            "train": loop_training(model, images, labels.cpu(), settings),
+            "train": loop_training(model, given, labels.cpu(), settings, limit),
             "bare_train": bare_training(model, images, labels, settings),
         }
         model.to(memory_format=torch.contiguous_format)
-        speeds["evaluate"] = loop_evaluation(model, images, options.batch_size)
+        speeds["evaluate"] = loop_evaluation(model, seen, options.batch_size)
         speeds["bare_evaluate"] = bare_evaluation(model, images, options.batch_size)
         speeds["train_share"] = speeds["train"] / speeds["bare_train"]
         speeds["evaluate_share"] = speeds["evaluate"] / speeds["bare_evaluate"]
@@ -113,6 +160,11 @@ def measure(options: argparse.Namespace) -> dict[str, float]:
 def main() -> None:
     parser = parser_of(__doc__)
     parser.add_argument("--images", type=int, default=2560, help="in a round")
+    parser.add_argument("--epochs", type=int, default=1, help="of a round")
+    parser.add_argument(
+        "--masks", type=int, default=0, help="compose the images with so many masks and fills"
+    )
+    parser.add_argument("--stream", action="store_true", help="read the images from a store, batch by batch")
     parser.add_argument("--batch-size", type=int, default=128)
     parser.add_argument("--precision", default="auto", choices=("auto", "float32", "bf16"))
     options = parser.parse_args()

@@ -8,11 +8,11 @@ import numpy.typing as npt
 import pandas as pd
 import torch
 
-from saliency_assay.data.splits import TEST, TRAIN
+from saliency_assay.data.splits import TEST, TRAIN, VALIDATION
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import logits
 
-SPLITS = {TRAIN: "train", TEST: "test"}
+SPLITS = {TRAIN: "train", VALIDATION: "validation", TEST: "test"}
 
 
 def predict(

@@ -3,7 +3,8 @@
 A store is a ``.zarr.zip`` file of equally long arrays (axis 0 counts items: images, cut-outs, …) and attributes.
 It is written block by block into a hidden folder beside the target, zipped, and renamed, so that a file which has
 the target's name is whole. Equal content gives equal bytes. Boolean arrays are bit-packed, 8 items of the trailing
-axes a byte; readers see booleans.
+axes a byte; readers see booleans. Bytes (images and packed booleans) are stored uncompressed, so that any row can be
+read by itself (``store_rows``); all else is compressed.
 """
 
 import hashlib
@@ -23,6 +24,8 @@ from zarr.storage import LocalStore, ZipStore
 
 from saliency_assay import __version__
 from saliency_assay.provenance import plain
+from saliency_assay.store_rows import Archive, Rows
+from saliency_assay.store_rows import StoreError as StoreError
 
 Array = npt.NDArray[Any]
 Block = Mapping[str, Array]
@@ -41,10 +44,6 @@ LIBRARIES = {
     "zarr": "zarr",
 }
 ZIP_DATE = (1980, 1, 1, 0, 0, 0)  # the earliest a zip can hold: times would make equal stores unequal
-
-
-class StoreError(ValueError):
-    """A store that cannot be read, or is not the one that was asked for. The message is one line."""
 
 
 def write(path: Path, blocks: Iterable[Block], *, kind: str, attributes: Mapping[str, Any]) -> None:
@@ -95,6 +94,7 @@ class _Writer:
         self.group = zarr.create_group(LocalStore(folder))
         self.path = path
         self.layout: dict[str, tuple[np.dtype[Any], tuple[int, ...]]] = {}
+        self.arrays: dict[str, zarr.Array[Any]] = {}
         self.pending: dict[str, list[Array]] = {}
         self.digests: dict[str, Any] = {}
         self.length = 0
@@ -104,7 +104,8 @@ class _Writer:
         if not self.layout:
             self.layout = layout
             for name, (dtype, trailing) in layout.items():
-                self._create(name, dtype, trailing)
+                self.pending[name] = []
+                self.digests[name] = hashlib.sha256(f"{name} {dtype} {trailing}".encode())
         lengths = {len(array) for array in block.values()}
         if layout != self.layout or len(lengths) != 1:
             found = {name: f"{array.dtype}{list(array.shape)}" for name, array in block.items()}
@@ -115,42 +116,50 @@ class _Writer:
         for name, array in block.items():
             self.digests[name].update(np.ascontiguousarray(array).tobytes())
             self.pending[name].append(_pack(array) if array.dtype == bool else array)
-            self._flush(name, whole_chunks=True)
+            self._flush(name, last=False)
 
-    def _create(self, name: str, dtype: np.dtype[Any], trailing: tuple[int, ...]) -> None:
-        packed = dtype.kind == "b"
-        stored_dtype = np.dtype(np.uint8) if packed else dtype
-        stored = (-(-int(np.prod(trailing)) // 8),) if packed else trailing
-        item_bytes = max(1, int(np.prod(stored)) * stored_dtype.itemsize)
-        self.group.create_array(
-            name,
-            shape=(0, *stored),
-            dtype=stored_dtype,
-            chunks=(max(1, CHUNK_BYTES // item_bytes), *stored),
-            fill_value=np.nan if stored_dtype.kind == "f" else 0,
-            attributes={"packed": list(trailing)} if packed else {},
-        )
-        self.pending[name] = []
-        self.digests[name] = hashlib.sha256(f"{name} {dtype} {trailing}".encode())
-
-    def _flush(self, name: str, *, whole_chunks: bool) -> None:
-        array = self.group[name]
-        assert isinstance(array, zarr.Array)
+    def _flush(self, name: str, *, last: bool) -> None:
+        """Write the whole chunks that wait; ``last`` writes the rest. An array of less than a chunk is one chunk."""
+        dtype, trailing = self._stored(name)
+        rows = max(1, CHUNK_BYTES // max(1, int(np.prod(trailing)) * dtype.itemsize))
         waiting = sum(len(part) for part in self.pending[name])
-        ready = waiting - waiting % array.chunks[0] if whole_chunks else waiting
+        ready = waiting if last else waiting - waiting % rows
+        if name not in self.arrays and (ready or last):
+            # A chunk is padded to its full size, which only a compressed one can afford where most of it is padding.
+            self.arrays[name] = self._create(name, min(rows, max(1, waiting)))
         if not ready:
             return
-        gathered = np.concatenate(self.pending[name])
+        array, gathered = self.arrays[name], np.concatenate(self.pending[name])
         start = array.shape[0]
         array.resize((start + ready, *array.shape[1:]))
         array[start:] = gathered[:ready]
         self.pending[name] = [gathered[ready:]]
 
+    def _stored(self, name: str) -> tuple[np.dtype[Any], tuple[int, ...]]:
+        """Type and trailing shape of an array as it is stored."""
+        dtype, trailing = self.layout[name]
+        if dtype.kind == "b":
+            return np.dtype(np.uint8), (-(-int(np.prod(trailing)) // 8),)
+        return dtype, trailing
+
+    def _create(self, name: str, rows: int) -> zarr.Array[Any]:
+        dtype, trailing = self._stored(name)
+        packed = self.layout[name][0].kind == "b"
+        return self.group.create_array(
+            name,
+            shape=(0, *trailing),
+            dtype=dtype,
+            chunks=(rows, *trailing),
+            compressors=None if dtype == np.uint8 else "auto",
+            fill_value=np.nan if dtype.kind == "f" else 0,
+            attributes={"packed": list(self.layout[name][1])} if packed else {},
+        )
+
     def finish(self, attributes: dict[str, Any]) -> None:
         if not self.layout:
             raise StoreError(f"{self.path}: nothing to write; expected at least one block")
         for name in self.layout:
-            self._flush(name, whole_chunks=False)
+            self._flush(name, last=True)
         digests = "".join(self.digests[name].hexdigest() for name in sorted(self.digests))
         digest = hashlib.sha256(digests.encode()).hexdigest()
         self.group.attrs.update({**attributes, "length": self.length, "digest": digest})
@@ -165,6 +174,7 @@ def _zip(folder: Path, path: Path) -> None:
                 member.file_size = file.stat().st_size  # so that large members get 64-bit headers
                 with file.open("rb") as source, archive.open(member, "w") as target:
                     shutil.copyfileobj(source, target, 1 << 20)
+                file.unlink()  # so that the disk never holds two copies
         with temporary.open("rb") as written:
             os.fsync(written.fileno())
         temporary.replace(path)
@@ -179,18 +189,20 @@ def _pack(array: Array) -> Array:
 class StoredArray:
     """One array of an open store, read on demand; bit-packed arrays are unpacked to booleans.
 
-    Index it along axis 0 with a slice, an integer, or an array of integers.
+    Index it along axis 0 with a slice, an integer, or an array of integers. Where ``rows`` can read it, each item is
+    read by itself; otherwise Zarr reads the chunks that hold them.
     """
 
-    def __init__(self, array: zarr.Array[Any]) -> None:
+    def __init__(self, array: zarr.Array[Any], rows: Rows | None = None) -> None:
         self._array = array
+        self._rows = rows
         packed = array.attrs.get("packed")
         self._packed = tuple(int(size) for size in packed) if isinstance(packed, list) else None
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape as readers see it, items first."""
-        return (self._array.shape[0], *(self._packed or self._array.shape[1:]))
+        return (self._array.shape[0], *(self._array.shape[1:] if self._packed is None else self._packed))
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -201,15 +213,35 @@ class StoredArray:
         return int(self._array.shape[0])
 
     def __getitem__(self, index: Any) -> Array:
-        if isinstance(index, list | np.ndarray):
-            raw = np.asarray(self._array.oindex[np.asarray(index)])
-        else:
-            raw = np.asarray(self._array[index])
+        raw = self._read(index)
         if self._packed is None:
             return raw
         size = int(np.prod(self._packed))
-        bits = np.unpackbits(raw, axis=-1, count=size).astype(bool)
+        bits = np.unpackbits(raw, axis=-1, count=size).view(np.bool_)
         return bits.reshape(*raw.shape[:-1], *self._packed)
+
+    def packed_rows(self, index: Any) -> Array:
+        """Booleans as they are stored: uint8 ``[n, ceil(A / 8)]`` for A items a row, the first in the highest bit.
+
+        Raises:
+            StoreError: an array of another type.
+        """
+        if self._packed is None:
+            raise StoreError(f"{self._array.path}: found {self.dtype}, expected bool")
+        return self._read(index)
+
+    def _read(self, index: Any) -> Array:
+        one = isinstance(index, int | np.integer)
+        if isinstance(index, slice):
+            if self._rows is None:
+                return np.asarray(self._array[index])
+            index = np.arange(*index.indices(len(self)))
+        chosen = np.asarray([index] if one else index)
+        if self._rows is None or chosen.dtype.kind not in "iu":
+            found = np.asarray(self._array.oindex[chosen])
+        else:
+            found = self._rows.at(chosen.astype(np.int64, copy=False))
+        return np.asarray(found[0]) if one else found
 
     def at(self, indices: Array) -> "Selection":
         """Its items at ``indices``, read on demand; ascending indices read each chunk once."""
@@ -238,8 +270,8 @@ class Selection:
 class Store:
     """An open store, for reading; use it in a ``with`` statement."""
 
-    def __init__(self, path: Path, archive: ZipStore, group: zarr.Group) -> None:
-        self.path = path
+    def __init__(self, archive: Archive, group: zarr.Group) -> None:
+        self.path = archive.path
         self.attributes: dict[str, Any] = dict(group.attrs)
         self._archive = archive
         self._group = group
@@ -248,6 +280,7 @@ class Store:
         return self
 
     def __exit__(self, *exception: object) -> None:
+        self._group.store.close()
         self._archive.close()
 
     def __len__(self) -> int:
@@ -261,7 +294,7 @@ class Store:
             raise StoreError(f"{self.path}: no array {name!r}; found: {', '.join(self.names)}")
         array = self._group[name]
         assert isinstance(array, zarr.Array)
-        return StoredArray(array)
+        return StoredArray(array, Rows.of(self._archive, array))
 
     @property
     def names(self) -> list[str]:
@@ -289,9 +322,7 @@ def open_store(path: Path, *, kind: str, expect: Mapping[str, Any] | None = None
     if not path.is_file():
         raise StoreError(f"{path}: no such store")
     try:
-        archive = ZipStore(path, mode="r")
-        group = zarr.open_group(archive, mode="r")
-        store = Store(path, archive, group)
+        store = Store(Archive(path), zarr.open_group(ZipStore(path, mode="r"), mode="r"))
         lengths = {len(store[name]) for name in store.names}
     except (zipfile.BadZipFile, KeyError, ValueError, OSError) as error:
         raise StoreError(f"{path}: truncated, or not a Zarr store ({error})") from error

@@ -1,9 +1,9 @@
-"""The training loop: images stay on the device as uint8, and no step waits for the device."""
+"""The training loop: images are uint8 on the device, or on their way there, and no step waits for the device."""
 
 import math
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -13,19 +13,21 @@ from torch import Tensor
 from torch.nn import functional
 from tqdm import tqdm
 
+from saliency_assay.feed import Images, batches, resident
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import exact_float32, logits, to_pixels
 from saliency_assay.provenance import seed_of
 from saliency_assay.training_settings import Training
 from saliency_assay.training_state import Checkpoint, Progress, Row
 
+RESIDENT_LIMIT = 8_000_000_000  # bytes
 # Of the curve, in this order; a training of no epochs has them and no row.
-COLUMNS = ("epoch", "learning_rate", "train_loss", "train_accuracy", "test_accuracy")
+COLUMNS = ("epoch", "learning_rate", "train_loss", "train_accuracy", "validation_accuracy", "test_accuracy")
 
 
 def train(
     classifier: Classifier,
-    images: Tensor,
+    images: Images,
     labels: Tensor,
     train_indices: Tensor,
     test_indices: Tensor,
@@ -34,13 +36,18 @@ def train(
     seed: int,
     state_path: Path,
     fingerprint: str,
+    validation_indices: Tensor | None = None,
     save_seconds: float = 60.0,
+    resident_limit: int = RESIDENT_LIMIT,
 ) -> list[Row]:
     """Train ``classifier`` in place on its device and return the curve, one row an epoch, of ``COLUMNS``.
 
-    ``images`` uint8 ``[N, C, H, W]`` and ``labels`` int64 ``[N]`` are moved to the classifier's device whole. A row has
-    ``epoch`` (from 1), ``learning_rate`` (its last step's), ``train_loss`` and ``train_accuracy`` (means over the
-    epoch's augmented images while the weights change) and ``test_accuracy`` (NaN where not taken).
+    ``images`` uint8 ``[N, C, H, W]``, as ``feed`` has them, are gathered on the classifier's device if they take at
+    most ``resident_limit`` bytes, and read ahead batch by batch otherwise; the weights are the same. ``labels`` is
+    int64 ``[N]``. A row has ``epoch`` (from 1), ``learning_rate`` (its last step's), ``train_loss`` and
+    ``train_accuracy`` (means over the epoch's augmented images while the weights change), ``validation_accuracy`` and
+    ``test_accuracy`` (of the weights after the epoch; NaN where not taken). With ``settings.patience`` the weights of
+    the best epoch are kept, which need not be the curve's last.
 
     A training that was killed goes on from the state at ``state_path`` if that has the same ``fingerprint``, and ends
     with the weights of one never killed: on a CPU bit for bit, for an equal seed and number of threads. The state is
@@ -50,37 +57,76 @@ def train(
     Raises:
         ValueError: images or labels that do not fit the classifier or the settings; a loss that is not finite.
     """
-    _check(classifier, images, labels, train_indices, test_indices, settings)
+    held_out = {"validation": torch.empty(0, dtype=torch.int64), "test": test_indices}
+    if validation_indices is not None:
+        held_out["validation"] = validation_indices
+    _check(classifier, images, labels, train_indices, held_out, settings)
     device = classifier.device
-    images, labels = images.to(device), labels.to(device)
-    train_indices, test_indices = train_indices.to(device), test_indices.to(device)
     size, steps = settings.batch_size, len(train_indices) // settings.batch_size
     rates = learning_rates(settings, settings.epochs * steps)
     optimizer = _optimizer(classifier, settings)
+    images = resident(images, device, resident_limit)
     checkpoint = Checkpoint(state_path, fingerprint, classifier, optimizer, seconds=save_seconds)
     with _backend(classifier), checkpoint:
         progress = checkpoint.resume()
         with _bar(settings, steps, progress) as bar:
-            for epoch in range(progress.epoch, settings.epochs):
-                draws = draw(len(train_indices), settings, seed, epoch).to(device)
-                order = train_indices[draws.order]
-                for step in range(progress.step, steps):
-                    part = slice(step * size, (step + 1) * size)
-                    batch = images[order[part]]
-                    if settings.augment_flip or settings.augment_shift:
-                        batch = augment(batch, draws.flip[part], draws.shift[part])
-                    rate = rates[epoch * steps + step]
-                    # Dropout draws from the global generator: of this step alone, so that a state needs none.
-                    torch.manual_seed(seed_of(seed, "dropout", str(epoch), str(step)))
-                    _step(classifier, optimizer, batch, labels[order[part]], rate, settings, progress)
-                    bar.update(size)
-                    checkpoint.keep(progress)
+            while not finished(progress.rows, settings):
+                epoch = progress.epoch
+                with closing(_rest(images, labels, train_indices, settings, seed, progress, device)) as rest:
+                    for batch, wanted in rest:
+                        rate = rates[epoch * steps + progress.step]
+                        # Dropout draws from the global generator: of this step alone, so that a state needs none.
+                        torch.manual_seed(seed_of(seed, "dropout", str(epoch), str(progress.step)))
+                        _step(classifier, optimizer, batch, wanted, rate, settings, progress)
+                        bar.update(size)
+                        checkpoint.keep(progress)
                 row = {"epoch": epoch + 1, "learning_rate": rates[(epoch + 1) * steps - 1]}
-                row |= _figures(classifier, images, labels, test_indices, settings, progress)
+                row |= _figures(classifier, images, labels, held_out, settings, progress)
                 progress.end_epoch(row)
+                if settings.patience and best_epoch(progress.rows) == epoch + 1:
+                    state = classifier.state_dict()
+                    progress.best = {name: value.to("cpu", copy=True) for name, value in state.items()}
                 bar.set_postfix(epoch=epoch + 1, loss=row["train_loss"], test=row["test_accuracy"])
                 checkpoint.keep(progress)
+        if progress.best:
+            classifier.load_state_dict(progress.best)
     return progress.rows
+
+
+def best_epoch(rows: Sequence[Row]) -> int:
+    """The first epoch (from 1) of the highest validation accuracy in the curve ``rows``, at least one of them."""
+    accuracies = [row["validation_accuracy"] for row in rows]
+    return 1 + accuracies.index(max(accuracies))
+
+
+def finished(rows: Sequence[Row], settings: Training) -> bool:
+    """Whether the curve ``rows`` has all its epochs, or as many after its best one as ``patience`` waits."""
+    if settings.patience and rows and len(rows) - best_epoch(rows) >= settings.patience:
+        return True
+    return len(rows) == settings.epochs
+
+
+def _rest(
+    images: Images,
+    labels: Tensor,
+    train_indices: Tensor,
+    settings: Training,
+    seed: int,
+    progress: Progress,
+    device: torch.device,
+) -> Generator[tuple[Tensor, Tensor], None, None]:
+    """The batches that are left of the running epoch, augmented, each with its labels."""
+    size, done = settings.batch_size, progress.step
+    steps = len(train_indices) // size
+    draws = draw(len(train_indices), settings, seed, progress.epoch)
+    order = train_indices.cpu()[draws.order][: steps * size]
+    draws, wanted = draws.to(device), labels[order.to(labels.device)].to(device)
+    with closing(batches(images, order[done * size :], size, device)) as stream:
+        for step, batch in enumerate(stream, done):
+            part = slice(step * size, (step + 1) * size)
+            if settings.augment_flip or settings.augment_shift:
+                batch = augment(batch, draws.flip[part], draws.shift[part])
+            yield batch, wanted[part]
 
 
 def learning_rates(settings: Training, steps: int) -> list[float]:
@@ -172,9 +218,9 @@ def _step(
 
 def _figures(
     classifier: Classifier,
-    images: Tensor,
+    images: Images,
     labels: Tensor,
-    test_indices: Tensor,
+    held_out: Mapping[str, Tensor],
     settings: Training,
     progress: Progress,
 ) -> Row:
@@ -186,15 +232,16 @@ def _figures(
             f"training diverged: loss {loss} in epoch {epoch} of {settings.epochs}; "
             f"expected a finite loss, try a learning_rate below {settings.learning_rate}"
         )
-    test_accuracy = math.nan
-    if len(test_indices) and (settings.evaluate == "epoch" or epoch == settings.epochs):
-        found = logits(classifier, images, batch_size=settings.batch_size, indices=test_indices)
-        test_accuracy = (found.argmax(1) == labels[test_indices].cpu()).double().mean().item()
-    return {
-        "train_loss": loss,
-        "train_accuracy": progress.correct.item() / count,
-        "test_accuracy": test_accuracy,
-    }
+    found = {"train_loss": loss, "train_accuracy": progress.correct.item() / count}
+    for name, indices in held_out.items():  # validation first: it decides whether the epoch is the last
+        asked = settings.evaluate == "epoch" or (settings.patience > 0 and name == "validation")
+        taken = len(indices) > 0 and (asked or finished([*progress.rows, found], settings))
+        found[f"{name}_accuracy"] = math.nan
+        if taken:
+            logit = logits(classifier, images, batch_size=settings.batch_size, indices=indices)
+            right = logit.argmax(1) == labels[indices.to(labels.device)].cpu()
+            found[f"{name}_accuracy"] = right.double().mean().item()
+    return found
 
 
 def _optimizer(classifier: Classifier, settings: Training) -> torch.optim.Optimizer:
@@ -247,33 +294,34 @@ def _bar(settings: Training, steps: int, progress: Progress) -> "tqdm[NoReturn]"
 
 def _check(
     classifier: Classifier,
-    images: Tensor,
+    images: Images,
     labels: Tensor,
     train_indices: Tensor,
-    test_indices: Tensor,
+    held_out: Mapping[str, Tensor],
     settings: Training,
 ) -> None:
-    channels, classes = classifier.channels, classifier.classes
-    if images.dtype != torch.uint8 or images.ndim != 4 or images.shape[1] != channels:
-        raise ValueError(
-            f"images {list(images.shape)} of {images.dtype}: expected [N, {channels}, H, W] of torch.uint8"
-        )
+    shape, channels = list(images.shape), classifier.channels
+    dtype = images.dtype if isinstance(images, Tensor) else torch.uint8  # of others each batch is looked at
+    if dtype != torch.uint8 or len(shape) != 4 or shape[1] != channels:
+        raise ValueError(f"images {shape} of {dtype}: expected [N, {channels}, H, W] of torch.uint8")
     if labels.dtype != torch.int64 or labels.shape != (len(images),):
         raise ValueError(
             f"labels {list(labels.shape)} of {labels.dtype}: expected [{len(images)}] of torch.int64"
         )
-    used = torch.cat([train_indices, test_indices])
+    used = torch.cat([indices.to(labels.device) for indices in (train_indices, *held_out.values())])
     _check_range("index", used, len(images))
-    _check_range("label", labels[used], classes)
+    _check_range("label", labels[used], classifier.classes)
     if len(train_indices) < settings.batch_size:
         raise ValueError(
             f"batch_size: found {settings.batch_size}, expected at most {len(train_indices)}, the training images"
         )
-    smallest = min(images.shape[2:])
+    smallest = min(shape[2:])
     if settings.augment_shift >= smallest:
         raise ValueError(
             f"augment_shift: found {settings.augment_shift}, expected below {smallest}, the image's size"
         )
+    if settings.patience and not len(held_out["validation"]):
+        raise ValueError(f"patience: found {settings.patience} without validation images, expected 0")
 
 
 def _check_range(name: str, values: Tensor, limit: int) -> None:

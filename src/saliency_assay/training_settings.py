@@ -19,6 +19,8 @@ PARAMETERS: Mapping[str, Parameter] = {
     "augment_shift": Parameter(0, minimum=0),
     "precision": Parameter("auto", choices=("auto", "float32", "bf16")),
     "evaluate": Parameter("epoch", choices=("epoch", "end")),
+    "validation_share": Parameter(0.0, minimum=0, maximum=0.5),
+    "patience": Parameter(0, minimum=0),
 }
 
 
@@ -31,7 +33,13 @@ class Training:
     linearly or as half a cosine. ``weight_decay`` spares biases and BatchNorm. ``augment_flip`` mirrors every
     second image left to right; ``augment_shift`` moves each by up to that many pixels either way, the border
     mirrored. ``precision`` auto is bf16 autocast on a GPU and float32 on a CPU. ``evaluate`` says after which
-    epochs test accuracy is taken for the curve: each, or the last. It never decides anything.
+    epochs validation and test accuracy are taken for the curve: each, or the last. Test accuracy never decides
+    anything.
+
+    ``validation_share`` of the training images are left out of it (``data.splits.with_validation``). With a
+    ``patience`` above 0 validation accuracy is taken after each epoch whatever ``evaluate`` says; a training ends
+    after so many epochs without a higher one, and the weights of the first epoch that had the highest are kept. The
+    learning rate falls as if all ``epochs`` were to come.
     """
 
     epochs: int
@@ -46,12 +54,19 @@ class Training:
     augment_shift: int
     precision: str
     evaluate: str
+    validation_share: float
+    patience: int
 
 
 def training_from(given: Mapping[str, Any]) -> Training:
     """The settings ``given``, defaults for the rest.
 
     Raises:
-        ValueError: a setting that does not exist, or a value out of range.
+        ValueError: a setting that does not exist, a value out of range, or patience without validation images.
     """
-    return Training(**with_defaults(PARAMETERS, given))
+    settings = Training(**with_defaults(PARAMETERS, given))
+    if settings.patience and not settings.validation_share:
+        raise ValueError(
+            f"patience: found {settings.patience} with validation_share 0, expected 0 or a share above 0"
+        )
+    return settings

@@ -1,7 +1,7 @@
 """What a training needs to go on where it was killed, and the signal that asks it to stop.
 
 Randomness is drawn anew from (seed, epoch), so a state holds no generator: weights, momentum, the place
-reached and the sums of the running epoch are all there is.
+reached, the sums of the running epoch and the best epoch's weights are all there is.
 """
 
 import logging
@@ -30,7 +30,8 @@ class Progress:
     """``step`` steps of epoch ``epoch`` are done; ``loss`` and ``correct`` are sums over that epoch's images.
 
     Both sums are scalars on the training's device, so that adding to them never waits for it. ``rows`` is the
-    curve of the epochs before.
+    curve of the epochs before. Under early stopping ``best`` is the state dict after the best of them, on the CPU;
+    otherwise it is empty.
     """
 
     loss: Tensor
@@ -38,6 +39,7 @@ class Progress:
     epoch: int = 0
     step: int = 0
     rows: list[Row] = field(default_factory=list)
+    best: dict[str, Tensor] = field(default_factory=dict)
 
     @classmethod
     def start(cls, device: torch.device) -> Self:

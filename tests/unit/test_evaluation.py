@@ -9,7 +9,7 @@ import torch
 from support import seen_batches
 from torch import Tensor, nn
 
-from saliency_assay.data.splits import TEST, TRAIN
+from saliency_assay.data.splits import TEST, TRAIN, VALIDATION
 from saliency_assay.evaluation import accuracies, predict
 from saliency_assay.models.classifier import Classifier
 
@@ -65,6 +65,18 @@ def test_predictions_equal_numpys(batch_size: int) -> None:
     assert found["predicted"].tolist() == logits.argmax(1).tolist()
     np.testing.assert_allclose(found["probability"], probability, rtol=1e-4)
     assert found["probability"].dtype == np.float64
+
+
+def test_each_split_is_reported_apart() -> None:
+    images, labels, split = data_set()
+    split[np.flatnonzero(split == TRAIN)[:4]] = VALIDATION
+    table = predict(linear(), images, labels, split, batch_size=5).assign(data="os")
+    found = accuracies(table, ["a", "b", "c", "d"])["os"]
+    right = plain_logits(linear(), images).argmax(1) == labels
+    for name, part, count in (("train", TRAIN, 10), ("validation", VALIDATION, 4), ("test", TEST, 9)):
+        assert found[name]["images"] == count
+        assert found[name]["accuracy"] == pytest.approx(right[split == part].mean())
+    assert set(found) == {"train", "validation", "test"}
 
 
 def test_confident_predictions_can_still_be_compared() -> None:

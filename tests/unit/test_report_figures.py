@@ -98,9 +98,14 @@ def test_no_score_at_all_can_be_drawn(tmp_path: Path) -> None:
             assert len([text for text in figure.axes[0].texts if text.get_text() == "×"]) == 6
 
 
-def curve(first: float) -> pd.DataFrame:
+def curve(first: float, validation: float = NAN) -> pd.DataFrame:
     return pd.DataFrame(
-        {"epoch": [1, 2], "test_accuracy": [first, 0.5], "train_accuracy": [first + 0.1, 0.75]}
+        {
+            "epoch": [1, 2],
+            "train_accuracy": [first + 0.1, 0.75],
+            "validation_accuracy": [validation, NAN],
+            "test_accuracy": [first, 0.5],
+        }
     )
 
 
@@ -118,6 +123,14 @@ def test_training_curves_are_the_tables() -> None:
     legend = axes.get_legend()
     assert [text.get_text() for text in legend.get_texts()] == ["f_o", "f_s"]
     assert legend.get_title().get_text() == "solid: test, dashed: training"
+
+
+def test_training_curves_of_models_that_have_validation_images() -> None:
+    axes = training_curves({("f_o", 3): curve(0.1, 0.4), ("f_s", 1): curve(0.3)}).axes[0]
+    dotted = [line for line in axes.lines if line.get_linestyle() == ":"]
+    assert [list(line.get_ydata()) for line in dotted] == [pytest.approx([40, NAN], nan_ok=True)]
+    assert dotted[0].get_color() == axes.lines[0].get_color()
+    assert axes.get_legend().get_title().get_text() == "solid: test, dashed: training, dotted: validation"
 
 
 # --- the gallery --------------------------------------------------------------------------------------------

@@ -1,4 +1,7 @@
+import os
+import zipfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -6,6 +9,7 @@ import pytest
 
 from saliency_assay import store
 from saliency_assay.store import StoreError, open_store, write
+from saliency_assay.store_rows import Archive
 
 
 @pytest.fixture
@@ -42,6 +46,157 @@ def test_what_is_written_is_read(path: Path, arrays: dict[str, np.ndarray]) -> N
             np.testing.assert_array_equal(found[name][np.array([44, 3, 3])], array[[44, 3, 3]])
             np.testing.assert_array_equal(found[name].at(np.array([9, 2, 40]))[1:], array[[2, 40]])
             np.testing.assert_array_equal(found[name][4], array[4])
+
+
+def plain(array: np.ndarray) -> np.ndarray:
+    """Rows packed by hand, the first item in the highest bit."""
+    rows = []
+    for row in array.reshape(len(array), -1):
+        bits = [*row.tolist(), *[False] * (-len(row) % 8)]
+        rows.append(
+            [sum(bit << (7 - i) for i, bit in enumerate(bits[at : at + 8])) for at in range(0, len(bits), 8)]
+        )
+    return np.array(rows, dtype=np.uint8)
+
+
+@pytest.fixture
+def bytes_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Bytes in three chunks of six rows and one of two, the second without a value; masks alike."""
+    monkeypatch.setattr(store, "CHUNK_BYTES", 6 * 3 * 4 * 5)
+    rng = np.random.default_rng(2)
+    image = rng.integers(0, 256, (20, 3, 4, 5), dtype=np.uint8)
+    image[6:12] = 0
+    mask = rng.random((20, 7, 60)) < 0.5  # 53 bytes a row
+    mask[6:12] = False
+    target = tmp_path / "bytes.zarr.zip"
+    write(target, [{"image": image, "mask": mask, "split": image[:, 0, 0, 0]}], kind="data", attributes={})
+    np.savez(tmp_path / "bytes.npz", image=image, mask=mask)
+    return target
+
+
+def test_bytes_lie_uncompressed_and_empty_chunks_not_at_all(bytes_path: Path) -> None:
+    with zipfile.ZipFile(bytes_path) as archive:
+        sizes = {member.filename: member.file_size for member in archive.infolist()}
+    chunks = {name: size for name, size in sizes.items() if "/c/" in name}
+    assert chunks == {
+        **{f"image/c/{chunk}/0/0/0": 360 for chunk in (0, 2, 3)},
+        **{f"mask/c/{chunk}/0": 318 for chunk in (0, 2, 3)},
+        "split/c/0": 20,  # less than a chunk: one of its own length
+    }
+
+
+INDICES: list[object] = [
+    slice(None), slice(3, 9), slice(5, 7), slice(17, 99), slice(8, 2), slice(19, None, -3), slice(-3, None),
+    0, -1, np.int64(13), [], [7], [12, 11, 13, 14, 14, -1, 0, 19], np.array([5, 6, 7, 8, 11, 12, 18]),
+    np.array([3, 2], dtype=np.uint8),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("index", INDICES, ids=str)
+def test_any_rows_are_read(bytes_path: Path, index: object) -> None:
+    wanted = np.array(index, dtype=np.int64) if isinstance(index, list) else index
+    expected = np.load(bytes_path.with_name("bytes.npz"))
+    with open_store(bytes_path, kind="data") as found:
+        for name in ("image", "mask"):
+            rows = found[name][wanted]
+            assert rows.dtype == expected[name].dtype
+            np.testing.assert_array_equal(rows, expected[name][wanted])
+        if not isinstance(index, int | np.integer):
+            packed = found["mask"].packed_rows(wanted)
+            assert packed.dtype == np.uint8
+            np.testing.assert_array_equal(packed, plain(expected["mask"])[wanted])
+
+
+def test_zarr_alone_reads_the_same(bytes_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = np.load(bytes_path.with_name("bytes.npz"))
+    monkeypatch.setattr(Archive, "plain", False)  # as if another program had compressed the zip
+    chosen = np.array([12, 11, 13, 14, 14, 0, 19])
+    with open_store(bytes_path, kind="data") as found:
+        for name in ("image", "mask"):
+            np.testing.assert_array_equal(found[name][:], expected[name])
+            np.testing.assert_array_equal(found[name][chosen], expected[name][chosen])
+        np.testing.assert_array_equal(found["mask"].packed_rows(chosen), plain(expected["mask"])[chosen])
+
+
+def test_a_row_costs_its_own_bytes(bytes_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+    original = os.preadv
+
+    def preadv(file: int, buffers: list[memoryview], offset: int) -> int:
+        read.append(len(buffers[0]))
+        return original(file, buffers, offset)
+
+    monkeypatch.setattr(os, "preadv", preadv)
+    with open_store(bytes_path, kind="data") as found:
+        found["image"][np.array([3, 0, 1, 2, 14, 16, 17, 18])]
+    assert [size for size in read if size > 4] == [60, 180, 60, 120, 60]  # 18 begins a chunk
+
+
+def test_rows_are_read_by_many_threads_at_once(bytes_path: Path) -> None:
+    expected = np.load(bytes_path.with_name("bytes.npz"))["image"]
+    rng = np.random.default_rng(0)
+    parts = [rng.integers(0, 20, 9) for _ in range(200)]
+    with open_store(bytes_path, kind="data") as found, ThreadPoolExecutor(4) as pool:
+        array = found["image"]
+        for part, rows in zip(parts, pool.map(array.__getitem__, parts), strict=True):
+            np.testing.assert_array_equal(rows, expected[part])
+
+
+def test_a_row_that_does_not_exist_is_named(bytes_path: Path) -> None:
+    with open_store(bytes_path, kind="data") as found:
+        for row in (20, -21):
+            with pytest.raises(IndexError) as caught:
+                found["image"][np.array([3, row])]
+            assert str(caught.value) == f"image: row {row}, of 20"
+
+
+def test_only_booleans_are_packed(bytes_path: Path) -> None:
+    with open_store(bytes_path, kind="data") as found, pytest.raises(StoreError) as caught:
+        found["image"].packed_rows(slice(3))
+    assert str(caught.value) == "image: found uint8, expected bool"
+
+
+def test_a_store_that_is_cut_while_it_is_read(bytes_path: Path) -> None:
+    with open_store(bytes_path, kind="data") as found:
+        with bytes_path.open("r+b") as file:
+            file.truncate(200)
+        with pytest.raises(StoreError, match="truncated") as caught:
+            found["image"][np.array([19])]
+        assert (
+            str(caught.value)
+            == f"{bytes_path}: truncated, or not a Zarr store (image/c/3/0/0/0 is not whole)"
+        )
+
+
+def test_damage_to_a_chunk_is_told_when_the_chunk_is_read_whole(bytes_path: Path) -> None:
+    content = bytearray(bytes_path.read_bytes())
+    with zipfile.ZipFile(bytes_path) as archive:
+        place = archive.getinfo("image/c/3/0/0/0").header_offset
+    content[place + 30 + len("image/c/3/0/0/0") + 70] ^= 1
+    bytes_path.write_bytes(content)
+    with open_store(bytes_path, kind="data") as found:
+        assert found["image"][:18].shape == (18, 3, 4, 5)
+        with pytest.raises(
+            StoreError, match=r"image/c/3/0/0/0 is damaged: CRC-32 [0-9a-f]{8}, expected [0-9a-f]{8}$"
+        ):
+            found["image"][:]
+
+
+def test_a_closed_store_is_not_read(bytes_path: Path) -> None:
+    with open_store(bytes_path, kind="data") as found:
+        array = found["image"]
+    with pytest.raises(ValueError, match="closed") as caught:
+        array[:]
+    assert str(caught.value) == f"{bytes_path}: closed"
+
+
+def test_one_boolean_an_item(tmp_path: Path) -> None:
+    flags = np.arange(9) % 3 == 0
+    write(tmp_path / "flags.zarr.zip", [{"flag": flags}], kind="data", attributes={})
+    with open_store(tmp_path / "flags.zarr.zip", kind="data") as found:
+        assert found["flag"].shape == (9,)
+        np.testing.assert_array_equal(found["flag"][:], flags)
+        np.testing.assert_array_equal(found["flag"][np.array([3, 1])], [True, False])
 
 
 def test_blocks_cover_all_items_in_order(path: Path, arrays: dict[str, np.ndarray]) -> None:

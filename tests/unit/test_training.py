@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,10 +19,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from saliency_assay import store
 from saliency_assay.models.classifier import Blueprint, Classifier, build, digest
 from saliency_assay.models.inference import logits
 from saliency_assay.provenance import SOURCE
-from saliency_assay.training import COLUMNS, augment, draw, learning_rates, train
+from saliency_assay.training import COLUMNS, RESIDENT_LIMIT, augment, draw, learning_rates, train
 from saliency_assay.training_settings import Training, training_from
 from saliency_assay.training_state import Row, remove_state
 
@@ -81,7 +83,8 @@ def trained(
     save_seconds: float = 60,
     on_step: object = None,
     blueprint: Blueprint = BLUEPRINT,
-    **changed: Tensor,
+    resident_limit: int = RESIDENT_LIMIT,
+    **changed: object,
 ) -> tuple[Classifier, list[Row]]:
     model = classifier(blueprint=blueprint)
     if on_step:
@@ -94,13 +97,15 @@ def trained(
         state_path=state_path,
         fingerprint=fingerprint,
         save_seconds=save_seconds,
+        resident_limit=resident_limit,
     )
     return model, rows
 
 
-def signature(outcome: tuple[Classifier, list[Row]]) -> tuple[str, list[Row]]:
+def signature(outcome: tuple[Classifier, list[Row]]) -> tuple[str, str]:
+    """Weights and curve; as text, because NaN is not NaN."""
     model, rows = outcome
-    return digest(model.state_dict()), rows
+    return digest(model.state_dict()), repr(rows)
 
 
 # --- the loop -----------------------------------------------------------------------------------------------
@@ -262,6 +267,169 @@ def test_no_step_waits_for_the_device(tmp_path: Path) -> None:
     assert counts[0] >= 2 * SHORT.epochs  # the sums of loss and right answers
 
 
+# --- images that are not on the device ------------------------------------------------------------------------
+
+
+class View:
+    """The same images, composed when asked for."""
+
+    def __init__(self, images: Tensor, *, tensors: bool) -> None:
+        self.images, self.tensors = images, tensors
+        self.shape = tuple(images.shape)
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def __getitem__(self, index: object) -> Tensor | np.ndarray:
+        found = self.images.clone()[index]
+        return found if self.tensors else found.numpy()
+
+
+def readers() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("feed")]
+
+
+@pytest.mark.parametrize("limit", [0, COUNT * 3 * SIZE * SIZE - 1, COUNT * 3 * SIZE * SIZE])
+@pytest.mark.parametrize("tensors", [True, False])
+def test_streamed_images_give_the_same_weights(tmp_path: Path, limit: int, tensors: bool) -> None:
+    expected = signature(trained(tmp_path / "whole.pt", blueprint=DROPPING))
+    streams = set()
+    view = View(data()["images"], tensors=tensors)
+
+    def note(model: Classifier, given: tuple[Tensor]) -> None:
+        streams.add(len(readers()))
+
+    found = trained(tmp_path / "view.pt", blueprint=DROPPING, on_step=note, resident_limit=limit, images=view)
+    assert signature(found) == expected
+    assert streams == {0 if limit == COUNT * 3 * SIZE * SIZE else 1}
+    assert readers() == []
+
+
+def test_a_store_is_streamed(tmp_path: Path) -> None:
+    path, images = tmp_path / "data.zarr.zip", data()["images"].numpy()
+    store.write(path, [{"image": images}], kind="data", attributes={})
+    with store.open_store(path, kind="data") as stored:
+        found = signature(trained(tmp_path / "store.pt", resident_limit=0, images=stored["image"]))
+    assert found == signature(trained(tmp_path / "whole.pt"))
+
+
+@pytest.mark.parametrize("step", [1, 3, 5])
+def test_sigterm_while_images_are_streamed(state_path: Path, tmp_path: Path, step: int) -> None:
+    steps = 0
+
+    def terminate(model: Classifier, given: tuple[Tensor]) -> None:
+        nonlocal steps
+        steps += model.training
+        if steps == step:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    view = View(data()["images"], tensors=False)
+    with pytest.raises(SystemExit) as stopped:
+        trained(state_path, on_step=terminate, resident_limit=0, images=view)
+    assert stopped.value.code == 143
+    assert readers() == []
+    assert steps == step
+    resumed = signature(trained(state_path, resident_limit=0, images=view))
+    assert resumed == signature(trained(tmp_path / "whole.pt"))
+
+
+def test_divergence_ends_the_stream(state_path: Path) -> None:
+    view = View(data()["images"], tensors=False)
+    with pytest.raises(ValueError, match="training diverged"):
+        trained(state_path, replace(SHORT, learning_rate=1e30), resident_limit=0, images=view)
+    assert readers() == []
+
+
+# --- validation and early stopping ----------------------------------------------------------------------------
+
+PATIENT = replace(SHORT, epochs=12, learning_rate=0.2, validation_share=0.2, patience=3)
+
+
+def held_out() -> dict[str, Tensor]:
+    given = data()
+    return {"train_indices": given["train_indices"][:34], "validation_indices": given["train_indices"][34:]}
+
+
+def whole_curve(path: Path) -> tuple[list[Row], list[str]]:
+    """The curve of a training that is not stopped, and the weights after each of its epochs."""
+    weights: list[str] = []
+
+    def note(model: Classifier, given: tuple[Tensor]) -> None:
+        if not model.training:
+            weights.append(digest({name: value.contiguous() for name, value in model.state_dict().items()}))
+
+    _, rows = trained(path, replace(PATIENT, patience=0), on_step=note, **held_out())
+    return rows, weights[:: len(weights) // len(rows)]
+
+
+def test_validation_accuracy_is_of_the_validation_images(state_path: Path) -> None:
+    model, rows = trained(state_path, **held_out())
+    given = data() | held_out()
+    for name in ("validation", "test"):
+        indices = given[f"{name}_indices"]
+        found = logits(model, given["images"], batch_size=7, indices=indices).argmax(1)
+        right = (found == given["labels"][indices]).double().mean().item()
+        assert rows[-1][f"{name}_accuracy"] == right
+    assert not any(math.isnan(row["validation_accuracy"]) for row in rows)
+
+
+def test_validation_accuracy_at_the_end_only(state_path: Path) -> None:
+    _, rows = trained(state_path, replace(SHORT, evaluate="end"), **held_out())
+    for name in ("validation_accuracy", "test_accuracy"):
+        assert [math.isnan(row[name]) for row in rows] == [True, True, False]
+
+
+@pytest.mark.parametrize("patience", [1, 2, 3, 12])
+def test_patience(tmp_path: Path, patience: int) -> None:
+    rows, weights = whole_curve(tmp_path / "whole.pt")
+    best = waited = 0
+    for number, row in enumerate(rows):
+        waited += 1
+        if number == 0 or row["validation_accuracy"] > rows[best]["validation_accuracy"]:
+            best, waited = number, 0
+        if waited == patience:
+            break
+    model, found = trained(tmp_path / "stopped.pt", replace(PATIENT, patience=patience), **held_out())
+    assert found == rows[: number + 1]
+    assert digest(model.state_dict()) == weights[best]
+    assert best < number, "the last epoch is the best: nothing is tested"
+
+
+def test_patience_looks_at_validation_images_after_each_epoch(tmp_path: Path) -> None:
+    often, expected = trained(tmp_path / "often.pt", PATIENT, **held_out())
+    seldom, rows = trained(tmp_path / "seldom.pt", replace(PATIENT, evaluate="end"), **held_out())
+    assert digest(seldom.state_dict()) == digest(often.state_dict())
+    assert len(rows) < PATIENT.epochs
+    for row, wanted in zip(rows, expected, strict=True):
+        assert row["validation_accuracy"] == wanted["validation_accuracy"]
+        assert math.isnan(row["test_accuracy"]) == (row["epoch"] < len(rows))
+    assert rows[-1]["test_accuracy"] == expected[-1]["test_accuracy"]
+
+
+@pytest.mark.parametrize("epoch", range(1, 8))
+def test_sigterm_under_early_stopping(state_path: Path, tmp_path: Path, epoch: int) -> None:
+    expected = signature(trained(tmp_path / "whole.pt", PATIENT, **held_out()))
+    passes = 0
+
+    def terminate(model: Classifier, given: tuple[Tensor]) -> None:
+        nonlocal passes
+        passes += model.training
+        if passes == 2 * epoch:  # the second and last step of the epoch
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    with pytest.raises(SystemExit):
+        trained(state_path, PATIENT, on_step=terminate, **held_out())
+    assert signature(trained(state_path, PATIENT, **held_out())) == expected
+
+
+def test_a_stopped_training_stays_stopped(state_path: Path) -> None:
+    def refuse(model: Classifier, given: tuple[Tensor]) -> None:
+        raise AssertionError("a step was made")
+
+    whole = signature(trained(state_path, PATIENT, save_seconds=0, **held_out()))
+    assert signature(trained(state_path, PATIENT, on_step=refuse, **held_out())) == whole
+
+
 # --- what does not fit --------------------------------------------------------------------------------------
 
 
@@ -275,6 +443,13 @@ def test_no_step_waits_for_the_device(tmp_path: Path) -> None:
         ({}, {"labels": torch.zeros(COUNT)}, "labels [60] of torch.float32: expected [60] of torch.int64"),
         ({}, {"labels": torch.zeros(9).long()}, "labels [9] of torch.int64: expected [60] of torch.int64"),
         ({}, {"test_indices": torch.tensor([60])}, "index 60: expected 0 to 59"),
+        ({}, {"validation_indices": torch.tensor([-1])}, "index -1: expected 0 to 59"),
+        ({"patience": 2}, {}, "patience: found 2 without validation images, expected 0"),
+        (
+            {},
+            {"images": np.zeros((COUNT, 8, 8), np.uint8)},
+            "images [60, 8, 8] of torch.uint8: expected [N, 3, H, W] of torch.uint8",
+        ),
         (
             {},
             {"images": torch.zeros(COUNT, 1, 8, 8, dtype=torch.uint8)},
@@ -337,7 +512,7 @@ def test_sigterm_at_any_step(state_path: Path, tmp_path: Path, step: int, bluepr
         rest += model.training
 
     resumed = trained(state_path, settings, on_step=count, blueprint=blueprint)
-    assert repr(signature(resumed)) == repr(expected)  # NaN is not NaN
+    assert signature(resumed) == expected
     assert rest == STEPS - step
     remove_state(state_path)
     remove_state(state_path)

@@ -31,6 +31,15 @@ def test_no_epochs_are_a_choice() -> None:
         training_from({"epochs": -1})
 
 
+def test_patience_needs_images_to_choose_by() -> None:
+    assert training_from({"patience": 2, "validation_share": 0.15}).patience == 2
+    with pytest.raises(ValueError, match="patience") as caught:
+        training_from({"patience": 2})
+    assert str(caught.value) == "patience: found 2 with validation_share 0, expected 0 or a share above 0"
+    with pytest.raises(ValueError, match=r"validation_share: found 0\.6, expected at most 0\.5"):
+        training_from({"validation_share": 0.6})
+
+
 def test_linear_schedule() -> None:
     settings = training_from({"learning_rate": 1.0, "warmup": 0.4, "decay": "linear"})
     assert learning_rates(settings, 10) == pytest.approx(

@@ -1,12 +1,13 @@
 """Logits of many images with memory bounded by a batch, and the float32 that does not depend on the GPU."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from saliency_assay.feed import batches
 from saliency_assay.models.classifier import Classifier
 
 
@@ -42,8 +43,8 @@ def to_pixels(images: Tensor) -> Tensor:
 def logits(classifier: Classifier, images: Any, *, batch_size: int, indices: Tensor | None = None) -> Tensor:
     """Float32 logits ``[N, K]``, on the CPU, of images uint8 ``[N, C, H, W]`` or of those at ``indices``.
 
-    ``images`` is anything whose slices are arrays or tensors on any device: a tensor, a NumPy or a Zarr array; with
-    ``indices``, a tensor. At most ``batch_size`` of them are decoded at a time, on the classifier's device.
+    ``images`` are as ``feed`` has them; without ``indices`` slices are enough. At most ``batch_size`` of them are
+    decoded at a time, on the classifier's device; what does not lie there is read ahead.
 
     Raises:
         ValueError: images that are not uint8 or not of the classifier's channel count, a batch size below 1.
@@ -52,13 +53,8 @@ def logits(classifier: Classifier, images: Any, *, batch_size: int, indices: Ten
         raise ValueError(f"batch_size: found {batch_size}, expected at least 1")
     count = len(images) if indices is None else len(indices)
     found = torch.empty(count, classifier.classes, device=classifier.device)
-    with evaluating(classifier), exact_float32(), torch.inference_mode():
-        for start in range(0, count, batch_size):
-            chosen = slice(start, min(start + batch_size, count))
-            batch = images[chosen] if indices is None else images[indices[chosen]]
-            if not isinstance(batch, Tensor):
-                batch = torch.tensor(batch)  # a copy: tensors that share a read-only array warn
-            if batch.dtype != torch.uint8:
-                raise ValueError(f"images of {batch.dtype}: expected torch.uint8")
-            found[chosen] = classifier(to_pixels(batch.to(classifier.device)))
+    stream = closing(batches(images, indices, batch_size, classifier.device))
+    with evaluating(classifier), exact_float32(), torch.inference_mode(), stream as parts:
+        for start, batch in zip(range(0, count, batch_size), parts, strict=True):
+            found[start : start + batch_size] = classifier(to_pixels(batch))
     return found.cpu()

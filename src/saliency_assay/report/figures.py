@@ -75,7 +75,7 @@ def _bars(
 
 
 def training_curves(curves: Mapping[tuple[str, int], pd.DataFrame]) -> Figure:
-    """Accuracy of every model over its epochs: training images dashed, test images solid.
+    """Accuracy of every model over its epochs: test images solid, training dashed, validation, where taken, dotted.
 
     Args:
         curves: for each model and seed the table of ``training.csv``.
@@ -83,6 +83,7 @@ def training_curves(curves: Mapping[tuple[str, int], pd.DataFrame]) -> Figure:
     models = list(dict.fromkeys(model for model, _ in curves))
     figure = Figure(figsize=(7.5, 4.2))
     axes = figure.add_subplot()
+    validated = [arm for arm, curve in curves.items() if curve["validation_accuracy"].notna().any()]
     for (model, seed), curve in curves.items():
         colour = CYCLE[models.index(model) % len(CYCLE)]
         first = seed == min(of_seed for of_model, of_seed in curves if of_model == model)
@@ -91,9 +92,13 @@ def training_curves(curves: Mapping[tuple[str, int], pd.DataFrame]) -> Figure:
             curve["epoch"], 100 * curve["test_accuracy"], color=colour, marker="o", markersize=3, label=label
         )
         axes.plot(curve["epoch"], 100 * curve["train_accuracy"], color=colour, linestyle="--", linewidth=1)
+        if (model, seed) in validated:
+            found = 100 * curve["validation_accuracy"]
+            axes.plot(curve["epoch"], found, color=colour, linestyle=":", marker="s", markersize=2)
     axes.set_xlabel("epoch")
     axes.set_ylabel("accuracy (%)")
     axes.set_ylim(0, 102)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.legend(title="solid: test, dashed: training", loc="lower right")
+    title = "solid: test, dashed: training" + (", dotted: validation" if validated else "")
+    axes.legend(title=title, loc="lower right")
     return figure

@@ -1,0 +1,159 @@
+"""Batches from a tensor and batches that are read ahead: the same ones, and no thread left behind."""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from saliency_assay import feed, store
+from saliency_assay.feed import batches, resident
+
+CPU = torch.device("cpu")
+COUNT = 23
+SHAPE = (COUNT, 3, 4, 5)
+IMAGES = np.random.default_rng(0).integers(0, 256, SHAPE, dtype=np.uint8)
+ORDER = torch.from_numpy(np.random.default_rng(1).permutation(COUNT)[:19])
+
+
+class View:
+    """Images that exist only when asked for; notes what was asked, by whom, and how many answers are still unused."""
+
+    dtype = np.uint8
+
+    def __init__(self, *, tensors: bool, fail_at: int | None = None) -> None:
+        self.shape = SHAPE
+        self.tensors = tensors
+        self.fail_at = fail_at
+        self.asked: list[Any] = []
+        self.threads: set[str] = set()
+
+    def __len__(self) -> int:
+        return COUNT
+
+    def __getitem__(self, index: Any) -> np.ndarray | Tensor:
+        self.threads.add(threading.current_thread().name)
+        if len(self.asked) == self.fail_at:
+            raise OSError("the disk is on fire")
+        self.asked.append(index)
+        found = IMAGES[index]
+        return torch.from_numpy(found) if self.tensors else found
+
+
+def readers() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("feed")]
+
+
+@pytest.fixture(autouse=True)
+def no_thread_is_left() -> Iterator[None]:
+    yield
+    assert readers() == []
+
+
+@pytest.fixture
+def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[store.StoredArray]:
+    monkeypatch.setattr(store, "CHUNK_BYTES", 3 * 3 * 4 * 5)
+    store.write(tmp_path / "data.zarr.zip", [{"image": IMAGES}], kind="data", attributes={})
+    with store.open_store(tmp_path / "data.zarr.zip", kind="data") as found:
+        yield found["image"]
+
+
+@pytest.mark.parametrize("order", [None, ORDER, ORDER[:1], ORDER[:0]])
+@pytest.mark.parametrize("size", [1, 4, COUNT, 100])
+def test_batches_are_the_same_wherever_they_come_from(
+    stored: store.StoredArray, order: Tensor | None, size: int
+) -> None:
+    wanted = IMAGES if order is None else IMAGES[order.numpy()]
+    expected = [wanted[start : start + size] for start in range(0, len(wanted), size)]
+    sources = [torch.from_numpy(IMAGES), IMAGES, stored, View(tensors=True), View(tensors=False)]
+    for source in sources:
+        found = list(batches(source, order, size, CPU))
+        assert len(found) == len(expected)
+        for batch, plain in zip(found, expected, strict=True):
+            assert batch.dtype == torch.uint8
+            np.testing.assert_array_equal(batch.numpy(), plain)
+
+
+def test_selections_need_no_indices(stored: store.StoredArray) -> None:
+    found = torch.cat(list(batches(stored.at(ORDER.numpy()), None, 4, CPU)))
+    np.testing.assert_array_equal(found.numpy(), IMAGES[ORDER.numpy()])
+
+
+def test_a_thread_reads_two_batches_ahead_and_no_more() -> None:
+    view = View(tensors=False)
+    with closing(batches(view, ORDER, 2, CPU)) as stream:
+        for taken in range(1, 6):
+            next(stream)
+            expected = min(taken + feed.AHEAD, 10)
+            deadline = time.monotonic() + 5
+            while len(view.asked) < expected and time.monotonic() < deadline:
+                time.sleep(0.001)
+            time.sleep(0.02)
+            assert len(view.asked) == expected
+            assert len(readers()) == 1
+    assert threading.current_thread().name not in view.threads
+    assert len(view.asked) < 10
+
+
+def test_a_failure_to_read_comes_out_where_the_batch_would() -> None:
+    stream = batches(View(tensors=False, fail_at=4), ORDER, 2, CPU)
+    assert [len(next(stream)) for _ in range(4)] == [2] * 4
+    with pytest.raises(OSError, match="on fire"):
+        next(stream)
+
+
+def test_a_failure_of_the_caller_ends_the_thread() -> None:
+    def diverge() -> None:
+        with closing(batches(View(tensors=False), ORDER, 2, CPU)) as stream:
+            next(stream)
+            assert len(readers()) == 1
+            raise RuntimeError("diverged")
+
+    with pytest.raises(RuntimeError, match="diverged"):
+        diverge()
+
+
+@pytest.mark.parametrize("images", [torch.zeros(SHAPE), np.zeros(SHAPE, np.float32)])
+def test_images_are_bytes(images: Tensor | np.ndarray) -> None:
+    with pytest.raises(ValueError, match="expected") as caught:
+        list(batches(images, None, 4, CPU))
+    assert str(caught.value) == "images of torch.float32: expected torch.uint8"
+
+
+def test_images_that_fit_are_gathered(stored: store.StoredArray, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feed, "BLOCK_BYTES", 4 * 60 + 7)
+    view, size = View(tensors=True), IMAGES.nbytes
+    for source in (view, stored, IMAGES):
+        found = resident(source, CPU, size)
+        assert isinstance(found, Tensor)
+        assert found.dtype == torch.uint8
+        np.testing.assert_array_equal(found.numpy(), IMAGES)
+    assert [(part.start, part.stop) for part in view.asked] == [
+        (start, start + 4) for start in range(0, 24, 4)
+    ]
+
+
+def test_images_that_do_not_fit_stay_where_they_are(stored: store.StoredArray) -> None:
+    view = View(tensors=True)
+    assert resident(view, CPU, IMAGES.nbytes - 1) is view
+    assert resident(stored, CPU, 0) is stored
+    assert view.asked == []
+
+
+def test_a_tensor_on_the_device_is_not_copied() -> None:
+    images = torch.from_numpy(IMAGES)
+    assert resident(images, CPU, IMAGES.nbytes) is images
+
+
+def test_a_read_only_array_is_copied() -> None:
+    images = IMAGES.copy()
+    images.flags.writeable = False
+    found = next(batches(images, None, 4, CPU))
+    found.zero_()
+    np.testing.assert_array_equal(images, IMAGES)
