@@ -7,7 +7,7 @@ READY := .venv/.ready
 SNAKEMAKE := $(BIN)/snakemake --profile profiles/local --configfile $(CONFIG)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo run plan test lint format lock clean
+.PHONY: help demo run plan dry test lint format lock clean
 
 help: ## Show what there is to make
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
@@ -30,7 +30,10 @@ run: $(READY) $(CONFIG) ## Run CONFIG=path/to/configuration.yaml on this machine
 	  made = yaml.safe_load(open('$(CONFIG)')).get('results', 'results'); \
 	  print('Report:', pathlib.Path(made, 'report.html').resolve())"
 
-plan: $(READY) $(CONFIG) ## Show what CONFIG would run, and why, without running it
+plan: $(READY) $(CONFIG) ## Show how many jobs and models each study of CONFIG takes, hours and storage, without running it
+	@$(SNAKEMAKE) plan --quiet all
+
+dry: $(READY) $(CONFIG) ## Show which jobs CONFIG would run now, and why, without running them
 	@$(SNAKEMAKE) --dry-run
 
 test: $(READY) ## Run all tests

@@ -21,12 +21,16 @@ run_this_source(*(Path(file).parent for file in workflow.configfiles))
 
 
 include: "rules/common.smk"
+include: "rules/common_remask.smk"
+include: "rules/common_report.smk"
 include: "rules/data.smk"
 include: "rules/train.smk"
 include: "rules/attribute.smk"
 include: "rules/score.smk"
 include: "rules/bam.smk"
+include: "rules/remask.smk"
 include: "rules/report.smk"
+include: "rules/plan.smk"
 
 
 rule all:

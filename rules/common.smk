@@ -32,6 +32,7 @@ MAPS = f"{RESULTS}/maps/{{model}}/seed{{seed}}/{{data}}/{{method}}.zarr.zip"
 PROBE = f"{RESULTS}/probes/{{metric}}/{{model}}/seed{{seed}}/{{data}}.zarr.zip"
 SCORES = f"{RESULTS}/scores/{{metric}}/{{model}}/seed{{seed}}/{{data}}/{{method}}.parquet"
 CURVES = f"{RESULTS}/curves/{{metric}}/{{model}}/seed{{seed}}/{{data}}/{{method}}.zarr.zip"
+SEARCH = f"{RESULTS}/search/{{model}}"
 BAM_SCORES = f"{RESULTS}/scores/bam/{{study}}/seed{{seed}}/{{method}}.parquet"
 LOGS = f"{RESULTS}/logs"
 BENCHMARKS = f"{RESULTS}/benchmarks"
@@ -47,6 +48,7 @@ PLAIN_SETS = [name for name, entry in CONFIG.sets.items() if not entry.members]
 COLLECTIONS = [name for name, entry in CONFIG.data.items() if entry.members]
 EMBEDDED = [name for name in COLLECTIONS if CONFIG.data[name].kind == "embedded"]
 FIDELITY_STUDIES = [name for name, study in CONFIG.studies.items() if study.kind == "fidelity"]
+SEARCHED = [name for name, model in CONFIG.models.items() if model.trials]
 BAM_STUDIES = [name for name, study in CONFIG.studies.items() if study.kind == "bam"]
 
 
@@ -246,8 +248,35 @@ def score_settings(wildcards):
 
 def train_input(wildcards):
     model = CONFIG.models[wildcards.model]
+    return {"data": DATA.format(data=model.data), **initial_weights(model)}
+
+
+def trial_input(wildcards):
+    model = CONFIG.models[wildcards.model]
     initial = {"weights": model.weights} if model.weights else {}
     return {"data": DATA.format(data=model.data), **initial}
+
+
+def trial_settings(wildcards):
+    """One combination of the search, with the first seed: what is chosen holds for all of them."""
+    model = CONFIG.models[wildcards.model]
+    return settings(
+        "trial.py",
+        model.function,
+        model=model_settings(model.name),
+        label=model.label,
+        training={**model.training, **model.trials[int(wildcards.trial)]},
+        seed=CONFIG.seeds[0],
+        device=CONFIG.device,
+        state=f"{RESULTS}/.state/trial/{wildcards.model}/trial{wildcards.trial}.pt",
+    )
+
+
+def initial_weights(model):
+    """What a training starts from, if not from scratch, and what was chosen for it, if that is searched for."""
+    initial = {"weights": model.weights} if model.weights else {}
+    chosen = {"chosen": f"{SEARCH}/chosen.json".format(model=model.name)} if model.trials else {}
+    return {**initial, **chosen}
 
 
 def score_bam_input(wildcards):
@@ -263,6 +292,11 @@ def score_bam_input(wildcards):
         "data": DATA.format(data=f"{data}_os"),
         "data_without": DATA.format(data=f"{data}_0s"),
     }
+
+
+def resident_limit(data):
+    """Megabytes. A resource, not a parameter: where images are kept is no reason to train again."""
+    return round(1000 * CONFIG.sets[data].resident_limit)
 
 
 def study_label(wildcards):

@@ -158,6 +158,106 @@ rule plot_gallery:
         "../workflow/scripts/plot_gallery.py"
 
 
+rule plot_retrain:
+    input:
+        scores=f"{RESULTS}/tables/{{study}}/scores.parquet",
+        summary=f"{RESULTS}/tables/{{study}}/summary.csv",
+        data=lambda wildcards: DATA.format(data=CONFIG.studies[wildcards.study].data),
+    output:
+        accuracy=report(
+            f"{FIGURES}/{{study}}/accuracy.svg",
+            caption="../workflow/report/retrain_accuracy.rst",
+            category=study_label,
+            labels={"shown": "accuracy against the share occluded"},
+        ),
+        overlap=report(
+            f"{FIGURES}/{{study}}/overlap.svg",
+            caption="../workflow/report/retrain_overlap.rst",
+            category=study_label,
+            labels={"shown": "overlap of masks by iteration: MMO, MAMO, CMA"},
+        ),
+        summary=report(
+            f"{FIGURES}/{{study}}/summary.html",
+            caption="../workflow/report/retrain_summary.rst",
+            category=study_label,
+            labels={"shown": "accuracy and overlap in numbers"},
+        ),
+    log:
+        f"{LOGS}/plot_retrain/{{study}}.log",
+    benchmark:
+        f"{BENCHMARKS}/plot_retrain/{{study}}.tsv"
+    wildcard_constraints:
+        study=one_of(RETRAIN_STUDIES),
+    conda:
+        "../envs/report.yaml"
+    params:
+        settings=lambda wildcards: settings("plot_retrain.py", **shown_settings(wildcards)),
+    script:
+        "../workflow/scripts/plot_retrain.py"
+
+
+rule plot_arm:
+    input:
+        unpack(plot_arm_input),
+    output:
+        matrices=report(
+            f"{FIGURES}/{{study}}/{{protocol}}_{{fill}}/matrices.svg",
+            caption="../workflow/report/retrain_matrices.rst",
+            category=study_label,
+            labels={"shown": "overlap of every two masks ({protocol}, {fill})"},
+        ),
+        images=report(
+            f"{FIGURES}/{{study}}/{{protocol}}_{{fill}}/images.html",
+            caption="../workflow/report/retrain_images.rst",
+            category=study_label,
+            labels={"shown": "the same images over the iterations ({protocol}, {fill})"},
+        ),
+    log:
+        f"{LOGS}/plot_arm/{{study}}/{{protocol}}_{{fill}}.log",
+    benchmark:
+        f"{BENCHMARKS}/plot_arm/{{study}}/{{protocol}}_{{fill}}.tsv"
+    wildcard_constraints:
+        study=one_of(RETRAIN_STUDIES),
+    conda:
+        "../envs/models.yaml"
+    params:
+        settings=plot_arm_settings,
+    script:
+        "../workflow/scripts/plot_arm.py"
+
+
+rule plot_leakage:
+    input:
+        scores=f"{RESULTS}/tables/{{study}}/scores.parquet",
+        data=lambda wildcards: DATA.format(data=CONFIG.studies[wildcards.study].data),
+    output:
+        table=f"{RESULTS}/tables/{{study}}/leakage.csv",
+        figure=report(
+            f"{FIGURES}/{{study}}/leakage.svg",
+            caption="../workflow/report/retrain_leakage.rst",
+            category=study_label,
+            labels={"shown": "leakage: what masks alone tell of the class"},
+        ),
+        page=report(
+            f"{FIGURES}/{{study}}/leakage.html",
+            caption="../workflow/report/retrain_leakage.rst",
+            category=study_label,
+            labels={"shown": "leakage in numbers"},
+        ),
+    log:
+        f"{LOGS}/plot_leakage/{{study}}.log",
+    benchmark:
+        f"{BENCHMARKS}/plot_leakage/{{study}}.tsv"
+    wildcard_constraints:
+        study=one_of(LEAK_STUDIES),
+    conda:
+        "../envs/report.yaml"
+    params:
+        settings=lambda wildcards: settings("plot_leakage.py", label=studied(wildcards).label),
+    script:
+        "../workflow/scripts/plot_leakage.py"
+
+
 STUDIED_MODELS = list(dict.fromkeys(model for study in CONFIG.studies.values() for model in study.models))
 
 
@@ -193,19 +293,7 @@ rule plot_training:
         "../workflow/scripts/plot_training.py"
 
 
-REPORTED = [
-    *expand(rules.plot_bam.output, study=BAM_STUDIES),
-    *expand(rules.plot_gallery.output.page, study=CONFIG.studies),
-    *expand(rules.plot_scores.output, study=FIDELITY_STUDIES),
-    *(
-        path
-        for study in FIDELITY_STUDIES
-        for metric, figure in figures_of(study)
-        for path in expand(rules.plot_metric.output, study=study, metric=metric, figure=figure)
-    ),
-    *expand(rules.plot_scatter.output, study=[study for study in FIDELITY_STUDIES if pairs_of(study)]),
-    *rules.plot_training.output,
-]
+REPORTED = [path for study in CONFIG.studies for path in reported_of(study)] + [*rules.plot_training.output]
 
 
 rule report:

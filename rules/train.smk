@@ -1,6 +1,56 @@
 """Models: trained once for each seed, and evaluated on every set that a study compares them on."""
 
 
+rule trial:
+    input:
+        unpack(trial_input),
+    output:
+        f"{SEARCH}/trial{{trial}}.csv",
+    log:
+        f"{LOGS}/trial/{{model}}/trial{{trial}}.log",
+    benchmark:
+        f"{BENCHMARKS}/trial/{{model}}/trial{{trial}}.tsv"
+    wildcard_constraints:
+        model=one_of(SEARCHED),
+        trial="[0-9]+",
+    conda:
+        "../envs/models.yaml"
+    threads: 1
+    resources:
+        resident_limit=lambda wildcards: resident_limit(CONFIG.models[wildcards.model].data),
+    params:
+        settings=trial_settings,
+    script:
+        "../workflow/scripts/trial.py"
+
+
+rule choose:
+    input:
+        lambda wildcards: expand(
+            f"{SEARCH}/trial{{trial}}.csv",
+            model=wildcards.model,
+            trial=range(len(CONFIG.models[wildcards.model].trials)),
+        ),
+    output:
+        f"{SEARCH}/chosen.json",
+    log:
+        f"{LOGS}/choose/{{model}}.log",
+    benchmark:
+        f"{BENCHMARKS}/choose/{{model}}.tsv"
+    wildcard_constraints:
+        model=one_of(SEARCHED),
+    conda:
+        "../envs/models.yaml"
+    params:
+        settings=lambda wildcards: settings(
+            "choose.py",
+            training=CONFIG.models[wildcards.model].training,
+            trials=CONFIG.models[wildcards.model].trials,
+        ),
+    script:
+        "../workflow/scripts/choose.py"
+
+
 rule train:
     input:
         unpack(train_input),
@@ -14,6 +64,8 @@ rule train:
     conda:
         "../envs/models.yaml"
     threads: 1
+    resources:
+        resident_limit=lambda wildcards: resident_limit(CONFIG.models[wildcards.model].data),
     params:
         settings=lambda wildcards: settings(
             "train.py",
@@ -50,6 +102,8 @@ rule evaluate:
             model=model_settings(wildcards.model),
             label=CONFIG.models[wildcards.model].label,
             sets=evaluated_sets(wildcards.model),
+            validation_share=CONFIG.models[wildcards.model].training["validation_share"],
+            seed=int(wildcards.seed),
             batch_size=CONFIG.models[wildcards.model].batch_size,
             device=CONFIG.device,
         ),

@@ -121,7 +121,11 @@ CATALOGUE = Catalogue(
         ),
         metric("pointing_game", "mask"),
     ),
-    training={"epochs": Parameter(10, minimum=0), "learning_rate": Parameter(0.1, minimum=0)},
+    training={
+        "epochs": Parameter(10, minimum=0),
+        "learning_rate": Parameter(0.1, minimum=0),
+        "validation_share": Parameter(0.0, minimum=0, maximum=0.5),
+    },
 )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from saliency_assay.config_checks import look_up, parameters_of
 from saliency_assay.config_methods import check_needs, read_methods
 from saliency_assay.config_metrics import check_masks, check_printed, metrics_of, read_metrics
 from saliency_assay.config_records import Catalogue, Config, DataEntry, Method, Model, Settings, Study
+from saliency_assay.config_retrain import read_retraining, trials_of
 from saliency_assay.schema import ConfigError, check_shape
 
 
@@ -71,7 +72,7 @@ def _read(raw: Settings, catalogue: Catalogue) -> Config:
 def _data_entry(name: str, entry: Settings, catalogue: Catalogue) -> DataEntry:
     place = f"data.{name}"
     kind = look_up(f"{place}.kind", "kind of data", entry["kind"], catalogue.data_kinds)
-    keys = {"kind", "explain", "explain_order", *kind.sources}
+    keys = {"kind", "explain", "explain_order", "resident_limit", *kind.sources}
     sources: Settings = {}
     if kind.name == "bam":
         keys |= {"coco", "miniplaces", "objects", "scenes"}
@@ -92,6 +93,7 @@ def _data_entry(name: str, entry: Settings, catalogue: Catalogue) -> DataEntry:
         function=kind.function,
         explain=entry["explain"],
         explain_order=entry["explain_order"],
+        resident_limit=entry["resident_limit"],
         labels=kind.labels,
         members=kind.sets,
         channels=kind.channels,
@@ -143,7 +145,7 @@ def _model(name: str, entry: Settings, data: Mapping[str, DataEntry], catalogue:
         raise ConfigError(
             f"{place}.training.epochs: found 0, expected at least 1, or weights to be used as they are"
         )
-    keys = ("architecture", "data", "label", "target", "weights", "batch_size", "training")
+    keys = ("architecture", "data", "label", "target", "weights", "batch_size", "training", "search")
     return Model(
         name=name,
         architecture=architecture.name,
@@ -157,6 +159,7 @@ def _model(name: str, entry: Settings, data: Mapping[str, DataEntry], catalogue:
         weights=weights,
         batch_size=entry["batch_size"],
         training=training,
+        trials=trials_of(place, entry.get("search", {}), training, catalogue),
     )
 
 
@@ -176,6 +179,10 @@ def _study(
         model = look_up(f"{place}.model", "model", entry["model"], models)
         printed = entry.get("printed", {})
         return Study(name, entry["kind"], model.data, (model.name,), chosen, judges, printed)
+    if entry["kind"] == "retrain":
+        model = look_up(f"{place}.model", "model", entry["model"], models)
+        retraining = read_retraining(place, entry, model, chosen)
+        return Study(name, "retrain", model.data, (model.name,), chosen, retraining=retraining)
     collections = {key: value for key, value in data.items() if {"os", "0s", "og"} <= set(value.members)}
     look_up(f"{place}.data", "BAM data", entry["data"], collections)
     for role, label in (("object_model", "object"), ("scene_model", "scene")):

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from saliency_assay.registry import Parameter
+from saliency_assay.retrain_settings import Retraining
 
 Settings = dict[str, Any]
 
@@ -48,6 +49,8 @@ class DataEntry:
     function: str
     explain: int
     explain_order: str
+    resident_limit: float
+    """Gigabytes of images that a training keeps whole on its device."""
     labels: tuple[str, ...]
     members: tuple[str, ...]
     channels: int
@@ -85,6 +88,8 @@ class Model:
     weights: str
     batch_size: int
     training: Settings
+    trials: tuple[Settings, ...] = ()
+    """Settings of the training to choose from by validation accuracy, in place of those in ``training``."""
 
 
 @dataclass(frozen=True)
@@ -141,6 +146,8 @@ class Study:
     metrics: tuple[str, ...] = ()
     printed: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """What a paper reports: for each method the value of a score."""
+    retraining: Retraining | None = None
+    """Of a ``retrain`` study: what is occluded, how, and how often."""
 
 
 @dataclass(frozen=True)

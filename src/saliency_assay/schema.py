@@ -5,6 +5,7 @@ The shape of a configuration is checked here; what its names mean is checked in 
 
 from collections.abc import Mapping
 from difflib import get_close_matches
+from math import isfinite
 from typing import Any
 
 import yaml
@@ -17,9 +18,15 @@ from saliency_assay.registry import shown, unknown
 Schema = Mapping[str, Any]
 
 # JSON Schema takes 3.0 for an integer, registry.Parameter does not; a seed of 3.0 would name a folder seed3.0.
+# And NaN is below no minimum.
 Validator: type[Draft202012Validator] = extend(  # type: ignore[no-untyped-call]  # so in its stubs
     Draft202012Validator,
-    type_checker=Draft202012Validator.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int),
+    type_checker=Draft202012Validator.TYPE_CHECKER.redefine_many(
+        {
+            "integer": lambda _, value: type(value) is int,
+            "number": lambda _, value: type(value) in (int, float) and isfinite(value),
+        }
+    ),
 )
 
 TYPES = {
@@ -32,6 +39,8 @@ TYPES = {
 
 EXPECTED = {
     "minimum": "expected at least {}",
+    "exclusiveMinimum": "expected above {}",
+    "exclusiveMaximum": "expected below {}",
     "maximum": "expected at most {}",
     "minLength": "expected {} or more characters",
     "minItems": "expected {} or more entries",
@@ -104,6 +113,8 @@ def _line(error: ValidationError, source: str) -> str:
         near = get_close_matches(missing, strange, n=1)
         hint = f"did you mean it by {near[0]!r}? " if near else ""
         fault = f"key {missing!r} is missing; {hint}required: {', '.join(wanted)}"
+    elif keyword == "type" and wanted == "number" and isinstance(instance, float):
+        fault = f"{found}, expected a finite number"
     elif keyword == "type":
         kinds = wanted if isinstance(wanted, list) else [wanted]
         fault = f"{found}, expected {' or '.join(TYPES[kind] for kind in kinds)}"

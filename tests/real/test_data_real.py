@@ -91,7 +91,13 @@ def test_real_composites(collection: Collection, leak_free: bool) -> None:
 # --- whole data sets, by class --------------------------------------------------------------------------------
 
 CIFAR10 = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
-ALL = {"crop_share": 1.0, "images_per_class": 0, "test_folder": "auto", "test_share": 0.1}
+ALL = {
+    "crop_share": 1.0,
+    "images_per_class": 0,
+    "test_images_per_class": 0,
+    "test_folder": "auto",
+    "test_share": 0.1,
+}
 
 
 def gathered(blocks: Iterator[dict[str, Any]]) -> dict[str, Any]:
@@ -109,7 +115,8 @@ def read_plainly(path: Path) -> np.ndarray:
 
 
 def test_mnist(real_data: Path) -> None:
-    _, blocks = mnist(path=str(real_data / "mnist"), generator=np.random.default_rng(0))
+    files, generator = str(real_data / "mnist"), np.random.default_rng(0)
+    _, blocks = mnist(path=files, size=28, images_per_class=0, generator=generator)
     found = gathered(blocks)
     trained, tested = found["split"] == TRAIN, found["split"] == TEST
     assert found["label_class"][trained][:10].tolist() == [5, 0, 4, 1, 9, 2, 1, 3, 1, 4]

@@ -14,7 +14,7 @@ import pytest
 import yaml
 from configurations import FILE, FOLDER, SCHEMA, bam_folders, base, changed, fault, reading
 
-from saliency_assay import config, config_methods, config_metrics
+from saliency_assay import config, config_methods, config_metrics, config_retrain, retrain_settings
 from saliency_assay.catalogue import CATALOGUE
 from saliency_assay.config import read
 from saliency_assay.config_records import Method, Study
@@ -22,6 +22,7 @@ from saliency_assay.data.classes import OBJECTS, SCENES
 from saliency_assay.provenance import SOURCE
 from saliency_assay.schema import EXPECTED, TYPES, check_shape
 
+TRAINING = {"epochs": 10, "learning_rate": 0.1, "validation_share": 0.0}
 FILES = sorted(path for path in FOLDER.glob("*.yaml") if path.name != "schema.yaml")
 
 
@@ -34,8 +35,8 @@ def test_shape_defaults_are_the_schemas() -> None:
         "device": "auto",
         "seeds": [0],
         "data": {
-            "bam": {"kind": "embedded", "explain": 1000, "explain_order": "balanced"},
-            "digits": {"kind": "digits", "explain": 1000, "explain_order": "balanced"},
+            name: {"kind": kind, "explain": 1000, "explain_order": "balanced", "resident_limit": 8}
+            for name, kind in (("bam", "embedded"), ("digits", "digits"))
         },
         "models": {
             name: {
@@ -79,6 +80,7 @@ def test_records_of_a_configuration() -> None:
     bam = found.data["bam"]
     assert (bam.kind, bam.function, bam.explain) == ("embedded", "package.embedded:make", 1000)
     assert (bam.explain_order, bam.masks, found.data["digits"].masks) == ("balanced", True, False)
+    assert bam.resident_limit == 8
     assert bam.parameters == {"size": 32, "smallest": 0.25, "largest": 0.5}
     assert {name: entry.name for name, entry in found.sets.items()} == {
         "bam_os": "bam",
@@ -89,7 +91,7 @@ def test_records_of_a_configuration() -> None:
     f_o = found.models["f_o"]
     assert (f_o.architecture, f_o.function, f_o.cam_layer) == ("resnet", "package.resnet:resnet", "last")
     assert (f_o.concept_layers, f_o.parameters, f_o.weights) == (("one", "two"), {"width": 16}, "")
-    assert (f_o.batch_size, f_o.training) == (64, {"epochs": 10, "learning_rate": 0.1})
+    assert (f_o.batch_size, f_o.training, f_o.trials) == (64, TRAINING, ())
     assert f_o.target == "label"
     assert found.methods["smooth"] == Method(
         "smooth",
@@ -115,15 +117,16 @@ def test_parameters_are_taken_where_they_belong() -> None:
         "architecture": "resnet", "width": 24, "data": "bam_os", "label": "object", "batch_size": 8,
         "target": "predicted", "training": {"epochs": 3},
     })  # fmt: skip
-    raw["data"]["digits"] |= {"size": 16, "explain_order": "first"}
+    raw["data"]["digits"] |= {"size": 16, "explain_order": "first", "resident_limit": 0.5}
     raw["methods"]["smooth"]["noise"] = 1
     raw["metrics"] = {"mcs": {"draws": 4}}
     raw |= {"results": "out/", "seeds": [3, 1], "device": "cpu", "report": {"gallery_images": 2}}
     found = reading(raw)
     assert found.models["f_o"].parameters == {"width": 24}
     assert (found.models["f_o"].batch_size, found.models["f_o"].target) == (8, "predicted")
-    assert found.models["f_o"].training == {"epochs": 3, "learning_rate": 0.1}
-    assert (found.data["digits"].parameters, found.data["digits"].explain_order) == ({"size": 16}, "first")
+    assert found.models["f_o"].training == {**TRAINING, "epochs": 3}
+    digits = found.data["digits"]
+    assert (digits.parameters, digits.explain_order, digits.resident_limit) == ({"size": 16}, "first", 0.5)
     assert found.methods["smooth"].parameters["noise"] == 1
     assert found.metrics["mcs"].parameters == {"draws": 4}
     assert (found.results, found.seeds, found.device, found.gallery_images) == ("out", (3, 1), "cpu", 2)
@@ -171,7 +174,8 @@ def test_every_property_is_described() -> None:
 
 
 def test_every_property_is_read() -> None:
-    trees = [ast.parse(inspect.getsource(module)) for module in (config, config_methods, config_metrics)]
+    readers = (config, config_methods, config_metrics, config_retrain, retrain_settings)
+    trees = [ast.parse(inspect.getsource(module)) for module in readers]
     constants = {node.value for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Constant)}
     constants |= {key for kind in CATALOGUE.data_kinds.values() for key in kind.sources}
     assert {key for _, key, _ in properties(SCHEMA)} - constants == set()

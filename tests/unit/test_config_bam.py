@@ -72,7 +72,7 @@ scenes: [attic, yes]
 
 objetcs: [dog, cat]
     data.bam: unknown key 'objetcs'; did you mean 'objects'? valid: coco, explain, explain_order,
-    kind, largest, miniplaces, objects, scenes, size, smallest
+    kind, largest, miniplaces, objects, resident_limit, scenes, size, smallest
 
 size: [64]
     data.bam.size: found [64], expected an integer

@@ -19,21 +19,23 @@ report.gallery_image: 3
     report: unknown key 'gallery_image'; did you mean 'gallery_images'? valid: gallery_images
 
 data.digits.sice: 8
-    data.digits: unknown key 'sice'; did you mean 'size'? valid: explain, explain_order, kind, size
+    data.digits: unknown key 'sice'; did you mean 'size'? valid: explain, explain_order, kind,
+    resident_limit, size
 
 data.digits.coco: a
-    data.digits: unknown key 'coco'; valid: explain, explain_order, kind, size
+    data.digits: unknown key 'coco'; valid: explain, explain_order, kind, resident_limit, size
 
 models.f_o.widht: 8
     models.f_o: unknown key 'widht'; did you mean 'width'? valid: architecture, batch_size, data, label,
-    target, training, weights, width
+    search, target, training, weights, width
 
 models.f_o.trainng: {epochs: 2}
     models.f_o: unknown key 'trainng'; did you mean 'training'? valid: architecture, batch_size, data,
-    label, target, training, weights, width
+    label, search, target, training, weights, width
 
 models.f_o.training.epoch: 2
-    models.f_o.training: unknown key 'epoch'; did you mean 'epochs'? valid: epochs, learning_rate
+    models.f_o.training: unknown key 'epoch'; did you mean 'epochs'? valid: epochs, learning_rate,
+    validation_share
 
 methods.smooth.sample: 2
     methods.smooth: unknown key 'sample'; did you mean 'samples'? valid: base, method, noise, samples,
@@ -128,6 +130,24 @@ data.digits.explain: 10.0
 
 data.digits.explain_order: random
     data.digits.explain_order: found 'random'; valid: balanced, first
+
+data.digits.resident_limit: 0
+    data.digits.resident_limit: found 0, expected above 0
+
+data.digits.resident_limit: -0.5
+    data.digits.resident_limit: found -0.5, expected above 0
+
+data.digits.resident_limit: 8 GB
+    data.digits.resident_limit: found '8 GB', expected a number
+
+data.digits.resident_limit: true
+    data.digits.resident_limit: found true, expected a number
+
+data.digits.resident_limit: .nan
+    data.digits.resident_limit: found nan, expected a finite number
+
+data.digits.resident_limit: .inf
+    data.digits.resident_limit: found inf, expected a finite number
 
 data.digits.size: true
     data.digits.size: found true, expected an integer
@@ -287,7 +307,7 @@ metrics.mc: {}
     metrics.mc: unknown metric 'mc'; did you mean 'mcs'? valid: deletion, idr, mcs, pointing_game
 
 studies.bam.kind: bamm
-    studies.bam.kind: found 'bamm'; valid: bam, gallery, fidelity
+    studies.bam.kind: found 'bamm'; valid: bam, gallery, fidelity, retrain
 
 studies.bam.data: digits
     studies.bam.data: unknown BAM data 'digits'; valid: bam

@@ -132,9 +132,14 @@ def imported(script: str, *functions: str) -> set[str]:
 
 PACKAGES = {"PIL": "pillow", "skimage": "scikit-image", "sklearn": "scikit-learn", "yaml": "pyyaml"}
 BY_NAME = {
-    "attribute": [record.function for record in (*METHODS, *ARCHITECTURES)],
-    "train": [record.function for record in ARCHITECTURES],
-    "evaluate": [record.function for record in ARCHITECTURES],
+    **{
+        script: [record.function for record in ARCHITECTURES]
+        for script in ("train", "trial", "retrain", "leak", "evaluate")
+    },
+    **{
+        script: [record.function for record in (*METHODS, *ARCHITECTURES)]
+        for script in ("attribute", "remask")
+    },
     "build_data": [record.function for record in DATA_KINDS if not record.sets],
 }
 

@@ -32,19 +32,20 @@ PROFILES = [ROOT / f"profiles/{name}/config.yaml" for name in ("local", "slurm")
 ORDER = (
     ("registry",),
     ("schema", "source"),
-    ("config",),
+    ("config", "retrain_settings"),
     ("provenance",),
     ("job", "device"),
-    ("data",),
+    ("data", "feed"),
     ("models",),
-    ("training", "evaluation"),
-    ("methods",),
+    ("training", "evaluation", "fit", "search"),
+    ("methods", "leakage"),
     ("store",),
-    ("perturb", "fills"),
+    ("perturb", "fills", "mask_transforms", "occluded"),
     ("metrics",),
-    ("scores",),
+    ("remask",),
+    ("scores", "remask_scores"),
     ("reliability",),
-    ("report",),
+    ("report", "planning"),
 )
 REGISTRIES = ("data", "models", "methods", "metrics")
 
@@ -123,10 +124,10 @@ def test_no_implementation_imports_a_registry() -> None:
 @pytest.mark.parametrize(
     ("library", "homes"),
     [
-        ("zarr", {"store"}),
+        ("zarr", {"store", "store_rows"}),
         ("captum", {"methods"}),
         ("zennit", {"methods"}),
-        ("skimage", {"methods", "metrics"}),
+        ("skimage", {"methods", "metrics", "mask_transforms"}),
         ("snakemake", set()),
         ("pycocotools", {"data"}),
     ],
@@ -184,6 +185,8 @@ def rules() -> dict[str, str]:
 
 
 RULES = rules()
+# It prints, each time that it is asked to; a benchmark would be an output, and once that was there it would not run.
+WITHOUT_OUTPUT = {"plan"}
 
 
 def directive(rule: str, name: str) -> str:
@@ -203,7 +206,10 @@ def test_a_rule_has_a_script_a_log_and_a_benchmark_of_its_name(rule: str) -> Non
     wildcards = directive(rule, "log").removeprefix(f"{{LOGS}}/{rule}").removesuffix(".log")
     assert wildcards == "" or wildcards.startswith("/")
     assert directive(rule, "log") == f"{{LOGS}}/{rule}{wildcards}.log"
-    assert directive(rule, "benchmark") == f"{{BENCHMARKS}}/{rule}{wildcards}.tsv"
+    if rule in WITHOUT_OUTPUT:
+        assert re.findall(r"^    (?:output|benchmark):", RULES[rule], re.MULTILINE) == []
+    else:
+        assert directive(rule, "benchmark") == f"{{BENCHMARKS}}/{rule}{wildcards}.tsv"
 
 
 def test_logs_and_benchmarks_lie_in_the_results() -> None:
@@ -314,9 +320,10 @@ def test_data_kinds_read_their_parameters(name: str) -> None:
 
 
 def test_training_reads_its_parameters() -> None:
-    tree = ast.parse((PACKAGE / "training.py").read_text())
+    trees = [ast.parse((PACKAGE / f"{name}.py").read_text()) for name in ("training", "fit")]
     read = {
         node.attr
+        for tree in trees
         for node in ast.walk(tree)
         if isinstance(node, ast.Attribute)
         and isinstance(node.value, ast.Name)
@@ -342,7 +349,8 @@ SCHEMA_KEYS = set(schema_keys(yaml.safe_load((ROOT / "config/schema.yaml").read_
 def test_the_configuration_reads_every_key_of_the_schema() -> None:
     assert len(SCHEMA_KEYS) > 20
     sources = {key for record in CATALOGUE.data_kinds.values() for key in record.sources}
-    assert strings(*PACKAGE.glob("config*.py")) | sources >= SCHEMA_KEYS
+    readers = (*PACKAGE.glob("config*.py"), PACKAGE / "retrain_settings.py")
+    assert strings(*readers) | sources >= SCHEMA_KEYS
 
 
 @pytest.mark.parametrize("path", CONFIGURATIONS, ids=lambda path: path.stem)
@@ -354,6 +362,7 @@ def test_configurations_hold_only_keys_that_something_reads(path: Path) -> None:
         for name, entry in content.get(section, {}).items():
             record = PAGES[section][entry.get(kind, name)]
             assert set(entry) <= SCHEMA_KEYS | set(record.parameters), f"{section}.{name}"
-            assert set(entry.get("training", {})) <= set(training_settings.PARAMETERS), f"{section}.{name}"
+            training = {*entry.get("training", {}), *entry.get("search", {})}
+            assert training <= set(training_settings.PARAMETERS), f"{section}.{name}"
     for name, entry in content["studies"].items():
         assert set(entry) <= SCHEMA_KEYS, name

@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import shutil
 import signal
 import time
 from collections.abc import Callable
@@ -151,3 +152,44 @@ def test_maps_killed_while_they_are_written_do_not_look_finished(finished: Check
     with open_store(target, kind="maps") as maps:
         assert len(maps) == 30
     assert not half_written.exists()
+
+
+ARM = "results/remask/retrain/iteroar/gradient"
+TABLES = [f"results/tables/retrain/{name}" for name in ("scores.parquet", "summary.csv", "leakage.csv")]
+RETRAINED = [
+    f"{ARM}/mean/seed0/iteration{step}/{name}"
+    for step in (1, 2)
+    for name in ("weights.pt", "predictions.parquet")
+]
+MASKS = [f"{ARM}/shared/seed0/iteration0/masks.zarr.zip", f"{ARM}/mean/seed0/iteration1/masks.zarr.zip"]
+HALF_WAY = {
+    "remask": f"{ARM}/shared/seed0/iteration0/.masks.zarr.zip.writing",
+    "retrain": "results/.state/retrain/retrain/iteroar/gradient/mean/seed0/iteration2.pt",
+    "leak": "results/.state/leak/retrain/iteroar/gradient/mean/seed0/iteration2/1_own.pt",
+}
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=["SIGKILL", "SIGTERM"])
+def test_a_retrain_study_that_is_killed_at_every_turn_ends_as_if_never(
+    number: signal.Signals, finished: Checkout, finished_once: Checkout
+) -> None:
+    """Half-way through a mask store, a training and the last but one classifier of masks."""
+    shutil.rmtree(finished.root / "results/remask")
+    shutil.rmtree(finished.root / "results/tables/retrain")
+    every_step = ("--cores=1", "--set-resources", "retrain:save_seconds=0", "leak:save_seconds=0")
+    for script, trace in HALF_WAY.items():
+        running = finished.start(*TABLES, *every_step)
+        wait_until((finished.root / trace).exists)
+        kill_job(number, script)(finished)
+        said, _ = running.communicate()
+        assert running.returncode != 0, said
+        assert not (finished.root / TABLES[0]).exists()
+    finished.make(*TABLES)
+    for step in (
+        "retrain/retrain/iteroar/gradient/mean/seed0/iteration2",
+        "leak/retrain/iteroar/gradient/mean/seed0/iteration2",
+    ):
+        assert "going on after step" in finished.log(f"{step}.log")
+    for file in (*MASKS, *RETRAINED, *TABLES):
+        assert (finished.root / file).read_bytes() == (finished_once.root / file).read_bytes(), file
+    assert [path for path in (finished.root / "results/.state").rglob("*") if path.is_file()] == []

@@ -14,7 +14,14 @@ ALL = {
     "collect_bam bam",
     *(f"compose_bam bam_{member}" for member in ("os", "0s", "og")),
     "build_data digits",
-    *(f"{rule} {model} 0" for rule in ("train", "evaluate") for model in ("f_o", "f_s", "digits")),
+    *(
+        f"{rule} {model} 0"
+        for rule in ("train", "evaluate")
+        for model in ("f_o", "f_s", "digits", "searched")
+    ),
+    "trial searched 0",
+    "trial searched 1",
+    "choose searched",
     *(f"attribute f_o 0 bam_os {method}" for method in ("gradcam", "random", "edge")),
     *(
         f"attribute f_s 0 bam_{member} {method}"
@@ -38,6 +45,18 @@ ALL = {
     "plot_bam bam",
     "plot_gallery bam",
     "plot_gallery digits",
+    "attribute searched 0 digits gradient",
+    "remask retrain iteroar gradient shared 0 0",
+    "remask retrain iteroar gradient mean 0 1",
+    "retrain retrain iteroar gradient mean 0 1",
+    "retrain retrain iteroar gradient mean 0 2",
+    "leak retrain iteroar gradient mean 0 2",
+    "score_retrain retrain iteroar gradient mean 0",
+    "tabulate_retrain retrain",
+    "plot_retrain retrain",
+    "plot_arm retrain iteroar mean",
+    "plot_leakage retrain",
+    "plot_gallery retrain",
     "plot_training",
     "report",
     "all",
@@ -64,7 +83,6 @@ GRADIENT = {"attribute digits 0 digits gradient", "plot_gallery digits"} | {
     job for job in FIDELITY if not job.endswith(" smooth")
 }
 DIGITS = {*GRADIENT, *SMOOTH, "probe faithfulness digits 0 digits", "probe infidelity digits 0 digits"}
-TRAINED_ON_DIGITS = {"train digits 0", "evaluate digits 0", "plot_training", *DIGITS}
 
 
 def of_method(*methods: str) -> set[str]:
@@ -76,6 +94,20 @@ def of_method(*methods: str) -> set[str]:
 def of_rules(*rules: str) -> set[str]:
     """All jobs of these rules."""
     return {job for job in ALL if job.split()[0] in rules}
+
+
+SEARCH = {"trial searched 0", "trial searched 1", "choose searched"}
+RETRAINED_SHOWN = of_rules("tabulate_retrain", "plot_retrain", "plot_arm", "plot_leakage") | REPORT
+REMASKED = of_rules("remask", "retrain", "leak", "score_retrain") | RETRAINED_SHOWN
+EXPLAINED_GRADIENT = {"attribute searched 0 digits gradient", "plot_gallery retrain", *GRADIENT, *REMASKED}
+RETRAINED = {
+    "train searched 0",
+    "evaluate searched 0",
+    "plot_training",
+    *EXPLAINED_GRADIENT,
+    *REMASKED,
+} - GRADIENT
+ON_DIGITS = {"train digits 0", "evaluate digits 0", *DIGITS, *RETRAINED, *SEARCH}
 
 
 def comment(file: str) -> Edit:
@@ -132,7 +164,7 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
     "code of two methods": (code(f"{METHODS}/controls.py"), of_method("random", "edge")),
     "code of a method of the other study": (
         code(f"{METHODS}/gradient.py"),
-        GRADIENT,
+        EXPLAINED_GRADIENT,
     ),
     "code of what smooths a method": (code(f"{METHODS}/smoothing.py"), SMOOTH),
     "code of a method that no study uses": (code(f"{METHODS}/path.py"), NOTHING),
@@ -157,7 +189,7 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
     ),
     "code of the engine": (
         code("src/saliency_assay/perturb.py"),
-        {"probe faithfulness digits 0 digits", "probe infidelity digits 0 digits", *FIDELITY},
+        {"probe faithfulness digits 0 digits", "probe infidelity digits 0 digits", *FIDELITY, *REMASKED},
     ),
     "another metric in the registry": (code("src/saliency_assay/metrics/__init__.py"), NOTHING),
     "a parameter that only the metric reads": (
@@ -178,16 +210,15 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
     ),
     "the data's seed": (
         configured(data__bam__seed=1),
-        ALL - {"build_data digits", "train digits 0", "evaluate digits 0"} - DIGITS | REPORT,
+        ALL - {"build_data digits"} - ON_DIGITS | {"plot_training"} | REPORT,
     ),
     "images of a pair": (
         configured(data__bam__images_per_pair=7),
-        ALL
-        - {"write_sources bam", "collect_bam bam", "build_data digits", "train digits 0", "evaluate digits 0"}
-        - DIGITS
+        ALL - {"write_sources bam", "collect_bam bam", "build_data digits"} - ON_DIGITS
+        | {"plot_training"}
         | REPORT,
     ),
-    "the other data's seed": (configured(data__digits__seed=1), {"build_data digits", *TRAINED_ON_DIGITS}),
+    "the other data's seed": (configured(data__digits__seed=1), {"build_data digits", *ON_DIGITS}),
     "a model's training": (
         configured(models__f_o__training__epochs=3),
         {
@@ -203,17 +234,47 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
         {job.replace(" 0", " 1", 1) for job in of_rules("train", "evaluate", "score_bam")}
         | {job.replace(" 0", " 1", 1) for job in of_method("gradcam", "random", "edge") - SHOWN}
         | {job.replace(" 0", " 1", 1) for job in of_rules("probe", "score")}
+        | {job.replace(" 0", " 1", 1) for job in of_rules("remask", "retrain", "leak", "score_retrain")}
         | {f"attribute digits 1 digits {method}" for method in ("gradient", "smooth")}
         | of_rules("tabulate_bam", "plot_bam", "plot_training", "plot_metric")
+        | RETRAINED_SHOWN
         | SCORED,
     ),
     "a script of a figure": (code("workflow/scripts/plot_bam.py"), {"plot_bam bam", *REPORT}),
     "the training's script": (
         code("workflow/scripts/train.py"),
-        ALL - of_rules("write_sources", "collect_bam", "compose_bam", "build_data"),
+        ALL - of_rules("write_sources", "collect_bam", "compose_bam", "build_data") - SEARCH,
     ),
+    "code of the threshold": (code("src/saliency_assay/remask.py"), REMASKED),
+    "code that composes images and masks": (code("src/saliency_assay/occluded.py"), REMASKED),
+    "code of the leak": (
+        code("src/saliency_assay/leakage.py"),
+        of_rules("leak", "score_retrain") | RETRAINED_SHOWN,
+    ),
+    "code of the overlap": (
+        code("src/saliency_assay/metrics/overlap.py"),
+        of_rules("score_retrain") | RETRAINED_SHOWN,
+    ),
+    "the reduction of the maps that occlude": (configured(studies__retrain__reduction="abs_sum"), REMASKED),
+    "a fill more": (
+        configured(studies__retrain__fills=["mean", "zero"]),
+        {
+            job.replace("mean", "zero")
+            for job in of_rules("remask", "retrain", "leak", "score_retrain", "plot_arm")
+            if "mean" in job
+        }
+        | RETRAINED_SHOWN,
+    ),
+    "a value more to try": (
+        configured(models__searched__search__learning_rate=[0.05, 0.1, 0.2]),
+        {"trial searched 2", "choose searched", *RETRAINED},
+    ),
+    "where images are kept": (configured(data__digits__resident_limit=1), NOTHING),
     "a caption": (text("workflow/report/mcs.rst"), REPORT),
-    "images in a gallery": (configured(report__gallery_images=2), of_rules("plot_gallery") | REPORT),
+    "images in a gallery": (
+        configured(report__gallery_images=2),
+        of_rules("plot_gallery", "plot_arm") | REPORT,
+    ),
 }
 
 

@@ -1,5 +1,6 @@
 """What a run leaves: the same for the same seeds, at the paths that DESIGN promises, and traceable to its making."""
 
+import json
 from importlib.metadata import version
 
 import numpy as np
@@ -10,10 +11,12 @@ from checkout import Checkout
 
 from saliency_assay import scores
 from saliency_assay.models.classifier import digest
+from saliency_assay.planning import mask_bytes
 from saliency_assay.provenance import digest_of_file
 from saliency_assay.store import open_store
 
 BAM_METHODS = ("gradcam", "random", "edge")
+ARM = "remask/retrain/iteroar/gradient"
 STORES = {
     **{f"collections/bam/{name}.zarr.zip": name for name in ("cutouts", "scenes")},
     **{f"data/{name}.zarr.zip": "data" for name in ("bam_os", "bam_0s", "bam_og", "digits")},
@@ -28,13 +31,29 @@ STORES = {
         for metric in ("faithfulness", "infidelity", "sensitivity")
         for method in ("gradient", "smooth")
     },
+    "maps/searched/seed0/digits/gradient.zarr.zip": "maps",
+    f"{ARM}/shared/seed0/iteration0/masks.zarr.zip": "masks",
+    f"{ARM}/mean/seed0/iteration1/masks.zarr.zip": "masks",
 }
+MODELS = ("f_o", "f_s", "digits", "searched")
 MODEL_FILES = ("weights.pt", "training.csv", "evaluation.json", "predictions.parquet")
 FIGURES = ("premise.html", "mcs.svg", "idr.svg", "metrics.html", "gallery.png", "gallery.html")
 RESULTS = {
     *STORES,
     "sources/bam/SHA256SUMS",
-    *(f"models/{model}/seed0/{name}" for model in ("f_o", "f_s", "digits") for name in MODEL_FILES),
+    *(f"models/{model}/seed0/{name}" for model in MODELS for name in MODEL_FILES),
+    *(f"search/searched/{name}" for name in ("trial0.csv", "trial1.csv", "chosen.json")),
+    *(
+        f"{ARM}/mean/seed0/iteration{iteration}/{name}"
+        for iteration in (1, 2)
+        for name in ("weights.pt", "training.csv", "predictions.parquet")
+    ),
+    f"{ARM}/mean/seed0/iteration2/leakage.csv",
+    "scores/retrain/retrain/iteroar/gradient/mean/seed0.parquet",
+    *(f"tables/retrain/{name}" for name in ("summary.csv", "scores.parquet", "leakage.csv")),
+    *(f"figures/retrain/{name}" for name in ("accuracy.svg", "overlap.svg", "summary.html")),
+    *(f"figures/retrain/{name}" for name in ("leakage.svg", "leakage.html", "gallery.png", "gallery.html")),
+    *(f"figures/retrain/iteroar_mean/{name}" for name in ("matrices.svg", "images.html")),
     *(f"scores/bam/bam/seed0/{method}.parquet" for method in BAM_METHODS),
     *(f"tables/bam/{name}.csv" for name in ("premise", "metrics")),
     *(f"figures/bam/{name}" for name in FIGURES),
@@ -70,7 +89,7 @@ def test_results_lie_where_they_should_and_nothing_else_does(finished_once: Chec
 def test_every_job_leaves_a_log_and_a_benchmark(finished_once: Checkout) -> None:
     logs = {name.removesuffix(".log") for name in finished_once.files("results/logs")}
     benchmarks = finished_once.files("results/benchmarks")
-    assert len(logs) == 46
+    assert len(logs) == 63
     assert logs == {name.removesuffix(".tsv") for name in benchmarks}
     assert all(content.startswith(b"s\th:m:s\tmax_rss") for content in benchmarks.values())
 
@@ -201,3 +220,46 @@ def test_a_studys_table_has_all_scores(finished_once: Checkout) -> None:
 @pytest.mark.parametrize("profile", ["slurm", "profiles/local"])
 def test_every_profile_plans_the_same_jobs(profile: str, fresh: Checkout) -> None:
     assert fresh.planned(profile=("--profile", profile)) == fresh.planned(profile=())
+
+
+def test_masks_take_the_bytes_that_the_docs_say(finished_once: Checkout) -> None:
+    """A bit a pixel, a colour, a flag; what the file holds beside them does not grow with the images."""
+    with open_store(finished_once.root / "results/data/digits.zarr.zip", kind="data") as data:
+        count, *shape = data["image"].shape
+    for name, kind in STORES.items():
+        if kind == "masks":
+            size = (finished_once.root / "results" / name).stat().st_size
+            expected = mask_bytes(count, shape, 1)
+            assert expected == count * (8 + 1 + 1)
+            assert expected < size < expected + 8192
+
+
+def test_a_retrain_study_scores_every_test_image(finished_once: Checkout) -> None:
+    results = finished_once.root / "results"
+    table = pd.read_parquet(results / "tables/retrain/scores.parquet")
+    assert list(table.columns) == list(scores.COLUMNS)
+    counts = table.groupby(["metric", "variant"]).size()
+    iterations, masks = [f"iteroar/mean/{i}" for i in range(3)], [f"iteroar/mean/{i}" for i in range(2)]
+    images = counts["accuracy"].iloc[0]
+    assert images == round(0.1 * 1797)
+    assert counts["accuracy"].to_dict() == dict.fromkeys(iterations, images)
+    assert counts["accuracy_validation"].to_dict() == dict.fromkeys(iterations, 1)
+    assert counts["accuracy_train"].to_dict() == dict.fromkeys(iterations, 1)
+    assert counts["mmo"].to_dict() == counts["mamo"].to_dict() == {masks[0]: images}
+    assert counts["cma"].to_dict() == dict.fromkeys(masks, images)
+    assert counts["overlap"].to_dict() == {"iteroar/mean/0-1": images}
+    repeats = [f"iteroar/mean/2/repeat{repeat}" for repeat in range(2)]
+    assert counts["leakage"].to_dict() == counts["leakage_random"].to_dict() == dict.fromkeys(repeats, 1)
+    assert (table.loc[table["variant"] == masks[0]].query("metric == 'cma'")["score"] == 16).all()  # k of 64
+
+
+def test_a_search_keeps_the_most_accurate_trial(finished_once: Checkout) -> None:
+    results = finished_once.root / "results"
+    chosen = json.loads((results / "search/searched/chosen.json").read_text())
+    trials = [pd.read_csv(results / f"search/searched/trial{i}.csv") for i in range(2)]
+    accuracies = [trial["validation_accuracy"].iloc[-1] for trial in trials]
+    assert [trial["validation_accuracy"] for trial in chosen["trials"]] == pytest.approx(accuracies)
+    best = (0.05, 0.1)[accuracies.index(max(accuracies))]
+    assert chosen["training"] == {"learning_rate": best}
+    curve = pd.read_csv(results / "models/searched/seed0/training.csv")
+    assert curve["validation_accuracy"].iloc[-1] == pytest.approx(max(accuracies))  # of the same seed

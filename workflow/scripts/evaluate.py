@@ -6,6 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from saliency_assay import store
+from saliency_assay.data.splits import with_validation
 from saliency_assay.device import prepare
 from saliency_assay.evaluation import accuracies, predict
 from saliency_assay.job import job
@@ -23,7 +24,7 @@ with job("evaluate", snakemake.log[0]):
                 classifier,
                 data["image"],
                 data[f"label_{settings['label']}"][:],
-                data["split"][:],
+                with_validation(data["split"][:], settings["validation_share"], int(at.seed)),
                 batch_size=settings["batch_size"],
             )
             classes = data.attributes["classes"][settings["label"]]

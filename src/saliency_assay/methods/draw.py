@@ -43,10 +43,28 @@ def draw(
         ValueError: images or targets do not fit; the method returns another shape, type or device or, with
             ``finite``, NaN or infinity, or changes the images, the targets or the classifier in place.
     """
+    parts = drawn(
+        method, parameters, classifier, images, targets, seed=seed, batch_size=batch_size, finite=finite
+    )
+    return ({"map": maps.cpu().contiguous().numpy()} for _, maps in parts)
+
+
+def drawn(
+    method: Callable[..., Tensor],
+    parameters: Mapping[str, Any],
+    classifier: Classifier,
+    images: Any,
+    targets: np.ndarray,
+    *,
+    seed: int,
+    batch_size: int,
+    finite: bool,
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """As ``draw``, each batch on the classifier's device: its images uint8 ``[n, C, H, W]``, and their maps."""
     if batch_size < 1:
         raise ValueError(f"batch_size: found {batch_size}, expected at least 1")
     check_targets(targets, len(images), classifier.classes)
-    return _blocks(method, parameters, classifier, images, targets, seed, batch_size, finite)
+    return _batches(method, parameters, classifier, images, targets, seed, batch_size, finite)
 
 
 def check_targets(targets: np.ndarray, images: int, classes: int) -> None:
@@ -66,7 +84,7 @@ def check_targets(targets: np.ndarray, images: int, classes: int) -> None:
 def arguments(
     parameters: Mapping[str, Any],
     base: Mapping[str, Any] | None,
-    background: np.ndarray,
+    background: Any,
     device: torch.device,
 ) -> dict[str, Any]:
     """A method's keyword arguments: its parameters, and what it takes beside them.
@@ -85,7 +103,7 @@ def arguments(
     return given
 
 
-def _blocks(
+def _batches(
     method: Callable[..., Tensor],
     parameters: Mapping[str, Any],
     classifier: Classifier,
@@ -94,12 +112,13 @@ def _blocks(
     seed: int,
     batch_size: int,
     finite: bool,
-) -> Iterator[dict[str, np.ndarray]]:
+) -> Iterator[tuple[Tensor, Tensor]]:
     name = name_of(method)
     generator = torch.Generator().manual_seed(seed)
     progress = _Progress(name, len(images))
     for start in range(0, len(images), batch_size):
-        pixels = pixels_of(images[start : start + batch_size], classifier.device)
+        stored = _stored(images[start : start + batch_size], classifier.device)
+        pixels = to_pixels(stored)
         wanted = torch.tensor(targets[start : start + batch_size], device=classifier.device)
         before = _snapshot(classifier, pixels, wanted) if start == 0 else {}
         with evaluating(classifier), frozen(classifier), exact_float32():
@@ -112,7 +131,7 @@ def _blocks(
             first = start + int(broken.nonzero()[0])
             raise ValueError(f"{name}: returned NaN or infinity for image {first}, expected finite values")
         progress.add(len(maps), int(broken.sum()))
-        yield {"map": maps.detach().cpu().contiguous().numpy()}
+        yield stored, maps.detach()
     progress.close()
 
 
@@ -122,10 +141,16 @@ def pixels_of(images: Any, device: torch.device) -> Tensor:
     Raises:
         ValueError: they are of another type or shape.
     """
-    block = np.asarray(images)
-    if block.dtype != np.uint8 or block.ndim != 4:
-        raise ValueError(f"images: found {block.dtype} {list(block.shape)}, expected uint8 [N, C, H, W]")
-    return to_pixels(torch.tensor(block, device=device))
+    return to_pixels(_stored(images, device))
+
+
+def _stored(images: Any, device: torch.device) -> Tensor:
+    """Images uint8 ``[n, C, H, W]``, an array or a tensor, as a tensor on ``device``."""
+    block = images if isinstance(images, Tensor) else torch.tensor(np.asarray(images))
+    if block.dtype != torch.uint8 or block.ndim != 4:
+        found = f"{str(block.dtype).removeprefix('torch.')} {list(block.shape)}"
+        raise ValueError(f"images: found {found}, expected uint8 [N, C, H, W]")
+    return block.to(device)
 
 
 @contextmanager

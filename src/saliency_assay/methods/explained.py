@@ -41,10 +41,16 @@ def labels_of(data: Any) -> list[np.ndarray]:
     return [data[name][:] for name in data.names if name.startswith("label_")]
 
 
-def arguments_of(method: Mapping[str, Any], data: Any, device: torch.device) -> dict[str, Any]:
-    """A method's keyword arguments: its ``parameters``, its ``base``, its ``background`` of images."""
+def arguments_of(
+    method: Mapping[str, Any], data: Any, device: torch.device, images: Any = None
+) -> dict[str, Any]:
+    """A method's keyword arguments: its ``parameters``, its ``base``, its ``background`` of images.
+
+    Those are from ``data``, or from ``images``, which are the same in another state.
+    """
     sample = background_images(data["split"][:], labels_of(data), method.get("background", 0))
-    return arguments(method["parameters"], method.get("base"), data["image"][sample], device)
+    background = (data["image"] if images is None else images)[sample]
+    return arguments(method["parameters"], method.get("base"), background, device)
 
 
 def map_seed(seed: int, model: str, data: str, stream: str) -> int:

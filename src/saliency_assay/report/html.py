@@ -37,7 +37,14 @@ IMAGE = '<img src="data:image/png;base64,{content}" alt="{title}">'
 
 def image_page(png: bytes, *, title: str) -> str:
     """A PNG as an HTML page, which scrolls where the image alone would be cut off."""
-    body = IMAGE.format(content=b64encode(png).decode("ascii"), title=escape(title))
+    return images_page({title: png}, title=title)
+
+
+def images_page(pngs: Mapping[str, bytes], *, title: str) -> str:
+    """Several PNGs, by what they show, one below the other, as an HTML page like ``image_page``."""
+    body = "\n".join(
+        IMAGE.format(content=b64encode(png).decode("ascii"), title=escape(name)) for name, png in pngs.items()
+    )
     return PAGE.format(title=escape(title), body=body)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,13 @@ def save(figure: Figure, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     metadata = {"Date": None} if path.suffix == ".svg" else {"Software": None}
     figure.savefig(path, dpi=130, metadata=metadata)
+
+
+def png(figure: Figure) -> bytes:
+    """``figure`` as a PNG, without a date in it."""
+    content = BytesIO()
+    figure.savefig(content, format="png", dpi=130, metadata={"Software": None})
+    return content.getvalue()
 
 
 def readable(name: str) -> str:

@@ -1,0 +1,58 @@
+"""What a study's part of the report is made of, and what it takes to make it."""
+
+ON_DEVICE = ["train", "trial", "evaluate", "attribute", "probe", "score", "remask", "retrain", "leak"]
+
+
+def reported_of(study):
+    """The figures that a study has in the report."""
+    entry = CONFIG.studies[study]
+    files = expand(rules.plot_gallery.output.page, study=study)
+    if entry.kind == "bam":
+        files += expand(rules.plot_bam.output, study=study)
+    if entry.kind == "fidelity":
+        files += expand(rules.plot_scores.output, study=study)
+        for metric, figure in figures_of(study):
+            files += expand(rules.plot_metric.output, study=study, metric=metric, figure=figure)
+        files += expand(rules.plot_scatter.output, study=[study] if pairs_of(study) else [])
+    if entry.kind == "retrain":
+        files += expand(rules.plot_retrain.output, study=study)
+        files += arms_of(study, rules.plot_arm.output)
+        if study in LEAK_STUDIES:
+            files += expand([rules.plot_leakage.output.figure, rules.plot_leakage.output.page], study=study)
+    return files
+
+
+def plan_settings():
+    """What ``snakemake plan`` asks of each study."""
+    return settings(
+        "plan.py",
+        studies=[plan_of(name) for name in CONFIG.studies],
+        on_device=ON_DEVICE,
+        benchmarks=BENCHMARKS,
+        configfiles=workflow.configfiles,
+    )
+
+
+def plan_of(study):
+    """The files to plan for; what stands for rules that have not run; the arrays that will be stored, by their shape."""
+    entry = CONFIG.studies[study]
+    plan = {
+        "name": study,
+        "targets": reported_of(study),
+        "data": DATA.format(data=gallery_set(study)),
+        "map_images": CONFIG.sets[gallery_set(study)].explain,
+        "mask_stores": [],
+        "like": {"trial": ["train", 1], "retrain": ["train", 1]},
+        "models_each": {"train": 1, "trial": 1, "retrain": 1},
+    }
+    if entry.kind != "retrain":
+        return plan
+    retraining, arms = entry.retraining, len(entry.methods) * len(CONFIG.seeds)
+    plan["models_each"]["leak"] = 2 * retraining.repeats
+    plan["like"]["leak"] = ["train", 2 * retraining.repeats]
+    if "roar" in retraining.protocols:
+        plan["mask_stores"].append([arms, retraining.iterations])
+    if "iteroar" in retraining.protocols:
+        later = arms * len(retraining.fills) * (retraining.iterations - 1)
+        plan["mask_stores"].append([arms + later, 1])
+    return plan

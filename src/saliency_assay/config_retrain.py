@@ -1,0 +1,63 @@
+"""What a model is trained with, if that is searched for, and what a study of kind ``retrain`` occludes."""
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Any
+
+from saliency_assay.config_checks import look_up
+from saliency_assay.config_records import Catalogue, Model, Settings
+from saliency_assay.registry import shown
+from saliency_assay.retrain_settings import Retraining, retraining_from
+from saliency_assay.schema import ConfigError
+
+
+def trials_of(
+    place: str, search: Mapping[str, Sequence[Any]], training: Settings, catalogue: Catalogue
+) -> tuple[Settings, ...]:
+    """Every combination of the values in ``search``, the last parameter's changing first.
+
+    Raises:
+        ConfigError: a parameter that does not exist, a value out of range, no images to choose by, or no epochs.
+    """
+    if not search:
+        return ()
+    for name, values in search.items():
+        parameter = look_up(f"{place}.search", "parameter", name, catalogue.training)
+        for value in values:
+            if problem := parameter.problem(value):
+                raise ConfigError(f"{place}.search.{name}: found {shown(value)}, {problem}")
+    _check_choice(place, search, training)
+    return tuple(dict(zip(search, values, strict=True)) for values in product(*search.values()))
+
+
+def _check_choice(place: str, search: Mapping[str, Sequence[Any]], training: Settings) -> None:
+    """Whether every trial is trained, and judged on the same validation images."""
+    why = "the search chooses by validation accuracy"
+    if "validation_share" in search:
+        fixed = "expected a fixed training.validation_share"
+        raise ConfigError(f"{place}.search: found 'validation_share', {fixed}: {why}")
+    if not training["validation_share"]:
+        raise ConfigError(f"{place}.training.validation_share: found 0, expected above 0: {why}")
+    for section, epochs in (("training", [training["epochs"]]), ("search", search.get("epochs", ()))):
+        if 0 in epochs:
+            raise ConfigError(f"{place}.{section}.epochs: found 0, expected at least 1: {why}")
+
+
+def read_retraining(place: str, entry: Settings, model: Model, methods: Sequence[str]) -> Retraining:
+    """What the study at ``place`` occludes.
+
+    Raises:
+        ConfigError: values that do not fit together, a method that is not the study's, a model that is not trained.
+    """
+    if not model.training["epochs"]:
+        found = f"{model.name}, whose training.epochs is 0"
+        raise ConfigError(
+            f"{place}.model: found {found}; expected a model that is trained, to be trained again"
+        )
+    for method in entry["reductions"]:
+        look_up(f"{place}.reductions", "method of the study", method, dict.fromkeys(methods))
+    keys = ("protocols", "fills", "percentile", "occluded", "reduction", "reductions", "transform", "leakage")
+    try:
+        return retraining_from({key: entry[key] for key in keys if key in entry})
+    except ValueError as error:
+        raise ConfigError(f"{place}.{error}") from None

@@ -1,0 +1,119 @@
+"""From labelled images to a trained classifier: what every job that trains does, whatever it trains on."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import torch
+
+from saliency_assay.data.splits import TEST, TRAIN, VALIDATION, Ints, Split, with_validation
+from saliency_assay.models import weights
+from saliency_assay.models.classifier import Blueprint, Classifier, build
+from saliency_assay.models.normalisation import channel_statistics
+from saliency_assay.provenance import digest_of_file, fingerprint, seed_of
+from saliency_assay.training import train
+from saliency_assay.training_settings import training_from
+from saliency_assay.training_state import Row
+
+Normalisation = tuple[Sequence[float], Sequence[float]]
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """What is to be learnt: ``images`` uint8 ``[N, C, H, W]``, a class of each, and which are for what."""
+
+    images: Any
+    """An array or what is indexed like one; see ``training.train``."""
+    labels: Ints
+    split: Split
+    classes: int
+    fingerprint: str
+    """Of all that it came from, code included: a state that was saved for something else is not gone on from."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where and how carefully a training runs; nothing of it changes what is learnt but ``device``."""
+
+    device: torch.device
+    state: Path
+    save_seconds: float
+    resident_limit: int
+    """Bytes of images that are kept on the device."""
+
+    @classmethod
+    def of(cls, device: torch.device, state: str, resources: Mapping[str, Any]) -> Self:
+        """As a job's resources say: no parameters, because no change of them is a reason to train again."""
+        limit = int(resources.get("resident_limit", 8000)) * 1_000_000
+        return cls(device, Path(state), resources.get("save_seconds", 60), limit)
+
+
+def training_of(given: Mapping[str, Any], chosen: str | None) -> dict[str, Any]:
+    """The configuration's settings of a training, with those that a search has ``chosen`` (its JSON file) in place."""
+    found = json.loads(Path(chosen).read_text(encoding="utf-8"))["training"] if chosen else {}
+    return {**given, **found}
+
+
+def fit(
+    lesson: Lesson,
+    model: Mapping[str, Any],
+    training: Mapping[str, Any],
+    place: Place,
+    *,
+    seed: int,
+    initial: str | None = None,
+    normalisation: Normalisation | None = None,
+) -> tuple[Classifier, list[Row]]:
+    """A classifier built from ``model`` and trained on ``lesson``, in evaluation mode, and its curve.
+
+    Models of one ``seed`` start from the same weights and see the same order, augmentation and validation images,
+    whatever else differs. For the curve see ``training.train``. The caller deletes the state, ``place.state``, once
+    the result is written.
+
+    Args:
+        lesson: what it learns.
+        model: fields of ``Blueprint``.
+        training: fields of ``Training``, defaults for the rest.
+        place: where it runs.
+        seed: the study's.
+        initial: a file of weights to start from.
+        normalisation: mean and deviation of each channel; by default those that ``initial`` comes with, or else those
+            of the images that are trained on.
+    """
+    settings, blueprint = training_from(training), Blueprint(**model)
+    start = Path(initial) if initial else None
+    split = with_validation(lesson.split, settings.validation_share, seed)
+    learn, validation, test = (
+        torch.from_numpy((split == part).nonzero()[0]) for part in (TRAIN, VALIDATION, TEST)
+    )
+    if normalisation is None and start:
+        normalisation = weights.normalisation_of(start, lesson.images.shape[1])
+    mean, std = normalisation or channel_statistics(lesson.images, learn)
+    generator = torch.Generator().manual_seed(seed_of(seed, "train", "initialisation"))
+    classifier = build(blueprint, classes=lesson.classes, mean=mean, std=std, generator=generator)
+    if start:
+        trained = settings.epochs > 0
+        weights.load_initial(classifier, start, blueprint.architecture, head_may_start_anew=trained)
+    classifier.to(place.device)
+    if not settings.epochs:
+        return classifier.eval(), []
+    source = start and digest_of_file(start)
+    basis = [model, training, seed, lesson.fingerprint, source, list(mean), list(std)]
+    here = [str(place.device), torch.__version__, torch.get_num_threads()]
+    curve = train(
+        classifier,
+        lesson.images,
+        torch.from_numpy(lesson.labels),
+        learn,
+        test,
+        settings,
+        validation_indices=validation,
+        seed=seed_of(seed, "train"),
+        state_path=place.state,
+        fingerprint=fingerprint([*basis, *here]),
+        save_seconds=place.save_seconds,
+        resident_limit=place.resident_limit,
+    )
+    return classifier, curve

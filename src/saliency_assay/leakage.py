@@ -1,0 +1,79 @@
+"""What masks alone tell of the class: a classifier trained on nothing else (IteROAR, section 4.7)."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from torch.nn import functional
+
+from saliency_assay.data.splits import TEST, TRAIN, Ints, Split
+from saliency_assay.fit import Lesson, Place, fit
+from saliency_assay.models.inference import logits
+from saliency_assay.provenance import seed_of
+from saliency_assay.training_settings import training_from
+
+LABELS = ("own", "random")
+# A mask's pixels are 0 or 1, whatever their shares: a fixed scale keeps classifiers of all iterations alike.
+NORMALISATION = ((0.5,), (0.5,))
+# A leak at a place is the first that moving or mirroring the masks would hide.
+PLAIN = {"augment_flip": False, "augment_shift": 0}
+
+
+def leakage(
+    lesson: Lesson,
+    model: Mapping[str, Any],
+    training: Mapping[str, Any],
+    place: Place,
+    *,
+    repeats: int,
+    seed: int,
+) -> pd.DataFrame:
+    """Test accuracy of classifiers of masks, with the images' own labels and with labels at random.
+
+    Args:
+        lesson: masks as images uint8 ``[N, 1, H, W]``, and the labels of the images that they are of.
+        model: fields of ``Blueprint``: f_i's architecture, with one input channel.
+        training: fields of ``Training``, defaults for the rest: f_i's, but for augmentation, which is left out.
+        place: where it runs; ``state`` is a folder with one state for each training, which the caller deletes.
+        repeats: classifiers with either labels, each pair from other initial weights and in another order.
+        seed: the study's.
+
+    Returns:
+        One row a classifier: ``repeat``, ``labels`` (``own`` or ``random``), ``accuracy`` (share of test images in 0–1)
+        and ``loss`` (cross-entropy, nats).
+    """
+    rows, plain = [], {**training, **PLAIN}
+    batch_size = training_from(plain).batch_size
+    for repeat in range(repeats):
+        own = seed_of(seed, "leak", str(repeat))
+        for name in LABELS:
+            labels = lesson.labels if name == "own" else shuffled(lesson.labels, lesson.split, own)
+            state = place.state / f"{repeat}_{name}.pt"
+            taught = replace(lesson, labels=labels, fingerprint=f"{lesson.fingerprint} {name}")
+            at = replace(place, state=state)
+            classifier, _ = fit(taught, model, plain, at, seed=own, normalisation=NORMALISATION)
+            rows.append({"repeat": repeat, "labels": name, **_judged(classifier, taught, batch_size)})
+    return pd.DataFrame(rows)
+
+
+def shuffled(labels: Ints, split: Split, seed: int) -> Ints:
+    """Labels ``[N]`` assigned at random, training and test images each keeping their numbers of every class."""
+    generator = np.random.default_rng(seed)
+    mixed = labels.copy()
+    for part in (TRAIN, TEST):
+        where = np.flatnonzero(split == part)
+        mixed[where] = labels[generator.permutation(where)]
+    return mixed
+
+
+def _judged(classifier: Any, lesson: Lesson, batch_size: int) -> dict[str, float]:
+    test = torch.from_numpy(np.flatnonzero(lesson.split == TEST))
+    found = logits(classifier, lesson.images, batch_size=batch_size, indices=test).double()
+    labels = torch.from_numpy(lesson.labels)[test]
+    return {
+        "accuracy": (found.argmax(1) == labels).double().mean().item(),
+        "loss": functional.cross_entropy(found, labels).item(),
+    }

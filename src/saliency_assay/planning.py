@@ -1,0 +1,139 @@
+"""What a configuration takes before it runs: jobs, models, hours and storage of each study.
+
+Jobs are those that Snakemake plans. Hours come from jobs that have run, by Snakemake's benchmark files; what nothing
+has measured is said to be unknown.
+"""
+
+import csv
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil, prod
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+UNKNOWN = "?"
+MORE = "+"
+SMALLEST = 0.001
+COLUMNS = {
+    "jobs": "jobs",
+    "models": "models",
+    "device": "GPU hours",
+    "other": "other hours",
+    "storage": "storage, GB",
+}
+COUNTED = re.compile(r"^(\w+) +(\d+)$")
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study to be planned."""
+
+    name: str
+    jobs: Mapping[str, int]
+    """By rule, see ``job_counts``."""
+    like: Mapping[str, Sequence[Any]]
+    """Of rules of which no job may have run: another rule, and how many of its jobs one of theirs is worth."""
+    models_each: Mapping[str, int]
+    """Models that one job of a rule trains."""
+    storage: float | None
+    """Bytes, None where they are not known."""
+
+
+def job_counts(printed: str) -> dict[str, int]:
+    """Jobs by rule from what ``snakemake --dry-run`` prints: the table below ``Job stats``, without targets.
+
+    Raises:
+        ValueError: there is no such table.
+    """
+    _, found, table = printed.partition("Job stats:\n")
+    if not found:
+        raise ValueError("the dry run of snakemake printed no job stats")
+    rows = (COUNTED.match(line.strip()) for line in table.partition("\ntotal ")[0].splitlines())
+    return {row[1]: int(row[2]) for row in rows if row}
+
+
+def seconds_of(rule: str, study: Study, benchmarks: Path) -> float | None:
+    """Mean seconds of a job of ``rule``: of this study, else of any, else of what it is ``like``; None if none ran."""
+    other, times = study.like.get(rule, (rule, 1.0))
+    for folder, factor in ((f"{rule}/{study.name}", 1.0), (rule, 1.0), (other, times)):
+        if measured := _seconds(benchmarks / folder):
+            return factor * fmean(measured)
+    return None
+
+
+def _seconds(folder: Path) -> list[float]:
+    """The column ``s`` of all benchmark files below ``folder``."""
+    found: list[float] = []
+    for file in sorted(folder.rglob("*.tsv")):
+        with file.open(encoding="utf-8", newline="") as lines:
+            found += [float(row["s"]) for row in csv.DictReader(lines, delimiter="\t")]
+    return found
+
+
+def mask_bytes(images: int, shape: Sequence[int], masks: int) -> int:
+    """Bytes of a store of ``masks`` masks for each of ``images`` of ``shape`` C, H, W: bits, colours, and one flag."""
+    channels, *size = shape
+    return images * (ceil(masks * prod(size) / 8) + masks * channels + 1)
+
+
+def storage_of(shape: Sequence[int], mask_stores: Iterable[tuple[int, int]], maps: int) -> int:
+    """Bytes of images uint8 of ``shape`` N, C, H, W, of stores of masks, and of ``maps`` maps in float32.
+
+    ``mask_stores`` are pairs: how many stores, and how many masks of each image one holds. Maps are counted with all
+    channels.
+    """
+    count, *image = shape
+    masks = sum(stores * mask_bytes(count, image, each) for stores, each in mask_stores)
+    return count * prod(image) + masks + 4 * prod(image) * maps
+
+
+def row_of(study: Study, on_device: Iterable[str], benchmarks: Path) -> dict[str, Any]:
+    """A row of the plan: ``COLUMNS``, hours and storage as (value, whether anything of it is not known).
+
+    ``unmeasured`` are the rules of which hours are not known.
+    """
+    seconds = {rule: seconds_of(rule, study, benchmarks) for rule in study.jobs}
+    held = set(on_device)
+    hours = {}
+    for name, here in (("device", held & seconds.keys()), ("other", seconds.keys() - held)):
+        known = [(seconds[rule] or 0) * study.jobs[rule] / 3600 for rule in here]
+        hours[name] = (sum(known), any(seconds[rule] is None for rule in here))
+    return {
+        "study": study.name,
+        "jobs": sum(study.jobs.values()),
+        "models": sum(jobs * study.models_each.get(rule, 0) for rule, jobs in study.jobs.items()),
+        **hours,
+        "storage": ((study.storage or 0) / 1e9, study.storage is None),
+        "unmeasured": [rule for rule, value in seconds.items() if value is None],
+    }
+
+
+def plan_text(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The plan as a table of fixed width, one line a study, and below it what is not known and why."""
+    cells = [[row["study"], *(_cell(row[name]) for name in COLUMNS)] for row in rows]
+    table = [["", *COLUMNS.values()], *cells]
+    widths = [max(len(line[place]) for line in table) + 2 for place in range(len(table[0]))]
+    lines = []
+    for name, *numbers in table:
+        right = [cell.rjust(width) for cell, width in zip(numbers, widths[1:], strict=True)]
+        lines.append("".join([name.ljust(widths[0]), *right]))
+    missing = sorted({rule for row in rows for rule in row["unmeasured"]})
+    if missing:
+        lines.append(f"hours marked {MORE} or {UNKNOWN}: no job has run yet of {', '.join(missing)}")
+    if any(row["storage"][1] for row in rows):
+        lines.append(f"storage marked {UNKNOWN}: the data set has not been built yet")
+    return "\n".join(lines)
+
+
+def _cell(found: int | tuple[float, bool]) -> str:
+    if isinstance(found, int):
+        return f"{found:,}"
+    value, incomplete = found
+    if incomplete and not value:
+        return UNKNOWN
+    text = f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+    if 0 < value < SMALLEST:
+        text = f"<{SMALLEST}"
+    return f"{text}{MORE if incomplete else ''}"

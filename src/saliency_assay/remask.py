@@ -1,0 +1,126 @@
+"""Remask: which pixels the maps of f_i occlude (IteROAR, section 3; ROAR)."""
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from saliency_assay.mask_transforms import transform
+from saliency_assay.methods.draw import drawn
+from saliency_assay.methods.sampling import draw_seeds
+from saliency_assay.metrics.reductions import reduce
+from saliency_assay.metrics.scored import varies, where_defined
+from saliency_assay.models.classifier import Classifier
+from saliency_assay.models.inference import logits
+from saliency_assay.occluded import occlude
+from saliency_assay.perturb import ranks_of
+from saliency_assay.provenance import seed_of
+
+log = logging.getLogger(__name__)
+
+
+def highest(maps: Tensor, count: int, masks: int = 1) -> Tensor:
+    """The pixels of rank l·count … (l + 1)·count − 1 for each mask l, bool ``[N, masks, H, W]``.
+
+    ``maps`` ``[N, H, W]`` are ranked from the highest value; equal values keep the reading order, and what is not a
+    number comes last, so that each mask occludes ``count`` pixels whatever the map.
+
+    Raises:
+        ValueError: more pixels asked for than an image has.
+    """
+    pixels = maps[0].numel()
+    if count * masks > pixels:
+        raise ValueError(
+            f"occluded: found {count * masks} pixels in all, expected at most the image's {pixels}"
+        )
+    ranks = ranks_of(maps.nan_to_num(nan=-torch.inf, posinf=torch.inf, neginf=-torch.inf))
+    step = ranks.div(count, rounding_mode="floor").reshape(len(maps), 1, *maps.shape[1:])
+    return step == torch.arange(masks, device=maps.device)[:, None, None]
+
+
+def mean_under(images: Tensor, mask: Tensor) -> Tensor:
+    """The mean of each channel over the pixels of ``mask``, rounded half up, uint8 ``[N, C]``; 0 for an empty mask.
+
+    ``images`` uint8 ``[N, C, H, W]``, ``mask`` bool ``[N, H, W]``. In integers, so that it is the same on any device.
+    """
+    total = (images * mask[:, None]).sum((2, 3), dtype=torch.int64)
+    pixels = mask.sum((1, 2), dtype=torch.int64).clamp(min=1)[:, None]
+    return ((2 * total + pixels) // (2 * pixels)).to(torch.uint8)
+
+
+def remasked(
+    method: Callable[..., Tensor],
+    parameters: Mapping[str, Any],
+    classifier: Classifier,
+    images: Any,
+    targets: np.ndarray,
+    *,
+    seed: int,
+    batch_size: int,
+    finite: bool,
+    reduction: str,
+    count: int,
+    masks: int,
+    shape: Mapping[str, Any],
+) -> Iterator[dict[str, np.ndarray]]:
+    """Blocks of what each map occludes: ``mask`` bool ``[n, masks, H, W]`` and the colours ``mean`` there.
+
+    ``mean`` is uint8 ``[n, masks, C]``: each mask's of the image as the masks before it leave it under fill ``mean``.
+
+    Args:
+        method: with its ``parameters``; see ``methods.draw`` for them and for ``finite``.
+        classifier: f_i.
+        images: D_i, uint8 ``[N, C, H, W]``, read ``batch_size`` at a time.
+        targets: the class that each map explains, int64 ``[N]``.
+        seed: of the method's noise and of the masks' transform.
+        reduction: from raw maps to one value a pixel.
+        count: pixels of a mask.
+        masks: 1 for IteROAR; for ROAR one an iteration, each of the next highest values.
+        shape: the transform of each mask, its ``kind`` and parameters (``mask_transforms``).
+
+    Also in a block: ``ranked`` bool ``[n]``, whether the map is finite and not constant (``metrics.scored.varies``).
+    Those of the others occlude the pixels that come first in reading order, and are counted in the log.
+    """
+    generator = torch.Generator().manual_seed(seed_of(seed, "transform"))
+    unranked = 0
+    parts = drawn(
+        method, parameters, classifier, images, targets, seed=seed, batch_size=batch_size, finite=finite
+    )
+    for stored, maps in parts:
+        saliency = reduce(maps, reduction)
+        ranked = varies(saliency)
+        unranked += int((~ranked).sum())
+        chosen = highest(where_defined(ranked, saliency), count, masks)
+        chosen = _transformed(chosen, shape, draw_seeds(len(chosen), masks, generator))
+        means = _means(stored, chosen)
+        yield {"mask": chosen.cpu().numpy(), "mean": means.cpu().numpy(), "ranked": ranked.cpu().numpy()}
+    if unranked:
+        log.warning("%d of %d maps are constant or not finite and rank no pixels", unranked, len(images))
+
+
+def targets_of(
+    classifier: Classifier, images: Any, labels: np.ndarray, target: str, batch_size: int
+) -> np.ndarray:
+    """The class that the map of each image explains, int64 ``[N]``: its label, or what the classifier predicts."""
+    if target == "label":
+        return labels
+    return logits(classifier, images, batch_size=batch_size).argmax(1).numpy()
+
+
+def _means(images: Tensor, masks: Tensor) -> Tensor:
+    """The colours of ``masks`` bool ``[N, L, H, W]``, uint8 ``[N, L, C]``; under a transform masks may overlap."""
+    colours = []
+    for mask in masks.unbind(1):
+        colours.append(mean_under(images, mask))
+        images = occlude(images, mask, colours[-1])
+    return torch.stack(colours, 1)
+
+
+def _transformed(masks: Tensor, shape: Mapping[str, Any], seeds: Sequence[int]) -> Tensor:
+    if shape["kind"] == "none":
+        return masks
+    flat = masks.flatten(0, 1)
+    return torch.from_numpy(transform(flat.cpu().numpy(), shape, seeds)).to(masks.device).reshape(masks.shape)

@@ -1,0 +1,82 @@
+"""What one arm of a retrain study is scored by: how right each f_i is, and where its masks fall (IteROAR, 4.5)."""
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+import torch
+
+from saliency_assay.data.splits import Ints
+from saliency_assay.metrics.overlap import cma, mamo, mmo, pairwise
+from saliency_assay.occluded import Layer, unpacked
+from saliency_assay.scores import WHOLE_SET
+
+BLOCK = 256
+
+
+def accuracy_scores(predictions: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Rows ``metric, variant, image, score`` of f_0, f_1, …: a test image's is 1 where it is right, 0 where not.
+
+    Args:
+        predictions: rows of ``evaluation.predict`` of every f_i, in their order.
+
+    The variant is i. Of training images, and of validation images, there is one row, the share that is right:
+    ``accuracy_train`` and ``accuracy_validation``.
+    """
+    tables = []
+    for step, table in enumerate(predictions):
+        right = (table["predicted"] == table["label"]).astype(float)
+        test = table["split"] == "test"
+        tables.append(
+            _rows("accuracy", str(step), table.loc[test, "image"].to_numpy(), right[test].to_numpy())
+        )
+        for split, score in right[~test].groupby(table.loc[~test, "split"]).mean().items():
+            tables.append(_rows(f"accuracy_{split}", str(step), np.array([WHOLE_SET]), np.array([score])))
+    return pd.concat(tables, ignore_index=True)
+
+
+def overlap_scores(layers: Sequence[Layer], images: Ints) -> pd.DataFrame:
+    """Rows as of ``accuracy_scores`` with ``mmo``, ``mamo``, ``cma`` and all pairs as ``overlap``, in pixels.
+
+    ``layers`` hold the masks m̄_0, m̄_1, … in their order; ``images`` are the indices of those that count. The variant is
+    i, or for ``overlap`` the pair: ``2-5``.
+    """
+    blocks = [
+        table
+        for start in range(0, len(images), BLOCK)
+        for table in _overlaps(layers, images[start : start + BLOCK])
+    ]
+    return pd.concat(blocks, ignore_index=True)
+
+
+def _overlaps(layers: Sequence[Layer], images: Ints) -> Iterator[pd.DataFrame]:
+    size = layers[0].mask.shape[2:]
+    masks = torch.cat([unpacked(layer, images, size, torch.device("cpu")) for layer in layers], 1)
+    for name, found in (("mmo", mmo(masks)), ("mamo", mamo(masks)), ("cma", cma(masks))):
+        for step, column in enumerate(found.unbind(1)):
+            yield _rows(name, str(step), images, column.numpy())
+    pairs = pairwise(masks)
+    for one, other in itertools.combinations(range(masks.shape[1]), 2):
+        yield _rows("overlap", f"{one}-{other}", images, pairs[:, one, other].numpy())
+
+
+def leakage_scores(tables: Mapping[int, pd.DataFrame]) -> pd.DataFrame:
+    """Rows as of ``accuracy_scores`` with ``leakage`` and ``leakage_random``: test accuracy on masks alone.
+
+    ``tables`` are those of ``leakage.leakage`` by the i of D_i. The variant is i and the repeat: ``10/repeat0``.
+    """
+    rows = []
+    for step, table in tables.items():
+        for row in table.itertuples():
+            name = "leakage" if row.labels == "own" else "leakage_random"
+            rows.append(
+                _rows(name, f"{step}/repeat{row.repeat}", np.array([WHOLE_SET]), np.array([row.accuracy]))
+            )
+    return pd.concat(rows, ignore_index=True)
+
+
+def _rows(metric: str, variant: str, images: Ints, scores: np.ndarray) -> pd.DataFrame:
+    return pd.DataFrame(
+        {"metric": metric, "variant": variant, "image": images, "score": scores.astype(float)}
+    )

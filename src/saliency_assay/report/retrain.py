@@ -1,0 +1,181 @@
+"""Tables of the retrain study: accuracy of every iteration, and how far the masks overlap, beside random masks."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from saliency_assay.metrics.overlap import expected_cma, expected_mamo, expected_mmo
+from saliency_assay.report.style import readable
+
+KEYS = ["protocol", "fill", "method", "iteration"]
+ACCURACIES = {"accuracy": "test", "accuracy_validation": "validation", "accuracy_train": "train"}
+OVERLAPS = ("mmo", "mamo", "cma")
+PROTOCOLS = {"iteroar": "IteROAR", "roar": "ROAR"}
+ARM = r"(?P<protocol>[^/]+)/(?P<fill>[^/]+)"
+# What a variant says, and how it is read.
+FORMS = {
+    "protocol/fill/iteration": rf"^{ARM}/(?P<iteration>\d+)$",
+    "protocol/fill/first-second": rf"^{ARM}/(?P<first>\d+)-(?P<second>\d+)$",
+    "protocol/fill/iteration/repeatN": rf"^{ARM}/(?P<iteration>\d+)/repeat(?P<repeat>\d+)$",
+}
+
+
+def named(protocol: str, fill: str) -> str:
+    """What an arm is called above its panel."""
+    return f"{PROTOCOLS.get(protocol, readable(protocol))}, fill {readable(fill)}"
+
+
+def split_variants(scores: pd.DataFrame, metrics: Sequence[str], form: str) -> pd.DataFrame:
+    """The rows of ``metrics``, with the parts of their variants as columns; numbers as int.
+
+    Args:
+        scores: the score table of one study, set of images and model.
+        metrics: names in the column ``metric``.
+        form: one of ``FORMS``.
+
+    Raises:
+        ValueError: several studies, sets or models; no row of these metrics; or a variant of another form.
+    """
+    sources = scores[["study", "data", "model"]].drop_duplicates()
+    if len(sources) > 1:
+        raise ValueError(f"scores: found {len(sources)} of study, data and model, expected one")
+    rows = scores[scores["metric"].isin(list(metrics))]
+    if rows.empty:
+        raise ValueError(f"scores: found none of {', '.join(metrics)}, expected some")
+    variants = pd.Series(rows["variant"].unique(), dtype=str)
+    parts = variants.str.extract(FORMS[form]).set_index(variants)
+    wrong = parts.index[parts["protocol"].isna()]
+    if len(wrong):
+        raise ValueError(f"variant: found {wrong[0]!r}, expected {form}")
+    numbers = [name for name in parts.columns if name not in ("protocol", "fill")]
+    return rows.join(parts.astype(dict.fromkeys(numbers, "int64")), on="variant")
+
+
+def by_iteration(scores: pd.DataFrame, iterations: int) -> pd.DataFrame:
+    """The rows of accuracy, MMO, MAMO and CMA with ``protocol``, ``fill`` and ``iteration`` as columns.
+
+    Raises:
+        ValueError: an iteration beyond ``iterations``, or see ``split_variants``.
+    """
+    rows = split_variants(scores, (*ACCURACIES, *OVERLAPS), "protocol/fill/iteration")
+    last = int(rows["iteration"].max())
+    if last > iterations:
+        raise ValueError(f"iteration: found {last}, expected at most {iterations}")
+    return rows
+
+
+def seed_means(rows: pd.DataFrame) -> pd.DataFrame:
+    """The mean over images of every ``KEYS``, metric and seed, in a column ``score``."""
+    return rows.groupby([*KEYS, "metric", "seed"], sort=False)["score"].mean().reset_index()
+
+
+def expected(metric: str, iteration: int, *, area: int, occluded: int) -> float:
+    """MMO, MAMO or CMA in pixels that independent random masks of ``occluded`` of ``area`` pixels have on average."""
+    if metric == "mmo":
+        return expected_mmo(occluded, area)
+    return {"mamo": expected_mamo, "cma": expected_cma}[metric](iteration, occluded, area)
+
+
+def summary(scores: pd.DataFrame, *, area: int, occluded: int, iterations: int, classes: int) -> pd.DataFrame:
+    """Accuracy and overlap of every iteration, with their spreads and what random masks would have.
+
+    Row i holds the accuracy of f_i, which is trained on D_i, and MMO, MAMO and CMA of iteration i, of which CMA is
+    what D_{i+1} lacks. NaN where a number is not defined: MMO and MAMO from i = I − 1, CMA at i = I.
+
+    Args:
+        scores: the study's score table.
+        area: A, pixels of an image.
+        occluded: k, pixels that a mask occludes.
+        iterations: I.
+        classes: K.
+
+    Returns:
+        One row for each of ``KEYS`` in the order of ``scores``, with
+
+        - ``nominal``, ``masked``: the share of pixels that D_i lacks, i·k/A if masks did not overlap, and as measured;
+        - ``accuracy_test``, ``…_validation``, ``…_train`` in 0–1, means over seeds, and ``…_sd`` over seeds (NaN of a
+          single seed), with ``chance`` = 1/K;
+        - ``seeds`` and ``images`` (test images) behind them;
+        - for ``mmo``, ``mamo``, ``cma``: the mean in pixels, ``…_sd`` over images (of each image's mean over seeds),
+          ``…_random`` of random masks, and each of these as ``…_share``: MMO and MAMO of k, CMA of A;
+        - ``cma_most`` = (i + 1)·k, which is ρA after the last mask, and ``cma_of_most``, CMA's share of it.
+
+    Raises:
+        ValueError: see ``by_iteration``.
+    """
+    rows = by_iteration(scores, iterations)
+    means = seed_means(rows).pivot(index=[*KEYS, "seed"], columns="metric", values="score")
+    of_seeds = means.groupby(level=KEYS, sort=False)
+    mean, over_seeds = of_seeds.mean(), of_seeds.std()
+    of_images = rows[(rows["image"] >= 0) & rows["score"].notna()]
+    by_image = of_images.groupby([*KEYS, "metric", "image"], sort=False)["score"].mean()
+    over_images = by_image.groupby([*KEYS, "metric"], sort=False).std().unstack("metric")
+    table = pd.DataFrame(index=mean.index)
+    at = table.index.get_level_values("iteration").to_numpy()
+    table["nominal"] = at * occluded / area
+    table["masked"] = _lacking(mean, area)
+    for metric, split in ACCURACIES.items():
+        table[f"accuracy_{split}"] = mean.get(metric, np.nan)
+        table[f"accuracy_{split}_sd"] = over_seeds.get(metric, np.nan)
+    table["chance"] = 1 / classes
+    for name in ("seed", "image"):
+        counts = of_images.groupby(KEYS, sort=False)[name].nunique()
+        table[f"{name}s"] = counts.reindex(table.index, fill_value=0)
+    for metric in OVERLAPS:
+        table[metric] = mean.get(metric, np.nan)
+        table[f"{metric}_sd"] = over_images.get(metric, np.nan)
+        random = np.array([expected(metric, int(i), area=area, occluded=occluded) for i in at])
+        table[f"{metric}_random"] = np.where(table[metric].notna(), random, np.nan)
+        whole = area if metric == "cma" else occluded
+        for name in (metric, f"{metric}_sd", f"{metric}_random"):
+            table[f"{name}_share"] = table[name] / whole
+    table["cma_most"] = np.where(table["cma"].notna(), (at + 1) * occluded, np.nan)
+    table["cma_of_most"] = table["cma"] / table["cma_most"]
+    return ordered(table.reset_index(), rows)
+
+
+def _lacking(mean: pd.DataFrame, area: int) -> "pd.Series[float]":
+    """The share of pixels that D_i lacks: CMA of iteration i − 1, nothing of D_0."""
+    names = list(mean.index.names)
+    before = mean.get("cma", pd.Series(np.nan, index=mean.index)).reset_index()
+    before["iteration"] += 1
+    lacking = before.set_index(names).iloc[:, 0].reindex(mean.index) / area
+    return lacking.mask(mean.index.get_level_values("iteration") == 0, 0.0)
+
+
+def ordered(table: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
+    """Arms in the order in which they first stand in ``rows``, iterations in theirs."""
+    places = {name: {value: place for place, value in enumerate(rows[name].unique())} for name in KEYS[:3]}
+    return table.sort_values(
+        KEYS, key=lambda column: column.map(places.get(str(column.name), lambda i: i)), ignore_index=True
+    )
+
+
+def summary_tables(table: pd.DataFrame, study: str) -> dict[str, pd.DataFrame]:
+    """A ``summary`` as two tables to read, by their titles: accuracy, and overlap of masks. Shares are in percent."""
+    arms = table[KEYS].assign(
+        protocol=table["protocol"].map(lambda name: PROTOCOLS.get(name, readable(name))),
+        method=table["method"].map(readable),
+    )
+    shares = {"occluded, nominal (%)": "nominal", "occluded, measured (%)": "masked"}
+    accuracies = dict(shares)
+    for split, name in {"test": "test", "validation": "validation", "train": "training"}.items():
+        accuracies[f"{name} accuracy (%)"] = f"accuracy_{split}"
+        accuracies[f"{name}: sd over seeds"] = f"accuracy_{split}_sd"
+    accuracies["chance (%)"] = "chance"
+    accuracy = arms.assign(**{name: 100 * table[column] for name, column in accuracies.items()})
+    overlap = arms.copy()
+    for metric in OVERLAPS:
+        name, whole = metric.upper(), "A" if metric == "cma" else "k"
+        overlap[f"{name} (pixels)"] = table[metric]
+        overlap[f"{name} (% of {whole})"] = 100 * table[f"{metric}_share"]
+        overlap[f"{name}: sd over images (% of {whole})"] = 100 * table[f"{metric}_sd_share"]
+        overlap[f"{name} of random masks (% of {whole})"] = 100 * table[f"{metric}_random_share"]
+    overlap["CMA (% of (i + 1)·k)"] = 100 * table["cma_of_most"]
+    counts = {"seeds": table["seeds"], "images": table["images"]}
+    masked = table[list(OVERLAPS)].notna().any(axis=1)
+    return {
+        f"{study}: accuracy of f_i, trained on D_i": accuracy.assign(**counts),
+        f"{study}: overlap of masks": overlap.assign(**counts)[masked],
+    }

@@ -1,0 +1,205 @@
+"""Whether masks alone give the class away: a test of every arm of the retrain study, and its figure."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from scipy.stats import ttest_ind_from_stats
+
+from saliency_assay.report.material import NO_SCORE, span_text
+from saliency_assay.report.retrain import KEYS, PROTOCOLS, named, ordered, split_variants
+from saliency_assay.report.style import BLUE, GREY, SKY, VERMILION, readable
+
+Array = npt.NDArray[Any]
+
+COLUMNS = 5
+WIDTH = 10.4  # inches: the report's 1,000 pixels
+NARROW = 6.5
+UNTESTED = "?"
+LEAST_VALUES = 2
+METRICS = {"leakage": "", "leakage_random": "random"}
+VALUE: dict[str, Any] = {"marker": "o", "color": "black", "markersize": 3, "linestyle": "none"}
+BAND: dict[str, Any] = {"color": GREY, "alpha": 0.5, "linewidth": 0}
+CHANCE: dict[str, Any] = {"color": "black", "linewidth": 1, "linestyle": ":"}
+
+
+def leakage_table(scores: pd.DataFrame, classes: int, alpha: float) -> pd.DataFrame:
+    """Test accuracy of classifiers of masks alone, against those whose labels were permuted.
+
+    Args:
+        scores: a score table with ``leakage`` and ``leakage_random``, one row for each repeat and seed.
+        classes: K.
+        alpha: masks leak where p is below.
+
+    Returns:
+        One row for each of ``KEYS``, in the order of ``scores``: ``accuracy`` and ``random`` in 0–1, means over
+        repeats and seeds, each with ``…_sd`` (n − 1) and ``…_values`` (n); ``chance`` = 1/K; ``p`` of Welch's t-test
+        that accuracy is not above that of permuted labels (one-sided; where neither varies 0 or 1 by which is
+        greater); ``leaks``; ``reason``, why p is NaN and nothing is flagged: fewer than two values.
+
+    Raises:
+        ValueError: see ``report.retrain.split_variants``.
+    """
+    table = leakage_values(scores)
+    rows: list[dict[str, Any]] = []
+    for arm, of_arm in table.groupby(KEYS, sort=False):
+        found = {metric: of_arm.loc[of_arm["metric"] == metric, "score"].dropna() for metric in METRICS}
+        row: dict[str, Any] = dict(zip(KEYS, arm, strict=True))
+        for metric, name in (("leakage", "accuracy"), ("leakage_random", "random")):
+            values = found[metric]
+            row |= {name: values.mean(), f"{name}_sd": values.std(), f"{name}_values": len(values)}
+        p = welch(found["leakage"].to_numpy(), found["leakage_random"].to_numpy())
+        counts = f"{row['accuracy_values']} with labels, {row['random_values']} with permuted ones"
+        reason = f"found {counts}, expected at least {LEAST_VALUES} of each" if np.isnan(p) else ""
+        rows.append(row | {"chance": 1 / classes, "p": p, "leaks": bool(p < alpha), "reason": reason})
+    return ordered(pd.DataFrame(rows), table)
+
+
+def leakage_shown(table: pd.DataFrame) -> pd.DataFrame:
+    """A ``leakage_table`` to read: in percent, with its verdict in words."""
+    verdicts = np.where(table["leaks"], "leaks", np.where(table["reason"] == "", "no", table["reason"]))
+    shown: dict[str, Any] = {
+        "protocol": table["protocol"].map(lambda name: PROTOCOLS.get(name, readable(name))),
+        "fill": table["fill"],
+        "method": table["method"].map(readable),
+        "iteration": table["iteration"],
+        "accuracy on masks (%)": 100 * table["accuracy"],
+        "sd": 100 * table["accuracy_sd"],
+        "n": table["accuracy_values"],
+        "with permuted labels (%)": 100 * table["random"],
+        "its sd": 100 * table["random_sd"],
+        "its n": table["random_values"],
+        "chance (%)": 100 * table["chance"],
+        "p": ["–" if np.isnan(p) else f"{p:.2g}" for p in table["p"]],
+        "leaks": verdicts,
+    }
+    return pd.DataFrame(shown)
+
+
+def leakage_values(scores: pd.DataFrame) -> pd.DataFrame:
+    """The rows of both kinds of labels, with the parts of their variants as columns."""
+    return split_variants(scores, list(METRICS), "protocol/fill/iteration/repeatN")
+
+
+def welch(values: Array, others: Array) -> float:
+    """p of Welch's t-test that the mean of ``values`` is not greater; NaN of fewer than two values in either.
+
+    Where neither varies t is not defined: p is 0 where ``values`` are greater, else 1.
+    """
+    if min(len(values), len(others)) < LEAST_VALUES:
+        return float("nan")
+    # The variance of equal values is not exactly 0 when their mean is rounded.
+    spreads = [float(found.std(ddof=1)) if np.ptp(found) else 0.0 for found in (values, others)]
+    if not any(spreads):
+        return 0.0 if values[0] > others[0] else 1.0
+    test = ttest_ind_from_stats(
+        values.mean(),
+        spreads[0],
+        len(values),
+        others.mean(),
+        spreads[1],
+        len(others),
+        equal_var=False,
+        alternative="greater",
+    )
+    return float(test.pvalue)
+
+
+def leakage_bars(scores: pd.DataFrame, *, classes: int, alpha: float) -> Figure:
+    """Test accuracy of classifiers of masks alone: a panel for each protocol, fill and iteration, a bar a method.
+
+    Dots are repeats and seeds, the band beside a bar holds those with permuted labels (least to greatest), and what
+    ``leakage_table`` finds to leak is red and says so.
+    """
+    table = leakage_table(scores, classes, alpha)
+    values = leakage_values(scores)
+    methods = list(values["method"].unique())
+    arms = [arm for _, arm in table.groupby(["protocol", "fill"], sort=False)]
+    panels = [sorted(arm["iteration"].unique()) for arm in arms]
+    columns = min(COLUMNS, max(map(len, panels)))
+    lines = [-(-len(iterations) // columns) for iterations in panels]
+    figure = Figure(
+        figsize=(WIDTH if columns > 1 else NARROW, sum(lines) * (0.21 * len(methods) + 0.9) + 0.85)
+    )
+    grid = figure.subplots(sum(lines), columns, squeeze=False, sharex=True, sharey=True)
+    for axes in grid.flat:
+        axes.set_visible(False)
+    first = np.cumsum([0, *lines])  # an arm begins on a line of its own
+    for arm, iterations, line in zip(arms, panels, first[:-1], strict=True):
+        protocol, fill = arm["protocol"].iloc[0], arm["fill"].iloc[0]
+        here = values[(values["protocol"] == protocol) & (values["fill"] == fill)]
+        for axes, iteration in zip(grid[line:].flat, iterations, strict=False):
+            axes.set_visible(True)
+            of_panel = arm[arm["iteration"] == iteration].set_index("method")
+            _panel(axes, methods, of_panel, here[here["iteration"] == iteration])
+            axes.set_title(f"{named(protocol, fill)}, $D_{{{iteration}}}$", fontsize=9)
+            axes.axvline(100 / classes, **CHANCE)
+    grid[0, 0].set_xlim(left=0)
+    _say(figure, values, classes=classes, alpha=alpha)
+    return figure
+
+
+def _panel(axes: Axes, methods: Sequence[str], found: pd.DataFrame, values: pd.DataFrame) -> None:
+    """A bar for each of ``methods`` from top to bottom, with dots, band and verdict."""
+    for place, method in enumerate(methods):
+        across = axes.get_yaxis_transform()
+        if np.isnan(mean := float(found["accuracy"].get(method, np.nan))):
+            axes.text(0.5, place, NO_SCORE, transform=across, ha="center", va="center", fontsize=8)
+            continue
+        of_method = values[values["method"] == method]
+        row = found.loc[method]
+        colour = VERMILION if row["leaks"] else SKY
+        axes.barh(place, 100 * mean, 0.7, color=colour, edgecolor="none")
+        single = 100 * of_method.loc[of_method["metric"] == "leakage", "score"].dropna()
+        axes.plot(single, np.full(len(single), place), **VALUE)
+        random = of_method.loc[of_method["metric"] == "leakage_random", "score"].dropna()
+        if len(random):
+            low, high = 100 * random.min(), 100 * random.max()
+            axes.barh(place, high - low, 0.9, left=low, **BAND)
+            axes.plot([100 * random.mean()] * 2, [place - 0.45, place + 0.45], color="black", linewidth=1)
+        said = "leaks" if row["leaks"] else UNTESTED if row["reason"] else ""
+        colour = VERMILION if row["leaks"] else BLUE
+        axes.text(
+            1.02, place, said, transform=across, va="center", color=colour, fontsize=8, fontweight="bold"
+        )
+    axes.set_ylim(len(methods) - 0.5, -0.5)
+    axes.set_yticks(range(len(methods)), [readable(method) for method in methods], fontsize=8)
+    axes.grid(visible=False, axis="y")
+    axes.grid(visible=True, axis="x")
+    axes.tick_params(axis="x", labelsize=8, labelbottom=True)
+    axes.set_xlabel("test accuracy (%)", fontsize=8)
+
+
+def _say(figure: Figure, values: pd.DataFrame, *, classes: int, alpha: float) -> None:
+    """How many values stand behind a bar, and what the marks are."""
+    counts = values.dropna(subset="score").groupby([*KEYS, "metric"], sort=False).size()
+    drawn = {metric: span_text(of.tolist()) for metric, of in counts.groupby(level="metric")}
+    seeds = values["seed"].nunique()
+    said = (
+        f"classifiers of masks alone: {drawn.get('leakage', 0)} a bar, {drawn.get('leakage_random', 0)} a band, "
+        f"of {seeds} seed{'s' if seeds > 1 else ''}"
+    )
+    handles = [
+        Patch(color=SKY, label="mean with the images' labels"),
+        Patch(color=VERMILION, label=f"the same, leaks: p < {alpha:g}"),
+        Line2D([], [], label="one repeat of one seed", **VALUE),
+        Patch(label="permuted labels: range, and mean (line)", **BAND),
+        Line2D([], [], label=f"chance: {100 / classes:.3g} %", **CHANCE),
+    ]
+    if any(text.get_text() == UNTESTED for axes in figure.axes for text in axes.texts):
+        mark: dict[str, Any] = {"marker": f"${UNTESTED}$", "color": BLUE, "linestyle": "none"}
+        handles.append(Line2D([], [], label="too few values to test", **mark))
+    figure.legend(
+        handles=handles,
+        loc="outside lower center",
+        ncols=3 if figure.get_figwidth() > NARROW else 2,
+        fontsize=9,
+        title=said,
+        title_fontsize=9,
+    )

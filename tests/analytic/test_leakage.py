@@ -1,0 +1,233 @@
+"""What masks alone tell of the class: masks that leak on purpose, masks that cannot, and a leak that is mended."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from saliency_assay import store
+from saliency_assay.data.splits import TEST, TRAIN
+from saliency_assay.fit import Lesson, Place
+from saliency_assay.leakage import leakage, shuffled
+from saliency_assay.mask_transforms import transform
+from saliency_assay.occluded import Shapes, layers_of
+from saliency_assay.remask_scores import leakage_scores
+from saliency_assay.report.retrain_leakage import leakage_table
+
+CPU = torch.device("cpu")
+CLASSES, COUNT, TESTED, SIDE = 4, 440, 120, 12
+ALPHA = 0.01  # the report's
+CHANCE = 1 / CLASSES
+BAND = 4 * (CHANCE * (1 - CHANCE) / TESTED) ** 0.5
+"""How far a guess at all test images is from chance, but once in 16,000 times."""
+MODEL: Mapping[str, Any] = {
+    "architecture": "resnet8",
+    "function": "saliency_assay.models.resnet:resnet8",
+    "parameters": {"width": 4, "stem_stride": 2},
+}
+TRAINING: Mapping[str, Any] = {"epochs": 6, "batch_size": 32, "learning_rate": 0.2}
+LABELS = (np.arange(COUNT) % CLASSES).astype(np.int64)
+SPLIT = np.where(np.arange(COUNT) < TESTED, TEST, TRAIN).astype(np.uint8)
+# Four shapes of 13 pixels that have the corners of their square, and so one hull.
+LETTERS = (
+    ("#...#", "#...#", "#####", "#...#", "#...#"),
+    ("#####", "..#..", "..#..", "..#..", "#####"),
+    ("#...#", "##..#", "#.#.#", "#..##", "#...#"),
+    ("#.#.#", ".#.#.", "#.#.#", ".#.#.", "#.#.#"),
+)
+Masks = NDArray[np.bool_]
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def corner_masks() -> Masks:
+    """Three by three pixels in the corner that the class has."""
+    masks = np.zeros((COUNT, SIDE, SIDE), dtype=bool)
+    for mask, label in zip(masks, LABELS, strict=True):
+        rows, columns = (slice(-3, None) if label & bit else slice(3) for bit in (1, 2))
+        mask[rows, columns] = True
+    return masks
+
+
+def random_masks() -> Masks:
+    """Seven pixels of 144, 5 %, at random."""
+    order = np.random.default_rng(1).random((COUNT, SIDE * SIDE)).argsort(1)
+    return (order < 7).reshape(COUNT, SIDE, SIDE)
+
+
+def letter_masks() -> Masks:
+    """The letter that the class has, anywhere."""
+    rng, masks = np.random.default_rng(2), np.zeros((COUNT, SIDE, SIDE), dtype=bool)
+    letters = np.array([[[pixel == "#" for pixel in row] for row in rows] for rows in LETTERS])
+    for mask, label in zip(masks, LABELS, strict=True):
+        top, left = rng.integers(0, SIDE - 4, 2)
+        mask[top : top + 5, left : left + 5] = letters[label]
+    return masks
+
+
+def lesson(folder: Path, masks: Masks) -> Lesson:
+    """Masks as the job has them: from a store, two of them, the second one empty."""
+    both = np.stack([masks, np.zeros_like(masks)], 1)
+    mean = np.zeros((COUNT, 2, 1), dtype=np.uint8)
+    store.write(folder / "masks.zarr.zip", [{"mask": both, "mean": mean}], kind="masks", attributes={})
+    images = Shapes(layers_of([store.open_store(folder / "masks.zarr.zip", kind="masks")], "zero", 2), CPU)
+    return Lesson(images, LABELS, SPLIT, CLASSES, "of these masks")
+
+
+def place(folder: Path, *, save_seconds: float = 60) -> Place:
+    return Place(CPU, folder / "state", save_seconds, 8_000_000)
+
+
+def measured(folder: Path, masks: Masks, **changed: Any) -> pd.DataFrame:
+    return leakage(lesson(folder, masks), MODEL, {**TRAINING, **changed}, place(folder), repeats=3, seed=1)
+
+
+def judged(table: pd.DataFrame) -> "pd.Series[Any]":
+    """The row of the report's table."""
+    scores = leakage_scores({1: table})
+    scores["variant"] = "iteroar/zero/" + scores["variant"]
+    arm = {"study": "s", "data": "d", "model": "m", "seed": 1, "method": "gradient"}
+    found = leakage_table(scores.assign(**arm), CLASSES, ALPHA)
+    assert len(found) == 1
+    return found.iloc[0]
+
+
+def of(table: pd.DataFrame, labels: str) -> NDArray[np.float64]:
+    return table.loc[table["labels"] == labels, "accuracy"].to_numpy()
+
+
+def test_a_corner_for_each_class_leaks(tmp_path: Path) -> None:
+    table = measured(tmp_path, corner_masks())
+    assert table["repeat"].tolist() == [0, 0, 1, 1, 2, 2]
+    assert table["labels"].tolist() == ["own", "random"] * 3
+    assert of(table, "own").min() > 0.98
+    assert (abs(of(table, "random") - CHANCE) < BAND).all()
+    assert (table.loc[table["labels"] == "own", "loss"] < 0.2).all()
+    assert (table.loc[table["labels"] == "random", "loss"] > 1).all()
+    found = judged(table)
+    assert found["leaks"]
+    assert found["p"] < ALPHA
+    assert found["chance"] == CHANCE
+    assert len(set(of(table, "random"))) > 1  # other labels at random in each repeat
+
+
+def test_random_masks_do_not_leak(tmp_path: Path) -> None:
+    table = measured(tmp_path, random_masks())
+    for labels in ("own", "random"):
+        assert (abs(of(table, labels) - CHANCE) < BAND).all()
+    found = judged(table)
+    assert not found["leaks"]
+    assert found["reason"] == ""
+
+
+def test_a_convex_hull_takes_a_leak_by_shape_away(tmp_path: Path) -> None:
+    masks = letter_masks()
+    assert (masks.sum((1, 2)) == 13).all()
+    hulls = transform(masks, {"kind": "convex_hull"}, range(COUNT))
+    assert (hulls.sum((1, 2)) == 25).all()
+    before, after = (measured(tmp_path, found, epochs=10) for found in (masks, hulls))
+    assert of(before, "own").min() > 0.9
+    assert (abs(of(after, "own") - CHANCE) < BAND).all()
+    assert judged(before)["leaks"]
+    assert not judged(after)["leaks"]
+
+
+def test_labels_at_random_keep_to_their_split() -> None:
+    rng = np.random.default_rng(3)
+    split = np.where(rng.random(300) < 0.3, TEST, TRAIN).astype(np.uint8)
+    labels = rng.integers(0, 3, 300) + 3 * (split == TEST)  # test labels are others than training labels
+    before = labels.copy()
+    found = shuffled(labels, split, 5)
+    assert (labels == before).all()
+    assert found.dtype == labels.dtype
+    for part in (TRAIN, TEST):
+        assert sorted(found[split == part].tolist()) == sorted(labels[split == part].tolist())
+        assert 0.2 < (found == labels)[split == part].mean() < 0.5
+    assert (shuffled(labels, split, 5) == found).all()
+    assert (shuffled(labels, split, 6) != found).any()
+
+
+def test_every_repeat_and_seed_trains_another_classifier_and_equal_ones_the_same(tmp_path: Path) -> None:
+    short = {**TRAINING, "epochs": 1}
+    taught, at = lesson(tmp_path, corner_masks()), place(tmp_path)
+    tables = [leakage(taught, MODEL, short, at, repeats=2, seed=seed) for seed in (1, 1, 2)]
+    pd.testing.assert_frame_equal(tables[0], tables[1], check_exact=True)
+    assert len(set(pd.concat([tables[0], tables[2]])["loss"])) == 8
+
+
+def test_augmentation_is_left_out(tmp_path: Path) -> None:
+    """Mirrored and moved, four corners would be one."""
+    taught, at = lesson(tmp_path, corner_masks()), place(tmp_path)
+    moving = {**TRAINING, "epochs": 1, "augment_flip": True, "augment_shift": 5}
+    found = leakage(taught, MODEL, moving, at, repeats=1, seed=1)
+    plain = leakage(taught, MODEL, {**TRAINING, "epochs": 1}, at, repeats=1, seed=1)
+    pd.testing.assert_frame_equal(found, plain, check_exact=True)
+
+
+def test_defaults_serve_where_a_setting_is_not_given(tmp_path: Path) -> None:
+    found = leakage(
+        lesson(tmp_path, corner_masks()), MODEL, {"epochs": 1}, place(tmp_path), repeats=1, seed=1
+    )
+    given = {"epochs": 1, "batch_size": 128, "learning_rate": 0.1}
+    other = leakage(lesson(tmp_path, corner_masks()), MODEL, given, place(tmp_path), repeats=1, seed=1)
+    pd.testing.assert_frame_equal(found, other, check_exact=True)
+
+
+# -------------------------------------------------------------------------------------------- a kill
+
+
+class Dying:
+    """Images that can be read so many times."""
+
+    def __init__(self, images: Shapes, reads: int) -> None:
+        self.images, self.reads, self.left = images, reads, reads
+        self.shape, self.dtype = images.shape, images.dtype
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def __getitem__(self, index: Any) -> torch.Tensor:
+        if not self.left:
+            raise OSError("killed")
+        self.left -= 1
+        return self.images[index]
+
+
+def test_a_leakage_that_was_killed_goes_on(tmp_path: Path) -> None:
+    """States of finished trainings and of the running one stay: the same table, and nothing is learnt twice."""
+    taught, short = lesson(tmp_path, corner_masks()), {**TRAINING, "epochs": 2, "evaluate": "end"}
+    streamed = replace(place(tmp_path, save_seconds=0), resident_limit=0)
+
+    def run(reads: int, folder: str) -> tuple[pd.DataFrame, int]:
+        images = Dying(taught.images, reads)
+        at = replace(streamed, state=tmp_path / folder)
+        table = leakage(replace(taught, images=images), MODEL, short, at, repeats=2, seed=1)
+        return table, reads - images.left
+
+    whole, needed = run(10**6, "never")
+    names = ["0_own.pt", "0_random.pt", "1_own.pt", "1_random.pt"]
+    assert sorted(path.name for path in (tmp_path / "never").iterdir()) == names
+    for reads in (needed // 10, needed // 3, needed // 2 + 3):
+        with pytest.raises(OSError, match="killed"):
+            run(reads, "killed")
+    again, read = run(10**6, "killed")
+    pd.testing.assert_frame_equal(again, whole, check_exact=True)
+    assert read < needed * 0.7
+    finished, least = run(10**6, "killed")
+    pd.testing.assert_frame_equal(finished, whole, check_exact=True)
+    assert least == 4 * -(-TESTED // 32)  # the test images of each classifier
+    other = replace(taught, fingerprint="of other masks")
+    fresh = leakage(other, MODEL, short, replace(streamed, state=tmp_path / "killed"), repeats=2, seed=1)
+    pd.testing.assert_frame_equal(fresh, whole, check_exact=True)

@@ -1,0 +1,187 @@
+"""D_i composed from stored masks and colours, against images occluded one by one in NumPy."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from saliency_assay import store
+from saliency_assay.feed import batches
+from saliency_assay.occluded import Layer, Occluded, Shapes, layers_of, states_of
+
+CPU = torch.device("cpu")
+COUNT, MASKS = 11, 5
+SIZE = (5, 7)  # 35 pixels: no whole number of bytes
+SPLITS = [(1, 1, 1, 1, 1), (5,), (2, 1, 2)]
+"""How many of the masks a store holds."""
+Bytes = NDArray[np.uint8]
+Open = Callable[..., list[store.Store]]
+RANDOM = np.random.default_rng(0)
+IMAGES = {channels: RANDOM.integers(1, 256, (COUNT, channels, *SIZE), dtype=np.uint8) for channels in (1, 3)}
+MASK = RANDOM.random((COUNT, MASKS, *SIZE)) < RANDOM.random((COUNT, MASKS, 1, 1)) / 2
+MEAN = {channels: RANDOM.integers(0, 256, (COUNT, MASKS, channels), dtype=np.uint8) for channels in (1, 3)}
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Open]:
+    with ExitStack() as stack:
+
+        def open_all(channels: int, split: Sequence[int]) -> list[store.Store]:
+            """The masks in stores of so many each, the images in blocks of 4."""
+            found = []
+            for number, end in enumerate(np.cumsum(split)):
+                part, path = slice(end - split[number], end), tmp_path / f"{number}.zarr.zip"
+                blocks = (
+                    {"mask": MASK[start : start + 4, part], "mean": MEAN[channels][start : start + 4, part]}
+                    for start in range(0, COUNT, 4)
+                )
+                store.write(path, blocks, kind="masks", attributes={})
+                found.append(stack.enter_context(store.open_store(path, kind="masks")))
+            return found
+
+        yield open_all
+
+
+def needed(split: Sequence[int], iteration: int) -> int:
+    """How many of the stores hold the masks behind D_i."""
+    return sum(before < iteration for before in np.cumsum([0, *split[:-1]]))
+
+
+def plain_states(channels: int, fill: str, iteration: int) -> list[Bytes]:
+    """D_0 … D_i, pixel by pixel."""
+    states = [IMAGES[channels].copy()]
+    for step in range(iteration):
+        after = states[-1].copy()
+        for image, channel, row, column in product(range(COUNT), range(channels), *map(range, SIZE)):
+            if MASK[image, step, row, column]:
+                colour = MEAN[channels][image, step, channel] if fill == "mean" else 0
+                after[image, channel, row, column] = colour
+        states.append(after)
+    return states
+
+
+@pytest.mark.parametrize("split", SPLITS)
+@pytest.mark.parametrize("fill", ["zero", "mean"])
+@pytest.mark.parametrize("channels", [1, 3])
+def test_images_are_those_occluded_one_by_one(
+    opened: Open, channels: int, fill: str, split: tuple[int, ...]
+) -> None:
+    stores = opened(channels, split)
+    for iteration, expected in enumerate(plain_states(channels, fill, MASKS)):
+        layers = layers_of(stores[: needed(split, iteration)], fill, iteration)
+        found = Occluded(IMAGES[channels], layers, CPU)
+        assert len(found) == COUNT
+        assert found.shape == (COUNT, channels, *SIZE)
+        assert found.dtype == np.uint8
+        for index in ([7, 2, 2, 10, 0], [3], []):
+            array = np.array(index, dtype=np.int64)
+            for given in (array, torch.from_numpy(array)):
+                assert torch.equal(found[given], torch.from_numpy(expected[array]))
+        for part in (slice(None), slice(3, 9), slice(9, 40), slice(4, 4)):
+            assert found[part].dtype == torch.uint8
+            assert torch.equal(found[part], torch.from_numpy(expected[part]))
+
+
+def test_the_order_of_masks_and_fills_is_seen() -> None:
+    """Of what the tests above rest on: under fill ``mean`` another order of the masks gives other images."""
+    both = MASK[:, 0] & MASK[:, 1]
+    assert both.any()
+    states = plain_states(3, "mean", 2)
+    swapped = np.where(MASK[:, None, 1], MEAN[3][:, 1, :, None, None], states[0])
+    swapped = np.where(MASK[:, None, 0], MEAN[3][:, 0, :, None, None], swapped)
+    assert (swapped != states[2]).any()
+    assert (plain_states(3, "zero", 2)[2] != states[2]).any()
+
+
+def test_stored_images_are_read_where_they_lie(opened: Open, tmp_path: Path) -> None:
+    """As the jobs do: images from a store, batch by batch in any order."""
+    store.write(tmp_path / "data.zarr.zip", [{"image": IMAGES[3]}], kind="data", attributes={})
+    layers = layers_of(opened(3, (2, 1, 2)), "mean", MASKS)
+    expected = plain_states(3, "mean", MASKS)[-1]
+    order = torch.from_numpy(np.random.default_rng(1).permutation(COUNT))
+    with store.open_store(tmp_path / "data.zarr.zip", kind="data") as data:
+        found = Occluded(data["image"], layers, CPU)
+        assert found.shape == (COUNT, 3, *SIZE)
+        assert torch.equal(torch.cat(list(batches(found, order, 4, CPU))), torch.from_numpy(expected)[order])
+        assert torch.equal(torch.cat(list(batches(found, None, 4, CPU))), torch.from_numpy(expected))
+
+
+def test_composing_leaves_images_alone(opened: Open) -> None:
+    images = torch.from_numpy(IMAGES[1].copy())
+    found = Occluded(images, layers_of(opened(1, (5,)), "zero", MASKS), CPU)
+    assert not torch.equal(found[:], images)
+    assert torch.equal(images, torch.from_numpy(IMAGES[1]))
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_shapes_are_unions_of_masks(opened: Open, split: tuple[int, ...]) -> None:
+    stores = opened(1, split)
+    for iteration in range(1, MASKS + 1):
+        found = Shapes(layers_of(stores[: needed(split, iteration)], "zero", iteration), CPU)
+        assert len(found) == COUNT
+        assert found.shape == (COUNT, 1, *SIZE)
+        assert found.dtype == np.uint8
+        expected = np.zeros((COUNT, 1, *SIZE), dtype=np.uint8)
+        for image, step, row, column in product(range(COUNT), range(iteration), *map(range, SIZE)):
+            if MASK[image, step, row, column]:
+                expected[image, 0, row, column] = 255
+        index = np.array([6, 1, 10, 1])
+        assert torch.equal(found[2:9], torch.from_numpy(expected[2:9]))
+        assert torch.equal(found[index], torch.from_numpy(expected[index]))
+        assert torch.equal(found[torch.from_numpy(index)], torch.from_numpy(expected[index]))
+    assert (Shapes(layers_of(stores, "zero", MASKS), CPU)[:].numpy() == 0).any()
+
+
+@pytest.mark.parametrize("fill", ["zero", "mean"])
+@pytest.mark.parametrize("channels", [1, 3])
+def test_states_are_all_that_an_image_goes_through(opened: Open, channels: int, fill: str) -> None:
+    chosen = np.array([8, 0, 5])
+    shown, masks = states_of(
+        IMAGES[channels], layers_of(opened(channels, (2, 1, 2)), fill, MASKS - 1), chosen
+    )
+    expected = np.stack([state[chosen] for state in plain_states(channels, fill, MASKS - 1)])
+    assert shown.dtype == torch.uint8
+    np.testing.assert_array_equal(shown, expected)
+    assert masks.dtype == torch.bool
+    np.testing.assert_array_equal(masks, np.stack([MASK[chosen, step] for step in range(MASKS - 1)]))
+
+
+def test_only_as_many_masks_as_iterations_are_used(opened: Open) -> None:
+    stores = opened(3, (2, 1, 2))
+    assert [layer.used for layer in layers_of(stores, "zero", 4)] == [2, 1, 1]
+    assert [layer.mean for layer in layers_of(stores, "zero", 4)] == [None] * 3
+    means = [layer.mean[:] for layer in layers_of(stores, "mean", 5)]
+    np.testing.assert_array_equal(np.concatenate(means, 1), MEAN[3])
+    assert layers_of([], "zero", 0) == []
+    assert layers_of([], "shared", 0) == []  # f_0's masks serve every fill
+
+
+@pytest.mark.parametrize(
+    ("stores", "iteration", "held"), [(1, 3, 2), (3, 3, 5), (0, 1, 0), (1, 0, 2), (3, 6, 5)]
+)
+def test_too_few_or_too_many_stores_are_refused(opened: Open, stores: int, iteration: int, held: int) -> None:
+    chosen = opened(1, (2, 1, 2))[:stores]
+    with pytest.raises(ValueError, match=r"^masks: ") as error:
+        layers_of(chosen, "zero", iteration)
+    expected = f"masks: found {held} in {stores} stores, expected those of {iteration} iterations"
+    assert str(error.value) == expected
+
+
+def test_another_fill_is_refused(opened: Open) -> None:
+    with pytest.raises(ValueError, match=r"^fill: ") as error:
+        layers_of(opened(1, (5,)), "shared", 1)
+    assert str(error.value) == "fill: found 'shared', valid: zero, mean"
+
+
+def test_bits_in_the_last_byte_belong_to_no_pixel(opened: Open) -> None:
+    """Eight masks of 35 pixels are whole bytes, five are not: no mask sees another's bits."""
+    [whole] = opened(1, (5,))
+    layer = Layer(whole["mask"], None, 3)
+    found = Occluded(IMAGES[1], [layer], CPU)[:]
+    expected = np.where(MASK[:, :3].any(1)[:, None], 0, IMAGES[1])
+    np.testing.assert_array_equal(found, expected)

@@ -1,0 +1,183 @@
+"""What a study is said to take: jobs as Snakemake counts them, hours as measured, bytes as they are stored."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from saliency_assay import store
+from saliency_assay.planning import (
+    Study,
+    job_counts,
+    mask_bytes,
+    plan_text,
+    row_of,
+    seconds_of,
+    storage_of,
+)
+
+PRINTED = """Config file config.yaml is extended by additional config specified via the command line.
+host: here
+Building DAG of jobs...
+Job stats:
+job                 count
+----------------  -------
+build_data              1
+subtotal_retrain       60
+remask                  9
+total                  70
+
+rule build_data:
+    jobid: 3
+    total 99
+Job stats
+Reasons:
+    input files updated by another job:
+        remask 7
+"""
+
+
+def measured(root: Path, name: str, *seconds: float) -> None:
+    """A benchmark file as Snakemake writes it, a line for each repeat."""
+    file = root / f"{name}.tsv"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    lines = [f"{value}\t0:00:03\t686.22\tNA" for value in seconds]
+    file.write_text("\n".join(["s\th:m:s\tmax_rss\tcpu_time", *lines]) + "\n")
+
+
+def study(jobs: Mapping[str, int], name: str = "s", **changes: Any) -> Study:
+    return Study(name, jobs, **{"like": {}, "models_each": {}, "storage": None, **changes})
+
+
+# --- jobs -----------------------------------------------------------------------------------------------------
+
+
+def test_jobs_are_those_of_the_table() -> None:
+    assert job_counts(PRINTED) == {"build_data": 1, "subtotal_retrain": 60, "remask": 9}
+
+
+def test_a_dry_run_without_a_table_is_an_error() -> None:
+    with pytest.raises(ValueError, match=r"^the dry run of snakemake printed no job stats$"):
+        job_counts("Nothing to be done (all requested files are present and up to date).\n")
+
+
+# --- hours ----------------------------------------------------------------------------------------------------
+
+
+def test_seconds_are_means_of_the_nearest_jobs_that_ran(tmp_path: Path) -> None:
+    like = {"retrain": ("train", 1), "leak": ("train", 6)}
+    mine, other = study({}, "mine", like=like), study({}, "other", like=like)
+    assert seconds_of("retrain", mine, tmp_path) is None
+    assert seconds_of("leak", mine, tmp_path) is None
+    measured(tmp_path, "train/m/seed0", 30)
+    measured(tmp_path, "train/m/seed1", 50)
+    assert seconds_of("train", mine, tmp_path) == 40
+    assert (seconds_of("retrain", mine, tmp_path), seconds_of("leak", mine, tmp_path)) == (40, 240)
+    assert seconds_of("remask", mine, tmp_path) is None  # like nothing else
+    measured(tmp_path, "leak/other/iteroar/gradient/zero/seed0/iteration1", 100, 104)
+    assert (seconds_of("leak", other, tmp_path), seconds_of("leak", mine, tmp_path)) == (102, 102)
+    measured(tmp_path, "leak/mine/iteroar/gradient/zero/seed0/iteration1", 7.5)
+    assert (seconds_of("leak", other, tmp_path), seconds_of("leak", mine, tmp_path)) == (102, 7.5)
+    measured(tmp_path, "plot_retrain/mine", 3)  # a rule with one job a study
+    assert seconds_of("plot_retrain", mine, tmp_path) == 3
+
+
+def test_a_row_adds_up(tmp_path: Path) -> None:
+    measured(tmp_path, "train/m/seed0", 1800)
+    measured(tmp_path, "remask/s/a", 36)
+    measured(tmp_path, "plot_retrain/s", 9)
+    planned = study(
+        {"build_data": 1, "train": 3, "retrain": 20, "leak": 2, "remask": 50, "plot_retrain": 2},
+        like={"retrain": ["train", 1], "leak": ["train", 4], "trial": ["train", 1]},
+        models_each={"train": 1, "retrain": 1, "leak": 4, "trial": 1},
+        storage=2.5e9,
+    )
+    row = row_of(planned, ["train", "retrain", "leak", "remask", "trial"], tmp_path)
+    assert row.pop("device") == (pytest.approx(0.5 * (3 + 20 + 2 * 4) + 0.01 * 50), False)
+    assert row.pop("other") == (pytest.approx(0.0025 * 2), True)
+    assert row == {
+        "study": "s",
+        "jobs": 78,
+        "models": 31,
+        "storage": (2.5, False),
+        "unmeasured": ["build_data"],
+    }
+
+
+def test_a_row_of_what_nothing_has_measured(tmp_path: Path) -> None:
+    like = {"retrain": ["train", 1]}
+    row = row_of(study({"retrain": 2, "plot": 1}, like=like), ["train", "retrain"], tmp_path / "none")
+    assert row == {
+        "study": "s",
+        "jobs": 3,
+        "models": 0,
+        "device": (0, True),
+        "other": (0, True),
+        "storage": (0, True),
+        "unmeasured": ["retrain", "plot"],
+    }
+
+
+# --- storage --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("images", "masks"), [(100, 2), (300, 2), (300, 5)])
+def test_masks_take_what_a_store_of_them_takes(tmp_path: Path, images: int, masks: int) -> None:
+    """But for a header that does not grow; 9 · 9 pixels are no whole bytes."""
+
+    def blocks() -> Iterator[dict[str, np.ndarray]]:
+        for count in (images - 60, 60):
+            yield {
+                "mask": np.ones((count, masks, 9, 9), dtype=bool),
+                "mean": np.ones((count, masks, 3), dtype=np.uint8),
+                "ranked": np.ones(count, dtype=bool),
+            }
+
+    path = tmp_path / "masks.zarr.zip"
+    store.write(path, blocks(), kind="masks", attributes={})
+    header = path.stat().st_size - mask_bytes(images, (3, 9, 9), masks)
+    assert 0 < header < 4000
+
+
+def test_masks_of_the_papers_images() -> None:
+    """224 · 224 / 8 bytes of bits, three of colour, one flag."""
+    assert mask_bytes(1, (3, 224, 224), 1) == 6272 + 3 + 1
+    assert mask_bytes(60_000, (3, 224, 224), 10) == 60_000 * (62_720 + 30 + 1)
+    assert mask_bytes(7, (1, 9, 9), 2) == 7 * (21 + 2 + 1)  # 162 bits
+
+
+def test_storage_is_of_images_masks_and_maps() -> None:
+    """Ten images of 2 · 8 · 8: 128 bytes each; a mask of one takes 8 + 2 + 1, a map 4 · 128."""
+    assert storage_of((10, 2, 8, 8), [], 0) == 1280
+    assert storage_of((10, 2, 8, 8), [], 3) == 1280 + 3 * 512
+    assert storage_of((10, 2, 8, 8), [(4, 1), (2, 3)], 0) == 1280 + 10 * (4 * 11 + 2 * (24 + 6 + 1))
+
+
+# --- the table ------------------------------------------------------------------------------------------------
+
+
+def test_the_plan_is_a_table_and_says_what_it_does_not_know() -> None:
+    known = {
+        "device": (1234.6, False),
+        "other": (0.0204, False),
+        "storage": (5217.4, False),
+        "unmeasured": [],
+    }
+    partly = {"device": (99.96, True), "other": (0, False), "storage": (0, True), "unmeasured": ["leak", "a"]}
+    unknown = {"device": (0, True), "other": (0.0001, False), "storage": (0.5, False), "unmeasured": ["leak"]}
+    rows = [
+        {"study": "iteroar_stl10", "jobs": 2500, "models": 663, **known},
+        {"study": "b", "jobs": 7, "models": 0, **partly},
+        {"study": "c", "jobs": 7, "models": 0, **unknown},
+    ]
+    assert plan_text(rows).splitlines() == [
+        "                  jobs  models  GPU hours  other hours  storage, GB",
+        "iteroar_stl10    2,500     663      1,235       0.0204        5,217",
+        "b                    7       0       100+            0            ?",
+        "c                    7       0          ?       <0.001          0.5",
+        "hours marked + or ?: no job has run yet of a, leak",
+        "storage marked ?: the data set has not been built yet",
+    ]
+    assert len(plan_text(rows[:1]).splitlines()) == 2

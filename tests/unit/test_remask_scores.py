@@ -1,0 +1,168 @@
+"""What an arm is scored by, against plain counts, with blocks smaller than the number of images."""
+
+from collections.abc import Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from saliency_assay import remask_scores, scores, store
+from saliency_assay.occluded import Layer, layers_of
+from saliency_assay.remask_scores import accuracy_scores, leakage_scores, overlap_scores
+
+COUNT, MASKS, SIZE = 13, 4, (3, 5)
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remask_scores, "BLOCK", 4)
+
+
+def rows(table: pd.DataFrame, metric: str, variant: str) -> dict[int, float]:
+    """The score of each image."""
+    found = table[(table["metric"] == metric) & (table["variant"] == variant)]
+    assert found["image"].is_unique
+    return dict(zip(found["image"].tolist(), found["score"].tolist(), strict=True))
+
+
+def is_whole(table: pd.DataFrame) -> None:
+    """With the arm's own columns beside it, it is a score table."""
+    assert list(table.columns) == ["metric", "variant", "image", "score"]
+    scores.check(table.assign(study="s", data="d", model="m", seed=1, method="random"), "test")
+
+
+# ---------------------------------------------------------------------------------------------- accuracy
+
+
+def predictions(splits: Sequence[str], iterations: int) -> list[pd.DataFrame]:
+    """As ``evaluation.predict`` gives them; rows of another set came before, so the index does not begin at 0."""
+    rng = np.random.default_rng(0)
+    split = np.array(splits)[rng.integers(0, len(splits), 40)]
+    return [
+        pd.DataFrame(
+            {
+                "image": np.arange(40),
+                "split": split,
+                "label": rng.integers(0, 3, 40),
+                "predicted": rng.integers(0, 3, 40),
+                "probability": rng.random(40),
+            },
+            index=np.arange(100, 140),
+        )
+        for _ in range(iterations)
+    ]
+
+
+def test_accuracy_is_of_each_test_image_and_of_the_other_splits_together() -> None:
+    tables = predictions(["train", "validation", "test"], 3)
+    found = accuracy_scores(tables)
+    is_whole(found)
+    total = 0
+    for step, table in enumerate(tables):
+        right: dict[str, dict[int, float]] = {"train": {}, "validation": {}, "test": {}}
+        for _, row in table.iterrows():
+            right[row["split"]][row["image"]] = 1.0 if row["label"] == row["predicted"] else 0.0
+        assert min(len(images) for images in right.values()) > 5
+        assert rows(found, "accuracy", str(step)) == right["test"]
+        for split in ("train", "validation"):
+            share = sum(right[split].values()) / len(right[split])
+            assert rows(found, f"accuracy_{split}", str(step)) == {-1: pytest.approx(share)}
+        total += len(right["test"]) + 2
+    assert len(found) == total
+    assert len({tuple(rows(found, "accuracy", str(step)).values()) for step in range(3)}) == 3
+
+
+def test_a_training_without_validation_images_has_no_row_for_them() -> None:
+    found = accuracy_scores(predictions(["train", "test"], 2))
+    assert set(found["metric"]) == {"accuracy", "accuracy_train"}
+    is_whole(found)
+
+
+# ----------------------------------------------------------------------------------------------- overlap
+
+
+def stored(folder: Path, masks: np.ndarray, split: Sequence[int]) -> list[store.Store]:
+    opened = []
+    for number, part in enumerate(np.split(masks, np.cumsum(split)[:-1], axis=1)):
+        path = folder / f"{number}.zarr.zip"
+        mean = np.zeros((len(part), part.shape[1], 1), dtype=np.uint8)
+        store.write(path, [{"mask": part, "mean": mean}], kind="masks", attributes={})
+        opened.append(store.open_store(path, kind="masks"))
+    return opened
+
+
+def some_masks() -> np.ndarray:
+    rng = np.random.default_rng(1)
+    return rng.random((COUNT, MASKS, *SIZE)) < rng.random((COUNT, MASKS, 1, 1))
+
+
+@pytest.mark.parametrize("split", [(1, 1, 1, 1), (4,), (1, 3)])
+def test_overlaps_are_those_of_sets_of_pixels(tmp_path: Path, split: tuple[int, ...]) -> None:
+    masks, images = some_masks(), np.array([12, 0, 3, 4, 5, 7, 8, 9, 11])
+    found = overlap_scores(layers_of(stored(tmp_path, masks, split), "mean", MASKS), images)
+    is_whole(found)
+    expected: dict[tuple[str, str], dict[int, float]] = {}
+    for image in images.tolist():
+        of = [set(np.flatnonzero(masks[image, step]).tolist()) for step in range(MASKS)]
+        for i in range(MASKS):
+            expected.setdefault(("cma", str(i)), {})[image] = len(set().union(*of[: i + 1]))
+        for i in range(MASKS - 1):
+            expected.setdefault(("mmo", str(i)), {})[image] = len(of[i] & of[i + 1])
+            expected.setdefault(("mamo", str(i)), {})[image] = len(set().union(*of[: i + 1]) & of[i + 1])
+        for i, n in combinations(range(MASKS), 2):
+            expected.setdefault(("overlap", f"{i}-{n}"), {})[image] = len(of[i] & of[n])
+    assert len(found) == sum(map(len, expected.values())) == len(images) * (4 + 3 + 3 + 6)
+    for (metric, variant), values in expected.items():
+        assert rows(found, metric, variant) == values
+    assert found["score"].dtype == np.float64
+
+
+def test_masks_that_are_not_used_do_not_count(tmp_path: Path) -> None:
+    masks, images = some_masks(), np.arange(COUNT)
+    stores = stored(tmp_path, masks, (4,))
+    found = overlap_scores(layers_of(stores, "zero", 2), images)
+    assert set(found["variant"]) == {"0", "1", "0-1"}
+    of_layers = overlap_scores([Layer(stores[0]["mask"], None, 2)], images)
+    pd.testing.assert_frame_equal(found, of_layers)
+    union = rows(found, "cma", "1")
+    assert union == {image: float(masks[image, :2].any(0).sum()) for image in range(COUNT)}
+
+
+def test_a_single_mask_has_an_area_and_no_overlap(tmp_path: Path) -> None:
+    masks = some_masks()[:, :1]
+    found = overlap_scores(layers_of(stored(tmp_path, masks, (1,)), "zero", 1), np.arange(COUNT))
+    assert set(found["metric"]) == {"cma"}
+    assert rows(found, "cma", "0") == dict(enumerate(masks.sum((1, 2, 3)).astype(float).tolist()))
+
+
+# ----------------------------------------------------------------------------------------------- leakage
+
+
+def leaks(seed: int) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    labels = [(repeat, name) for repeat in range(3) for name in ("own", "random")]
+    cells: list[dict[str, Any]] = [
+        {"repeat": repeat, "labels": name, "accuracy": rng.random(), "loss": 2 + rng.random()}
+        for repeat, name in labels
+    ]
+    return pd.DataFrame(cells)
+
+
+def test_leakage_is_a_row_a_classifier() -> None:
+    tables = {1: leaks(0), 10: leaks(1)}
+    found = leakage_scores(tables)
+    is_whole(found)
+    assert len(found) == 12
+    for step, table in tables.items():
+        for _, row in table.iterrows():
+            metric = {"own": "leakage", "random": "leakage_random"}[row["labels"]]
+            assert rows(found, metric, f"{step}/repeat{row['repeat']}") == {-1: row["accuracy"]}
+
+
+def test_leakage_of_another_iteration_keeps_its_own_values() -> None:
+    found = leakage_scores({2: leaks(0), 1: leaks(1)})
+    assert rows(found, "leakage", "2/repeat0") == {-1: leaks(0)["accuracy"][0]}
+    assert rows(found, "leakage", "1/repeat0") == {-1: leaks(1)["accuracy"][0]}

@@ -1,0 +1,698 @@
+"""Tables and figures of the retrain study against plain loops over rows."""
+
+import re
+import warnings
+from collections.abc import Callable, Sequence
+from functools import cache
+from itertools import combinations, product
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex, to_rgb
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+from scipy.stats import ttest_ind
+
+from saliency_assay.report.html import tables_page
+from saliency_assay.report.retrain import KEYS, expected, split_variants, summary, summary_tables
+from saliency_assay.report.retrain_curves import accuracy_curves, looks, overlap_curves
+from saliency_assay.report.retrain_leakage import leakage_bars, leakage_shown, leakage_table, welch
+from saliency_assay.report.retrain_masks import iteration_images, overlap_matrices
+from saliency_assay.report.style import GREY, ORANGE, PURPLE, SKY, VERMILION, save, styled
+from saliency_assay.scores import COLUMNS
+
+NAN = float("nan")
+AREA, OCCLUDED, ITERATIONS, CLASSES = 40, 10, 3, 5
+SIZES = {"area": AREA, "occluded": OCCLUDED, "iterations": ITERATIONS}
+METHODS = ("smoothgrad", "random", "edge")  # not in the alphabet's order
+ARMS = (("iteroar", "zero"), ("iteroar", "mean"), ("roar", "zero"))
+IMAGES = (3, 4, 8, 9)
+Row = tuple[int, str, str, str, int, float]
+
+
+def scored(rows: Sequence[Row]) -> pd.DataFrame:
+    """A score table of rows ``seed, method, metric, variant, image, score``."""
+    columns = ["seed", "method", "metric", "variant", "image", "score"]
+    table = pd.DataFrame(rows, columns=columns).assign(study="s", data="d", model="net")
+    return table[list(COLUMNS)]
+
+
+def study(
+    seeds: Sequence[int] = (0, 7), iterations: int = ITERATIONS, methods: Sequence[str] = METHODS
+) -> pd.DataFrame:
+    """Numbers at random; in ROAR masks are disjoint."""
+    rng = np.random.default_rng(5)
+    rows: list[Row] = []
+    for method in methods:
+        for protocol, fill in ARMS:
+            for seed in seeds:
+
+                def add(
+                    metric: str, at: object, image: int, score: float, where=(seed, method, protocol, fill)
+                ) -> None:
+                    variant = f"{where[2]}/{where[3]}/{at}"
+                    rows.append((where[0], where[1], metric, variant, image, float(score)))
+
+                for i in range(iterations + 1):
+                    for image in IMAGES:
+                        add("accuracy", i, image, rng.random() < 0.7)
+                    add("accuracy_train", i, -1, rng.uniform(0.8, 1))
+                    add("accuracy_validation", i, -1, rng.uniform(0.6, 0.9))
+                for i in range(iterations):
+                    for image in IMAGES:
+                        least = (i + 1) * OCCLUDED if protocol == "roar" else OCCLUDED + i
+                        add("cma", i, image, rng.integers(least, (i + 1) * OCCLUDED + 1))
+                        if i < iterations - 1:
+                            add("mmo", i, image, rng.integers(0, OCCLUDED + 1))
+                            add("mamo", i, image, rng.integers(0, OCCLUDED + 1))
+                        for second in range(i + 1, iterations):
+                            add("overlap", f"{i}-{second}", image, rng.integers(0, OCCLUDED + 1))
+    return scored(rows)
+
+
+def found(table: pd.DataFrame, **where: object) -> list[float]:
+    """Scores of the rows with these values."""
+    rows = np.ones(len(table), bool)
+    for name, value in where.items():
+        rows &= table[name].to_numpy() == value
+    return list(table["score"].to_numpy()[rows])
+
+
+# --- the summary --------------------------------------------------------------------------------------------
+
+
+def test_summary_is_means_and_spreads_of_rows() -> None:
+    table = study()
+    rows = summary(table, **SIZES, classes=CLASSES).to_dict("records")
+    assert [tuple(row[key] for key in KEYS) for row in rows] == [
+        (protocol, fill, method, i)
+        for protocol, fill in ARMS
+        for method in METHODS
+        for i in range(ITERATIONS + 1)
+    ]
+    for row in rows:
+        i = row["iteration"]
+        arm = {"method": row["method"], "variant": f"{row['protocol']}/{row['fill']}/{i}"}
+        for metric, name in (
+            ("accuracy", "test"),
+            ("accuracy_train", "train"),
+            ("accuracy_validation", "validation"),
+        ):
+            of_seeds = [np.mean(found(table, metric=metric, seed=seed, **arm)) for seed in (0, 7)]
+            assert row[f"accuracy_{name}"] == pytest.approx(sum(of_seeds) / 2)
+            assert row[f"accuracy_{name}_sd"] == pytest.approx(abs(of_seeds[0] - of_seeds[1]) / 2**0.5)
+        for metric, last, whole in (
+            ("mmo", ITERATIONS - 2, OCCLUDED),
+            ("mamo", ITERATIONS - 2, OCCLUDED),
+            ("cma", 2, AREA),
+        ):
+            if i > last:
+                assert all(
+                    np.isnan(row[f"{metric}{end}"])
+                    for end in ("", "_sd", "_random", "_share", "_random_share")
+                )
+                continue
+            by_image = [np.mean(found(table, metric=metric, image=image, **arm)) for image in IMAGES]
+            assert row[metric] == pytest.approx(np.mean(by_image))
+            assert row[f"{metric}_sd"] == pytest.approx(np.std(by_image, ddof=1))
+            assert row[f"{metric}_share"] == pytest.approx(np.mean(by_image) / whole)
+            assert row[f"{metric}_sd_share"] == pytest.approx(np.std(by_image, ddof=1) / whole)
+            assert row[f"{metric}_random"] == expected(metric, i, area=AREA, occluded=OCCLUDED)
+            assert row[f"{metric}_random_share"] == pytest.approx(row[f"{metric}_random"] / whole)
+        assert row["nominal"] == i * OCCLUDED / AREA
+        before = {**arm, "variant": f"{row['protocol']}/{row['fill']}/{i - 1}"}
+        lacking = np.mean(found(table, metric="cma", **before)) / AREA if i else 0
+        assert row["masked"] == pytest.approx(lacking)
+        if i < ITERATIONS:
+            assert row["cma_most"] == (i + 1) * OCCLUDED
+            assert row["cma_of_most"] == pytest.approx(row["cma"] / ((i + 1) * OCCLUDED))
+        else:
+            assert np.isnan(row["cma_most"])
+        assert (row["seeds"], row["images"], row["chance"]) == (2, 4, 0.2)
+
+
+def test_summary_of_one_seed_has_no_spread_over_seeds_and_what_is_missing_is_nan() -> None:
+    table = study(seeds=[0])
+    gone = table["metric"].isin(["accuracy_validation", "mamo"]) | (
+        (table["metric"] == "cma") & (table["variant"] == "roar/zero/0")
+    )
+    rows = summary(table[~gone], **SIZES, classes=CLASSES)
+    assert rows["accuracy_test_sd"].isna().all()
+    assert rows["accuracy_validation"].isna().all()
+    assert rows[["mamo", "mamo_sd", "mamo_random_share"]].isna().all(axis=None)
+    assert rows["accuracy_test"].notna().all()
+    assert set(rows["seeds"]) == {1}
+    unknown = rows[rows["masked"].isna()]
+    assert set(zip(unknown["protocol"], unknown["iteration"], strict=True)) == {("roar", 1)}
+
+
+def test_random_masks_expect_what_sets_of_pixels_have() -> None:
+    """Against all masks of 2 of 4 pixels, each beside each."""
+    masks = [set(pixels) for pixels in combinations(range(4), 2)]
+    trios = list(product(masks, repeat=3))
+    assert expected("mmo", 0, area=4, occluded=2) == np.mean([len(a & b) for a, b, _ in trios])
+    assert expected("mamo", 1, area=4, occluded=2) == np.mean([len((a | b) & c) for a, b, c in trios])
+    assert expected("cma", 2, area=4, occluded=2) == np.mean([len(a | b | c) for a, b, c in trios])
+    assert expected("cma", 9, area=1000, occluded=50) == pytest.approx(401.263, abs=1e-3)
+
+
+def test_tables_to_read_are_in_percent() -> None:
+    rows = summary(study(), **SIZES, classes=CLASSES)
+    accuracy, overlap = (tables := summary_tables(rows, "name")).values()
+    assert list(tables) == ["name: accuracy of f_i, trained on D_i", "name: overlap of masks"]
+    assert len(accuracy) == len(rows) == 36
+    assert len(overlap) == 27  # not f_I, of which no mask is drawn
+    assert list(accuracy["protocol"].unique()) == ["IteROAR", "ROAR"]
+    pairs = {
+        "occluded, nominal (%)": "nominal",
+        "occluded, measured (%)": "masked",
+        "test accuracy (%)": "accuracy_test",
+        "test: sd over seeds": "accuracy_test_sd",
+        "validation accuracy (%)": "accuracy_validation",
+        "training: sd over seeds": "accuracy_train_sd",
+        "chance (%)": "chance",
+    }
+    for name, column in pairs.items():
+        np.testing.assert_allclose(accuracy[name], 100 * rows[column])
+    masked = rows[rows["iteration"] < ITERATIONS]
+    pairs = {
+        "MMO (% of k)": "mmo_share",
+        "MAMO: sd over images (% of k)": "mamo_sd_share",
+        "CMA of random masks (% of A)": "cma_random_share",
+        "CMA (% of (i + 1)·k)": "cma_of_most",
+    }
+    for name, column in pairs.items():
+        np.testing.assert_allclose(overlap[name], 100 * masked[column])
+    np.testing.assert_allclose(overlap["CMA (pixels)"], masked["cma"])
+    assert "<td>IteROAR</td>" in tables_page(tables, title="x", digits=1)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda table: pd.concat([table, table.assign(model="other")]),
+            "scores: found 2 of study, data and model, expected one",
+        ),
+        (
+            lambda table: table[table["metric"] == "overlap"],
+            "scores: found none of accuracy, accuracy_validation, accuracy_train, mmo, mamo, cma, expected some",
+        ),
+        (
+            lambda table: table.assign(variant=table["variant"].replace("roar/zero/1", "roar/zero")),
+            "variant: found 'roar/zero', expected protocol/fill/iteration",
+        ),
+        (
+            lambda table: table.assign(variant=table["variant"].replace("iteroar/mean/3", "iteroar/mean/4")),
+            "iteration: found 4, expected at most 3",
+        ),
+    ],
+)
+def test_scores_of_another_kind_are_refused(
+    change: Callable[[pd.DataFrame], pd.DataFrame], message: str
+) -> None:
+    table = change(study())
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        summary(table, **SIZES, classes=CLASSES)
+
+
+def test_variants_are_split_into_names_and_numbers() -> None:
+    table = scored([(0, "a", "leakage", "iteroar/zero/10/repeat2", -1, 0.5), (0, "a", "other", "x", -1, 0)])
+    rows = split_variants(table, ["leakage"], "protocol/fill/iteration/repeatN")
+    parts = ["protocol", "fill", "iteration", "repeat"]
+    assert rows[parts].to_dict("records") == [dict(zip(parts, ("iteroar", "zero", 10, 2), strict=True))]
+
+
+# --- leakage ------------------------------------------------------------------------------------------------
+
+OWN = {"leaky": [0.41, 0.45, 0.38, 0.44], "mute": [0.21, 0.18, 0.22, 0.19], "single": [0.3]}
+PERMUTED = {"leaky": [0.2, 0.22, 0.19, 0.23], "mute": [0.2, 0.23, 0.18, 0.22], "single": [0.2]}
+
+
+def leaking(
+    own: dict[str, list[float]], permuted: dict[str, list[float]], iterations: Sequence[int] = (3,)
+) -> pd.DataFrame:
+    """Two repeats a seed."""
+    return scored(
+        [
+            (place // 2, method, metric, f"{protocol}/zero/{i}/repeat{place % 2}", -1, value)
+            for method in own
+            for protocol in ("roar", "iteroar")
+            for i in iterations
+            for metric, values in (("leakage", own[method]), ("leakage_random", permuted[method]))
+            for place, value in enumerate(values)
+        ]
+    )
+
+
+def test_leakage_table_tests_all_repeats_and_seeds_together() -> None:
+    table = leakage_table(leaking(OWN, PERMUTED), CLASSES, 0.01)
+    assert list(table["protocol"]) == ["roar"] * 3 + ["iteroar"] * 3
+    rows = table[table["protocol"] == "roar"].set_index("method")
+    assert list(rows.index) == ["leaky", "mute", "single"]
+    for method in ("leaky", "mute"):
+        row, own, permuted = rows.loc[method], OWN[method], PERMUTED[method]
+        assert row["accuracy"] == pytest.approx(np.mean(own))
+        assert row["accuracy_sd"] == pytest.approx(np.std(own, ddof=1))
+        assert row["random"] == pytest.approx(np.mean(permuted))
+        assert row["random_sd"] == pytest.approx(np.std(permuted, ddof=1))
+        assert (row["accuracy_values"], row["random_values"], row["chance"]) == (4, 4, 0.2)
+        p = ttest_ind(own, permuted, equal_var=False, alternative="greater").pvalue
+        assert row["p"] == pytest.approx(p, rel=1e-9)
+        assert row["reason"] == ""
+    assert list(rows["leaks"]) == [True, False, False]
+    single = rows.loc["single"]
+    assert np.isnan(single["p"])
+    assert single["reason"] == "found 1 with labels, 1 with permuted ones, expected at least 2 of each"
+
+
+def test_leaks_are_below_alpha() -> None:
+    scores = leaking(OWN, PERMUTED)
+    p = leakage_table(scores, CLASSES, 0.5).set_index(["protocol", "method"]).loc[("roar", "leaky"), "p"]
+    for alpha, leaks in ((p, False), (p * 1.001, True)):
+        table = leakage_table(scores, CLASSES, alpha).set_index(["protocol", "method"])
+        assert table.loc[("roar", "leaky"), "leaks"] == leaks
+
+
+@pytest.mark.parametrize(
+    ("own", "permuted", "p"),
+    [
+        ([0.3] * 3, [0.1] * 3, 0.0),  # the mean of three times 0.1 is not 0.1
+        ([0.1] * 3, [0.1] * 3, 1.0),
+        ([0.1] * 3, [0.3] * 3, 1.0),
+        ([0.3], [0.1, 0.2], NAN),
+        ([0.3, 0.4], [0.1], NAN),
+        ([], [], NAN),
+    ],
+)
+def test_values_that_do_not_vary_or_are_too_few(own: list[float], permuted: list[float], p: float) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert welch(np.array(own), np.array(permuted)) == pytest.approx(p, nan_ok=True, abs=0)
+
+
+def test_one_side_that_does_not_vary_leaves_t_defined() -> None:
+    """t = (0.2 − 0.1) / √(s² / 4), with the 3 degrees of freedom of the side that varies."""
+    own = np.array([0.1, 0.1, 0.3, 0.3])
+    assert own.var(ddof=1) == pytest.approx(0.04 / 3)
+    t = 0.1 / (0.04 / 3 / 4) ** 0.5
+    # The distribution function of Student's t with 3 degrees of freedom in closed form.
+    u = t / 3**0.5
+    tail = 0.5 - (u / (1 + u * u) + np.arctan(u)) / np.pi
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert welch(own, np.array([0.1] * 5)) == pytest.approx(tail)
+        assert welch(np.array([0.1] * 5), own) == pytest.approx(1 - tail)
+
+
+def test_undefined_leakage_is_left_out() -> None:
+    own, permuted = {"a": [0.4, NAN, 0.5]}, {"a": [0.2, 0.1, NAN]}
+    row = leakage_table(leaking(own, permuted), CLASSES, 0.01).iloc[0]
+    assert (row["accuracy"], row["random"]) == (pytest.approx(0.45), pytest.approx(0.15))
+    assert (row["accuracy_values"], row["random_values"]) == (2, 2)
+    assert row["p"] == pytest.approx(
+        ttest_ind([0.4, 0.5], [0.2, 0.1], equal_var=False, alternative="greater").pvalue
+    )
+
+
+def test_leakage_to_read() -> None:
+    shown = leakage_shown(leakage_table(leaking(OWN, PERMUTED), CLASSES, 0.01))
+    assert list(shown["leaks"])[:2] == ["leaks", "no"]
+    assert shown["leaks"].iloc[2].startswith("found 1 with labels")
+    assert list(shown["protocol"].unique()) == ["ROAR", "IteROAR"]
+    assert shown["accuracy on masks (%)"].iloc[0] == pytest.approx(42)
+    assert re.fullmatch(r"\d\.?\d*e-05|0\.00\d+", shown["p"].iloc[0])
+    assert shown["p"].iloc[2] == "–"
+
+
+def words(axes: Axes) -> dict[float, str]:
+    """What is written in the axes by its place on the vertical axis."""
+    return {text.get_position()[1]: text.get_text() for text in axes.texts if text.get_text()}
+
+
+def test_leakage_bars_show_means_values_bands_and_verdicts() -> None:
+    figure = leakage_bars(leaking(OWN, PERMUTED, iterations=(2, 1)), classes=CLASSES, alpha=0.01)
+    visible = [axes for axes in figure.axes if axes.get_visible()]
+    assert [axes.get_title() for axes in visible] == [
+        "ROAR, fill zero, $D_{1}$",
+        "ROAR, fill zero, $D_{2}$",
+        "IteROAR, fill zero, $D_{1}$",
+        "IteROAR, fill zero, $D_{2}$",
+    ]
+    for axes in visible:
+        assert axes.get_xlabel() == "test accuracy (%)"
+        bars = axes.patches[::2]
+        assert [bar.get_width() for bar in bars] == pytest.approx(
+            [100 * np.mean(values) for values in OWN.values()]
+        )
+        assert [to_hex(bar.get_facecolor()).upper() for bar in bars] == [VERMILION, SKY, SKY]
+        for band, values in zip(axes.patches[1::2], PERMUTED.values(), strict=True):
+            assert band.get_x() == pytest.approx(100 * min(values))
+            assert band.get_width() == pytest.approx(100 * (max(values) - min(values)))
+        dots = [line.get_xdata() for line in axes.lines if line.get_marker() == "o"]
+        for drawn, values in zip(dots, OWN.values(), strict=True):
+            np.testing.assert_allclose(drawn, 100 * np.array(values))
+        means = [line.get_xdata()[0] for line in axes.lines if line.get_marker() == "None"][:3]
+        assert means == pytest.approx([100 * np.mean(values) for values in PERMUTED.values()])
+        assert axes.lines[-1].get_xdata()[0] == 20  # chance
+        assert words(axes) == {0: "leaks", 2: "?"}
+    assert [label.get_text() for label in visible[0].get_yticklabels()] == list(OWN)
+    legend = figure.legends[0]
+    assert legend.get_title().get_text() == "classifiers of masks alone: 1–4 a bar, 1–4 a band, of 2 seeds"
+    said = [text.get_text() for text in legend.get_texts()]
+    assert "the same, leaks: p < 0.01" in said
+    assert "chance: 20 %" in said
+    assert said[-1] == "too few values to test"
+
+
+def test_leakage_of_arms_that_differ_in_what_they_have() -> None:
+    scores = leaking(OWN, PERMUTED, iterations=(1, 2, 3, 4, 5, 6))
+    gone = (scores["variant"].str.startswith("roar/zero/6") & (scores["method"] == "mute")) | scores[
+        "variant"
+    ].str.startswith("iteroar/zero/1")
+    figure = leakage_bars(scores[~gone], classes=CLASSES, alpha=0.01)
+    visible = [axes.get_title()[-3] for axes in figure.axes if axes.get_visible()]
+    assert visible == ["1", "2", "3", "4", "5", "6", "2", "3", "4", "5", "6"]
+    assert [axes.get_visible() for axes in figure.axes] == [True] * 6 + [False] * 4 + [True] * 5
+    assert words(figure.axes[5]) == {0: "leaks", 1: "no score", 2: "?"}
+
+
+# --- curves -------------------------------------------------------------------------------------------------
+
+
+def curves(axes: Axes) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The methods' lines: those that have markers."""
+    drawn = [line for line in axes.lines if line.get_marker() != "None"]
+    return [(np.asarray(line.get_xdata()), np.asarray(line.get_ydata())) for line in drawn]
+
+
+def bands(axes: Axes) -> list[dict[float, tuple[float, float]]]:
+    """For each filled band its lower and upper end by place."""
+    drawn = []
+    for body in axes.collections:
+        ends: dict[float, list[float]] = {}
+        for x, y in [vertex for path in body.get_paths() for vertex in path.vertices]:
+            ends.setdefault(round(float(x), 9), []).append(float(y))
+        drawn.append({x: (min(ys), max(ys)) for x, ys in ends.items()})
+    return drawn
+
+
+def test_accuracy_is_drawn_against_what_is_occluded() -> None:
+    table = study()
+    figure = accuracy_curves(table, **SIZES, classes=CLASSES)
+    visible = [axes for axes in figure.axes if axes.get_visible()]
+    assert [(axes.get_title(), "measured" in axes.get_xlabel()) for axes in visible] == [
+        ("IteROAR, fill zero", False),
+        ("IteROAR, fill mean", False),
+        ("IteROAR, fill zero", True),
+        ("IteROAR, fill mean", True),
+        ("ROAR, fill zero", False),
+        ("ROAR, fill mean", False),
+    ]
+    assert [text.get_text() for text in visible[-1].texts] == ["no score"]
+    for axes, fill in zip(visible[:4], ("zero", "mean") * 2, strict=True):
+        measured = "measured" in axes.get_xlabel()
+        for (x, y), band, method in zip(curves(axes), bands(axes), METHODS, strict=True):
+            for i in range(ITERATIONS + 1):
+                at = {"method": method, "variant": f"iteroar/{fill}/{i}"}
+                of_seeds = [
+                    100 * np.mean(found(table, metric="accuracy", seed=seed, **at)) for seed in (0, 7)
+                ]
+                assert y[i] == pytest.approx(np.mean(of_seeds))
+                before = {**at, "variant": f"iteroar/{fill}/{i - 1}"}
+                lacking = 100 * np.mean(found(table, metric="cma", **before)) / AREA if i else 0
+                assert x[i] == pytest.approx(lacking if measured else 100 * i * OCCLUDED / AREA)
+                assert band[round(float(x[i]), 9)] == pytest.approx((min(of_seeds), max(of_seeds)))
+        chance = [line for line in axes.lines if line.get_marker() == "None"]
+        assert [line.get_ydata()[0] for line in chance] == [20]
+    legend = figure.legends[0]
+    assert (
+        legend.get_title().get_text()
+        == "mean and range of 2 seeds; n = 4 test images; masks of k = 10 of A = 40 pixels"
+    )
+    assert [text.get_text() for text in legend.get_texts()] == [*METHODS, "chance: 20 %"]
+
+
+def test_masks_that_never_overlap_need_no_panel_of_what_is_measured() -> None:
+    table = study(seeds=[0])
+    figure = accuracy_curves(table[table["variant"].str.startswith("roar")], **SIZES, classes=CLASSES)
+    assert [axes.get_title() for axes in figure.axes] == ["ROAR, fill zero"]
+    assert not figure.axes[0].collections
+    assert figure.legends[0].get_title().get_text().startswith("one seed, so no band; n = 4 test images; ")
+
+
+def test_chance_is_seen_above_every_accuracy() -> None:
+    table = study()
+    table["score"] = table["score"].where(table["metric"] != "accuracy", 0.1)
+    assert accuracy_curves(table, **SIZES, classes=2).axes[0].get_ylim()[1] > 50
+
+
+def test_overlap_is_drawn_beside_what_random_masks_have() -> None:
+    table = study()
+    figure = overlap_curves(table, **SIZES)
+    names = [axes.get_ylabel().split(":")[0] for axes in figure.axes]
+    assert names == ["MMO", "MAMO", "CMA"] * 3
+    titles = ["IteROAR, fill zero", "IteROAR, fill mean", "ROAR, fill zero"]
+    assert [axes.get_title() for axes in figure.axes] == [title for title in titles for _ in range(3)]
+    for place, axes in enumerate(figure.axes):
+        metric, (protocol, fill) = names[place].lower(), ARMS[place // 3]
+        whole, count = (AREA, ITERATIONS) if metric == "cma" else (OCCLUDED, ITERATIONS - 1)
+        for (x, y), band, method in zip(curves(axes), bands(axes), METHODS, strict=True):
+            assert list(x) == list(range(count))
+            for i in range(count):
+                at = {"metric": metric, "method": method, "variant": f"{protocol}/{fill}/{i}"}
+                of_seeds = [100 * np.mean(found(table, seed=seed, **at)) / whole for seed in (0, 7)]
+                assert y[i] == pytest.approx(np.mean(of_seeds))
+                assert band[i] == pytest.approx((min(of_seeds), max(of_seeds)))
+        random, *most = [line.get_ydata() for line in axes.lines if line.get_marker() == "None"]
+        by_hand = [100 * expected(metric, i, area=AREA, occluded=OCCLUDED) / whole for i in range(count)]
+        np.testing.assert_allclose(random, by_hand)
+        if metric == "cma":
+            np.testing.assert_allclose(most, [[25, 50, 75]])
+        else:
+            assert not most
+        assert axes.get_ylim()[0] == 0
+        drawn = [y for _, ys in curves(axes) for y in ys]
+        assert axes.get_ylim()[1] > 1.05 * max(drawn)
+
+
+def test_overlap_of_two_iterations_and_of_one() -> None:
+    figure = overlap_curves(study(iterations=2), area=AREA, occluded=OCCLUDED, iterations=2)
+    random = next(line for line in figure.axes[0].lines if line.get_marker() == "None")
+    np.testing.assert_allclose(random.get_ydata(), [25, 25])
+    assert random.get_xdata()[1] - random.get_xdata()[0] > 0.5
+    assert list(figure.axes[0].get_xticks()) == [0]
+    figure = overlap_curves(study(iterations=1), area=AREA, occluded=OCCLUDED, iterations=1)
+    assert [[text.get_text() for text in axes.texts] for axes in figure.axes[:3]] == [
+        ["no score"],
+        ["no score"],
+        [],
+    ]
+
+
+def test_methods_are_told_apart_without_colour() -> None:
+    names = [f"method{place}" for place in range(9)]
+    found_looks = looks([*names[:4], "random", *names[4:], "edge"])
+    assert len({(look["linestyle"], look["marker"]) for look in found_looks.values()}) == 11
+    assert len({(look["linestyle"], look["color"]) for look in found_looks.values()}) == 11
+    assert (found_looks["random"]["color"], found_looks["edge"]["color"]) == (GREY, "black")
+    assert [name for name, look in found_looks.items() if look["linestyle"] == "--"] == ["random", "edge"]
+    assert looks(names)["method5"] == found_looks["method5"]  # with controls or without
+
+
+# --- masks --------------------------------------------------------------------------------------------------
+
+
+def test_matrices_hold_every_two_masks() -> None:
+    table = study()
+    figure = overlap_matrices(table, protocol="iteroar", fill="mean", **SIZES)
+    panels = [axes for axes in figure.axes if axes.images]
+    assert [axes.get_title().split("\n")[0] for axes in panels] == list(METHODS)
+    drawn = []
+    for axes, method in zip(panels, METHODS, strict=True):
+        matrix = np.ma.filled(axes.images[0].get_array(), NAN)
+        assert matrix.shape == (ITERATIONS, ITERATIONS)
+        assert np.isnan(np.diag(matrix)).all()
+        written = {text.get_position(): text.get_text() for text in axes.texts}
+        spreads = []
+        for first, second in ((0, 1), (0, 2), (1, 2)):
+            at = {"metric": "overlap", "method": method, "variant": f"iteroar/mean/{first}-{second}"}
+            by_image = [100 * np.mean(found(table, image=image, **at)) / OCCLUDED for image in IMAGES]
+            spreads.append(round(np.std(by_image, ddof=1)))
+            assert matrix[first, second] == matrix[second, first] == pytest.approx(np.mean(by_image))
+            assert written[second, first] == written[first, second] == f"{np.mean(by_image):.0f}"
+        assert len(written) == 6
+        assert axes.get_title().split("\n")[1] == f"sd {min(spreads)}–{max(spreads)} %"
+        drawn.append(np.nanmax(matrix))
+        assert (axes.get_xlabel(), axes.get_ylabel()) == ("iteration n", "iteration i")
+    bar = figure.axes[-1]
+    assert bar.get_ylim() == pytest.approx((0, max(drawn)))
+    assert bar.get_title() == "white line:\nq = 25 %"
+    assert [line.get_ydata()[0] for line in bar.lines if len(line.get_ydata()) == 2][-1] == 25
+    assert figure.get_supxlabel().startswith("IteROAR, fill mean\nmeans of n = 4 test images × 2 seeds")
+
+
+def test_matrices_of_little_overlap_show_what_random_masks_have() -> None:
+    table = study()
+    table["score"] = table["score"].where(table["metric"] != "overlap", 1)  # 10 % of a mask
+    figure = overlap_matrices(table, protocol="roar", fill="zero", **SIZES)
+    assert figure.axes[-1].get_ylim() == pytest.approx((0, 50))
+
+
+def test_many_iterations_are_not_written_in() -> None:
+    figure = overlap_matrices(
+        study(iterations=7, methods=["a"], seeds=[0]),
+        protocol="iteroar",
+        fill="zero",
+        area=100,
+        occluded=10,
+        iterations=7,
+    )
+    assert not figure.axes[0].texts
+    assert list(figure.axes[0].get_xticks()) == list(range(7))
+
+
+def test_one_iteration_has_no_two_masks() -> None:
+    figure = overlap_matrices(
+        study(iterations=1), protocol="iteroar", fill="zero", area=AREA, occluded=OCCLUDED, iterations=1
+    )
+    assert [text.get_text() for text in figure.texts] == ["one iteration: there are no two masks"]
+
+
+@pytest.mark.parametrize(
+    ("fill", "iterations", "message"),
+    [
+        ("other", 3, "scores: found no overlap of roar/other, expected some"),
+        ("zero", 2, "iteration: found 2, expected below 2"),
+    ],
+)
+def test_matrices_of_what_is_not_there(fill: str, iterations: int, message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        overlap_matrices(
+            study(), protocol="roar", fill=fill, area=AREA, occluded=OCCLUDED, iterations=iterations
+        )
+
+
+def example() -> tuple[np.ndarray, np.ndarray]:
+    """Two methods, two iterations of a 2 × 4 image: the second method's masks share a pixel."""
+    masks = np.zeros((2, 2, 2, 4), bool)
+    masks[0, 0, 0, :2] = masks[0, 1, 1, :2] = True
+    masks[1, 0, 0, :2] = masks[1, 1, 0, 1:3] = True
+    images = np.full((2, 3, 3, 2, 4), 100, np.uint8)
+    for method in range(2):
+        for i in range(2):
+            images[method, i + 1] = np.where(masks[method, i], 0, images[method, i])
+    return images, masks
+
+
+def test_images_show_the_last_masks_the_earlier_and_both() -> None:
+    images, masks = example()
+    figure = iteration_images(images, masks, names=["one", "guided_gradcam_again"], title="a title")
+    grid = np.array(figure.axes).reshape(2, 3)
+    plain = np.full(3, 100 / 255)
+    new, earlier, again = (0.8 * np.array(to_rgb(colour)) for colour in (ORANGE, SKY, PURPLE))  # over black
+    wanted = {
+        (0, 1): [[new, new, plain, plain], [plain] * 4],
+        (0, 2): [[earlier, earlier, plain, plain], [new, new, plain, plain]],
+        (1, 2): [[earlier, again, new, plain], [plain] * 4],
+    }
+    for place, pixels in wanted.items():
+        np.testing.assert_allclose(grid[place].images[0].get_array(), np.array(pixels))
+    for row in range(2):
+        np.testing.assert_allclose(grid[row, 0].images[0].get_array(), np.broadcast_to(plain, (2, 4, 3)))
+    assert [axes.get_title() for axes in grid[0]] == ["$D_{0}$\nwhole", "$D_{1}$\n≤ 25 %", "$D_{2}$\n≤ 50 %"]
+    assert [axes.get_xlabel() for axes in grid.flat] == ["0 %", "25 %", "50 %", "0 %", "25 %", "37.5 %"]
+    assert [axes.get_ylabel() for axes in grid[:, 0]] == ["one", "guided gradcam\nagain"]
+    assert figure.get_suptitle() == "a title"
+
+
+def test_images_of_one_channel_and_fill_mean_are_seen_through_the_colour() -> None:
+    images, masks = example()
+    grey = np.where(np.arange(3)[None, :, None, None, None] > 0, 200, images[:, :, :1]).astype(np.uint8)
+    figure = iteration_images(grey, masks, names=["one", "two"], title="")
+    pixels = figure.axes[1].images[0].get_array()
+    np.testing.assert_allclose(pixels[0, 0], 0.2 * 200 / 255 + 0.8 * np.array(to_rgb(ORANGE)))
+    np.testing.assert_allclose(pixels[1, 3], 200 / 255)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda images, masks: (images[:, :, :2], masks, ["a", "b"]),
+            "images: found uint8 [2, 3, 2, 2, 4], expected uint8 [methods, I + 1, 1 or 3, H, W]",
+        ),
+        (
+            lambda images, masks: (images / 255.0, masks, ["a", "b"]),
+            "images: found float64 [2, 3, 3, 2, 4], expected uint8 [methods, I + 1, 1 or 3, H, W]",
+        ),
+        (
+            lambda images, masks: (images[:, 1:], masks, ["a", "b"]),
+            "masks: found bool [2, 2, 2, 4], expected bool [2, 1, 2, 4]",
+        ),
+        (
+            lambda images, masks: (images, masks.astype(np.uint8), ["a", "b"]),
+            "masks: found uint8 [2, 2, 2, 4], expected bool [2, 2, 2, 4]",
+        ),
+        (lambda images, masks: (images, masks, ["a"]), "names: found 1, expected 2"),
+    ],
+)
+def test_images_that_do_not_fit_are_refused(change: Callable[..., tuple], message: str) -> None:
+    images, masks, names = change(*example())
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        iteration_images(images, masks, names=names, title="")
+
+
+# --- the drawn page -----------------------------------------------------------------------------------------
+
+MANY = (
+    *("gradient", "guided_backprop", "integrated_gradients", "smoothgrad", "smoothgrad_squared", "vargrad"),
+    *("cam", "gradcam", "occlusion", "random", "edge"),
+)
+
+
+many = cache(study)  # none of what follows changes it
+
+
+def drawn(methods: Sequence[str], iterations: int, seeds: Sequence[int]) -> dict[str, Callable[[], Figure]]:
+    sizes = {"area": AREA, "occluded": OCCLUDED, "iterations": iterations}
+    table = many(seeds, iterations, methods)
+    rng = np.random.default_rng(0)
+    values = {method: list(rng.uniform(0.1, 0.3, 2 * len(seeds))) for method in methods}
+    leaks = leaking(values, values, iterations=sorted({1, iterations}))
+    images = rng.integers(0, 256, (len(methods), iterations + 1, 3, 8, 8), np.uint8)
+    masks = rng.random((len(methods), iterations, 8, 8)) < 0.1
+    return {
+        "accuracy": lambda: accuracy_curves(table, **sizes, classes=CLASSES),
+        "overlap": lambda: overlap_curves(table, **sizes),
+        "leakage": lambda: leakage_bars(leaks, classes=CLASSES, alpha=0.01),
+        "matrices": lambda: overlap_matrices(table, protocol="iteroar", fill="zero", **sizes),
+        "images": lambda: iteration_images(images, masks, names=methods, title="image 3: seven"),
+    }
+
+
+@pytest.mark.parametrize("name", ["accuracy", "overlap", "leakage", "matrices", "images"])
+@pytest.mark.parametrize(("methods", "iterations", "seeds"), [(MANY, 10, (0, 1)), (METHODS, 2, (0,))])
+def test_figures_fit_their_page(
+    name: str, methods: Sequence[str], iterations: int, seeds: Sequence[int], tmp_path: Path
+) -> None:
+    with styled():
+        figure = drawn(methods, iterations, seeds)[name]()
+        save(figure, tmp_path / f"{name}.svg")
+        figure.draw_without_rendering()
+    assert "<svg" in (tmp_path / f"{name}.svg").read_text()
+    assert figure.get_figwidth() <= 10.4
+    panels = [axes.get_tightbbox() for axes in figure.axes if axes.get_visible()]
+    outside = [Text.get_window_extent(text) for text in figure.texts if text.get_text()]
+    legends = [legend.get_window_extent() for legend in figure.legends]
+    for place, extent in enumerate([*panels, *outside, *legends]):
+        assert -1 <= extent.x0 <= extent.x1 <= figure.bbox.width + 1, place
+        assert -1 <= extent.y0 <= extent.y1 <= figure.bbox.height + 1, place
+    for place, extent in enumerate([*outside, *legends]):
+        assert not any(extent.overlaps(other) for other in [*outside, *legends][:place])
+        assert not any(extent.overlaps(other) for other in panels)
+    for place, extent in enumerate(panels):
+        assert not any(extent.shrunk(0.98, 0.98).overlaps(other) for other in panels[:place])

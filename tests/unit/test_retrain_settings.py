@@ -1,0 +1,263 @@
+"""What a retraining may be asked for, and the arithmetic of τ, ρ, I and k."""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Any
+
+import numpy as np
+import pytest
+
+from saliency_assay.metrics.reductions import REDUCTIONS
+from saliency_assay.retrain_settings import (
+    KEYS,
+    TRANSFORMS,
+    Retraining,
+    iterations,
+    pixels,
+    retraining_from,
+    transform_from,
+)
+from saliency_assay.retrain_settings import REDUCTIONS as NAMES
+
+
+def fault_of(given: Mapping[str, Any]) -> str:
+    with pytest.raises(ValueError, match=r": ") as error:
+        retraining_from(given)
+    return str(error.value)
+
+
+# ------------------------------------------------------------------------------------------ arithmetic
+
+
+@pytest.mark.parametrize(
+    ("percentile", "occluded", "expected"),
+    [
+        (95, 0.5, 10),
+        (95.0, 0.25, 5),
+        (95, 0.15, 3),  # 0.15 / 0.05 is 2.9999999999999996 in floats
+        (95, 0.05, 1),
+        (95, 0.95, 19),
+        (99, 0.29, 29),  # 0.29 · 100 / 1 is 28.999999999999996
+        (99.9, 0.3, 300),
+        (80, 0.4, 2),
+        (50, 0.5, 1),
+        (66.666666666667, 0.333333333333, 1),
+        (np.float64(95), np.float64(0.5), 10),
+    ],
+)
+def test_iterations_are_whole(percentile: float, occluded: float, expected: int) -> None:
+    found = iterations(percentile, occluded)
+    assert found == expected
+    assert type(found) is int
+
+
+@pytest.mark.parametrize(
+    ("percentile", "occluded", "fault"),
+    [
+        (95, 0.52, "occluded: found 0.52 with percentile 95, expected a multiple of 0.05"),
+        (95.0, 0.52, "occluded: found 0.52 with percentile 95, expected a multiple of 0.05"),
+        (95, 0.02, "occluded: found 0.02 with percentile 95, expected a multiple of 0.05"),
+        (95, 1e-12, "occluded: found 1e-12 with percentile 95, expected a multiple of 0.05"),
+        (95, 0.500001, "occluded: found 0.500001 with percentile 95, expected a multiple of 0.05"),
+        (99.9, 0.3005, "occluded: found 0.3005 with percentile 99.9, expected a multiple of 0.001"),
+        (120, 0.5, "percentile: found 120, expected below 100"),
+        (100, 0.5, "percentile: found 100, expected below 100"),
+        (0, 0.5, "percentile: found 0, expected above 0"),
+        (float("nan"), 0.5, "percentile: found nan, expected a number above 0 and below 100"),
+        (True, 0.5, "percentile: found true, expected a number above 0 and below 100"),
+        (95, 1, "occluded: found 1, expected below 1"),
+        (95, -0.5, "occluded: found -0.5, expected above 0"),
+        (95, "half", "occluded: found 'half', expected a number above 0 and below 1"),
+    ],
+)
+def test_iterations_that_are_not_whole_are_refused(percentile: float, occluded: float, fault: str) -> None:
+    with pytest.raises(ValueError, match=r"found") as error:
+        iterations(percentile, occluded)
+    assert str(error.value) == fault
+
+
+@pytest.mark.parametrize(
+    ("area", "percentile", "expected"),
+    [
+        (224 * 224, 95, 2509),  # 2508.8
+        (32 * 32, 95, 51),  # 51.2
+        (8 * 8, 95, 3),  # 3.2
+        (10, 95, 1),  # 0.5 up
+        (30, 95, 2),  # 1.5 up, and Python's round gives 2 as well
+        (50, 95, 3),  # 2.5 up, where Python's round gives 2
+        (9, 95, 1),  # 0.45, and at least one
+        (1, 99.9, 1),
+        (1000, 99.65, 4),  # 3.5 up; floats 3.4999999999999476
+        (100, 50.0, 50),
+    ],
+)
+def test_pixels_round_halves_up_without_float_noise(area: int, percentile: float, expected: int) -> None:
+    found = pixels(area, percentile)
+    assert found == expected
+    assert type(found) is int
+
+
+def test_pixels_equal_decimal_arithmetic() -> None:
+    for tenths in range(1, 1000, 7):
+        share = 1 - Decimal(tenths) / 1000
+        for area in (1, 49, 64, 100, 784, 1024, 50176):
+            rounded = int((share * area).quantize(Decimal(1), ROUND_HALF_UP))
+            assert pixels(area, tenths / 10) == max(1, rounded), (area, tenths)
+
+
+def test_pixels_name_a_percentile_that_is_none() -> None:
+    with pytest.raises(ValueError, match=r"^percentile: found 100, expected below 100$"):
+        pixels(64, 100)
+
+
+# -------------------------------------------------------------------------------------------- settings
+
+
+def test_defaults_are_the_papers() -> None:
+    found = retraining_from({})
+    assert found == Retraining(
+        protocols=("iteroar",),
+        fills=("zero", "mean"),
+        percentile=95.0,
+        occluded=0.5,
+        reduction="sum",
+        reductions={},
+        transform={"kind": "none"},
+        repeats=3,
+        leak_iterations=(),
+    )
+    assert found.iterations == 10
+    assert type(found.percentile) is float
+
+
+def test_every_setting_is_heard() -> None:
+    given = {
+        "protocols": ["roar", "iteroar"],
+        "fills": ["mean"],
+        "percentile": 90,
+        "occluded": 0.3,
+        "reduction": "abs_max",
+        "reductions": {"gradcam": "positive_sum"},
+        "transform": {"kind": "dilation", "radius": 3},
+        "leakage": {"repeats": 5, "iterations": [3, 2]},
+    }
+    assert list(given) == list(KEYS)
+    found = retraining_from(given)
+    assert found == Retraining(
+        protocols=("roar", "iteroar"),
+        fills=("mean",),
+        percentile=90.0,
+        occluded=0.3,
+        reduction="abs_max",
+        reductions={"gradcam": "positive_sum"},
+        transform={"kind": "dilation", "radius": 3},
+        repeats=5,
+        leak_iterations=(2, 3),
+    )
+    assert found.iterations == 3
+    assert [found.reduction_of(name) for name in ("gradcam", "gradient")] == ["positive_sum", "abs_max"]
+    assert len(fields(Retraining)) == 9
+
+
+def test_leakage_is_of_the_first_and_the_last_masks_unless_others_are_named() -> None:
+    assert retraining_from({"leakage": {}}).leak_iterations == (1, 10)
+    assert retraining_from({"leakage": {"repeats": 2}}).leak_iterations == (1, 10)
+    assert retraining_from({"leakage": {"repeats": 2}}).repeats == 2
+    assert retraining_from({"leakage": {"iterations": [4]}}).repeats == 3
+    assert retraining_from({"leakage": {}, "occluded": 0.05}).leak_iterations == (1,)
+    assert retraining_from({"leakage": {"iterations": [1, 10]}}).leak_iterations == (1, 10)
+
+
+def test_reductions_are_those_there_are() -> None:
+    assert tuple(REDUCTIONS) == NAMES
+
+
+REDUCTION_NAMES = "sum, abs_sum, abs_max, positive_sum, squared_sum, visual"
+
+
+@pytest.mark.parametrize(
+    ("given", "fault"),
+    [
+        ({"fill": ["zero"]}, f"unknown parameter 'fill'; did you mean 'fills'? valid: {', '.join(sorted(KEYS))}"),
+        ({"protocols": ["raor"]}, "protocols: found 'raor', valid: iteroar, roar"),
+        ({"protocols": "roar"}, "protocols: found 'roar', expected a list of one or more of iteroar, roar"),
+        ({"protocols": []}, "protocols: found [], expected a list of one or more of iteroar, roar"),
+        ({"protocols": ["roar", "roar"]}, "protocols: found 'roar' twice, expected it once"),
+        ({"fills": ["zero", "black"]}, "fills: found 'black', valid: zero, mean"),
+        ({"fills": ["mean", "zero", "mean"]}, "fills: found 'mean' twice, expected it once"),
+        ({"percentile": 120}, "percentile: found 120, expected below 100"),
+        ({"occluded": 0}, "occluded: found 0, expected above 0"),
+        ({"occluded": 0.52}, "occluded: found 0.52 with percentile 95, expected a multiple of 0.05"),
+        ({"reduction": "total"}, f"reduction: found 'total', valid: {REDUCTION_NAMES}"),
+        ({"reduction": None}, f"reduction: found null, valid: {REDUCTION_NAMES}"),
+        ({"reductions": {"cam": "max"}}, f"reductions.cam: found 'max', valid: {REDUCTION_NAMES}"),
+        ({"reductions": ["sum"]}, "reductions: found ['sum'], expected a mapping"),
+        ({"leakage": True}, "leakage: found true, expected a mapping"),
+        ({"leakage": {"repeats": 1}}, "leakage.repeats: found 1, expected at least 2"),
+        (
+            {"leakage": {"repeat": 3}},
+            "leakage: unknown key 'repeat'; did you mean 'repeats'? valid: iterations, repeats",
+        ),
+        ({"leakage": {"iterations": [0]}}, "leakage.iterations: found 0, expected integers from 1 to 10"),
+        ({"leakage": {"iterations": [1, 11]}}, "leakage.iterations: found 11, expected integers from 1 to 10"),
+        ({"leakage": {"iterations": [True]}}, "leakage.iterations: found true, expected integers from 1 to 10"),
+        ({"leakage": {"iterations": [2, 2]}}, "leakage.iterations: found 2 twice, expected it once"),
+        ({"leakage": {"iterations": []}}, "leakage.iterations: found [], expected a list of integers from 1 to 10"),
+        ({"leakage": {"iterations": 3}}, "leakage.iterations: found 3, expected a list of integers from 1 to 10"),
+        (
+            {"occluded": 0.1, "leakage": {"iterations": [3]}},
+            "leakage.iterations: found 3, expected integers from 1 to 2",
+        ),
+    ],
+)  # fmt: skip
+def test_settings_name_what_is_wrong(given: Mapping[str, Any], fault: str) -> None:
+    assert fault_of(given) == fault
+
+
+# ------------------------------------------------------------------------------------------ transforms
+
+KINDS = "none, dilation, erosion, convex_hull, noise, rotation, transposition"
+SORTED_KINDS = ", ".join(sorted(TRANSFORMS))
+
+
+def test_transforms_have_valid_defaults() -> None:
+    assert ", ".join(TRANSFORMS) == KINDS
+    for kind, parameters in TRANSFORMS.items():
+        assert all(parameter.problem(parameter.default) is None for parameter in parameters.values())
+        defaults = {name: parameter.default for name, parameter in parameters.items()}
+        assert transform_from({"kind": kind}) == {"kind": kind, **defaults}
+
+
+def test_a_transform_is_not_changed_by_being_read() -> None:
+    given = {"kind": "noise", "share": 0.2}
+    assert transform_from(given) == {"kind": "noise", "share": 0.2}
+    assert given == {"kind": "noise", "share": 0.2}
+
+
+@pytest.mark.parametrize(
+    ("given", "fault"),
+    [
+        ("dilation", "transform: found 'dilation', expected a mapping"),
+        ({"radius": 2}, f"transform.kind: missing, valid: {KINDS}"),
+        (
+            {"kind": "dilate"},
+            f"transform.kind: unknown transform 'dilate'; did you mean 'dilation'? valid: {SORTED_KINDS}",
+        ),
+        (
+            {"kind": None},
+            f"transform.kind: unknown transform null; did you mean 'none'? valid: {SORTED_KINDS}",
+        ),
+        (
+            {"kind": "erosion", "radios": 2},
+            "transform: unknown key 'radios'; did you mean 'radius'? valid: kind, radius",
+        ),
+        ({"kind": "none", "radius": 2}, "transform: unknown key 'radius'; valid: kind"),
+        ({"kind": "erosion", "radius": -1}, "transform.radius: found -1, expected at least 0"),
+        ({"kind": "dilation", "radius": 1.5}, "transform.radius: found 1.5, expected an integer"),
+        ({"kind": "noise", "share": 1.1}, "transform.share: found 1.1, expected at most 1"),
+        ({"kind": "rotation", "degrees": 181}, "transform.degrees: found 181, expected at most 180"),
+    ],
+)
+def test_transforms_name_what_is_wrong(given: object, fault: str) -> None:
+    assert fault_of({"transform": given}) == fault

@@ -1,0 +1,37 @@
+"""Print what each study takes: jobs, models, hours and storage. Nothing runs, and nothing is written but a log."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from saliency_assay import store
+from saliency_assay.job import job
+from saliency_assay.planning import Study, job_counts, plan_text, row_of, storage_of
+
+with job("plan", snakemake.log[0]):
+    settings = snakemake.params.settings
+    snakefile = Path(snakemake.scriptdir).parents[1] / "Snakefile"
+    command = [
+        sys.executable,
+        "-m",
+        "snakemake",
+        "--dry-run",
+        "--forceall",
+        "--nolock",
+        "--snakefile",
+        str(snakefile),
+    ]
+    rows = []
+    for study in settings["studies"]:
+        targets = ["--configfile", *settings["configfiles"], "--", *study["targets"]]
+        done = subprocess.run([*command, *targets], check=False, capture_output=True, text=True)
+        if done.returncode:
+            raise ValueError(f"{study['name']}: the dry run failed: {done.stderr.strip().splitlines()[-1]}")
+        jobs, storage = job_counts(done.stdout + done.stderr), None
+        if Path(study["data"]).is_file():
+            with store.open_store(Path(study["data"]), kind="data") as data:
+                drawn = jobs.get("attribute", 0) * study["map_images"]
+                storage = storage_of(data["image"].shape, study["mask_stores"], drawn)
+        planned = Study(study["name"], jobs, study["like"], study["models_each"], storage)
+        rows.append(row_of(planned, settings["on_device"], Path(settings["benchmarks"])))
+    print(plan_text(rows))

@@ -1,0 +1,47 @@
+"""Show the masks of all methods under one protocol and fill: how they overlap, and the same images as they go."""
+
+from contextlib import ExitStack
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from saliency_assay import scores, store
+from saliency_assay.data.explained import explained_images
+from saliency_assay.job import job
+from saliency_assay.methods.explained import labels_of
+from saliency_assay.occluded import layers_of, states_of
+from saliency_assay.report.html import images_page
+from saliency_assay.report.retrain_masks import iteration_images, overlap_matrices
+from saliency_assay.report.style import png, save, styled
+from saliency_assay.retrain_settings import pixels
+
+with job("plot_arm", snakemake.log[0]), ExitStack() as stack:
+    settings, paths, at = snakemake.params.settings, snakemake.input, snakemake.wildcards
+    methods, iterations = settings["methods"], settings["iterations"]
+    data = stack.enter_context(store.open_store(Path(paths.data), kind="data"))
+    made, names = {"data": data.attributes["digest"]}, data.attributes["classes"][settings["label"]]
+    area = data["image"].shape[2] * data["image"].shape[3]
+    counts = {"area": area, "occluded": pixels(area, settings["percentile"]), "iterations": iterations}
+    chosen = explained_images(data["split"][:], labels_of(data), settings["images"], order=settings["order"])
+    masks = [
+        stack.enter_context(store.open_store(Path(path), kind="masks", expect=made)) for path in paths.masks
+    ]
+    of_each = np.array_split(np.arange(len(masks)), len(methods))
+    states = [
+        states_of(data["image"], layers_of([masks[i] for i in of], at.fill, iterations), chosen)
+        for of in of_each
+    ]
+    table = scores.read([Path(paths.scores)])
+    with styled():
+        arm = {"protocol": at.protocol, "fill": at.fill}
+        save(overlap_matrices(table, **arm, **counts), Path(snakemake.output.matrices))
+        pictures = {}
+        for place, (image, label) in enumerate(
+            zip(chosen, data[f"label_{settings['label']}"][chosen], strict=True)
+        ):
+            title = f"test image {image}: {names[label]} ({at.protocol}, {at.fill}, seed {settings['seed']})"
+            seen, gone = (torch.stack([state[part][:, place] for state in states]).numpy() for part in (0, 1))
+            pictures[title] = png(iteration_images(seen, gone, names=methods, title=title))
+    page = images_page(pictures, title=f"{at.study}: the same images over the iterations")
+    Path(snakemake.output.images).write_text(page, encoding="utf-8")

@@ -1,0 +1,25 @@
+"""Show what masks alone tell of the class, beside labels at random, and test the difference."""
+
+from pathlib import Path
+
+from saliency_assay import scores, store
+from saliency_assay.job import job
+from saliency_assay.report.html import table_page
+from saliency_assay.report.retrain_leakage import leakage_bars, leakage_shown, leakage_table
+from saliency_assay.report.style import save, styled
+
+ALPHA = 0.01
+
+with job("plot_leakage", snakemake.log[0]):
+    settings, paths = snakemake.params.settings, snakemake.input
+    with store.open_store(Path(paths.data), kind="data") as data:
+        classes = len(data.attributes["classes"][settings["label"]])
+    table = scores.read([Path(paths.scores)])
+    leaks = leakage_table(table, classes, ALPHA)
+    leaks.to_csv(snakemake.output.table, index=False)
+    page = table_page(
+        leakage_shown(leaks), title=f"{snakemake.wildcards.study}: what masks alone tell", digits=3
+    )
+    Path(snakemake.output.page).write_text(page, encoding="utf-8")
+    with styled():
+        save(leakage_bars(table, classes=classes, alpha=ALPHA), Path(snakemake.output.figure))

@@ -1,0 +1,58 @@
+"""Draw the maps of f_i on all images of D_i, and keep of them only the pixels that they occlude."""
+
+from contextlib import ExitStack
+from pathlib import Path
+
+import torch
+
+from saliency_assay import store
+from saliency_assay.device import prepare
+from saliency_assay.job import job
+from saliency_assay.methods.explained import arguments_of
+from saliency_assay.models.classifier import Blueprint, digest
+from saliency_assay.models.weights import load_classifier
+from saliency_assay.occluded import Occluded, layers_of
+from saliency_assay.provenance import seed_of
+from saliency_assay.registry import resolve
+from saliency_assay.remask import remasked, targets_of
+from saliency_assay.retrain_settings import pixels
+
+with job("remask", snakemake.log[0]), ExitStack() as stack:
+    settings, paths = snakemake.params.settings, snakemake.input
+    device = prepare(settings["device"], snakemake.threads)
+    classifier = load_classifier(Path(paths.weights), Blueprint(**settings["model"]))
+    classifier.to(device, memory_format=torch.channels_last)
+    data = stack.enter_context(store.open_store(Path(paths.data), kind="data"))
+    made = {"data": data.attributes["digest"]}
+    masks = [
+        stack.enter_context(store.open_store(Path(path), kind="masks", expect=made)) for path in paths.masks
+    ]
+    images = Occluded(data["image"], layers_of(masks, settings["fill"], settings["iteration"]), device)
+    labels, batch_size = data[f"label_{settings['label']}"][:], settings["batch_size"]
+    names = [str(settings[key]) for key in ("name", "data", "stream", "iteration")]
+    blocks = remasked(
+        resolve(settings["function"]),
+        arguments_of(settings, data, device, images),
+        classifier,
+        images,
+        targets_of(classifier, images, labels, settings["target"], batch_size),
+        # Of equal noise in every arm, other noise in every iteration.
+        seed=seed_of(settings["seed"], "remask", *names),
+        batch_size=batch_size,
+        finite=not settings["registered"],
+        reduction=settings["reduction"],
+        count=pixels(images.shape[2] * images.shape[3], settings["percentile"]),
+        masks=settings["masks"],
+        shape=settings["transform"],
+    )
+    store.write(
+        Path(snakemake.output[0]),
+        blocks,
+        kind="masks",
+        attributes={
+            "provenance": settings,
+            **made,
+            "model": digest(classifier.network.state_dict()),
+            "before": [opened.attributes["digest"] for opened in masks],
+        },
+    )

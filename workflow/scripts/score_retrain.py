@@ -1,0 +1,32 @@
+"""Score one arm of a retrain study: accuracy of every f_i, overlap of the masks, and what masks alone tell."""
+
+from contextlib import ExitStack
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from saliency_assay import scores, store
+from saliency_assay.data.splits import TEST
+from saliency_assay.job import job
+from saliency_assay.occluded import layers_of
+from saliency_assay.remask_scores import accuracy_scores, leakage_scores, overlap_scores
+
+with job("score_retrain", snakemake.log[0]), ExitStack() as stack:
+    settings, at, paths = snakemake.params.settings, snakemake.wildcards, snakemake.input
+    with store.open_store(Path(paths.data), kind="data") as data:
+        test, made = np.flatnonzero(data["split"][:] == TEST), {"data": data.attributes["digest"]}
+    masks = [
+        stack.enter_context(store.open_store(Path(path), kind="masks", expect=made)) for path in paths.masks
+    ]
+    layers = layers_of(masks, at.fill, settings["iterations"])
+    predictions = [pd.read_parquet(path) for path in paths.predictions]
+    of_set = [table[table["data"] == settings["data"]] for table in predictions]
+    tables = [accuracy_scores(of_set), overlap_scores(layers, test)]
+    if paths.leakage:
+        leaks = map(pd.read_csv, paths.leakage)
+        tables.append(leakage_scores(dict(zip(settings["leak_iterations"], leaks, strict=True))))
+    table = pd.concat(tables, ignore_index=True)
+    table["variant"] = f"{at.protocol}/{at.fill}/" + table["variant"]
+    arm = {"study": at.study, "data": settings["data"], "model": settings["model"], "seed": int(at.seed)}
+    scores.write(Path(snakemake.output[0]), table.assign(**arm, method=at.method))
