@@ -1,9 +1,10 @@
-"""How much memory one epoch of training takes, with the images gathered on the device and with them streamed.
+"""How much memory an iteration of IteROAR takes, with the images gathered on the device and with them streamed.
 
-A store of random images, by default of 7.5 GB, is written block by block to a temporary folder (``--folder`` for one on
-another disk than the usual). Each kind of training then runs in a process of its own, on a CPU, with a network that
-hardly costs anything; reported are that process's highest resident memory, which holds Python and torch too, and
-images a second, gathering included.
+Stores of random images, by default of 7.5 GB, and of one mask of each are written block by block to a temporary folder
+(``--folder`` for one on another disk than the usual). Each kind of iteration then runs in a process of its own, on
+a CPU, with a network that hardly costs anything: one epoch of training on D_1, and the masks that gradients of all its
+images occlude, written as a store. Reported are that process's highest resident memory, which holds Python and torch
+too, and images a second of both parts, gathering and writing included.
 
     python benchmarks/memory.py --threads 1
     python benchmarks/memory.py --threads 1 --images 2000 --size 64
@@ -24,10 +25,23 @@ import torch
 from common import CLASSES, classifier, parser_of
 
 from saliency_assay import store
+from saliency_assay.methods.gradient import gradient
+from saliency_assay.occluded import Occluded, layers_of
+from saliency_assay.remask import remasked
+from saliency_assay.retrain_settings import pixels
 from saliency_assay.training import train
 from saliency_assay.training_settings import training_from
 
 KINDS = ("resident", "streamed")
+
+
+def masks(options: argparse.Namespace) -> Iterator[dict[str, np.ndarray]]:
+    """A mask of a twentieth of the pixels for each image, and the colour that fills it."""
+    generator = np.random.default_rng(1)
+    for start in range(0, options.images, store.BLOCK):
+        count = min(store.BLOCK, options.images - start)
+        mask = generator.random((count, 1, options.size, options.size), dtype=np.float32) < 1 / 20
+        yield {"mask": mask, "mean": generator.integers(0, 256, (count, 1, 3), dtype=np.uint8)}
 
 
 def blocks(options: argparse.Namespace) -> Iterator[dict[str, np.ndarray]]:
@@ -44,20 +58,22 @@ def megabytes() -> float:
     return int(re.findall(r"VmHWM:\s+(\d+) kB", status)[0]) * 1024 / 1e6
 
 
-def epoch(options: argparse.Namespace) -> dict[str, float]:
-    """What the process that trains has to say."""
+def iteration(options: argparse.Namespace) -> dict[str, float]:
+    """What the process that trains and occludes has to say."""
     torch.set_num_threads(options.threads)
     labels = torch.randint(0, CLASSES, (options.images,))
     settings = training_from({"epochs": 1, "batch_size": options.batch_size, "learning_rate": 1e-3})
-    before = megabytes()
+    before, model = megabytes(), classifier(options)
     with (
-        tempfile.TemporaryDirectory() as folder,
-        store.open_store(options.store, kind="data") as data,
+        tempfile.TemporaryDirectory(dir=options.store) as folder,
+        store.open_store(options.store / "data.zarr.zip", kind="data") as data,
+        store.open_store(options.store / "masks.zarr.zip", kind="masks") as occluding,
     ):
+        images = Occluded(data["image"], layers_of([occluding], "mean", 1), model.device)
         start = time.perf_counter()
         train(
-            classifier(options),
-            data["image"],
+            model,
+            images,
             labels,
             torch.arange(options.images),
             torch.empty(0, dtype=torch.int64),
@@ -67,17 +83,34 @@ def epoch(options: argparse.Namespace) -> dict[str, float]:
             fingerprint="",
             resident_limit=0 if options.kind == "streamed" else sys.maxsize,
         )
-        seconds = time.perf_counter() - start
-    return {"images_per_second": options.images / seconds, "before_mb": before, "peak_mb": megabytes()}
+        trained = time.perf_counter()
+        found = remasked(
+            gradient,
+            {},
+            model,
+            images,
+            labels.numpy(),
+            seed=0,
+            batch_size=options.batch_size,
+            finite=True,
+            reduction="abs_sum",
+            count=pixels(options.size**2, 95),
+            masks=1,
+            shape={"kind": "none"},
+        )
+        store.write(Path(folder, "masks.zarr.zip"), found, kind="masks", attributes={})
+        end = time.perf_counter()
+    speeds = {"train": options.images / (trained - start), "remask": options.images / (end - trained)}
+    return {**speeds, "before_mb": before, "peak_mb": megabytes()}
 
 
 def measure(options: argparse.Namespace) -> dict[str, dict[str, float]]:
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-        path = Path(folder, "data.zarr.zip")
-        store.write(path, blocks(options), kind="data", attributes={})
+        store.write(Path(folder, "data.zarr.zip"), blocks(options), kind="data", attributes={})
+        store.write(Path(folder, "masks.zarr.zip"), masks(options), kind="masks", attributes={})
         found = {}
         for kind in KINDS:
-            command = [sys.executable, __file__, *sys.argv[1:], "--store", str(path), "--kind", kind]
+            command = [sys.executable, __file__, *sys.argv[1:], "--store", folder, "--kind", kind]
             found[kind] = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
     return found
 
@@ -92,16 +125,17 @@ def main() -> None:
     parser.add_argument("--kind", choices=KINDS, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.kind:
-        print(json.dumps(epoch(options)))
+        print(json.dumps(iteration(options)))
         return
     found = measure(options)
     if options.json:
         print(json.dumps(found))
         return
     print(f"{options.images * 3 * options.size**2 / 1e6:.0f} MB of images")
-    print(f"{'':10}{'images/s':>12}{'peak, MB':>12}{'before, MB':>12}")
+    print(f"{'':10}{'train, /s':>12}{'remask, /s':>12}{'peak, MB':>12}{'before, MB':>12}")
     for kind, row in found.items():
-        print(f"{kind:10}{row['images_per_second']:12.0f}{row['peak_mb']:12.0f}{row['before_mb']:12.0f}")
+        speeds = f"{row['train']:12.0f}{row['remask']:12.0f}"
+        print(f"{kind:10}{speeds}{row['peak_mb']:12.0f}{row['before_mb']:12.0f}")
 
 
 if __name__ == "__main__":

@@ -35,21 +35,23 @@ def plan_settings():
 
 def plan_of(study):
     """The files to plan for; what stands for rules that have not run; the arrays that will be stored, by their shape."""
-    entry = CONFIG.studies[study]
+    entry, model = CONFIG.studies[study], CONFIG.studies[study].models[0]
+    alike = f"train/{model}"
     plan = {
         "name": study,
         "targets": reported_of(study),
         "data": DATA.format(data=gallery_set(study)),
         "map_images": CONFIG.sets[gallery_set(study)].explain,
         "mask_stores": [],
-        "like": {"trial": ["train", 1], "retrain": ["train", 1]},
+        "weights": f"{MODEL}/weights.pt".format(model=model, seed=CONFIG.seeds[0]),
+        "like": {rule: [alike, 1] for rule in ("train", "trial", "retrain")},
         "models_each": {"train": 1, "trial": 1, "retrain": 1},
     }
     if entry.kind != "retrain":
         return plan
     retraining, arms = entry.retraining, len(entry.methods) * len(CONFIG.seeds)
     plan["models_each"]["leak"] = 2 * retraining.repeats
-    plan["like"]["leak"] = ["train", 2 * retraining.repeats]
+    plan["like"]["leak"] = [alike, 2 * retraining.repeats]
     if "roar" in retraining.protocols:
         plan["mask_stores"].append([arms, retraining.iterations])
     if "iteroar" in retraining.protocols:

@@ -219,7 +219,7 @@ rule plot_arm:
     wildcard_constraints:
         study=one_of(RETRAIN_STUDIES),
     conda:
-        "../envs/models.yaml"
+        "../envs/report.yaml"
     params:
         settings=plot_arm_settings,
     script:

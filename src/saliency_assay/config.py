@@ -13,7 +13,7 @@ from saliency_assay.config_checks import look_up, parameters_of
 from saliency_assay.config_methods import check_needs, read_methods
 from saliency_assay.config_metrics import check_masks, check_printed, metrics_of, read_metrics
 from saliency_assay.config_records import Catalogue, Config, DataEntry, Method, Model, Settings, Study
-from saliency_assay.config_retrain import read_retraining, trials_of
+from saliency_assay.config_retrain import check_training, read_retraining, trials_of
 from saliency_assay.schema import ConfigError, check_shape
 
 
@@ -141,6 +141,7 @@ def _model(name: str, entry: Settings, data: Mapping[str, DataEntry], catalogue:
     look_up(f"{place}.label", "label", entry["label"], dict.fromkeys(maker.labels))
     weights = _file(f"{place}.weights", entry["weights"]) if "weights" in entry else ""
     training = parameters_of(f"{place}.training", catalogue.training, entry["training"], ())
+    check_training(f"{place}.training", training)
     if not weights and training.get("epochs") == 0:
         raise ConfigError(
             f"{place}.training.epochs: found 0, expected at least 1, or weights to be used as they are"

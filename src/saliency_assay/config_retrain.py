@@ -9,6 +9,7 @@ from saliency_assay.config_records import Catalogue, Model, Settings
 from saliency_assay.registry import shown
 from saliency_assay.retrain_settings import Retraining, retraining_from
 from saliency_assay.schema import ConfigError
+from saliency_assay.training_settings import training_from
 
 
 def trials_of(
@@ -27,7 +28,22 @@ def trials_of(
             if problem := parameter.problem(value):
                 raise ConfigError(f"{place}.search.{name}: found {shown(value)}, {problem}")
     _check_choice(place, search, training)
-    return tuple(dict(zip(search, values, strict=True)) for values in product(*search.values()))
+    trials = tuple(dict(zip(search, values, strict=True)) for values in product(*search.values()))
+    for trial in trials:
+        check_training(f"{place}.search", {**training, **trial})
+    return trials
+
+
+def check_training(place: str, training: Settings) -> None:
+    """Whether the settings of a training, each of them valid, fit together.
+
+    Raises:
+        ConfigError: they do not.
+    """
+    try:
+        training_from(training)
+    except ValueError as error:
+        raise ConfigError(f"{place}.{error}") from None
 
 
 def _check_choice(place: str, search: Mapping[str, Sequence[Any]], training: Settings) -> None:

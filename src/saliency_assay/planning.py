@@ -34,7 +34,7 @@ class Study:
     jobs: Mapping[str, int]
     """By rule, see ``job_counts``."""
     like: Mapping[str, Sequence[Any]]
-    """Of rules of which no job may have run: another rule, and how many of its jobs one of theirs is worth."""
+    """For rules, a folder of benchmarks that stands for this study's own, and how many of its jobs one is worth."""
     models_each: Mapping[str, int]
     """Models that one job of a rule trains."""
     storage: float | None
@@ -55,9 +55,9 @@ def job_counts(printed: str) -> dict[str, int]:
 
 
 def seconds_of(rule: str, study: Study, benchmarks: Path) -> float | None:
-    """Mean seconds of a job of ``rule``: of this study, else of any, else of what it is ``like``; None if none ran."""
+    """Mean seconds of a job of ``rule``: of this study, else of what it is ``like``, else of any; None if none ran."""
     other, times = study.like.get(rule, (rule, 1.0))
-    for folder, factor in ((f"{rule}/{study.name}", 1.0), (rule, 1.0), (other, times)):
+    for folder, factor in ((f"{rule}/{study.name}", 1.0), (other, times), (rule, 1.0)):
         if measured := _seconds(benchmarks / folder):
             return factor * fmean(measured)
     return None
@@ -78,15 +78,15 @@ def mask_bytes(images: int, shape: Sequence[int], masks: int) -> int:
     return images * (ceil(masks * prod(size) / 8) + masks * channels + 1)
 
 
-def storage_of(shape: Sequence[int], mask_stores: Iterable[tuple[int, int]], maps: int) -> int:
-    """Bytes of images uint8 of ``shape`` N, C, H, W, of stores of masks, and of ``maps`` maps in float32.
+def storage_of(shape: Sequence[int], mask_stores: Iterable[tuple[int, int]], maps: int, weights: int) -> int:
+    """Bytes of images uint8 of ``shape`` N, C, H, W, stores of masks, ``maps`` maps in float32, and ``weights``.
 
     ``mask_stores`` are pairs: how many stores, and how many masks of each image one holds. Maps are counted with all
     channels.
     """
     count, *image = shape
     masks = sum(stores * mask_bytes(count, image, each) for stores, each in mask_stores)
-    return count * prod(image) + masks + 4 * prod(image) * maps
+    return count * prod(image) + masks + 4 * prod(image) * maps + weights
 
 
 def row_of(study: Study, on_device: Iterable[str], benchmarks: Path) -> dict[str, Any]:
@@ -123,7 +123,7 @@ def plan_text(rows: Sequence[Mapping[str, Any]]) -> str:
     if missing:
         lines.append(f"hours marked {MORE} or {UNKNOWN}: no job has run yet of {', '.join(missing)}")
     if any(row["storage"][1] for row in rows):
-        lines.append(f"storage marked {UNKNOWN}: the data set has not been built yet")
+        lines.append(f"storage marked {UNKNOWN}: the data set or the first model has not been made yet")
     return "\n".join(lines)
 
 

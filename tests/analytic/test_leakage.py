@@ -138,7 +138,8 @@ def test_a_convex_hull_takes_a_leak_by_shape_away(tmp_path: Path) -> None:
     hulls = transform(masks, {"kind": "convex_hull"}, range(COUNT))
     assert (hulls.sum((1, 2)) == 25).all()
     before, after = (measured(tmp_path, found, epochs=10) for found in (masks, hulls))
-    assert of(before, "own").min() > 0.9
+    assert of(before, "own").mean() > 0.85
+    assert of(before, "own").mean() - of(after, "own").mean() > 0.5
     assert (abs(of(after, "own") - CHANCE) < BAND).all()
     assert judged(before)["leaks"]
     assert not judged(after)["leaks"]

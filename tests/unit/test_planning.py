@@ -77,7 +77,8 @@ def test_seconds_are_means_of_the_nearest_jobs_that_ran(tmp_path: Path) -> None:
     assert (seconds_of("retrain", mine, tmp_path), seconds_of("leak", mine, tmp_path)) == (40, 240)
     assert seconds_of("remask", mine, tmp_path) is None  # like nothing else
     measured(tmp_path, "leak/other/iteroar/gradient/zero/seed0/iteration1", 100, 104)
-    assert (seconds_of("leak", other, tmp_path), seconds_of("leak", mine, tmp_path)) == (102, 102)
+    assert (seconds_of("leak", other, tmp_path), seconds_of("leak", mine, tmp_path)) == (102, 240)
+    assert seconds_of("leak", study({}, "third"), tmp_path) == 102  # like nothing: as any other's
     measured(tmp_path, "leak/mine/iteroar/gradient/zero/seed0/iteration1", 7.5)
     assert (seconds_of("leak", other, tmp_path), seconds_of("leak", mine, tmp_path)) == (102, 7.5)
     measured(tmp_path, "plot_retrain/mine", 3)  # a rule with one job a study
@@ -150,9 +151,9 @@ def test_masks_of_the_papers_images() -> None:
 
 def test_storage_is_of_images_masks_and_maps() -> None:
     """Ten images of 2 · 8 · 8: 128 bytes each; a mask of one takes 8 + 2 + 1, a map 4 · 128."""
-    assert storage_of((10, 2, 8, 8), [], 0) == 1280
-    assert storage_of((10, 2, 8, 8), [], 3) == 1280 + 3 * 512
-    assert storage_of((10, 2, 8, 8), [(4, 1), (2, 3)], 0) == 1280 + 10 * (4 * 11 + 2 * (24 + 6 + 1))
+    assert storage_of((10, 2, 8, 8), [], 0, 0) == 1280
+    assert storage_of((10, 2, 8, 8), [], 3, 70) == 1280 + 3 * 512 + 70
+    assert storage_of((10, 2, 8, 8), [(4, 1), (2, 3)], 0, 0) == 1280 + 10 * (4 * 11 + 2 * (24 + 6 + 1))
 
 
 # --- the table ------------------------------------------------------------------------------------------------
@@ -178,6 +179,6 @@ def test_the_plan_is_a_table_and_says_what_it_does_not_know() -> None:
         "b                    7       0       100+            0            ?",
         "c                    7       0          ?       <0.001          0.5",
         "hours marked + or ?: no job has run yet of a, leak",
-        "storage marked ?: the data set has not been built yet",
+        "storage marked ?: the data set or the first model has not been made yet",
     ]
     assert len(plan_text(rows[:1]).splitlines()) == 2

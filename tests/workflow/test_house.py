@@ -32,7 +32,7 @@ PROFILES = [ROOT / f"profiles/{name}/config.yaml" for name in ("local", "slurm")
 ORDER = (
     ("registry",),
     ("schema", "source"),
-    ("config", "retrain_settings"),
+    ("config", "retrain_settings", "training_settings"),
     ("provenance",),
     ("job", "device"),
     ("data", "feed"),

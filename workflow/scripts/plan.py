@@ -11,16 +11,8 @@ from saliency_assay.planning import Study, job_counts, plan_text, row_of, storag
 with job("plan", snakemake.log[0]):
     settings = snakemake.params.settings
     snakefile = Path(snakemake.scriptdir).parents[1] / "Snakefile"
-    command = [
-        sys.executable,
-        "-m",
-        "snakemake",
-        "--dry-run",
-        "--forceall",
-        "--nolock",
-        "--snakefile",
-        str(snakefile),
-    ]
+    command = [sys.executable, "-m", "snakemake", "--dry-run", "--forceall", "--nolock"]
+    command += ["--snakefile", str(snakefile)]
     rows = []
     for study in settings["studies"]:
         targets = ["--configfile", *settings["configfiles"], "--", *study["targets"]]
@@ -28,10 +20,12 @@ with job("plan", snakemake.log[0]):
         if done.returncode:
             raise ValueError(f"{study['name']}: the dry run failed: {done.stderr.strip().splitlines()[-1]}")
         jobs, storage = job_counts(done.stdout + done.stderr), None
-        if Path(study["data"]).is_file():
-            with store.open_store(Path(study["data"]), kind="data") as data:
+        data_file, weights = Path(study["data"]), Path(study["weights"])
+        if data_file.is_file() and weights.is_file():
+            with store.open_store(data_file, kind="data") as data:
                 drawn = jobs.get("attribute", 0) * study["map_images"]
-                storage = storage_of(data["image"].shape, study["mask_stores"], drawn)
+                kept = weights.stat().st_size * (jobs.get("train", 0) + jobs.get("retrain", 0))
+                storage = storage_of(data["image"].shape, study["mask_stores"], drawn, kept)
         planned = Study(study["name"], jobs, study["like"], study["models_each"], storage)
         rows.append(row_of(planned, settings["on_device"], Path(settings["benchmarks"])))
     print(plan_text(rows))

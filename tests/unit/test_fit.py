@@ -1,0 +1,313 @@
+"""What every training has in common: where it starts, what it sees and in which order, and what it goes on from."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from saliency_assay.data.splits import TEST, TRAIN, VALIDATION, with_validation
+from saliency_assay.fit import Lesson, Place, fit, training_of
+from saliency_assay.models import weights
+from saliency_assay.models.classifier import Blueprint, Classifier, build, digest
+from saliency_assay.models.normalisation import IMAGENET
+
+CPU = torch.device("cpu")
+COUNT, SIDE, CLASSES = 50, 8, 3
+RESNET: Mapping[str, Any] = {
+    "architecture": "resnet8",
+    "function": "saliency_assay.models.resnet:resnet8",
+    "parameters": {"width": 4, "stem_stride": 2},
+}
+SHORT: Mapping[str, Any] = {"epochs": 2, "batch_size": 8, "validation_share": 0.2}
+RANDOM = np.random.default_rng(0)
+LABELS = RANDOM.integers(0, CLASSES, COUNT)
+SPLIT = RANDOM.permutation(np.where(np.arange(COUNT) < 12, TEST, TRAIN)).astype(np.uint8)
+Normalisation = tuple[list[float], list[float]]
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+class Seen:
+    """Images that note which of them were asked for."""
+
+    def __init__(self, images: np.ndarray) -> None:
+        self.images, self.shape, self.dtype = images, images.shape, images.dtype
+        self.asked: list[list[int]] = []
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def __getitem__(self, index: Any) -> Tensor:
+        self.asked.append(np.arange(COUNT)[index].tolist())
+        return torch.from_numpy(self.images[index])
+
+
+def some_images(seed: int = 1, channels: int = 3) -> np.ndarray:
+    shape = (COUNT, channels, SIDE, SIDE)
+    return np.random.default_rng(seed).integers(0, 256, shape, dtype=np.uint8)
+
+
+def lesson(images: Any, fingerprint: str = "of these images") -> Lesson:
+    return Lesson(images, LABELS, SPLIT, CLASSES, fingerprint)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    """Nothing is kept on the device, so that what is read is what is seen."""
+    return Place(CPU, tmp_path / "state.pt", save_seconds=60, resident_limit=0)
+
+
+def values(classifier: Classifier) -> str:
+    return digest(classifier.network.state_dict())
+
+
+def scale(classifier: Classifier) -> Normalisation:
+    return classifier.mean.flatten().tolist(), classifier.std.flatten().tolist()
+
+
+def learnt(images: Seen, epoch: int = 0) -> list[list[int]]:
+    """The batches that an epoch trained on: 30 training images are three whole batches of eight.
+
+    After each epoch 8 validation and 12 test images are looked at, a batch and two.
+    """
+    return images.asked[6 * epoch : 6 * epoch + 3]
+
+
+def own(split: int, seed: int) -> list[int]:
+    """Of which images a part consists once validation images are taken."""
+    return np.flatnonzero(with_validation(SPLIT, SHORT["validation_share"], seed) == split).tolist()
+
+
+# ------------------------------------------------------------------------------------------ one seed
+
+
+def test_lessons_of_one_seed_start_alike_and_see_the_same_in_the_same_order(place: Place) -> None:
+    """Whatever the images, their normalisation and where the masks are: common random numbers."""
+    arms = [(some_images(1), ([0.5] * 3, [0.5] * 3)), (some_images(2), ([0.1] * 3, [0.7] * 3))]
+    views, starts, ends = [], [], []
+    for number, (images, normalisation) in enumerate(arms):
+        given: dict[str, Any] = {"seed": 7, "normalisation": normalisation}
+        start, _ = fit(lesson(images), RESNET, {**SHORT, "epochs": 0}, place, **given)
+        view = Seen(images)
+        at = replace(place, state=place.state.with_name(f"{number}.pt"))
+        end, _ = fit(lesson(view, str(number)), RESNET, SHORT, at, **given)
+        views.append(view)
+        starts.append(values(start))
+        ends.append(values(end))
+    assert starts[0] == starts[1]
+    assert ends[0] != ends[1]
+    assert views[0].asked == views[1].asked
+    assert len(views[0].asked) == 12
+    assert learnt(views[0], 0) != learnt(views[0], 1)
+
+
+def test_training_validation_and_test_images_are_kept_apart(place: Place) -> None:
+    view = Seen(some_images())
+    fit(lesson(view), RESNET, SHORT, place, seed=7, normalisation=([0.5] * 3, [0.5] * 3))
+    training = own(TRAIN, 7)
+    assert (len(training), len(own(VALIDATION, 7)), len(own(TEST, 7))) == (30, 8, 12)
+    for epoch in range(2):
+        batches = learnt(view, epoch)
+        assert [len(batch) for batch in batches] == [8, 8, 8]
+        seen = [image for batch in batches for image in batch]
+        assert len(set(seen)) == 24
+        assert set(seen) < set(training)
+        validation, *test = view.asked[6 * epoch + 3 : 6 * epoch + 6]
+        assert validation == own(VALIDATION, 7)
+        assert test[0] + test[1] == own(TEST, 7)
+
+
+def test_another_seed_starts_elsewhere_and_sees_another_order(place: Place) -> None:
+    starts, orders = [], []
+    for seed in (7, 8):
+        given: dict[str, Any] = {"seed": seed, "normalisation": ([0.5] * 3, [0.5] * 3)}
+        start, curve = fit(lesson(some_images()), RESNET, {**SHORT, "epochs": 0}, place, **given)
+        assert curve == []
+        starts.append(values(start))
+        view, at = Seen(some_images()), replace(place, state=place.state.with_name(f"{seed}.pt"))
+        fit(lesson(view), RESNET, {**SHORT, "validation_share": 0.0}, at, **given)  # of the same images
+        orders.append(view.asked[:4])
+        assert len({image for batch in view.asked[:4] for image in batch}) == 32
+    assert starts[0] != starts[1]
+    assert orders[0] != orders[1]
+    assert own(VALIDATION, 7) != own(VALIDATION, 8)
+
+
+def test_equal_arguments_give_equal_weights_and_curves_wherever_images_are(place: Place) -> None:
+    found = []
+    for number, limit in enumerate((0, 10**9, 10**9)):
+        at = replace(place, state=place.state.with_name(f"{number}.pt"), resident_limit=limit)
+        classifier, curve = fit(lesson(some_images()), RESNET, SHORT, at, seed=7)
+        assert not classifier.training
+        assert [row["epoch"] for row in curve] == [1, 2]
+        found.append((values(classifier), scale(classifier), curve))
+    assert found[0] == found[1] == found[2]
+
+
+def test_labels_are_learnt(place: Place) -> None:
+    """Only of training images: others may have any label, and the weights are the same."""
+    images, held_out = some_images(), with_validation(SPLIT, 0.2, 7) != TRAIN
+    given = lesson(images)
+    first, _ = fit(given, RESNET, SHORT, place, seed=7)
+    others = replace(given, labels=np.where(held_out, (LABELS + 1) % CLASSES, LABELS))
+    again, _ = fit(others, RESNET, SHORT, replace(place, state=place.state.with_name("2.pt")), seed=7)
+    assert values(first) == values(again)
+    changed = replace(given, labels=np.where(held_out, LABELS, (LABELS + 1) % CLASSES))
+    moved, _ = fit(changed, RESNET, SHORT, replace(place, state=place.state.with_name("3.pt")), seed=7)
+    assert values(first) != values(moved)
+
+
+# ------------------------------------------------------------------------------------ normalisation
+
+
+def test_the_normalisation_is_that_of_the_images_that_are_trained_on(place: Place) -> None:
+    images = some_images()
+    images[np.array(own(VALIDATION, 7) + own(TEST, 7))] = 255
+    found, _ = fit(lesson(images), RESNET, SHORT, place, seed=7)
+    pixels = images[np.array(own(TRAIN, 7))].astype(np.float64) / 255
+    np.testing.assert_allclose(scale(found)[0], pixels.mean((0, 2, 3)), rtol=1e-6)
+    np.testing.assert_allclose(scale(found)[1], pixels.std((0, 2, 3)), rtol=1e-6)
+
+
+@pytest.mark.parametrize("epochs", [0, 1])
+def test_a_normalisation_that_is_given_is_used(place: Place, epochs: int) -> None:
+    given = ([0.25, 0.5, 0.75], [0.5, 1.0, 2.0])
+    training = {**SHORT, "epochs": epochs}
+    found, _ = fit(lesson(some_images()), RESNET, training, place, seed=7, normalisation=given)
+    assert scale(found) == given
+
+
+# ------------------------------------------------------------------------------------ initial weights
+
+
+def initial(path: Path, *, bare: bool = False) -> Classifier:
+    """Weights of another seed, with a normalisation of their own unless they are ``bare``."""
+    generator = torch.Generator().manual_seed(99)
+    mean, std = [0.125] * 3, [0.375] * 3
+    classifier = build(Blueprint(**RESNET), classes=CLASSES, mean=mean, std=std, generator=generator)
+    if bare:
+        torch.save(classifier.network.state_dict(), path)
+    else:
+        weights.save(path, classifier, Blueprint(**RESNET))
+    return classifier
+
+
+@pytest.mark.parametrize("bare", [False, True])
+def test_no_epochs_leave_initial_weights_as_they_are(place: Place, tmp_path: Path, bare: bool) -> None:
+    path = tmp_path / "initial.pt"
+    expected = initial(path, bare=bare)
+    training = {**SHORT, "epochs": 0}
+    found, curve = fit(lesson(some_images()), RESNET, training, place, seed=7, initial=str(path))
+    assert values(found) == values(expected)
+    assert curve == []
+    assert not found.training
+    assert not place.state.exists()
+    own_scale = IMAGENET if bare else ([0.125] * 3, [0.375] * 3)
+    np.testing.assert_allclose(np.array(scale(found)), np.array(own_scale), rtol=1e-6)
+    given = ([0.5] * 3, [0.25] * 3)
+    other, _ = fit(
+        lesson(some_images()), RESNET, training, place, seed=7, initial=str(path), normalisation=given
+    )
+    assert scale(other) == given
+
+
+def test_training_starts_from_initial_weights(place: Place, tmp_path: Path) -> None:
+    initial(tmp_path / "initial.pt")
+    given: dict[str, Any] = {"seed": 7, "normalisation": ([0.5] * 3, [0.5] * 3)}
+    still = {**SHORT, "epochs": 1, "learning_rate": 0.0, "weight_decay": 0.0}
+    found, _ = fit(lesson(some_images()), RESNET, still, place, initial=str(tmp_path / "initial.pt"), **given)
+    expected = weights.read_state(tmp_path / "initial.pt")
+    for name, parameter in found.network.named_parameters():
+        assert torch.equal(parameter, expected[name])
+
+
+def test_initial_weights_without_a_training_need_a_head_that_fits(place: Place, tmp_path: Path) -> None:
+    initial(tmp_path / "initial.pt")
+    given = replace(lesson(some_images()), classes=CLASSES + 1)
+    with pytest.raises(ValueError, match=r"fc\.weight \[3, 16\] for \[4, 16\]"):
+        fit(given, RESNET, {**SHORT, "epochs": 0}, place, seed=7, initial=str(tmp_path / "initial.pt"))
+    found, _ = fit(given, RESNET, SHORT, place, seed=7, initial=str(tmp_path / "initial.pt"))
+    assert found.classes == CLASSES + 1
+
+
+# ------------------------------------------------------------------------------------------- states
+
+
+def test_a_training_goes_on_from_its_own_state_and_from_no_other(place: Place, tmp_path: Path) -> None:
+    """A state is of the lesson, settings, seed, normalisation and initial weights that it was saved for."""
+    at = replace(place, save_seconds=0)
+    base: dict[str, Any] = {"seed": 7, "normalisation": ([0.5] * 3, [0.5] * 3)}
+    for name in ("one.pt", "other.pt"):
+        initial(tmp_path / name, bare=name == "one.pt")
+
+    def steps(fingerprint: str = "a", training: Mapping[str, Any] = SHORT, **changed: Any) -> int:
+        """How many images were read."""
+        view = Seen(some_images())
+        fit(lesson(view, fingerprint), RESNET, training, at, **{**base, **changed})
+        return sum(map(len, view.asked))
+
+    whole = 2 * (24 + 8 + 12)
+    assert (steps(), steps()) == (whole, 0)
+    changes: list[dict[str, Any]] = [
+        {"fingerprint": "b"},
+        {"training": {**SHORT, "learning_rate": 0.2}},
+        {"seed": 8},
+        {"normalisation": ([0.5] * 3, [0.25] * 3)},
+        {"normalisation": ([0.25] * 3, [0.5] * 3)},
+        {"initial": str(tmp_path / "one.pt")},
+        {"initial": str(tmp_path / "other.pt")},
+    ]
+    for change in changes:
+        assert (steps(**change), steps(**change), steps(), steps()) == (whole, 0, whole, 0)
+    first, second = changes[-2:]
+    assert (steps(**first), steps(**second)) == (whole, whole)
+
+
+def test_how_a_place_works_changes_nothing_that_is_learnt(place: Place) -> None:
+    """A state serves whatever memory and intervals a later attempt has."""
+    view = Seen(some_images())
+    fit(lesson(view), RESNET, SHORT, replace(place, save_seconds=0), seed=7)
+    view.asked.clear()
+    elsewhere = Place(CPU, place.state, save_seconds=5, resident_limit=0)
+    fit(lesson(view), RESNET, SHORT, elsewhere, seed=7, normalisation=None)
+    assert sorted(image for batch in view.asked for image in batch) == own(TRAIN, 7)  # for their statistics
+
+
+# ------------------------------------------------------------------------------------- places, settings
+
+
+def test_a_place_is_what_the_jobs_resources_say() -> None:
+    given = {"resident_limit": 250, "save_seconds": 5, "mem_mb": 1000}
+    expected = Place(CPU, Path("a/b.pt"), save_seconds=5, resident_limit=250_000_000)
+    assert Place.of(CPU, "a/b.pt", given) == expected
+    usual = Place(CPU, Path("a/b.pt"), save_seconds=60, resident_limit=8_000_000_000)
+    assert Place.of(CPU, "a/b.pt", {}) == usual
+
+
+def test_what_a_search_has_chosen_takes_the_place_of_what_is_configured(tmp_path: Path) -> None:
+    given = {"epochs": 3, "learning_rate": 0.1, "momentum": 0.9}
+    path = tmp_path / "chosen.json"
+    path.write_text(json.dumps({"training": {"learning_rate": 0.4}, "trials": []}), encoding="utf-8")
+    assert training_of(given, str(path)) == {"epochs": 3, "learning_rate": 0.4, "momentum": 0.9}
+    assert training_of(given, None) == given
+    assert given["learning_rate"] == 0.1
+
+
+def test_settings_that_do_not_exist_are_refused(place: Place) -> None:
+    with pytest.raises(ValueError, match="epoch") as error:
+        fit(lesson(some_images()), RESNET, {"epoch": 3}, place, seed=7)
+    assert str(error.value).startswith(
+        "unknown parameter 'epoch'; did you mean 'epochs'? valid: augment_flip, "
+    )
