@@ -168,6 +168,15 @@ def test_every_repeat_and_seed_trains_another_classifier_and_equal_ones_the_same
     assert len(set(pd.concat([tables[0], tables[2]])["loss"])) == 8
 
 
+def test_both_kinds_of_labels_are_learnt_from_equal_weights_in_equal_order(tmp_path: Path) -> None:
+    """Where all labels are one, permuted ones are the same, and so is all else."""
+    taught = replace(lesson(tmp_path, random_masks()), labels=np.zeros(COUNT, dtype=np.int64))
+    found = leakage(taught, MODEL, {**TRAINING, "epochs": 1}, place(tmp_path), repeats=2, seed=1)
+    own, permuted = (found.loc[found["labels"] == labels, "loss"].tolist() for labels in ("own", "random"))
+    assert own == permuted
+    assert own[0] != own[1]
+
+
 def test_augmentation_is_left_out(tmp_path: Path) -> None:
     """Mirrored and moved, four corners would be one."""
     taught, at = lesson(tmp_path, corner_masks()), place(tmp_path)
@@ -211,10 +220,11 @@ def test_a_leakage_that_was_killed_goes_on(tmp_path: Path) -> None:
     taught, short = lesson(tmp_path, corner_masks()), {**TRAINING, "epochs": 2, "evaluate": "end"}
     streamed = replace(place(tmp_path, save_seconds=0), resident_limit=0)
 
-    def run(reads: int, folder: str) -> tuple[pd.DataFrame, int]:
+    def run(reads: int, folder: str, fingerprint: str = "of these masks") -> tuple[pd.DataFrame, int]:
         images = Dying(taught.images, reads)
         at = replace(streamed, state=tmp_path / folder)
-        table = leakage(replace(taught, images=images), MODEL, short, at, repeats=2, seed=1)
+        given = replace(taught, images=images, fingerprint=fingerprint)
+        table = leakage(given, MODEL, short, at, repeats=2, seed=1)
         return table, reads - images.left
 
     whole, needed = run(10**6, "never")
@@ -229,6 +239,6 @@ def test_a_leakage_that_was_killed_goes_on(tmp_path: Path) -> None:
     finished, least = run(10**6, "killed")
     pd.testing.assert_frame_equal(finished, whole, check_exact=True)
     assert least == 4 * -(-TESTED // 32)  # the test images of each classifier
-    other = replace(taught, fingerprint="of other masks")
-    fresh = leakage(other, MODEL, short, replace(streamed, state=tmp_path / "killed"), repeats=2, seed=1)
-    pd.testing.assert_frame_equal(fresh, whole, check_exact=True)
+    other, all_again = run(10**6, "killed", "of other masks")
+    pd.testing.assert_frame_equal(other, whole, check_exact=True)
+    assert all_again == needed

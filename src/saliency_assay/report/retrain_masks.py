@@ -66,7 +66,9 @@ def overlap_matrices(
     scale = Normalize(0, max(2 * q, *(float(np.nanmax(matrix)) for matrix in matrices.values())))
     columns = min(COLUMNS, len(matrices))
     lines = -(-len(matrices) // columns)
-    figure = Figure(figsize=(min(WIDTH, 2.5 * columns + 1.6), 2.75 * lines + 0.6))
+    # Wide enough for what stands below, however few methods there are.
+    width = min(WIDTH, max(NARROW, 2.5 * columns + 1.6))
+    figure = Figure(figsize=(width, 2.75 * lines + 0.6))
     grid = figure.subplots(lines, columns, squeeze=False)
     for axes in grid.flat[len(matrices) :]:
         axes.set_visible(False)
