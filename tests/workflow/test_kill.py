@@ -174,8 +174,8 @@ def test_a_retrain_study_that_is_killed_at_every_turn_ends_as_if_never(
     number: signal.Signals, finished: Checkout, finished_once: Checkout
 ) -> None:
     """Half-way through a mask store, a training and the last but one classifier of masks."""
-    shutil.rmtree(finished.root / "results/remask")
-    shutil.rmtree(finished.root / "results/tables/retrain")
+    for folder in ("remask", "scores/retrain", "tables/retrain"):
+        shutil.rmtree(finished.root / "results" / folder)
     every_step = ("--cores=1", "--set-resources", "retrain:save_seconds=0", "leak:save_seconds=0")
     for script, trace in HALF_WAY.items():
         running = finished.start(*TABLES, *every_step)

@@ -25,11 +25,21 @@ SHOWN = {
         "sensitivity: scores",
         "the same images under every method",
     ],
+    "Study retrain": [
+        "accuracy against the share occluded",
+        "accuracy and overlap in numbers",
+        "leakage in numbers",
+        "leakage: what masks alone tell of the class",
+        "overlap of every two masks (iteroar, mean)",
+        "overlap of masks by iteration: MMO, MAMO, CMA",
+        "the same images over the iterations (iteroar, mean)",
+        "the same images under every method",
+    ],
 }
 OF_A_METRIC = "so boxes or intervals that overlap may still differ reliably"
 WORDS_OF_CAPTIONS = {
     "accuracy of every model on every set": "a model that has memorised",
-    "training curves": "no choice was made on test accuracy",
+    "training curves": "nothing on test accuracy",
     "IDR: input dependence rate": "over 3 draws of 5 images",
     "MCS and IDR in numbers": "should not be read as an order of methods",
     "MCS: model contrast score": "a low bar is no proof that the method is wrong",
@@ -39,6 +49,13 @@ WORDS_OF_CAPTIONS = {
     "infidelity against sensitivity": "a map that ignores the image has SENS_MAX 0",
     "infidelity: scores": OF_A_METRIC,
     "sensitivity: scores": OF_A_METRIC,
+    "accuracy against the share occluded": "where masks leak the class, accuracy stays up whatever they hide",
+    "accuracy and overlap in numbers": "which D_i does not lack yet",
+    "leakage in numbers": "only means that this classifier found nothing",
+    "leakage: what masks alone tell of the class": "only means that this classifier found nothing",
+    "overlap of every two masks (iteroar, mean)": "it highlights the same place whatever the image still shows",
+    "overlap of masks by iteration: MMO, MAMO, CMA": "does not follow a method's own past",
+    "the same images over the iterations (iteroar, mean)": "says nothing about how often",
     "the same images under every method": "A map that looks convincing may still ignore the model",
 }
 

@@ -104,9 +104,9 @@ RETRAINED = {
     "train searched 0",
     "evaluate searched 0",
     "plot_training",
-    *EXPLAINED_GRADIENT,
+    *(EXPLAINED_GRADIENT - GRADIENT),
     *REMASKED,
-} - GRADIENT
+}
 ON_DIGITS = {"train digits 0", "evaluate digits 0", *DIGITS, *RETRAINED, *SEARCH}
 
 
@@ -269,7 +269,7 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
         configured(models__searched__search__learning_rate=[0.05, 0.1, 0.2]),
         {"trial searched 2", "choose searched", *RETRAINED},
     ),
-    "where images are kept": (configured(data__digits__resident_limit=1), NOTHING),
+    "where images are kept": (configured(data__digits__resident_limit=1), REPORT),
     "a caption": (text("workflow/report/mcs.rst"), REPORT),
     "images in a gallery": (
         configured(report__gallery_images=2),
