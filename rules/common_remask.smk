@@ -72,8 +72,9 @@ def remask_settings(wildcards):
         fill=wildcards.fill,
         percentile=retraining.percentile,
         masks=retraining.iterations if roar else 1,
-        reduction=retraining.reductions.get(method.name, retraining.reduction),
+        reduction=retraining.reduction_of(method.name),
         transform=retraining.transform,
+        keep_maps=retraining.keep_maps,
         iteration=int(wildcards.iteration),
         seed=int(wildcards.seed),
         device=CONFIG.device,
@@ -101,7 +102,6 @@ def retrain_settings(wildcards):
         data=model.data,
         label=model.label,
         training=model.training,
-        batch_size=model.batch_size,
         fill=wildcards.fill,
         iteration=int(wildcards.iteration),
         seed=int(wildcards.seed),
@@ -177,7 +177,7 @@ def plot_arm_input(wildcards):
     last, methods = retraining_of(wildcards).iterations, CONFIG.studies[wildcards.study].methods
     arms = [masks_before(wildcards, last, method=method, seed=CONFIG.seeds[0]) for method in methods]
     return {
-        "scores": f"{RESULTS}/tables/{{study}}/scores.parquet",
+        "means": f"{RESULTS}/tables/{{study}}/means.parquet",
         "data": DATA.format(data=studied(wildcards).data),
         "masks": [path for arm in arms for path in arm],
     }

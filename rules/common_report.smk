@@ -29,14 +29,14 @@ def plan_settings():
         studies=[plan_of(name) for name in CONFIG.studies],
         on_device=ON_DEVICE,
         benchmarks=BENCHMARKS,
-        configfiles=workflow.configfiles,
+        configuration=config,
     )
 
 
 def plan_of(study):
     """The files to plan for; what stands for rules that have not run; the arrays that will be stored, by their shape."""
     entry, model = CONFIG.studies[study], CONFIG.studies[study].models[0]
-    alike = f"train/{model}"
+    once = [[f"train/{model}", 1], [f"trial/{model}", 1]]
     plan = {
         "name": study,
         "targets": reported_of(study),
@@ -44,14 +44,22 @@ def plan_of(study):
         "map_images": CONFIG.sets[gallery_set(study)].explain,
         "mask_stores": [],
         "weights": f"{MODEL}/weights.pt".format(model=model, seed=CONFIG.seeds[0]),
-        "like": {rule: [alike, 1] for rule in ("train", "trial", "retrain")},
+        "like": {
+            "train": once,
+            "trial": once[::-1],
+            "retrain": [[f"retrain/{study}", 1], *once],
+            "remask": [[f"remask/{study}", 1]],
+            "evaluate": [[f"evaluate/{model}", 1]],
+            "attribute": [[f"attribute/{model}", 1]],
+        },
         "models_each": {"train": 1, "trial": 1, "retrain": 1},
     }
     if entry.kind != "retrain":
         return plan
     retraining, arms = entry.retraining, len(entry.methods) * len(CONFIG.seeds)
     plan["models_each"]["leak"] = 2 * retraining.repeats
-    plan["like"]["leak"] = [alike, 2 * retraining.repeats]
+    classifiers = 2 * retraining.repeats
+    plan["like"]["leak"] = [[f"leak/{study}", 1], *([folder, classifiers] for folder, _ in once)]
     if "roar" in retraining.protocols:
         plan["mask_stores"].append([arms, retraining.iterations])
     if "iteroar" in retraining.protocols:

@@ -15,6 +15,8 @@ rule remask:
     conda:
         "../envs/models.yaml"
     threads: 1
+    resources:
+        resident_limit=lambda wildcards: resident_limit(CONFIG.studies[wildcards.study].data),
     params:
         settings=remask_settings,
     script:
@@ -86,6 +88,7 @@ rule tabulate_retrain:
         data=lambda wildcards: DATA.format(data=CONFIG.studies[wildcards.study].data),
     output:
         scores=f"{RESULTS}/tables/{{study}}/scores.parquet",
+        means=f"{RESULTS}/tables/{{study}}/means.parquet",
         summary=f"{RESULTS}/tables/{{study}}/summary.csv",
     log:
         f"{LOGS}/tabulate_retrain/{{study}}.log",
@@ -96,6 +99,8 @@ rule tabulate_retrain:
     conda:
         "../envs/report.yaml"
     params:
-        settings=lambda wildcards: settings("tabulate_retrain.py", **shown_settings(wildcards)),
+        settings=lambda wildcards: settings(
+            "tabulate_retrain.py", **shown_settings(wildcards), seeds=len(CONFIG.seeds)
+        ),
     script:
         "../workflow/scripts/tabulate_retrain.py"

@@ -160,7 +160,7 @@ rule plot_gallery:
 
 rule plot_retrain:
     input:
-        scores=f"{RESULTS}/tables/{{study}}/scores.parquet",
+        means=f"{RESULTS}/tables/{{study}}/means.parquet",
         summary=f"{RESULTS}/tables/{{study}}/summary.csv",
         data=lambda wildcards: DATA.format(data=CONFIG.studies[wildcards.study].data),
     output:
@@ -228,7 +228,7 @@ rule plot_arm:
 
 rule plot_leakage:
     input:
-        scores=f"{RESULTS}/tables/{{study}}/scores.parquet",
+        means=f"{RESULTS}/tables/{{study}}/means.parquet",
         data=lambda wildcards: DATA.format(data=CONFIG.studies[wildcards.study].data),
     output:
         table=f"{RESULTS}/tables/{{study}}/leakage.csv",

@@ -72,7 +72,17 @@ def read_retraining(place: str, entry: Settings, model: Model, methods: Sequence
         )
     for method in entry["reductions"]:
         look_up(f"{place}.reductions", "method of the study", method, dict.fromkeys(methods))
-    keys = ("protocols", "fills", "percentile", "occluded", "reduction", "reductions", "transform", "leakage")
+    keys = (
+        "protocols",
+        "fills",
+        "percentile",
+        "occluded",
+        "reduction",
+        "reductions",
+        "transform",
+        "leakage",
+        "keep_maps",
+    )
     try:
         return retraining_from({key: entry[key] for key in keys if key in entry})
     except ValueError as error:

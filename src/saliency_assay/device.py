@@ -1,5 +1,8 @@
 """Where a job's tensors live, and how many threads it may use."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import torch
 
 
@@ -16,3 +19,11 @@ def prepare(name: str, threads: int) -> torch.device:
     if name == "cuda" and not available:
         raise ValueError("device: found 'cuda', but no GPU is available here; valid: auto, cpu")
     return torch.device("cuda" if available and name != "cpu" else "cpu")
+
+
+def resident_bytes(resources: Mapping[str, Any]) -> int:
+    """How many bytes of images a job may keep whole on its device: its resource ``resident_limit`` is in megabytes.
+
+    A resource, not a parameter: where images are kept changes no result, and is no reason to make one again.
+    """
+    return int(resources.get("resident_limit", 8000)) * 1_000_000

@@ -1,6 +1,7 @@
 """What a classifier says of every image of a set, and how often it is right."""
 
 from collections.abc import Sequence
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import torch
 
 from saliency_assay.data.splits import TEST, TRAIN, VALIDATION
 from saliency_assay.models.classifier import Classifier
-from saliency_assay.models.inference import logits
+from saliency_assay.models.inference import logit_batches
 
 SPLITS = {TRAIN: "train", VALIDATION: "validation", TEST: "test"}
 
@@ -36,18 +37,27 @@ def predict(
     Raises:
         ValueError: logits that are not finite.
     """
-    found = logits(classifier, images, batch_size=batch_size).double()
-    broken = int((~found.isfinite()).any(1).sum())
+    predicted = np.empty(len(labels), dtype=np.int64)
+    probability = np.empty(len(labels))
+    broken = start = 0
+    with closing(logit_batches(classifier, images, batch_size=batch_size)) as parts:
+        for part in parts:
+            here = slice(start, start + len(part))
+            found = part.double()
+            wanted = torch.tensor(labels[here], device=found.device)
+            predicted[here] = found.argmax(1).cpu().numpy()
+            probability[here] = found.softmax(1).gather(1, wanted[:, None]).squeeze(1).cpu().numpy()
+            broken += int((~found.isfinite()).any(1).sum())
+            start = here.stop
     if broken:
-        raise ValueError(f"logits of {broken} of {len(found)} images are not finite")
-    probability = found.softmax(1).gather(1, torch.from_numpy(labels)[:, None]).squeeze(1)
+        raise ValueError(f"logits of {broken} of {len(labels)} images are not finite")
     return pd.DataFrame(
         {
             "image": np.arange(len(labels)),
             "split": [SPLITS[int(part)] for part in split],
             "label": labels,
-            "predicted": found.argmax(1).numpy(),
-            "probability": probability.numpy(),
+            "predicted": predicted,
+            "probability": probability,
         }
     )
 

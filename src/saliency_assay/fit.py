@@ -9,6 +9,7 @@ from typing import Any, Self
 import torch
 
 from saliency_assay.data.splits import TEST, TRAIN, VALIDATION, Ints, Split, with_validation
+from saliency_assay.device import resident_bytes
 from saliency_assay.models import weights
 from saliency_assay.models.classifier import Blueprint, Classifier, build
 from saliency_assay.models.normalisation import channel_statistics
@@ -46,8 +47,7 @@ class Place:
     @classmethod
     def of(cls, device: torch.device, state: str, resources: Mapping[str, Any]) -> Self:
         """As a job's resources say: no parameters, because no change of them is a reason to train again."""
-        limit = int(resources.get("resident_limit", 8000)) * 1_000_000
-        return cls(device, Path(state), resources.get("save_seconds", 60), limit)
+        return cls(device, Path(state), resources.get("save_seconds", 60), resident_bytes(resources))
 
 
 def training_of(given: Mapping[str, Any], chosen: str | None) -> dict[str, Any]:

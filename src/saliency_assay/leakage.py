@@ -42,8 +42,8 @@ def leakage(
         seed: the study's.
 
     Returns:
-        One row a classifier: ``repeat``, ``labels`` (``own`` or ``random``), ``accuracy`` (share of test images in 0–1)
-        and ``loss`` (cross-entropy, nats).
+        One row a classifier: ``repeat``, ``labels`` (``own`` or ``random``), ``accuracy`` (share of test images in
+        0–1), ``loss`` (cross-entropy, nats) and ``images``, the number of test images.
     """
     rows, plain = [], {**training, **PLAIN}
     batch_size = training_from(plain).batch_size
@@ -69,11 +69,12 @@ def shuffled(labels: Ints, split: Split, seed: int) -> Ints:
     return mixed
 
 
-def _judged(classifier: Any, lesson: Lesson, batch_size: int) -> dict[str, float]:
+def _judged(classifier: Any, lesson: Lesson, batch_size: int) -> dict[str, float | int]:
     test = torch.from_numpy(np.flatnonzero(lesson.split == TEST))
     found = logits(classifier, lesson.images, batch_size=batch_size, indices=test).double()
     labels = torch.from_numpy(lesson.labels)[test]
     return {
         "accuracy": (found.argmax(1) == labels).double().mean().item(),
         "loss": functional.cross_entropy(found, labels).item(),
+        "images": len(test),
     }

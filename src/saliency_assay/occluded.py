@@ -4,8 +4,10 @@ A mask is True where the pixel is occluded, the paper's m̄. D_0 is the data set
 m̄_i filled. Images are never rewritten: bits and colours are kept, and images composed where they are asked for.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ import torch
 from torch import Tensor
 
 from saliency_assay.retrain_settings import FILLS
+from saliency_assay.store import Store, open_store
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,20 @@ class Layer:
     mask: Any
     mean: Any | None
     used: int
+
+
+def open_masks(stack: ExitStack, paths: Iterable[str], data: Store) -> list[Store]:
+    """The stores of masks at ``paths`` of the images in ``data``, in their order; ``stack`` closes them.
+
+    Raises:
+        StoreError: one of other images, or one that was not made of what the masks before it leave.
+    """
+    opened: list[Store] = []
+    for path in paths:
+        before = [earlier.attributes["digest"] for earlier in opened]
+        expect = {"data": data.attributes["digest"], "before": before}
+        opened.append(stack.enter_context(open_store(Path(path), kind="masks", expect=expect)))
+    return opened
 
 
 def layers_of(stores: Sequence[Any], fill: str, iteration: int) -> list[Layer]:

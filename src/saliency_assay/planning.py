@@ -33,8 +33,8 @@ class Study:
     name: str
     jobs: Mapping[str, int]
     """By rule, see ``job_counts``."""
-    like: Mapping[str, Sequence[Any]]
-    """For rules, a folder of benchmarks that stands for this study's own, and how many of its jobs one is worth."""
+    like: Mapping[str, Sequence[Sequence[Any]]]
+    """For rules whose time the study decides: folders of benchmarks, first come, and how many of their jobs one is."""
     models_each: Mapping[str, int]
     """Models that one job of a rule trains."""
     storage: float | None
@@ -55,11 +55,13 @@ def job_counts(printed: str) -> dict[str, int]:
 
 
 def seconds_of(rule: str, study: Study, benchmarks: Path) -> float | None:
-    """Mean seconds of a job of ``rule``: of this study, else of what it is ``like``, else of any; None if none ran."""
-    other, times = study.like.get(rule, (rule, 1.0))
-    for folder, factor in ((f"{rule}/{study.name}", 1.0), (other, times), (rule, 1.0)):
+    """Mean seconds of a job of ``rule``, by the first of what it is ``like`` that has run; None if nothing has.
+
+    A rule that is like nothing takes what its jobs take in any study.
+    """
+    for folder, times in study.like.get(rule, [(rule, 1)]):
         if measured := _seconds(benchmarks / folder):
-            return factor * fmean(measured)
+            return times * fmean(measured)
     return None
 
 

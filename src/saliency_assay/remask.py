@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from saliency_assay.methods.sampling import draw_seeds
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.metrics.scored import varies, where_defined
 from saliency_assay.models.classifier import Classifier
-from saliency_assay.models.inference import logits
+from saliency_assay.models.inference import logit_batches
 from saliency_assay.occluded import occlude
 from saliency_assay.perturb import ranks_of
 from saliency_assay.provenance import seed_of
@@ -65,6 +66,7 @@ def remasked(
     count: int,
     masks: int,
     shape: Mapping[str, Any],
+    keep_maps: bool = False,
 ) -> Iterator[dict[str, np.ndarray]]:
     """Blocks of what each map occludes: ``mask`` bool ``[n, masks, H, W]`` and the colours ``mean`` there.
 
@@ -80,11 +82,13 @@ def remasked(
         count: pixels of a mask.
         masks: 1 for IteROAR; for ROAR one an iteration, each of the next highest values.
         shape: the transform of each mask, its ``kind`` and parameters (``mask_transforms``).
+        keep_maps: whether blocks hold the raw maps, too, as ``map`` float32 ``[n, C or 1, H, W]``.
 
     Also in a block: ``ranked`` bool ``[n]``, whether the map is finite and not constant (``metrics.scored.varies``).
     Those of the others occlude the pixels that come first in reading order, and are counted in the log.
     """
-    generator = torch.Generator().manual_seed(seed_of(seed, "transform"))
+    # A stream for each mask: ROAR's first is transformed as IteROAR's.
+    streams = [torch.Generator().manual_seed(seed_of(seed, "transform", str(step))) for step in range(masks)]
     unranked = 0
     parts = drawn(
         method, parameters, classifier, images, targets, seed=seed, batch_size=batch_size, finite=finite
@@ -94,9 +98,11 @@ def remasked(
         ranked = varies(saliency)
         unranked += int((~ranked).sum())
         chosen = highest(where_defined(ranked, saliency), count, masks)
-        chosen = _transformed(chosen, shape, draw_seeds(len(chosen), masks, generator))
+        chosen = _transformed(chosen, shape, [draw_seeds(len(chosen), 1, stream) for stream in streams])
         means = _means(stored, chosen)
-        yield {"mask": chosen.cpu().numpy(), "mean": means.cpu().numpy(), "ranked": ranked.cpu().numpy()}
+        kept = {"map": maps} if keep_maps else {}
+        block = {"mask": chosen, "mean": means, "ranked": ranked, **kept}
+        yield {name: values.cpu().contiguous().numpy() for name, values in block.items()}
     if unranked:
         log.warning("%d of %d maps are constant or not finite and rank no pixels", unranked, len(images))
 
@@ -107,7 +113,8 @@ def targets_of(
     """The class that the map of each image explains, int64 ``[N]``: its label, or what the classifier predicts."""
     if target == "label":
         return labels
-    return logits(classifier, images, batch_size=batch_size).argmax(1).numpy()
+    with closing(logit_batches(classifier, images, batch_size=batch_size)) as parts:
+        return np.concatenate([part.argmax(1).cpu().numpy() for part in parts])
 
 
 def _means(images: Tensor, masks: Tensor) -> Tensor:
@@ -119,8 +126,10 @@ def _means(images: Tensor, masks: Tensor) -> Tensor:
     return torch.stack(colours, 1)
 
 
-def _transformed(masks: Tensor, shape: Mapping[str, Any], seeds: Sequence[int]) -> Tensor:
+def _transformed(masks: Tensor, shape: Mapping[str, Any], seeds: Sequence[Sequence[int]]) -> Tensor:
+    """``masks`` ``[N, L, H, W]``, each changed with its own of ``seeds`` ``[L][N]``."""
     if shape["kind"] == "none":
         return masks
-    flat = masks.flatten(0, 1)
-    return torch.from_numpy(transform(flat.cpu().numpy(), shape, seeds)).to(masks.device).reshape(masks.shape)
+    each = masks.cpu().numpy()
+    changed = [transform(each[:, step], shape, seeds[step]) for step in range(masks.shape[1])]
+    return torch.from_numpy(np.stack(changed, 1)).to(masks.device)

@@ -64,15 +64,15 @@ def _overlaps(layers: Sequence[Layer], images: Ints) -> Iterator[pd.DataFrame]:
 def leakage_scores(tables: Mapping[int, pd.DataFrame]) -> pd.DataFrame:
     """Rows as of ``accuracy_scores`` with ``leakage`` and ``leakage_random``: test accuracy on masks alone.
 
-    ``tables`` are those of ``leakage.leakage`` by the i of D_i. The variant is i and the repeat: ``10/repeat0``.
+    ``leakage_loss`` and ``leakage_loss_random`` are the cross-entropies beside them, in nats. ``tables`` are those of
+    ``leakage.leakage`` by the i of D_i. The variant is i and the repeat: ``10/repeat0``.
     """
     rows = []
     for step, table in tables.items():
         for row in table.itertuples():
-            name = "leakage" if row.labels == "own" else "leakage_random"
-            rows.append(
-                _rows(name, f"{step}/repeat{row.repeat}", np.array([WHOLE_SET]), np.array([row.accuracy]))
-            )
+            variant, end = f"{step}/repeat{row.repeat}", "" if row.labels == "own" else "_random"
+            for name, score in (("leakage", row.accuracy), ("leakage_loss", row.loss)):
+                rows.append(_rows(name + end, variant, np.array([WHOLE_SET]), np.array([score])))
     return pd.concat(rows, ignore_index=True)
 
 

@@ -8,7 +8,17 @@ from typing import Any
 
 from saliency_assay.registry import Parameter, shown, unknown, with_defaults
 
-KEYS = ("protocols", "fills", "percentile", "occluded", "reduction", "reductions", "transform", "leakage")
+KEYS = (
+    "protocols",
+    "fills",
+    "percentile",
+    "occluded",
+    "reduction",
+    "reductions",
+    "transform",
+    "leakage",
+    "keep_maps",
+)
 PROTOCOLS = ("iteroar", "roar")
 FILLS = ("zero", "mean")
 REDUCTIONS = ("sum", "abs_sum", "abs_max", "positive_sum", "squared_sum", "visual")
@@ -37,7 +47,7 @@ class Retraining:
     section 3 of IteROAR: a mask holds the share 1 − τ/100 of the pixels, all masks together at most ρ. ``reduction``
     turns maps into one value a pixel, unless ``reductions`` names another for the method. ``transform`` is a ``kind``
     of ``TRANSFORMS`` and its parameters. ``leak_iterations`` are the i of the D_i whose masks a classifier is trained
-    on, ``repeats`` times each; none where leakage is not measured.
+    on, ``repeats`` times each; none where leakage is not measured. ``keep_maps`` stores raw maps beside the masks.
     """
 
     protocols: tuple[str, ...]
@@ -49,6 +59,7 @@ class Retraining:
     transform: Mapping[str, Any]
     repeats: int
     leak_iterations: tuple[int, ...]
+    keep_maps: bool = False
 
     @property
     def iterations(self) -> int:
@@ -85,6 +96,7 @@ def retraining_from(given: Mapping[str, Any]) -> Retraining:
         transform=transform_from(given.get("transform", {"kind": "none"})),
         repeats=repeats,
         leak_iterations=leak_iterations if "leakage" in given else (),
+        keep_maps=bool(given.get("keep_maps", False)),
     )
 
 

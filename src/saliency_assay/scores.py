@@ -4,10 +4,13 @@ The table (parquet, long form) is the only hand-over from scoring to reliability
 scores of a whole set have image = -1. Replicates stay raw: means and intervals are computed by whoever shows them.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pandas as pd
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 COLUMNS = {
     "study": "str",
@@ -21,22 +24,24 @@ COLUMNS = {
     "score": "float64",
 }
 WHOLE_SET = -1
+ROW_GROUP = 1_000_000
 
 
 class ScoreError(ValueError):
     """A table that is not a score table. The message is one line."""
 
 
-def check(table: pd.DataFrame, source: str) -> pd.DataFrame:
-    """``table`` with the columns in order and of the right types.
+def check(table: pd.DataFrame, source: str, *, compact: bool = False) -> pd.DataFrame:
+    """``table`` with the columns in order and of the right types; text as categories where ``compact``.
 
     Raises:
         ScoreError: columns are missing or unknown, a value has another type, or two rows score the same thing.
     """
     if set(table.columns) != set(COLUMNS):
         raise ScoreError(f"{source}: columns {sorted(table.columns)}, expected {sorted(COLUMNS)}")
+    types = {name: "category" if compact and kind == "str" else kind for name, kind in COLUMNS.items()}
     try:
-        table = table[list(COLUMNS)].astype(COLUMNS)
+        table = table[list(COLUMNS)].astype(types)
     except (TypeError, ValueError) as error:
         raise ScoreError(f"{source}: {error}") from error
     keys = [name for name in COLUMNS if name != "score"]
@@ -63,18 +68,55 @@ def write(path: Path, table: pd.DataFrame) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def read(paths: Iterable[Path]) -> pd.DataFrame:
-    """The score tables at ``paths`` as one, ordered as given.
+@contextmanager
+def writer(path: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
+    """Write a score table part by part, as the file that ``write`` makes of all parts together, whole or not at all.
+
+    Each part is checked on its own: the caller sees to it that two parts do not score the same thing.
+
+    Raises:
+        ScoreError: see ``check``.
+    """
+    schema = pa.Schema.from_pandas(pd.DataFrame(columns=list(COLUMNS)).astype(COLUMNS), preserve_index=False)
+    temporary = path.with_name(f".{path.name}.tmp")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with pq.ParquetWriter(temporary, schema) as file:
+
+            def append(part: pd.DataFrame) -> None:
+                part = check(part, str(path), compact=True)
+                # Text takes far more memory than categories, so there is little of it at a time.
+                for start in range(0, len(part), ROW_GROUP):
+                    rows = pa.Table.from_pandas(part.iloc[start : start + ROW_GROUP], preserve_index=False)
+                    file.write_table(rows.cast(schema))
+
+            yield append
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def read(paths: Iterable[Path], *, compact: bool = False) -> pd.DataFrame:
+    """The score tables at ``paths`` as one, ordered as given; text as categories where ``compact``, to save memory.
 
     Raises:
         ScoreError: no path, a file that is no parquet, or see ``check``.
     """
+    text = [name for name, kind in COLUMNS.items() if kind == "str"] if compact else None
     tables = []
     for path in paths:
         try:
-            tables.append(pd.read_parquet(path))
+            tables.append(pq.read_table(path, read_dictionary=text, partitioning=None))
         except (OSError, ValueError) as error:
             raise ScoreError(f"{path}: not a parquet file ({str(error).splitlines()[0]})") from error
     if not tables:
         raise ScoreError("no score tables; expected at least one path")
-    return check(pd.concat(tables, ignore_index=True), "score tables")
+    return check(_joined(tables, compact), "score tables", compact=compact)
+
+
+def _joined(tables: list[pa.Table], compact: bool) -> pd.DataFrame:
+    """The rows of all; categories of one column are one set of them, else pandas would make text of them."""
+    if not compact:
+        return pd.concat([table.to_pandas() for table in tables], ignore_index=True)
+    found: pd.DataFrame = pa.concat_tables(tables).unify_dictionaries().to_pandas(ignore_metadata=True)
+    return found

@@ -23,6 +23,7 @@ from saliency_assay import store
 from saliency_assay.mask_transforms import transform
 from saliency_assay.methods.controls import constant, random
 from saliency_assay.methods.gradient import gradient
+from saliency_assay.metrics.reductions import reduce
 from saliency_assay.models.inference import to_pixels
 from saliency_assay.occluded import Occluded, layers_of
 from saliency_assay.provenance import seed_of
@@ -272,6 +273,23 @@ def test_a_drawn_transform_differs_between_images_and_masks() -> None:
         some_images()[:1].expand(5, -1, -1, -1), constant, masks=2, shape={"kind": "transposition"}, seed=4
     )
     assert not equal(found, other)
+
+
+def test_roars_first_mask_is_transformed_as_iteroars() -> None:
+    """Else f_1 would differ between the protocols by chance."""
+    images, shape = some_images(), {"kind": "transposition"}
+    one, several = remask(images, masks=1, shape=shape), remask(images, masks=3, shape=shape)
+    np.testing.assert_array_equal(one["mask"], several["mask"][:, :1])
+
+
+def test_maps_are_kept_where_asked() -> None:
+    images = some_images()
+    assert set(remask(images)) == {"mask", "mean", "ranked"}
+    kept = remask(images, keep_maps=True)
+    assert kept["map"].dtype == np.float32
+    assert kept["map"].shape[0] == len(images)
+    again = highest(reduce(torch.from_numpy(kept["map"]), "abs_max"), int(kept["mask"][0].sum()))
+    np.testing.assert_array_equal(again.numpy(), kept["mask"])
 
 
 def says(model: nn.Module, images: Tensor, targets: Tensor, *, generator: torch.Generator) -> Tensor:

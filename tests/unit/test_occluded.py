@@ -1,5 +1,6 @@
 """D_i composed from stored masks and colours, against images occluded one by one in NumPy."""
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import product
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from saliency_assay import store
 from saliency_assay.feed import batches
-from saliency_assay.occluded import Layer, Occluded, Shapes, layers_of, states_of
+from saliency_assay.occluded import Layer, Occluded, Shapes, layers_of, open_masks, states_of
 
 CPU = torch.device("cpu")
 COUNT, MASKS = 11, 5
@@ -185,3 +186,34 @@ def test_bits_in_the_last_byte_belong_to_no_pixel(opened: Open) -> None:
     found = Occluded(IMAGES[1], [layer], CPU)[:]
     expected = np.where(MASK[:, :3].any(1)[:, None], 0, IMAGES[1])
     np.testing.assert_array_equal(found, expected)
+
+
+def test_masks_that_were_not_made_one_after_another_are_refused(tmp_path: Path) -> None:
+    """A store names the masks that it was made of, and the images."""
+
+    def write(name: str, before: list[str], data: str) -> None:
+        block = {
+            "mask": np.zeros((2, 1, 3, 3), dtype=bool),
+            "mean": np.full((2, 1, 1), len(before), dtype=np.uint8),
+        }
+        attributes = {"data": data, "before": before}
+        store.write(tmp_path / name, [block], kind="masks", attributes=attributes)
+
+    store.write(
+        tmp_path / "data", [{"image": np.zeros((2, 1, 3, 3), dtype=np.uint8)}], kind="data", attributes={}
+    )
+    with ExitStack() as stack:
+        data = stack.enter_context(store.open_store(tmp_path / "data", kind="data"))
+        digest = data.attributes["digest"]
+        write("first", [], digest)
+        first = open_masks(stack, [str(tmp_path / "first")], data)[0].attributes["digest"]
+        write("second", [first], digest)
+        assert len(open_masks(stack, [str(tmp_path / name) for name in ("first", "second")], data)) == 2
+        write("second", ["another"], digest)
+        fault = f"{tmp_path}/second: before is ['another'], expected ['{first}']"
+        with pytest.raises(store.StoreError, match=f"^{re.escape(fault)}$"):
+            open_masks(stack, [str(tmp_path / name) for name in ("first", "second")], data)
+        write("first", [], "other images")
+        fault = f"{tmp_path}/first: data is 'other images', expected '{digest}'"
+        with pytest.raises(store.StoreError, match=f"^{re.escape(fault)}$"):
+            open_masks(stack, [str(tmp_path / "first")], data)

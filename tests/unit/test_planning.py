@@ -66,22 +66,30 @@ def test_a_dry_run_without_a_table_is_an_error() -> None:
 # --- hours ----------------------------------------------------------------------------------------------------
 
 
-def test_seconds_are_means_of_the_nearest_jobs_that_ran(tmp_path: Path) -> None:
-    like = {"retrain": ("train", 1), "leak": ("train", 6)}
-    mine, other = study({}, "mine", like=like), study({}, "other", like=like)
-    assert seconds_of("retrain", mine, tmp_path) is None
-    assert seconds_of("leak", mine, tmp_path) is None
+def test_seconds_are_means_of_the_first_jobs_that_ran(tmp_path: Path) -> None:
+    like = {
+        "retrain": [["retrain/mine", 1], ["train/m", 1], ["trial/m", 1]],
+        "leak": [["leak/mine", 1], ["train/m", 6]],
+        "remask": [["remask/mine", 1]],
+    }
+    mine = study({}, "mine", like=like)
+    assert [seconds_of(rule, mine, tmp_path) for rule in like] == [None, None, None]
+    measured(tmp_path, "retrain/other/a", 999)
+    measured(tmp_path, "remask/other/a", 999)
+    measured(tmp_path, "train/another_model/seed0", 999)
+    assert [seconds_of(rule, mine, tmp_path) for rule in like] == [
+        None,
+        None,
+        None,
+    ]  # of others nothing is taken
+    measured(tmp_path, "trial/m/trial0", 20)
+    assert [seconds_of(rule, mine, tmp_path) for rule in like] == [20, None, None]
     measured(tmp_path, "train/m/seed0", 30)
     measured(tmp_path, "train/m/seed1", 50)
-    assert seconds_of("train", mine, tmp_path) == 40
-    assert (seconds_of("retrain", mine, tmp_path), seconds_of("leak", mine, tmp_path)) == (40, 240)
-    assert seconds_of("remask", mine, tmp_path) is None  # like nothing else
-    measured(tmp_path, "leak/other/iteroar/gradient/zero/seed0/iteration1", 100, 104)
-    assert (seconds_of("leak", other, tmp_path), seconds_of("leak", mine, tmp_path)) == (102, 240)
-    assert seconds_of("leak", study({}, "third"), tmp_path) == 102  # like nothing: as any other's
+    assert [seconds_of(rule, mine, tmp_path) for rule in like] == [40, 240, None]
     measured(tmp_path, "leak/mine/iteroar/gradient/zero/seed0/iteration1", 7.5)
-    assert (seconds_of("leak", other, tmp_path), seconds_of("leak", mine, tmp_path)) == (102, 7.5)
-    measured(tmp_path, "plot_retrain/mine", 3)  # a rule with one job a study
+    assert [seconds_of(rule, mine, tmp_path) for rule in like] == [40, 7.5, None]
+    measured(tmp_path, "plot_retrain/other", 3)  # like nothing: as in any study
     assert seconds_of("plot_retrain", mine, tmp_path) == 3
 
 
@@ -91,7 +99,7 @@ def test_a_row_adds_up(tmp_path: Path) -> None:
     measured(tmp_path, "plot_retrain/s", 9)
     planned = study(
         {"build_data": 1, "train": 3, "retrain": 20, "leak": 2, "remask": 50, "plot_retrain": 2},
-        like={"retrain": ["train", 1], "leak": ["train", 4], "trial": ["train", 1]},
+        like={"retrain": [["train/m", 1]], "leak": [["train/m", 4]], "trial": [["train/m", 1]]},
         models_each={"train": 1, "retrain": 1, "leak": 4, "trial": 1},
         storage=2.5e9,
     )
@@ -108,7 +116,7 @@ def test_a_row_adds_up(tmp_path: Path) -> None:
 
 
 def test_a_row_of_what_nothing_has_measured(tmp_path: Path) -> None:
-    like = {"retrain": ["train", 1]}
+    like = {"retrain": [["train", 1]]}
     row = row_of(study({"retrain": 2, "plot": 1}, like=like), ["train", "retrain"], tmp_path / "none")
     assert row == {
         "study": "s",

@@ -17,9 +17,9 @@ from matplotlib.text import Text
 from scipy.stats import ttest_ind
 
 from saliency_assay.report.html import tables_page
-from saliency_assay.report.retrain import KEYS, expected, split_variants, summary, summary_tables
+from saliency_assay.report.retrain import KEYS, expected, means, split_variants, summary, summary_tables
 from saliency_assay.report.retrain_curves import accuracy_curves, looks, overlap_curves
-from saliency_assay.report.retrain_leakage import leakage_bars, leakage_shown, leakage_table, welch
+from saliency_assay.report.retrain_leakage import leakage_bars, leakage_shown, leakage_table, holm, p_above
 from saliency_assay.report.retrain_masks import iteration_images, overlap_matrices
 from saliency_assay.report.style import GREY, ORANGE, PURPLE, SKY, VERMILION, save, styled
 from saliency_assay.scores import COLUMNS
@@ -86,7 +86,7 @@ def found(table: pd.DataFrame, **where: object) -> list[float]:
 
 def test_summary_is_means_and_spreads_of_rows() -> None:
     table = study()
-    rows = summary(table, **SIZES, classes=CLASSES).to_dict("records")
+    rows = summary(means(table), **SIZES, classes=CLASSES).to_dict("records")
     assert [tuple(row[key] for key in KEYS) for row in rows] == [
         (protocol, fill, method, i)
         for protocol, fill in ARMS
@@ -139,7 +139,7 @@ def test_summary_of_one_seed_has_no_spread_over_seeds_and_what_is_missing_is_nan
     gone = table["metric"].isin(["accuracy_validation", "mamo"]) | (
         (table["metric"] == "cma") & (table["variant"] == "roar/zero/0")
     )
-    rows = summary(table[~gone], **SIZES, classes=CLASSES)
+    rows = summary(means(table[~gone]), **SIZES, classes=CLASSES)
     assert rows["accuracy_test_sd"].isna().all()
     assert rows["accuracy_validation"].isna().all()
     assert rows[["mamo", "mamo_sd", "mamo_random_share"]].isna().all(axis=None)
@@ -160,7 +160,7 @@ def test_random_masks_expect_what_sets_of_pixels_have() -> None:
 
 
 def test_tables_to_read_are_in_percent() -> None:
-    rows = summary(study(), **SIZES, classes=CLASSES)
+    rows = summary(means(study()), **SIZES, classes=CLASSES)
     accuracy, overlap = (tables := summary_tables(rows, "name")).values()
     assert list(tables) == ["name: accuracy of f_i, trained on D_i", "name: overlap of masks"]
     assert len(accuracy) == len(rows) == 36
@@ -216,7 +216,7 @@ def test_scores_of_another_kind_are_refused(
 ) -> None:
     table = change(study())
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        summary(table, **SIZES, classes=CLASSES)
+        summary(means(table), **SIZES, classes=CLASSES)
 
 
 def test_variants_are_split_into_names_and_numbers() -> None:
@@ -249,7 +249,7 @@ def leaking(
 
 
 def test_leakage_table_tests_all_repeats_and_seeds_together() -> None:
-    table = leakage_table(leaking(OWN, PERMUTED), CLASSES, 0.01)
+    table = leakage_table(means(leaking(OWN, PERMUTED)), CLASSES, 0.01)
     assert list(table["protocol"]) == ["roar"] * 3 + ["iteroar"] * 3
     rows = table[table["protocol"] == "roar"].set_index("method")
     assert list(rows.index) == ["leaky", "mute", "single"]
@@ -319,7 +319,7 @@ def test_undefined_leakage_is_left_out() -> None:
 
 
 def test_leakage_to_read() -> None:
-    shown = leakage_shown(leakage_table(leaking(OWN, PERMUTED), CLASSES, 0.01))
+    shown = leakage_shown(leakage_table(means(leaking(OWN, PERMUTED)), CLASSES, 0.01))
     assert list(shown["leaks"])[:2] == ["leaks", "no"]
     assert shown["leaks"].iloc[2].startswith("found 1 with labels")
     assert list(shown["protocol"].unique()) == ["ROAR", "IteROAR"]
@@ -334,7 +334,7 @@ def words(axes: Axes) -> dict[float, str]:
 
 
 def test_leakage_bars_show_means_values_bands_and_verdicts() -> None:
-    figure = leakage_bars(leaking(OWN, PERMUTED, iterations=(2, 1)), classes=CLASSES, alpha=0.01)
+    figure = leakage_bars(means(leaking(OWN, PERMUTED, iterations=(2, 1))), classes=CLASSES, alpha=0.01)
     visible = [axes for axes in figure.axes if axes.get_visible()]
     assert [axes.get_title() for axes in visible] == [
         "ROAR, fill zero, $D_{1}$",
@@ -373,7 +373,7 @@ def test_leakage_of_arms_that_differ_in_what_they_have() -> None:
     gone = (scores["variant"].str.startswith("roar/zero/6") & (scores["method"] == "mute")) | scores[
         "variant"
     ].str.startswith("iteroar/zero/1")
-    figure = leakage_bars(scores[~gone], classes=CLASSES, alpha=0.01)
+    figure = leakage_bars(means(scores[~gone]), classes=CLASSES, alpha=0.01)
     visible = [axes.get_title()[-3] for axes in figure.axes if axes.get_visible()]
     assert visible == ["1", "2", "3", "4", "5", "6", "2", "3", "4", "5", "6"]
     assert [axes.get_visible() for axes in figure.axes] == [True] * 6 + [False] * 4 + [True] * 5
@@ -402,7 +402,7 @@ def bands(axes: Axes) -> list[dict[float, tuple[float, float]]]:
 
 def test_accuracy_is_drawn_against_what_is_occluded() -> None:
     table = study()
-    figure = accuracy_curves(table, **SIZES, classes=CLASSES)
+    figure = accuracy_curves(means(table), **SIZES, classes=CLASSES)
     visible = [axes for axes in figure.axes if axes.get_visible()]
     assert [(axes.get_title(), "measured" in axes.get_xlabel()) for axes in visible] == [
         ("IteROAR, fill zero", False),
@@ -438,7 +438,7 @@ def test_accuracy_is_drawn_against_what_is_occluded() -> None:
 
 def test_masks_that_never_overlap_need_no_panel_of_what_is_measured() -> None:
     table = study(seeds=[0])
-    figure = accuracy_curves(table[table["variant"].str.startswith("roar")], **SIZES, classes=CLASSES)
+    figure = accuracy_curves(means(table[table["variant"].str.startswith("roar")]), **SIZES, classes=CLASSES)
     assert [axes.get_title() for axes in figure.axes] == ["ROAR, fill zero"]
     assert not figure.axes[0].collections
     assert figure.legends[0].get_title().get_text().startswith("one seed, so no band; n = 4 test images; ")
@@ -447,12 +447,12 @@ def test_masks_that_never_overlap_need_no_panel_of_what_is_measured() -> None:
 def test_chance_is_seen_above_every_accuracy() -> None:
     table = study()
     table["score"] = table["score"].where(table["metric"] != "accuracy", 0.1)
-    assert accuracy_curves(table, **SIZES, classes=2).axes[0].get_ylim()[1] > 50
+    assert accuracy_curves(means(table), **SIZES, classes=2).axes[0].get_ylim()[1] > 50
 
 
 def test_overlap_is_drawn_beside_what_random_masks_have() -> None:
     table = study()
-    figure = overlap_curves(table, **SIZES)
+    figure = overlap_curves(means(table), **SIZES)
     names = [axes.get_ylabel().split(":")[0] for axes in figure.axes]
     assert names == ["MMO", "MAMO", "CMA"] * 3
     titles = ["IteROAR, fill zero", "IteROAR, fill mean", "ROAR, fill zero"]
@@ -480,12 +480,12 @@ def test_overlap_is_drawn_beside_what_random_masks_have() -> None:
 
 
 def test_overlap_of_two_iterations_and_of_one() -> None:
-    figure = overlap_curves(study(iterations=2), area=AREA, occluded=OCCLUDED, iterations=2)
+    figure = overlap_curves(means(study(iterations=2)), area=AREA, occluded=OCCLUDED, iterations=2)
     random = next(line for line in figure.axes[0].lines if line.get_marker() == "None")
     np.testing.assert_allclose(random.get_ydata(), [25, 25])
     assert random.get_xdata()[1] - random.get_xdata()[0] > 0.5
     assert list(figure.axes[0].get_xticks()) == [0]
-    figure = overlap_curves(study(iterations=1), area=AREA, occluded=OCCLUDED, iterations=1)
+    figure = overlap_curves(means(study(iterations=1)), area=AREA, occluded=OCCLUDED, iterations=1)
     assert [[text.get_text() for text in axes.texts] for axes in figure.axes[:3]] == [
         ["no score"],
         ["no score"],
@@ -508,7 +508,7 @@ def test_methods_are_told_apart_without_colour() -> None:
 
 def test_matrices_hold_every_two_masks() -> None:
     table = study()
-    figure = overlap_matrices(table, protocol="iteroar", fill="mean", **SIZES)
+    figure = overlap_matrices(means(table), protocol="iteroar", fill="mean", **SIZES)
     panels = [axes for axes in figure.axes if axes.images]
     assert [axes.get_title().split("\n")[0] for axes in panels] == list(METHODS)
     drawn = []
@@ -538,13 +538,13 @@ def test_matrices_hold_every_two_masks() -> None:
 def test_matrices_of_little_overlap_show_what_random_masks_have() -> None:
     table = study()
     table["score"] = table["score"].where(table["metric"] != "overlap", 1)  # 10 % of a mask
-    figure = overlap_matrices(table, protocol="roar", fill="zero", **SIZES)
+    figure = overlap_matrices(means(table), protocol="roar", fill="zero", **SIZES)
     assert figure.axes[-1].get_ylim() == pytest.approx((0, 50))
 
 
 def test_many_iterations_are_not_written_in() -> None:
     figure = overlap_matrices(
-        study(iterations=7, methods=["a"], seeds=[0]),
+        means(study(iterations=7, methods=["a"], seeds=[0])),
         protocol="iteroar",
         fill="zero",
         area=100,
@@ -557,7 +557,7 @@ def test_many_iterations_are_not_written_in() -> None:
 
 def test_one_iteration_has_no_two_masks() -> None:
     figure = overlap_matrices(
-        study(iterations=1), protocol="iteroar", fill="zero", area=AREA, occluded=OCCLUDED, iterations=1
+        means(study(iterations=1)), protocol="iteroar", fill="zero", area=AREA, occluded=OCCLUDED, iterations=1
     )
     assert [text.get_text() for text in figure.texts] == ["one iteration: there are no two masks"]
 
@@ -572,7 +572,7 @@ def test_one_iteration_has_no_two_masks() -> None:
 def test_matrices_of_what_is_not_there(fill: str, iterations: int, message: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         overlap_matrices(
-            study(), protocol="roar", fill=fill, area=AREA, occluded=OCCLUDED, iterations=iterations
+            means(study()), protocol="roar", fill=fill, area=AREA, occluded=OCCLUDED, iterations=iterations
         )
 
 
@@ -666,10 +666,10 @@ def drawn(methods: Sequence[str], iterations: int, seeds: Sequence[int]) -> dict
     images = rng.integers(0, 256, (len(methods), iterations + 1, 3, 8, 8), np.uint8)
     masks = rng.random((len(methods), iterations, 8, 8)) < 0.1
     return {
-        "accuracy": lambda: accuracy_curves(table, **sizes, classes=CLASSES),
-        "overlap": lambda: overlap_curves(table, **sizes),
-        "leakage": lambda: leakage_bars(leaks, classes=CLASSES, alpha=0.01),
-        "matrices": lambda: overlap_matrices(table, protocol="iteroar", fill="zero", **sizes),
+        "accuracy": lambda: accuracy_curves(means(table), **sizes, classes=CLASSES),
+        "overlap": lambda: overlap_curves(means(table), **sizes),
+        "leakage": lambda: leakage_bars(means(leaks), classes=CLASSES, alpha=0.01),
+        "matrices": lambda: overlap_matrices(means(table), protocol="iteroar", fill="zero", **sizes),
         "images": lambda: iteration_images(images, masks, names=methods, title="image 3: seven"),
     }
 

@@ -141,6 +141,7 @@ def test_every_setting_is_heard() -> None:
         "reductions": {"gradcam": "positive_sum"},
         "transform": {"kind": "dilation", "radius": 3},
         "leakage": {"repeats": 5, "iterations": [3, 2]},
+        "keep_maps": True,
     }
     assert list(given) == list(KEYS)
     found = retraining_from(given)
@@ -154,10 +155,11 @@ def test_every_setting_is_heard() -> None:
         transform={"kind": "dilation", "radius": 3},
         repeats=5,
         leak_iterations=(2, 3),
+        keep_maps=True,
     )
     assert found.iterations == 3
     assert [found.reduction_of(name) for name in ("gradcam", "gradient")] == ["positive_sum", "abs_max"]
-    assert len(fields(Retraining)) == 9
+    assert len(fields(Retraining)) == 10
 
 
 def test_leakage_is_of_the_first_and_the_last_masks_unless_others_are_named() -> None:

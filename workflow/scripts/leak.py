@@ -9,19 +9,16 @@ from saliency_assay.device import prepare
 from saliency_assay.fit import Lesson, Place, training_of
 from saliency_assay.job import job
 from saliency_assay.leakage import leakage
-from saliency_assay.occluded import Shapes, layers_of
+from saliency_assay.occluded import Shapes, layers_of, open_masks
 from saliency_assay.provenance import fingerprint
 
 with job("leak", snakemake.log[0]), ExitStack() as stack:
     settings, paths = snakemake.params.settings, snakemake.input
     device = prepare(settings["device"], snakemake.threads)
     data = stack.enter_context(store.open_store(Path(paths.data), kind="data"))
-    made = {"data": data.attributes["digest"]}
-    masks = [
-        stack.enter_context(store.open_store(Path(path), kind="masks", expect=made)) for path in paths.masks
-    ]
+    masks = open_masks(stack, paths.masks, data)
     images = Shapes(layers_of(masks, "zero", settings["iteration"]), device)
-    basis = [settings, made, [opened.attributes["digest"] for opened in masks]]
+    basis = [settings, data.attributes["digest"], [opened.attributes["digest"] for opened in masks]]
     labels, classes = data[f"label_{settings['label']}"][:], data.attributes["classes"][settings["label"]]
     table = leakage(
         Lesson(images, labels, data["split"][:], len(classes), fingerprint(basis)),

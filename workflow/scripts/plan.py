@@ -3,6 +3,9 @@
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import NamedTemporaryFile
+
+import yaml
 
 from saliency_assay import store
 from saliency_assay.job import job
@@ -15,8 +18,12 @@ with job("plan", snakemake.log[0]):
     command += ["--snakefile", str(snakefile)]
     rows = []
     for study in settings["studies"]:
-        targets = ["--configfile", *settings["configfiles"], "--", *study["targets"]]
-        done = subprocess.run([*command, *targets], check=False, capture_output=True, text=True)
+        # The whole configuration as this run has it, command-line changes included.
+        with NamedTemporaryFile("w", suffix=".yaml", encoding="utf-8") as given:
+            yaml.safe_dump(settings["configuration"], given, sort_keys=False, allow_unicode=True)
+            given.flush()
+            asked = ["--configfile", given.name, "--", *study["targets"]]
+            done = subprocess.run([*command, *asked], check=False, capture_output=True, text=True)
         if done.returncode:
             raise ValueError(f"{study['name']}: the dry run failed: {done.stderr.strip().splitlines()[-1]}")
         jobs, storage = job_counts(done.stdout + done.stderr), None

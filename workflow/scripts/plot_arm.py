@@ -4,9 +4,10 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import torch
 
-from saliency_assay import scores, store
+from saliency_assay import store
 from saliency_assay.data.explained import explained_images
 from saliency_assay.job import job
 from saliency_assay.methods.explained import labels_of
@@ -32,7 +33,7 @@ with job("plot_arm", snakemake.log[0]), ExitStack() as stack:
         states_of(data["image"], layers_of([masks[i] for i in of], at.fill, iterations), chosen)
         for of in of_each
     ]
-    table = scores.read([Path(paths.scores)])
+    table = pd.read_parquet(paths.means)
     with styled():
         arm = {"protocol": at.protocol, "fill": at.fill}
         save(overlap_matrices(table, **arm, **counts), Path(snakemake.output.matrices))

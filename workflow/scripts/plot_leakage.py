@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
-from saliency_assay import scores, store
+import pandas as pd
+
+from saliency_assay import store
 from saliency_assay.job import job
 from saliency_assay.report.html import table_page
 from saliency_assay.report.retrain_leakage import leakage_bars, leakage_shown, leakage_table
@@ -14,7 +16,7 @@ with job("plot_leakage", snakemake.log[0]):
     settings, paths = snakemake.params.settings, snakemake.input
     with store.open_store(Path(paths.data), kind="data") as data:
         classes = len(data.attributes["classes"][settings["label"]])
-    table = scores.read([Path(paths.scores)])
+    table = pd.read_parquet(paths.means)
     leaks = leakage_table(table, classes, ALPHA)
     leaks.to_csv(snakemake.output.table, index=False)
     page = table_page(

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from saliency_assay import scores, store
+from saliency_assay import store
 from saliency_assay.job import job
 from saliency_assay.report.html import tables_page
 from saliency_assay.report.retrain import summary_tables
@@ -17,7 +17,7 @@ with job("plot_retrain", snakemake.log[0]):
     with store.open_store(Path(paths.data), kind="data") as data:
         area = data["image"].shape[2] * data["image"].shape[3]
         classes = len(data.attributes["classes"][settings["label"]])
-    table = scores.read([Path(paths.scores)])
+    table = pd.read_parquet(paths.means)
     counts = {
         "area": area,
         "occluded": pixels(area, settings["percentile"]),

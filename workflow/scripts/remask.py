@@ -6,12 +6,13 @@ from pathlib import Path
 import torch
 
 from saliency_assay import store
-from saliency_assay.device import prepare
+from saliency_assay.device import prepare, resident_bytes
+from saliency_assay.feed import resident
 from saliency_assay.job import job
 from saliency_assay.methods.explained import arguments_of
 from saliency_assay.models.classifier import Blueprint, digest
 from saliency_assay.models.weights import load_classifier
-from saliency_assay.occluded import Occluded, layers_of
+from saliency_assay.occluded import Occluded, layers_of, open_masks
 from saliency_assay.provenance import seed_of
 from saliency_assay.registry import resolve
 from saliency_assay.remask import remasked, targets_of
@@ -23,11 +24,9 @@ with job("remask", snakemake.log[0]), ExitStack() as stack:
     classifier = load_classifier(Path(paths.weights), Blueprint(**settings["model"]))
     classifier.to(device, memory_format=torch.channels_last)
     data = stack.enter_context(store.open_store(Path(paths.data), kind="data"))
-    made = {"data": data.attributes["digest"]}
-    masks = [
-        stack.enter_context(store.open_store(Path(path), kind="masks", expect=made)) for path in paths.masks
-    ]
-    images = Occluded(data["image"], layers_of(masks, settings["fill"], settings["iteration"]), device)
+    masks = open_masks(stack, paths.masks, data)
+    seen = Occluded(data["image"], layers_of(masks, settings["fill"], settings["iteration"]), device)
+    images = resident(seen, device, resident_bytes(snakemake.resources))
     labels, batch_size = data[f"label_{settings['label']}"][:], settings["batch_size"]
     names = [str(settings[key]) for key in ("name", "data", "stream", "iteration")]
     blocks = remasked(
@@ -44,6 +43,7 @@ with job("remask", snakemake.log[0]), ExitStack() as stack:
         count=pixels(images.shape[2] * images.shape[3], settings["percentile"]),
         masks=settings["masks"],
         shape=settings["transform"],
+        keep_maps=settings["keep_maps"],
     )
     store.write(
         Path(snakemake.output[0]),
@@ -51,7 +51,7 @@ with job("remask", snakemake.log[0]), ExitStack() as stack:
         kind="masks",
         attributes={
             "provenance": settings,
-            **made,
+            "data": data.attributes["digest"],
             "model": digest(classifier.network.state_dict()),
             "before": [opened.attributes["digest"] for opened in masks],
         },

@@ -7,13 +7,14 @@ import pandas as pd
 
 from saliency_assay import store
 from saliency_assay.data.splits import with_validation
-from saliency_assay.device import prepare
+from saliency_assay.device import prepare, resident_bytes
 from saliency_assay.evaluation import predict
+from saliency_assay.feed import resident
 from saliency_assay.fit import Lesson, Place, fit, training_of
 from saliency_assay.job import job
 from saliency_assay.models import weights
 from saliency_assay.models.classifier import Blueprint
-from saliency_assay.occluded import Occluded, layers_of
+from saliency_assay.occluded import Occluded, layers_of, open_masks
 from saliency_assay.provenance import fingerprint
 from saliency_assay.training import COLUMNS
 from saliency_assay.training_state import remove_state
@@ -22,13 +23,11 @@ with job("retrain", snakemake.log[0]), ExitStack() as stack:
     settings, at, paths = snakemake.params.settings, snakemake.wildcards, snakemake.input
     device = prepare(settings["device"], snakemake.threads)
     data = stack.enter_context(store.open_store(Path(paths.data), kind="data"))
-    made = {"data": data.attributes["digest"]}
-    masks = [
-        stack.enter_context(store.open_store(Path(path), kind="masks", expect=made)) for path in paths.masks
-    ]
-    images = Occluded(data["image"], layers_of(masks, settings["fill"], settings["iteration"]), device)
+    masks = open_masks(stack, paths.masks, data)
+    seen = Occluded(data["image"], layers_of(masks, settings["fill"], settings["iteration"]), device)
+    images = resident(seen, device, resident_bytes(snakemake.resources))  # composed once where it fits
     labels, split = data[f"label_{settings['label']}"][:], data["split"][:]
-    basis = [settings, made, [opened.attributes["digest"] for opened in masks]]
+    basis = [settings, data.attributes["digest"], [opened.attributes["digest"] for opened in masks]]
     classes = len(data.attributes["classes"][settings["label"]])
     training = training_of(settings["training"], paths.get("chosen"))
     classifier, curve = fit(
@@ -41,7 +40,7 @@ with job("retrain", snakemake.log[0]), ExitStack() as stack:
         normalisation=weights.normalisation_of(Path(paths.first), images.shape[1]),
     )
     whose = with_validation(split, training["validation_share"], settings["seed"])
-    table = predict(classifier, images, labels, whose, batch_size=settings["batch_size"])
+    table = predict(classifier, images, labels, whose, batch_size=training["batch_size"])
     pd.DataFrame(curve, columns=COLUMNS).to_csv(snakemake.output.curve, index=False)
     named = table.assign(model=settings["name"], seed=int(at.seed), data=settings["data"])
     named.to_parquet(snakemake.output.predictions, index=False)

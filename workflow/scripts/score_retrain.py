@@ -1,6 +1,7 @@
 """Score one arm of a retrain study: accuracy of every f_i, overlap of the masks, and what masks alone tell."""
 
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -9,20 +10,20 @@ import pandas as pd
 from saliency_assay import scores, store
 from saliency_assay.data.splits import TEST
 from saliency_assay.job import job
-from saliency_assay.occluded import layers_of
+from saliency_assay.occluded import layers_of, open_masks
 from saliency_assay.remask_scores import accuracy_scores, leakage_scores, overlap_scores
+
+COLUMNS = ["image", "split", "label", "predicted"]
 
 with job("score_retrain", snakemake.log[0]), ExitStack() as stack:
     settings, at, paths = snakemake.params.settings, snakemake.wildcards, snakemake.input
-    with store.open_store(Path(paths.data), kind="data") as data:
-        test, made = np.flatnonzero(data["split"][:] == TEST), {"data": data.attributes["digest"]}
-    masks = [
-        stack.enter_context(store.open_store(Path(path), kind="masks", expect=made)) for path in paths.masks
-    ]
+    data = stack.enter_context(store.open_store(Path(paths.data), kind="data"))
+    test = np.flatnonzero(data["split"][:] == TEST)
+    masks = open_masks(stack, paths.masks, data)
     layers = layers_of(masks, at.fill, settings["iterations"])
-    predictions = [pd.read_parquet(path) for path in paths.predictions]
-    of_set = [table[table["data"] == settings["data"]] for table in predictions]
-    tables = [accuracy_scores(of_set), overlap_scores(layers, test)]
+    # f_0's are of every set it is compared on; only one table is needed at a time.
+    read = partial(pd.read_parquet, columns=COLUMNS, filters=[("data", "==", settings["data"])])
+    tables = [accuracy_scores(map(read, paths.predictions)), overlap_scores(layers, test)]
     if paths.leakage:
         leaks = map(pd.read_csv, paths.leakage)
         tables.append(leakage_scores(dict(zip(settings["leak_iterations"], leaks, strict=True))))

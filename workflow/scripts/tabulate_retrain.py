@@ -1,19 +1,28 @@
-"""The scores of all arms of a retrain study, image by image and in summary."""
+"""The scores of all arms of a retrain study: image by image, their means, and in summary."""
 
 from pathlib import Path
 
+import pandas as pd
+
 from saliency_assay import scores, store
 from saliency_assay.job import job
-from saliency_assay.report.retrain import summary
+from saliency_assay.report.retrain import means, summary
 from saliency_assay.retrain_settings import pixels
 
 with job("tabulate_retrain", snakemake.log[0]):
-    settings, paths = snakemake.params.settings, snakemake.input
+    settings, paths, seeds = snakemake.params.settings, snakemake.input, snakemake.params.settings["seeds"]
     with store.open_store(Path(paths.data), kind="data") as data:
         _, _, height, width = data["image"].shape
         classes = len(data.attributes["classes"][settings["label"]])
-    table = scores.read(map(Path, paths.scores))
-    scores.write(Path(snakemake.output.scores), table)
+    files, tables = [Path(path) for path in paths.scores], []
+    with scores.writer(Path(snakemake.output.scores)) as append:
+        # An arm at a time: all of ImageNet's would not fit into memory.
+        for start in range(0, len(files), seeds):
+            arm = scores.read(files[start : start + seeds], compact=True)
+            append(arm)
+            tables.append(means(arm))
+    table = pd.concat(tables, ignore_index=True)
+    table.to_parquet(snakemake.output.means, index=False)
     area = height * width
     occluded = pixels(area, settings["percentile"])
     counts = {"area": area, "occluded": occluded, "iterations": settings["iterations"], "classes": classes}

@@ -1,6 +1,6 @@
 """Logits of many images with memory bounded by a batch, and the float32 that does not depend on the GPU."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
 from typing import Any
 
@@ -43,18 +43,34 @@ def to_pixels(images: Tensor) -> Tensor:
 def logits(classifier: Classifier, images: Any, *, batch_size: int, indices: Tensor | None = None) -> Tensor:
     """Float32 logits ``[N, K]``, on the CPU, of images uint8 ``[N, C, H, W]`` or of those at ``indices``.
 
-    ``images`` are as ``feed`` has them; without ``indices`` slices are enough. At most ``batch_size`` of them are
-    decoded at a time, on the classifier's device; what does not lie there is read ahead.
+    See ``logit_batches`` for what images may be, and for sets of which all logits are too many.
+    """
+    count = len(images) if indices is None else len(indices)
+    found = torch.empty(count, classifier.classes, device=classifier.device)
+    parts = logit_batches(classifier, images, batch_size=batch_size, indices=indices)
+    with closing(parts):
+        start = 0
+        for part in parts:
+            found[start : start + len(part)] = part
+            start += len(part)
+    return found.cpu()
+
+
+def logit_batches(
+    classifier: Classifier, images: Any, *, batch_size: int, indices: Tensor | None = None
+) -> Generator[Tensor, None, None]:
+    """The logits of ``batch_size`` images at a time, in order, on the classifier's device; close it when done early.
+
+    ``images`` are as ``feed`` has them; without ``indices`` slices are enough. What does not lie on the device is read
+    ahead.
 
     Raises:
         ValueError: images that are not uint8 or not of the classifier's channel count, a batch size below 1.
     """
     if batch_size < 1:
         raise ValueError(f"batch_size: found {batch_size}, expected at least 1")
-    count = len(images) if indices is None else len(indices)
-    found = torch.empty(count, classifier.classes, device=classifier.device)
-    stream = closing(batches(images, indices, batch_size, classifier.device))
-    with evaluating(classifier), exact_float32(), torch.inference_mode(), stream as parts:
-        for start, batch in zip(range(0, count, batch_size), parts, strict=True):
-            found[start : start + batch_size] = classifier(to_pixels(batch))
-    return found.cpu()
+    with closing(batches(images, indices, batch_size, classifier.device)) as parts:
+        for batch in parts:
+            with evaluating(classifier), exact_float32(), torch.inference_mode():
+                found: Tensor = classifier(to_pixels(batch))
+            yield found

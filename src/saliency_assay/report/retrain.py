@@ -7,6 +7,7 @@ import pandas as pd
 
 from saliency_assay.metrics.overlap import expected_cma, expected_mamo, expected_mmo
 from saliency_assay.report.style import readable
+from saliency_assay.scores import COLUMNS
 
 KEYS = ["protocol", "fill", "method", "iteration"]
 ACCURACIES = {"accuracy": "test", "accuracy_validation": "validation", "accuracy_train": "train"}
@@ -26,21 +27,51 @@ def named(protocol: str, fill: str) -> str:
     return f"{PROTOCOLS.get(protocol, readable(protocol))}, fill {readable(fill)}"
 
 
-def split_variants(scores: pd.DataFrame, metrics: Sequence[str], form: str) -> pd.DataFrame:
+def means(scores: pd.DataFrame) -> pd.DataFrame:
+    """What the tables and figures need of a score table: means over images, and how far images differ.
+
+    Arms are independent, so tables of several arms, one after another, make that of all.
+
+    Args:
+        scores: a score table with all seeds of its arms, text as text or as categories.
+
+    Returns:
+        One row for each study, data, model, method, metric, variant and seed, in the order of ``scores``: ``score``,
+        the mean over images (of a set-level score itself); ``images``, how many have a score (0 of a set-level one);
+        ``images_sd``, standard deviation over images (n − 1) of each image's mean over seeds, in the row of each seed.
+    """
+    columns = [name for name in COLUMNS if name not in ("image", "score")]
+    text = [name for name in columns if COLUMNS[name] == "str"]
+    how = {"sort": False, "observed": True}
+    table = scores.groupby([*text, "seed"], **how)["score"].mean().reset_index()
+    of_images = scores[(scores["image"] >= 0) & scores["score"].notna()]
+    images = of_images.groupby([*text, "seed"], **how).size().rename("images")
+    by_image = of_images.groupby([*text, "image"], **how)["score"].mean()
+    spreads = by_image.groupby(level=text, **how).std().rename("images_sd")
+    table = table.astype({name: COLUMNS[name] for name in columns})
+    for found in (images, spreads):
+        names, found = list(found.index.names), found.reset_index()
+        found = found.astype({name: COLUMNS[name] for name in names})
+        table = table.merge(found, how="left", on=names)
+    table["images"] = table["images"].fillna(0).astype("int64")
+    return table[[*columns, "score", "images", "images_sd"]]
+
+
+def split_variants(table: pd.DataFrame, metrics: Sequence[str], form: str) -> pd.DataFrame:
     """The rows of ``metrics``, with the parts of their variants as columns; numbers as int.
 
     Args:
-        scores: the score table of one study, set of images and model.
+        table: the ``means``, or the score table, of one study, set of images and model.
         metrics: names in the column ``metric``.
         form: one of ``FORMS``.
 
     Raises:
         ValueError: several studies, sets or models; no row of these metrics; or a variant of another form.
     """
-    sources = scores[["study", "data", "model"]].drop_duplicates()
+    sources = table[["study", "data", "model"]].drop_duplicates()
     if len(sources) > 1:
         raise ValueError(f"scores: found {len(sources)} of study, data and model, expected one")
-    rows = scores[scores["metric"].isin(list(metrics))]
+    rows = table[table["metric"].isin(list(metrics))]
     if rows.empty:
         raise ValueError(f"scores: found none of {', '.join(metrics)}, expected some")
     variants = pd.Series(rows["variant"].unique(), dtype=str)
@@ -52,22 +83,17 @@ def split_variants(scores: pd.DataFrame, metrics: Sequence[str], form: str) -> p
     return rows.join(parts.astype(dict.fromkeys(numbers, "int64")), on="variant")
 
 
-def by_iteration(scores: pd.DataFrame, iterations: int) -> pd.DataFrame:
-    """The rows of accuracy, MMO, MAMO and CMA with ``protocol``, ``fill`` and ``iteration`` as columns.
+def by_iteration(table: pd.DataFrame, iterations: int) -> pd.DataFrame:
+    """The ``means`` of accuracy, MMO, MAMO and CMA with ``protocol``, ``fill`` and ``iteration`` as columns.
 
     Raises:
         ValueError: an iteration beyond ``iterations``, or see ``split_variants``.
     """
-    rows = split_variants(scores, (*ACCURACIES, *OVERLAPS), "protocol/fill/iteration")
+    rows = split_variants(table, (*ACCURACIES, *OVERLAPS), "protocol/fill/iteration")
     last = int(rows["iteration"].max())
     if last > iterations:
         raise ValueError(f"iteration: found {last}, expected at most {iterations}")
     return rows
-
-
-def seed_means(rows: pd.DataFrame) -> pd.DataFrame:
-    """The mean over images of every ``KEYS``, metric and seed, in a column ``score``."""
-    return rows.groupby([*KEYS, "metric", "seed"], sort=False)["score"].mean().reset_index()
 
 
 def expected(metric: str, iteration: int, *, area: int, occluded: int) -> float:
@@ -77,21 +103,21 @@ def expected(metric: str, iteration: int, *, area: int, occluded: int) -> float:
     return {"mamo": expected_mamo, "cma": expected_cma}[metric](iteration, occluded, area)
 
 
-def summary(scores: pd.DataFrame, *, area: int, occluded: int, iterations: int, classes: int) -> pd.DataFrame:
+def summary(table: pd.DataFrame, *, area: int, occluded: int, iterations: int, classes: int) -> pd.DataFrame:
     """Accuracy and overlap of every iteration, with their spreads and what random masks would have.
 
     Row i holds the accuracy of f_i, which is trained on D_i, and MMO, MAMO and CMA of iteration i, of which CMA is
     what D_{i+1} lacks. NaN where a number is not defined: MMO and MAMO from i = I − 1, CMA at i = I.
 
     Args:
-        scores: the study's score table.
+        table: the study's ``means``.
         area: A, pixels of an image.
         occluded: k, pixels that a mask occludes.
         iterations: I.
         classes: K.
 
     Returns:
-        One row for each of ``KEYS`` in the order of ``scores``, with
+        One row for each of ``KEYS`` in the order of ``table``, with
 
         - ``nominal``, ``masked``: the share of pixels that D_i lacks, i·k/A if masks did not overlap, and as measured;
         - ``accuracy_test``, ``…_validation``, ``…_train`` in 0–1, means over seeds, and ``…_sd`` over seeds (NaN of a
@@ -104,13 +130,12 @@ def summary(scores: pd.DataFrame, *, area: int, occluded: int, iterations: int, 
     Raises:
         ValueError: see ``by_iteration``.
     """
-    rows = by_iteration(scores, iterations)
-    means = seed_means(rows).pivot(index=[*KEYS, "seed"], columns="metric", values="score")
-    of_seeds = means.groupby(level=KEYS, sort=False)
+    rows = by_iteration(table, iterations)
+    of_seeds = rows.pivot(index=[*KEYS, "seed"], columns="metric", values="score").groupby(
+        level=KEYS, sort=False
+    )
     mean, over_seeds = of_seeds.mean(), of_seeds.std()
-    of_images = rows[(rows["image"] >= 0) & rows["score"].notna()]
-    by_image = of_images.groupby([*KEYS, "metric", "image"], sort=False)["score"].mean()
-    over_images = by_image.groupby([*KEYS, "metric"], sort=False).std().unstack("metric")
+    over_images = rows.groupby([*KEYS, "metric"], sort=False)["images_sd"].first().unstack("metric")
     table = pd.DataFrame(index=mean.index)
     at = table.index.get_level_values("iteration").to_numpy()
     table["nominal"] = at * occluded / area
@@ -119,9 +144,9 @@ def summary(scores: pd.DataFrame, *, area: int, occluded: int, iterations: int, 
         table[f"accuracy_{split}"] = mean.get(metric, np.nan)
         table[f"accuracy_{split}_sd"] = over_seeds.get(metric, np.nan)
     table["chance"] = 1 / classes
-    for name in ("seed", "image"):
-        counts = of_images.groupby(KEYS, sort=False)[name].nunique()
-        table[f"{name}s"] = counts.reindex(table.index, fill_value=0)
+    counted = rows[rows["images"] > 0].groupby(KEYS, sort=False)
+    for name, counts in (("seeds", counted["seed"].nunique()), ("images", counted["images"].max())):
+        table[name] = counts.reindex(table.index, fill_value=0)
     for metric in OVERLAPS:
         table[metric] = mean.get(metric, np.nan)
         table[f"{metric}_sd"] = over_images.get(metric, np.nan)

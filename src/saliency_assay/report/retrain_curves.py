@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from saliency_assay.report.material import MARKERS, NO_SCORE, span_text
-from saliency_assay.report.retrain import OVERLAPS, by_iteration, expected, named, seed_means
+from saliency_assay.report.retrain import OVERLAPS, by_iteration, expected, named
 from saliency_assay.report.style import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, readable
 
 Array = npt.NDArray[Any]
@@ -57,7 +57,7 @@ def looks(methods: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 
 def accuracy_curves(
-    scores: pd.DataFrame, *, area: int, occluded: int, iterations: int, classes: int
+    means: pd.DataFrame, *, area: int, occluded: int, iterations: int, classes: int
 ) -> Figure:
     """Test accuracy of f_i against the share of pixels that D_i lacks, a panel for each protocol and fill.
 
@@ -65,7 +65,7 @@ def accuracy_curves(
     panels show the accuracy against what it really lacks.
 
     Args:
-        scores: the study's score table.
+        means: the study's ``report.retrain.means``.
         area: A, pixels of an image.
         occluded: k, pixels that a mask occludes.
         iterations: I.
@@ -74,11 +74,12 @@ def accuracy_curves(
     Raises:
         ValueError: see ``report.retrain.by_iteration``.
     """
-    rows = by_iteration(scores, iterations)
-    means = seed_means(rows[rows["metric"].isin(["accuracy", "cma"])])
-    means["nominal"] = 100 * means["iteration"] * occluded / area
-    accuracy = means[means["metric"] == "accuracy"].assign(score=lambda table: 100 * table["score"])
-    accuracy["measured"] = _measured(accuracy, means, area)
+    rows = by_iteration(means, iterations)
+    counted = rows[rows["metric"] == "accuracy"]
+    accuracy = counted.assign(
+        score=100 * counted["score"], nominal=100 * counted["iteration"] * occluded / area
+    )
+    accuracy["measured"] = _measured(accuracy, rows, area)
     panels = [
         (across, str(protocol), str(fill))
         for protocol, of_protocol in accuracy.groupby("protocol", sort=False)
@@ -98,15 +99,14 @@ def accuracy_curves(
     top = min(102.0, 1.06 * float(accuracy["score"].max()))
     figure.axes[0].set_ylim(0, max(top, 110 / classes))
     chance = Line2D([], [], label=f"chance: {100 / classes:.3g} %", **CHANCE)
-    counted = rows[rows["metric"] == "accuracy"]
     _legend(figure, of_methods, [chance], _said(counted, area, occluded))
     return figure
 
 
-def _measured(accuracy: pd.DataFrame, means: pd.DataFrame, area: int) -> Array:
+def _measured(accuracy: pd.DataFrame, rows: pd.DataFrame, area: int) -> Array:
     """For each row of ``accuracy`` the share of pixels (%) that its seed's D_i lacks: CMA of iteration i − 1."""
     keys = ["protocol", "fill", "method", "seed", "iteration"]
-    lacking = means[means["metric"] == "cma"].assign(iteration=lambda table: table["iteration"] + 1)
+    lacking = rows[rows["metric"] == "cma"].assign(iteration=lambda table: table["iteration"] + 1)
     found = lacking.set_index(keys)["score"].reindex(pd.MultiIndex.from_frame(accuracy[keys]))
     return np.where(accuracy["iteration"] == 0, 0.0, 100 * found.to_numpy() / area)
 
@@ -117,14 +117,14 @@ def _apart(accuracy: pd.DataFrame) -> bool:
     return not np.allclose(both["nominal"], both["measured"], rtol=0, atol=1e-6)
 
 
-def overlap_curves(scores: pd.DataFrame, *, area: int, occluded: int, iterations: int) -> Figure:
+def overlap_curves(means: pd.DataFrame, *, area: int, occluded: int, iterations: int) -> Figure:
     """MMO, MAMO and CMA by iteration, in columns, a row for each protocol and fill.
 
     Lines are means over images and seeds, bands the range of seeds. The broad grey line is the expectation for
     independent random masks, the dotted one (i + 1)·k, the CMA of masks that never overlap, which ends at ρA.
 
     Args:
-        scores: the study's score table.
+        means: the study's ``report.retrain.means``.
         area: A, pixels of an image.
         occluded: k, pixels that a mask occludes.
         iterations: I.
@@ -132,15 +132,14 @@ def overlap_curves(scores: pd.DataFrame, *, area: int, occluded: int, iterations
     Raises:
         ValueError: see ``report.retrain.by_iteration``.
     """
-    rows = by_iteration(scores, iterations)
+    rows = by_iteration(means, iterations)
     rows = rows[rows["metric"].isin(OVERLAPS)]
-    means = seed_means(rows)
-    arms = means[["protocol", "fill"]].drop_duplicates().itertuples(index=False, name=None)
+    arms = rows[["protocol", "fill"]].drop_duplicates().itertuples(index=False, name=None)
     panels = [(protocol, fill, metric) for protocol, fill in arms for metric in OVERLAPS]
     figure, grid = _grid(len(panels), columns=len(OVERLAPS), share="col")
-    of_methods = looks(list(scores["method"].unique()))
+    of_methods = looks(list(means["method"].unique()))
     for axes, (protocol, fill, metric) in zip(grid, panels, strict=True):
-        here = means[(means["protocol"] == protocol) & (means["fill"] == fill) & (means["metric"] == metric)]
+        here = rows[(rows["protocol"] == protocol) & (rows["fill"] == fill) & (rows["metric"] == metric)]
         whole = area if metric == "cma" else occluded
         here = here.assign(score=100 * here["score"] / whole)
         last = iterations - (1 if metric == "cma" else 2)
@@ -209,12 +208,9 @@ def _lines(axes: Axes, table: pd.DataFrame, of_methods: dict[str, dict[str, Any]
 
 def _said(rows: pd.DataFrame, area: int, occluded: int) -> str:
     """What lines and bands are, of how many images and seeds, and how large a mask is."""
-    images = (
-        rows[rows["score"].notna()].groupby(["protocol", "fill", "method", "iteration"])["image"].nunique()
-    )
     seeds = rows["seed"].nunique()
     spread = f"mean and range of {seeds} seeds" if seeds > 1 else "one seed, so no band"
-    counted = f"n = {span_text(images.tolist())} test images"
+    counted = f"n = {span_text(rows.loc[rows['images'] > 0, 'images'].tolist())} test images"
     return f"{spread}; {counted}; masks of k = {occluded:,} of A = {area:,} pixels"
 
 

@@ -32,7 +32,7 @@ TINT = 0.8
 
 
 def overlap_matrices(
-    scores: pd.DataFrame, *, protocol: str, fill: str, area: int, occluded: int, iterations: int
+    means: pd.DataFrame, *, protocol: str, fill: str, area: int, occluded: int, iterations: int
 ) -> Figure:
     """Mean overlap of every two masks ‖m̄_i ⊙ m̄_n‖₀ as a share of k, a matrix for each method.
 
@@ -40,7 +40,7 @@ def overlap_matrices(
     have on average. Of a single iteration the figure only says so.
 
     Args:
-        scores: the study's score table, with ``overlap``.
+        means: the study's ``report.retrain.means``, with ``overlap``.
         protocol: the arms shown.
         fill: the arms shown.
         area: A, pixels of an image.
@@ -54,13 +54,14 @@ def overlap_matrices(
         figure = Figure(figsize=(NARROW, 1))
         figure.text(0.5, 0.5, "one iteration: there are no two masks", ha="center", va="center")
         return figure
-    rows = split_variants(scores, ["overlap"], "protocol/fill/first-second")
+    rows = split_variants(means, ["overlap"], "protocol/fill/first-second")
     rows = rows[(rows["protocol"] == protocol) & (rows["fill"] == fill)]
     if rows.empty:
         raise ValueError(f"scores: found no overlap of {protocol}/{fill}, expected some")
     if (last := int(rows[["first", "second"]].to_numpy().max())) >= iterations:
         raise ValueError(f"iteration: found {last}, expected below {iterations}")
-    rows = rows.assign(score=100 * rows["score"] / occluded)
+    for name in ("score", "images_sd"):
+        rows = rows.assign(**{name: 100 * rows[name] / occluded})
     matrices = {str(method): _matrix(of, iterations) for method, of in rows.groupby("method", sort=False)}
     q = 100 * occluded / area
     scale = Normalize(0, max(2 * q, *(float(np.nanmax(matrix)) for matrix in matrices.values())))
@@ -95,14 +96,13 @@ def _matrix(rows: pd.DataFrame, iterations: int) -> Array:
 
 def _spread(rows: pd.DataFrame) -> str:
     """The least and greatest standard deviation over images, of each image's mean over seeds, of two masks' overlap."""
-    by_image = rows.groupby(["first", "second", "image"])["score"].mean()
-    found = by_image.groupby(level=["first", "second"]).std().dropna()
+    found = rows["images_sd"].dropna()
     return f"sd {span_text(round(value) for value in found)} %" if len(found) else "sd –"
 
 
 def _counted(rows: pd.DataFrame, protocol: str, fill: str) -> str:
-    images = rows[rows["score"].notna()].groupby(["method", "first", "second"])["image"].nunique()
-    counted = f"n = {span_text(images.tolist())} test images{seeds_text(rows['seed'].nunique())}"
+    images = rows.loc[rows["images"] > 0, "images"].tolist()
+    counted = f"n = {span_text(images)} test images{seeds_text(rows['seed'].nunique())}"
     return f"{named(protocol, fill)}\nmeans of {counted}; sd over images: least and greatest of all pairs"
 
 
