@@ -177,7 +177,6 @@ def plot_arm_input(wildcards):
     last, methods = retraining_of(wildcards).iterations, CONFIG.studies[wildcards.study].methods
     arms = [masks_before(wildcards, last, method=method, seed=CONFIG.seeds[0]) for method in methods]
     return {
-        "means": f"{RESULTS}/tables/{{study}}/means.parquet",
         "data": DATA.format(data=studied(wildcards).data),
         "masks": [path for arm in arms for path in arm],
     }

@@ -199,6 +199,7 @@ rule plot_retrain:
 rule plot_arm:
     input:
         unpack(plot_arm_input),
+        means=f"{RESULTS}/tables/{{study}}/means.parquet",
     output:
         matrices=report(
             f"{FIGURES}/{{study}}/{{protocol}}_{{fill}}/matrices.svg",

@@ -61,7 +61,7 @@ def seconds_of(rule: str, study: Study, benchmarks: Path) -> float | None:
     """
     for folder, times in study.like.get(rule, [(rule, 1)]):
         if measured := _seconds(benchmarks / folder):
-            return times * fmean(measured)
+            return float(times) * fmean(measured)
     return None
 
 

@@ -35,6 +35,7 @@ TYPES = {
     "string": "a string",
     "integer": "an integer",
     "number": "a number",
+    "boolean": "true or false",
 }
 
 EXPECTED = {

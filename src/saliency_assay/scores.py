@@ -116,7 +116,8 @@ def read(paths: Iterable[Path], *, compact: bool = False) -> pd.DataFrame:
 
 def _joined(tables: list[pa.Table], compact: bool) -> pd.DataFrame:
     """The rows of all; categories of one column are one set of them, else pandas would make text of them."""
-    if not compact:
-        return pd.concat([table.to_pandas() for table in tables], ignore_index=True)
-    found: pd.DataFrame = pa.concat_tables(tables).unify_dictionaries().to_pandas(ignore_metadata=True)
+    if compact:
+        found: pd.DataFrame = pa.concat_tables(tables).to_pandas(ignore_metadata=True)
+    else:
+        found = pd.concat([table.to_pandas() for table in tables], ignore_index=True)
     return found

@@ -18,6 +18,7 @@ from saliency_assay.leakage import leakage, shuffled
 from saliency_assay.mask_transforms import transform
 from saliency_assay.occluded import Shapes, layers_of
 from saliency_assay.remask_scores import leakage_scores
+from saliency_assay.report.retrain import means
 from saliency_assay.report.retrain_leakage import leakage_table
 
 CPU = torch.device("cpu")
@@ -97,9 +98,11 @@ def measured(folder: Path, masks: Masks, **changed: Any) -> pd.DataFrame:
 def judged(table: pd.DataFrame) -> "pd.Series[Any]":
     """The row of the report's table."""
     scores = leakage_scores({1: table})
+    tested = pd.DataFrame({"metric": "accuracy", "variant": "1", "image": np.arange(TESTED), "score": 0.5})
+    scores = pd.concat([scores, tested], ignore_index=True)
     scores["variant"] = "iteroar/zero/" + scores["variant"]
     arm = {"study": "s", "data": "d", "model": "m", "seed": 1, "method": "gradient"}
-    found = leakage_table(scores.assign(**arm), CLASSES, ALPHA)
+    found = leakage_table(means(scores.assign(**arm)), CLASSES, ALPHA)
     assert len(found) == 1
     return found.iloc[0]
 
@@ -120,6 +123,9 @@ def test_a_corner_for_each_class_leaks(tmp_path: Path) -> None:
     assert found["leaks"]
     assert found["p"] < ALPHA
     assert found["chance"] == CHANCE
+    assert (table["images"] == TESTED).all()
+    assert found["images"] == TESTED
+    assert found["loss"] == pytest.approx(table.loc[table["labels"] == "own", "loss"].mean())
     assert len(set(of(table, "random"))) > 1  # other labels at random in each repeat
 
 

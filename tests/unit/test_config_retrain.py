@@ -62,6 +62,7 @@ def test_every_key_of_a_study_is_heard() -> None:
         "reductions": {"gradcam": "positive_sum"},
         "transform": {"kind": "noise", "share": 0.25},
         "leakage": {"repeats": 4, "iterations": [3, 1]},
+        "keep_maps": True,
     }
     assert set(given) == {*SCHEMA["$defs"]["retrain_study"]["properties"]} - {"kind", "model"}
     found = reading(with_study(**given)).studies["r"]
@@ -76,6 +77,7 @@ def test_every_key_of_a_study_is_heard() -> None:
         transform={"kind": "noise", "share": 0.25},
         repeats=4,
         leak_iterations=(1, 3),
+        keep_maps=True,
     )
 
 
@@ -116,7 +118,7 @@ kind: retrian
     .kind: found 'retrian'; valid: bam, gallery, fidelity, retrain
 
 modle: f_o
-    : unknown key 'modle'; did you mean 'model'? valid: fills, kind, leakage, methods, model, occluded,
+    : unknown key 'modle'; did you mean 'model'? valid: fills, keep_maps, kind, leakage, methods, model, occluded,
     percentile, protocols, reduction, reductions, transform
 
 model: fo
@@ -221,6 +223,9 @@ transform: {kind: noise, share: 1.5}
 
 transform: {kind: rotation, degrees: 181}
     .transform.degrees: found 181, expected at most 180
+
+keep_maps: 1
+    .keep_maps: found 1, expected true or false
 
 leakage: true
     .leakage: found true, expected a mapping

@@ -155,11 +155,13 @@ def test_leakage_is_a_row_a_classifier() -> None:
     tables = {1: leaks(0), 10: leaks(1)}
     found = leakage_scores(tables)
     is_whole(found)
-    assert len(found) == 12
+    assert len(found) == 24
     for step, table in tables.items():
         for _, row in table.iterrows():
             metric = {"own": "leakage", "random": "leakage_random"}[row["labels"]]
             assert rows(found, metric, f"{step}/repeat{row['repeat']}") == {-1: row["accuracy"]}
+            loss = {"own": "leakage_loss", "random": "leakage_loss_random"}[row["labels"]]
+            assert rows(found, loss, f"{step}/repeat{row['repeat']}") == {-1: row["loss"]}
 
 
 def test_leakage_of_another_iteration_keeps_its_own_values() -> None:

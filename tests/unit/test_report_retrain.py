@@ -1,7 +1,6 @@
 """Tables and figures of the retrain study against plain loops over rows."""
 
 import re
-import warnings
 from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import combinations, product
@@ -14,12 +13,12 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.text import Text
-from scipy.stats import ttest_ind
+from scipy.stats import norm, t
 
 from saliency_assay.report.html import tables_page
 from saliency_assay.report.retrain import KEYS, expected, means, split_variants, summary, summary_tables
 from saliency_assay.report.retrain_curves import accuracy_curves, looks, overlap_curves
-from saliency_assay.report.retrain_leakage import leakage_bars, leakage_shown, leakage_table, holm, p_above
+from saliency_assay.report.retrain_leakage import holm, leakage_bars, leakage_shown, leakage_table, p_above
 from saliency_assay.report.retrain_masks import iteration_images, overlap_matrices
 from saliency_assay.report.style import GREY, ORANGE, PURPLE, SKY, VERMILION, save, styled
 from saliency_assay.scores import COLUMNS
@@ -79,6 +78,37 @@ def found(table: pd.DataFrame, **where: object) -> list[float]:
     for name, value in where.items():
         rows &= table[name].to_numpy() == value
     return list(table["score"].to_numpy()[rows])
+
+
+# --- means --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("compact", [False, True])
+def test_means_of_arms_one_by_one_are_those_of_all(compact: bool) -> None:
+    table = study()
+    table.loc[table.index[::17], "score"] = NAN
+    text = [name for name, kind in COLUMNS.items() if kind == "str"]
+    arms = [part for _, part in table.groupby([table["method"], table["variant"].str[:10]], sort=False)]
+    parts = [arm.astype(dict.fromkeys(text, "category")) if compact else arm for arm in arms]
+    whole, one_by_one = means(table), pd.concat(map(means, parts), ignore_index=True)
+    order = [*text, "seed"]
+    pd.testing.assert_frame_equal(
+        one_by_one.sort_values(order, ignore_index=True), whole.sort_values(order, ignore_index=True)
+    )
+    assert list(one_by_one["method"].unique()) == list(METHODS)
+    for row in whole.to_dict("records")[::7]:
+        at = {name: row[name] for name in ("method", "metric", "variant")}
+        scores = np.array(found(table, seed=row["seed"], **at))
+        kept = scores[np.isfinite(scores)]
+        assert row["score"] == pytest.approx(kept.mean() if len(kept) else NAN, nan_ok=True)
+        if row["metric"] in ("accuracy_train", "accuracy_validation"):
+            assert row["images"] == 0
+            assert np.isnan(row["images_sd"])
+            continue
+        assert row["images"] == len(kept)
+        by_image = [np.array(found(table, image=image, **at)) for image in IMAGES]
+        of_images = [np.nanmean(values) for values in by_image if np.isfinite(values).any()]
+        assert row["images_sd"] == pytest.approx(np.std(of_images, ddof=1))
 
 
 # --- the summary --------------------------------------------------------------------------------------------
@@ -229,23 +259,41 @@ def test_variants_are_split_into_names_and_numbers() -> None:
 # --- leakage ------------------------------------------------------------------------------------------------
 
 OWN = {"leaky": [0.41, 0.45, 0.38, 0.44], "mute": [0.21, 0.18, 0.22, 0.19], "single": [0.3]}
+TESTED = 200
 PERMUTED = {"leaky": [0.2, 0.22, 0.19, 0.23], "mute": [0.2, 0.23, 0.18, 0.22], "single": [0.2]}
 
 
 def leaking(
     own: dict[str, list[float]], permuted: dict[str, list[float]], iterations: Sequence[int] = (3,)
 ) -> pd.DataFrame:
-    """Two repeats a seed."""
-    return scored(
-        [
-            (place // 2, method, metric, f"{protocol}/zero/{i}/repeat{place % 2}", -1, value)
-            for method in own
-            for protocol in ("roar", "iteroar")
-            for i in iterations
-            for metric, values in (("leakage", own[method]), ("leakage_random", permuted[method]))
-            for place, value in enumerate(values)
-        ]
+    """Two repeats a seed; losses are 3 − 2 · accuracy, and seed 0 has test accuracies of ``TESTED`` images."""
+    arms = list(product(own, ("roar", "iteroar"), iterations))
+    rows = [
+        (place // 2, method, f"leakage{name}{end}", f"{protocol}/zero/{i}/repeat{place % 2}", -1, score)
+        for method, protocol, i in arms
+        for end, values in (("", own[method]), ("_random", permuted[method]))
+        for place, value in enumerate(values)
+        for name, score in (("", value), ("_loss", 3 - 2 * value))
+    ]
+    images = [
+        (0, method, "accuracy", f"{protocol}/zero/{i}", image, float(image % 2))
+        for method, protocol, i in arms
+        for image in range(TESTED)
+    ]
+    return scored(rows + images)
+
+
+def p_by_hand(own: Sequence[float], permuted: Sequence[float], images: int, chance: float) -> float:
+    m, n = len(own), len(permuted)
+    a = (sum(own) / m + sum(permuted) / n) / 2
+    s = max(a * (1 - a), chance * (1 - chance)) / images
+    spread, other = (
+        sum((x - sum(of) / len(of)) ** 2 for x in of) / (len(of) - 1) / len(of) for of in (own, permuted)
     )
+    excess = max(0, other - s / n)
+    variance = spread + s + s / n + excess
+    freedom = variance**2 / (spread**2 / (m - 1) + excess**2 / (n - 1))
+    return float(t.sf((sum(own) / m - sum(permuted) / n) / variance**0.5, freedom))
 
 
 def test_leakage_table_tests_all_repeats_and_seeds_together() -> None:
@@ -260,62 +308,104 @@ def test_leakage_table_tests_all_repeats_and_seeds_together() -> None:
         assert row["random"] == pytest.approx(np.mean(permuted))
         assert row["random_sd"] == pytest.approx(np.std(permuted, ddof=1))
         assert (row["accuracy_values"], row["random_values"], row["chance"]) == (4, 4, 0.2)
-        p = ttest_ind(own, permuted, equal_var=False, alternative="greater").pvalue
-        assert row["p"] == pytest.approx(p, rel=1e-9)
+        assert row["loss"] == pytest.approx(3 - 2 * np.mean(own))
+        assert row["loss_sd"] == pytest.approx(2 * np.std(own, ddof=1))
+        assert row["random_loss"] == pytest.approx(3 - 2 * np.mean(permuted))
+        assert row["random_loss_sd"] == pytest.approx(2 * np.std(permuted, ddof=1))
+        assert row["images"] == TESTED
+        assert row["p"] == pytest.approx(p_by_hand(own, permuted, TESTED, 0.2), rel=1e-9)
         assert row["reason"] == ""
     assert list(rows["leaks"]) == [True, False, False]
+    assert rows.loc["leaky", "p_holm"] == pytest.approx(
+        4 * rows.loc["leaky", "p"]
+    )  # of four tests, two alike
+    assert rows.loc["mute", "p_holm"] == 1
+    assert np.isnan(rows.loc["single", "p_holm"])
     single = rows.loc["single"]
     assert np.isnan(single["p"])
     assert single["reason"] == "found 1 with labels, 1 with permuted ones, expected at least 2 of each"
 
 
 def test_leaks_are_below_alpha() -> None:
-    scores = leaking(OWN, PERMUTED)
-    p = leakage_table(scores, CLASSES, 0.5).set_index(["protocol", "method"]).loc[("roar", "leaky"), "p"]
+    scores = means(leaking(OWN, PERMUTED))
+    first = leakage_table(scores, CLASSES, 0.5).set_index(["protocol", "method"])
+    p = first.loc[("roar", "leaky"), "p_holm"]
     for alpha, leaks in ((p, False), (p * 1.001, True)):
         table = leakage_table(scores, CLASSES, alpha).set_index(["protocol", "method"])
         assert table.loc[("roar", "leaky"), "leaks"] == leaks
 
 
-@pytest.mark.parametrize(
-    ("own", "permuted", "p"),
-    [
-        ([0.3] * 3, [0.1] * 3, 0.0),  # the mean of three times 0.1 is not 0.1
-        ([0.1] * 3, [0.1] * 3, 1.0),
-        ([0.1] * 3, [0.3] * 3, 1.0),
-        ([0.3], [0.1, 0.2], NAN),
-        ([0.3, 0.4], [0.1], NAN),
-        ([], [], NAN),
-    ],
-)
-def test_values_that_do_not_vary_or_are_too_few(own: list[float], permuted: list[float], p: float) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert welch(np.array(own), np.array(permuted)) == pytest.approx(p, nan_ok=True, abs=0)
+def test_leakage_without_test_accuracy_is_refused() -> None:
+    scores = leaking(OWN, PERMUTED)
+    gone = (
+        (scores["metric"] == "accuracy") & (scores["variant"] == "roar/zero/3") & (scores["method"] == "mute")
+    )
+    message = "accuracy: found none of roar/zero/mute/3, expected one a test image"
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        leakage_table(means(scores[~gone]), CLASSES, 0.01)
 
 
-def test_one_side_that_does_not_vary_leaves_t_defined() -> None:
-    """t = (0.2 − 0.1) / √(s² / 4), with the 3 degrees of freedom of the side that varies."""
-    own = np.array([0.1, 0.1, 0.3, 0.3])
-    assert own.var(ddof=1) == pytest.approx(0.04 / 3)
-    t = 0.1 / (0.04 / 3 / 4) ** 0.5
+def test_p_are_corrected_for_their_number() -> None:
+    corrected = holm(np.array([0.04, NAN, 0.001, 0.02, 0.021]))
+    np.testing.assert_allclose(corrected, [0.06, NAN, 0.004, 0.06, 0.06])
+    corrected = holm(np.array([0.03, 0.01, 0.5]))
+    np.testing.assert_allclose(corrected, [0.06, 0.03, 0.5])
+    np.testing.assert_allclose(holm(np.array([0.9, 0.6])), [1, 1])
+    assert np.isnan(holm(np.array([NAN]))).all()
+
+
+@pytest.mark.parametrize("images", [30, 500])
+def test_without_spread_the_test_images_alone_decide(images: int) -> None:
+    """(0.3 − 0.1) over the root of 0.2 · 0.8 / n · (1 + 1/3): three times 0.1 has another mean than 0.1."""
+    z = 0.2 / (0.2 * 0.8 / images * 4 / 3) ** 0.5
+    own, permuted = np.array([0.3] * 3), np.array([0.1] * 3)
+    assert p_above(own, permuted, images=images, chance=0.1) == pytest.approx(norm.sf(z))
+    assert p_above(permuted, own, images=images, chance=0.1) == pytest.approx(norm.sf(-z))
+    assert p_above(own, own, images=images, chance=0.1) == 0.5
+    # Chance has the larger variance, a quarter.
+    wide = 0.2 / (0.25 / images * 4 / 3) ** 0.5
+    assert p_above(own, permuted, images=images, chance=0.5) == pytest.approx(norm.sf(wide))
+
+
+@pytest.mark.parametrize(("own", "permuted"), [([0.3], [0.1, 0.2]), ([0.3, 0.4], [0.1]), ([], [])])
+def test_too_few_values_have_no_p(own: list[float], permuted: list[float]) -> None:
+    assert np.isnan(p_above(np.array(own), np.array(permuted), images=50, chance=0.1))
+
+
+def test_spread_of_either_side_counts() -> None:
+    """With so many images nothing but Welch's test is left; t has the 3 degrees of freedom of the side that varies."""
+    varied, equal = np.array([0.1, 0.1, 0.3, 0.3]), np.array([0.1] * 5)
+    u = 0.1 / (0.04 / 3 / 4) ** 0.5 / 3**0.5
     # The distribution function of Student's t with 3 degrees of freedom in closed form.
-    u = t / 3**0.5
     tail = 0.5 - (u / (1 + u * u) + np.arctan(u)) / np.pi
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert welch(own, np.array([0.1] * 5)) == pytest.approx(tail)
-        assert welch(np.array([0.1] * 5), own) == pytest.approx(1 - tail)
+    assert p_above(varied, equal, images=10**12, chance=0.1) == pytest.approx(tail)
+    assert p_above(equal, varied, images=10**12, chance=0.1) == pytest.approx(1 - tail)
+    for images in (20, 200, 2000):
+        found = p_above(varied, np.array([0.05, 0.2]), images=images, chance=0.1)
+        assert found == pytest.approx(p_by_hand(list(varied), [0.05, 0.2], images, 0.1))
+
+
+@pytest.mark.parametrize("shared", [0.5, 0.9])
+@pytest.mark.parametrize(("images", "values"), [(200, 3), (10_000, 6)])
+def test_masks_that_do_not_leak_are_rarely_flagged(shared: float, images: int, values: int) -> None:
+    """Repeats whose errors are correlated by ``shared``: an image's answer is the common one with its root."""
+    rng, trials, copied = np.random.default_rng(1), 3_000, shared**0.5
+    flagged = 0
+    for _ in range(trials):
+        common = rng.binomial(images, 0.1)
+        right = rng.binomial(common, copied + 0.1 * (1 - copied), values)
+        own = (right + rng.binomial(images - common, 0.1 * (1 - copied), values)) / images
+        permuted = rng.binomial(images, 0.1, values) / images
+        flagged += p_above(own, permuted, images=images, chance=0.1) < 0.01
+    assert flagged / trials <= 0.01
 
 
 def test_undefined_leakage_is_left_out() -> None:
     own, permuted = {"a": [0.4, NAN, 0.5]}, {"a": [0.2, 0.1, NAN]}
-    row = leakage_table(leaking(own, permuted), CLASSES, 0.01).iloc[0]
+    row = leakage_table(means(leaking(own, permuted)), CLASSES, 0.01).iloc[0]
     assert (row["accuracy"], row["random"]) == (pytest.approx(0.45), pytest.approx(0.15))
     assert (row["accuracy_values"], row["random_values"]) == (2, 2)
-    assert row["p"] == pytest.approx(
-        ttest_ind([0.4, 0.5], [0.2, 0.1], equal_var=False, alternative="greater").pvalue
-    )
+    assert row["p"] == pytest.approx(p_by_hand([0.4, 0.5], [0.2, 0.1], TESTED, 0.2))
 
 
 def test_leakage_to_read() -> None:
@@ -324,8 +414,11 @@ def test_leakage_to_read() -> None:
     assert shown["leaks"].iloc[2].startswith("found 1 with labels")
     assert list(shown["protocol"].unique()) == ["ROAR", "IteROAR"]
     assert shown["accuracy on masks (%)"].iloc[0] == pytest.approx(42)
-    assert re.fullmatch(r"\d\.?\d*e-05|0\.00\d+", shown["p"].iloc[0])
-    assert shown["p"].iloc[2] == "–"
+    for name in ("p", "p (Holm)"):
+        assert 0 < float(shown[name].iloc[0]) < 0.01
+        assert shown[name].iloc[2] == "–"
+    assert shown["loss (nats)"].iloc[0] == pytest.approx(3 - 0.84)
+    assert shown["its loss (nats)"].iloc[0] == pytest.approx(3 - 2 * 0.21)
 
 
 def words(axes: Axes) -> dict[float, str]:
@@ -355,15 +448,15 @@ def test_leakage_bars_show_means_values_bands_and_verdicts() -> None:
         dots = [line.get_xdata() for line in axes.lines if line.get_marker() == "o"]
         for drawn, values in zip(dots, OWN.values(), strict=True):
             np.testing.assert_allclose(drawn, 100 * np.array(values))
-        means = [line.get_xdata()[0] for line in axes.lines if line.get_marker() == "None"][:3]
-        assert means == pytest.approx([100 * np.mean(values) for values in PERMUTED.values()])
+        middles = [line.get_xdata()[0] for line in axes.lines if line.get_marker() == "None"][:3]
+        assert middles == pytest.approx([100 * np.mean(values) for values in PERMUTED.values()])
         assert axes.lines[-1].get_xdata()[0] == 20  # chance
         assert words(axes) == {0: "leaks", 2: "?"}
     assert [label.get_text() for label in visible[0].get_yticklabels()] == list(OWN)
     legend = figure.legends[0]
     assert legend.get_title().get_text() == "classifiers of masks alone: 1–4 a bar, 1–4 a band, of 2 seeds"
     said = [text.get_text() for text in legend.get_texts()]
-    assert "the same, leaks: p < 0.01" in said
+    assert "the same, leaks: corrected p < 0.01" in said
     assert "chance: 20 %" in said
     assert said[-1] == "too few values to test"
 
@@ -557,7 +650,12 @@ def test_many_iterations_are_not_written_in() -> None:
 
 def test_one_iteration_has_no_two_masks() -> None:
     figure = overlap_matrices(
-        means(study(iterations=1)), protocol="iteroar", fill="zero", area=AREA, occluded=OCCLUDED, iterations=1
+        means(study(iterations=1)),
+        protocol="iteroar",
+        fill="zero",
+        area=AREA,
+        occluded=OCCLUDED,
+        iterations=1,
     )
     assert [text.get_text() for text in figure.texts] == ["one iteration: there are no two masks"]
 

@@ -1,6 +1,7 @@
 from pathlib import Path
 
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 
 from saliency_assay import scores
@@ -49,3 +50,46 @@ def test_a_file_that_is_no_table_is_named(tmp_path: Path) -> None:
 def test_no_table_at_all_is_refused() -> None:
     with pytest.raises(ScoreError, match="expected at least one path"):
         scores.read([])
+
+
+@pytest.mark.parametrize("compact", [False, True])
+def test_a_table_written_in_parts_is_the_whole(
+    compact: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scores, "ROW_GROUP", 1)
+    parts = [table(), table(method="random", seed=1)]
+    for name, part in zip("ab", parts, strict=True):
+        scores.write(tmp_path / f"{name}.parquet", part)
+    with scores.writer(tmp_path / "parts.parquet") as append:
+        for name in "ab":
+            append(scores.read([tmp_path / f"{name}.parquet"], compact=compact))
+    scores.write(tmp_path / "whole.parquet", pd.concat(parts))
+    found, whole = (pd.read_parquet(tmp_path / f"{name}.parquet") for name in ("parts", "whole"))
+    pd.testing.assert_frame_equal(found, whole)
+    schemas = [pq.read_schema(tmp_path / f"{name}.parquet") for name in ("parts", "whole")]
+    assert schemas[0].equals(schemas[1])
+    assert pq.ParquetFile(tmp_path / "parts.parquet").num_row_groups == 4
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_compact_tables_hold_the_same(tmp_path: Path) -> None:
+    paths = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
+    scores.write(paths[0], table())
+    scores.write(paths[1], table(method="random"))
+    found = scores.read(paths, compact=True)
+    text = [name for name, kind in scores.COLUMNS.items() if kind == "str"]
+    assert {str(found[name].dtype) for name in text} == {"category"}
+    pd.testing.assert_frame_equal(found.astype(scores.COLUMNS), scores.read(paths))
+
+
+def test_parts_that_fail_leave_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+
+    def write(*parts: pd.DataFrame) -> None:
+        with scores.writer(path) as append:
+            for part in parts:
+                append(part)
+
+    with pytest.raises(ScoreError, match="scored twice"):
+        write(table(), table(method="random", image=[4, 4]))
+    assert not list(tmp_path.iterdir())

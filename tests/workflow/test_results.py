@@ -50,7 +50,7 @@ RESULTS = {
     ),
     f"{ARM}/mean/seed0/iteration2/leakage.csv",
     "scores/retrain/retrain/iteroar/gradient/mean/seed0.parquet",
-    *(f"tables/retrain/{name}" for name in ("summary.csv", "scores.parquet", "leakage.csv")),
+    *(f"tables/retrain/{name}" for name in ("summary.csv", "scores.parquet", "means.parquet", "leakage.csv")),
     *(f"figures/retrain/{name}" for name in ("accuracy.svg", "overlap.svg", "summary.html")),
     *(f"figures/retrain/{name}" for name in ("leakage.svg", "leakage.html", "gallery.png", "gallery.html")),
     *(f"figures/retrain/iteroar_mean/{name}" for name in ("matrices.svg", "images.html")),
@@ -249,7 +249,8 @@ def test_a_retrain_study_scores_every_test_image(finished_once: Checkout) -> Non
     assert counts["cma"].to_dict() == dict.fromkeys(masks, images)
     assert counts["overlap"].to_dict() == {"iteroar/mean/0-1": images}
     repeats = [f"iteroar/mean/2/repeat{repeat}" for repeat in range(2)]
-    assert counts["leakage"].to_dict() == counts["leakage_random"].to_dict() == dict.fromkeys(repeats, 1)
+    for name in ("leakage", "leakage_random", "leakage_loss", "leakage_loss_random"):
+        assert counts[name].to_dict() == dict.fromkeys(repeats, 1)
     assert (table.loc[table["variant"] == masks[0]].query("metric == 'cma'")["score"] == 16).all()  # k of 64
 
 

@@ -42,19 +42,17 @@ def means(scores: pd.DataFrame) -> pd.DataFrame:
     """
     columns = [name for name in COLUMNS if name not in ("image", "score")]
     text = [name for name in columns if COLUMNS[name] == "str"]
-    how = {"sort": False, "observed": True}
-    table = scores.groupby([*text, "seed"], **how)["score"].mean().reset_index()
+    table = scores.groupby([*text, "seed"], sort=False, observed=True)["score"].mean().reset_index()
     of_images = scores[(scores["image"] >= 0) & scores["score"].notna()]
-    images = of_images.groupby([*text, "seed"], **how).size().rename("images")
-    by_image = of_images.groupby([*text, "image"], **how)["score"].mean()
-    spreads = by_image.groupby(level=text, **how).std().rename("images_sd")
+    images = of_images.groupby([*text, "seed"], sort=False, observed=True).size().rename("images")
+    by_image = of_images.groupby([*text, "image"], sort=False, observed=True)["score"].mean()
+    spreads = by_image.groupby(level=text, sort=False, observed=True).std().rename("images_sd")
     table = table.astype({name: COLUMNS[name] for name in columns})
-    for found in (images, spreads):
-        names, found = list(found.index.names), found.reset_index()
-        found = found.astype({name: COLUMNS[name] for name in names})
-        table = table.merge(found, how="left", on=names)
+    for found, names in ((images, [*text, "seed"]), (spreads, text)):
+        added = found.reset_index().astype({name: COLUMNS[name] for name in names})
+        table = table.merge(added, how="left", on=names)
     table["images"] = table["images"].fillna(0).astype("int64")
-    return table[[*columns, "score", "images", "images_sd"]]
+    return table.reindex(columns=[*columns, "score", "images", "images_sd"])
 
 
 def split_variants(table: pd.DataFrame, metrics: Sequence[str], form: str) -> pd.DataFrame:

@@ -210,7 +210,8 @@ def _said(rows: pd.DataFrame, area: int, occluded: int) -> str:
     """What lines and bands are, of how many images and seeds, and how large a mask is."""
     seeds = rows["seed"].nunique()
     spread = f"mean and range of {seeds} seeds" if seeds > 1 else "one seed, so no band"
-    counted = f"n = {span_text(rows.loc[rows['images'] > 0, 'images'].tolist())} test images"
+    images = rows.loc[rows["images"] > 0, "images"].tolist()
+    counted = f"n = {span_text(images)} test images"
     return f"{spread}; {counted}; masks of k = {occluded:,} of A = {area:,} pixels"
 
 

@@ -68,8 +68,9 @@ def leakage_table(means: pd.DataFrame, classes: int, alpha: float) -> pd.DataFra
         rows.append(row | {"chance": 1 / classes, "images": images[arm], "p": p, "reason": reason})
     found = ordered(pd.DataFrame(rows), table)
     corrected = holm(found["p"].to_numpy())
-    found.insert(found.columns.get_loc("reason"), "p_holm", corrected)
-    found.insert(found.columns.get_loc("reason"), "leaks", corrected < alpha)
+    at = list(found).index("reason")
+    found.insert(at, "p_holm", corrected)
+    found.insert(at + 1, "leaks", corrected < alpha)
     return found
 
 
