@@ -7,7 +7,7 @@ from typing import Any
 from saliency_assay.config_checks import look_up
 from saliency_assay.config_records import Catalogue, Model, Settings
 from saliency_assay.registry import shown
-from saliency_assay.retrain_settings import Retraining, retraining_from
+from saliency_assay.retrain_settings import KEYS, Retraining, retraining_from
 from saliency_assay.schema import ConfigError
 from saliency_assay.training_settings import training_from
 
@@ -72,18 +72,7 @@ def read_retraining(place: str, entry: Settings, model: Model, methods: Sequence
         )
     for method in entry["reductions"]:
         look_up(f"{place}.reductions", "method of the study", method, dict.fromkeys(methods))
-    keys = (
-        "protocols",
-        "fills",
-        "percentile",
-        "occluded",
-        "reduction",
-        "reductions",
-        "transform",
-        "leakage",
-        "keep_maps",
-    )
     try:
-        return retraining_from({key: entry[key] for key in keys if key in entry})
+        return retraining_from({key: entry[key] for key in KEYS if key in entry})
     except ValueError as error:
         raise ConfigError(f"{place}.{error}") from None
