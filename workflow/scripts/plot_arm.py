@@ -11,7 +11,7 @@ from saliency_assay import store
 from saliency_assay.data.explained import explained_images
 from saliency_assay.job import job
 from saliency_assay.methods.explained import labels_of
-from saliency_assay.occluded import layers_of, states_of
+from saliency_assay.occluded import layers_of, open_masks, states_of
 from saliency_assay.report.html import images_page
 from saliency_assay.report.retrain_masks import iteration_images, overlap_matrices
 from saliency_assay.report.style import png, save, styled
@@ -21,18 +21,13 @@ with job("plot_arm", snakemake.log[0]), ExitStack() as stack:
     settings, paths, at = snakemake.params.settings, snakemake.input, snakemake.wildcards
     methods, iterations = settings["methods"], settings["iterations"]
     data = stack.enter_context(store.open_store(Path(paths.data), kind="data"))
-    made, names = {"data": data.attributes["digest"]}, data.attributes["classes"][settings["label"]]
+    names = data.attributes["classes"][settings["label"]]
     area = data["image"].shape[2] * data["image"].shape[3]
     counts = {"area": area, "occluded": pixels(area, settings["percentile"]), "iterations": iterations}
     chosen = explained_images(data["split"][:], labels_of(data), settings["images"], order=settings["order"])
-    masks = [
-        stack.enter_context(store.open_store(Path(path), kind="masks", expect=made)) for path in paths.masks
-    ]
-    of_each = np.array_split(np.arange(len(masks)), len(methods))
-    states = [
-        states_of(data["image"], layers_of([masks[i] for i in of], at.fill, iterations), chosen)
-        for of in of_each
-    ]
+    of_each = np.array_split([str(path) for path in paths.masks], len(methods))
+    stores = [open_masks(stack, of_method, data) for of_method in of_each]
+    states = [states_of(data["image"], layers_of(masks, at.fill, iterations), chosen) for masks in stores]
     table = pd.read_parquet(paths.means)
     with styled():
         arm = {"protocol": at.protocol, "fill": at.fill}
