@@ -21,6 +21,7 @@ run_this_source(*(Path(file).parent for file in workflow.configfiles))
 
 
 include: "rules/common.smk"
+include: "rules/common_bam.smk"
 include: "rules/common_remask.smk"
 include: "rules/common_report.smk"
 include: "rules/data.smk"
@@ -29,6 +30,7 @@ include: "rules/attribute.smk"
 include: "rules/score.smk"
 include: "rules/bam.smk"
 include: "rules/remask.smk"
+include: "rules/report_bam.smk"
 include: "rules/report.smk"
 include: "rules/plan.smk"
 

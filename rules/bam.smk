@@ -1,4 +1,4 @@
-"""Relative feature importance (BAM): the premise, MCS and IDR."""
+"""Relative feature importance (BAM): the premise, MCS and IDR; the series, IIR and TCAV where a study asks for them."""
 
 
 rule score_bam:
@@ -10,6 +10,8 @@ rule score_bam:
         f"{LOGS}/score_bam/{{study}}/seed{{seed}}/{{method}}.log",
     benchmark:
         f"{BENCHMARKS}/score_bam/{{study}}/seed{{seed}}/{{method}}.tsv"
+    wildcard_constraints:
+        study=one_of(BAM_STUDIES),
     conda:
         "../envs/models.yaml"
     threads: 1
@@ -19,8 +21,9 @@ rule score_bam:
             reduction=CATALOGUE.metrics["mcs"].reduction,
             study=wildcards.study,
             data=CONFIG.studies[wildcards.study].data,
-            object_model=study_models(wildcards.study)[0],
-            scene_model=study_models(wildcards.study)[1],
+            object_model=CONFIG.studies[wildcards.study].models[0],
+            scene_model=CONFIG.studies[wildcards.study].models[1],
+            variants=variants_of(wildcards.study),
             method=wildcards.method,
             seed=int(wildcards.seed),
         ),
@@ -37,13 +40,13 @@ rule tabulate_bam:
             method=CONFIG.studies[wildcards.study].methods,
         ),
         predictions=lambda wildcards: expand(
-            f"{MODEL}/predictions.parquet",
-            model=study_models(wildcards.study),
+            PREDICTIONS,
+            model=CONFIG.studies[wildcards.study].models,
             seed=CONFIG.seeds,
         ),
     output:
-        premise=f"{RESULTS}/tables/{{study}}/premise.csv",
-        metrics=f"{RESULTS}/tables/{{study}}/metrics.csv",
+        premise=f"{TABLES}/premise.csv",
+        metrics=f"{TABLES}/metrics.csv",
     log:
         f"{LOGS}/tabulate_bam/{{study}}.log",
     benchmark:
@@ -56,9 +59,125 @@ rule tabulate_bam:
         settings=lambda wildcards: settings(
             "tabulate_bam.py",
             data=CONFIG.studies[wildcards.study].data,
-            object_model=study_models(wildcards.study)[0],
-            scene_model=study_models(wildcards.study)[1],
-            metrics=bam_parameters(),
+            object_model=CONFIG.studies[wildcards.study].models[0],
+            scene_model=CONFIG.studies[wildcards.study].models[1],
+            metrics=metric_parameters("mcs", "idr"),
         ),
     script:
         "../workflow/scripts/tabulate_bam.py"
+
+
+rule score_series:
+    input:
+        maps=lambda wildcards: series_maps(wildcards.study, wildcards.seed, wildcards.method),
+        predictions=lambda wildcards: expand(
+            PREDICTIONS, model=comparison_of(wildcards.study).series, seed=wildcards.seed
+        ),
+        data=lambda wildcards: DATA.format(data=series_data(wildcards.study)[-1]),
+    output:
+        SERIES_SCORES,
+    log:
+        f"{LOGS}/score_series/{{study}}/seed{{seed}}/{{method}}.log",
+    benchmark:
+        f"{BENCHMARKS}/score_series/{{study}}/seed{{seed}}/{{method}}.tsv"
+    wildcard_constraints:
+        study=one_of(SERIES_STUDIES),
+    conda:
+        "../envs/models.yaml"
+    threads: 1
+    params:
+        settings=lambda wildcards: settings(
+            "score_series.py",
+            reduction=CATALOGUE.metrics["mcs"].reduction,
+            study=wildcards.study,
+            method=wildcards.method,
+            seed=int(wildcards.seed),
+            **series_settings(wildcards.study),
+        ),
+    script:
+        "../workflow/scripts/score_series.py"
+
+
+rule find_delta:
+    input:
+        weights=lambda wildcards: f"{MODEL}/weights.pt".format(
+            model=comparison_of(wildcards.study).independence.model, seed=wildcards.seed
+        ),
+        data=lambda wildcards: DATA.format(data=f"{CONFIG.studies[wildcards.study].data}_os"),
+        data_without=lambda wildcards: DATA.format(data=f"{CONFIG.studies[wildcards.study].data}_0s"),
+    output:
+        f"{RESULTS}/data/{{study}}_delta_seed{{seed}}.zarr.zip",
+    log:
+        f"{LOGS}/find_delta/{{study}}/seed{{seed}}.log",
+    benchmark:
+        f"{BENCHMARKS}/find_delta/{{study}}/seed{{seed}}.tsv"
+    wildcard_constraints:
+        study=one_of(DELTA_STUDIES),
+    conda:
+        "../envs/models.yaml"
+    threads: 1
+    params:
+        settings=find_delta_settings,
+    script:
+        "../workflow/scripts/find_delta.py"
+
+
+rule score_independence:
+    input:
+        maps=lambda wildcards: MAPS.format(
+            model=comparison_of(wildcards.study).independence.model,
+            data=delta_set(wildcards.study, wildcards.seed),
+            **wildcards,
+        ),
+        data=lambda wildcards: DATA.format(data=delta_set(wildcards.study, wildcards.seed)),
+        predictions=lambda wildcards: PREDICTIONS.format(
+            model=comparison_of(wildcards.study).independence.model, seed=wildcards.seed
+        ),
+    output:
+        DELTA_SCORES,
+    log:
+        f"{LOGS}/score_independence/{{study}}/seed{{seed}}/{{method}}.log",
+    benchmark:
+        f"{BENCHMARKS}/score_independence/{{study}}/seed{{seed}}/{{method}}.tsv"
+    wildcard_constraints:
+        study=one_of(DELTA_STUDIES),
+    conda:
+        "../envs/models.yaml"
+    threads: 1
+    params:
+        settings=lambda wildcards: settings(
+            "score_independence.py",
+            reduction=CATALOGUE.metrics["iir"].reduction,
+            study=wildcards.study,
+            data=f"{CONFIG.studies[wildcards.study].data}_0s",
+            model=comparison_of(wildcards.study).independence.model,
+            method=wildcards.method,
+            threshold=CONFIG.metrics["iir"].parameters["threshold"],
+            seed=int(wildcards.seed),
+        ),
+    script:
+        "../workflow/scripts/score_independence.py"
+
+
+rule score_concepts:
+    input:
+        weights=f"{MODEL}/weights.pt",
+        predictions=PREDICTIONS,
+        with_concept=lambda wildcards: DATA.format(data=f"{CONFIG.studies[wildcards.study].data}_os"),
+        without=lambda wildcards: DATA.format(data=f"{CONFIG.studies[wildcards.study].data}_0s"),
+        data=lambda wildcards: DATA.format(data=concept_data(wildcards.study, wildcards.model)),
+    output:
+        CONCEPT_SCORES,
+    log:
+        f"{LOGS}/score_concepts/{{study}}/seed{{seed}}/{{model}}.log",
+    benchmark:
+        f"{BENCHMARKS}/score_concepts/{{study}}/seed{{seed}}/{{model}}.tsv"
+    wildcard_constraints:
+        study=one_of(CONCEPT_STUDIES),
+    conda:
+        "../envs/models.yaml"
+    threads: 1
+    params:
+        settings=score_concepts_settings,
+    script:
+        "../workflow/scripts/score_concepts.py"

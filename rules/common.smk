@@ -33,7 +33,6 @@ PROBE = f"{RESULTS}/probes/{{metric}}/{{model}}/seed{{seed}}/{{data}}.zarr.zip"
 SCORES = f"{RESULTS}/scores/{{metric}}/{{model}}/seed{{seed}}/{{data}}/{{method}}.parquet"
 CURVES = f"{RESULTS}/curves/{{metric}}/{{model}}/seed{{seed}}/{{data}}/{{method}}.zarr.zip"
 SEARCH = f"{RESULTS}/search/{{model}}"
-BAM_SCORES = f"{RESULTS}/scores/bam/{{study}}/seed{{seed}}/{{method}}.parquet"
 LOGS = f"{RESULTS}/logs"
 BENCHMARKS = f"{RESULTS}/benchmarks"
 
@@ -43,18 +42,26 @@ def one_of(names):
     return "|".join(map(re.escape, names)) or "(?!)"
 
 
-BAM_SETS = [name for name, entry in CONFIG.sets.items() if entry.members]
-PLAIN_SETS = [name for name, entry in CONFIG.sets.items() if not entry.members]
-COLLECTIONS = [name for name, entry in CONFIG.data.items() if entry.members]
+COLLECTIONS = [name for name, entry in CONFIG.data.items() if entry.scenes]
 EMBEDDED = [name for name in COLLECTIONS if CONFIG.data[name].kind == "embedded"]
+BAM_SETS = [name for name, entry in CONFIG.sets.items() if entry.scenes]
+CAPTION_SETS = [name for name, entry in CONFIG.sets.items() if entry.source]
+PLAIN_SETS = [name for name in CONFIG.sets if name not in [*BAM_SETS, *CAPTION_SETS]]
+# Made for one model: images of BAM beside the same images with a change that leaves the model's output as it is.
+DELTA_SETS = {
+    f"{name}_delta_seed{seed}": study.comparison.independence
+    for name, study in CONFIG.studies.items()
+    if study.comparison and study.comparison.independence
+    for seed in CONFIG.seeds
+}
 FIDELITY_STUDIES = [name for name, study in CONFIG.studies.items() if study.kind == "fidelity"]
 SEARCHED = [name for name, model in CONFIG.models.items() if model.trials]
-BAM_STUDIES = [name for name, study in CONFIG.studies.items() if study.kind == "bam"]
+CAPTION_STUDIES = [name for name, study in CONFIG.studies.items() if study.kind == "caption"]
 
 
 wildcard_constraints:
     collection=one_of(COLLECTIONS),
-    data=one_of(CONFIG.sets),
+    data=one_of([*CONFIG.sets, *DELTA_SETS]),
     model=one_of(CONFIG.models),
     method=one_of(CONFIG.methods),
     metric=one_of(CONFIG.metrics),
@@ -72,63 +79,27 @@ def settings(script, *functions, **values):
     return plain({**values, "code": code_of(str(path), *map(module_of, functions))})
 
 
-def study_models(study):
-    """f_o and f_s of a BAM study."""
-    return CONFIG.studies[study].models
-
-
-def bam_parameters():
-    """Parameters of BAM's metrics, in the registry's order: that of the configuration must not run anything again."""
-    bam = [name for name, record in CATALOGUE.metrics.items() if record.kind == "bam"]
-    return {name: CONFIG.metrics[name].parameters for name in bam}
-
-
-def evaluated_sets(model):
-    """Sets that a model is evaluated on: its own, and all of the BAM studies that compare it."""
-    studies = [study for study in CONFIG.studies.values() if study.kind == "bam" and model in study.models]
-    sets = [f"{study.data}_{member}" for study in studies for member in ("os", "0s", "og")]
-    return list(dict.fromkeys([CONFIG.models[model].data, *sets]))
-
-
-def collect_bam_input(wildcards):
-    """The lists of what there is; the photographs themselves are too many to be watched one by one."""
-    entry = CONFIG.data[wildcards.collection]
-    if entry.kind == "embedded":
-        return {"sources": f"{RESULTS}/sources/{entry.name}/SHA256SUMS"}
-    lists = [Path(entry.miniplaces) / name for name in ("categories.txt", "train.txt", "val.txt")]
-    return {
-        "annotations": [annotations for annotations, _ in entry.coco],
-        "lists": [str(path) for path in lists if path.is_file()],
-    }
-
-
-def parameters_of(entry, *names):
-    """Only the parameters that a job reads: a change of the others must not run it again."""
-    return {name: entry.parameters[name] for name in names}
-
-
-def collect_bam_settings(wildcards):
-    entry = CONFIG.data[wildcards.collection]
-    limits = ("cutouts_per_object", "scenes_per_class", "min_object_area")
-    return settings(
-        "collect_bam.py",
-        coco=entry.coco,
-        miniplaces=entry.miniplaces,
-        objects=entry.objects,
-        scenes=entry.scenes,
-        parameters=parameters_of(entry, "size", "measure", "smallest", "largest", *limits),
-    )
-
-
-def compose_bam_settings(wildcards):
+def compose_caption_settings(wildcards):
     entry = CONFIG.sets[wildcards.data]
-    shape = ("size", "images_per_pair", "measure", "smallest", "largest", "test_share", "leak_free")
     return settings(
-        "compose_bam.py",
-        parameters=parameters_of(entry, *shape),
-        seed=entry.parameters["seed"],
+        "compose_caption.py",
+        classes=entry.classes,
+        captions=entry.captions,
+        parameters=entry.parameters,
         member=wildcards.data.removeprefix(f"{entry.name}_"),
     )
+
+
+def caption_settings(study):
+    """The models of a caption study, the sets each was trained for, and what its methods are."""
+    entry = CONFIG.studies[study]
+    trained = [CONFIG.sets[CONFIG.models[model].data].name for model in entry.models]
+    return {
+        "image_model": entry.models[0],
+        "caption_model": entry.models[1],
+        "data": trained,
+        "methods": {name: CONFIG.methods[name].method for name in entry.methods},
+    }
 
 
 def model_settings(name):
@@ -143,14 +114,21 @@ def model_settings(name):
 
 def explained_settings(wildcards):
     """Which images of a set are explained, and which class of each."""
-    model, data = CONFIG.models[wildcards.model], CONFIG.sets[wildcards.data]
-    return {
-        "explain": data.explain,
-        "order": data.explain_order,
-        "label": model.label,
-        "target": model.target,
-        "batch_size": model.batch_size,
-    }
+    model = CONFIG.models[wildcards.model]
+    asked = {"label": model.label, "target": model.target, "batch_size": model.batch_size}
+    if wildcards.data in DELTA_SETS:
+        images = 2 * DELTA_SETS[wildcards.data].images
+        return {"explain": images, "order": "first", "where": {}, **asked}
+    data = CONFIG.sets[wildcards.data]
+    where = explained_where(data, wildcards.data)
+    return {"explain": data.explain, "order": data.explain_order, "where": where, **asked}
+
+
+def explained_where(data, name):
+    """What the explained images of a set have in common, by its arrays."""
+    if data.is_common(name):
+        return {"label_scene": 0}  # the class whose images have the object under every k
+    return {"aligned": 1} if data.source else {}
 
 
 def method_settings(name):
@@ -279,21 +257,6 @@ def initial_weights(model):
     return {**initial, **chosen}
 
 
-def score_bam_input(wildcards):
-    f_o, f_s = study_models(wildcards.study)
-    data = CONFIG.studies[wildcards.study].data
-    at = {"seed": wildcards.seed, "method": wildcards.method}
-    return {
-        "maps_o_os": MAPS.format(model=f_o, data=f"{data}_os", **at),
-        "maps_s_os": MAPS.format(model=f_s, data=f"{data}_os", **at),
-        "maps_s_0s": MAPS.format(model=f_s, data=f"{data}_0s", **at),
-        "predictions_o": f"{MODEL}/predictions.parquet".format(model=f_o, seed=wildcards.seed),
-        "predictions_s": f"{MODEL}/predictions.parquet".format(model=f_s, seed=wildcards.seed),
-        "data": DATA.format(data=f"{data}_os"),
-        "data_without": DATA.format(data=f"{data}_0s"),
-    }
-
-
 def resident_limit(data):
     """Megabytes. A resource, not a parameter: where images are kept is no reason to train again."""
     return round(1000 * CONFIG.sets[data].resident_limit)
@@ -309,9 +272,9 @@ def gallery_set(study):
 
 
 def of_study(path, study, metrics):
-    """The files of a fidelity study: for each metric all methods in their order, the seeds of each together."""
+    """The files of a study: for each metric and model all methods in their order, the seeds of each together."""
     entry = CONFIG.studies[study]
-    at = {"model": entry.models[0], "data": entry.data}
+    at = {"model": entry.models, "data": entry.data}
     return expand(path, metric=metrics, method=entry.methods, seed=CONFIG.seeds, **at)
 
 

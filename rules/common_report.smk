@@ -1,6 +1,10 @@
 """What a study's part of the report is made of, and what it takes to make it."""
 
+FIGURES = f"{RESULTS}/figures"
+# Relative to where Snakemake runs, as all inputs are: a checkout that was moved or copied runs nothing again.
+CAPTIONS = os.path.relpath(f"{workflow.basedir}/workflow/report")
 ON_DEVICE = ["train", "trial", "evaluate", "attribute", "probe", "score", "remask", "retrain", "leak"]
+ON_DEVICE += ["find_delta", "score_concepts"]
 
 
 def reported_of(study):
@@ -9,6 +13,21 @@ def reported_of(study):
     files = expand(rules.plot_gallery.output.page, study=study)
     if entry.kind == "bam":
         files += expand(rules.plot_bam.output, study=study)
+        files += expand(
+            [rules.judge_bam.output.ranking_page, rules.judge_bam.output.claims_page], study=study
+        )
+        if study in SERIES_STUDIES:
+            shown = rules.plot_series.output
+            files += expand([shown.accuracy, shown.figure, shown.maps], study=study)
+        if study in CONCEPT_STUDIES:
+            files += expand([rules.plot_concepts.output.figure, rules.plot_concepts.output.page], study=study)
+        if study in DELTA_STUDIES:
+            shown = rules.plot_independence.output
+            pages = [shown.iir, shown.difference, shown.delta, shown.convergence, shown.page]
+            files += expand(pages, study=study)
+    if entry.kind == "caption":
+        shown = rules.plot_caption.output
+        files += expand([shown.page, shown.infidelity, shown.attribution], study=study)
     if entry.kind == "fidelity":
         files += expand(rules.plot_scores.output, study=study)
         for metric, figure in figures_of(study):

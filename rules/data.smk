@@ -66,6 +66,25 @@ rule compose_bam:
         "../workflow/scripts/compose_bam.py"
 
 
+rule compose_caption:
+    input:
+        lambda wildcards: DATA.format(data=CONFIG.sets[wildcards.data].source),
+    output:
+        DATA,
+    log:
+        f"{LOGS}/compose_caption/{{data}}.log",
+    benchmark:
+        f"{BENCHMARKS}/compose_caption/{{data}}.tsv"
+    wildcard_constraints:
+        data=one_of(CAPTION_SETS),
+    conda:
+        "../envs/data.yaml"
+    params:
+        settings=compose_caption_settings,
+    script:
+        "../workflow/scripts/compose_caption.py"
+
+
 rule build_data:
     output:
         DATA,

@@ -1,52 +1,5 @@
 """Figures, tables and the one HTML file that carries them."""
 
-FIGURES = f"{RESULTS}/figures"
-# Relative to where Snakemake runs, as all inputs are: a checkout that was moved or copied runs nothing again.
-CAPTIONS = os.path.relpath(f"{workflow.basedir}/workflow/report")
-
-
-rule plot_bam:
-    input:
-        premise=f"{RESULTS}/tables/{{study}}/premise.csv",
-        metrics=f"{RESULTS}/tables/{{study}}/metrics.csv",
-    output:
-        premise=report(
-            f"{FIGURES}/{{study}}/premise.html",
-            caption="../workflow/report/premise.rst",
-            category=study_label,
-            labels={"shown": "premise: do objects matter to f_o, scenes to f_s?"},
-        ),
-        mcs=report(
-            f"{FIGURES}/{{study}}/mcs.svg",
-            caption="../workflow/report/mcs.rst",
-            category=study_label,
-            labels={"shown": "MCS: model contrast score"},
-        ),
-        idr=report(
-            f"{FIGURES}/{{study}}/idr.svg",
-            caption="../workflow/report/idr.rst",
-            category=study_label,
-            labels={"shown": "IDR: input dependence rate"},
-        ),
-        metrics=report(
-            f"{FIGURES}/{{study}}/metrics.html",
-            caption="../workflow/report/metrics.rst",
-            category=study_label,
-            labels={"shown": "MCS and IDR in numbers"},
-        ),
-    log:
-        f"{LOGS}/plot_bam/{{study}}.log",
-    benchmark:
-        f"{BENCHMARKS}/plot_bam/{{study}}.tsv"
-    wildcard_constraints:
-        study=one_of(BAM_STUDIES),
-    conda:
-        "../envs/report.yaml"
-    params:
-        settings=lambda wildcards: settings("plot_bam.py", study=wildcards.study, metrics=bam_parameters()),
-    script:
-        "../workflow/scripts/plot_bam.py"
-
 
 rule plot_scores:
     input:
@@ -259,7 +212,7 @@ rule plot_leakage:
         "../workflow/scripts/plot_leakage.py"
 
 
-STUDIED_MODELS = list(dict.fromkeys(model for study in CONFIG.studies.values() for model in study.models))
+STUDIED_MODELS = list(dict.fromkeys(model for study in CONFIG.studies.values() for model in study.all_models))
 
 
 rule plot_training:

@@ -1,6 +1,7 @@
 """Checks that every section of the configuration shares: a name that must exist, parameters of a registered thing."""
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import TypeVar
 
 from saliency_assay.config_records import Settings
@@ -34,3 +35,25 @@ def parameters_of(
         return with_defaults(known, given)
     except ValueError as error:
         raise ConfigError(f"{place}.{error}") from None
+
+
+def folder(place: str, path: str) -> str:
+    """``path``, which must be a folder.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    if not Path(path).is_dir():
+        raise ConfigError(f"{place}: found {path!r}, expected a folder that exists")
+    return path
+
+
+def file(place: str, path: str) -> str:
+    """``path``, which must be a file.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    if not Path(path).is_file():
+        raise ConfigError(f"{place}: found {path!r}, expected a file that exists")
+    return path

@@ -82,7 +82,7 @@ def check_needs(
 ) -> None:
     """Whether the architectures have what the methods need."""
     for name in study.methods:
-        for model in study.models:
+        for model in study.all_models:
             architecture = catalogue.architectures[models[model].architecture]
             problem = unsupported(methods[name].needs, architecture)
             if problem:

@@ -59,15 +59,30 @@ class DataEntry:
     miniplaces: str = ""
     objects: tuple[str, ...] = ()
     scenes: tuple[str, ...] = ()
+    common_object: str = ""
+    """Of kinds that are composed: the object of the sets of several commonalities, of δ and of the concept."""
+    source: str = ""
+    """Of kind ``caption``: the set that its pictures are from."""
+    classes: tuple[str, ...] = ()
+    captions: tuple[str, ...] = ()
 
     @property
     def sets(self) -> tuple[str, ...]:
         """Names of the sets that it makes."""
         return tuple(f"{self.name}_{member}" for member in self.members) or (self.name,)
 
+    def labels_of(self, name: str) -> tuple[str, ...]:
+        """The labels of the images of the set ``name``: sets of one commonality have one object, or none."""
+        return ("scene",) if self.is_common(name) else self.labels
+
+    def is_common(self, name: str) -> bool:
+        """Whether the set ``name`` is of the series of commonalities: one object, in some of the scenes."""
+        member = name.removeprefix(f"{self.name}_")
+        return bool(self.members) and (member == "0s_k" or member.startswith("os_k"))
+
     @property
     def masks(self) -> bool:
-        """Whether its images come with the pixels of an object: those that were composed do."""
+        """Whether its images come with the pixels of an object or a caption: those that were composed do."""
         return bool(self.members)
 
 
@@ -135,8 +150,30 @@ class Metric:
 
 
 @dataclass(frozen=True)
+class Independence:
+    """Of a BAM study: the model for which changes without effect are sought, and on how many images."""
+
+    model: str
+    images: int
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What a BAM study compares."""
+
+    object_model: str
+    scene_model: str
+    robustness: tuple[str, ...] = ()
+    """Variants of X_os: ``scale``, ``location``."""
+    series: tuple[str, ...] = ()
+    """Scene models of growing commonality, the last of k = 1."""
+    independence: Independence | None = None
+    concepts: bool = False
+
+
+@dataclass(frozen=True)
 class Study:
-    """One entry under ``studies``: BAM has an object model and a scene model, other kinds have one model."""
+    """One entry under ``studies``: BAM has an object model and a scene model, other kinds have one model or two."""
 
     name: str
     kind: str
@@ -148,6 +185,17 @@ class Study:
     """What a paper reports: for each method the value of a score."""
     retraining: Retraining | None = None
     """Of a ``retrain`` study: what is occluded, how, and how often."""
+    comparison: Comparison | None = None
+    """Of a ``bam`` study."""
+
+    @property
+    def all_models(self) -> tuple[str, ...]:
+        """``models``, whose maps the gallery shows, and all others that the study explains."""
+        if self.comparison is None:
+            return self.models
+        independence = self.comparison.independence
+        others = (*self.comparison.series, *([independence.model] if independence else []))
+        return tuple(dict.fromkeys([*self.models, *others]))
 
 
 @dataclass(frozen=True)

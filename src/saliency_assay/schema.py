@@ -45,6 +45,7 @@ EXPECTED = {
     "maximum": "expected at most {}",
     "minLength": "expected {} or more characters",
     "minItems": "expected {} or more entries",
+    "maxItems": "expected {} or fewer entries",
     "minProperties": "expected {} or more entries",
     "uniqueItems": "expected no entry twice",
     "pattern": "expected a name of letters, digits and underscores that starts with a letter",

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,11 @@ import pytest
 import yaml
 from configurations import FILE, FOLDER, SCHEMA, bam_folders, base, changed, fault, reading
 
-from saliency_assay import config, config_methods, config_metrics, config_retrain, retrain_settings
+from saliency_assay import retrain_settings
+from saliency_assay.bam_classes import OBJECTS, SCENES
 from saliency_assay.catalogue import CATALOGUE
 from saliency_assay.config import read
-from saliency_assay.config_records import Method, Study
-from saliency_assay.data.classes import OBJECTS, SCENES
+from saliency_assay.config_records import Comparison, Method, Study
 from saliency_assay.provenance import SOURCE
 from saliency_assay.schema import EXPECTED, TYPES, check_shape
 
@@ -35,8 +36,11 @@ def test_shape_defaults_are_the_schemas() -> None:
         "device": "auto",
         "seeds": [0],
         "data": {
-            name: {"kind": kind, "explain": 1000, "explain_order": "balanced", "resident_limit": 8}
-            for name, kind in (("bam", "embedded"), ("digits", "digits"))
+            name: {"kind": name, "explain": 1000, "explain_order": "balanced", "resident_limit": 8, **more}
+            for name, more in (
+                ("bam", {"kind": "embedded", "commonality": [], "common_object": "dog"}),
+                ("digits", {}),
+            )
         },
         "models": {
             name: {
@@ -52,7 +56,10 @@ def test_shape_defaults_are_the_schemas() -> None:
         "methods": {"gradient": {}, "gradcam": {}, "smooth": {"method": "smoothgrad"}},
         "metrics": {},
         "studies": {
-            "bam": {"kind": "bam", "data": "bam", "object_model": "f_o", "scene_model": "f_s"},
+            "bam": {
+                "kind": "bam", "data": "bam", "object_model": "f_o", "scene_model": "f_s", "robustness": [],
+                "concepts": False,
+            },
             "digits": {"kind": "gallery", "model": "d", "methods": ["gradient"]},
         },
         "report": {"gallery_images": 6},
@@ -107,7 +114,14 @@ def test_records_of_a_configuration() -> None:
     }
     assert {metric.kind for metric in found.metrics.values()} == {"bam"}
     assert found.studies == {
-        "bam": Study("bam", "bam", "bam", ("f_o", "f_s"), ("gradient", "gradcam", "smooth")),
+        "bam": Study(
+            "bam",
+            "bam",
+            "bam",
+            ("f_o", "f_s"),
+            ("gradient", "gradcam", "smooth"),
+            comparison=Comparison("f_o", "f_s"),
+        ),
         "digits": Study("digits", "gallery", "digits", ("d",), ("gradient",)),
     }
 
@@ -174,7 +188,8 @@ def test_every_property_is_described() -> None:
 
 
 def test_every_property_is_read() -> None:
-    readers = (config, config_methods, config_metrics, config_retrain, retrain_settings)
+    names = ("", "_bam", "_caption", "_data", "_methods", "_metrics", "_retrain")
+    readers = [import_module(f"saliency_assay.config{name}") for name in names] + [retrain_settings]
     trees = [ast.parse(inspect.getsource(module)) for module in readers]
     constants = {node.value for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Constant)}
     constants |= {key for kind in CATALOGUE.data_kinds.values() for key in kind.sources}
@@ -198,7 +213,7 @@ def test_bams_classes_are_the_schemas() -> None:
 
 
 def test_no_parameter_is_hidden_by_a_key_of_the_configuration() -> None:
-    definitions, data = SCHEMA["$defs"], ("data", "bam_data", "path_data")
+    definitions, data = SCHEMA["$defs"], ("data", "bam_data", "path_data", "common_data", "caption_data")
     for records, keys in (
         (CATALOGUE.data_kinds, {key for name in data for key in definitions[name]["properties"]}),
         (CATALOGUE.architectures, set(definitions["model"]["properties"])),

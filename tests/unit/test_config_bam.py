@@ -1,12 +1,14 @@
 """Data of kind bam in the configuration: its folders, its names, and the line that each mistake gets."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
-from configurations import cases, changed, fault, reading, with_bam
+from configurations import base, cases, changed, fault, reading, with_bam
 
-from saliency_assay.data.classes import OBJECTS, SCENES
+from saliency_assay.bam_classes import OBJECTS, SCENES
+from saliency_assay.config_records import Comparison, Independence
 
 # Each mistake is a change to data of kind bam in ROOT, and below it the message.
 WRONG_BAM = """
@@ -71,8 +73,8 @@ scenes: [attic, yes]
     data.bam.scenes.1: found true, expected a string
 
 objetcs: [dog, cat]
-    data.bam: unknown key 'objetcs'; did you mean 'objects'? valid: coco, explain, explain_order,
-    kind, largest, miniplaces, objects, resident_limit, scenes, size, smallest
+    data.bam: unknown key 'objetcs'; did you mean 'objects'? valid: coco, common_object,
+    commonality, explain, explain_order, kind, largest, miniplaces, objects, resident_limit, scenes, size, smallest
 
 size: [64]
     data.bam.size: found [64], expected an integer
@@ -123,3 +125,112 @@ def test_bam_needs_its_folders() -> None:
     assert fault(changed("data.bam", {"kind": "bam", "coco": "a", "miniplace": "b"})) == (
         f"data.bam: key 'miniplaces' is missing; did you mean it by 'miniplace'? {needed}"
     )
+
+
+# --- studies of what matters to models --------------------------------------------------------------------------
+
+# Each mistake is a change to the study of a whole configuration, and below it the message.
+WRONG_STUDY = """
+studies.bam.series: [f_k05]
+    studies.bam.series: found ['f_k05'], expected 2 or more entries
+
+studies.bam.series: [f_k03, f_k10]
+    studies.bam.series.0: unknown model 'f_k03'; did you mean 'f_k10'? valid: d, f_0s, f_k01, f_k05, f_k10, f_o, f_s
+
+studies.bam.series: [f_s, f_k10]
+    studies.bam.series.0: f_s is trained on bam_os with the scene label, expected the scene label and one of
+    bam_os_k01, bam_os_k05, bam_os_k10
+
+studies.bam.series: [f_k05, f_k01, f_k10]
+    studies.bam.series.1: found f_k01 on bam_os_k01 after bam_os_k05, expected k to grow
+
+studies.bam.series: [f_k01, f_k05]
+    studies.bam.series.1: found f_k05 on bam_os_k05, expected a model of k = 1, on bam_os_k10: the others are held
+    against it
+
+data.bam.commonality: [0.1, 1.5]
+    data.bam.commonality: found 1.5, expected more than 0 and at most 1
+
+data.bam.commonality: [0, 1]
+    data.bam.commonality: found 0, expected more than 0 and at most 1
+
+data.bam.commonality: [0.25, 1]
+    data.bam.commonality: found 0.25, which is 2.5 of 10 scene classes; expected a multiple of 0.1 up to 1
+
+data.bam.commonality: [0.5, 1]
+    models.f_k01.data: unknown set 'bam_os_k01'; did you mean 'bam_os_k10'? valid: bam_0s, bam_0s_k, bam_og, bam_os,
+    bam_os_k05, bam_os_k10, digits
+
+data.bam.common_object: horse
+    data.bam.common_object: unknown object 'horse'; valid: backpack, bird, dog, elephant, kite, pizza, stop sign,
+    toilet, truck, zebra
+
+models.f_k01.label: object
+    models.f_k01.label: unknown label 'object'; valid: scene
+
+studies.bam.independence: {model: d}
+    studies.bam.independence.model: found d, which is trained on digits; expected one of bam_os, bam_0s, bam_og,
+    bam_os_k01, bam_os_k05, bam_os_k10, bam_0s_k
+
+studies.bam.independence: {images: 10}
+    studies.bam.independence: key 'model' is missing; required: model
+
+studies.bam.robustness: [colour]
+    studies.bam.robustness.0: found 'colour'; valid: scale, location
+"""
+
+
+def whole() -> Any:
+    """A configuration with everything that a BAM study may have."""
+    raw = base()
+    raw["data"]["bam"]["commonality"] = [0.1, 0.5, 1.0]
+    trained = {"f_0s": "bam_0s", "f_k01": "bam_os_k01", "f_k05": "bam_os_k05", "f_k10": "bam_os_k10"}
+    for name, data in trained.items():
+        raw["models"][name] = {"architecture": "resnet", "data": data, "label": "scene"}
+    raw["studies"]["bam"] |= {
+        "robustness": ["location"],
+        "series": ["f_k01", "f_k05", "f_k10"],
+        "independence": {"model": "f_0s", "images": 7},
+        "concepts": True,
+    }
+    return raw
+
+
+def test_all_that_a_study_compares() -> None:
+    found = reading(whole())
+    study = found.studies["bam"]
+    assert study.comparison == Comparison(
+        "f_o", "f_s", ("location",), ("f_k01", "f_k05", "f_k10"), Independence("f_0s", 7), concepts=True
+    )
+    assert study.models == ("f_o", "f_s")
+    assert study.all_models == ("f_o", "f_s", "f_k01", "f_k05", "f_k10", "f_0s")
+    bam = found.data["bam"]
+    assert [name for name in bam.sets if bam.is_common(name)] == [
+        "bam_os_k01", "bam_os_k05", "bam_os_k10", "bam_0s_k",
+    ]  # fmt: skip
+    assert bam.labels_of("bam_os_k05") == ("scene",)
+    assert bam.labels_of("bam_os") == ("object", "scene")
+    assert not found.data["digits"].is_common("digits")
+
+
+@pytest.mark.parametrize(("change", "message"), cases(WRONG_STUDY))
+def test_what_is_wrong_with_a_study(change: str, message: str) -> None:
+    place, _, value = change.partition(": ")
+    raw = whole()
+    *parents, last = place.split(".")
+    inner = raw
+    for key in parents:
+        inner = inner[key]
+    inner[last] = yaml.safe_load(value)
+    assert fault(raw) == message
+
+
+def test_fewer_scenes_than_the_series_needs(tmp_path: Path) -> None:
+    raw = with_bam(tmp_path, scenes=["attic", "zoo"], commonality=[0.1, 1])
+    assert fault(raw) == (
+        "data.bam.commonality: found 0.1, which is 0.2 of 2 scene classes; expected a multiple of 0.5 up to 1"
+    )
+
+
+def test_commonality_is_bams() -> None:
+    assert "data.digits: unknown key 'commonality'" in fault(changed("data.digits.commonality", [1]))

@@ -52,8 +52,8 @@ metrics.idr.draws: 2
     metrics.idr: unknown key 'draws'; valid: metric
 
 studies.bam.mehtods: [gradient]
-    studies.bam: unknown key 'mehtods'; did you mean 'methods'? valid: data, kind, methods, object_model,
-    scene_model
+    studies.bam: unknown key 'mehtods'; did you mean 'methods'? valid: concepts, data, independence,
+    kind, methods, object_model, robustness, scene_model, series
 
 studies.digits.data: digits
     studies.digits: unknown key 'data'; valid: kind, methods, model
@@ -307,7 +307,7 @@ metrics.mc: {}
     metrics.mc: unknown metric 'mc'; did you mean 'mcs'? valid: deletion, idr, mcs, pointing_game
 
 studies.bam.kind: bamm
-    studies.bam.kind: found 'bamm'; valid: bam, gallery, fidelity, retrain
+    studies.bam.kind: found 'bamm'; valid: bam, gallery, fidelity, retrain, caption
 
 studies.bam.data: digits
     studies.bam.data: unknown BAM data 'digits'; valid: bam

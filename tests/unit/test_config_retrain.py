@@ -115,7 +115,7 @@ def test_a_transform_gets_the_defaults_of_its_kind() -> None:
 # Each mistake is a change to the study, and below it the message, which begins with studies.r.
 WRONG = """
 kind: retrian
-    .kind: found 'retrian'; valid: bam, gallery, fidelity, retrain
+    .kind: found 'retrian'; valid: bam, gallery, fidelity, retrain, caption
 
 modle: f_o
     : unknown key 'modle'; did you mean 'model'? valid: fills, keep_maps, kind, leakage, methods, model, occluded,

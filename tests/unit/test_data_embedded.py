@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from saliency_assay.data.classes import OBJECTS, SCENES
+from saliency_assay.bam_classes import OBJECTS, SCENES
 from saliency_assay.data.coco import Instance, Source, cut_out, find_instances
 from saliency_assay.data.embedded import write_sources
 from saliency_assay.data.miniplaces import Scene, find_scenes, read_scene

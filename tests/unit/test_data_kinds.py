@@ -6,16 +6,19 @@ from pathlib import Path
 import pytest
 import yaml
 
+from saliency_assay.bam_classes import OBJECTS, SCENES
 from saliency_assay.catalogue import CATALOGUE
 from saliency_assay.config import read
 from saliency_assay.config_records import Config
 from saliency_assay.data import DATA_KINDS, DataKind
 from saliency_assay.data.bam import SETS
-from saliency_assay.data.classes import OBJECTS, SCENES
+from saliency_assay.data.commonality import plan_common
 from saliency_assay.data.embedded import write_sources
+from saliency_assay.data.members import VARIANTS
 from saliency_assay.data.plan import plan
 from saliency_assay.data.silhouettes import SILHOUETTES
 from saliency_assay.data.textures import TEXTURES
+from saliency_assay.data.variants import rescaled
 from saliency_assay.provenance import SOURCE
 from saliency_assay.registry import record_of, resolve
 from saliency_assay.schema import ConfigError
@@ -34,7 +37,7 @@ def test_records_are_sound(kind: DataKind) -> None:
 
 def test_the_sets_are_those_that_can_be_composed() -> None:
     for name in ("bam", "embedded"):
-        assert record_of(DATA_KINDS, name, "data").sets == SETS
+        assert record_of(DATA_KINDS, name, "data").sets == (*SETS, *VARIANTS)
 
 
 def names(function: object) -> set[str]:
@@ -50,9 +53,9 @@ def test_parameters_are_those_of_the_function(kind: DataKind) -> None:
 
 def test_parameters_of_bam_are_those_of_its_steps() -> None:
     for kind in DATA_KINDS:
-        if kind.sets:
-            steps = names(plan) | names(write_sources) | {"min_object_area", "seed"}
-            assert set(kind.parameters) <= steps
+        if kind.sets == (*SETS, *VARIANTS):
+            steps = names(plan) | names(plan_common) | names(write_sources) | {"min_object_area", "seed"}
+            assert set(kind.parameters) <= steps | names(rescaled)
     planned = names(plan) - {"collection", "generator"}
     assert planned <= set(record_of(DATA_KINDS, "bam", "data").parameters)
 
@@ -64,7 +67,9 @@ def test_sources_are_keys_that_the_schema_asks_for() -> None:
         definition = SCHEMA["$defs"][condition["then"]["$ref"].rpartition("/")[2]]
         kind = condition["if"]["properties"]["kind"]
         for name in kind.get("enum", [kind.get("const")]):
-            asked[name] = definition["required"]
+            asked.setdefault(name, []).extend(definition.get("required", []))
+    assert asked.pop("embedded") == []
+    assert asked.pop("caption") == ["source", "classes"]
     assert asked.pop("bam") == ["coco", "miniplaces"]  # read by the configuration itself
     assert asked == {kind.name: list(kind.sources) for kind in DATA_KINDS if kind.sources}
 

@@ -22,6 +22,7 @@ RNG = np.random.default_rng(3)
 OBJECT = np.repeat(np.arange(CLASSES), COUNT // CLASSES)
 SCENE = RNG.integers(0, 3, COUNT)
 SPLIT = np.where(np.arange(COUNT) % 5 == 0, TRAIN, TEST).astype(np.uint8)
+PRESENT = np.arange(COUNT) % 3 == 0
 IMAGES = RNG.integers(0, 256, (COUNT, 3, 8, 8), dtype=np.uint8)
 TESTED = np.flatnonzero(SPLIT == TEST)
 
@@ -29,7 +30,13 @@ TESTED = np.flatnonzero(SPLIT == TEST)
 @pytest.fixture
 def data(tmp_path: Path) -> Iterator[store.Store]:
     path = tmp_path / "data.zarr.zip"
-    block = {"image": IMAGES, "split": SPLIT, "label_object": OBJECT, "label_scene": SCENE}
+    block = {
+        "image": IMAGES,
+        "split": SPLIT,
+        "label_object": OBJECT,
+        "label_scene": SCENE,
+        "present": PRESENT,
+    }
     store.write(path, [block], kind="data", attributes={})
     with store.open_store(path, kind="data") as opened:
         yield opened
@@ -84,6 +91,79 @@ def test_predicted_is_the_most_probable_class(
     assert targets.dtype == np.int64
     assert targets.tolist() != OBJECT[chosen].tolist()
     assert len(set(targets.tolist())) > 1
+
+
+@pytest.mark.parametrize(
+    ("where", "fitting"),
+    [
+        ({"label_scene": 0}, SCENE == 0),
+        ({"label_object": 3}, OBJECT == 3),
+        ({"present": True}, PRESENT),
+        ({"present": 1}, PRESENT),
+        ({"present": False}, ~PRESENT),
+        ({"present": 0, "label_scene": 2}, ~PRESENT & (SCENE == 2)),
+        ({}, np.ones(COUNT, bool)),
+        (None, np.ones(COUNT, bool)),
+    ],
+)
+@pytest.mark.parametrize("order", ["balanced", "first"])
+@pytest.mark.parametrize("explain", [2, 1000])
+def test_only_images_with_given_values(
+    data: store.Store,
+    model: Classifier,
+    where: dict[str, int] | None,
+    fitting: np.ndarray,
+    order: str,
+    explain: int,
+) -> None:
+    asked = partial(explained, data, model, order=order, label="scene", batch_size=4, where=where)
+    chosen, targets = asked(explain=explain, target="label")
+    tested = [image for image in range(COUNT) if SPLIT[image] == TEST and fitting[image]]
+    assert len(tested) > 2
+    assert len(chosen) == min(explain, len(tested))
+    assert set(chosen.tolist()) <= set(tested)
+    assert chosen.tolist() == sorted(chosen.tolist())
+    assert targets.tolist() == SCENE[chosen].tolist()
+    if order == "first":
+        assert chosen.tolist() == tested[:explain]
+    # As if there were no others.
+    rest = np.where(fitting, SPLIT, TRAIN)
+    expected = explained_images(rest, [OBJECT, SCENE], explain, order=order)
+    assert chosen.tolist() == sorted(expected.tolist())
+    also, found = asked(explain=explain, target="predicted")
+    assert also.tolist() == chosen.tolist()
+    assert found.tolist() == predictions(model, chosen)
+
+
+@pytest.mark.parametrize(
+    ("where", "message"),
+    [
+        ({"label_scene": 3}, "found no test image of label_scene 3, expected at least one"),
+        (
+            {"present": True, "label_scene": -1},
+            "found no test image of present True, label_scene -1, expected at least one",
+        ),
+        # There are such images, but none is tested.
+        ({"split": TRAIN}, "found no test image of split 0, expected at least one"),
+        ({"label": 0}, "found 'label', valid: label_object, label_scene, present, split"),
+        ({"image": 0}, "found 'image', valid: label_object, label_scene, present, split"),
+    ],
+)
+def test_no_image_with_given_values(
+    data: store.Store, model: Classifier, where: dict[str, int], message: str
+) -> None:
+    with pytest.raises(ValueError, match=r"^where") as error:
+        explained(
+            data,
+            model,
+            explain=3,
+            order="first",
+            label="object",
+            target="label",
+            batch_size=4,
+            where=where,
+        )
+    assert str(error.value) == f"where: {message}"
 
 
 def test_another_target_is_refused(data: store.Store, model: Classifier) -> None:

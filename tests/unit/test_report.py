@@ -104,9 +104,14 @@ PARAMETERS = {"mcs": {"draws": 4, "draw_size": 7}, "idr": {"draws": 9, "draw_siz
 IMAGES = 24
 
 
-def scores(seeds: tuple[int, ...] = (0,), methods: tuple[str, ...] = ("edge", "gradcam")) -> pd.DataFrame:
+def scores(
+    seeds: tuple[int, ...] = (0,),
+    methods: tuple[str, ...] = ("edge", "gradcam"),
+    data: str = "d_os",
+    draw: int = 8,
+) -> pd.DataFrame:
     """A score table with some of everything undefined."""
-    generator = np.random.default_rng(8)
+    generator = np.random.default_rng(draw)
     tables = []
     for seed in seeds:
         for method in methods:
@@ -120,7 +125,7 @@ def scores(seeds: tuple[int, ...] = (0,), methods: tuple[str, ...] = ("edge", "g
                 values = np.where(np.arange(IMAGES) < count + seed, NAN, 0.5)
                 rows = {"seed": seed, "method": method, "metric": "concept_attribution", "variant": variant}
                 tables.append(pd.DataFrame({**rows, "image": range(IMAGES), "score": values, "model": model}))
-    return pd.concat(tables, ignore_index=True)
+    return pd.concat(tables, ignore_index=True).assign(data=data)
 
 
 def drawn_spread(values: np.ndarray, seed: int, draws: int, draw_size: int) -> float:
@@ -135,6 +140,7 @@ def drawn_spread(values: np.ndarray, seed: int, draws: int, draw_size: int) -> f
 
 
 BASELINE = {"mcs": "random", "idr": "outside"}
+MEASURED = ["score", "spread", "baseline", "baseline_spread", "images", "undefined"]
 
 
 def test_metrics_equal_numpys() -> None:
@@ -170,6 +176,7 @@ def test_a_method_without_a_score_is_shown_as_such() -> None:
     found = metrics_table(table, PARAMETERS).set_index(["metric", "method"])
     for metric in PARAMETERS:
         row = found.loc[(metric, "edge")]
+        assert row["data"] == "d_os"
         assert np.isnan(row[["score", "spread"]].to_numpy(dtype=float)).all()
         assert row["undefined"] == IMAGES
         assert not np.isnan(row["baseline"])
@@ -182,6 +189,42 @@ def test_a_metric_without_an_image_is_shown_as_such() -> None:
     assert np.isnan(found.loc["mcs", ["score", "baseline", "spread"]].to_numpy(dtype=float)).all()
     assert found.loc["mcs", ["images", "undefined"]].tolist() == [0, 0]
     assert found.loc["idr", "images"] == IMAGES - 3
+
+
+def test_each_set_has_its_own_rows() -> None:
+    """Of the same images and draws: the table of one is what it is without the others."""
+    one, other = scores(seeds=(0, 4)), scores(seeds=(0, 4), data="d_os_scale", draw=9)
+    found = metrics_table(pd.concat([one, other], ignore_index=True), PARAMETERS)
+    columns = ["metric", "data", "method", "seed", *MEASURED]
+    assert list(found.columns) == columns
+    assert found["data"].tolist() == (["d_os"] * 4 + ["d_os_scale"] * 4) * 2
+    for data, table in (("d_os", one), ("d_os_scale", other)):
+        of_data = found[found["data"] == data].reset_index(drop=True)
+        pd.testing.assert_frame_equal(of_data, metrics_table(table, PARAMETERS))
+    assert (found["score"][:4].to_numpy() != found["score"][4:8].to_numpy()).all()
+
+
+def test_sets_that_were_asked_of_are_shown_without_an_image() -> None:
+    table = scores(methods=("edge",))
+    found = metrics_table(table, PARAMETERS, sets=["d_os", "d_os_location"])
+    assert found["data"].tolist() == ["d_os", "d_os_location"] * 2
+    assert np.isnan(found.loc[found["data"] == "d_os_location", MEASURED[:4]].to_numpy(dtype=float)).all()
+    nothing = table[table["metric"] == "concept_attribution"]
+    asked = metrics_table(nothing, PARAMETERS, sets=["d_os"])
+    assert asked[["metric", "data", "method", "images"]].to_numpy().tolist() == [
+        ["mcs", "d_os", "edge", 0],
+        ["idr", "d_os", "edge", 0],
+    ]
+    assert len(metrics_table(nothing, PARAMETERS)) == 0  # nobody knows of which set
+
+
+def test_metrics_and_baselines_may_be_others() -> None:
+    table = scores().replace({"metric": {"idr": "iir"}})
+    parameters = {"iir": {"threshold": 0.1, **PARAMETERS["idr"]}}
+    found = metrics_table(table, parameters, {"iir": "outside"})
+    assert found["metric"].unique().tolist() == ["iir"]
+    rows = table.query("metric == 'iir' and method == 'edge' and variant == 'outside'")
+    assert found.loc[0, "baseline"] == pytest.approx(rows["score"].mean())
 
 
 # --- accuracy -----------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import pytest
 import torch
 from checkout import Checkout
 
-from saliency_assay.data.classes import OBJECTS
+from saliency_assay.bam_classes import OBJECTS
 from saliency_assay.models.resnet import resnet18
 from saliency_assay.store import open_store, write
 

@@ -30,7 +30,7 @@ PROFILES = [ROOT / f"profiles/{name}/config.yaml" for name in ("local", "slurm")
 # Left to right: a module imports from its own place and from places before it, never from one after it. A module's
 # place is the longest name here that it is or begins with; so training_state stands where training does.
 ORDER = (
-    ("registry",),
+    ("registry", "commonality", "bam_classes"),
     ("schema", "source"),
     ("config", "retrain_settings", "training_settings"),
     ("provenance",),
@@ -41,7 +41,7 @@ ORDER = (
     ("methods", "leakage"),
     ("store",),
     ("perturb", "fills", "mask_transforms", "occluded"),
-    ("metrics",),
+    ("metrics", "concepts"),
     ("remask",),
     ("scores", "remask_scores"),
     ("reliability",),

@@ -4,7 +4,7 @@ import logging
 from pathlib import Path
 
 from saliency_assay import store
-from saliency_assay.data.classes import OBJECTS, SCENES
+from saliency_assay.bam_classes import OBJECTS, SCENES
 from saliency_assay.data.coco import Source, find_instances
 from saliency_assay.data.collection import collect_cutouts, collect_scenes
 from saliency_assay.data.miniplaces import find_scenes

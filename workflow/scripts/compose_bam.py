@@ -1,14 +1,11 @@
-"""Paste cut-outs on scenes: one of the aligned sets of a BAM collection."""
+"""Paste cut-outs on scenes: one of the sets of a BAM collection."""
 
 from pathlib import Path
 
-import numpy as np
-
 from saliency_assay import store
-from saliency_assay.data.bam import compose
-from saliency_assay.data.plan import collection_of, plan
+from saliency_assay.data.members import compose_member, is_series
+from saliency_assay.data.plan import collection_of
 from saliency_assay.job import job
-from saliency_assay.provenance import seed_of
 
 with job("compose_bam", snakemake.log[0]):
     settings = snakemake.params.settings
@@ -20,18 +17,20 @@ with job("compose_bam", snakemake.log[0]):
         collection = collection_of(
             cutouts, scenes, object_names=classes["object"], scene_names=classes["scene"]
         )
-        # The plan does not know which set it is for: all sets of a collection are aligned.
-        drawn = plan(
+        blocks = compose_member(
             collection,
-            **settings["parameters"],
-            generator=np.random.default_rng(seed_of(settings["seed"], "compose_bam")),
+            settings["member"],
+            settings["parameters"],
+            seed=settings["seed"],
+            common_object=settings.get("common_object", ""),
         )
+        labels = ("scene",) if is_series(settings["member"]) else ("object", "scene")
         store.write(
             Path(snakemake.output[0]),
-            compose(drawn, collection, settings["member"]),
+            blocks,
             kind="data",
             attributes={
-                "classes": classes,
+                "classes": {label: classes[label] for label in labels},
                 "provenance": settings,
                 "sources": [cutouts.attributes["digest"], scenes.attributes["digest"]],
             },

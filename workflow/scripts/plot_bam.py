@@ -19,6 +19,6 @@ with job("plot_bam", snakemake.log[0]):
     shown = premise.rename(columns={"percent": "test images (%)", "printed": "printed in the paper (%)"})
     page = table_page(shown, title=f"{study}: the premise", digits=1)
     Path(snakemake.output.premise).write_text(page, encoding="utf-8")
-    ranked = metrics.sort_values(["metric", "score"], ascending=False)
+    ranked = metrics.sort_values(["metric", "data", "score"], ascending=[False, True, False])
     page = table_page(ranked, title=f"{study}: MCS and IDR", digits=3)
     Path(snakemake.output.metrics).write_text(page, encoding="utf-8")

@@ -14,4 +14,5 @@ with job("tabulate_bam", snakemake.log[0]):
     names = {key: settings[key] for key in ("data", "object_model", "scene_model")}
     premise(predictions, **names).to_csv(snakemake.output.premise, index=False)
     table = scores.read(map(Path, snakemake.input.scores))
-    metrics_table(table, settings["metrics"]).to_csv(snakemake.output.metrics, index=False)
+    sets = [f"{settings['data']}_os", *settings.get("variants", [])]
+    metrics_table(table, settings["metrics"], sets=sets).to_csv(snakemake.output.metrics, index=False)

@@ -1,10 +1,10 @@
 """BAM: objects pasted on scenes, so that the relative importance of features is known (Yang and Kim 2019).
 
 The three sets of one plan are aligned index by index: ``os`` is the object on the scene (X_os), ``0s`` the scene
-alone (X_0s), ``og`` the object on grey (X_og).
+alone (X_0s), ``og`` the object on grey (X_og). So are those of a series: ``os_kNN`` (X_os^k) and ``0s_k``.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,9 @@ from saliency_assay.data.images import Pixels, resize_rgba
 from saliency_assay.data.plan import Collection, Images, Plan
 from saliency_assay.data.splits import Ints
 
-Block = dict[str, npt.NDArray[Any]]
+Array = npt.NDArray[Any]
+Block = dict[str, Array]
+Mask = npt.NDArray[np.bool_]
 
 SETS = ("os", "0s", "og")
 GREY = 128  # the paper says "gray pixels"; this is mid-grey in 8 bits
@@ -31,34 +33,57 @@ def compose(plan: Plan, collection: Collection, name: str, *, block: int = 256) 
     """
     if name not in SETS:
         raise ValueError(f"set {name!r}: expected one of {', '.join(SETS)}")
+    present = np.full(len(plan), name != "0s")
+    columns: dict[str, Array] = {
+        "label_object": plan.label_object,
+        "label_scene": plan.label_scene,
+        "split": plan.split,
+    }
+    yield from _composed(plan, collection, present, columns, grey=name == "og", block=block)
+
+
+def compose_common(plan: Plan, collection: Collection, classes: int, *, block: int = 256) -> Iterator[Block]:
+    """The images of a series' plan with the object in the first ``classes`` scene classes only, in none for 0.
+
+    Yields:
+        What ``compose`` does, except ``label_object``: ``mask`` and ``covered`` are where the object is or would
+        be, in all images; and ``present`` bool ``[n]``, whether it is. All but ``image`` and ``present`` is equal
+        for any ``classes``.
+    """
+    present = plan.label_scene < classes
+    columns: dict[str, Array] = {"label_scene": plan.label_scene, "split": plan.split, "present": present}
+    yield from _composed(plan, collection, present, columns, grey=False, block=block)
+
+
+def _composed(
+    plan: Plan, collection: Collection, present: Mask, columns: Mapping[str, Array], *, grey: bool, block: int
+) -> Iterator[Block]:
+    """Composites with their ``columns``: on scenes or on ``grey``, with the object where ``present`` ``[N]`` has it."""
+    columns = {**columns, "cutout": plan.cutout, "scene": plan.scene, "placement": plan.placement}
     for start in range(0, len(plan), block):
         part = slice(start, min(start + block, len(plan)))
         cutouts = _gather(collection.cutouts, plan.cutout[part])
         scenes = _gather(collection.scenes, plan.scene[part])
         images, masks, covered = [], [], []
-        for cutout, scene, placement in zip(
-            plan.cutout[part].tolist(), plan.scene[part].tolist(), plan.placement[part].tolist(), strict=True
-        ):
+        for index in range(part.start, part.stop):
+            cutout, scene = int(plan.cutout[index]), scenes[int(plan.scene[index])]
             height, width = int(collection.heights[cutout]), int(collection.widths[cutout])
-            colour, mask = paste(cutouts[cutout][:, :height, :width], placement, plan.size)
-            background = np.full_like(scenes[scene], GREY) if name == "og" else scenes[scene]
-            images.append(background if name == "0s" else np.where(mask, colour, background))
+            colour, mask = paste(
+                cutouts[cutout][:, :height, :width], plan.placement[index].tolist(), plan.size
+            )
+            background = np.full_like(scene, GREY) if grey else scene
+            images.append(np.where(mask, colour, background) if present[index] else background)
             masks.append(mask)
-            covered.append(np.where(mask, scenes[scene], np.uint8(0)))
+            covered.append(np.where(mask, scene, np.uint8(0)))
         yield {
             "image": np.stack(images),
             "mask": np.stack(masks),
             "covered": np.stack(covered),
-            "label_object": plan.label_object[part],
-            "label_scene": plan.label_scene[part],
-            "split": plan.split[part],
-            "cutout": plan.cutout[part],
-            "scene": plan.scene[part],
-            "placement": plan.placement[part],
+            **{name: column[part] for name, column in columns.items()},
         }
 
 
-def paste(cutout: Pixels, placement: Sequence[int], size: int) -> tuple[Pixels, npt.NDArray[np.bool_]]:
+def paste(cutout: Pixels, placement: Sequence[int], size: int) -> tuple[Pixels, Mask]:
     """An RGBA cut-out ``[4, h, w]`` at its place in an empty image: colour ``[3, size, size]`` and its mask.
 
     The mask is hard, so that each pixel is either the object's or the scene's: opaque by half or more. An object

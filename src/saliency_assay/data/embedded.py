@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from saliency_assay.data.classes import OBJECTS, SCENES
+from saliency_assay.bam_classes import OBJECTS, SCENES
 from saliency_assay.data.coco import Source
 from saliency_assay.data.images import Pixels
 from saliency_assay.data.silhouettes import Drawing, paint, place

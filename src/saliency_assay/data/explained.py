@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from saliency_assay.data.splits import TEST, TRAIN, Ints, Split
 
@@ -10,7 +11,12 @@ ORDERS = ("balanced", "first")
 
 
 def explained_images(
-    split: Split, labels: Sequence[Ints], limit: int | None = None, *, order: str = "balanced"
+    split: Split,
+    labels: Sequence[Ints],
+    limit: int | None = None,
+    *,
+    order: str = "balanced",
+    among: npt.NDArray[np.bool_] | None = None,
 ) -> Ints:
     """Indices of at most ``limit`` test images, ``balanced`` over the combinations of ``labels``, or the ``first``.
 
@@ -23,15 +29,15 @@ def explained_images(
         labels: one or several ``[N]`` of class indices.
         limit: None for all test images.
         order: ``balanced`` or ``first``, as the data set has them.
+        among: ``[N]``, the images that come into question; None for all.
 
     Raises:
         ValueError: another ``order``.
     """
     if order not in ORDERS:
         raise ValueError(f"order: found {order!r}, valid: {', '.join(ORDERS)}")
-    if order == "first":
-        return np.flatnonzero(split == TEST)[:limit].astype(np.int64)
-    return _balanced(np.flatnonzero(split == TEST), labels)[:limit]
+    members = np.flatnonzero(split == TEST if among is None else (split == TEST) & among)
+    return members[:limit].astype(np.int64) if order == "first" else _balanced(members, labels)[:limit]
 
 
 def background_images(split: Split, labels: Sequence[Ints], count: int) -> Ints:

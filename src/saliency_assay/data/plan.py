@@ -103,6 +103,7 @@ def canvas_side(size: int, *, measure: str, smallest: float, largest: float) -> 
 
     A large cut-out is thus shrunk to the canvas, and then by half or more when it is pasted, which leaves
     nothing of the first step to see; a smaller one is kept as it was in its photograph and resized only once.
+    Where variants are pasted too, ``largest`` is the greater of both.
     """
     return 2 * side_range(size, measure=measure, smallest=smallest, largest=largest)[1]
 
@@ -133,8 +134,8 @@ def plan(
     Args:
         collection: only its labels and sizes are read.
         size: side of the scenes in pixels.
-        generator: pairs, split, sizes and locations each have their own child of it, so that a variant with
-            other sizes keeps pairs and split.
+        generator: pairs, split, sizes and locations each have their own child of it, the first four; variants
+            of the plan take further ones.
 
     Raises:
         ValueError: sizes that leave no pixel to choose, a pair without both halves, or (``leak_free``) a class
@@ -150,6 +151,7 @@ def plan(
         cutout, scene = cutout.ravel(), scene.ravel()
         split = random_split(len(cutout), test_share, splitting)
     longer = scaling.integers(least, greatest, endpoint=True, size=len(cutout))
+    sides = box_sides(collection.heights[cutout], collection.widths[cutout], longer)
     return Plan(
         size=size,
         cutout=cutout,
@@ -157,15 +159,21 @@ def plan(
         label_object=collection.label_object[cutout],
         label_scene=collection.label_scene[scene],
         split=split,
-        placement=_placed(collection.heights[cutout], collection.widths[cutout], longer, size, locating),
+        placement=placed(*sides, size, locating),
     )
 
 
-def _placed(heights: Ints, widths: Ints, longer: Ints, size: int, generator: np.random.Generator) -> Ints:
-    """Boxes ``[N, 4]`` of the given longer sides, in their cut-outs' proportions, uniform in the scene."""
+def box_sides(heights: Ints, widths: Ints, longer: Ints) -> tuple[Ints, Ints]:
+    """Heights and widths ``[N]`` of boxes of the given longer sides, in the proportions of their cut-outs."""
     scale = longer / np.maximum(heights, widths)
-    height = np.maximum(1, np.rint(heights * scale).astype(np.int64))
-    width = np.maximum(1, np.rint(widths * scale).astype(np.int64))
+    return (
+        np.maximum(1, np.rint(heights * scale).astype(np.int64)),
+        np.maximum(1, np.rint(widths * scale).astype(np.int64)),
+    )
+
+
+def placed(height: Ints, width: Ints, size: int, generator: np.random.Generator) -> Ints:
+    """Boxes ``[N, 4]`` of the given sides, uniform among the places where they lie in the scene."""
     top = generator.integers(0, size - height, endpoint=True)
     left = generator.integers(0, size - width, endpoint=True)
     return np.stack([top, left, height, width], axis=1)

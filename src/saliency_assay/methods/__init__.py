@@ -268,6 +268,13 @@ METHODS: tuple[Method, ...] = (
         check="saliency_assay.methods.checks:sides",
     ),
     Method(
+        "halves",
+        "saliency_assay.methods.optimal_halves:halves",
+        "Yeh et al., 2019",
+        "explanation of least infidelity under removal of the left or the right half",
+        signed=True,
+    ),
+    Method(
         "noisy_baseline",
         "saliency_assay.methods.optimal_noisy:noisy_baseline",
         "Yeh et al., 2019",

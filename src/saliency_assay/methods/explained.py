@@ -7,6 +7,7 @@ import numpy as np
 import torch
 
 from saliency_assay.data.explained import background_images, explained_images
+from saliency_assay.data.splits import TEST
 from saliency_assay.methods.draw import arguments
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import logits
@@ -16,7 +17,15 @@ TARGETS = ("label", "predicted")
 
 
 def explained(
-    data: Any, classifier: Classifier, *, explain: int, order: str, label: str, target: str, batch_size: int
+    data: Any,
+    classifier: Classifier,
+    *,
+    explain: int,
+    order: str,
+    label: str,
+    target: str,
+    batch_size: int,
+    where: Mapping[str, int] | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Ascending indices of at most ``explain`` test images, and a class for each, int64 both.
 
@@ -24,16 +33,35 @@ def explained(
     are chosen in the ``order`` of ``explained_images``, balanced over all labels or the first. The class is the image's
     own ``label``, or under ``target`` ``predicted`` the one that the classifier finds most probable.
 
+    Only images come into question of which each array that ``where`` names, of numbers or of booleans, has the value
+    that it gives.
+
     Raises:
-        ValueError: another ``target``.
+        ValueError: another ``target``; ``where`` names no array of one value an image, or no test image has its values.
     """
     if target not in TARGETS:
         raise ValueError(f"target: found {target!r}, valid: {', '.join(TARGETS)}")
-    chosen = np.sort(explained_images(data["split"][:], labels_of(data), explain, order=order))
+    split = data["split"][:]
+    among = _fitting(data, split, where) if where else None
+    chosen = np.sort(explained_images(split, labels_of(data), explain, order=order, among=among))
     if target == "label":
         return chosen, data[f"label_{label}"][chosen]
     found = logits(classifier, data["image"].at(chosen), batch_size=batch_size)
     return chosen, found.argmax(1).numpy()
+
+
+def _fitting(data: Any, split: np.ndarray, where: Mapping[str, int]) -> np.ndarray:
+    """Which images ``[N]`` have all values of ``where``; at least one test image does."""
+    single = [name for name in data.names if len(data[name].shape) == 1]
+    fitting = np.ones(len(split), dtype=bool)
+    for name, value in where.items():
+        if name not in single:
+            raise ValueError(f"where: found {name!r}, valid: {', '.join(single)}")
+        fitting &= data[name][:] == value
+    if not (fitting & (split == TEST)).any():
+        values = ", ".join(f"{name} {value}" for name, value in where.items())
+        raise ValueError(f"where: found no test image of {values}, expected at least one")
+    return fitting
 
 
 def labels_of(data: Any) -> list[np.ndarray]:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import zip_longest
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor
 
@@ -68,6 +69,56 @@ def correct_images(correct: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         "mcs": correct["object_model"] & correct["scene_model"],
         "idr": correct["scene_model"] & correct["scene_model_without"],
     }
+
+
+def pairs_of(
+    object_model: str, scene_model: str, with_object: str, without: str
+) -> dict[str, tuple[str, str]]:
+    """The names of model and set that each of ``PAIRS`` stands for."""
+    pairs = ((object_model, with_object), (scene_model, with_object), (scene_model, without))
+    return dict(zip(PAIRS, pairs, strict=True))
+
+
+def right_images(
+    predictions: pd.DataFrame, asked: Mapping[str, tuple[str, str]], images: np.ndarray
+) -> dict[str, np.ndarray]:
+    """Whether each of ``images`` is classified rightly, bool ``[N]`` for each of ``PAIRS``.
+
+    ``predictions`` are those of one seed: ``model, data, image, label, predicted``; ``asked`` is as ``pairs_of`` gives
+    it.
+    """
+    table = predictions.assign(right=predictions["label"] == predictions["predicted"])
+    right = table.set_index(["model", "data", "image"])["right"].sort_index()
+    return {pair: right.loc[of_pair].loc[images].to_numpy() for pair, of_pair in asked.items()}
+
+
+def score_rows(
+    found: Mapping[str, np.ndarray],
+    correct: Mapping[str, np.ndarray],
+    images: np.ndarray,
+    asked: Mapping[str, tuple[str, str]],
+    *,
+    pairs: Iterable[str] = PAIRS,
+) -> pd.DataFrame:
+    """What ``score_bam`` found as rows of the score table: ``data, model, metric, variant, image, score``.
+
+    Images outside X_corr have no row for ``mcs`` and ``idr``, so that a NaN is always a map that could not be scored;
+    ``concept_attribution`` has one for every image, of each of ``pairs``.
+    """
+    (object_model, with_object), (scene_model, _), _ = (asked[pair] for pair in PAIRS)
+    named = {f"concept_{pair}": ("concept_attribution", *asked[pair]) for pair in pairs}
+    named |= {"mcs": ("mcs", f"{object_model}-{scene_model}", with_object)}
+    named |= {"idr": ("idr", scene_model, with_object)}
+    counted, everywhere = correct_images(correct), np.ones(len(images), dtype=bool)
+    parts = [
+        pd.DataFrame({"image": images, "score": np.asarray(found[f"{key}_{region}"], dtype=np.float64)})[
+            counted.get(key, everywhere)
+        ].assign(data=data, model=model, metric=metric, variant=region)
+        for key, (metric, model, data) in named.items()
+        for region in REGIONS
+        if f"{key}_{region}" in found
+    ]
+    return pd.concat(parts, ignore_index=True)
 
 
 def _metrics(concept: Mapping[str, Tensor], correct: Mapping[str, np.ndarray]) -> dict[str, Tensor]:

@@ -1,6 +1,6 @@
-"""Tables of the BAM study: the premise (the paper's Fig. 2), and MCS and IDR with baselines and spread."""
+"""Tables of the BAM study: the premise (the paper's Fig. 2), and its metrics with baselines and spread."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,9 @@ QUESTIONS = {
     ("scene", "0s"): "scene only: the common feature is removed",
     ("scene", "og"): "object on grey: chance, if scenes matter",
 }
+
+KEYS = ("metric", "data", "method", "seed")
+COLUMNS = [*KEYS, "score", "spread", "baseline", "baseline_spread", "images", "undefined"]
 
 
 def premise(predictions: pd.DataFrame, *, data: str, object_model: str, scene_model: str) -> pd.DataFrame:
@@ -83,36 +86,47 @@ def _rises(before: pd.DataFrame, after: pd.DataFrame) -> "pd.Series[bool]":
     return rises
 
 
-def metrics_table(scores: pd.DataFrame, parameters: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
-    """MCS and IDR of every method and seed, with the random-mask baseline and the spread.
+def metrics_table(
+    scores: pd.DataFrame,
+    parameters: Mapping[str, Mapping[str, Any]],
+    baselines: Mapping[str, str] = BASELINES,
+    sets: Sequence[str] | None = None,
+) -> pd.DataFrame:
+    """BAM's metrics of every set, method and seed, with the random-mask baseline and the spread.
 
     Args:
-        scores: a score table with the metrics ``mcs`` and ``idr``, each in the variant ``object`` and in that of its
-            baseline (``metrics.bam_study.BASELINES``); one row for each image of X_corr.
-        parameters: ``draws`` and ``draw_size`` of each metric.
+        scores: a score table with the metrics of ``baselines``, each in the variant ``object`` and in that of its
+            baseline; one row for each image of X_corr.
+        parameters: ``draws`` and ``draw_size`` of each metric; other keys are left alone.
+        baselines: the metrics, and the variant that is the baseline of each; those of ``metrics.bam_study`` by default.
+        sets: the data that the metrics were asked of, X_os first and then its variants, so that one without an image is
+            shown as such; by default those of which a metric has a row, as first met.
 
     Returns:
-        One row per metric, method and seed: ``score`` and ``baseline``, means over ``images``; ``spread`` and
-        ``baseline_spread``, the standard deviation of the mean over draws of images (Yang & Kim 2019, Figs. 4, 8);
-        ``undefined``, the images of X_corr without a score because a map is constant or not finite. IDR is a share
-        in 0–1.
+        One row per metric, set, method and seed: ``metric, data, method, seed``; ``score`` and ``baseline``, means over
+        ``images``; ``spread`` and ``baseline_spread``, the standard deviation of the mean over draws of images (Yang &
+        Kim 2019, Figs. 4, 8); ``undefined``, the images of X_corr without a score because a map is constant or not
+        finite. Shares of images are in 0–1.
     """
+    of_metrics = scores[scores["metric"].isin(list(baselines))]
+    grouped = of_metrics.groupby(["metric", "data", "method", "seed", "variant"], sort=False, observed=True)
+    found = {key: values.to_numpy() for key, values in grouped["score"]}
+    # Of the whole table: a method of which no image is in X_corr is shown, without a score.
+    arms = list(dict.fromkeys(zip(scores["method"], scores["seed"], strict=True)))
     rows: list[dict[str, Any]] = []
-    for metric, baseline in BASELINES.items():
-        of_metric = scores[scores["metric"] == metric]
-        # Of the whole table: a method of which no image is in X_corr is shown, without a score.
-        for method, seed in dict.fromkeys(zip(scores["method"], scores["seed"], strict=True)):
-            table = of_metric[(of_metric["method"] == method) & (of_metric["seed"] == seed)]
-            row: dict[str, Any] = {"metric": metric, "method": method, "seed": seed}
-            for variant, prefix in (("object", ""), (baseline, "baseline_")):
-                values = table.loc[table["variant"] == variant, "score"].to_numpy()
-                valid = values[~np.isnan(values)]
-                # The seed knows no method: all are judged on the same draws.
-                generator = np.random.default_rng(seed_of(int(seed), "spread", metric))
-                row["baseline" if prefix else "score"] = float(valid.mean()) if len(valid) else np.nan
-                row[f"{prefix}spread"] = spread(values, generator=generator, **parameters[metric])
-                if variant == "object":
-                    row |= {"images": len(valid), "undefined": len(values) - len(valid)}
-            rows.append(row)
-    measured = ["score", "spread", "baseline", "baseline_spread", "images", "undefined"]
-    return pd.DataFrame(rows)[["metric", "method", "seed", *measured]]
+    for metric, baseline in baselines.items():
+        drawn = {name: parameters[metric][name] for name in ("draws", "draw_size")}
+        for data in dict.fromkeys(of_metrics["data"]) if sets is None else sets:
+            for method, seed in arms:
+                row: dict[str, Any] = {"metric": metric, "data": data, "method": method, "seed": seed}
+                for variant, prefix in (("object", ""), (baseline, "baseline_")):
+                    values = found.get((metric, data, method, seed, variant), np.empty(0))
+                    valid = values[~np.isnan(values)]
+                    # The seed knows no method and no set: all are judged on the same draws.
+                    generator = np.random.default_rng(seed_of(int(seed), "spread", metric))
+                    row["baseline" if prefix else "score"] = float(valid.mean()) if len(valid) else np.nan
+                    row[f"{prefix}spread"] = spread(values, generator=generator, **drawn)
+                    if variant == "object":
+                        row |= {"images": len(valid), "undefined": len(values) - len(valid)}
+                rows.append(row)
+    return pd.DataFrame(rows, columns=COLUMNS)

@@ -1,0 +1,78 @@
+"""What a study of kind ``bam`` compares: two models, and on request variants, a series, changed inputs, concepts."""
+
+from collections.abc import Mapping
+from itertools import pairwise
+
+from saliency_assay.commonality import classes_of
+from saliency_assay.config_checks import look_up
+from saliency_assay.config_records import Comparison, DataEntry, Independence, Model, Settings
+from saliency_assay.schema import ConfigError
+
+
+def read_comparison(
+    place: str, entry: Settings, data: Mapping[str, DataEntry], models: Mapping[str, Model]
+) -> Comparison:
+    """The study ``entry`` at ``place``, its models checked against what they were trained on.
+
+    Raises:
+        ConfigError: data or a model that does not exist or does not fit.
+    """
+    composed = {name: value for name, value in data.items() if value.scenes}
+    of = look_up(f"{place}.data", "BAM data", entry["data"], composed)
+    for role, label in (("object_model", "object"), ("scene_model", "scene")):
+        model = look_up(f"{place}.{role}", "model", entry[role], models)
+        _trained_on(f"{place}.{role}", model, f"{of.name}_os", label)
+    return Comparison(
+        object_model=entry["object_model"],
+        scene_model=entry["scene_model"],
+        robustness=tuple(entry["robustness"]),
+        series=_series(f"{place}.series", entry.get("series", ()), of, models),
+        independence=_independence(f"{place}.independence", entry["independence"], of, models)
+        if "independence" in entry
+        else None,
+        concepts=entry["concepts"],
+    )
+
+
+def _series(
+    place: str, names: tuple[str, ...], data: DataEntry, models: Mapping[str, Model]
+) -> tuple[str, ...]:
+    """Models of growing commonality; the others are held against the last, whose every class has the object."""
+    if not names:
+        return ()
+    series = [look_up(f"{place}.{index}", "model", name, models) for index, name in enumerate(names)]
+    prefix = f"{data.name}_"
+    wanted = [name for name in data.sets if name.startswith(f"{prefix}os_k")]
+    if not wanted:
+        raise ConfigError(f"data.{data.name}.commonality: missing, {place} needs the sets of several k")
+    for index, model in enumerate(series):
+        if model.data not in wanted or model.label != "scene":
+            expected = f"expected the scene label and one of {', '.join(wanted)}"
+            found = f"{model.name} is trained on {model.data} with the {model.label} label"
+            raise ConfigError(f"{place}.{index}: {found}, {expected}")
+    classes = [classes_of(model.data.removeprefix(prefix)) for model in series]
+    for index, (before, after) in enumerate(pairwise(classes), start=1):
+        if after <= before:
+            found = f"{names[index]} on {series[index].data} after {series[index - 1].data}"
+            raise ConfigError(f"{place}.{index}: found {found}, expected k to grow")
+    if classes[-1] != len(data.scenes):
+        found = f"{names[-1]} on {series[-1].data}"
+        expected = f"expected a model of k = 1, on {prefix}os_k{len(data.scenes):02d}"
+        raise ConfigError(
+            f"{place}.{len(names) - 1}: found {found}, {expected}: the others are held against it"
+        )
+    return tuple(names)
+
+
+def _independence(place: str, entry: Settings, data: DataEntry, models: Mapping[str, Model]) -> Independence:
+    model = look_up(f"{place}.model", "model", entry["model"], models)
+    if model.data not in data.sets:
+        found = f"{model.name}, which is trained on {model.data}"
+        raise ConfigError(f"{place}.model: found {found}; expected one of {', '.join(data.sets)}")
+    return Independence(model.name, entry["images"])
+
+
+def _trained_on(place: str, model: Model, data: str, label: str) -> None:
+    if (model.data, model.label) != (data, label):
+        found = f"trained on {model.data} with the {model.label} label"
+        raise ConfigError(f"{place}: {model.name} is {found}, expected {data} and {label}")

@@ -1,0 +1,40 @@
+"""A study of kind ``caption``: which half of a picture with a caption explanations point at."""
+
+from collections.abc import Mapping
+
+from saliency_assay.config_checks import look_up
+from saliency_assay.config_records import DataEntry, Model, Settings, Study
+from saliency_assay.schema import ConfigError
+
+METRICS = ("infidelity_halves", "block_attribution")
+"""The metrics of a caption study; both stand for themselves in the configuration."""
+
+
+def read_caption_study(
+    name: str,
+    entry: Settings,
+    methods: tuple[str, ...],
+    data: Mapping[str, DataEntry],
+    models: Mapping[str, Model],
+) -> Study:
+    """The study ``name``: both models are explained on the images that the first was trained for.
+
+    Raises:
+        ConfigError: a model that does not exist or is not trained on pictures with captions, or of other classes.
+    """
+    place = f"studies.{name}"
+    both = {f"{captioned.name}_both": captioned for captioned in data.values() if captioned.source}
+    found = []
+    for role in ("image_model", "caption_model"):
+        model = look_up(f"{place}.{role}", "model", entry[role], models)
+        look_up(f"{place}.{role}: {model.name}: data", "set with pictures and captions", model.data, both)
+        found.append(model)
+    if found[0] == found[1]:
+        raise ConfigError(f"{place}.caption_model: found {found[1].name} again, expected another model")
+    first, second = (both[model.data] for model in found)
+    if (first.source, first.classes) != (second.source, second.classes):
+        raise ConfigError(
+            f"{place}.caption_model: {found[1].name} knows {' and '.join(second.classes)} of {second.source}, "
+            f"expected {' and '.join(first.classes)} of {first.source} as {found[0].name}"
+        )
+    return Study(name, "caption", found[0].data, tuple(model.name for model in found), methods, METRICS)

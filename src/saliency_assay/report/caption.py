@@ -1,0 +1,224 @@
+"""Tables of image or caption: two models that use known halves of an image, and what explanations say of them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from saliency_assay.report.style import readable
+
+Array = npt.NDArray[Any]
+
+ROLES = ("image", "caption")
+"""What the first and the second model of a study are to rely on, and the halves that are shown alone."""
+CHECKS = {
+    "both": "accuracy, picture and caption: what it was trained on",
+    "image": "accuracy, picture alone: the caption's half is black",
+    "caption": "accuracy, caption alone: the picture's half is black",
+}
+
+# Yeh et al. (2019), section 5 ("above 0.95") and footnote 7, in percent; and Table 3, by the method that it names.
+PRINTED_ACCURACY = {
+    ("image", "both"): 95.0,
+    ("image", "image"): 90.0,
+    ("image", "caption"): 50.0,
+    ("caption", "both"): 95.0,
+    ("caption", "image"): 50.0,
+    ("caption", "caption"): 98.0,
+}
+PRINTED_INFIDELITY = {
+    "gradient": 0.55,
+    "gradient_x_input": 0.55,
+    "smoothgrad": 0.38,
+    "integrated_gradients": 0.35,
+    "halves": 0.0,
+}
+ABOVE = 95.0
+"""Percent of test images that both models are right on, and more."""
+CHANCE = (45.0, 55.0)
+"""Percent: what footnote 7 gives as 0.5."""
+ZERO = 1e-6
+"""INFD in squared logits that is 0 up to rounding."""
+
+
+def premise(
+    predictions: pd.DataFrame, *, image_model: str, caption_model: str, data: Sequence[str]
+) -> pd.DataFrame:
+    """How often both models are right on test images with both halves, and with either alone (footnote 7).
+
+    Args:
+        predictions: one row per model, seed, data and image, with ``split``, ``label`` and ``predicted``.
+        image_model: what is to rely on the picture.
+        caption_model: what is to rely on the caption.
+        data: the entries that they were trained for, in this order; their sets are ``{entry}_both`` and so on.
+
+    Returns:
+        One row per model, seed and set: ``model, seed, set, check, percent, images, printed``, as ``report.bam``'s;
+        ``printed`` is the paper's value, of ``both`` the least it says.
+    """
+    test = predictions[predictions["split"] == "test"]
+    rows: list[dict[str, Any]] = []
+    for role, model, entry in zip(ROLES, (image_model, caption_model), data, strict=True):
+        for seed, of_seed in test[test["model"] == model].groupby("seed"):
+            for member, check in CHECKS.items():
+                table = of_seed[of_seed["data"] == f"{entry}_{member}"]
+                right = table["predicted"] == table["label"]
+                rows.append(
+                    {
+                        "model": model,
+                        "seed": seed,
+                        "set": f"{entry}_{member}",
+                        "check": check,
+                        "percent": 100 * float(right.mean()) if len(right) else np.nan,
+                        "images": len(right),
+                        "printed": PRINTED_ACCURACY[role, member],
+                    }
+                )
+    return pd.DataFrame(rows)
+
+
+def used_half(checks: pd.DataFrame, model: str, seed: int) -> str:
+    """The half that a model relies on: ``image`` or ``caption``, whichever it is right on more often alone.
+
+    Empty where both are alike or one was not measured. ``checks`` are what ``premise`` gives.
+    """
+    alone = [accuracy(checks, model, seed, member) for member in ROLES]
+    if alone[0] == alone[1] or np.isnan(alone).any():
+        return ""
+    return ROLES[int(np.argmax(alone))]
+
+
+def accuracy(checks: pd.DataFrame, model: str, seed: int, member: str) -> float:
+    """Percent of test images of a model's set ``member`` that it is right on; NaN where it was not measured."""
+    rows = checks[(checks["model"] == model) & (checks["seed"] == seed)]
+    found = rows.loc[rows["check"] == CHECKS[member], "percent"]
+    return float(found.iloc[0]) if len(found) else np.nan
+
+
+def caption_table(scores: pd.DataFrame, checks: pd.DataFrame) -> pd.DataFrame:
+    """INFD, and attribution on the half that the model uses, of every model, seed and method.
+
+    Args:
+        scores: a score table of ``infidelity_halves`` and ``block_attribution``, the latter's block the caption.
+        checks: what ``premise`` gives, which says the half that is used.
+
+    Returns:
+        One row per model, seed and method: ``used``, the half; ``infidelity``, its mean over images, in squared logits;
+        ``share``, the mean share of absolute attribution on that half; ``found``, the share of images in which it has
+        more than half; ``…_error``, the standard error of each; ``images``, those with an INFD, and ``undefined``,
+        those without.
+    """
+    infidelity = scores[(scores["metric"] == "infidelity") & (scores["variant"] == "infidelity_halves")]
+    attribution = scores[scores["metric"] == "block_attribution"]
+    arms = dict.fromkeys(zip(scores["model"], scores["seed"], scores["method"], strict=True))
+    rows: list[dict[str, Any]] = []
+    for model, seed, method in arms:
+        used = used_half(checks, model, seed)
+        squared, shares = (_of(table, model, seed, method) for table in (infidelity, attribution))
+        if used == "image":
+            shares = 1 - shares
+        if not used:
+            shares = np.full_like(shares, np.nan)
+        found = np.where(np.isnan(shares), np.nan, shares > 0.5)
+        row: dict[str, Any] = {"model": model, "seed": seed, "method": method, "used": used}
+        for name, values in (("infidelity", squared), ("share", shares), ("found", found)):
+            row |= {name: _mean(values), f"{name}_error": _standard_error(values)}
+        defined = int(np.isfinite(squared).sum())
+        rows.append({**row, "images": defined, "undefined": len(squared) - defined})
+    return pd.DataFrame(rows)
+
+
+def beside_printed(table: pd.DataFrame, methods: Mapping[str, str]) -> pd.DataFrame:
+    """A row for each method: means over seeds of each model and of both, beside Table 3.
+
+    Args:
+        table: as ``caption_table`` gives it.
+        methods: the study's methods, and what each is in the registry.
+    """
+    models = list(dict.fromkeys(table["model"]))
+    by_model = table.groupby(["method", "model"])[["infidelity", "share", "found"]].mean()
+    rows: list[dict[str, Any]] = []
+    for method in dict.fromkeys(table["method"]):
+        of_method = by_model.loc[method].reindex(models)
+        row: dict[str, Any] = {"method": method}
+        row |= {f"INFD, {model}": of_method.loc[model, "infidelity"] for model in models}
+        row |= {"INFD, mean of both": of_method["infidelity"].mean(skipna=False)}
+        row |= {"INFD, printed": PRINTED_INFIDELITY.get(methods.get(method, ""), np.nan)}
+        row |= {f"share on the used half, {model}": of_method.loc[model, "share"] for model in models}
+        rows.append({**row, "images where it has most": of_method["found"].mean(skipna=False)})
+    return pd.DataFrame(rows)
+
+
+def statements(checks: pd.DataFrame, table: pd.DataFrame, methods: Mapping[str, str]) -> pd.DataFrame:
+    """What the paper says of the experiment, and whether it is so here: ``claim, source, measured, verdict``."""
+    rows = [_above(checks)]
+    rows += [
+        _relies(checks, model, role)
+        for role, model in zip(ROLES, dict.fromkeys(checks["model"]), strict=True)
+    ]
+    means = beside_printed(table, methods)[["method", "INFD, mean of both", "INFD, printed"]]
+    order = [row for row in means.itertuples(index=False, name=None) if not np.isnan(row[2])]
+    rows += [_zero(order), _falls(order)]
+    return pd.DataFrame(rows, columns=["claim", "source", "measured", "verdict"])
+
+
+def _above(checks: pd.DataFrame) -> list[str]:
+    found = checks.loc[checks["check"] == CHECKS["both"], "percent"]
+    measured = f"least {found.min():.1f} %"
+    claim = f"Both models are right on more than {ABOVE:g} % of test images."
+    return [claim, "section 5", measured, _verdict(bool((found > ABOVE).all()))]
+
+
+def _relies(checks: pd.DataFrame, model: str, role: str) -> list[str]:
+    """Whether a model is right on one half alone, and at chance on the other, under all seeds."""
+    other = ROLES[1 - ROLES.index(role)]
+    seeds = dict.fromkeys(checks.loc[checks["model"] == model, "seed"])
+    alone = np.array([[accuracy(checks, model, seed, half) for half in (role, other)] for seed in seeds])
+    half = "picture" if role == "image" else "caption"
+    claim = f"{readable(model)} relies on the {half} alone."
+    shown = ", ".join(f"{own:.1f} % and {rest:.1f} %" for own, rest in alone)
+    measured = f"{half} alone, other half alone: {shown}; chance is {CHANCE[0]:g} to {CHANCE[1]:g} %"
+    low, high = CHANCE
+    holds = (alone[:, 0] > high) & (alone[:, 1] >= low) & (alone[:, 1] <= high)
+    return [claim, "footnote 7", measured, _verdict(bool(holds.all()))]
+
+
+def _zero(order: Sequence[tuple[str, float, float]]) -> list[str]:
+    claim, source = "The optimal explanation has INFD 0.", "Table 3"
+    optimal = [(method, found) for method, found, printed in order if printed == 0]
+    if not optimal:
+        return [claim, source, "no method of the study is optimal for the halves", "not tested"]
+    measured = ", ".join(f"{readable(method)} {found:.2g}" for method, found in optimal)
+    return [claim, source, measured, _verdict(all(found <= ZERO for _, found in optimal))]
+
+
+def _falls(order: Sequence[tuple[str, float, float]]) -> list[str]:
+    """Whether each method with a higher printed INFD has at least that of each with a lower one."""
+    claim, source = "INFD falls in the printed order: Grad ≥ Grad-SG ≥ IG ≥ OPT.", "Table 3"
+    order = sorted(order, key=lambda row: -row[2])
+    if len({printed for _, _, printed in order}) < 2:
+        return [claim, source, "fewer than two of these methods are in the study", "not tested"]
+    measured = ", ".join(f"{readable(method)} {found:.3g}" for method, found, _ in order)
+    pairs = [(first, second) for first in order for second in order if first[2] > second[2]]
+    return [claim, source, measured, _verdict(all(first[1] >= second[1] for first, second in pairs))]
+
+
+def _verdict(holds: bool) -> str:
+    return "holds" if holds else "does not hold"
+
+
+def _of(table: pd.DataFrame, model: str, seed: int, method: str) -> Array:
+    rows = (table["model"] == model) & (table["seed"] == seed) & (table["method"] == method)
+    return table.loc[rows, "score"].to_numpy(dtype=np.float64)
+
+
+def _mean(values: Array) -> float:
+    valid = values[np.isfinite(values)]
+    return float(valid.mean()) if len(valid) else np.nan
+
+
+def _standard_error(values: Array) -> float:
+    valid = values[np.isfinite(values)]
+    return float(valid.std(ddof=1) / np.sqrt(len(valid))) if len(valid) > 1 else np.nan

@@ -1,0 +1,68 @@
+"""Figures of image or caption: INFD of both models, and how much of a map lies on the half that a model uses."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from saliency_assay.report.caption import ZERO
+from saliency_assay.report.style import BLUE, GREY, ORANGE, readable
+
+Array = npt.NDArray[Any]
+
+
+def infidelity_bars(table: pd.DataFrame) -> Figure:
+    """INFD of each method for both models; ``table`` as ``caption_table`` gives it."""
+    return _figure(table, "infidelity", 1.0, "INFD: mean over images (squared logits)")
+
+
+def share_bars(table: pd.DataFrame) -> Figure:
+    """The share of absolute attribution on the half that each model uses, by method."""
+    figure = _figure(table, "share", 100.0, "absolute attribution on the half\nthat the model uses (%)")
+    axes = figure.axes[0]
+    axes.set_ylim(0, 105)
+    axes.axhline(50, color=GREY, linewidth=1, linestyle="--")
+    return figure
+
+
+def _figure(table: pd.DataFrame, column: str, scale: float, label: str) -> Figure:
+    """Bars are means over seeds, whiskers 95 % intervals of a mean over images, dots the seeds where several."""
+    methods, models = (list(dict.fromkeys(table[name])) for name in ("method", "model"))
+    figure = Figure(figsize=(max(6.5, 1.1 * len(methods) + 2), 4.4))
+    axes = figure.add_subplot()
+    for number, model in enumerate(models):
+        places = np.arange(len(methods)) + 0.4 * (number - (len(models) - 1) / 2)
+        rows = table[table["model"] == model].assign(shown=lambda rows: rows[column] * scale)
+        means = rows.groupby("method")["shown"].mean().reindex(methods)
+        whiskers = 1.96 * scale * rows.groupby("method")[f"{column}_error"].mean().reindex(methods)
+        style: dict[str, Any] = {"capsize": 3, "error_kw": {"linewidth": 1}, "color": (BLUE, ORANGE)[number % 2]}
+        axes.bar(places, means, 0.4, yerr=whiskers, label=_named(model, rows["used"]), **style)
+        _mark(axes, places, means)
+        if rows["seed"].nunique() > 1:
+            where = rows["method"].map(dict(zip(methods, places, strict=True)))
+            axes.plot(where, rows["shown"], "o", color="black", markersize=3)
+    axes.axhline(0, color="black", linewidth=0.8)
+    axes.set_xticks(range(len(methods)), [readable(str(method)) for method in methods], rotation=30, ha="right")
+    axes.set_ylabel(label)
+    seeds = table["seed"].nunique()
+    least, most = table["images"].min(), table["images"].max()
+    counted = f"{least}" if least == most else f"{least}–{most}"
+    axes.set_xlabel(f"method; {counted} images a model, {seeds} training seed{'s' if seeds > 1 else ''}")
+    figure.legend(loc="outside upper center", ncols=2)
+    return figure
+
+
+def _named(model: str, used: "pd.Series[str]") -> str:
+    """A model with the half that it uses, or those that its seeds use."""
+    halves = " or ".join(half or "neither" for half in dict.fromkeys(used))
+    return f"{readable(model)} (uses: {halves})"
+
+
+def _mark(axes: Axes, places: Array, heights: "pd.Series[float]") -> None:
+    """A score that no image has is a cross, not a bar of height 0; and a bar of 0 says so."""
+    for place, height in zip(places, heights, strict=True):
+        text = "×" if np.isnan(height) else "0" if abs(height) <= ZERO else ""
+        axes.text(place, 0, text, ha="center", va="bottom")

@@ -1,0 +1,236 @@
+"""The commonality series in numbers: accuracy with and without the object, MCS of every f_k, and how they go together.
+
+Yang & Kim (2019), section 5.1 and Figs. 2 (bottom), 6 and 13.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import torch
+
+from saliency_assay.metrics.bam_series import contrast
+from saliency_assay.metrics.scored import correlation
+from saliency_assay.report.material import span_text
+
+Array = npt.NDArray[Any]
+
+# Yang & Kim (2019), Fig. 2, bottom: test accuracy of bamboo forest in percent, for k = 0.1 … 1.0.
+PRINTED_SCENE = "bamboo_forest"
+PRINTED_KS = tuple(place / 10 for place in range(1, 11))
+PRINTED_WITH = dict(zip(PRINTED_KS, (97, 98, 96, 95, 96, 95, 92, 93, 92, 95), strict=True))
+PRINTED_WITHOUT = dict(zip(PRINTED_KS, (78, 77, 81, 75, 78, 81, 93, 93, 93, 93), strict=True))
+
+TCAV = "tcav"
+MEAN_LAYER = "mean"
+LEAST_POINTS = 3
+MCS_COLUMNS = ["mcs", "standard_error", "random", "random_standard_error", "images", "undefined"]
+
+
+@dataclass(frozen=True)
+class SeriesModel:
+    """f_k: a scene classifier in whose set the object is in all images of the first k of all scene classes."""
+
+    model: str
+    data: str
+    """The set that it was trained on and is explained on."""
+    k: float
+    """Commonality: the share of scene classes that have the object, in (0, 1]."""
+
+
+def commonality_table(
+    predictions: pd.DataFrame, series: Sequence[SeriesModel], *, without: str, scene: str
+) -> pd.DataFrame:
+    """Accuracy of the first scene class's test images with and without the object, for each seed and f_k.
+
+    Args:
+        predictions: rows model, seed, data, image, split, label and predicted; more sets and models than needed may
+            be among them. The label of the first scene class is 0.
+        series: f_k in order of growing k.
+        without: the set of the same scenes without the object.
+        scene: the first scene class; the paper's values are of bamboo forest.
+
+    Returns:
+        ``seed, model, k, with_object, without, drop, images, printed_with, printed_without``: accuracies in percent,
+        ``drop`` = with − without in points, and what the paper prints for this k and scene, else NaN.
+
+    Raises:
+        ValueError: a model has no such image on one of the two sets, or others than on the other.
+    """
+    test = predictions[(predictions["split"] == "test") & (predictions["label"] == 0)]
+    of_set: dict[Any, pd.DataFrame] = dict(iter(test.groupby(["seed", "model", "data"])))
+    rows: list[dict[str, Any]] = []
+    for seed in dict.fromkeys(predictions["seed"]):
+        for member in series:
+            place = f"predictions: {member.model}, seed {seed}"
+            tables = [_present(of_set, (seed, member.model, data), place) for data in (member.data, without)]
+            images = [set(table["image"]) for table in tables]
+            if images[0] != images[1]:
+                found = (
+                    f"{len(images[0])} test images of {scene} in {member.data}, {len(images[1])} in {without}"
+                )
+                raise ValueError(f"{place}: found {found}, expected the same images")
+            accuracy = [100 * float((table["predicted"] == 0).mean()) for table in tables]
+            row = {"seed": seed, "model": member.model, "k": member.k}
+            row |= {"with_object": accuracy[0], "without": accuracy[1], "drop": accuracy[0] - accuracy[1]}
+            rows.append({**row, "images": len(images[0]), **_printed(member.k, scene)})
+    return pd.DataFrame(rows)
+
+
+def _present(of_set: dict[Any, pd.DataFrame], key: tuple[int, str, str], place: str) -> pd.DataFrame:
+    if key not in of_set:
+        raise ValueError(f"{place}: found no test image of the first scene class in {key[-1]}, expected some")
+    return of_set[key]
+
+
+def _printed(k: float, scene: str) -> dict[str, float]:
+    if scene != PRINTED_SCENE or round(k, 6) not in PRINTED_KS:
+        return {"printed_with": np.nan, "printed_without": np.nan}
+    return {
+        "printed_with": float(PRINTED_WITH[round(k, 6)]),
+        "printed_without": float(PRINTED_WITHOUT[round(k, 6)]),
+    }
+
+
+def series_table(
+    scores: pd.DataFrame, series: Sequence[SeriesModel], concepts: pd.DataFrame | None = None
+) -> pd.DataFrame:
+    """MCS of every f_k against f_1.0, the last, for each seed and method: means over X_corr.
+
+    Args:
+        scores: a score table with metric ``mcs``, models ``contrast(f_k, f_1.0)``, variants ``object`` and ``random``,
+            one row for each image of X_corr.
+        series: f_k in order of growing k.
+        concepts: TCAV of the models, rows model, seed, layer, score, random and images, of which those of layer
+            ``mean`` count: G_c. ``tcav`` is then the last method, with MCS_k = G_c(f_k) − G_c(f_1.0), and as its random
+            control the same of random concepts. It has no standard error.
+
+    Returns:
+        ``seed, model, k, method, mcs, standard_error, random, random_standard_error, images, undefined``.
+        ``standard_error`` is the standard deviation over images (n − 1) by √n, NaN below two; ``images`` those with a
+        score and ``undefined`` those of X_corr without one. A method of which no image is in X_corr is shown, as NaN.
+
+    Raises:
+        ValueError: ``concepts`` lack the mean of a model and seed.
+    """
+    last = series[-1].model
+    mcs = scores[scores["metric"] == "mcs"]
+    of_pair = {
+        key: rows.to_numpy() for key, rows in mcs.groupby(["seed", "method", "model", "variant"])["score"]
+    }
+    rows: list[dict[str, Any]] = []
+    for seed, method in dict.fromkeys(zip(scores["seed"], scores["method"], strict=True)):
+        for member in series:
+            row = {"seed": seed, "model": member.model, "k": member.k, "method": method}
+            key = (seed, method, contrast(member.model, last))
+            on_object, on_random = (
+                of_pair.get((*key, variant), np.empty(0)) for variant in ("object", "random")
+            )
+            row["mcs"], row["standard_error"] = _mean(on_object)
+            row["random"], row["random_standard_error"] = _mean(on_random)
+            undefined = int(np.isnan(on_object).sum())
+            rows.append({**row, "images": len(on_object) - undefined, "undefined": undefined})
+    if concepts is not None:
+        rows += _concept_rows(concepts, series, list(dict.fromkeys(scores["seed"])))
+    return pd.DataFrame(rows, columns=["seed", "model", "k", "method", *MCS_COLUMNS])
+
+
+def _mean(values: Array) -> tuple[float, float]:
+    """Mean and standard error of the values that are not NaN."""
+    valid = values[~np.isnan(values)]
+    error = float(np.std(valid, ddof=1) / np.sqrt(len(valid))) if len(valid) > 1 else np.nan
+    return (float(valid.mean()) if len(valid) else np.nan), error
+
+
+def _concept_rows(
+    concepts: pd.DataFrame, series: Sequence[SeriesModel], seeds: Sequence[int]
+) -> list[dict[str, Any]]:
+    means = concepts[concepts["layer"] == MEAN_LAYER]
+    of_model = {(row["seed"], row["model"]): row for row in means.to_dict("records")}
+    rows: list[dict[str, Any]] = []
+    for seed in seeds:
+        if lacking := [member.model for member in series if (seed, member.model) not in of_model]:
+            raise ValueError(f"concepts: found no mean of {lacking[0]}, seed {seed}, expected one")
+        last = of_model[seed, series[-1].model]
+        for member in series:
+            found = of_model[seed, member.model]
+            row: dict[str, Any] = {"seed": seed, "model": member.model, "k": member.k, "method": TCAV}
+            row |= {"mcs": found["score"] - last["score"], "random": found["random"] - last["random"]}
+            row |= {"standard_error": np.nan, "random_standard_error": np.nan}
+            counted = int(np.nan_to_num(found["images"]))
+            undefined = counted if np.isnan(row["mcs"]) else 0
+            rows.append({**row, "images": counted - undefined, "undefined": undefined})
+    return rows
+
+
+def correlation_table(series: pd.DataFrame, commonality: pd.DataFrame) -> pd.DataFrame:
+    """Pearson's ρ over k between a method's MCS and the accuracy drop: higher is better, in [−1, 1].
+
+    Args:
+        series: a ``series_table``.
+        commonality: the ``commonality_table`` of the same models and seeds.
+
+    Returns:
+        ``method, seed, correlation, points``: ``points`` are the k at which the MCS is defined, k = 1 among them. NaN
+        below three points, and where MCS or drop is the same at all of them.
+    """
+    both = series.merge(commonality[["seed", "model", "drop"]], on=["seed", "model"], validate="many_to_one")
+    both = both.dropna(subset=["mcs", "drop"])
+    rows: list[dict[str, Any]] = []
+    for method, seed in dict.fromkeys(zip(series["method"], series["seed"], strict=True)):
+        pairs = both[(both["method"] == method) & (both["seed"] == seed)]
+        found = np.nan
+        if len(pairs) >= LEAST_POINTS:
+            values = (torch.tensor(pairs[name].to_numpy(dtype=np.float64)) for name in ("mcs", "drop"))
+            found = float(correlation(*values))
+        rows.append({"method": method, "seed": seed, "correlation": found, "points": len(pairs)})
+    return pd.DataFrame(rows)
+
+
+def series_tables(
+    commonality: pd.DataFrame, series: pd.DataFrame, correlation: pd.DataFrame, *, scene: str
+) -> dict[str, pd.DataFrame]:
+    """The three tables as they are shown, by their titles: accuracy beside the paper's, MCS by k, and its baseline.
+
+    Args:
+        commonality: a ``commonality_table``.
+        series: a ``series_table``.
+        correlation: the ``correlation_table`` of both.
+        scene: the first scene class.
+    """
+    drop = commonality["printed_with"] - commonality["printed_without"]
+    accuracy = commonality[["seed", "model", "k"]].assign(k=[f"{k:.3g}" for k in commonality["k"]])
+    shown = {
+        "with the object (%)": (commonality["with_object"], commonality["printed_with"]),
+        "without (%)": (commonality["without"], commonality["printed_without"]),
+        "drop (points)": (commonality["drop"], drop),
+    }
+    for name, pair in shown.items():
+        accuracy[f"{name}: ours / printed"] = [
+            f"{_text(ours)} / {_text(paper)}" for ours, paper in zip(*pair, strict=True)
+        ]
+    rho = correlation[["method", "seed", "correlation"]].rename(columns={"correlation": "ρ with the drop"})
+    on_object = _by_k(series, "mcs").merge(rho, on=["method", "seed"], how="left")
+    return {
+        f"Accuracy on test images of {scene}": accuracy.assign(images=commonality["images"]),
+        "MCS by commonality k, on the object": on_object,
+        "MCS by commonality k, on as many random pixels (TCAV: of random concepts)": _by_k(series, "random"),
+    }
+
+
+def _text(value: float) -> str:
+    return f"{value:.1f}" if np.isfinite(value) else "–"
+
+
+def _by_k(series: pd.DataFrame, name: str) -> pd.DataFrame:
+    """A row for each method and seed, its values side by side; the images behind them, and all that lack a value."""
+    rows: list[dict[str, Any]] = []
+    for (method, seed), of_pair in series.groupby(["method", "seed"], sort=False):
+        row = {"method": method, "seed": seed}
+        row |= {f"k = {k:.3g}": value for k, value in zip(of_pair["k"], of_pair[name], strict=True)}
+        counted = {"images": span_text(of_pair["images"]), "undefined": int(of_pair["undefined"].sum())}
+        rows.append({**row, **counted})
+    return pd.DataFrame(rows)

@@ -1,0 +1,188 @@
+"""The commonality series as a figure: MCS and the accuracy drop against k, and their correlation by method."""
+
+from collections.abc import Iterable, Sequence
+from textwrap import fill
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from saliency_assay.report.material import MARKERS, seeds_text, span_text
+from saliency_assay.report.series import TCAV
+from saliency_assay.report.style import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, readable
+
+Array = npt.NDArray[Any]
+
+WIDTH = 10.4  # inches: the report's 1,000 pixels
+ABOVE, BELOW = 4.4, 3.2
+LEGEND_WIDTH, LEGEND_LINE = 2.2, 0.21
+NAME_LETTERS = 18
+COLOURS = (ORANGE, GREEN, VERMILION, PURPLE, SKY, GREY)
+LINES: tuple[Any, ...] = ("-", "-.", (0, (6, 1.5, 1, 1.5, 1, 1.5)))  # dashes are the drop's, dots are TCAV's
+DROP: dict[str, Any] = {"color": "black", "linestyle": "--", "linewidth": 2}
+DOTTED: dict[str, Any] = {"color": BLUE, "linestyle": ":", "linewidth": 2.4}
+DROP_LABEL = "accuracy drop\n(right axis)"
+MCS_AXIS = r"MCS: $G_c(f_k) - G_c(f_{1.0})$" + "\n(saliency and TCAV on a 0–1 scale)"
+DROP_AXIS = "accuracy drop without the object\n(percentage points)"
+RHO_AXIS = "Pearson's ρ of MCS\nand accuracy drop over k"
+MARGIN = 0.06
+
+
+def looks(methods: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Colour, line and marker of every method; ``tcav`` is dotted in blue as in the paper."""
+    found: dict[str, dict[str, Any]] = {}
+    for method in methods:
+        place = sum(name != TCAV for name in found)
+        line = LINES[place // len(COLOURS) % len(LINES)]
+        style = {"color": COLOURS[place % len(COLOURS)], "linestyle": line, "linewidth": 1.5}
+        found[method] = DOTTED if method == TCAV else {**style, "marker": MARKERS[place % len(MARKERS)]}
+    return found
+
+
+def series_figure(series: pd.DataFrame, commonality: pd.DataFrame, correlation: pd.DataFrame) -> Figure:
+    """MCS of every method against k above, its correlation with the accuracy drop below, best method first.
+
+    Lines and bars are means over seeds. Bands are the range of seeds or, of a single seed, one standard error over
+    images to each side; dots on the bars are seeds. The zeros of both vertical axes are at one height. A correlation
+    that no seed has is a cross, not a bar of height 0.
+
+    Args:
+        series: as ``report.series.series_table`` gives it.
+        commonality: as ``commonality_table`` does.
+        correlation: as ``correlation_table`` does.
+    """
+    of_methods = looks(list(series["method"].unique()))
+    named = _names(of_methods)
+    lines = sum(1 + name.count("\n") for name in named.values()) + 4
+    above = max(ABOVE, LEGEND_LINE * lines)
+    figure = Figure(figsize=(WIDTH, above + BELOW))
+    grid = figure.add_gridspec(
+        2, 2, height_ratios=(above, BELOW), width_ratios=(WIDTH - LEGEND_WIDTH, LEGEND_WIDTH)
+    )
+    axes = figure.add_subplot(grid[0, 0])
+    _curves(axes, series, of_methods)
+    _align_zeros(axes, _drop(axes, commonality))
+    ks = sorted(set(commonality["k"]))
+    axes.set_xticks(ks, [f"{k:.3g}" for k in ks])
+    axes.set_xlabel(f"commonality k: share of scene classes with the object in training\n{_counted(series)}")
+    axes.set_ylabel(MCS_AXIS)
+    _legend(figure.add_subplot(grid[0, 1]), series, of_methods)
+    _bars(figure.add_subplot(grid[1, :]), correlation, of_methods)
+    return figure
+
+
+def _curves(axes: Axes, series: pd.DataFrame, of_methods: dict[str, dict[str, Any]]) -> None:
+    several = series["seed"].nunique() > 1
+    for method, style in of_methods.items():
+        of_method = series[series["method"] == method]
+        by_k = of_method.groupby("k")["mcs"].agg(["mean", "min", "max"])
+        if several:
+            low, high = by_k["min"], by_k["max"]
+        else:
+            error = of_method.set_index("k")["standard_error"]
+            low, high = by_k["mean"] - error, by_k["mean"] + error
+        axes.plot(by_k.index, by_k["mean"], markersize=5, **style)
+        axes.fill_between(by_k.index, low, high, color=style["color"], alpha=0.15, linewidth=0)
+    axes.axhline(0, color="black", linewidth=0.8)
+
+
+def _drop(axes: Axes, commonality: pd.DataFrame) -> Axes:
+    """The accuracy drop, on a vertical axis of its own to the right."""
+    right = axes.twinx()
+    by_k = commonality.groupby("k")["drop"].agg(["mean", "min", "max"])
+    right.plot(by_k.index, by_k["mean"], **DROP)
+    if commonality["seed"].nunique() > 1:
+        right.fill_between(by_k.index, by_k["min"], by_k["max"], color="black", alpha=0.08, linewidth=0)
+    right.set_ylabel(DROP_AXIS)
+    right.grid(visible=False)
+    right.spines["right"].set_visible(True)
+    return right
+
+
+def _align_zeros(left: Axes, right: Axes) -> None:
+    """One height for both zeros, so that lines can be compared in sign, at the least cost of space to either."""
+    ends = []
+    for axes in (left, right):
+        low, high = axes.dataLim.intervaly
+        ends.append((max(-low, 0.0), max(high, 0.0)) if np.isfinite([low, high]).all() else (0.0, 0.0))
+    reaches = np.array([(under, over) if under + over > 0 else (0.0, 1.0) for under, over in ends])
+    shares = np.linspace(0.01, 0.99, 99)  # of the axes, below zero
+    spans = np.maximum(reaches[:, :1] / shares, reaches[:, 1:] / (1 - shares))
+    best = int((spans / reaches.sum(1, keepdims=True)).max(0).argmin())
+    for axes, span in zip((left, right), spans[:, best], strict=True):
+        axes.set_ylim(-(shares[best] + MARGIN) * span, (1 - shares[best] + MARGIN) * span)
+
+
+def _counted(series: pd.DataFrame) -> str:
+    """How many images are behind a point, in how many seeds."""
+    counts = series.loc[series["method"] != TCAV, "images"]
+    counts = counts if len(counts) else series["images"]
+    return f"n = {span_text(counts.tolist())} images a point{seeds_text(series['seed'].nunique())}"
+
+
+def _names(methods: Iterable[object]) -> dict[str, str]:
+    """What each method is called in the figure, in lines of a few letters."""
+    return {
+        str(method): "TCAV"
+        if method == TCAV
+        else fill(readable(str(method)), NAME_LETTERS, break_long_words=False)
+        for method in methods
+    }
+
+
+def _legend(axes: Axes, series: pd.DataFrame, of_methods: dict[str, dict[str, Any]]) -> None:
+    """All that ``axes`` hold: the lines, in the order in which they begin at the smallest k."""
+    first = series[series["k"] == series["k"].min()].groupby("method", sort=False)["mcs"].mean()
+    order = first.sort_values(ascending=False, kind="stable").index
+    handles: list[Artist] = [Line2D([], [], label=DROP_LABEL, **DROP)]
+    for method, name in _names(order).items():
+        handles.append(Line2D([], [], markersize=5, label=name, **of_methods[method]))
+    axes.set_axis_off()
+    axes.legend(
+        handles=handles,
+        loc="upper left",
+        borderaxespad=0,
+        fontsize=9,
+        handlelength=3.4,
+        title="in the order of MCS\nat the smallest k",
+        title_fontsize=9,
+        alignment="left",
+    ).set_in_layout(False)
+
+
+def _bars(axes: Axes, correlation: pd.DataFrame, of_methods: dict[str, dict[str, Any]]) -> None:
+    means = correlation.groupby("method", sort=False)["correlation"].mean()
+    means = means.sort_values(ascending=False, kind="stable")
+    places = np.arange(len(means))
+    colours = [of_methods[str(method)]["color"] for method in means.index]
+    axes.bar(places, means, 0.7, color=colours)
+    several = correlation["seed"].nunique() > 1
+    for place, (method, mean) in enumerate(means.items()):
+        found = correlation.loc[correlation["method"] == method, "correlation"].dropna()
+        if found.empty:
+            axes.text(place, 0, "×", ha="center", va="bottom")
+            continue
+        if several:
+            axes.plot(np.full(len(found), place), found, "o", color="black", markersize=3)
+        end = found.max() if mean >= 0 else found.min()
+        offset = (0, 4 if mean >= 0 else -4)
+        axes.annotate(
+            f"{mean:.2f}".replace("-", "−"),
+            (place, end),
+            offset,
+            textcoords="offset points",
+            ha="center",
+            va="bottom" if mean >= 0 else "top",
+            fontsize=9,
+        )
+    axes.axhline(0, color="black", linewidth=0.8)
+    lowest = min(0.0, float(np.nan_to_num(correlation["correlation"].min())))
+    axes.set_ylim(-1.18 if lowest < 0 else -0.05, 1.18)
+    axes.set_xlim(-0.6, len(means) - 0.4)  # a bar that is not defined counts, too
+    axes.set_xticks(places, list(_names(means.index).values()), rotation=30, ha="right")
+    axes.set_ylabel(RHO_AXIS)

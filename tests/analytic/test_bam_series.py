@@ -1,0 +1,298 @@
+"""MCS over a commonality series against plain loops, and the job that scores it against its own inputs."""
+
+import runpy
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from saliency_assay import scores, store
+from saliency_assay.metrics.bam import random_masks
+from saliency_assay.metrics.bam_series import (
+    REGIONS,
+    check_images,
+    contrast,
+    correct_images,
+    score_series,
+)
+from saliency_assay.provenance import SOURCE, seed_of
+
+NAN = float("nan")
+MODELS = ("f_k01", "f_k05", "f_k10")
+COUNT = 19
+
+
+def seeded(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def some_series() -> tuple[dict[str, np.ndarray], np.ndarray, dict[str, np.ndarray]]:
+    """Maps with a constant one, one with a NaN and one with an infinity; an image without a region."""
+    rng = np.random.default_rng(0)
+    maps = {
+        model: rng.normal(size=(COUNT, channels, 12, 10))
+        for model, channels in zip(MODELS, (3, 1, 3), strict=True)
+    }
+    maps["f_k01"][2] = -1  # no positive value: constant once reduced
+    maps["f_k05"][3, 0, 0, 0] = np.nan
+    maps["f_k10"][4, 0, 5, 5] = np.inf
+    masks = rng.random((COUNT, 12, 10)) < 0.3
+    masks[5] = False
+    correct = {model: rng.random(COUNT) < 0.7 for model in MODELS}
+    for model in MODELS:
+        correct[model][:6] = True
+    return maps, masks, correct
+
+
+def in_blocks(values: np.ndarray, size: int) -> list[np.ndarray]:
+    return [values[start : start + size] for start in range(0, len(values), size)]
+
+
+def scored(size: int, seed: int = 0) -> dict[str, dict[str, np.ndarray]]:
+    maps, masks, correct = some_series()
+    blocks = {model: iter(in_blocks(maps[model], size)) for model in MODELS}
+    return score_series(blocks, in_blocks(masks, size), correct, generator=seeded(seed))
+
+
+def plain_concept(raw: np.ndarray, mask: np.ndarray) -> float:
+    """g_c of one raw map, pixel by pixel."""
+    pixels = raw.reshape(len(raw), -1).T
+    positive = [sum(max(value, 0) for value in pixel) for pixel in pixels]
+    inside = [place for place, chosen in enumerate(mask.ravel()) if chosen]
+    if not np.isfinite(pixels).all() or not inside:
+        return NAN
+    high, low = np.percentile(positive, 99), min(positive)
+    if high == low:
+        return NAN
+    return sum((min(positive[place], high) - low) / (high - low) for place in inside) / len(inside)
+
+
+def expected_concepts(masks: np.ndarray, maps: dict[str, np.ndarray]) -> dict[str, list[float]]:
+    return {
+        model: [plain_concept(raw, mask) for raw, mask in zip(maps[model], masks, strict=True)]
+        for model in MODELS
+    }
+
+
+def test_every_score_equals_plain_loops() -> None:
+    maps, masks, correct = some_series()
+    found = scored(size=4)
+    drawn = random_masks(torch.tensor(masks), seeded()).numpy()
+    assert set(found) == {f"{key}_{region}" for key in ("concept", "mcs") for region in REGIONS}
+    for region, inside in (("object", masks), ("random", drawn)):
+        concept = expected_concepts(inside, maps)
+        for model in MODELS:
+            mcs = [
+                here - last if right and last_right else NAN
+                for here, last, right, last_right in zip(
+                    concept[model], concept["f_k10"], correct[model], correct["f_k10"], strict=True
+                )
+            ]
+            np.testing.assert_allclose(found[f"concept_{region}"][model], concept[model], rtol=1e-12)
+            np.testing.assert_allclose(found[f"mcs_{region}"][model], mcs, rtol=1e-10, atol=1e-14)
+    # Where only one of the two maps has no score, the difference has none.
+    assert np.isnan(found["mcs_object"]["f_k01"][[2, 4, 5]]).all()
+    assert np.isnan(found["mcs_object"]["f_k05"][[3, 4, 5]]).all()
+    assert np.isfinite(found["mcs_object"]["f_k01"][[0, 1, 3]]).all()
+
+
+def test_the_last_model_is_held_against_itself() -> None:
+    _, _, correct = some_series()
+    for region in REGIONS:
+        found = scored(size=5)[f"mcs_{region}"]["f_k10"]
+        right = correct["f_k10"].copy()
+        right[4:6] = False  # its map has no score there
+        assert (found[right] == 0).all()
+        assert np.isnan(found[~right]).all()
+        assert right.any()
+        assert (~right).any()
+
+
+@pytest.mark.parametrize("size", [1, 6, COUNT])
+def test_blocks_of_any_size_give_the_same_scores(size: int) -> None:
+    reference, found = scored(size=4), scored(size)
+    for key, of_models in reference.items():
+        for model, values in of_models.items():
+            np.testing.assert_array_equal(found[key][model], values, err_msg=f"{key} {model}")
+
+
+def test_random_pixels_are_those_of_the_generator() -> None:
+    one, two = scored(size=4, seed=0), scored(size=4, seed=1)
+    np.testing.assert_array_equal(one["concept_object"]["f_k01"], two["concept_object"]["f_k01"])
+    assert not np.array_equal(
+        one["concept_random"]["f_k01"], two["concept_random"]["f_k01"], equal_nan=True
+    )
+
+
+def test_a_method_that_ignores_the_model_scores_nothing_but_zero() -> None:
+    maps, masks, correct = some_series()
+    alike = dict.fromkeys(MODELS, maps["f_k05"])
+    found = score_series({model: [alike[model]] for model in MODELS}, [masks], correct, generator=seeded())
+    for model in MODELS:
+        values = found["mcs_object"][model]
+        assert set(values[np.isfinite(values)]) == {0}
+
+
+def test_x_corr_is_right_under_both() -> None:
+    correct = {"a": np.array([True, True, False, False]), "b": np.array([True, False, True, False])}
+    found = correct_images(correct)
+    assert found["a"].tolist() == [True, False, False, False]
+    assert found["b"].tolist() == [True, False, True, False]
+    assert contrast("a", "b") == "a-b"
+
+
+def test_images_of_other_scenes_are_refused() -> None:
+    check_images(np.array([7, 2]), np.array([0, 0]))
+    message = r"^series: found maps of image 2 of class 3, expected the first scene class alone$"
+    with pytest.raises(ValueError, match=message):
+        check_images(np.array([7, 2, 9]), np.array([0, 3, 1]))
+
+
+def test_streams_that_do_not_fit_are_refused() -> None:
+    maps, masks, correct = some_series()
+    blocks = {model: in_blocks(maps[model], 4) for model in MODELS}
+
+    def message(masks: list[np.ndarray], correct: dict[str, np.ndarray] = correct, **changed: object) -> str:
+        with pytest.raises(ValueError, match=r".") as error:
+            score_series({**blocks, **changed}, masks, correct, generator=seeded())  # type: ignore[dict-item]
+        return str(error.value)
+
+    parts = in_blocks(masks, 4)
+    short = in_blocks(maps["f_k05"][:18], 4)
+    assert message(parts, f_k05=short) == (
+        "block 4: found 2 maps of f_k05 and 3 masks, expected equally many"
+    )
+    assert message(parts, f_k05=short[:2]) == (
+        "block 2: found 0 maps of f_k05 and 4 masks, expected equally many"
+    )
+    assert message(parts[:4]) == "maps: f_k01: found a block of 3 after the last mask, expected none"
+    wrong = correct | {"f_k05": correct["f_k05"][:10]}
+    assert message(parts, wrong) == "correct: f_k05: found bool [10], expected bool [19]"
+    wrong = correct | {"f_k05": correct["f_k05"].astype(float)}
+    assert message(parts, wrong) == "correct: f_k05: found float64 [19], expected bool [19]"
+    assert message([]) == "masks: found none, expected at least one block"
+    swapped = {model: correct[model] for model in ("f_k05", "f_k01", "f_k10")}
+    assert message(parts, swapped) == (
+        "series: found maps of f_k01, f_k05, f_k10 and correct of f_k05, f_k01, f_k10, "
+        "expected the same two models or more"
+    )
+    single = {"f_k10": blocks["f_k10"]}
+    with pytest.raises(ValueError, match=r"^series: found maps of f_k10 and correct of f_k10, expected"):
+        score_series(single, parts, {"f_k10": correct["f_k10"]}, generator=seeded())
+
+
+# ------------------------------------------------------------------------------------------- the job
+
+SETS = {"f_k01": "bam_os_k01", "f_k05": "bam_os_k05", "f_k10": "bam_os_k10"}
+IMAGES = np.array([40, 3, 21, 8, 30])  # not in order
+SIZE = 50
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    yield
+    torch.set_num_threads(threads)
+
+
+def written(folder: Path) -> dict[str, np.ndarray]:
+    """Stores and predictions of three models; the maps, and the last set's masks, as they are."""
+    rng = np.random.default_rng(4)
+    masks = rng.random((SIZE, 8, 8)) < 0.4
+    scene = np.ones(SIZE, dtype=np.int64)
+    scene[IMAGES] = 0
+    data = folder / "data.zarr.zip"
+    store.write(data, [{"mask": masks, "label_scene": scene}], kind="data", attributes={})
+    with store.open_store(data, kind="data") as opened:
+        digest = opened.attributes["digest"]
+    kept: dict[str, np.ndarray] = {"mask": masks}
+    for place, (model, name) in enumerate(SETS.items()):
+        kept[model] = rng.random((len(IMAGES), 3, 8, 8), dtype=np.float32)
+        attributes = {"data": digest if model == "f_k10" else "another"}
+        block = {"map": kept[model], "image": IMAGES}
+        store.write(folder / f"{model}.zarr.zip", [block], kind="maps", attributes=attributes)
+        table = pd.DataFrame({"image": np.arange(SIZE), "label": scene, "predicted": scene})
+        table.loc[IMAGES[place], "predicted"] = 5  # each is wrong once, on an image of its own
+        other = table.assign(predicted=5, data="bam_0s_k")  # of no concern
+        pd.concat([other, table.assign(data=name)]).assign(model=model, seed=3).to_parquet(
+            folder / f"{model}.parquet"
+        )
+    return kept
+
+
+def run(folder: Path) -> pd.DataFrame:
+    settings = {"study": "bam", "method": "gradient", "seed": 3, "reduction": "visual"}
+    settings |= {"models": list(SETS), "sets": list(SETS.values()), "k": [0.1, 0.5, 1.0]}  # type: ignore[dict-item]
+    snakemake = SimpleNamespace(
+        log=[str(folder / "score.log")],
+        params=SimpleNamespace(settings=settings),
+        input=SimpleNamespace(
+            data=str(folder / "data.zarr.zip"),
+            maps=[str(folder / f"{model}.zarr.zip") for model in SETS],
+            predictions=[str(folder / f"{model}.parquet") for model in SETS],
+        ),
+        output=[str(folder / "scores.parquet")],
+        threads=1,
+    )
+    script = SOURCE.parent / "workflow/scripts/score_series.py"
+    runpy.run_path(str(script), init_globals={"snakemake": snakemake})
+    return scores.read([folder / "scores.parquet"])
+
+
+def test_the_job_writes_every_score_of_every_image(tmp_path: Path) -> None:
+    kept = written(tmp_path)
+    table = run(tmp_path)
+    assert set(table["study"]) == {"bam"}
+    assert set(table["method"]) == {"gradient"}
+    assert set(table["seed"]) == {3}
+    generator = seeded(seed_of(3, "score_series"))
+    inside = {"object": kept["mask"][IMAGES]}
+    inside["random"] = random_masks(torch.tensor(inside["object"]), generator).numpy()
+    expected = {}
+    for region, masks in inside.items():
+        concept = expected_concepts(masks, kept)
+        for place, (model, name) in enumerate(SETS.items()):
+            for item, image in enumerate(IMAGES):
+                here, last = concept[model][item], concept["f_k10"][item]
+                expected[name, model, "concept_attribution", region, image] = here
+                if item not in (place, 2):  # the last model is wrong on the third
+                    expected[name, f"{model}-f_k10", "mcs", region, image] = here - last
+    keys = ["data", "model", "metric", "variant", "image"]
+    found = table.set_index(keys)["score"].to_dict()
+    assert set(found) == set(expected)
+    np.testing.assert_allclose([found[key] for key in expected], list(expected.values()), atol=1e-6)
+    assert len(table) == 3 * 2 * 5 + 2 * (3 + 3 + 4)
+
+
+def test_the_job_refuses_stores_that_do_not_fit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = written(tmp_path)
+    others = {"map": kept["f_k05"], "image": IMAGES[::-1]}
+    store.write(tmp_path / "f_k05.zarr.zip", [others], kind="maps", attributes={})
+    with pytest.raises(SystemExit):
+        run(tmp_path)
+    assert capsys.readouterr().err == (
+        f"score_series: {tmp_path}/f_k05.zarr.zip: 'image' differs from that of {tmp_path}/f_k01.zarr.zip\n"
+    )
+    written(tmp_path)
+    of_last = {"map": kept["f_k10"], "image": IMAGES}
+    store.write(tmp_path / "f_k10.zarr.zip", [of_last], kind="maps", attributes={"data": "old"})
+    with pytest.raises(SystemExit):
+        run(tmp_path)
+    assert f"{tmp_path}/f_k10.zarr.zip: data is 'old', expected '" in capsys.readouterr().err
+    written(tmp_path)
+    for model in SETS:
+        elsewhere = {"map": kept[model], "image": IMAGES + 1}
+        with store.open_store(tmp_path / f"{model}.zarr.zip", kind="maps") as opened:
+            attributes = {"data": opened.attributes["data"]}
+        store.write(tmp_path / f"{model}.zarr.zip", [elsewhere], kind="maps", attributes=attributes)
+    with pytest.raises(SystemExit):
+        run(tmp_path)
+    assert capsys.readouterr().err == (
+        "score_series: series: found maps of image 41 of class 1, expected the first scene class alone\n"
+    )

@@ -1,0 +1,98 @@
+"""Pictures with captions in the configuration: data, study, and the line that each mistake gets."""
+
+from typing import Any
+
+import pytest
+import yaml
+from configurations import FILE, SCHEMA, cases
+
+from saliency_assay.catalogue import CATALOGUE
+from saliency_assay.config import read
+from saliency_assay.config_records import Config
+from saliency_assay.schema import ConfigError
+
+WHOLE = """
+data:
+  digits: {kind: digits}
+  one: {kind: caption, source: digits, classes: ["3", "8"], captions: [three, eight]}
+  two: {kind: caption, source: digits, classes: ["3", "8"], image_noise: 0.6}
+  other: {kind: caption, source: digits, classes: ["1", "8"]}
+models:
+  d: &model {architecture: resnet8, data: digits, label: class}
+  f_image: {<<: *model, data: one_both}
+  f_caption: {<<: *model, data: two_both}
+  f_other: {<<: *model, data: other_both}
+methods: {gradient: {}, halves: {}}
+metrics: {infidelity_halves: {rescale: true}}
+studies: {s: {kind: caption, image_model: f_image, caption_model: f_caption}}
+"""
+
+WRONG = """
+data.one.source: digit
+    data.one.source: unknown set with classes 'digit'; did you mean 'digits'? valid: digits
+
+data.one.source: two_both
+    data.one.source: unknown set with classes 'two_both'; valid: digits
+
+data.one.classes: ["3"]
+    data.one.classes: found ['3'], expected 2 or more entries
+
+data.one.classes: ["3", "8", "9"]
+    data.one.classes: found ['3', '8', '9'], expected 2 or fewer entries
+
+data.one.classes: ["3", "3"]
+    data.one.classes: found ['3', '3'], expected no entry twice
+
+data.one.image_noise: 1.5
+    data.one.image_noise: found 1.5, expected at most 1
+
+data.digits.classes: ["3", "8"]
+    data.digits: unknown key 'classes'; valid: explain, explain_order, kind, resident_limit, seed, size, test_share
+
+models.f_image.label: scene
+    models.f_image.label: unknown label 'scene'; valid: class
+
+studies.s.image_model: d
+    studies.s.image_model: d: data: unknown set with pictures and captions 'digits'; valid: one_both,
+    other_both, two_both
+
+studies.s.caption_model: f_image
+    studies.s.caption_model: found f_image again, expected another model
+
+studies.s.caption_model: f_other
+    studies.s.caption_model: f_other knows 1 and 8 of digits, expected 3 and 8 of digits as f_image
+
+studies.s.methods: [gradiant]
+    studies.s.methods: unknown method 'gradiant'; did you mean 'gradient'? valid: gradient, halves
+"""
+
+
+def reading(raw: Any) -> Config:
+    return read(raw, schema=SCHEMA, catalogue=CATALOGUE, source=FILE)
+
+
+def test_both_models_are_explained_on_the_images_of_the_first() -> None:
+    found = reading(yaml.safe_load(WHOLE))
+    study = found.studies["s"]
+    assert (study.models, study.data) == (("f_image", "f_caption"), "one_both")
+    assert study.metrics == ("infidelity_halves", "block_attribution")
+    assert found.metrics["infidelity_halves"].parameters["rescale"] is True
+    assert found.metrics["block_attribution"].parameters == {}
+    one, two = found.data["one"], found.data["two"]
+    assert one.sets == ("one_both", "one_image", "one_caption")
+    assert (one.classes, one.captions, two.captions) == (("3", "8"), ("three", "eight"), ("3", "8"))
+    assert (one.masks, found.data["digits"].masks) == (True, False)
+
+
+@pytest.mark.parametrize(("change", "message"), cases(WRONG))
+def test_what_is_wrong(change: str, message: str) -> None:
+    place, _, value = change.partition(": ")
+    raw = yaml.safe_load(WHOLE)
+    *parents, last = place.split(".")
+    inner = raw
+    for key in parents:
+        inner = inner[key]
+    inner[last] = yaml.safe_load(value)
+    with pytest.raises(ConfigError) as caught:
+        reading(raw)
+    assert str(caught.value).removeprefix(f"{FILE}: ") == message

@@ -1,0 +1,224 @@
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from saliency_assay.data.bam import compose_common
+from saliency_assay.data.commonality import plan_common
+from saliency_assay.data.plan import Collection, Plan, side_range
+from saliency_assay.data.splits import TEST, TRAIN
+
+SIZE, CANVAS, SCENES, EACH = 24, 32, 10, 12
+OBJECTS = ("bird", "dog", "zebra")
+RANGE = {"measure": "area", "smallest": 1 / 3, "largest": 1 / 2}
+
+
+def material(cutouts: tuple[int, ...] = (6, 7, 5), scenes: tuple[int, ...] = (8,) * SCENES) -> Collection:
+    """Opaque cut-outs of random sizes and scenes of random pixels; photographs hold one object each."""
+    generator = np.random.default_rng(0)
+    count = sum(cutouts)
+    pixels = generator.integers(0, 256, (count, 4, CANVAS, CANVAS), dtype=np.uint8)
+    pixels[:, 3] = 255
+    return Collection(
+        object_names=OBJECTS[: len(cutouts)],
+        scene_names=tuple(f"scene{label}" for label in range(len(scenes))),
+        cutouts=pixels,
+        heights=generator.integers(5, CANVAS + 1, count),
+        widths=generator.integers(5, CANVAS + 1, count),
+        label_object=np.repeat(np.arange(len(cutouts)), cutouts),
+        photo=np.arange(count),
+        scenes=generator.integers(0, 256, (sum(scenes), 3, SIZE, SIZE), dtype=np.uint8),
+        label_scene=np.repeat(np.arange(len(scenes)), scenes),
+    )
+
+
+def planned(collection: Collection, seed: int = 1, **changes: Any) -> Plan:
+    settings = {"common_object": "dog", "size": SIZE, "images_per_scene": EACH, "test_share": 0.25, **RANGE}
+    settings |= {"leak_free": False, **changes}
+    return plan_common(collection, generator=np.random.default_rng(seed), **settings)
+
+
+def whole(drawing: Plan, collection: Collection, classes: int, block: int = 7) -> dict[str, np.ndarray]:
+    blocks = list(compose_common(drawing, collection, classes, block=block))
+    assert max(len(part["image"]) for part in blocks) <= block
+    return {key: np.concatenate([part[key] for part in blocks]) for key in blocks[0]}
+
+
+@pytest.mark.parametrize("leak_free", [False, True])
+def test_the_plan_deals_one_object_to_all_scenes(leak_free: bool) -> None:
+    collection = material()
+    drawing = planned(collection, leak_free=leak_free)
+    assert len(drawing) == SCENES * EACH
+    assert drawing.label_scene.tolist() == sorted([*range(SCENES)] * EACH)
+    assert (drawing.label_scene == collection.label_scene[drawing.scene]).all()
+    assert set(drawing.label_object.tolist()) == {1}
+    assert (collection.label_object[drawing.cutout] == 1).all()
+    if not leak_free:  # halves are dealt each by itself
+        for used in (Counter(drawing.cutout.tolist()), Counter(drawing.scene.tolist())):
+            assert max(used.values()) - min(used.values()) <= 1
+        assert (len(set(drawing.cutout.tolist())), len(set(drawing.scene.tolist()))) == (7, 8 * SCENES)
+    top, left, height, width = drawing.placement.T
+    least, greatest = side_range(SIZE, **RANGE)
+    longer = np.maximum(height, width)
+    assert (longer.min(), longer.max()) == (least, greatest)
+    assert min(top.min(), left.min()) == 0
+    assert ((top + height).max(), (left + width).max()) == (SIZE, SIZE)
+    tall, wide = collection.heights[drawing.cutout], collection.widths[drawing.cutout]
+    assert (np.abs(height - longer * tall / np.maximum(tall, wide)) <= 0.5).all()
+    assert (np.abs(width - longer * wide / np.maximum(tall, wide)) <= 0.5).all()
+    assert (drawing.split == TEST).sum() == SCENES * EACH // 4
+
+
+def test_leak_free_shares_no_material() -> None:
+    collection = material()
+    drawing = planned(collection, leak_free=True)
+    tested = drawing.split == TEST
+    for used in (collection.photo[drawing.cutout], drawing.scene):
+        assert not set(used[tested].tolist()) & set(used[~tested].tolist())
+    assert np.bincount(drawing.label_scene[tested]).tolist() == [3] * SCENES
+    assert len(set(drawing.cutout[tested].tolist())) == 2  # a quarter of 7
+    open_split = planned(collection, leak_free=False)
+    halves = [set(open_split.cutout[open_split.split == half].tolist()) for half in (TRAIN, TEST)]
+    assert halves[0] & halves[1]
+
+
+def test_other_objects_change_nothing() -> None:
+    """The object's place among the others moves its cut-outs' numbers and its label, no image."""
+    collection = material()
+    dogs = np.flatnonzero(collection.label_object == 1)
+    alone = replace(
+        collection,
+        object_names=("dog",),
+        cutouts=np.asarray(collection.cutouts)[dogs],
+        heights=collection.heights[dogs],
+        widths=collection.widths[dogs],
+        label_object=np.zeros(len(dogs), np.int64),
+        photo=collection.photo[dogs],
+    )
+    one, other = planned(collection), planned(alone)
+    assert (one.cutout == dogs[other.cutout]).all()
+    assert (other.label_object == 0).all()
+    for name in ("scene", "label_scene", "split", "placement"):
+        assert (getattr(one, name) == getattr(other, name)).all()
+    assert (whole(one, collection, 3)["image"] == whole(other, alone, 3)["image"]).all()
+
+
+def test_the_plan_follows_its_seed() -> None:
+    collection = material()
+    one, same, other = (planned(collection, seed) for seed in (5, 5, 6))
+    for name in ("cutout", "scene", "split", "placement"):
+        assert (getattr(one, name) == getattr(same, name)).all()
+        assert (getattr(one, name) != getattr(other, name)).any()
+
+
+@pytest.mark.parametrize("classes", range(SCENES + 1))
+def test_the_object_is_pasted_in_exactly_the_first_classes(classes: int) -> None:
+    collection = material()
+    drawing = planned(collection)
+    found, without = whole(drawing, collection, classes), whole(drawing, collection, 0)
+    mask, scenes = found["mask"][:, None], np.asarray(collection.scenes)[drawing.scene]
+    assert found["present"].tolist() == [label < classes for label in drawing.label_scene.tolist()]
+    assert found["present"].sum() == classes * EACH
+    assert (without["image"] == scenes).all()
+    # Random pixels on random pixels: an object that is there changes nearly all that it covers.
+    changed = (found["image"] != scenes).any(axis=1)
+    assert not changed[~found["mask"]].any()
+    assert not changed[~found["present"]].any()
+    for image, present in enumerate(found["present"].tolist()):
+        assert not present or changed[image].sum() > 0.95 * mask[image].sum()
+    assert (found["covered"] == np.where(mask, scenes, 0)).all()
+    assert found["mask"].any(axis=(1, 2)).all()
+    assert set(found) == {"label_scene", "present", "image", "mask", "covered", "split"} | {
+        "cutout",
+        "scene",
+        "placement",
+    }
+    for name in set(found) - {"image", "present"}:
+        assert (found[name] == without[name]).all()
+    for name in ("label_scene", "split", "cutout", "scene", "placement"):
+        assert (found[name] == getattr(drawing, name)).all()
+
+
+def test_the_object_is_the_same_wherever_it_is_pasted() -> None:
+    collection = material()
+    drawing = planned(collection)
+    few, all_ = whole(drawing, collection, 4), whole(drawing, collection, SCENES)
+    assert (few["image"][few["present"]] == all_["image"][few["present"]]).all()
+    assert all_["present"].all()
+
+
+def test_masks_are_the_boxes_of_opaque_cutouts() -> None:
+    collection = material()
+    drawing = planned(collection)
+    found = whole(drawing, collection, 2)
+    for mask, (top, left, height, width) in zip(found["mask"], drawing.placement.tolist(), strict=True):
+        expected = np.zeros((SIZE, SIZE), bool)
+        expected[top : top + height, left : left + width] = True
+        assert (mask == expected).all()
+
+
+def test_blocks_do_not_matter() -> None:
+    collection = material()
+    drawing = planned(collection)
+    few, many = whole(drawing, collection, 3, block=5), whole(drawing, collection, 3, block=1000)
+    assert all((few[key] == many[key]).all() for key in many)
+    assert {key: (array.dtype.name, array.shape[1:]) for key, array in few.items()} == {
+        "image": ("uint8", (3, SIZE, SIZE)),
+        "mask": ("bool", (SIZE, SIZE)),
+        "covered": ("uint8", (3, SIZE, SIZE)),
+        "label_scene": ("int64", ()),
+        "split": ("uint8", ()),
+        "present": ("bool", ()),
+        "cutout": ("int64", ()),
+        "scene": ("int64", ()),
+        "placement": ("int64", (4,)),
+    }
+
+
+@pytest.mark.parametrize(
+    ("collection", "changes", "message"),
+    [
+        (
+            material(),
+            {"common_object": "cat"},
+            "common_object: found 'cat', valid: bird, dog, zebra",
+        ),
+        (
+            material((6, 0, 5)),
+            {},
+            "common_object: 'dog' has no cut-outs, expected at least one",
+        ),
+        (
+            material((6, 1, 5)),
+            {"leak_free": True},
+            "leak_free: 'dog' has 1 cut-outs, 0 to train on and 1 to test on; expected at least one of each",
+        ),
+        (
+            material(scenes=(8, 0, 8)),
+            {},
+            "scenes: 'scene1' has no scenes, expected at least one of each class",
+        ),
+        (
+            material(scenes=(8, 8, 1)),
+            {"leak_free": True},
+            "leak_free: 'scene2' has 1 scenes, 0 to train on and 1 to test on; expected at least one of each",
+        ),
+        (
+            material(),
+            {"leak_free": True, "images_per_scene": 1},
+            "images_per_scene: found 1, leak_free needs at least 2",
+        ),
+    ],
+)
+def test_too_little_to_compose_of(collection: Collection, changes: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=":") as error:
+        planned(collection, **changes)
+    assert str(error.value) == message
+
+
+def test_one_cutout_is_enough_where_halves_may_share_it() -> None:
+    drawing = planned(material((6, 1, 5)), images_per_scene=1)
+    assert set(drawing.cutout.tolist()) == {6}
+    assert len(drawing) == SCENES

@@ -1,0 +1,35 @@
+"""Rank a BAM study's methods by every metric, and check what the paper claims."""
+
+from pathlib import Path
+
+import pandas as pd
+
+from saliency_assay.job import job
+from saliency_assay.report.bam_claims import claims, summary
+from saliency_assay.report.bam_ranking import agreement, agreement_shown, ranking, ranking_shown
+from saliency_assay.report.bam_tables import BamTables
+from saliency_assay.report.html import table_page, tables_page
+
+with job("judge_bam", snakemake.log[0]):
+    settings, made = snakemake.params.settings, snakemake.output
+    names = ("premise", "metrics", "independence", "commonality", "series", "correlation", "concepts")
+    # A method may be called NA.
+    read = {
+        name: pd.read_csv(path, keep_default_na=False, na_values=[""])
+        for name in names
+        if (path := snakemake.input.get(name))
+    }
+    keys = ("data", "object_model", "scene_model", "methods", "classes")
+    tables = BamTables(**{key: settings[key] for key in keys}, **read)
+    ranked, judged = ranking(tables), claims(tables)
+    ranked.to_csv(made.ranking, index=False)
+    judged.to_csv(made.claims, index=False)
+    study = settings["study"]
+    shown = {
+        f"{study}: rank (score ± spread), 1 is the best": ranking_shown(ranked, tables),
+        "Agreement of the rankings, controls aside": agreement_shown(agreement(ranked, tables)),
+    }
+    page = tables_page(shown, title=f"{study}: ranking", digits=2)
+    Path(made.ranking_page).write_text(page, encoding="utf-8")
+    page = table_page(judged, title=f"{study}: the claims of Yang & Kim (2019): {summary(judged)}", digits=3)
+    Path(made.claims_page).write_text(page, encoding="utf-8")
