@@ -61,6 +61,7 @@ rule tabulate_bam:
             data=CONFIG.studies[wildcards.study].data,
             object_model=CONFIG.studies[wildcards.study].models[0],
             scene_model=CONFIG.studies[wildcards.study].models[1],
+            variants=variants_of(wildcards.study),
             metrics=metric_parameters("mcs", "idr"),
         ),
     script:

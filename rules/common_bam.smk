@@ -157,15 +157,19 @@ def delta_set(study, seed):
 def find_delta_settings(wildcards):
     study = CONFIG.studies[wildcards.study]
     model = CONFIG.models[study.comparison.independence.model]
-    read = ("steps", "step_size", "norm_weight", "range_weight", "protocol")
-    parameters = CONFIG.metrics["iir"].parameters
+    # All but what only scores are made with.
+    parameters = {
+        name: value
+        for name, value in CONFIG.metrics["iir"].parameters.items()
+        if name not in ("threshold", "draws", "draw_size")
+    }
     return settings(
         "find_delta.py",
         model.function,
         model=model_settings(model.name),
         common_object=CONFIG.data[study.data].common_object,
         images=study.comparison.independence.images,
-        parameters={name: value for name, value in parameters.items() if name in read},
+        parameters=parameters,
         batch_size=model.batch_size,
         device=CONFIG.device,
     )
@@ -183,7 +187,7 @@ def concept_data(study, model):
 
 def score_concepts_settings(wildcards):
     model, study = CONFIG.models[wildcards.model], CONFIG.studies[wildcards.study]
-    data = CONFIG.data[study.data]
+    data, parameters = CONFIG.data[study.data], CONFIG.metrics["tcav"].parameters
     return settings(
         "score_concepts.py",
         model.function,
@@ -196,11 +200,18 @@ def score_concepts_settings(wildcards):
         # Sets of one commonality have no label of the object; their first scenes have it under every k.
         where={"label_scene": 0} if data.is_common(model.data) else {},
         limit=data.explain,
-        parameters=CONFIG.metrics["tcav"].parameters,
+        parameters={name: value for name, value in parameters.items() if name != "significance"},
         batch_size=model.batch_size,
         seed=int(wildcards.seed),
         device=CONFIG.device,
     )
+
+
+def registered_as(name):
+    """What the paper's claims know a method by; one that smooths another than the gradient is another method."""
+    method = CONFIG.methods[name]
+    smoothed = method.base and method.base.method != "gradient"
+    return f"{method.method} of {method.base.method}" if smoothed else method.method
 
 
 def judge_bam_input(wildcards):

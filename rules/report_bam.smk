@@ -39,7 +39,9 @@ rule plot_bam:
     conda:
         "../envs/report.yaml"
     params:
-        settings=lambda wildcards: settings("plot_bam.py", study=wildcards.study),
+        settings=lambda wildcards: settings(
+            "plot_bam.py", study=wildcards.study, metrics=metric_parameters("mcs", "idr")
+        ),
     script:
         "../workflow/scripts/plot_bam.py"
 
@@ -137,8 +139,7 @@ rule plot_concepts:
         settings=lambda wildcards: settings(
             "plot_concepts.py",
             concept=CONFIG.data[CONFIG.studies[wildcards.study].data].common_object,
-            models=concept_models(wildcards.study),
-            parameters=CONFIG.metrics["tcav"].parameters,
+            parameters={"significance": CONFIG.metrics["tcav"].parameters["significance"]},
         ),
     script:
         "../workflow/scripts/plot_concepts.py"
@@ -238,7 +239,11 @@ rule judge_bam:
             object_model=CONFIG.studies[wildcards.study].models[0],
             scene_model=CONFIG.studies[wildcards.study].models[1],
             data=CONFIG.studies[wildcards.study].data,
-            methods={name: CONFIG.methods[name].method for name in CONFIG.studies[wildcards.study].methods},
+            methods={name: registered_as(name) for name in CONFIG.studies[wildcards.study].methods},
+            classes={
+                "object": len(CONFIG.data[CONFIG.studies[wildcards.study].data].objects),
+                "scene": len(CONFIG.data[CONFIG.studies[wildcards.study].data].scenes),
+            },
         ),
     script:
         "../workflow/scripts/judge_bam.py"

@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import torch
 from scipy import stats
 from sklearn.linear_model import SGDClassifier
 from torch import Tensor, nn
 
-from saliency_assay.data.splits import TRAIN, Ints
+from saliency_assay.data.splits import TEST, TRAIN, Ints
 from saliency_assay.methods.differentiate import describe
 from saliency_assay.methods.draw import check_targets, frozen, pixels_of
 from saliency_assay.methods.passes import reported
@@ -64,12 +65,12 @@ def examples_of(
 def images_under_test(
     split: Any, labels: Mapping[str, Ints], where: Mapping[str, int], right: Any, *, limit: int, seed: int
 ) -> Ints:
-    """Ascending indices of at most ``limit`` images that are not for training, fulfil ``where`` and are ``right``.
+    """Ascending indices of at most ``limit`` test images that fulfil ``where`` and are ``right``.
 
     ``split``, ``right`` and each of ``labels`` are ``[N]``. All images are shuffled before the right ones are taken,
     so that two models which are right about different images share the rest.
     """
-    fitting = split != TRAIN
+    fitting = split == TEST
     for name, value in where.items():
         fitting &= labels[name] == value
     order = np.random.default_rng(seed).permutation(len(fitting))
@@ -126,6 +127,22 @@ def tcav(
     stacked = {layer: torch.stack(learned) for layer, learned in vectors.items()}
     shares = _positive_shares(classifier, tested, targets, stacked, batch_size)
     return {layer: dict(zip(KINDS, np.split(share, 2), strict=True)) for layer, share in shares.items()}
+
+
+def rows_of(scores: Scores, images: int) -> pd.DataFrame:
+    """The scores as ``metric``, ``variant``, ``image`` and ``score`` of a score table.
+
+    Variants are ``{layer} concept {i}`` and ``{layer} random {i}`` with i the experiment, from 0. How many ``images``
+    were under test is a score of its own, ``tcav_images``.
+    """
+    rows = [
+        ("tcav", f"{layer} {kind} {number}", score)
+        for layer, kinds in scores.items()
+        for kind in KINDS
+        for number, score in enumerate(kinds[kind])
+    ]
+    rows.append(("tcav_images", "", float(images)))
+    return pd.DataFrame(rows, columns=["metric", "variant", "score"]).assign(image=-1)
 
 
 def layer_test(concept: Floats, random: Floats, *, significance: float = 0.01) -> tuple[float, bool]:

@@ -1,6 +1,7 @@
 """BAM's metrics against worked examples and plain loops."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from scipy import stats
@@ -8,7 +9,14 @@ from torch import Tensor
 
 from saliency_assay.methods.sampling import draw_seeds
 from saliency_assay.metrics.bam import concept_attribution, input_dependence, model_contrast, random_masks
-from saliency_assay.metrics.bam_study import PAIRS, REGIONS, score_bam
+from saliency_assay.metrics.bam_study import (
+    PAIRS,
+    REGIONS,
+    pairs_of,
+    right_images,
+    score_bam,
+    score_rows,
+)
 from saliency_assay.metrics.spread import spread
 
 NAN = float("nan")
@@ -286,3 +294,98 @@ def test_streams_that_do_not_fit_are_refused() -> None:
         ValueError, match=r"^correct: object_model: found float64 \[23\], expected bool \[23\]$"
     ):
         score_bam(blocks, in_blocks(masks, 4), wrong, generator=seeded())
+
+
+# ------------------------------------------------------------------------- rows, of X_os and of its variants
+
+ASKED = pairs_of("f_o", "f_s", "d_os", "d_0s")
+
+
+def test_pairs_are_models_on_sets() -> None:
+    assert ASKED == {
+        "object_model": ("f_o", "d_os"),
+        "scene_model": ("f_s", "d_os"),
+        "scene_model_without": ("f_s", "d_0s"),
+    }
+
+
+def said(model: str, data: str, right: str) -> pd.DataFrame:
+    predicted = [1 if digit == "1" else 2 for digit in right]
+    return pd.DataFrame(
+        {
+            "model": model,
+            "data": data,
+            "image": range(10, 10 + len(right)),
+            "label": 1,
+            "predicted": predicted,
+        }
+    )
+
+
+def test_right_images_are_those_asked_for_in_their_order() -> None:
+    tables = [
+        said("f_o", "d_os", "1100"),
+        said("f_o", "d_os_scale", "0011"),
+        said("f_s", "d_os", "1010").iloc[::-1],
+        said("f_s", "d_0s", "0001"),
+        said("f_o", "d_0s", "1111"),  # nobody asks f_o there
+    ]
+    found = right_images(pd.concat(tables), ASKED, np.array([13, 10, 11]))
+    assert {pair: right.tolist() for pair, right in found.items()} == {
+        "object_model": [False, True, True],
+        "scene_model": [False, True, False],
+        "scene_model_without": [True, False, False],
+    }
+    assert all(right.dtype == bool for right in found.values())
+    other = right_images(
+        pd.concat([*tables, said("f_s", "d_os_scale", "0110")]),
+        pairs_of("f_o", "f_s", "d_os_scale", "d_0s"),
+        np.array([13, 10, 11]),
+    )
+    assert [other[pair].tolist() for pair in PAIRS] == [
+        [True, False, False],
+        [False, False, True],
+        [True, False, False],
+    ]
+
+
+def test_rows_are_what_was_found_of_the_images_that_count() -> None:
+    images = np.arange(100, 123)
+    found, (_, _, correct) = scored(size=4), some_study()
+    table = score_rows(found, correct, images, ASKED)
+    assert set(table.columns) == {"data", "model", "metric", "variant", "image", "score"}
+    expected = {
+        ("f_o-f_s", "d_os", "mcs"): ("mcs", ("object", "random")),
+        ("f_s", "d_os", "idr"): ("idr", ("object", "outside")),
+        ("f_o", "d_os", "concept_attribution"): ("concept_object_model", REGIONS),
+        ("f_s", "d_os", "concept_attribution"): ("concept_scene_model", REGIONS),
+        ("f_s", "d_0s", "concept_attribution"): ("concept_scene_model_without", REGIONS),
+    }
+    counted = {
+        "mcs": correct["object_model"] & correct["scene_model"],
+        "idr": correct["scene_model"] & correct["scene_model_without"],
+    }
+    rows = 0
+    for (model, data, metric), (key, variants) in expected.items():
+        keep = counted.get(metric, np.ones(23, dtype=bool))
+        for variant in variants:
+            of_key = table[
+                (table[["model", "data", "metric", "variant"]] == [model, data, metric, variant]).all(axis=1)
+            ]
+            assert of_key["image"].tolist() == images[keep].tolist()
+            same(of_key["score"], found[f"{key}_{variant}"][keep])
+            rows += len(of_key)
+    assert rows == len(table)
+    assert table.loc[table["metric"] == "mcs", "score"].isna().any()  # a map without a score has a row
+    assert 0 < counted["mcs"].sum() < 23
+
+
+def test_a_variant_has_no_row_of_the_set_without_the_object() -> None:
+    """That set is scored with X_os: twice would be two scores of one thing."""
+    found, (_, _, correct) = scored(size=4), some_study()
+    asked = pairs_of("f_o", "f_s", "d_os_scale", "d_0s")
+    table = score_rows(found, correct, np.arange(23), asked, pairs=PAIRS[:2])
+    whole = score_rows(found, correct, np.arange(23), asked)
+    assert set(table["data"]) == {"d_os_scale"}
+    pd.testing.assert_frame_equal(table, whole[whole["data"] == "d_os_scale"].reset_index(drop=True))
+    assert set(whole["data"]) == {"d_os_scale", "d_0s"}

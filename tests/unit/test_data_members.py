@@ -10,6 +10,7 @@ import pytest
 
 from saliency_assay import store
 from saliency_assay.data.bam import compose
+from saliency_assay.data.commonality import plan_common
 from saliency_assay.data.members import VARIANTS, compose_member, is_series
 from saliency_assay.data.plan import Collection, collection_of, plan, side_range
 from saliency_assay.data.splits import TEST
@@ -120,10 +121,14 @@ def test_sets_of_the_series_are_aligned(member: str, classes: int) -> None:
         assert (found[name] == without[name]).all()
 
 
-def test_the_series_follows_a_plan_of_its_own() -> None:
-    base, series = made("os"), made("os_k05")
-    kites = base["label_object"] == 1
-    assert (base["scene"][kites][: len(series["scene"])] != series["scene"][: kites.sum()]).any()
+def test_the_series_draws_from_a_seed_of_its_own() -> None:
+    def drawn(*names: str) -> np.ndarray:
+        generator = np.random.default_rng(seed_of(SEED, *names))
+        return plan_common(collection(), common_object="kite", **SERIES, generator=generator).placement
+
+    found = made("os_k05")["placement"]
+    assert (found == drawn("compose_bam", "commonality")).all()
+    assert (found != drawn("compose_bam")).any(axis=1).mean() > 0.9  # those of X_os
 
 
 @pytest.mark.parametrize("member", SETTINGS)

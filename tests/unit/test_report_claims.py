@@ -1,0 +1,889 @@
+"""BAM's rankings and the paper's claims on tables made by hand: each claim holds, fails, and is not tested."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from saliency_assay.report.bam_claims import CLAIMS, FAILS, HOLDS, UNTESTED, claims, summary
+from saliency_assay.report.bam_ranking import agreement, agreement_shown, ranking, ranking_shown
+from saliency_assay.report.bam_tables import BamTables
+
+NAN = float("nan")
+
+# ---- a study in which all that the paper says is so
+
+METHODS = {
+    "gradcam": "gradcam",
+    "vanilla": "gradient",  # the entry's name is not the method's
+    "smoothgrad_guided": "smoothgrad of guided_backprop",
+    "smoothgrad": "smoothgrad",
+    "smoothgrad_squared": "smoothgrad_squared",
+    "integrated_gradients": "integrated_gradients",
+    "ig_sg": "smoothgrad_squared of integrated_gradients",
+    "gradient_x_input": "gradient_x_input",
+    "guided_backprop": "guided_backprop",
+    "mine": "",
+    "random": "random",
+    "edges": "edge",
+    "constant": "constant",
+}
+#                       mcs    idr   iir   change range   ρ
+SCORES = {
+    "gradcam": (0.40, 0.90, 0.70, 0.2, 0.30, 0.95),
+    "vanilla": (0.08, 0.88, 0.60, 0.3, 0.06, 0.50),
+    "smoothgrad_guided": (0.02, 0.30, 0.01, 0.95, 0.03, 0.05),
+    "smoothgrad": (0.20, 0.70, 0.15, 0.5, 0.08, 0.80),
+    "smoothgrad_squared": (0.22, 0.68, 0.14, 0.6, 0.07, 0.85),
+    "integrated_gradients": (0.12, 0.50, 0.10, 0.7, 0.05, 0.70),
+    "ig_sg": (0.15, 0.55, 0.12, 0.65, 0.055, 0.75),
+    "gradient_x_input": (0.10, 0.45, 0.05, 0.8, 0.04, 0.60),
+    "guided_backprop": (0.05, 0.65, 0.02, 0.9, 0.02, 0.30),
+    "mine": (0.03, 0.60, 0.015, 0.92, 0.01, 0.10),
+    "random": (0.9, 1.0, 0.99, 0.01, 0.0, 0.99),  # a control decides nothing
+    "edges": (-0.9, 0.0, 0.0, 9.0, 2.0, -1.0),
+    "constant": (NAN, NAN, NAN, NAN, NAN, NAN),
+}
+NUMBERS = ("mcs", "idr", "iir", "iir_difference", "range", "series")
+BASELINES = {"mcs": 0.01, "idr": 0.52, "iir": 0.9, "iir_difference": 0.1}
+KS = (0.1, 0.5, 1.0)
+PREMISE = [
+    ("f_o", "d_os", 91.0, 91.1),
+    ("f_o", "d_og", 93.0, 93.1),
+    ("f_o", "d_0s", 10.0, 9.7),
+    ("f_o", "d_os → d_og", 20.0, 86.7),
+    ("f_s", "d_os", 90.0, 94.0),
+    ("f_s", "d_0s", 92.0, 95.5),
+    ("f_s", "d_og", 9.0, 9.8),
+    ("f_s", "d_os → d_0s", 80.0, 79.5),
+]
+
+
+def premise(seeds: tuple[int, ...] = (0,)) -> pd.DataFrame:
+    rows = [
+        (model, seed, name, f"a check of {name}", percent, 1000, printed)
+        for model, name, percent, printed in PREMISE
+        for seed in seeds
+    ]
+    return pd.DataFrame(rows, columns=["model", "seed", "set", "check", "percent", "images", "printed"])
+
+
+def measured(
+    metrics: tuple[str, ...], sets: Mapping[str, float], seeds: tuple[int, ...] = (0,)
+) -> pd.DataFrame:
+    """A score of every metric, set, method and seed: that of X_os and something that keeps the order."""
+    rows = [
+        (
+            metric,
+            data,
+            method,
+            seed,
+            numbers[NUMBERS.index(metric)] + more,
+            0.02,
+            BASELINES[metric],
+            0.01,
+            400,
+            0,
+        )
+        for metric in metrics
+        for data, more in sets.items()
+        for method, numbers in SCORES.items()
+        for seed in seeds
+    ]
+    columns = ["metric", "data", "method", "seed", "score", "spread", "baseline", "baseline_spread"]
+    return pd.DataFrame(rows, columns=[*columns, "images", "undefined"])
+
+
+def commonality(seeds: tuple[int, ...] = (0,)) -> pd.DataFrame:
+    rows = [
+        (seed, f"f_{k}", k, 95.0, 95.0 - drop, drop, 100, printed[0], printed[1])
+        for seed in seeds
+        for k, drop, printed in zip(KS, (18.0, 9.0, 1.0), ((97, 78), (96, 78), (95, 93)), strict=True)
+    ]
+    columns = ["seed", "model", "k", "with_object", "without", "drop", "images", "printed_with"]
+    return pd.DataFrame(rows, columns=[*columns, "printed_without"])
+
+
+def series(seeds: tuple[int, ...] = (0,)) -> pd.DataFrame:
+    widths = {name: numbers[4] for name, numbers in SCORES.items()} | {"tcav": 0.4}
+    rows = [
+        (seed, f"f_{k}", k, method, width * part)
+        for seed in seeds
+        for method, width in widths.items()
+        for k, part in zip(KS, (1, 0.5, 0), strict=True)
+    ]
+    return pd.DataFrame(rows, columns=["seed", "model", "k", "method", "mcs"])
+
+
+def correlation(seeds: tuple[int, ...] = (0,)) -> pd.DataFrame:
+    found = {name: numbers[5] for name, numbers in SCORES.items()} | {"tcav": 0.98}
+    rows = [(method, seed, value, 3) for method, value in found.items() for seed in seeds]
+    return pd.DataFrame(rows, columns=["method", "seed", "correlation", "points"])
+
+
+def concepts(seeds: tuple[int, ...] = (0,)) -> pd.DataFrame:
+    values = {"f_o": 0.9, "f_s": 0.3, "f_0.1": 0.6}
+    rows = [
+        (model, seed, layer, score if layer == "mean" else 0.1, 0.5, 0.001, True, 100, 10)
+        for model, score in values.items()
+        for seed in seeds
+        for layer in ("block1", "logits", "mean")
+    ]
+    columns = ["model", "seed", "layer", "score", "random", "p_value", "kept", "images", "experiments"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def study(seeds: tuple[int, ...] = (0,)) -> BamTables:
+    return BamTables(
+        data="d",
+        object_model="f_o",
+        scene_model="f_s",
+        methods=METHODS,
+        classes={"object": 10, "scene": 10},
+        premise=premise(seeds),
+        metrics=measured(
+            ("mcs", "idr"), {"d_os": 0.0, "d_os_scale": -0.01, "d_os_location": 0.01}, seeds=seeds
+        ),
+        independence=measured(("iir", "iir_difference"), {"d_0s": 0.0}, seeds=seeds),
+        commonality=commonality(seeds),
+        series=series(seeds),
+        correlation=correlation(seeds),
+        concepts=concepts(seeds),
+    )
+
+
+BARE: dict[str, Any] = dict.fromkeys(("independence", "commonality", "series", "correlation", "concepts"))
+
+
+def found_of(tables: BamTables, begins: str) -> pd.Series:
+    listed = [claim for claim in CLAIMS if claim[0].startswith(begins)]
+    assert len(listed) == 1, begins
+    return claims(tables, listed).iloc[0]
+
+
+def verdict(tables: BamTables, begins: str) -> str:
+    return str(found_of(tables, begins)["verdict"])
+
+
+def reason(tables: BamTables, begins: str) -> str:
+    row = found_of(tables, begins)
+    assert row["verdict"] == UNTESTED, row["measured"]
+    return str(row["measured"])
+
+
+Change = Callable[[pd.DataFrame], pd.Series]
+
+
+def changed(tables: BamTables, table: str, where: Mapping[str, Any], **values: Any) -> BamTables:
+    """The study with other values in the rows that have all of ``where``."""
+    frame = getattr(tables, table).copy()
+    chosen = np.ones(len(frame), dtype=bool)
+    for name, value in where.items():
+        chosen &= (frame[name] == value).to_numpy()
+    assert chosen.any(), where
+    for name, value in values.items():
+        frame.loc[chosen, name] = value
+    return replace(tables, **{table: frame})
+
+
+def scored(tables: BamTables, metric: str, method: str, score: float, data: str | None = None) -> BamTables:
+    table = "metrics" if metric in ("mcs", "idr") else "independence"
+    name = data or ("d_os" if table == "metrics" else "d_0s")
+    return changed(tables, table, {"metric": metric, "method": method, "data": name}, score=score)
+
+
+def without_method(tables: BamTables, *methods: str) -> BamTables:
+    frames: dict[str, Any] = {}
+    for name in ("metrics", "independence", "series", "correlation"):
+        frame = getattr(tables, name)
+        frames[name] = frame[~frame["method"].isin(methods)].reset_index(drop=True)
+    left = {name: method for name, method in tables.methods.items() if name not in methods}
+    return replace(tables, methods=left, **frames)
+
+
+# ---- all claims
+
+
+@pytest.mark.parametrize("seeds", [(0,), (0, 3, 4)])
+def test_all_hold_where_all_is_as_the_paper_says(seeds: tuple[int, ...]) -> None:
+    found = claims(study(seeds))
+    assert list(found.columns) == ["claim", "source", "measured", "verdict"]
+    assert found.loc[found["verdict"] != HOLDS, ["claim", "measured"]].to_numpy().tolist() == []
+    assert summary(found) == f"{len(CLAIMS)} hold, 0 do not, 0 not tested"
+    assert found["claim"].is_unique
+    assert (found["measured"].str.len() > 3).all()
+    assert found["source"].str.match(r"^(section|sections|appendix|Fig\.) ?\S").all()
+
+
+def test_what_a_study_does_not_do_is_not_tested_and_why() -> None:
+    tables = replace(study(), **BARE, metrics=measured(("mcs", "idr"), {"d_os": 0.0}))
+    found = claims(tables)
+    untested = found[found["verdict"] == UNTESTED].set_index("claim")["measured"]
+    expected = {
+        "the rarer the common": "no commonality series in the study",
+        "MCS is largest": "no commonality series in the study",
+        "TCAV has the highest": "TCAV is not in the study",
+        "MCS is robust to the scale": "no variant d_os_scale in the study",
+        "MCS is robust to the loc": "no variant d_os_location in the study",
+        "guided backprop changes": "no commonality series in the study",
+        "all methods but TCAV": "no commonality series in the study",
+        "TCAV correlates": "no method has a score of ρ over the series",
+        "GradCAM correlates": "no method has a score of ρ over the series",
+        "both kinds of MCS": "no method has a score of ρ over the series",
+        "IDR is robust to the scale": "no variant d_os_scale in the study",
+        "IDR is robust to the loc": "no variant d_os_location in the study",
+        "most methods fail": "no method has a score of IIR",
+        "GradCAM and gradient lead IIR": "no method has a score of IIR",
+        "multiplying": "no method has a score of IIR",
+        "the average attribution": "no method has a score of IIR",
+        "gradient has high": "no method has a score of IIR",
+    }
+    assert len(untested) == len(expected)
+    for begins, why in expected.items():
+        assert reason(tables, begins) == why
+    assert (found.loc[found["verdict"] != UNTESTED, "verdict"] == HOLDS).all()
+    assert summary(found) == f"{len(CLAIMS) - len(expected)} hold, 0 do not, {len(expected)} not tested"
+
+
+@pytest.mark.parametrize(
+    "method", ["gradcam", "vanilla", "guided_backprop", "gradient_x_input", "smoothgrad"]
+)
+def test_what_a_study_has_no_method_for_is_not_tested(method: str) -> None:
+    registered = METHODS[method]
+    begins = {
+        "gradcam": (
+            "GradCAM leads MCS",
+            "TCAV has",
+            "all methods but",
+            "GradCAM and gradient lead IDR",
+            "most methods",
+        ),
+        "gradient": (
+            "smoothing improves MCS: SmoothGrad is",
+            "the cheapest",
+            "GradCAM and gradient lead IIR",
+        ),
+        "guided_backprop": ("guided backprop changes",),
+        "gradient_x_input": ("multiplying",),
+        "smoothgrad": ("smoothing improves MCS: SmoothGrad is", "SmoothGrad outperforms"),
+    }
+    tables = without_method(study(), method)
+    for claim in begins[registered]:
+        assert reason(tables, claim) == f"{registered} is not in the study"
+    lacking = study()
+    for metric in ("mcs", "idr", "iir", "iir_difference"):
+        lacking = scored(lacking, metric, method, NAN)
+    lacking = changed(lacking, "series", {"method": method, "k": 0.5}, mcs=NAN)
+    for claim in begins[registered]:
+        why = reason(lacking, claim)
+        assert why.startswith((f"{method} has no score of ", f"{method} lacks a score at some k"))
+
+
+# ---- the premise
+
+ABOVE = 91 - 10  # f_o's accuracy on X_os above chance
+GUESS = float(np.sqrt(10 * 90 / 1000))
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "expected"),
+    [(9.0, HOLDS), (10 + 0.1 * ABOVE, HOLDS), (10 + 0.1 * ABOVE + 0.01, FAILS), (90.0, FAILS)],
+)
+def test_chance_is_a_tenth_of_what_there_was(accuracy: float, expected: str) -> None:
+    tables = changed(study(), "premise", {"model": "f_o", "set": "d_0s"}, percent=accuracy)
+    row = found_of(tables, "f_o falls to chance")
+    assert row["verdict"] == expected
+    assert row["measured"] == (
+        f"91.0 % on X_os, {accuracy:.1f} % on X_0s (paper: 9.7 %), chance 10.0 %; the bar is 18.1 %"
+    )
+
+
+def test_chance_is_two_standard_errors_where_images_are_few() -> None:
+    few = changed(study(), "premise", {"model": "f_s"}, images=40)
+    bar = 10 + 2 * float(np.sqrt(10 * 90 / 40))
+    assert bar > 10 + 0.1 * 80
+    for accuracy, expected in ((bar - 0.01, HOLDS), (bar + 0.01, FAILS)):
+        tables = changed(few, "premise", {"model": "f_s", "set": "d_og"}, percent=accuracy)
+        assert verdict(tables, "f_s falls to chance") == expected
+
+
+def test_chance_is_one_class_of_each_kind() -> None:
+    tables = changed(study(), "premise", {"model": "f_o", "set": "d_0s"}, percent=26.0)
+    assert verdict(tables, "f_o falls to chance") == FAILS
+    assert verdict(replace(tables, classes={"object": 4, "scene": 10}), "f_o falls to chance") == HOLDS
+    assert verdict(replace(tables, classes={"object": 10, "scene": 4}), "f_o falls to chance") == FAILS
+    tables = changed(study(), "premise", {"model": "f_s", "set": "d_og"}, percent=26.0)
+    assert verdict(replace(tables, classes={"object": 4, "scene": 10}), "f_s falls to chance") == FAILS
+    assert verdict(replace(tables, classes={"object": 10, "scene": 4}), "f_s falls to chance") == HOLDS
+
+
+@pytest.mark.parametrize(("accuracy", "expected"), [(10 + 0.9 * ABOVE, HOLDS), (82.8, FAILS)])
+def test_what_is_kept_is_nine_tenths(accuracy: float, expected: str) -> None:
+    tables = changed(study(), "premise", {"model": "f_o", "set": "d_og"}, percent=accuracy)
+    assert verdict(tables, "f_o does not need") == expected
+    scene = changed(study(), "premise", {"model": "f_s", "set": "d_0s"}, percent=accuracy - 0.9)
+    assert verdict(scene, "f_s does not need") == expected  # 90 − 10 of f_s
+
+
+def test_a_model_that_learned_nothing_can_lose_nothing() -> None:
+    tables = changed(study(), "premise", {"model": "f_o", "set": "d_os"}, percent=10 + 1.99 * GUESS)
+    for begins in ("f_o falls", "f_o does not"):
+        assert reason(tables, begins) == "f_o has learned nothing: 11.9 % on X_os, chance 10.0 %"
+    tables = changed(study(), "premise", {"model": "f_o", "set": "d_os"}, percent=10 + 2.01 * GUESS)
+    assert verdict(tables, "f_o falls") == HOLDS
+
+
+@pytest.mark.parametrize(("accuracy", "expected"), [(90.001, HOLDS), (90.0, FAILS), (89.0, FAILS)])
+def test_more_accurate_is_strictly_so(accuracy: float, expected: str) -> None:
+    tables = changed(study(), "premise", {"model": "f_s", "set": "d_0s"}, percent=accuracy)
+    assert verdict(tables, "f_s is more accurate") == expected
+
+
+def test_confidence_rises_for_more_than_half_by_two_errors() -> None:
+    for percent, expected in ((50 + 100 / np.sqrt(1000) + 0.01, HOLDS), (53.1, FAILS), (40.0, FAILS)):
+        tables = changed(study(), "premise", {"set": "d_os → d_0s"}, percent=percent)
+        assert verdict(tables, "most confidence rises") == expected
+    tables = changed(study(), "premise", {"set": "d_os → d_0s"}, percent=NAN, images=0)
+    assert reason(tables, "most confidence") == "f_s has no image of d_os → d_0s to be judged on"
+
+
+def test_the_premise_is_of_all_seeds() -> None:
+    tables = changed(study((0, 1)), "premise", {"model": "f_s", "set": "d_0s", "seed": 1}, percent=87.0)
+    row = found_of(tables, "f_s is more accurate")
+    assert row["verdict"] == FAILS
+    assert row["measured"].endswith(": -0.5 points")
+
+
+@pytest.mark.parametrize(
+    ("drops", "rho", "expected"),
+    [((3, 2, 1), -1.0, HOLDS), ((2, 3, 1), -0.5, HOLDS), ((1, 3, 2), 0.5, FAILS), ((2, 1, 2), 0.0, FAILS)],
+)
+def test_the_drop_falls_with_k(drops: tuple[int, ...], rho: float, expected: str) -> None:
+    tables = study((0, 1))
+    for k, drop in zip(KS, drops, strict=True):
+        tables = changed(tables, "commonality", {"k": k, "seed": 0}, drop=drop - 0.25)
+        tables = changed(tables, "commonality", {"k": k, "seed": 1}, drop=drop + 0.25)
+    assert stats.spearmanr(KS, drops).statistic == pytest.approx(rho)
+    row = found_of(tables, "the rarer")
+    assert row["verdict"] == expected
+    assert row["measured"].startswith(f"drop in points: {drops[0]:.1f} at 0.1, {drops[1]:.1f} at 0.5")
+    printed = stats.spearmanr(KS, (19, 18, 2)).statistic
+    assert row["measured"].endswith(f"; ρ = {rho:.2f} (paper: {printed:.2f})")
+
+
+def test_a_drop_that_does_not_change_or_is_of_two_k() -> None:
+    tables = replace(study(), commonality=commonality().assign(drop=3.0))
+    assert verdict(tables, "the rarer") == FAILS
+    two = replace(study(), commonality=commonality().iloc[:2])
+    assert reason(two, "the rarer") == "2 values of k with a drop, expected at least 3"
+    unprinted = commonality().assign(printed_with=NAN, printed_without=NAN)
+    assert found_of(replace(study(), commonality=unprinted), "the rarer")["measured"].endswith("ρ = -1.00")
+
+
+# ---- methods
+
+
+@pytest.mark.parametrize(
+    ("method", "score", "expected"),
+    [
+        ("ig_sg", 0.39, HOLDS),
+        ("ig_sg", 0.40, HOLDS),  # a tie loses no lead
+        ("ig_sg", 0.41, FAILS),
+        ("mine", 0.41, HOLDS),  # the paper says nothing of it
+        ("smoothgrad_guided", 0.41, HOLDS),
+        ("random", 0.99, HOLDS),
+    ],
+)
+def test_gradcam_leads(method: str, score: float, expected: str) -> None:
+    row = found_of(scored(study(), "mcs", method, score), "GradCAM leads MCS")
+    assert row["verdict"] == expected
+    beyond = f"; higher, but not in the paper: {method} 0.410"
+    assert row["measured"].endswith(beyond) == (method in ("mine", "smoothgrad_guided"))
+    assert row["measured"].startswith("gradcam 0.400; the best other: ")
+
+
+def test_another_entry_of_a_method_is_no_rival() -> None:
+    tables = study()
+    methods = {**METHODS, "mine": "gradcam"}
+    tables = scored(replace(tables, methods=methods), "mcs", "mine", 0.7)
+    row = found_of(tables, "GradCAM leads MCS")
+    assert row["measured"].startswith("gradcam 0.400; ")  # the entry of its name, not the other
+    assert row["verdict"] == HOLDS
+    first = {"mine": "gradcam", **{name: method for name, method in METHODS.items() if name != "mine"}}
+    assert replace(tables, methods=first).entry("gradcam") == "gradcam"
+    assert replace(tables, methods=first).entry("gradient") == "vanilla"
+
+
+@pytest.mark.parametrize(
+    ("f_o", "expected"),
+    [(0.9, HOLDS), (0.7, HOLDS), (0.69, FAILS)],  # GradCAM 0.4; G_c of f_s is 0.3
+)
+def test_tcav_is_first_and_gradcam_second(f_o: float, expected: str) -> None:
+    tables = changed(study(), "concepts", {"model": "f_o", "layer": "mean"}, score=f_o)
+    row = found_of(tables, "TCAV has the highest")
+    assert row["verdict"] == expected
+    assert row["measured"] == f"tcav {f_o - 0.3:.3f}, gradcam 0.400; the best other: smoothgrad_squared 0.220"
+    # Another method between them: GradCAM is not the next.
+    assert verdict(scored(study(), "mcs", "vanilla", 0.5), "TCAV has the highest") == FAILS
+
+
+def test_tcav_without_a_layer_is_not_tested() -> None:
+    tables = changed(study(), "concepts", {"model": "f_s", "layer": "mean"}, score=NAN)
+    assert reason(tables, "TCAV has the highest") == "tcav has no score of MCS"
+    lacking = replace(study(), concepts=concepts().query("model != 'f_s'"))
+    assert reason(lacking, "TCAV has the highest") == "tcav has no score of MCS"
+
+
+@pytest.mark.parametrize(("score", "expected"), [(0.081, HOLDS), (0.08, FAILS), (0.07, FAILS)])
+def test_smoothing_improves_strictly(score: float, expected: str) -> None:
+    row = found_of(scored(study(), "mcs", "smoothgrad", score), "smoothing improves MCS: SmoothGrad is")
+    assert row["verdict"] == expected
+    assert row["measured"] == (
+        f"smoothgrad {score:.3f}, gradient 0.080; higher in {int(expected == HOLDS)} of 1 seeds"
+    )
+    released = scored(study(), "mcs", "smoothgrad_squared", score)
+    assert verdict(released, "smoothing improves MCS: SmoothGrad² (") == expected
+    assert verdict(released, "smoothing improves MCS: SmoothGrad is") == HOLDS
+
+
+def test_equal_means_of_unequal_seeds_are_equal() -> None:
+    tables = study((0, 1, 2))
+    for method, values in (("smoothgrad", (0.1, 0.2, 0.3)), ("vanilla", (0.3, 0.2, 0.1))):
+        for seed, value in enumerate(values):
+            where = {"metric": "mcs", "method": method, "data": "d_os", "seed": seed}
+            tables = changed(tables, "metrics", where, score=value)
+    assert sum((0.1, 0.2, 0.3)) != sum((0.3, 0.2, 0.1))
+    row = found_of(tables, "smoothing improves MCS: SmoothGrad is")
+    assert row["verdict"] == FAILS
+    assert row["measured"] == "smoothgrad 0.200, gradient 0.200; higher in 1 of 3 seeds"
+
+
+def test_smoothgrad_outperforms_the_rest() -> None:
+    best = scored(study(), "mcs", "smoothgrad_squared", 0.5)  # the other SmoothGrad does not count
+    assert verdict(best, "SmoothGrad outperforms") == HOLDS
+    for score, expected in ((0.2, HOLDS), (0.21, FAILS)):
+        assert verdict(scored(study(), "mcs", "ig_sg", score), "SmoothGrad outperforms") == expected
+    assert verdict(scored(study(), "mcs", "ig_sg", 0.21), "SmoothGrad² (the released") == HOLDS
+
+
+@pytest.mark.parametrize(
+    ("method", "score", "expected"),
+    [
+        ("smoothgrad", 0.88, HOLDS),
+        ("smoothgrad", 0.89, FAILS),
+        ("vanilla", 0.69, FAILS),
+        ("gradcam", 0.1, FAILS),
+    ],
+)
+def test_both_lead_idr(method: str, score: float, expected: str) -> None:
+    assert verdict(scored(study(), "idr", method, score), "GradCAM and gradient lead IDR") == expected
+    best = found_of(study(), "GradCAM and gradient lead IDR")["measured"]
+    assert best == "gradcam 90.0 %, gradient 88.0 %; the best other: smoothgrad 70.0 %"
+
+
+@pytest.mark.parametrize(("score", "expected"), [(0.95, HOLDS), (0.85, HOLDS), (0.849, FAILS)])
+def test_the_cheapest_is_nearly_the_best(score: float, expected: str) -> None:
+    row = found_of(scored(study(), "idr", "vanilla", score), "the cheapest")
+    assert row["verdict"] == expected
+    assert row["measured"].startswith(f"gradient {100 * score:.1f} %, the best: ")
+
+
+def test_a_lead_needs_rivals() -> None:
+    others = [name for name in METHODS if name not in ("gradcam", "vanilla", "mine", "random")]
+    alone = without_method(study(), *others)
+    assert reason(alone, "GradCAM and gradient lead IDR") == "no other method of the paper has a score"
+    assert reason(alone, "most methods fail") == "no other method of the paper has a score"
+    assert reason(without_method(study(), *others, "vanilla"), "all methods but") == (
+        "no other method of the paper has a score"
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, HOLDS),
+        # Of six others three fail: not more than half.
+        ({"smoothgrad": 0.2, "smoothgrad_squared": 0.3, "ig_sg": 0.4}, FAILS),
+        ({"smoothgrad": 0.2, "smoothgrad_squared": 0.3}, HOLDS),
+        ({"vanilla": 0.2}, HOLDS),
+        ({"vanilla": 0.199}, FAILS),
+        ({"mine": 0.5, "smoothgrad_guided": 0.6}, HOLDS),
+    ],
+)
+def test_most_fail(changes: dict[str, float], expected: str) -> None:
+    tables = study()
+    for method, score in changes.items():
+        tables = scored(tables, "iir", method, score)
+    row = found_of(tables, "most methods fail")
+    assert row["verdict"] == expected
+    failing = sum(
+        changes.get(name, SCORES[name][2]) < 0.2
+        for name in ("smoothgrad", "smoothgrad_squared", "integrated_gradients", "ig_sg", "gradient_x_input")
+    )
+    assert row["measured"].startswith(f"{failing + 1} of 6 others below 20 %; gradcam 70.0 %, gradient ")
+
+
+def test_multiplying_by_the_input_and_leading_iir() -> None:
+    for score, expected in ((0.59, HOLDS), (0.6, FAILS), (0.7, FAILS)):
+        tables = scored(study(), "iir", "gradient_x_input", score)
+        assert verdict(tables, "multiplying") == expected
+    assert verdict(scored(study(), "iir", "gradient_x_input", 0.65), "GradCAM and gradient lead IIR") == FAILS
+
+
+def test_gradient_is_high_here_and_low_there() -> None:
+    row = found_of(study(), "gradient has high")
+    assert row["measured"] == "gradient: rank 2 of 8 in IDR, rank 2 of 8 in IIR, rank 7 of 8 in MCS"
+    # Of eight, ranks 1–4 are better than the middle one, 5–8 worse: 4.5 is neither.
+    tie = scored(study(), "mcs", "vanilla", 0.15)
+    assert verdict(tie, "gradient has high") == FAILS
+    assert "rank 4.5 of 8 in MCS" in found_of(tie, "gradient has high")["measured"]
+    assert verdict(scored(study(), "mcs", "vanilla", 0.149), "gradient has high") == HOLDS
+    assert verdict(scored(study(), "idr", "vanilla", 0.65), "gradient has high") == FAILS  # 4.5
+    assert verdict(scored(study(), "idr", "vanilla", 0.66), "gradient has high") == HOLDS
+    assert verdict(scored(study(), "iir", "vanilla", 0.06), "gradient has high") == FAILS
+
+
+# ---- the series
+
+
+def at(tables: BamTables, method: str, k: float, mcs: float) -> BamTables:
+    return changed(tables, "series", {"method": method, "k": k}, mcs=mcs)
+
+
+def test_the_largest_contrast_is_between_f_o_and_f_s() -> None:
+    row = found_of(study(), "MCS is largest")
+    assert (
+        row["measured"] == "for 10 of 11 methods; not for smoothgrad_guided"
+    )  # its 0.02 against 0.03; with TCAV
+    tables = study()
+    for method in ("gradcam", "vanilla", "smoothgrad", "tcav"):
+        tables = at(tables, method, 0.5, 0.7)
+    assert verdict(tables, "MCS is largest") == HOLDS  # 6 of 11
+    assert verdict(at(tables, "ig_sg", 0.5, 0.15), "MCS is largest") == FAILS  # a tie is not larger
+    last = study()
+    for method in METHODS:
+        last = at(last, method, 1.0, 0.9)  # f_1.0 against itself says nothing
+    assert verdict(last, "MCS is largest") == HOLDS
+
+
+def test_the_largest_contrast_of_half_of_the_methods_is_not_of_most() -> None:
+    tables = replace(without_method(study(), "mine"), concepts=None)
+    for method in ("gradcam", "vanilla", "smoothgrad"):
+        tables = at(tables, method, 0.1, 0.7)
+    row = found_of(tables, "MCS is largest")
+    assert (row["verdict"], row["measured"][:16]) == (HOLDS, "for 5 of 9 metho")
+    tables = without_method(tables, "edges", "integrated_gradients")
+    row = found_of(tables, "MCS is largest")
+    assert (row["verdict"], row["measured"][:16]) == (FAILS, "for 4 of 8 metho")
+
+
+def test_guided_backprop_changes_least() -> None:
+    row = found_of(study(), "guided backprop changes")
+    assert row["measured"] == "range 0.020; the least other: gradient_x_input 0.040"  # not mine, with 0.01
+    assert verdict(at(study(), "gradient_x_input", 0.1, 0.02), "guided backprop changes") == HOLDS
+    smaller = at(at(study(), "gradient_x_input", 0.1, 0.019), "gradient_x_input", 0.5, 0.0)
+    assert verdict(smaller, "guided backprop changes") == FAILS
+    # A range counts what lies below as well.
+    assert verdict(at(study(), "guided_backprop", 1.0, -0.03), "guided backprop changes") == FAILS
+    # One that lacks a k is left out: its range would be too small.
+    small = at(at(study(), "ig_sg", 0.1, 0.001), "ig_sg", 0.5, 0.001)
+    assert verdict(small, "guided backprop changes") == FAILS
+    assert verdict(at(small, "ig_sg", 1.0, NAN), "guided backprop changes") == HOLDS
+
+
+def test_ranges_are_of_means_over_seeds() -> None:
+    tables = study((0, 1))
+    where = {"method": "ig_sg", "k": 0.1}
+    tables = changed(tables, "series", {**where, "seed": 0}, mcs=0.5)
+    tables = changed(tables, "series", {**where, "seed": 1}, mcs=-0.485)  # the means are 0.0075, 0.0275, 0
+    row = found_of(tables, "guided backprop changes")
+    assert row["measured"] == "range 0.020; the least other: ig_sg 0.028"
+
+
+@pytest.mark.parametrize(("mcs", "expected"), [(0.15, HOLDS), (0.151, FAILS)])
+def test_gradcam_changes_most(mcs: float, expected: str) -> None:
+    row = found_of(at(study(), "vanilla", 0.1, mcs), "all methods but TCAV")
+    assert row["verdict"] == expected
+    assert row["measured"] == f"range 0.300; the largest other: vanilla {mcs:.3f}"
+    assert verdict(at(study(), "mine", 0.1, 0.9), "all methods but TCAV") == HOLDS
+
+
+def test_a_series_of_one_k_is_not_tested() -> None:
+    tables = replace(study(), series=series().query("k == 1"))
+    assert reason(tables, "guided backprop changes") == "1 value of k, expected at least 2"
+
+
+def test_tcav_and_gradcam_correlate_most() -> None:
+    for method, value, with_tcav, without in (
+        ("smoothgrad", 0.95, HOLDS, HOLDS),
+        ("smoothgrad", 0.96, FAILS, FAILS),
+        ("tcav", 0.94, FAILS, HOLDS),
+        ("mine", 0.99, HOLDS, HOLDS),
+        ("gradcam", 0.1, FAILS, FAILS),
+    ):
+        tables = changed(study(), "correlation", {"method": method}, correlation=value)
+        assert verdict(tables, "TCAV correlates") == with_tcav
+        assert verdict(tables, "GradCAM correlates") == without
+    nothing = changed(study(), "correlation", {"method": "gradcam"}, correlation=NAN)
+    assert reason(nothing, "GradCAM correlates") == "gradcam has no score of ρ over the series"
+
+
+# ---- metrics
+
+
+def swapped(tables: BamTables, metric: str, data: str, *orders: tuple[str, str]) -> BamTables:
+    """The scores of two methods exchanged, for each pair."""
+    for one, other in orders:
+        first, second = (SCORES[name][NUMBERS.index(metric)] for name in (one, other))
+        tables = scored(scored(tables, metric, one, second, data), metric, other, first, data)
+    return tables
+
+
+@pytest.mark.parametrize("metric", ["mcs", "idr"])
+@pytest.mark.parametrize("variant", ["scale", "location"])
+def test_robustness_is_of_ranks(metric: str, variant: str) -> None:
+    name = f"d_os_{variant}"
+    begins = f"{metric.upper()} is robust to the {variant}"
+    row = found_of(study(), begins)
+    assert row["measured"] == "ρ = 1.00 over 10 methods"  # no control, no TCAV
+    some = swapped(study(), metric, name, ("gradcam", "vanilla"))
+    far = swapped(study(), metric, name, ("gradcam", "guided_backprop"), ("smoothgrad", "mine"))
+    kept = [method for method in SCORES if method not in ("random", "edges", "constant")]
+    for tables, expected in ((some, None), (far, FAILS)):
+        table = tables.metrics[tables.metrics["metric"] == metric].set_index(["data", "method"])["score"]
+        rho = stats.spearmanr(table["d_os"][kept], table[name][kept]).statistic
+        found = found_of(tables, begins)
+        assert found["measured"] == f"ρ = {rho:.2f} over 10 methods"
+        assert found["verdict"] == (HOLDS if rho >= 0.8 else FAILS)
+        assert expected in (None, found["verdict"])
+    other = {"scale": "location", "location": "scale"}[variant]
+    assert verdict(far, f"{metric.upper()} is robust to the {other}") == HOLDS
+
+
+def test_a_rank_correlation_of_just_eight_tenths_is_alike() -> None:
+    """Of four methods, two neighbours exchanged: ρ = 1 − 6 · 2 / (4 · 15) = 0.8."""
+    keep = ("gradcam", "smoothgrad", "ig_sg", "vanilla", "random")
+    tables = without_method(study(), *(name for name in METHODS if name not in keep))
+    exchanged = swapped(tables, "mcs", "d_os_scale", ("gradcam", "smoothgrad"))
+    row = found_of(exchanged, "MCS is robust to the scale")
+    assert (row["verdict"], row["measured"]) == (HOLDS, "ρ = 0.80 over 4 methods")
+    both = swapped(exchanged, "mcs", "d_os_scale", ("ig_sg", "vanilla"))
+    assert verdict(both, "MCS is robust to the scale") == FAILS
+
+
+def test_a_rank_correlation_needs_three_methods_that_differ() -> None:
+    two = without_method(study(), *(name for name in METHODS if name not in ("gradcam", "vanilla", "edges")))
+    assert reason(two, "MCS is robust to the scale") == "2 methods have both scores, expected at least 3"
+    alike = replace(study(), metrics=study().metrics.assign(score=0.25))
+    assert reason(alike, "IDR is robust to the loc") == "all 10 methods score alike"
+    nothing = study()
+    nothing = replace(
+        nothing,
+        metrics=nothing.metrics.assign(
+            score=nothing.metrics["score"].where(nothing.metrics["data"] == "d_os")
+        ),
+    )
+    assert reason(nothing, "MCS is robust to the scale") == "no method has a score of MCS on d_os_scale"
+
+
+def test_differences_rank_as_rates_do_best_first_in_both() -> None:
+    assert verdict(study(), "the average attribution") == HOLDS
+    table = study().independence
+    assert table is not None
+    flipped = table.assign(score=table["score"].where(table["metric"] == "iir", -table["score"]))
+    row = found_of(replace(study(), independence=flipped), "the average attribution")
+    assert (row["verdict"], row["measured"]) == (FAILS, "ρ = -1.00 over 10 methods")
+    endless = scored(study(), "iir_difference", "gradcam", np.inf)  # no score, not the worst
+    assert found_of(endless, "the average attribution")["measured"] == "ρ = 1.00 over 9 methods"
+
+
+def test_both_kinds_of_mcs_rank_alike_with_tcav() -> None:
+    row = found_of(study(), "both kinds of MCS")
+    assert row["verdict"] == HOLDS
+    assert row["measured"].endswith(" over 11 methods")
+    flipped = correlation().assign(correlation=-correlation()["correlation"])
+    assert verdict(replace(study(), correlation=flipped), "both kinds of MCS") == FAILS
+
+
+def test_rankings_differ_where_some_two_do() -> None:
+    row = found_of(study(), "rankings differ")
+    kept = [name for name in SCORES if name not in ("random", "edges", "constant")]
+    columns = np.array([SCORES[name][:3] for name in kept]).T
+    rho = {
+        pair: stats.spearmanr(columns[pair[0]], columns[pair[1]]).statistic
+        for pair in ((0, 1), (0, 2), (1, 2))
+    }
+    # TCAV is in none but MCS.
+    expected = (
+        f"MCS and IDR ρ = {rho[0, 1]:.2f}, MCS and IIR ρ = {rho[0, 2]:.2f}, IDR and IIR ρ = {rho[1, 2]:.2f}"
+    )
+    assert row["measured"] == expected
+    assert min(rho.values()) < 0.8 < max(rho.values())
+    alike = study()
+    for method in METHODS:
+        for metric in ("idr", "iir"):
+            alike = scored(alike, metric, method, SCORES[method][0])
+    assert verdict(alike, "rankings differ") == FAILS
+    one = replace(study(), independence=None, metrics=study().metrics.query("metric == 'mcs'"))
+    assert reason(one, "rankings differ") == "no method has a score of IDR; no method has a score of IIR"
+
+
+# ---- baselines
+
+
+@pytest.mark.parametrize(
+    ("method", "baseline", "expected"),
+    [("vanilla", 0.05, HOLDS), ("vanilla", -0.051, FAILS), ("mine", 0.06, FAILS), ("edges", 0.5, HOLDS)],
+)
+def test_the_baseline_of_mcs(method: str, baseline: float, expected: str) -> None:
+    where = {"metric": "mcs", "method": method, "data": "d_os"}
+    tables = changed(study(), "metrics", where, baseline=baseline)
+    row = found_of(tables, "MCS of random pixels")
+    assert row["verdict"] == expected
+    if method == "vanilla" and baseline < 0:
+        assert row["measured"] == "over 10 methods from vanilla -0.051 to gradcam 0.010"
+    variant = changed(study(), "metrics", {**where, "data": "d_os_scale"}, baseline=0.9)
+    assert verdict(variant, "MCS of random pixels") == HOLDS
+
+
+@pytest.mark.parametrize(
+    ("baseline", "images", "expected"),
+    [
+        (0.6, 400, HOLDS),
+        (0.4, 400, HOLDS),
+        (0.61, 400, FAILS),
+        (0.39, 400, FAILS),
+        (0.69, 25, HOLDS),
+        (0.71, 25, FAILS),
+    ],
+)
+def test_the_baseline_of_idr(baseline: float, images: int, expected: str) -> None:
+    where = {"metric": "idr", "method": "smoothgrad", "data": "d_os"}
+    tables = changed(study(), "metrics", where, baseline=baseline, images=images)
+    assert verdict(tables, "IDR of random pixels") == expected
+
+
+def test_no_baseline_is_not_tested() -> None:
+    tables = replace(study(), metrics=study().metrics.assign(baseline=NAN))
+    assert reason(tables, "MCS of random pixels") == "no method has a baseline of MCS"
+
+
+# ---- the ranking
+
+
+def ranked(tables: BamTables, metric: str) -> pd.DataFrame:
+    found = ranking(tables)
+    return found[found["metric"] == metric].set_index("method")
+
+
+def test_ranking_is_best_first() -> None:
+    found = ranking(study())
+    assert list(found.columns) == ["metric", "method", "score", "spread", "rank"]
+    assert found["metric"].unique().tolist() == ["mcs", "idr", "iir", "iir_difference", "series"]
+    mcs, change = ranked(study(), "mcs"), ranked(study(), "iir_difference")
+    assert mcs.index[:4].tolist() == ["random", "tcav", "gradcam", "smoothgrad_squared"]
+    assert change.index[:3].tolist() == ["random", "gradcam", "vanilla"]  # lower is better
+    assert change.index[-2:].tolist() == ["edges", "constant"]
+    assert mcs["rank"].tolist() == [*range(1, 14), pytest.approx(NAN, nan_ok=True)]
+    assert mcs.loc["tcav", "score"] == pytest.approx(0.6)
+    assert np.isnan(mcs.loc["tcav", "spread"])
+    assert mcs.loc["gradcam", "spread"] == 0.02
+    assert mcs.loc["constant", ["score", "spread", "rank"]].isna().all()
+    assert np.isnan(ranked(study(), "series")["spread"]).all()
+
+
+def test_ties_share_the_mean_of_their_ranks() -> None:
+    tables = scored(scored(study(), "idr", "gradcam", 0.3), "idr", "vanilla", 0.1 + 0.2)
+    found = ranked(tables, "idr")["rank"]
+    assert 0.1 + 0.2 != 0.3
+    tied = ["gradcam", "vanilla", "smoothgrad_guided"]
+    assert found[tied].tolist() == [10, 10, 10]  # 9, 10 and 11
+    assert found["gradient_x_input"] == 8
+    assert found["edges"] == 12
+
+
+def test_spread_is_between_seeds_where_there_are_several() -> None:
+    tables = study((0, 1, 2))
+    for seed, score in enumerate((0.1, 0.4, NAN)):
+        where = {"metric": "mcs", "method": "gradcam", "data": "d_os", "seed": seed}
+        tables = changed(tables, "metrics", where, score=score)
+    for seed, score in enumerate((0.3, NAN, NAN)):
+        where = {"metric": "mcs", "method": "vanilla", "data": "d_os", "seed": seed}
+        tables = changed(tables, "metrics", where, score=score)
+    found = ranked(tables, "mcs")
+    assert found.loc["gradcam", "score"] == pytest.approx(0.25)
+    assert found.loc["gradcam", "spread"] == pytest.approx(0.15 * np.sqrt(2))  # n − 1
+    assert found.loc["vanilla", ["score", "spread"]].tolist() == [0.3, 0.02]  # one seed: over draws
+    assert found.loc["smoothgrad", "spread"] == pytest.approx(0)
+
+
+def test_what_was_not_studied_has_no_rank() -> None:
+    tables = replace(study(), **BARE)
+    found = ranking(tables)
+    assert found["metric"].unique().tolist() == ["mcs", "idr"]
+    assert "tcav" not in set(found["method"])
+    assert list(ranking_shown(found, tables).columns) == ["method", "MCS", "IDR (%)"]
+
+
+def test_the_variants_do_not_rank() -> None:
+    tables = study()
+    other = scored(tables, "mcs", "mine", 0.99, data="d_os_scale")
+    pd.testing.assert_frame_equal(ranking(tables), ranking(other))
+
+
+def test_agreement_is_of_methods_that_both_score() -> None:
+    tables = study()
+    found = agreement(ranking(tables), tables).set_index(["one", "other"])
+    assert len(found) == 10
+    kept = [name for name in SCORES if name not in ("random", "edges", "constant")]
+    for one, other in found.index:
+        signs = [-1 if metric == "iir_difference" else 1 for metric in (one, other)]
+        columns = [
+            sign * np.array([SCORES[name][NUMBERS.index(metric)] for name in kept])
+            for sign, metric in zip(signs, (one, other), strict=True)
+        ]
+        if (one, other) == ("mcs", "series"):
+            columns = [np.append(column, value) for column, value in zip(columns, (0.6, 0.98), strict=True)]
+        row = found.loc[(one, other)]
+        assert row["methods"] == len(columns[0])
+        assert row["kendall"] == pytest.approx(stats.kendalltau(*columns).statistic)
+        assert row["spearman"] == pytest.approx(stats.spearmanr(*columns).statistic)
+    assert found.loc[("iir", "iir_difference"), "kendall"] == pytest.approx(1)
+    assert found.loc[("mcs", "idr"), "kendall"] < 0.99
+
+
+def test_agreement_of_too_few_or_of_equal_ranks_is_undefined() -> None:
+    two = without_method(study(), *(name for name in METHODS if name not in ("gradcam", "vanilla", "edges")))
+    found = agreement(ranking(two), two).set_index(["one", "other"])
+    assert found.loc[("idr", "iir"), "methods"] == 2
+    assert np.isnan(found.loc[("idr", "iir"), ["kendall", "spearman"]].to_numpy(dtype=float)).all()
+    alike = replace(study(), **BARE, metrics=study().metrics.assign(score=0.5))
+    assert np.isnan(agreement(ranking(alike), alike).loc[0, "kendall"])
+
+
+def test_the_ranking_to_read() -> None:
+    tables = study()
+    shown = ranking_shown(ranking(tables), tables)
+    assert list(shown.columns) == [
+        "method",
+        "MCS",
+        "IDR (%)",
+        "IIR (%)",
+        "relative change",
+        "ρ over the series",
+    ]
+    rows = {row["method"]: row for row in shown.to_dict("records")}
+    assert list(rows)[:3] == ["random (control)", "tcav", "gradcam"]
+    assert rows["gradcam"]["MCS"] == "3 (0.400 ± 0.020)"
+    assert rows["gradcam"]["IDR (%)"] == "2 (90.0 ± 2.0)"
+    assert rows["gradcam"]["ρ over the series"] == "3 (0.950)"
+    assert rows["tcav"]["IDR (%)"] == "–"
+    assert rows["constant (control)"]["IIR (%)"] == "no score"
+    assert "edges (control)" in rows
+    agreed = agreement_shown(agreement(ranking(tables), tables))
+    assert list(agreed.columns) == ["metric", "and", "methods", "Kendall's τ", "Spearman's ρ"]
+    assert agreed.iloc[0, :2].tolist() == ["MCS", "IDR"]

@@ -14,7 +14,12 @@ import yaml
 
 from saliency_assay import training_settings
 from saliency_assay.catalogue import CATALOGUE
+from saliency_assay.concepts import layer_test, tcav
+from saliency_assay.data.commonality import plan_common
 from saliency_assay.data.plan import plan
+from saliency_assay.data.variants import rescaled
+from saliency_assay.metrics.functional import Descent
+from saliency_assay.metrics.independence import score_independence
 from saliency_assay.metrics.spread import spread
 from saliency_assay.provenance import SOURCE
 from saliency_assay.registry import resolve
@@ -273,8 +278,14 @@ def test_every_record_has_its_heading(page: str) -> None:
 
 
 def keywords(function: Any) -> set[str]:
+    """What a function takes by name alone; of a record, all its fields."""
     parameters = inspect.signature(function).parameters.values()
-    return {parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY}
+    named = (
+        parameter
+        for parameter in parameters
+        if isinstance(function, type) or parameter.kind is parameter.KEYWORD_ONLY
+    )
+    return {parameter.name for parameter in named}
 
 
 def strings(*paths: Path) -> set[str]:
@@ -295,19 +306,32 @@ def test_architectures_read_their_parameters(name: str) -> None:
     assert keywords(resolve(record.function)) - {"classes", "channels", "generator"} == set(record.parameters)
 
 
+# What reads the parameters of the metrics that compare models or inputs.
+READERS: dict[str, list[Any]] = {
+    "mcs": [spread],
+    "idr": [spread],
+    "iir": [spread, score_independence, Descent],
+    "tcav": [tcav, layer_test],
+}
+
+
 @pytest.mark.parametrize("name", CATALOGUE.metrics)
 def test_metrics_read_their_parameters(name: str) -> None:
-    """BAM's are read by their spread; those of others by the metric or by its probe."""
+    """BAM's are read by the steps of their studies; those of others by the metric or by its probe."""
     record = CATALOGUE.metrics[name]
-    functions = [spread] if record.kind == "bam" else [resolve(record.function)]
+    functions = [resolve(record.function)] if record.kind == "fidelity" else READERS[name]
     functions += [resolve(record.probe)] if record.probe else []
-    read = set[str]().union(*map(keywords, functions)) - {"generator"}
+    read = set[str]().union(*map(keywords, functions)) - {"generator", "reduction"}
     assert read == {*record.parameters, *record.takes}
 
 
 @pytest.mark.parametrize("name", CATALOGUE.data_kinds)
 def test_data_kinds_read_their_parameters(name: str) -> None:
     record = CATALOGUE.data_kinds[name]
+    if name == "caption":  # its script gives it the store of the source, and the set to make
+        given = {*record.parameters, "classes", "captions", "generator", "block"} - {"seed"}
+        assert keywords(resolve(record.function)) == given
+        return
     if not record.sets:  # built whole, by one function; the script makes its generator of the seed
         given = {*record.parameters, *record.sources, "generator", "block"} - {"seed"}
         assert keywords(resolve(record.function)) == given
@@ -315,7 +339,7 @@ def test_data_kinds_read_their_parameters(name: str) -> None:
     # Built in steps: rules hand a job the parameters that it reads, and no others.
     handed = set(re.findall(r'"(\w+)"', rules_text()))
     steps = [ROOT / f"workflow/scripts/{step}.py" for step in ("write_sources", "collect_bam", "compose_bam")]
-    read = strings(*steps) | keywords(plan)
+    read = strings(*steps) | keywords(plan) | keywords(plan_common) | keywords(rescaled)
     assert set(record.parameters) <= handed & read
 
 

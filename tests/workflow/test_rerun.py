@@ -9,25 +9,45 @@ from checkout import Checkout
 
 Edit = Callable[[Checkout], None]
 
+BAM_METHODS = ("gradcam", "random", "edge")
+# Of each model the sets that the BAM study explains it on.
+COMPARED = {
+    "f_o": ("bam_os", "bam_os_scale"),
+    "f_s": ("bam_os", "bam_os_scale", "bam_0s", "bam_delta_seed0"),
+    "f_k01": ("bam_os_k01",),
+    "f_k10": ("bam_os_k10",),
+}
+CAPTIONED = ("f_picture", "f_caption")
+
 ALL = {
     "write_sources bam",
     "collect_bam bam",
-    *(f"compose_bam bam_{member}" for member in ("os", "0s", "og")),
+    *(f"compose_bam bam_{member}" for member in ("os", "0s", "og", "os_scale", "os_k01", "os_k10", "0s_k")),
+    *(f"compose_caption captioned_{member}" for member in ("both", "image", "caption")),
     "build_data digits",
     *(
         f"{rule} {model} 0"
         for rule in ("train", "evaluate")
-        for model in ("f_o", "f_s", "digits", "searched")
+        for model in (*COMPARED, *CAPTIONED, "digits", "searched")
     ),
     "trial searched 0",
     "trial searched 1",
     "choose searched",
-    *(f"attribute f_o 0 bam_os {method}" for method in ("gradcam", "random", "edge")),
     *(
-        f"attribute f_s 0 bam_{member} {method}"
-        for member in ("os", "0s")
-        for method in ("gradcam", "random", "edge")
+        f"attribute {model} 0 {data} {method}"
+        for model, sets in COMPARED.items()
+        for data in sets
+        for method in BAM_METHODS
     ),
+    *(
+        f"{job} {model} 0 captioned_both {method}"
+        for job in ("attribute", "score infidelity_halves", "score block_attribution")
+        for model in CAPTIONED
+        for method in ("gradient", "halves")
+    ),
+    *(f"probe infidelity_halves {model} 0 captioned_both" for model in CAPTIONED),
+    "plot_caption captions",
+    "plot_gallery captions",
     "attribute digits 0 digits gradient",
     "attribute digits 0 digits smooth",
     *(f"probe {metric} digits 0 digits" for metric in ("faithfulness", "infidelity")),
@@ -40,9 +60,18 @@ ALL = {
     "plot_scores digits",
     *(f"plot_metric digits {metric} scores" for metric in ("faithfulness", "infidelity", "sensitivity")),
     "plot_scatter digits",
-    *(f"score_bam bam 0 {method}" for method in ("gradcam", "random", "edge")),
+    *(
+        f"{rule} bam 0 {method}"
+        for rule in ("score_bam", "score_series", "score_independence")
+        for method in BAM_METHODS
+    ),
+    *(f"score_concepts bam 0 {model}" for model in COMPARED),
+    "find_delta bam 0",
     "tabulate_bam bam",
-    "plot_bam bam",
+    *(
+        f"{rule} bam"
+        for rule in ("plot_bam", "plot_series", "plot_concepts", "plot_independence", "judge_bam")
+    ),
     "plot_gallery bam",
     "plot_gallery digits",
     "attribute searched 0 digits gradient",
@@ -63,7 +92,8 @@ ALL = {
 }
 NOTHING: set[str] = set()
 REPORT = {"report", "all"}
-SHOWN = {"tabulate_bam bam", "plot_bam bam", "plot_gallery bam", *REPORT}
+TABULATED = {"tabulate_bam bam", "plot_bam bam", "judge_bam bam", *REPORT}
+SHOWN = {"plot_series bam", "plot_independence bam", "plot_gallery bam", *TABULATED}
 SCORED = {"tabulate_scores digits", "plot_scores digits", "plot_scatter digits", *REPORT}
 
 
@@ -87,8 +117,12 @@ DIGITS = {*GRADIENT, *SMOOTH, "probe faithfulness digits 0 digits", "probe infid
 
 def of_method(*methods: str) -> set[str]:
     """Maps and scores of methods in the BAM study, and what shows them."""
-    runs = ("attribute f_o 0 bam_os", "attribute f_s 0 bam_os", "attribute f_s 0 bam_0s", "score_bam bam 0")
+    runs = [f"attribute {model} 0 {data}" for model, sets in COMPARED.items() for data in sets]
+    runs += [f"{rule} bam 0" for rule in ("score_bam", "score_series", "score_independence")]
     return {f"{run} {method}" for run in runs for method in methods} | SHOWN
+
+
+SCORED_BAM = ("score_bam", "score_series", "score_independence", "score_concepts")
 
 
 def of_rules(*rules: str) -> set[str]:
@@ -99,6 +133,8 @@ def of_rules(*rules: str) -> set[str]:
 SEARCH = {"trial searched 0", "trial searched 1", "choose searched"}
 RETRAINED_SHOWN = of_rules("tabulate_retrain", "plot_retrain", "plot_arm", "plot_leakage") | REPORT
 REMASKED = of_rules("remask", "retrain", "leak", "score_retrain") | RETRAINED_SHOWN
+CAPTIONED_GRADIENT = {job for job in ALL if "captioned" in job and job.endswith("gradient")}
+CAPTIONED_SHOWN = {"plot_caption captions", "plot_gallery captions", *REPORT}
 EXPLAINED_GRADIENT = {"attribute searched 0 digits gradient", "plot_gallery retrain", *GRADIENT, *REMASKED}
 RETRAINED = {
     "train searched 0",
@@ -107,7 +143,11 @@ RETRAINED = {
     *(EXPLAINED_GRADIENT - GRADIENT),
     *REMASKED,
 }
-ON_DIGITS = {"train digits 0", "evaluate digits 0", *DIGITS, *RETRAINED, *SEARCH}
+ON_CAPTIONS = {
+    *(job for job in ALL if "caption" in job.replace("score_caption", "")),
+    *(f"{rule} {model} 0" for rule in ("train", "evaluate") for model in CAPTIONED),
+}
+ON_DIGITS = {"train digits 0", "evaluate digits 0", *DIGITS, *RETRAINED, *SEARCH, *ON_CAPTIONS}
 
 
 def comment(file: str) -> Edit:
@@ -164,7 +204,7 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
     "code of two methods": (code(f"{METHODS}/controls.py"), of_method("random", "edge")),
     "code of a method of the other study": (
         code(f"{METHODS}/gradient.py"),
-        EXPLAINED_GRADIENT,
+        EXPLAINED_GRADIENT | CAPTIONED_GRADIENT | CAPTIONED_SHOWN,
     ),
     "code of what smooths a method": (code(f"{METHODS}/smoothing.py"), SMOOTH),
     "code of a method that no study uses": (code(f"{METHODS}/path.py"), NOTHING),
@@ -176,11 +216,40 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
     "a method less in the study": (configured(studies__bam__methods=["gradcam", "random"]), SHOWN),
     "code of the metrics": (
         code("src/saliency_assay/metrics/bam.py"),
-        of_rules("score_bam", "tabulate_bam", "plot_bam") | REPORT,
+        of_rules("score_bam", "score_series", "score_independence", "plot_series", "plot_independence")
+        | TABULATED,
     ),
-    "a metric's parameter": (
-        configured(metrics__mcs__draws=4),
-        of_rules("tabulate_bam", "plot_bam") | REPORT,
+    "a metric's parameter": (configured(metrics__mcs__draws=4), TABULATED),
+    "the threshold of independence": (
+        configured(metrics__iir__threshold=0.2),
+        of_rules("score_independence", "plot_independence", "judge_bam") | REPORT,
+    ),
+    "how changes without effect are sought": (
+        configured(metrics__iir__steps=4),
+        {"find_delta bam 0", *(job for job in ALL if "bam_delta" in job)}
+        | of_rules("score_independence", "plot_independence", "judge_bam")
+        | REPORT,
+    ),
+    "how concepts are tested": (
+        configured(metrics__tcav__alpha=0.2),
+        of_rules("score_concepts", "plot_concepts", "plot_series", "judge_bam") | REPORT,
+    ),
+    "sizes of a variant": (
+        configured(data__bam__variant_smallest=0.2),
+        {"compose_bam bam_os_scale", "evaluate f_o 0", "evaluate f_s 0", "plot_training"}
+        | {job for job in ALL if "bam_os_scale" in job}
+        | of_rules("score_bam", "score_concepts", "plot_concepts", "plot_series")
+        | of_rules("score_independence", "plot_independence")
+        | TABULATED,
+    ),
+    "an explanation more of what a caption is": (
+        configured(studies__captions__methods=["gradient", "halves", "edge"]),
+        {
+            f"{job} {model} 0 captioned_both edge"
+            for job in ("attribute", "score infidelity_halves", "score block_attribution")
+            for model in CAPTIONED
+        }
+        | CAPTIONED_SHOWN,
     ),
     "code of one metric": (code("src/saliency_assay/metrics/sensitivity_max.py"), of_metric("sensitivity")),
     "code of a metric with a probe": (
@@ -224,26 +293,32 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
         {
             "train f_o 0",
             "evaluate f_o 0",
-            *(f"attribute f_o 0 bam_os {method}" for method in ("gradcam", "random", "edge")),
+            *(job for job in ALL if job.startswith("attribute f_o 0")),
             *of_rules("score_bam", "plot_training"),
-            *SHOWN,
+            *("score_concepts bam 0 f_o", "plot_concepts bam", "plot_series bam", "plot_gallery bam"),
+            *TABULATED,
         },
     ),
     "a further seed": (
         configured(seeds=[0, 1]),
-        {job.replace(" 0", " 1", 1) for job in of_rules("train", "evaluate", "score_bam")}
+        {job.replace(" 0", " 1", 1) for job in of_rules("train", "evaluate", "find_delta", *SCORED_BAM)}
         | {job.replace(" 0", " 1", 1) for job in of_method("gradcam", "random", "edge") - SHOWN}
         | {job.replace(" 0", " 1", 1) for job in of_rules("probe", "score")}
         | {job.replace(" 0", " 1", 1) for job in of_rules("remask", "retrain", "leak", "score_retrain")}
         | {f"attribute digits 1 digits {method}" for method in ("gradient", "smooth")}
-        | of_rules("tabulate_bam", "plot_bam", "plot_training", "plot_metric")
+        | {job.replace(" 0", " 1", 1) for job in ALL if job.startswith("attribute") and "captioned" in job}
+        | of_rules("plot_training", "plot_metric", "plot_series", "plot_concepts", "plot_independence")
+        | TABULATED
+        | {"plot_caption captions"}
         | RETRAINED_SHOWN
         | SCORED,
     ),
     "a script of a figure": (code("workflow/scripts/plot_bam.py"), {"plot_bam bam", *REPORT}),
     "the training's script": (
         code("workflow/scripts/train.py"),
-        ALL - of_rules("write_sources", "collect_bam", "compose_bam", "build_data") - SEARCH,
+        ALL
+        - of_rules("write_sources", "collect_bam", "compose_bam", "compose_caption", "build_data")
+        - SEARCH,
     ),
     "code of the threshold": (code("src/saliency_assay/remask.py"), REMASKED),
     "code that composes images and masks": (code("src/saliency_assay/occluded.py"), REMASKED),
@@ -315,13 +390,26 @@ def test_what_a_plan_promises_is_what_happens(finished: Checkout) -> None:
         files = (path for path in results.rglob("*") if path.is_file())
         return {str(path.relative_to(results)): path.stat().st_mtime_ns for path in files}
 
-    gradcam = "f_o/seed0/bam_os/gradcam", "f_s/seed0/bam_os/gradcam", "f_s/seed0/bam_0s/gradcam"
+    gradcam = [f"{model}/seed0/{data}/gradcam" for model, sets in COMPARED.items() for data in sets]
+    scores = [f"scores/{kind}/bam/seed0/gradcam.parquet" for kind in ("bam", "series", "independence")]
+    tables = (
+        "premise",
+        "metrics",
+        "commonality",
+        "series",
+        "correlation",
+        "independence",
+        "ranking",
+        "claims",
+    )
+    concepts = {f"figures/bam/{name}" for name in ("concepts.svg", "concepts.html")}
     metrics = "faithfulness", "infidelity", "sensitivity"
     jobs = [
         *(f"attribute/{maps}" for maps in gradcam),
-        "score_bam/bam/seed0/gradcam",
+        *(f"{rule}/bam/seed0/gradcam" for rule in ("score_bam", "score_series", "score_independence")),
         "attribute/digits/seed0/digits/smooth",
-        *(f"{rule}/bam" for rule in ("tabulate_bam", "plot_bam", "plot_gallery")),
+        *(f"{rule}/bam" for rule in ("tabulate_bam", "plot_bam", "plot_gallery", "judge_bam")),
+        *(f"{rule}/bam" for rule in ("plot_series", "plot_independence")),
         "plot_gallery/digits",
         *(f"score/{metric}/digits/seed0/digits/smooth" for metric in metrics),
         *(f"plot_metric/digits/{metric}_scores" for metric in metrics),
@@ -337,12 +425,12 @@ def test_what_a_plan_promises_is_what_happens(finished: Checkout) -> None:
         *(f"benchmarks/{job}.tsv" for job in jobs),
         *(f"maps/{maps}.zarr.zip" for maps in gradcam),
         "maps/digits/seed0/digits/smooth.zarr.zip",
-        "scores/bam/bam/seed0/gradcam.parquet",
-        *(f"tables/bam/{name}.csv" for name in ("premise", "metrics")),
+        *scores,
+        *(f"tables/bam/{name}.csv" for name in tables),
         *(f"scores/{metric}/digits/seed0/digits/smooth.parquet" for metric in metrics),
         *(f"curves/{metric}/digits/seed0/digits/smooth.zarr.zip" for metric in metrics),
         *(f"tables/digits/{name}" for name in ("summary.csv", "scores.parquet")),
-        *(name for name in before if name.startswith(("figures/bam/", "figures/digits/"))),
+        *({name for name in before if name.startswith(("figures/bam/", "figures/digits/"))} - concepts),
         "report.html",
         "configuration.yaml",
     }

@@ -16,13 +16,44 @@ from saliency_assay.provenance import digest_of_file
 from saliency_assay.store import open_store
 
 BAM_METHODS = ("gradcam", "random", "edge")
+BAM_SETS = (
+    "bam_os",
+    "bam_0s",
+    "bam_og",
+    "bam_os_scale",
+    "bam_os_k01",
+    "bam_os_k10",
+    "bam_0s_k",
+    "bam_delta_seed0",
+)
+CAPTION_SETS = ("captioned_both", "captioned_image", "captioned_caption")
+COMPARED = (
+    *(("f_o", name) for name in ("bam_os", "bam_os_scale")),
+    *(("f_s", name) for name in ("bam_os", "bam_os_scale", "bam_0s", "bam_delta_seed0")),
+    ("f_k01", "bam_os_k01"),
+    ("f_k10", "bam_os_k10"),
+)
+CAPTIONED = ("f_picture", "f_caption")
 ARM = "remask/retrain/iteroar/gradient"
 STORES = {
     **{f"collections/bam/{name}.zarr.zip": name for name in ("cutouts", "scenes")},
-    **{f"data/{name}.zarr.zip": "data" for name in ("bam_os", "bam_0s", "bam_og", "digits")},
-    **{f"maps/f_o/seed0/bam_os/{method}.zarr.zip": "maps" for method in BAM_METHODS},
-    **{f"maps/f_s/seed0/bam_os/{method}.zarr.zip": "maps" for method in BAM_METHODS},
-    **{f"maps/f_s/seed0/bam_0s/{method}.zarr.zip": "maps" for method in BAM_METHODS},
+    **{f"data/{name}.zarr.zip": "data" for name in (*BAM_SETS, *CAPTION_SETS, "digits")},
+    **{
+        f"maps/{model}/seed0/{data}/{method}.zarr.zip": "maps"
+        for model, data in COMPARED
+        for method in BAM_METHODS
+    },
+    **{
+        f"{folder}/{model}/seed0/captioned_both/{method}.zarr.zip": kind
+        for folder, kind in (
+            ("maps", "maps"),
+            ("curves/infidelity_halves", "curves"),
+            ("curves/block_attribution", "curves"),
+        )
+        for model in CAPTIONED
+        for method in ("gradient", "halves")
+    },
+    **{f"probes/infidelity_halves/{model}/seed0/captioned_both.zarr.zip": "probe" for model in CAPTIONED},
     "maps/digits/seed0/digits/gradient.zarr.zip": "maps",
     "maps/digits/seed0/digits/smooth.zarr.zip": "maps",
     **{f"probes/{metric}/digits/seed0/digits.zarr.zip": "probe" for metric in ("faithfulness", "infidelity")},
@@ -35,9 +66,18 @@ STORES = {
     f"{ARM}/shared/seed0/iteration0/masks.zarr.zip": "masks",
     f"{ARM}/mean/seed0/iteration1/masks.zarr.zip": "masks",
 }
-MODELS = ("f_o", "f_s", "digits", "searched")
+MODELS = ("f_o", "f_s", "f_k01", "f_k10", *CAPTIONED, "digits", "searched")
 MODEL_FILES = ("weights.pt", "training.csv", "evaluation.json", "predictions.parquet")
-FIGURES = ("premise.html", "mcs.svg", "idr.svg", "metrics.html", "gallery.png", "gallery.html")
+FIGURES = (
+    *("premise.html", "mcs.svg", "idr.svg", "metrics.html", "gallery.png", "gallery.html"),
+    *("commonality.html", "series.svg", "series_maps.html", "concepts.svg", "concepts.html"),
+    *("iir.svg", "iir_difference.svg", "delta.html", "convergence.svg", "independence.html"),
+    *("ranking.html", "claims.html"),
+)
+TABLES = (
+    *("premise", "metrics", "commonality", "series", "correlation", "concepts", "independence"),
+    *("ranking", "claims"),
+)
 RESULTS = {
     *STORES,
     "sources/bam/SHA256SUMS",
@@ -54,8 +94,22 @@ RESULTS = {
     *(f"figures/retrain/{name}" for name in ("accuracy.svg", "overlap.svg", "summary.html")),
     *(f"figures/retrain/{name}" for name in ("leakage.svg", "leakage.html", "gallery.png", "gallery.html")),
     *(f"figures/retrain/iteroar_mean/{name}" for name in ("matrices.svg", "images.html")),
-    *(f"scores/bam/bam/seed0/{method}.parquet" for method in BAM_METHODS),
-    *(f"tables/bam/{name}.csv" for name in ("premise", "metrics")),
+    *(
+        f"scores/{kind}/bam/seed0/{method}.parquet"
+        for kind in ("bam", "series", "independence")
+        for method in BAM_METHODS
+    ),
+    *(f"scores/concepts/bam/seed0/{model}.parquet" for model in ("f_o", "f_s", "f_k01", "f_k10")),
+    *(
+        f"scores/{metric}/{model}/seed0/captioned_both/{method}.parquet"
+        for metric in ("infidelity_halves", "block_attribution")
+        for model in CAPTIONED
+        for method in ("gradient", "halves")
+    ),
+    *(f"tables/captions/{name}.csv" for name in ("premise", "table")),
+    *(f"figures/captions/{name}" for name in ("caption.html", "infidelity.svg", "attribution.svg")),
+    *(f"figures/captions/{name}" for name in ("gallery.png", "gallery.html")),
+    *(f"tables/bam/{name}.csv" for name in TABLES),
     *(f"figures/bam/{name}" for name in FIGURES),
     "figures/digits/gallery.png",
     "figures/digits/gallery.html",
@@ -89,7 +143,7 @@ def test_results_lie_where_they_should_and_nothing_else_does(finished_once: Chec
 def test_every_job_leaves_a_log_and_a_benchmark(finished_once: Checkout) -> None:
     logs = {name.removesuffix(".log") for name in finished_once.files("results/logs")}
     benchmarks = finished_once.files("results/benchmarks")
-    assert len(logs) == 63
+    assert len(logs) == 145
     assert logs == {name.removesuffix(".tsv") for name in benchmarks}
     assert all(content.startswith(b"s\th:m:s\tmax_rss") for content in benchmarks.values())
 
@@ -185,14 +239,11 @@ def test_a_score_table_has_a_row_for_every_image(method: str, finished_once: Che
     assert set(table["method"]) == {method}
     assert set(table["seed"]) == {0}
     rows = table.groupby(["metric", "model", "data", "variant"]).size()
-    concept = {
-        ("concept_attribution", model, data)
-        for model, data in (("f_o", "bam_os"), ("f_s", "bam_os"), ("f_s", "bam_0s"))
-    }
+    concept = {("concept_attribution", model, data) for model, data in COMPARED[:5]}
     assert {key[:3] for key in rows.index} == {
         *concept,
-        ("mcs", "f_o-f_s", "bam_os"),
-        ("idr", "f_s", "bam_os"),
+        *(("mcs", "f_o-f_s", data) for data in ("bam_os", "bam_os_scale")),
+        *(("idr", "f_s", data) for data in ("bam_os", "bam_os_scale")),
     }
     assert all(count == 30 for key, count in rows.items() if key[0] == "concept_attribution")
     assert all(5 < count <= 30 for key, count in rows.items() if key[0] != "concept_attribution")

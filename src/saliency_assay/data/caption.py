@@ -67,8 +67,8 @@ def compose(
 ) -> tuple[dict[str, tuple[str, ...]], Iterator[Block]]:
     """The images of set ``member`` (one of ``SETS``) of H × 2W pixels, ``block`` at a time, in the source's order.
 
-    Yeh et al. (2019), section 5, "Human Evaluation". All that is drawn, the classes' words included, is drawn alike
-    for every member and every noise: entries of one seed differ in what their noise replaces, and in nothing else.
+    Yeh et al. (2019), section 5, "Human Evaluation". Chance falls alike for every set and every noise: entries of one
+    seed differ in what their noise replaces, and in nothing else.
 
     Args:
         source: ``image`` uint8 ``[n, C, H, W]``, ``split`` and ``label_class``; only the rows of a block are read.
@@ -113,7 +113,7 @@ def compose(
     )
     height, width = source["image"].shape[2:]
     stamps = draw_words(words, height, width)
-    logger.info("%d of %d images have a caption that names another class", *_counted(drawn.aligned))
+    logger.info("%d of %d pictures do not fit their caption", (~drawn.aligned).sum(), len(drawn.aligned))
     return {"class": tuple(classes)}, _blocks(drawn, source["image"], stamps, member, block)
 
 
@@ -209,26 +209,28 @@ def _pools(
     return pools
 
 
-def _blocks(plan: Plan, pictures: Any, stamps: Sequence[Pixels], member: str, block: int) -> Iterator[Block]:
+def _blocks(drawn: Plan, pictures: Any, stamps: Sequence[Pixels], member: str, block: int) -> Iterator[Block]:
     channels, height, width = pictures.shape[1:]
     mask = np.zeros((height, 2 * width), dtype=bool)
     mask[:, width:] = True
-    for start in range(0, len(plan.source), block):
-        part = slice(start, min(start + block, len(plan.source)))
+    for start in range(0, len(drawn.source), block):
+        part = slice(start, min(start + block, len(drawn.source)))
         count = part.stop - part.start
         image = np.zeros((count, channels, height, 2 * width), dtype=np.uint8)
         if member != "caption":
-            image[..., :width] = pictures[plan.source[part]]
+            image[..., :width] = pictures[drawn.source[part]]
         if member != "image":
-            for position, (word, place) in enumerate(zip(plan.caption[part], plan.place[part], strict=True)):
+            for position, (word, place) in enumerate(
+                zip(drawn.caption[part], drawn.place[part], strict=True)
+            ):
                 _put(image[position, :, :, width:], stamps[word], place)
         yield {
             "image": image,
             "mask": np.repeat(mask[None], count, axis=0),
-            "split": plan.split[part],
-            "label_class": plan.label[part],
-            "aligned": plan.aligned[part],
-            "source": plan.source[part],
+            "split": drawn.split[part],
+            "label_class": drawn.label[part],
+            "aligned": drawn.aligned[part],
+            "source": drawn.source[part],
         }
 
 
@@ -246,7 +248,3 @@ def _put(half: Pixels, stamp: Pixels, place: npt.NDArray[np.float64]) -> None:
 def _check_two(key: str, found: Sequence[str]) -> None:
     if len(found) != 2 or found[0] == found[1]:
         raise ValueError(f"{key}: found {', '.join(map(str, found))}, expected two different ones")
-
-
-def _counted(aligned: npt.NDArray[np.bool_]) -> tuple[int, int]:
-    return int((~aligned).sum()), len(aligned)

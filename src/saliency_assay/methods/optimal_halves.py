@@ -6,9 +6,7 @@ from torch import Tensor, nn
 from saliency_assay.methods.differentiate import check_inputs, target_logits
 
 
-def halves(
-    model: nn.Module, images: Tensor, targets: Tensor, *, generator: torch.Generator | None = None
-) -> Tensor:
+def halves(model: nn.Module, images: Tensor, targets: Tensor, *, generator: torch.Generator) -> Tensor:
     """The global explanation of least infidelity when the left or the right half turns black, ``[N, 1, H, W]``.
 
     With M ``[2, H·W]`` the pixels of each half and Δ ``[2]`` the logit's drop without it, MMᵀ is diagonal and the

@@ -361,6 +361,8 @@ METRICS: tuple[Metric, ...] = (
             "norm_weight": Parameter(0.01, minimum=0),
             "range_weight": Parameter(0.01, minimum=0),
             "protocol": Parameter("printed", choices=("printed", "released")),
+            "step_rule": Parameter("polyak", choices=("constant", "polyak")),
+            "tolerance": Parameter(0.01, minimum=0),
             **_SPREAD,
         },
     ),

@@ -30,7 +30,6 @@ def block_attribution(
     if mask.shape != saliency.shape or mask.dtype != torch.bool:
         found = f"{mask.dtype} {list(mask.shape)}"
         raise ValueError(f"mask: found {found}, expected torch.bool {list(saliency.shape)} like the maps")
-    total = saliency.sum((1, 2))
-    share = (saliency * mask).sum((1, 2)) / total
-    defined = (total > 0) & mask.flatten(1).any(1)  # NaN is not above 0
-    return Scored({("block_attribution", ""): where_defined(defined, share)})
+    flat, inside = saliency.flatten(1), mask.flatten(1)
+    share = (flat * inside).sum(1) / flat.sum(1)  # 0 / 0 is NaN
+    return Scored({("block_attribution", ""): where_defined(inside.any(1), share)})

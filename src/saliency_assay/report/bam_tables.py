@@ -126,7 +126,7 @@ class BamTables:
         found = found[[not self.is_control(str(method)) for method in found.index]]
         if found.empty:
             where = "" if member == "os" else f" on {self.data}_{member}"
-            raise UntestedError(f"no method has a score of {metric}{where}")
+            raise UntestedError(f"no method has a score of {label(metric)}{where}")
         return found
 
     def score(self, scores: Scores, metric: str, registered: str) -> float:

@@ -71,7 +71,7 @@ def premise(
                         "seed": seed,
                         "set": f"{entry}_{member}",
                         "check": check,
-                        "percent": 100 * float(right.mean()) if len(right) else np.nan,
+                        "percent": 100 * int(right.sum()) / len(right) if len(right) else np.nan,
                         "images": len(right),
                         "printed": PRINTED_ACCURACY[role, member],
                     }

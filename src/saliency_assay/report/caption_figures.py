@@ -38,14 +38,20 @@ def _figure(table: pd.DataFrame, column: str, scale: float, label: str) -> Figur
         rows = table[table["model"] == model].assign(shown=lambda rows: rows[column] * scale)
         means = rows.groupby("method")["shown"].mean().reindex(methods)
         whiskers = 1.96 * scale * rows.groupby("method")[f"{column}_error"].mean().reindex(methods)
-        style: dict[str, Any] = {"capsize": 3, "error_kw": {"linewidth": 1}, "color": (BLUE, ORANGE)[number % 2]}
+        style: dict[str, Any] = {
+            "capsize": 3,
+            "error_kw": {"linewidth": 1},
+            "color": (BLUE, ORANGE)[number % 2],
+        }
         axes.bar(places, means, 0.4, yerr=whiskers, label=_named(model, rows["used"]), **style)
         _mark(axes, places, means)
         if rows["seed"].nunique() > 1:
             where = rows["method"].map(dict(zip(methods, places, strict=True)))
             axes.plot(where, rows["shown"], "o", color="black", markersize=3)
     axes.axhline(0, color="black", linewidth=0.8)
-    axes.set_xticks(range(len(methods)), [readable(str(method)) for method in methods], rotation=30, ha="right")
+    axes.set_xticks(
+        range(len(methods)), [readable(str(method)) for method in methods], rotation=30, ha="right"
+    )
     axes.set_ylabel(label)
     seeds = table["seed"].nunique()
     least, most = table["images"].min(), table["images"].max()

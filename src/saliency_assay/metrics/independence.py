@@ -1,0 +1,123 @@
+"""Input independence: whether maps change where a change of the image has no effect (Yang & Kim, 2019, section 4.4)."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import zip_longest
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from saliency_assay.metrics.bam import concept_attribution, random_masks
+from saliency_assay.metrics.reductions import reduce
+
+INPUTS = ("without", "with_delta")
+"""x, and x + δ, of one model."""
+REGIONS = ("object", "outside")
+"""δ's region, and as many random pixels outside it."""
+BASELINES = {"iir": "outside", "iir_difference": "outside"}
+"""The region of each metric's baseline: pixels that are the same in both inputs."""
+
+
+def relative_change(with_delta: Tensor, without: Tensor, correct: Tensor) -> Tensor:
+    """|g_c(x + δ) − g_c(x)| / g_c(x), ``[N]`` in [0, ∞); its mean is appendix C's, lower is better.
+
+    Both are ``[N]`` under one model, over δ's region, in [0, 1]. NaN outside ``correct``, bool ``[N]``, the images x
+    that the model classifies rightly, where g_c(x) is 0, and where one of the two is NaN.
+    """
+    change = (with_delta - without).abs() / without
+    return torch.where(correct & (without > 0), change, torch.nan)
+
+
+def input_independence(with_delta: Tensor, without: Tensor, correct: Tensor, threshold: float) -> Tensor:
+    """1 where the relative change is less than ``threshold``, strictly, else 0, ``[N]``; the mean is IIR (4.4).
+
+    Arguments, and where it is NaN, as in ``relative_change``.
+    """
+    change = relative_change(with_delta, without, correct)
+    return torch.where(change.isnan(), change, (change < threshold).to(change.dtype))
+
+
+def score_independence(
+    maps: Mapping[str, Iterable[np.ndarray]],
+    masks: Iterable[np.ndarray],
+    correct: np.ndarray,
+    *,
+    threshold: float,
+    generator: torch.Generator,
+    reduction: str = "visual",
+) -> dict[str, np.ndarray]:
+    """Score each image in both regions; one block of maps of each input is in memory at a time.
+
+    Args:
+        maps: for each of ``INPUTS`` blocks of raw maps ``[n, C or 1, H, W]``.
+        masks: blocks of δ's region, bool ``[n, H, W]``.
+        correct: bool ``[N]``, whether x is classified rightly. All are of the same images in the same order, and
+            blocks are equally long.
+        threshold: t.
+        generator: of the random pixels.
+        reduction: e.
+
+    Returns:
+        Arrays ``[N]`` of the maps' type for each of ``REGIONS``: ``iir_{region}`` and ``iir_difference_{region}``,
+        NaN outside X_corr, and ``concept_{input}_{region}``, g_c of every image, right or wrong.
+
+    Raises:
+        ValueError: an input is missing, or blocks or arrays do not fit each other.
+    """
+    if set(maps) != set(INPUTS):
+        raise ValueError(f"maps: found {', '.join(sorted(maps))}, expected {', '.join(sorted(INPUTS))}")
+    parts: dict[str, list[Tensor]] = {f"concept_{given}_{region}": [] for given in INPUTS for region in REGIONS}
+    for mask, raw in _blocks(maps, masks):
+        regions = dict(zip(REGIONS, (mask, random_masks(mask, generator, outside=True)), strict=True))
+        for given in INPUTS:
+            saliency = reduce(raw[given], reduction)
+            for region in REGIONS:
+                parts[f"concept_{given}_{region}"].append(concept_attribution(saliency, regions[region]))
+    scores = {key: torch.cat(blocks) for key, blocks in parts.items()}
+    count = len(scores["concept_without_object"])
+    if correct.dtype != bool or correct.shape != (count,):
+        found = f"{correct.dtype} {list(correct.shape)}"
+        raise ValueError(f"correct: found {found}, expected bool [{count}]")
+    right = torch.tensor(correct)
+    for region in REGIONS:
+        both = scores[f"concept_with_delta_{region}"], scores[f"concept_without_{region}"]
+        scores[f"iir_{region}"] = input_independence(*both, right, threshold)
+        scores[f"iir_difference_{region}"] = relative_change(*both, right)
+    return {key: values.numpy() for key, values in scores.items()}
+
+
+def score_rows(found: Mapping[str, np.ndarray], correct: np.ndarray, source: np.ndarray) -> pd.DataFrame:
+    """What ``score_independence`` found as rows of the score table: ``metric, variant, image, score``.
+
+    ``image`` is in ``source``, indices ``[N]`` into the set of the originals. Images outside ``correct`` have no row
+    for ``iir`` and ``iir_difference``, so that a NaN is always a map that could not be scored. Every image has one of
+    ``concept_attribution`` in the variants ``{region}``, for x, and ``{region}_delta``, for x + δ.
+    """
+    everywhere = np.ones(len(source), dtype=bool)
+    parts = []
+    for region in REGIONS:
+        named = {f"{metric}_{region}": (metric, region, correct) for metric in BASELINES}
+        named |= {
+            f"concept_without_{region}": ("concept_attribution", region, everywhere),
+            f"concept_with_delta_{region}": ("concept_attribution", f"{region}_delta", everywhere),
+        }
+        for key, (metric, variant, counted) in named.items():
+            scores = {"image": source[counted], "score": np.asarray(found[key][counted], dtype=np.float64)}
+            parts.append(pd.DataFrame(scores).assign(metric=metric, variant=variant))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _blocks(
+    maps: Mapping[str, Iterable[np.ndarray]], masks: Iterable[np.ndarray]
+) -> Iterator[tuple[Tensor, dict[str, Tensor]]]:
+    streams = zip_longest(masks, *(maps[given] for given in INPUTS), fillvalue=np.empty(0))
+    for number, (mask, *raw) in enumerate(streams):
+        if len({len(block) for block in (mask, *raw)}) > 1:
+            found = ", ".join(f"{len(block)} of {given}" for given, block in zip(INPUTS, raw, strict=True))
+            raise ValueError(
+                f"block {number}: found {len(mask)} masks and maps {found}, expected equally many"
+            )
+        yield torch.tensor(mask), {
+            given: torch.tensor(block) for given, block in zip(INPUTS, raw, strict=True)
+        }

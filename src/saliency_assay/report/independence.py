@@ -1,0 +1,151 @@
+"""How far images could be changed without changing the output, as numbers, curves and pictures (BAM's IIR)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from saliency_assay.report.style import BLUE, GREY, ORANGE, SKY
+
+Array = npt.NDArray[Any]
+
+SIMILAR = 0.05
+"""Share of ‖f(x)‖ up to which two outputs are called similar here; the paper's one example has 0.2 of 31.9."""
+COLUMNS = ("x", "x with the object", "x + δ", "δ: grey is 0", "x + δ less the composite")
+
+
+def delta_table(found: Mapping[int, Mapping[str, Array]]) -> pd.DataFrame:
+    """How similar the outputs are, a row for each seed.
+
+    Args:
+        found: for each seed the arrays ``[n]`` of ``metrics.functional.Changed``, of changed images alone.
+
+    Returns:
+        ``seed, images``; ``similar``, the share (0–1) of images with ‖f(x + δ) − f(x)‖ ≤ 5 % of ‖f(x)‖; and medians:
+        ``output_norm`` and ``output_change`` in logits, ``relative_change`` their ratio, ``delta_norm`` and
+        ``start_distance`` in levels of 0–255.
+    """
+    rows = []
+    for seed, of_seed in found.items():
+        relative = relative_change(of_seed["output_change"], of_seed["output_norm"])
+        row = {"seed": seed, "images": len(relative), "similar": float((relative <= SIMILAR).mean())}
+        for name in ("output_norm", "output_change"):
+            row[name] = float(np.median(of_seed[name]))
+        row["relative_change"] = float(np.median(relative))
+        for name in ("delta_norm", "start_distance"):
+            row[name] = float(np.median(of_seed[name]))
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def relative_change(change: Array, norm: Array) -> Array:
+    """‖f(x + δ) − f(x)‖ / ‖f(x)‖ of ``change`` ``[n]`` or ``[n, S]`` and ``norm`` ``[n]``; NaN where f(x) is 0."""
+    below = norm.reshape(-1, *(1 for _ in change.shape[1:])).astype(np.float64)
+    found: Array = np.divide(change, below, out=np.full(change.shape, np.nan), where=below > 0)
+    return found
+
+
+def convergence_curves(convergence: Array, output_norm: Array, *, seeds: int) -> Figure:
+    """‖f(x + δ_t) − f(x)‖ / ‖f(x)‖ over the steps: median and quartiles; below, the share of images within 5 %.
+
+    Args:
+        convergence: ``[n, steps + 1]``, in logits, the images of all seeds.
+        output_norm: ‖f(x)‖ ``[n]``.
+        seeds: how many models the images are of.
+
+    Raises:
+        ValueError: shapes that do not fit.
+    """
+    if convergence.ndim != 2 or output_norm.shape != convergence.shape[:1]:
+        found = f"{list(convergence.shape)}, {list(output_norm.shape)}"
+        raise ValueError(f"convergence, output_norm: found {found}, expected [n, steps + 1], [n]")
+    relative = 100 * relative_change(convergence, output_norm)
+    low, middle, high = np.nanpercentile(relative, [25, 50, 75], axis=0)
+    steps = np.arange(convergence.shape[1])
+    figure = Figure(figsize=(7.5, 5.6))
+    above, below = figure.subplots(2, 1, sharex=True, height_ratios=[2, 1])
+    above.fill_between(steps, low, high, color=BLUE, alpha=0.25, linewidth=0, label="quartiles")
+    above.plot(steps, middle, color=BLUE, label="median")
+    _limit(above)
+    above.set_yscale("symlog", linthresh=0.1)
+    above.set_ylim(bottom=0)
+    above.set_ylabel("‖f(x + δ) − f(x)‖ / ‖f(x)‖ (%)\n← more similar")
+    above.legend(loc="upper right")
+    below.plot(steps, 100 * (relative <= 100 * SIMILAR).mean(axis=0), color=ORANGE)
+    below.set_ylim(-3, 103)
+    below.set_ylabel(f"images within\n{100 * SIMILAR:g} % (%)")
+    counted = f"{len(relative)} images" + (f" of {seeds} seeds" if seeds > 1 else "")
+    below.set_xlabel(f"step; {counted}")
+    return figure
+
+
+def _limit(axes: Axes) -> None:
+    axes.axhline(100 * SIMILAR, color=GREY, linestyle="--", linewidth=1, label=f"{100 * SIMILAR:g} %")
+
+
+def delta_images(
+    images: Array, composites: Array, changed: Array, masks: Array, *, notes: Sequence[str]
+) -> Figure:
+    """x, the composite, x + δ, δ, and what the descent made of the composite, an image a row.
+
+    δ is shown as 128 + δ / 2. The last column is amplified so that the greatest change of all rows is black or white; the
+    factor stands above it. Blue is the outline of the region.
+
+    Args:
+        images: x, uint8 ``[n, C, H, W]``.
+        composites: x with the object pasted, uint8 ``[n, C, H, W]``.
+        changed: x + δ, uint8 ``[n, C, H, W]``.
+        masks: bool ``[n, H, W]``.
+        notes: what stands beside each row, ``n`` of them; see ``note``.
+
+    Raises:
+        ValueError: shapes that do not fit.
+    """
+    shapes = [list(given.shape) for given in (images, composites, changed)]
+    if shapes != 3 * [shapes[0]] or [len(notes), *images.shape[2:]] != list(masks.shape) or not len(images):
+        found = f"{shapes}, masks {list(masks.shape)}, {len(notes)} notes"
+        raise ValueError(
+            f"images, composites, changed: found {found}, expected [n, C, H, W] thrice, [n, H, W], n"
+        )
+    moved = changed.astype(np.float64) - composites
+    factor = 127.5 / max(float(np.abs(moved).max()), 1.0)
+    delta = 127.5 + (changed.astype(np.float64) - images) / 2
+    figure = Figure(figsize=(1.75 * len(COLUMNS) + 1.6, 1.8 * len(images) + 0.5))
+    grid = figure.subplots(len(images), len(COLUMNS), squeeze=False)
+    for row, cells in enumerate(grid):
+        shown = (images[row], composites[row], changed[row], delta[row], 127.5 + factor * moved[row])
+        for axes, picture in zip(cells, shown, strict=True):
+            pixels = picture.transpose(1, 2, 0) / 255
+            axes.imshow(pixels.squeeze(-1) if pixels.shape[-1] == 1 else pixels, cmap="gray", vmin=0, vmax=1)
+            if masks[row].any() and not masks[row].all():
+                axes.contour(masks[row], levels=[0.5], colors=SKY, linewidths=0.6)
+            _bare(axes)
+        cells[0].set_ylabel(notes[row], rotation=0, ha="right", va="center", fontsize=8)
+    for axes, name in zip(grid[0], (*COLUMNS[:-1], f"{COLUMNS[-1]},\n× {factor:.2g}"), strict=True):
+        axes.set_title(name, fontsize=8)
+    return figure
+
+
+def note(name: str, output_norm: float, output_change: float, delta_norm: float, start_distance: float) -> str:
+    """What stands beside an image: its ``name`` and numbers, one a line."""
+    share = 100 * output_change / output_norm if output_norm > 0 else np.nan
+    return "\n".join(
+        [
+            name,
+            f"‖f(x)‖ = {output_norm:.3g}",
+            f"‖Δf‖ = {output_change:.2g} ({share:.2g} %)",
+            f"‖δ‖ = {delta_norm:.0f}",
+            f"‖δ − δ₀‖ = {start_distance:.0f}",
+        ]
+    )
+
+
+def _bare(axes: Axes) -> None:
+    axes.set_xticks([])
+    axes.set_yticks([])
+    axes.grid(visible=False)
+    axes.spines[:].set_visible(False)

@@ -1,0 +1,554 @@
+"""TCAV against worked examples, plain loops, finite differences and scipy."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+from sklearn.linear_model import SGDClassifier
+from support import CLASSES, classifier, conv_classifier, exact, random_images, state_of
+from torch import Tensor, nn
+
+from saliency_assay.concepts import (
+    KINDS,
+    LOGITS,
+    Examples,
+    activation_vector,
+    directional_derivatives,
+    examples_of,
+    images_under_test,
+    layer_test,
+    tcav,
+)
+from saliency_assay.data.splits import TEST, TRAIN
+from saliency_assay.models.classifier import Classifier
+
+NAN = float("nan")
+SIZE = 4
+PIXELS = 3 * SIZE * SIZE
+
+
+def seeded(seed: int = 0) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def stored(count: int, seed: int = 0, size: int = SIZE) -> np.ndarray:
+    return seeded(seed).integers(0, 256, size=(count, 3, size, size), dtype=np.uint8)
+
+
+def with_layers(model: Classifier, *layers: str) -> Classifier:
+    """The same model, with concept layers; in float32, as stored images are read."""
+    model.concept_layers = layers
+    return model.float()
+
+
+def linear_classifier(weight: Tensor) -> Classifier:
+    """Logits that are ``weight [K, 48]`` times the normalised pixels, which the first layer hands on."""
+    head = nn.Linear(PIXELS, CLASSES, bias=False)
+    head.weight.data.copy_(weight)
+    return with_layers(classifier(nn.Sequential(nn.Flatten(), head), "0"), "0")
+
+
+def pooled(having: np.ndarray, lacking: np.ndarray, each_its_scene: bool = True) -> Examples:
+    count = len(having)
+    scene = np.arange(count) if each_its_scene else np.arange(count) // 2
+    everything, split = np.ones(count, dtype=bool), np.full(count, TRAIN)
+    return examples_of("dog", having, lacking, has_concept=everything, split=split, scene=scene)
+
+
+def bright_pixel(count: int = 40) -> Examples:
+    """The concept is that the very first value is bright; all else is noise, the same with and without."""
+    lacking = stored(count)
+    lacking[:, 0, 0, 0] = 0
+    having = lacking.copy()
+    having[:, 0, 0, 0] = 255
+    return pooled(having, lacking)
+
+
+# ------------------------------------------------------------------------------------------- the CAV
+
+
+def two_clouds(direction: Tensor, count: int = 60, shift: float = 3) -> tuple[Tensor, np.ndarray]:
+    """Examples ``[2 · count, F]`` around ±``direction``, the first half towards it."""
+    noise = torch.randn(2 * count, len(direction), generator=torch.Generator().manual_seed(0))
+    has = np.arange(2 * count) < count
+    return noise.double() + shift * torch.tensor(np.where(has, 1, -1))[:, None] * direction, has
+
+
+def test_the_cav_is_the_direction_that_separates() -> None:
+    direction = torch.nn.functional.normalize(torch.arange(1.0, 21).double(), dim=0)
+    activations, has = two_clouds(direction, count=300)
+    found = activation_vector(activations, has, alpha=0.1, seed=0)
+    assert float(found.norm()) == pytest.approx(1)
+    assert float(found @ direction) > 0.95
+    # Towards the concept: what is called the concept decides the sign.
+    assert float(activation_vector(activations, ~has, alpha=0.1, seed=0) @ direction) < -0.95
+
+
+@pytest.mark.parametrize("features", [7, 300])
+def test_the_cav_is_that_of_scikit_learn_on_all_features(features: int) -> None:
+    """Fewer features than examples, and more; the classifier is trained in another basis."""
+    activations, has = two_clouds(torch.eye(features).double()[0], shift=0.5)
+    machine = SGDClassifier(loss="hinge", alpha=0.1, random_state=3).fit(activations.numpy(), has)
+    expected = machine.coef_[0] / np.linalg.norm(machine.coef_[0])
+    exact(activation_vector(activations, has, alpha=0.1, seed=3), expected, 1e-6, floor=1e-9)
+
+
+def test_the_penalty_and_the_seed_matter() -> None:
+    activations, has = two_clouds(torch.eye(30).double()[0], shift=0.2)
+    first, other, again, weak = (
+        activation_vector(activations, has, alpha=alpha, seed=seed)
+        for alpha, seed in ((0.1, 0), (0.1, 1), (0.1, 0), (1e-4, 0))
+    )
+    assert torch.equal(first, again)
+    assert not torch.allclose(first, other)
+    assert float(first @ other) > float(first @ weak)
+
+
+def test_examples_that_are_all_alike_have_no_direction() -> None:
+    alike = torch.full((20, 6), 0.3)
+    assert activation_vector(alike, np.arange(20) < 10, alpha=0.1, seed=0).isnan().all()
+    alike[3, 2] = 0.4
+    assert activation_vector(alike, np.arange(20) < 10, alpha=0.1, seed=0).isfinite().all()
+
+
+# --------------------------------------------------------------------------- directional derivatives
+
+
+def smooth_classifier() -> Classifier:
+    """Two layers with a curved response behind each, in float64."""
+    torch.manual_seed(0)
+    network = nn.Sequential(
+        nn.Conv2d(3, 5, 3), nn.Tanh(), nn.Conv2d(5, 4, 2), nn.Softplus(), nn.Flatten(), nn.Linear(4, CLASSES)
+    )
+    model = classifier(network, "0")
+    model.concept_layers = ("1", "2", "5")
+    return model
+
+
+def from_layer(model: Classifier, layer: int, activations: Tensor) -> Tensor:
+    """h_l: the logits of what a layer gave."""
+    for part in list(model.network)[layer + 1 :]:
+        activations = part(activations)
+    return activations
+
+
+def test_derivatives_are_finite_differences_along_the_vector() -> None:
+    model, pixels, targets = smooth_classifier(), random_images(5, size=SIZE), torch.tensor([0, 1, 2, 3, 1])
+    generator, vectors, expected = torch.Generator().manual_seed(1), {}, {}
+    for name in model.concept_layers:
+        layer = int(name)
+        given = model.network[: layer + 1]((pixels - model.mean) / model.std).detach()
+        vectors[name] = torch.randn(3, given[0].numel(), generator=generator, dtype=torch.float64)
+        step = 1e-5 * vectors[name].reshape(3, 1, *given.shape[1:])
+        ahead, behind = (from_layer(model, layer, (given + sign * step).flatten(0, 1)) for sign in (1, -1))
+        slope = ((ahead - behind) / 2e-5).reshape(3, 5, CLASSES)
+        expected[name] = slope[:, torch.arange(5), targets].T.detach()
+    found = directional_derivatives(model, pixels, targets, vectors)
+    assert list(found) == list(vectors)
+    for name, values in expected.items():
+        assert found[name].shape == (5, 3)
+        exact(found[name], values, 1e-6, floor=1e-8)
+
+
+def test_at_the_logits_the_derivative_is_the_targets_entry() -> None:
+    vectors = torch.randn(6, CLASSES, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    targets = torch.tensor([2, 0, 3])
+    for model, layer in ((smooth_classifier(), "5"), (conv_classifier(), LOGITS)):
+        found = directional_derivatives(model, random_images(3, size=SIZE), targets, {layer: vectors})
+        exact(found[layer], vectors.T[targets])
+
+
+class InPlaceNet(nn.Module):
+    """A layer whose output the next step overwrites."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3)
+        self.relu = nn.ReLU(inplace=True)
+        self.head = nn.Linear(4, CLASSES)
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.head(self.relu(self.conv(images)).mean((2, 3)))
+
+
+def test_a_layer_that_is_overwritten_is_read_before() -> None:
+    """Where the convolution gives a negative value the ReLU passes nothing on."""
+    model = classifier(InPlaceNet(), "conv")
+    model.concept_layers = ("conv",)
+    pixels, targets = random_images(4, size=SIZE), torch.tensor([0, 1, 2, 3])
+    given = model.network.conv((pixels - model.mean) / model.std).detach()
+    assert bool((given < 0).any())
+    weight = model.network.head.weight.detach()[targets] / given[0, 0].numel()
+    expected = (weight[:, :, None, None] * (given > 0)).flatten(1)
+    every = torch.eye(given[0].numel(), dtype=torch.float64)
+    exact(directional_derivatives(model, pixels, targets, {"conv": every})["conv"], expected)
+
+
+# ------------------------------------------------------------------------------------------ the score
+
+
+@pytest.mark.parametrize(("sign", "share"), [(1.0, 1.0), (-1.0, 0.0), (0.0, 0.0)])
+def test_a_linear_model_that_reads_the_concept_alone(sign: float, share: float) -> None:
+    """The logit of class 1 rises with the concept's pixel, falls with it, or does not know it: not strictly above."""
+    weight = torch.zeros(CLASSES, PIXELS)
+    weight[1, 0] = sign
+    found = tcav(
+        linear_classifier(weight), bright_pixel(), stored(9), np.full(9, 1), 4, images=12, generator=seeded()
+    )
+    assert list(found) == ["0", LOGITS]
+    assert found["0"]["concept"].tolist() == [share] * 10
+    if not sign:
+        assert found["0"]["random"].tolist() == [0] * 10
+
+
+def test_the_score_is_the_share_over_images_of_their_own_targets() -> None:
+    """Class 0 rises with the concept, class 1 falls with it."""
+    weight = torch.zeros(CLASSES, PIXELS)
+    weight[0, 0], weight[1, 0] = 1, -1
+    targets = np.array([0, 1, 0, 0, 1, 0, 0, 1])
+    found = tcav(
+        linear_classifier(weight),
+        bright_pixel(),
+        stored(8),
+        targets,
+        3,
+        images=12,
+        experiments=3,
+        generator=seeded(),
+    )
+    assert found["0"]["concept"].tolist() == [5 / 8] * 3
+    # At the logits the concept's direction is +, −, 0, 0.
+    assert found[LOGITS]["concept"].tolist() == [5 / 8] * 3
+
+
+def test_random_cavs_score_a_half_on_average() -> None:
+    """Both samples of a random CAV are of one kind, so that neither sign is the likelier."""
+    weight = torch.zeros(CLASSES, PIXELS)
+    weight[1] = torch.linspace(-1, 1, PIXELS)
+    found = tcav(
+        linear_classifier(weight),
+        bright_pixel(),
+        stored(2),
+        np.full(2, 1),
+        2,
+        images=8,
+        experiments=120,
+        generator=seeded(),
+    )
+    scores = found["0"]["random"]
+    assert set(scores.tolist()) == {0.0, 1.0}  # a linear model treats all images alike
+    assert scores.mean() == pytest.approx(0.5, abs=0.14)  # three standard errors
+
+
+def plain_tcav(model: Classifier, examples: Examples, tested: np.ndarray, targets: np.ndarray) -> Any:
+    """The scores of three experiments with six images, one image and one derivative at a time."""
+    found: dict[str, dict[str, list[float]]] = {}
+    pixels = torch.tensor(tested).float() / 255
+    for kind, parent in zip(KINDS, seeded(7).spawn(2), strict=True):
+        for child in parent.spawn(3):
+            if kind == "concept":
+                positive = child.choice(examples.with_concept, 6, replace=False)
+                scenes = set(examples.scene[positive].tolist())
+                others = [index for index in examples.without if examples.scene[index] not in scenes]
+                negative = child.choice(others, 6, replace=False)
+                drawn = np.concatenate([examples.having[positive], examples.lacking[negative]])
+            else:
+                drawn = examples.lacking[child.choice(examples.without, (2, 6), replace=False).ravel()]
+            seed = int(child.integers(2**31))
+            shown = torch.tensor(drawn).float() / 255
+            for layer, depth in (("body.2", 3), ("body.6", 7), (LOGITS, 11)):
+                given = model.network.body[:depth]((shown - model.mean) / model.std).flatten(1)
+                machine = SGDClassifier(alpha=0.05, random_state=seed)
+                machine.fit(given.detach().double().numpy(), [1] * 6 + [0] * 6)
+                rises = 0
+                for image, target in zip(pixels, targets, strict=True):
+                    here = model.network.body[:depth]((image[None] - model.mean) / model.std)
+                    here = here.detach().requires_grad_()
+                    logits = model.network.body[depth:](here) if depth < 11 else here
+                    slope = torch.autograd.grad(logits[0, target], here)[0].flatten().double().numpy()
+                    rises += slope @ machine.coef_[0] > 0
+                found.setdefault(layer, {}).setdefault(kind, []).append(rises / len(targets))
+    return found
+
+
+def test_scores_equal_plain_loops_for_any_batch() -> None:
+    model = with_layers(conv_classifier(), "body.2", "body.6")
+    having, lacking, tested = stored(30, 1, 8), stored(30, 2, 8), stored(11, 3, 8)
+    examples, targets = pooled(having, lacking, each_its_scene=False), np.arange(11) % CLASSES
+    expected = plain_tcav(model, examples, tested, targets)
+    given = {"images": 6, "experiments": 3, "alpha": 0.05}
+    for batch_size in (1, 4, 50):
+        found = tcav(model, examples, tested, targets, batch_size, **given, generator=seeded(7))
+        assert list(found) == ["body.2", "body.6", LOGITS]
+        for layer, kinds in found.items():
+            for kind in KINDS:
+                exact(kinds[kind], np.array(expected[layer][kind]))
+    spread = {score for kinds in expected.values() for scores in kinds.values() for score in scores}
+    assert len(spread) > 4
+
+
+def test_an_experiment_does_not_depend_on_how_many_there_are() -> None:
+    model, examples = with_layers(conv_classifier(), "body.2"), pooled(stored(30, 1, 8), stored(30, 2, 8))
+    few, many = (
+        tcav(
+            model,
+            examples,
+            stored(13, 3, 8),
+            np.arange(13) % CLASSES,
+            5,
+            images=5,
+            experiments=count,
+            generator=seeded(),
+        )
+        for count in (2, 5)
+    )
+    for layer in few:
+        for kind in KINDS:
+            assert few[layer][kind].tolist() == many[layer][kind][:2].tolist()
+
+
+def test_a_layer_that_gives_the_logits_is_not_counted_twice() -> None:
+    model, examples = with_layers(conv_classifier(), "body.2", "body.10"), bright_pixel()
+    found = tcav(model, examples, stored(3), np.arange(3), 2, images=5, experiments=2, generator=seeded())
+    assert list(found) == ["body.2", "body.10"]
+
+
+def test_the_model_is_left_as_it_was() -> None:
+    model = with_layers(conv_classifier(), "body.2", "body.6")
+    model.train()
+    model.network.body[4].eval()
+    before = state_of(model)
+    tcav(
+        model,
+        bright_pixel(),
+        stored(5),
+        np.arange(5) % CLASSES,
+        2,
+        images=4,
+        experiments=2,
+        generator=seeded(),
+    )
+    assert state_of(model) == before
+    assert model.concept_layers == ("body.2", "body.6")
+
+
+def test_hooks_go_although_the_model_fails() -> None:
+    model = with_layers(conv_classifier(), "body.2")
+    before = state_of(model)
+    with pytest.raises(ValueError, match=r"^images \[2, 1, 4, 4\]: expected \[N, 3, H, W\]$"):
+        directional_derivatives(model, torch.zeros(2, 1, 4, 4), torch.zeros(2).long(), {})
+    assert state_of(model) == before
+
+
+def test_without_images_under_test_there_are_no_scores() -> None:
+    model = with_layers(conv_classifier(), "body.2")
+    none = np.empty(0, dtype=np.int64)
+    found = tcav(model, bright_pixel(), stored(0), none, 4, images=5, experiments=3, generator=seeded())
+    assert list(found) == ["body.2", LOGITS]
+    for kinds in found.values():
+        for kind in KINDS:
+            exact(kinds[kind], np.full(3, NAN))
+
+
+def test_a_layer_that_tells_nothing_apart_has_no_score() -> None:
+    """Its ReLU is never above 0; the logits are then the same for all images, too."""
+    network = nn.Sequential(nn.Flatten(), nn.Linear(PIXELS, 5), nn.ReLU(), nn.Linear(5, CLASSES))
+    network[1].weight.data.zero_()
+    network[1].bias.data.fill_(-1)
+    model = with_layers(classifier(network, "0"), "0", "2")
+    found = tcav(
+        model, bright_pixel(), stored(3), np.arange(3), 2, images=5, experiments=2, generator=seeded()
+    )
+    exact(found["2"]["concept"], [NAN, NAN])
+    exact(found[LOGITS]["random"], [NAN, NAN])
+    assert found["0"]["concept"].tolist() == [0, 0]  # no logit depends on it: no derivative is above 0
+
+
+# ------------------------------------------------------------------------------- examples and images
+
+
+def test_examples_are_training_images_one_of_each_scene() -> None:
+    split = np.array([TRAIN, TEST, TRAIN, TRAIN, TRAIN, TEST, TRAIN])
+    scene = np.array([4, 4, 9, 4, 2, 7, 9])
+    has = np.array([1, 1, 0, 1, 0, 1, 1], dtype=bool)
+    found = examples_of("dog", stored(7), stored(7), has_concept=has, split=split, scene=scene)
+    assert found.with_concept.tolist() == [0, 3, 6]
+    assert found.without.tolist() == [0, 2, 4]
+
+
+class Watched:
+    """Images that remember which of them were asked for."""
+
+    def __init__(self, images: np.ndarray) -> None:
+        self.images, self.asked = images, list[list[int]]()
+
+    def __getitem__(self, indices: np.ndarray) -> np.ndarray:
+        self.asked.append(indices.tolist())
+        return self.images[indices]
+
+
+def test_the_two_sides_of_a_cav_are_of_other_scenes() -> None:
+    having, lacking = Watched(stored(60, 1)), Watched(stored(60, 2))
+    scene = np.tile(np.arange(20), 3)
+    split, has = np.full(60, TRAIN), np.arange(60) < 40
+    examples = examples_of("dog", having, lacking, has_concept=has, split=split, scene=scene)
+    tcav(
+        linear_classifier(torch.ones(CLASSES, PIXELS)),
+        examples,
+        stored(2),
+        np.zeros(2, dtype=np.int64),
+        2,
+        images=10,
+        experiments=5,
+        generator=seeded(),
+    )
+    lacking.asked.pop(0)  # the image that layers are listed with
+    assert len(having.asked) == 5
+    assert len(lacking.asked) == 15
+    assert len({tuple(asked) for asked in [*having.asked, *lacking.asked]}) == 20  # other draws each time
+    for concept, without in zip(having.asked, lacking.asked[:5], strict=True):
+        assert len(set(concept)) == len(set(without)) == 10
+        assert not set(scene[concept]) & set(scene[without])
+        assert max(concept) < 40
+    for first, second in zip(lacking.asked[5::2], lacking.asked[6::2], strict=True):
+        assert len({*scene[first], *scene[second]}) == 20
+
+
+def test_a_concept_with_too_few_images_is_refused() -> None:
+    model, few = linear_classifier(torch.ones(CLASSES, PIXELS)), pooled(stored(11), stored(11))
+    targets = np.zeros(2, dtype=np.int64)
+    with pytest.raises(
+        ValueError, match=r"^concept 'dog': found 11 images with it to train on, exp"
+    ) as error:
+        tcav(model, few, stored(2), targets, 2, images=12, generator=seeded())
+    assert str(error.value).endswith("expected at least 12")
+    with pytest.raises(
+        ValueError, match=r"^concept 'dog': found 11 scenes to train on, expected at least 12$"
+    ):
+        tcav(model, few, stored(2), targets, 2, images=6, generator=seeded())
+    tcav(model, few, stored(2), targets, 2, images=5, experiments=2, generator=seeded())
+
+
+def test_targets_that_do_not_fit_are_refused() -> None:
+    model = linear_classifier(torch.ones(CLASSES, PIXELS))
+    with pytest.raises(ValueError, match=r"^targets: found class 4, expected 0 to 3$"):
+        tcav(model, bright_pixel(), stored(2), np.array([0, 4]), 2, images=5, generator=seeded())
+    with pytest.raises(ValueError, match=r"^targets: found int64 \[3\] for 2 images, expected int64 \[N\]"):
+        tcav(model, bright_pixel(), stored(2), np.arange(3), 2, images=5, generator=seeded())
+
+
+class Twice(nn.Module):
+    """A ReLU that is called twice, and a part that gives two tensors."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.relu, self.parted, self.head = nn.ReLU(), Parted(), nn.Linear(PIXELS, CLASSES)
+
+    def forward(self, images: Tensor) -> Tensor:
+        first, second = self.parted(self.relu(images).flatten(1))
+        return self.head(self.relu(first + second))
+
+
+class Parted(nn.Module):
+    def forward(self, values: Tensor) -> tuple[Tensor, Tensor]:
+        return values, 2 * values
+
+
+@pytest.mark.parametrize(
+    ("layer", "found"), [("relu", "2 outputs"), ("parted", r"\(tensor"), ("unused", "0 outputs")]
+)
+def test_a_layer_without_one_output_is_refused(layer: str, found: str) -> None:
+    network = Twice()
+    network.unused = nn.ReLU()
+    model = with_layers(classifier(network, "relu"), layer)
+    with pytest.raises(ValueError, match=rf"^concept_layers: '{layer}': found {found}"):
+        tcav(model, bright_pixel(), stored(2), np.arange(2), 2, images=5, generator=seeded())
+
+
+def test_activations_that_are_not_finite_are_refused() -> None:
+    model = linear_classifier(torch.ones(CLASSES, PIXELS))
+    model.mean[0, 1] = NAN
+    message = r"^concept_layers: '0': found NaN or infinity, expected finite activations$"
+    with pytest.raises(ValueError, match=message):
+        tcav(model, bright_pixel(), stored(2), np.arange(2), 2, images=5, generator=seeded())
+
+
+def test_images_under_test_fulfil_all_that_is_asked() -> None:
+    split = np.array([TEST, TEST, TRAIN, TEST, TEST, TEST, TEST])
+    labels = {"label_object": np.array([2, 2, 2, 1, 2, 2, 2]), "label_scene": np.array([0, 0, 0, 0, 1, 0, 0])}
+    right = np.array([1, 0, 1, 1, 1, 1, 1], dtype=bool)
+    where = {"label_object": 2, "label_scene": 0}
+    assert images_under_test(split, labels, where, right, limit=9, seed=0).tolist() == [0, 5, 6]
+    assert images_under_test(split, labels, {}, right, limit=9, seed=0).tolist() == [0, 3, 4, 5, 6]
+    assert split.tolist()[2] == TRAIN
+
+
+def test_models_share_the_images_under_test_that_both_are_right_about() -> None:
+    split, count = np.full(400, TEST), 100
+    first, second = (seeded(seed).random(400) < 0.9 for seed in (1, 2))
+    one, two = (images_under_test(split, {}, {}, right, limit=count, seed=3) for right in (first, second))
+    assert len(one) == len(two) == count
+    assert first[one].all()
+    assert second[two].all()
+    assert (np.diff(one) > 0).all()
+    assert len(set(one) & set(two)) > 75  # about 100 · 0.9; two independent draws would share 25
+    assert one.max() > 300  # not the first of the set
+
+
+# ------------------------------------------------------------------------------------------ the test
+
+
+def test_p_is_that_of_scipy() -> None:
+    rng = seeded()
+    for size in (2, 5, 30):
+        concept, random = rng.random(size), rng.random(10)
+        p, _ = layer_test(concept, random)
+        assert p == pytest.approx(float(stats.ttest_ind(concept, random).pvalue), rel=1e-10)
+    assert layer_test(random, concept)[0] == layer_test(concept, random)[0]  # two-sided
+
+
+def test_p_of_a_worked_example() -> None:
+    """Means 0.7 and 0.5, both variances 0.01 / 3 · 2, so t = 2.449… with four degrees of freedom."""
+    p, counts = layer_test(np.array([0.6, 0.7, 0.8]), np.array([0.4, 0.5, 0.6]), significance=0.05)
+    assert p == pytest.approx(2 * stats.t.sf(0.2 / np.sqrt(2 * 0.01 / 3), df=4))
+    assert p == pytest.approx(0.0705, abs=1e-4)
+    assert not counts
+
+
+@pytest.mark.parametrize(
+    ("concept", "random", "p", "counts"),
+    [
+        ([1, 1, 1], [0, 0, 0], 0, True),
+        ([0.1, 0.1, 0.1], [0.3, 0.3, 0.3], 0, True),
+        ([0.1, 0.1, 0.1], [0.1, 0.1], 1, False),  # whose means differ by rounding
+        ([NAN, 1, 1], [0, 0, 0], NAN, False),
+        ([1, 1, 1], [0, NAN, 0], NAN, False),
+        ([1], [0, 0, 0], NAN, False),
+        ([1, 1], [0], NAN, False),
+        ([], [], NAN, False),
+    ],
+)
+def test_scores_that_do_not_vary_or_are_none(
+    concept: list[float], random: list[float], p: float, counts: bool
+) -> None:
+    found = layer_test(np.array(concept, dtype=float), np.array(random, dtype=float))
+    assert found == (pytest.approx(p, nan_ok=True), counts)
+
+
+def test_one_set_may_be_constant() -> None:
+    """As it is at the last layers, where all images of one class have the same derivative."""
+    random = np.array([0, 1, 1, 0, 0, 1, 0, 1, 0, 0], dtype=float)
+    p, counts = layer_test(np.ones(10), random)
+    with pytest.warns(RuntimeWarning, match="Precision loss"):
+        expected = float(stats.ttest_ind(np.ones(10), random).pvalue)
+    assert p == pytest.approx(expected, rel=1e-10)
+    assert counts
+
+
+def test_a_p_on_the_level_counts() -> None:
+    concept, random = np.array([0.6, 0.7, 0.8]), np.array([0.4, 0.5, 0.6])
+    p, _ = layer_test(concept, random)
+    assert layer_test(concept, random, significance=p)[1]
+    assert not layer_test(concept, random, significance=np.nextafter(p, 0))[1]

@@ -1,0 +1,323 @@
+"""Removal of halves: infidelity, the explanation that is optimal for it, and attribution on a block."""
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from support import conv_classifier, cyclic_targets, exact, generator, random_images
+from torch import Tensor, nn
+
+from saliency_assay.methods.optimal_halves import each_half, halves
+from saliency_assay.metrics.block_attribution import block_attribution
+from saliency_assay.metrics.infidelity_halves import infidelity_halves, removed_halves
+from saliency_assay.perturb import Predict
+
+NAN = float("nan")
+COUNT, HEIGHT = 5, 6
+TARGETS = cyclic_targets(COUNT)
+
+
+def some_images(width: int, channels: int = 3, dtype: torch.dtype = torch.float64) -> Tensor:
+    return random_images(COUNT, channels, 16, dtype=dtype)[:, :, :HEIGHT, :width].contiguous()
+
+
+def probed(predict: Predict, images: Tensor) -> Tensor:
+    return removed_halves(predict, images, TARGETS[: len(images)], generator=generator())["drop"]
+
+
+def infd(predict: Predict, images: Tensor, maps: Tensor, **given: Any) -> np.ndarray:
+    drop = probed(predict, images)
+    targets = TARGETS[: len(images)]
+    found = infidelity_halves(
+        predict, images, targets, maps, generator=generator(), probed={"drop": drop}, **given
+    )
+    assert list(found.scores) == [("infidelity", "")]
+    assert found.curves == {}
+    assert found.scores["infidelity", ""].dtype == torch.float64
+    return found.scores["infidelity", ""].numpy()
+
+
+def plain(predict: Predict, images: Tensor, maps: Tensor, *, local: bool, rescale: bool) -> np.ndarray:
+    """Equation 1 as it is written: I is the image inside a half, a loop over halves and pixels."""
+    scores = []
+    for image, raw, target in zip(images, maps, TARGETS, strict=False):
+        width = image.shape[2]
+        terms = []
+        for columns in (range(width // 2), range(width // 2, width)):
+            perturbation = torch.zeros_like(image)
+            perturbation[:, :, list(columns)] = image[:, :, list(columns)]
+            before, after = (predict(x[None])[0, target].item() for x in (image, image - perturbation))
+            product = 0.0
+            for row in range(image.shape[1]):
+                for column in columns:
+                    if local:  # a map of one channel has its value in all
+                        full = raw.expand_as(image)
+                        product += float((full[:, row, column] * image[:, row, column]).sum())
+                    else:
+                        product += float(raw[:, row, column].sum())
+            terms.append((product, before - after))
+        scale = 1.0
+        if rescale:
+            power = sum(product**2 for product, _ in terms)
+            scale = sum(product * drop for product, drop in terms) / power if power else 0.0
+        scores.append(sum((scale * product - drop) ** 2 for product, drop in terms) / 2)
+    return np.array(scores)
+
+
+# ---- infidelity
+
+
+@pytest.mark.parametrize("width", [2, 3, 7, 8])
+@pytest.mark.parametrize("of_channels", [1, 3])
+@pytest.mark.parametrize("local", [False, True])
+@pytest.mark.parametrize("rescale", [False, True])
+def test_infidelity_against_its_definition(width: int, of_channels: int, local: bool, rescale: bool) -> None:
+    model = linear(width, bend=True)
+    images = some_images(width)
+    maps = torch.randn(COUNT, of_channels, HEIGHT, width, generator=generator(3), dtype=torch.float64)
+    found = infd(model, images, maps, explanation="local" if local else "global", rescale=rescale)
+    exact(found, plain(model, images, maps, local=local, rescale=rescale), 1e-10)
+    assert (found > 1e-6).all()
+
+
+def linear(width: int, bend: bool = False, channels: int = 3) -> Predict:
+    """Logits w·x, or of a bent x, so that halves do more than add up."""
+    weights = torch.randn(4, channels * HEIGHT * width, generator=generator(8), dtype=torch.float64)
+
+    def predict(images: Tensor) -> Tensor:
+        logits = images.flatten(1) @ weights.to(images.dtype).T
+        return logits.sin() * 3 + logits.square() / 5 if bend else logits + 0.7
+
+    return predict
+
+
+def test_a_linear_model_has_infidelity_0_under_gradient_times_input() -> None:
+    width = 7
+    images = some_images(width).requires_grad_()
+    model = linear(width)
+    gradient = torch.autograd.grad(model(images).gather(1, TARGETS[:, None]).sum(), images)[0]
+    images = images.detach()
+    exact(infd(model, images, gradient * images), np.zeros(COUNT))
+    exact(infd(model, images, gradient, explanation="local"), np.zeros(COUNT))
+    # As the squares of what twice the map promises too much, half of it for each half.
+    drop = probed(model, images).numpy()
+    exact(infd(model, images, 2 * gradient * images), (drop**2).mean(1), 1e-10)
+    exact(infd(model, images, 2 * gradient * images, rescale=True), np.zeros(COUNT))
+
+
+def test_the_probe_is_what_each_half_takes() -> None:
+    """A model that adds a to the logit for white on the left, b on the right, and c where both are."""
+    a, b, c = 2.0, -3.0, 0.5
+
+    def predict(images: Tensor) -> Tensor:
+        left, right = images[..., :3].mean((1, 2, 3)), images[..., 3:].mean((1, 2, 3))
+        value = a * left + b * right + c * left * right
+        return torch.stack([value, -value, value * 2, value * 0], 1)
+
+    images = torch.ones(1, 3, HEIGHT, 7, dtype=torch.float64)  # 3 columns on the left, 4 on the right
+    exact(probed(predict, images), np.array([[a + c, b + c]]))
+    maps = torch.zeros(1, 1, HEIGHT, 7, dtype=torch.float64)
+    exact(infd(predict, images, maps), np.array([((a + c) ** 2 + (b + c) ** 2) / 2]))
+    maps[0, 0, 2, 1] = 1.5  # all on the left
+    exact(infd(predict, images, maps), np.array([((a + c - 1.5) ** 2 + (b + c) ** 2) / 2]))
+    maps[0, 0, 2, 1], maps[0, 0, 2, 3] = 0, 1.5  # the middle column is the right one's
+    exact(infd(predict, images, maps), np.array([((a + c) ** 2 + (b + c - 1.5) ** 2) / 2]))
+
+
+def test_a_map_of_zeros_and_one_with_nan() -> None:
+    images = some_images(8)
+    maps = torch.randn(COUNT, 3, HEIGHT, 8, generator=generator(3), dtype=torch.float64)
+    maps[1] = 0
+    maps[2, 0, 1, 1] = NAN
+    maps[3, 0, 1, 1] = float("inf")
+    model = linear(8, bend=True)
+    drop = probed(model, images).numpy()
+    for rescale in (False, True):
+        found = infd(model, images, maps, rescale=rescale)
+        assert np.isnan(found).tolist() == [False, False, True, True, False]
+        exact(found[1], (drop[1] ** 2).mean())
+
+
+def test_no_image_depends_on_the_others() -> None:
+    images = some_images(8)
+    maps = torch.randn(COUNT, 3, HEIGHT, 8, generator=generator(3), dtype=torch.float64)
+    model = linear(8, bend=True)
+
+    def one(index: int) -> float:
+        drop = removed_halves(model, images[index, None], TARGETS[index, None], generator=generator())
+        found = infidelity_halves(
+            model,
+            images[index, None],
+            TARGETS[index, None],
+            maps[index, None],
+            generator=generator(),
+            probed=drop,
+        )
+        return float(found.scores["infidelity", ""][0])
+
+    exact(infd(model, images, maps), np.array([one(index) for index in range(COUNT)]))
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    images = some_images(8)
+    model = linear(8)
+    maps = torch.zeros(COUNT, 3, HEIGHT, 8)
+    with pytest.raises(ValueError, match=r"^explanation: found 'both', valid: global, local$"):
+        infd(model, images, maps, explanation="both")
+    message = f"probed: found drop [{COUNT}, 3], expected [{COUNT}, 2], "
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
+        infidelity_halves(
+            model, images, TARGETS, maps, generator=generator(), probed={"drop": torch.zeros(COUNT, 3)}
+        )
+    with pytest.raises(ValueError, match=r"^images: found width 1, expected at least 2 columns to halve$"):
+        probed(linear(1), some_images(1))
+
+
+# ---- the optimal explanation
+
+
+@pytest.mark.parametrize("width", [2, 5, 8])
+def test_each_half_has_its_columns(width: int) -> None:
+    left, right = each_half(3, width)
+    assert left.dtype == torch.bool
+    assert [int(side.any(0).sum()) for side in (left, right)] == [width // 2, width - width // 2]
+    assert (left ^ right).all()
+    assert left[:, : width // 2].all()
+
+
+class Asked(nn.Module):
+    """A model that counts what it is asked."""
+
+    def __init__(self, predict: Predict) -> None:
+        super().__init__()
+        self.predict, self.passes = predict, 0
+
+    def forward(self, images: Tensor) -> Tensor:
+        self.passes += len(images)
+        return self.predict(images)
+
+
+@pytest.mark.parametrize("width", [2, 5, 8])
+@pytest.mark.parametrize("channels", [1, 3])
+def test_the_optimal_explanation_is_the_pseudo_inverse_s(width: int, channels: int) -> None:
+    """The least-squares solution of least norm, by NumPy's own pseudo-inverse of the two rows."""
+    model = Asked(linear(width, bend=True, channels=channels))
+    images = some_images(width, channels)
+    found = halves(model, images, TARGETS, generator=generator())
+    assert found.shape == (COUNT, 1, HEIGHT, width)
+    assert model.passes == 3 * COUNT
+    design = np.zeros((2, HEIGHT, width))
+    design[0, :, : width // 2] = 1
+    design[1, :, width // 2 :] = 1
+    drop = probed(model, images).numpy()
+    expected = np.linalg.pinv(design.reshape(2, -1)) @ drop.T
+    exact(found.flatten(1), expected.T, 1e-9)
+
+
+def test_its_infidelity_is_0_in_float64() -> None:
+    for width in (2, 7, 8):
+        model, images = Asked(linear(width, bend=True)), some_images(width)
+        maps = halves(model, images, TARGETS, generator=generator())
+        assert infd(model, images, maps).max() < 1e-24
+        assert infd(model, images, maps, rescale=True).max() < 1e-24
+        assert infd(model, images, maps + 0.01).min() > 1e-4
+
+
+def test_its_infidelity_is_0_in_float32() -> None:
+    """As maps are stored: to 1e-6 of the squared drops that it is to predict."""
+    model = conv_classifier(dtype=torch.float32)
+    images = random_images(COUNT, size=15, dtype=torch.float32)
+    maps = halves(model, images, TARGETS, generator=generator())
+    assert maps.dtype == torch.float32
+    squared = probed(model, images).square().mean(1).numpy()
+    assert (squared > 1e-6).all()
+    assert (infd(model, images, maps) < 1e-6 * squared).all()
+
+
+def test_halves_do_not_depend_on_the_batch() -> None:
+    model = conv_classifier()
+    images = random_images(COUNT)
+    whole = halves(model, images, TARGETS, generator=generator())
+    parts = [
+        halves(model, images[part], TARGETS[part], generator=generator())
+        for part in (slice(0, 2), slice(2, COUNT))
+    ]
+    exact(whole, torch.cat(parts))
+
+
+def test_a_narrow_image_has_no_halves() -> None:
+    with pytest.raises(ValueError, match=r"^images: found width 1, expected at least 2 columns to halve$"):
+        halves(Asked(linear(1)), some_images(1), TARGETS, generator=generator())
+
+
+# ---- attribution on a block
+
+
+def unused(images: Tensor) -> Tensor:
+    raise AssertionError("this metric does not ask the model")
+
+
+def share(maps: Tensor, mask: Tensor) -> np.ndarray:
+    images, targets = torch.zeros(len(maps), 3, *maps.shape[2:]), torch.zeros(len(maps), dtype=torch.int64)
+    found = block_attribution(unused, images, targets, maps, generator=generator(), mask=mask)
+    assert list(found.scores) == [("block_attribution", "")]
+    assert found.scores["block_attribution", ""].dtype == torch.float64
+    return found.scores["block_attribution", ""].numpy()
+
+
+def test_a_worked_example_of_the_share() -> None:
+    maps = torch.zeros(1, 2, 2, 3)
+    maps[0, 0] = torch.tensor([[1, -2, 0], [0, 3, -4]])
+    maps[0, 1] = torch.tensor([[-1, 2, 0], [0, 0, 2]])
+    mask = torch.tensor([[[False, True, True], [False, False, True]]])
+    # Channels do not cancel: pixels have 2, 4, 0; 0, 3, 6 of 15 in all.
+    exact(share(maps, mask), np.array([10 / 15]))
+    exact(share(maps, ~mask), np.array([5 / 15]))
+    exact(share(-7 * maps, mask), np.array([10 / 15]))
+
+
+def plain_share(raw: np.ndarray, mask: np.ndarray) -> float:
+    inside = total = 0.0
+    for channel in raw:
+        for value, block in zip(channel.flat, mask.flat, strict=True):
+            total += abs(float(value))
+            inside += abs(float(value)) if block else 0
+    return inside / total if total > 0 and mask.any() else NAN
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_the_share_against_a_plain_loop(channels: int) -> None:
+    maps = torch.randn(8, channels, 4, 6, generator=generator(2), dtype=torch.float64)
+    maps[1] = 0
+    maps[2] = 0.3  # constant: the block's area
+    maps[3, 0, 1, 2] = NAN
+    maps[4, 0, 1, 2] = float("inf")
+    mask = torch.rand(8, 4, 6, generator=generator(3)) < 0.4
+    mask[5] = False
+    mask[6] = True
+    expected = [plain_share(raw, block) for raw, block in zip(maps.numpy(), mask.numpy(), strict=True)]
+    expected[4] = NAN
+    found = share(maps, mask)
+    assert np.isnan(found).tolist() == [False, True, False, True, True, True, False, False]
+    exact(found[[0, 2, 6, 7]], np.array(expected)[[0, 2, 6, 7]], 1e-12)
+    exact(found[2], mask[2].double().mean())
+    assert found[6] == 1
+
+
+def test_shares_are_summed_in_float64() -> None:
+    maps = torch.full((1, 1, 4, 6), 1.0e-8)
+    maps[0, 0, 0, 0] = 1.0
+    mask = torch.ones(1, 4, 6, dtype=torch.bool)
+    mask[0, 0, 0] = False
+    exact(share(maps, mask), np.array([23e-8 / (1 + 23e-8)]), 1e-6)
+
+
+def test_a_mask_that_does_not_fit_is_refused() -> None:
+    maps = torch.ones(2, 1, 4, 6)
+    for mask in (torch.ones(2, 4, 5, dtype=torch.bool), torch.ones(2, 4, 6)):
+        found = f"{mask.dtype} {list(mask.shape)}"
+        message = f"mask: found {found}, expected torch.bool [2, 4, 6] like the maps"
+        with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+            share(maps, mask)

@@ -1,0 +1,315 @@
+"""Pictures beside captions: where everything lies, what the noise replaces, and what is drawn alike."""
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+from saliency_assay.data.caption import JITTER, SETS, WIDEST, compose, draw_words, plan
+from saliency_assay.data.splits import TEST, TRAIN
+
+NAMES = ("cat", "bird", "frog")
+HEIGHT, WIDTH = 20, 25
+COUNT = 240
+ALL_EQUAL = ("mask", "split", "label_class", "aligned", "source")
+
+
+def a_source(channels: int = 3, count: int = COUNT) -> dict[str, np.ndarray]:
+    """Pictures without a black pixel, the classes mixed, a third of them to test."""
+    generator = np.random.default_rng(0)
+    return {
+        "image": generator.integers(1, 256, (count, channels, HEIGHT, WIDTH), dtype=np.uint8),
+        "split": np.where(np.arange(count) % 3 == 1, TEST, TRAIN).astype(np.uint8),
+        "label_class": generator.integers(0, 3, count),
+    }
+
+
+def made(
+    source: dict[str, np.ndarray], member: str, block: int = 1000, **given: Any
+) -> dict[str, np.ndarray]:
+    arguments: dict[str, Any] = {
+        "classes": ["frog", "bird"],
+        "image_noise": 0,
+        "caption_noise": 0,
+        "images_per_class": 0,
+        "generator": np.random.default_rng(given.pop("seed", 1)),
+        **given,
+    }
+    classes, blocks = compose(source, NAMES, member, block=block, **arguments)
+    assert classes == {"class": tuple(arguments["classes"])}
+    parts = list(blocks)
+    assert max(len(part["image"]) for part in parts) <= block
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def words_read(images: np.ndarray, words: tuple[str, str] = ("frog", "bird")) -> list[int]:
+    """Which of the words each caption's half shows: its ink, cropped, is that of one of them."""
+    stamps = draw_words(words, HEIGHT, WIDTH)
+    found = []
+    for half in images[:, 0, :, WIDTH:]:
+        rows, columns = np.flatnonzero(half.any(1)), np.flatnonzero(half.any(0))
+        ink = half[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+        found.append([np.array_equal(ink, stamp) for stamp in stamps].index(True))
+    return found
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_the_picture_is_on_the_left_and_the_word_on_the_right(channels: int) -> None:
+    source = a_source(channels)
+    found = made(source, "both")
+    kept = np.flatnonzero(source["label_class"] != NAMES.index("cat"))
+    assert found["image"].shape == (len(kept), channels, HEIGHT, 2 * WIDTH)
+    assert found["image"].dtype == np.uint8
+    assert (found["source"] == kept).all()
+    assert (found["image"][..., :WIDTH] == source["image"][kept]).all()
+    assert (found["label_class"] == (source["label_class"][kept] == NAMES.index("bird"))).all()
+    assert (found["split"] == source["split"][kept]).all()
+    assert words_read(found["image"]) == found["label_class"].tolist()
+    assert (
+        found["image"][:, :1, :, WIDTH:] == found["image"][..., WIDTH:]
+    ).all()  # white or grey, never coloured
+    assert found["aligned"].all()
+    assert not found["mask"][..., :WIDTH].any()
+    assert found["mask"][..., WIDTH:].all()
+    assert [found[name].dtype for name in ("mask", "split", "label_class", "aligned", "source")] == [
+        np.bool_,
+        np.uint8,
+        np.int64,
+        np.bool_,
+        np.int64,
+    ]
+
+
+def test_the_sets_are_aligned_and_either_half_is_black() -> None:
+    source = a_source()
+    both, image, caption = (made(source, name, image_noise=0.6, caption_noise=0.3) for name in SETS)
+    for name in ALL_EQUAL:
+        assert (both[name] == image[name]).all()
+        assert (both[name] == caption[name]).all()
+    picture = ~both["mask"][:, None]
+    assert (image["image"] == np.where(picture, both["image"], 0)).all()
+    assert (caption["image"] == np.where(picture, 0, both["image"])).all()
+
+
+def test_blocks_do_not_change_anything() -> None:
+    source = a_source()
+    whole, parts = (made(source, "both", block, image_noise=0.6) for block in (1000, 7))
+    assert all((whole[name] == parts[name]).all() for name in whole)
+
+
+def test_image_noise_shows_a_picture_of_the_other_class_of_the_same_half() -> None:
+    source = a_source(count=3000)
+    found = made(source, "both", image_noise=0.6)
+    shown = source["label_class"][found["source"]] == NAMES.index("bird")
+    other = shown != found["label_class"]
+    assert (found["aligned"] == ~other).all()
+    assert (found["image"][..., :WIDTH] == source["image"][found["source"]]).all()
+    assert words_read(found["image"][:300]) == found["label_class"][:300].tolist()
+    assert (source["split"][found["source"]] == found["split"]).all()
+    assert abs(other.mean() - 0.6) < 4 * np.sqrt(0.24 / len(other))
+    # Drawn from all of them, not one after the other or one alone.
+    for part in (TRAIN, TEST):
+        for label in (0, 1):
+            replaced = found["source"][other & (found["split"] == part) & (found["label_class"] == label)]
+            pool = np.flatnonzero(
+                (source["label_class"] == NAMES.index(("frog", "bird")[1 - label]))
+                & (source["split"] == part)
+            )
+            assert set(replaced) <= set(pool)
+            assert len(set(replaced)) > 0.35 * len(pool)
+            assert (np.diff(replaced) < 0).any()
+
+
+def test_caption_noise_names_the_other_class_beside_the_class_s_own_picture() -> None:
+    source = a_source(count=900)
+    found = made(source, "both", caption_noise=0.6)
+    named = np.array(words_read(found["image"]))
+    assert (source["label_class"][found["source"]] == np.where(found["label_class"], 1, 2)).all()
+    assert ((named == found["label_class"]) == found["aligned"]).all()
+    assert abs(found["aligned"].mean() - 0.4) < 4 * np.sqrt(0.24 / len(named))
+
+
+def test_both_noises_at_once_agree_where_both_or_neither_came() -> None:
+    source = a_source(count=900)
+    found = made(source, "both", image_noise=0.5, caption_noise=0.5)
+    shown = (source["label_class"][found["source"]] == NAMES.index("bird")).astype(int)
+    named = np.array(words_read(found["image"]))
+    assert ((shown == named) == found["aligned"]).all()
+    both_wrong = (shown != found["label_class"]) & (named != found["label_class"])
+    assert abs(both_wrong.mean() - 1 / 4) < 4 * np.sqrt(3 / 16 / len(named))  # independent of each other
+    assert abs(found["aligned"].mean() - 1 / 2) < 4 * np.sqrt(1 / 4 / len(named))
+    assert found["aligned"][both_wrong].all()
+
+
+@pytest.mark.parametrize("noise", ["image_noise", "caption_noise"])
+def test_noise_of_0_and_1(noise: str) -> None:
+    source = a_source()
+    assert made(source, "both", **{noise: 0})["aligned"].all()
+    assert not made(source, "both", **{noise: 1})["aligned"].any()
+
+
+def test_entries_of_one_seed_differ_in_their_noise_alone() -> None:
+    source = a_source()
+    clean, pictures, captions = (
+        made(source, "both", image_noise=p, caption_noise=q, images_per_class=30)
+        for p, q in ((0, 0), (0.6, 0), (0, 0.6))
+    )
+    for noisy in (pictures, captions):
+        assert (clean["label_class"] == noisy["label_class"]).all()
+        assert (clean["image"][noisy["aligned"]] == noisy["image"][noisy["aligned"]]).all()
+        differ = (clean["image"] != noisy["image"]).any((1, 2, 3))
+        assert (differ == ~noisy["aligned"]).all()
+    assert (clean["image"][..., WIDTH:] == pictures["image"][..., WIDTH:]).all()
+    assert (clean["image"][..., :WIDTH] == captions["image"][..., :WIDTH]).all()
+    # Of two noises, the lesser replaces a part of what the greater does.
+    lesser = made(source, "both", image_noise=0.3, images_per_class=30)
+    assert (lesser["aligned"] | ~pictures["aligned"]).all()
+
+
+def test_another_seed_draws_other_places_and_noise() -> None:
+    source = a_source()
+    first, second = (made(source, "both", image_noise=0.6, seed=seed) for seed in (1, 2))
+    assert (first["aligned"] != second["aligned"]).any()
+    assert (first["image"][..., WIDTH:] != second["image"][..., WIDTH:]).any()
+
+
+def test_captions_lie_near_the_centre_and_move() -> None:
+    found = made(a_source(count=900), "caption")["image"][:, 0, :, WIDTH:]
+    stamps = draw_words(("frog", "bird"), HEIGHT, WIDTH)
+    tops, lefts = (np.array([np.flatnonzero(half.any(axis))[0] for half in found]) for axis in (1, 0))
+    label = np.array(words_read(made(a_source(count=900), "caption")["image"]))
+    for which, stamp in enumerate(stamps):
+        for places, side, taken in zip((tops, lefts), (HEIGHT, WIDTH), stamp.shape, strict=True):
+            middle = (side - taken) // 2
+            reach = min(round(JITTER * side), middle)
+            assert reach > 0
+            assert set(places[label == which]) == set(range(middle - reach, middle + reach + 1))
+
+
+def test_words_have_one_size_and_fill_what_they_may() -> None:
+    for words in (("bird", "frog"), ("3", "8"), ("hippopotamus", "i")):
+        stamps = draw_words(words, 40, 60)
+        larger = [draw_words([word], 40, 60)[0] for word in words]
+        for stamp, alone in zip(stamps, larger, strict=True):
+            assert stamp.shape[0] <= WIDEST * 40
+            assert stamp.shape[1] <= WIDEST * 60
+            assert stamp.shape[0] <= alone.shape[0]
+            assert stamp.dtype == np.uint8
+            assert stamp.max() > 150  # small letters are grey
+            for edge in (stamp[0], stamp[-1], stamp[:, 0], stamp[:, -1]):
+                assert edge.any()
+        assert any(stamp.shape == alone.shape for stamp, alone in zip(stamps, larger, strict=True))
+    short = draw_words(("hippopotamus", "i"), 40, 60)[1]
+    assert short.shape[0] < draw_words(("i", "j"), 40, 60)[0].shape[0]
+
+
+def test_a_limit_holds_for_each_class_in_each_half_of_the_split() -> None:
+    source = a_source()
+    found = made(source, "both", images_per_class=5)
+    counts = {
+        (part, label): int(((found["split"] == part) & (found["label_class"] == label)).sum())
+        for part in (TRAIN, TEST)
+        for label in (0, 1)
+    }
+    assert set(counts.values()) == {5}
+    noisy = made(source, "both", images_per_class=5, image_noise=1)
+    assert set(noisy["source"]) <= set(found["source"])
+
+
+def test_captions_may_be_other_words() -> None:
+    source = a_source()
+    found = made(source, "both", captions=["yes", "no"])
+    assert words_read(found["image"], ("yes", "no")) == found["label_class"].tolist()
+
+
+def test_only_the_rows_of_a_block_are_read() -> None:
+    read = []
+
+    class Pictures:
+        shape = (COUNT, 3, HEIGHT, WIDTH)
+
+        def __getitem__(self, rows: np.ndarray) -> np.ndarray:
+            read.append(len(rows))
+            return np.zeros((len(rows), 3, HEIGHT, WIDTH), np.uint8)
+
+    source: dict[str, Any] = {**a_source(), "image": Pictures()}
+    found = made(source, "both", block=16)
+    assert max(read) == 16
+    assert sum(read) == len(found["image"])
+    read.clear()
+    made(source, "caption", block=16)
+    assert read == []
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            {"classes": ["frgo", "bird"]},
+            "classes: unknown class 'frgo'; did you mean 'frog'? valid: bird, cat, frog",
+        ),
+        ({"classes": ["bird", "bird"]}, "classes: found bird, bird, expected two different ones"),
+        ({"classes": ["bird"]}, "classes: found bird, expected two different ones"),
+        ({"captions": ["a", "a"]}, "captions: found a, a, expected two different ones"),
+        ({"captions": ["a", "b", "c"]}, "captions: found a, b, c, expected two different ones"),
+        ({"captions": ["a", " "]}, "captions: found ' ', expected a word that can be seen"),
+        (
+            {"captions": ["a", "incomprehensibilities"]},
+            "captions: found 'incomprehensibilities', expected words that fit 20 × 25 pixels at font size 5; "
+            "give shorter captions or larger images",
+        ),
+    ],
+)
+def test_bad_settings_are_told_in_one_line(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        made(a_source(), "both", **given)
+
+
+@pytest.mark.parametrize(("part", "called"), [(TRAIN, "training"), (TEST, "test")])
+def test_a_class_without_images_in_a_half_is_refused(part: int, called: str) -> None:
+    source = a_source()
+    source["split"][source["label_class"] == NAMES.index("bird")] = TEST if part == TRAIN else TRAIN
+    message = f"classes: found no {called} image of 'bird', expected at least one"
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        made(source, "both")
+
+
+def test_another_set_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"^set 'os': expected one of both, image, caption$"):
+        made(a_source(), "os")
+
+
+def test_a_plan_holds_no_pixels() -> None:
+    source = a_source()
+    drawn = plan(
+        source["label_class"],
+        source["split"],
+        [2, 1],
+        classes=("frog", "bird"),
+        image_noise=0.6,
+        caption_noise=0.3,
+        images_per_class=0,
+        generator=np.random.default_rng(1),
+    )
+    found = made(source, "both", image_noise=0.6, caption_noise=0.3)
+    assert (drawn.source == found["source"]).all()
+    assert (drawn.caption == words_read(found["image"])).all()
+    assert ((drawn.place >= 0) & (drawn.place < 1)).all()
+
+
+def test_where_a_caption_is_does_not_tell_which_picture_was_drawn() -> None:
+    count = 4000
+    drawn = plan(
+        np.arange(count) % 2,
+        np.repeat([TRAIN, TEST], count // 2).astype(np.uint8),
+        [0, 1],
+        classes=("cat", "bird"),
+        image_noise=1.0,
+        caption_noise=0.0,
+        images_per_class=0,
+        generator=np.random.default_rng(1),
+    )
+    of_test = drawn.split == TEST
+    related = np.corrcoef(np.column_stack([drawn.place, drawn.source])[of_test], rowvar=False)
+    assert np.abs(related[~np.eye(3, dtype=bool)]).max() < 0.1

@@ -1,0 +1,396 @@
+"""Image or caption in tables and figures: which half is used, what is counted there, and what holds of the paper."""
+
+import runpy
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+
+from saliency_assay import scores as score_table
+from saliency_assay import store
+from saliency_assay.provenance import SOURCE
+from saliency_assay.report.caption import (
+    CHECKS,
+    beside_printed,
+    caption_table,
+    premise,
+    statements,
+    used_half,
+)
+from saliency_assay.report.caption_figures import infidelity_bars, share_bars
+
+SCRIPTS = SOURCE.parent / "workflow/scripts"
+NAN = float("nan")
+MODELS = {"image_model": "looks", "caption_model": "reads"}
+DATA = ["pictures", "words"]
+METHODS = {
+    "g": "gradient_x_input",
+    "sg": "smoothgrad",
+    "ig": "integrated_gradients",
+    "opt": "halves",
+    "e": "edge",
+}
+RIGHT = {("looks", "both"): 97, ("looks", "image"): 92, ("looks", "caption"): 48}
+RIGHT |= {("reads", "both"): 99, ("reads", "image"): 52, ("reads", "caption"): 100}
+INFIDELITY = {"g": (4.0, 1.0), "sg": (2.0, 1.0), "ig": (1.0, 0.5), "opt": (1e-13, 0), "e": (9.0, 7.0)}
+
+
+def predictions(right: dict[tuple[str, str], int] = RIGHT, seeds: tuple[int, ...] = (0,)) -> pd.DataFrame:
+    """A hundred test images a set, of which so many are right, and training images that are all wrong."""
+    rows = []
+    for (model, member), count in right.items():
+        data = f"{DATA[model == 'reads']}_{member}"
+        for seed in seeds:
+            rows += [(model, seed, data, image, "test", 1, int(image < count)) for image in range(100)]
+            rows += [(model, seed, data, image, "train", 1, 0) for image in range(100, 150)]
+    columns = ["model", "seed", "data", "image", "split", "label", "predicted"]
+    return pd.DataFrame(rows, columns=columns).assign(probability=0.5)
+
+
+def checks(right: dict[tuple[str, str], int] = RIGHT, seeds: tuple[int, ...] = (0,)) -> pd.DataFrame:
+    return premise(predictions(right, seeds), **MODELS, data=DATA)
+
+
+def scored(seeds: tuple[int, ...] = (0,)) -> pd.DataFrame:
+    """Three images a method; ``share`` is the caption's. One image of ``e`` has no score."""
+    rows = []
+    for method, levels in INFIDELITY.items():
+        for model, level, shares in zip(
+            ("looks", "reads"), levels, ((0.1, 0.3, 0.6), (0.5, 0.9, 1.0)), strict=True
+        ):
+            for seed in seeds:
+                for image in range(3):
+                    missing = method == "e" and image == 2
+                    value = (
+                        NAN if missing else level * (1 + 0.5 * (image - 1)) + (seed if level > 0.01 else 0)
+                    )
+                    at = ("s", "pictures_both", model, seed, method)
+                    rows.append((*at, "infidelity", "infidelity_halves", image, value))
+                    rows.append((*at, "infidelity", "infidelity_square", image, 77.0))
+                    share = NAN if missing else shares[image]
+                    rows.append((*at, "block_attribution", "block_attribution", image, share))
+    return pd.DataFrame(rows, columns=list(score_table.COLUMNS))
+
+
+def one(table: pd.DataFrame, **where: Any) -> pd.Series:
+    for name, value in where.items():
+        table = table[table[name] == value]
+    assert len(table) == 1
+    return table.iloc[0]
+
+
+# ---- the premise
+
+
+def test_the_premise_counts_test_images_of_each_model_s_own_sets() -> None:
+    found = checks(seeds=(0, 3))
+    assert list(found.columns) == ["model", "seed", "set", "check", "percent", "images", "printed"]
+    assert len(found) == 12
+    for (model, member), count in RIGHT.items():
+        for seed in (0, 3):
+            row = one(found, model=model, seed=seed, check=CHECKS[member])
+            assert row["set"] == f"{DATA[model == 'reads']}_{member}"
+            assert row["percent"] == count
+            assert row["images"] == 100
+    printed = found[found["seed"] == 0]["printed"].tolist()
+    assert printed == [95, 90, 50, 95, 50, 98]
+
+
+def test_a_set_without_predictions_has_no_accuracy() -> None:
+    table = predictions()
+    found = premise(table[table["data"] != "pictures_caption"], **MODELS, data=DATA)
+    row = one(found, model="looks", check=CHECKS["caption"])
+    assert np.isnan(row["percent"])
+    assert row["images"] == 0
+    assert used_half(found, "looks", 0) == ""
+    assert used_half(found, "reads", 0) == "caption"
+
+
+def test_the_used_half_is_the_one_that_a_model_is_right_on_alone() -> None:
+    found = checks()
+    assert used_half(found, "looks", 0) == "image"
+    assert used_half(found, "reads", 0) == "caption"
+    swapped = checks({**RIGHT, ("looks", "image"): 50, ("looks", "caption"): 51})
+    assert used_half(swapped, "looks", 0) == "caption"
+    even = checks({**RIGHT, ("looks", "image"): 50, ("looks", "caption"): 50})
+    assert used_half(even, "looks", 0) == ""
+    assert used_half(found, "looks", 1) == ""  # a seed that was not measured
+
+
+# ---- scores
+
+
+def test_the_table_has_means_and_errors_of_what_is_defined() -> None:
+    found = caption_table(scored(), checks())
+    assert found["method"].tolist() == [name for name in INFIDELITY for _ in MODELS]
+    row = one(found, model="looks", method="g")
+    assert row["used"] == "image"
+    values, shares = np.array([2.0, 4.0, 6.0]), np.array([0.9, 0.7, 0.4])
+    assert row["infidelity"] == pytest.approx(values.mean())
+    assert row["infidelity_error"] == pytest.approx(values.std(ddof=1) / np.sqrt(3))
+    assert row["share"] == pytest.approx(shares.mean())
+    assert row["share_error"] == pytest.approx(shares.std(ddof=1) / np.sqrt(3))
+    assert row["found"] == pytest.approx(2 / 3)
+    assert (row["images"], row["undefined"]) == (3, 0)
+    row = one(found, model="reads", method="g")
+    assert row["used"] == "caption"
+    assert row["share"] == pytest.approx(0.8)
+    assert row["found"] == pytest.approx(2 / 3)  # half and half is not more than half
+    row = one(found, model="reads", method="e")
+    assert row["infidelity"] == pytest.approx((3.5 + 7) / 2)
+    assert row["share"] == pytest.approx(0.7)
+    assert row["found"] == pytest.approx(1 / 2)
+    assert (row["images"], row["undefined"]) == (2, 1)
+
+
+def test_a_model_that_uses_neither_half_has_no_share() -> None:
+    found = caption_table(scored(), checks({**RIGHT, ("looks", "image"): 50, ("looks", "caption"): 50}))
+    of_model = found[found["model"] == "looks"]
+    assert of_model[["share", "share_error", "found", "found_error"]].isna().all(axis=None)
+    assert of_model["infidelity"].notna().all()
+    assert found[found["model"] == "reads"]["share"].notna().all()
+
+
+def test_a_method_without_any_score_has_none() -> None:
+    table = scored()
+    table.loc[table["method"] == "g", "score"] = NAN
+    row = one(caption_table(table, checks()), model="looks", method="g")
+    assert row[["infidelity", "infidelity_error", "share", "found"]].isna().all()
+    assert (row["images"], row["undefined"]) == (0, 3)
+    single = scored()
+    row = one(caption_table(single[single["image"] == 1], checks()), model="looks", method="g")
+    assert row["infidelity"] == 4
+    assert np.isnan(row["infidelity_error"])
+
+
+def test_seeds_are_apart_in_the_table_and_averaged_beside_the_paper_s() -> None:
+    table = caption_table(scored(seeds=(0, 2)), checks(seeds=(0, 2)))
+    assert len(table) == 20
+    assert one(table, model="looks", method="g", seed=2)["infidelity"] == pytest.approx(6)
+    found = beside_printed(table, METHODS)
+    row = one(found, method="g")
+    assert row["INFD, looks"] == pytest.approx(5)
+    assert row["INFD, reads"] == pytest.approx(2)
+    assert row["INFD, mean of both"] == pytest.approx(3.5)
+    assert row["share on the used half, looks"] == pytest.approx(2 / 3)
+    assert row["images where it has most"] == pytest.approx(2 / 3)
+    assert found["INFD, printed"].tolist()[:4] == [0.55, 0.38, 0.35, 0]
+    assert np.isnan(one(found, method="e")["INFD, printed"])
+
+
+def test_a_mean_of_both_needs_both() -> None:
+    table = scored()
+    table.loc[(table["model"] == "reads") & (table["method"] == "g"), "score"] = NAN
+    row = one(beside_printed(caption_table(table, checks()), METHODS), method="g")
+    assert np.isnan(row["INFD, mean of both"])
+    assert row["INFD, looks"] == pytest.approx(4)
+
+
+# ---- statements
+
+
+def verdicts(found: pd.DataFrame) -> list[str]:
+    assert list(found.columns) == ["claim", "source", "measured", "verdict"]
+    return found["verdict"].tolist()
+
+
+def test_all_statements_hold_where_the_paper_s_result_is_found() -> None:
+    measured = checks()
+    found = statements(measured, caption_table(scored(), measured), METHODS)
+    assert verdicts(found) == ["holds"] * 5
+    assert found["measured"].tolist()[:3] == [
+        "least 97.0 %",
+        "picture alone, other half alone: 92.0 % and 48.0 %; chance is 45 to 55 %",
+        "caption alone, other half alone: 100.0 % and 52.0 %; chance is 45 to 55 %",
+    ]
+    assert found["measured"].tolist()[3:] == ["opt 5e-14", "g 2.5, sg 1.5, ig 0.75, opt 5e-14"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "at"),
+    [
+        ({("reads", "both"): 95}, 0),
+        ({("looks", "image"): 55}, 1),
+        ({("looks", "caption"): 44}, 1),
+        ({("looks", "caption"): 56}, 1),
+        ({("reads", "image"): 56}, 2),
+        ({("reads", "caption"): 55}, 2),
+    ],
+)
+def test_a_model_that_is_not_as_it_should_be_is_told(changed: dict[tuple[str, str], int], at: int) -> None:
+    measured = checks({**RIGHT, **changed})
+    found = verdicts(statements(measured, caption_table(scored(), measured), METHODS))
+    assert found[at] == "does not hold"
+    assert found.count("holds") == 4
+
+
+def test_a_seed_that_is_not_as_it_should_be_is_told() -> None:
+    measured = checks(seeds=(0, 1))
+    measured.loc[(measured["seed"] == 1) & (measured["check"] == CHECKS["caption"]), "percent"] = 90.0
+    found = verdicts(statements(measured, caption_table(scored(seeds=(0, 1)), measured), METHODS))
+    assert found == ["holds", "does not hold", "holds", "holds", "holds"]
+
+
+def test_an_order_that_differs_is_told_and_ties_are_not() -> None:
+    measured = checks()
+    table = caption_table(scored(), measured)
+
+    def with_infidelity(method: str, value: float) -> list[str]:
+        changed = table.copy()
+        changed.loc[changed["method"] == method, "infidelity"] = value
+        return verdicts(statements(measured, changed, METHODS))[3:]
+
+    assert with_infidelity("sg", 2.6) == ["holds", "does not hold"]
+    assert with_infidelity("sg", 2.5) == ["holds", "holds"]
+    assert with_infidelity("sg", 0.7) == ["holds", "does not hold"]
+    assert with_infidelity("opt", 1e-5) == ["does not hold", "holds"]
+    assert with_infidelity("opt", 1) == ["does not hold", "does not hold"]
+    assert with_infidelity("e", 0) == ["holds", "holds"]  # the paper does not have it
+    assert with_infidelity("ig", NAN) == ["holds", "does not hold"]
+
+
+def test_methods_that_the_paper_does_not_tell_apart_have_no_order() -> None:
+    measured = checks()
+    table = caption_table(scored(), measured)
+    alike = {**METHODS, "e": "gradient"}  # local Grad beside global Grad, of 6 and 2.5
+    found = statements(measured, table, alike)
+    assert verdicts(found)[4] == "holds"
+    assert found["measured"][4] == "g 2.5, e 6, sg 1.5, ig 0.75, opt 5e-14"
+
+
+def test_what_the_study_has_no_method_for_is_not_tested() -> None:
+    measured = checks()
+    table = caption_table(scored(), measured)
+    few = table[table["method"].isin(["g", "e"])]
+    assert verdicts(statements(measured, few, METHODS))[3:] == ["not tested", "not tested"]
+    two = table[table["method"].isin(["g", "ig"])]
+    assert verdicts(statements(measured, two, METHODS))[3:] == ["not tested", "holds"]
+
+
+# ---- figures
+
+
+def bars(figure: Figure) -> list[list[float]]:
+    return [
+        [patch.get_height() for patch in container.patches]
+        for container in figure.axes[0].containers
+        if hasattr(container, "patches")
+    ]
+
+
+def whiskers(figure: Figure) -> list[list[float]]:
+    found = []
+    for container in figure.axes[0].containers:
+        if hasattr(container, "patches"):
+            segments = container.errorbar.lines[2][0].get_segments()
+            found.append([float(np.ptp(segment[:, 1])) / 2 for segment in segments if len(segment)])
+    return found
+
+
+def texts(figure: Figure) -> list[str]:
+    return [text.get_text() for text in figure.axes[0].texts if text.get_text()]
+
+
+def test_bars_are_the_table_in_the_study_s_order() -> None:
+    table = caption_table(scored(), checks())
+    figure = infidelity_bars(table)
+    assert bars(figure) == [
+        pytest.approx(table.loc[table["model"] == model, "infidelity"].tolist())
+        for model in ("looks", "reads")
+    ]
+    errors = table.loc[table["model"] == "looks", "infidelity_error"]
+    assert whiskers(figure)[0] == pytest.approx((1.96 * errors).tolist())
+    assert [tick.get_text() for tick in figure.axes[0].get_xticklabels()] == list(INFIDELITY)
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == [
+        "looks (uses: image)",
+        "reads (uses: caption)",
+    ]
+    assert texts(figure) == ["0", "0"]  # the optimal explanation, of both models
+    assert figure.axes[0].get_xlabel() == "method; 2–3 images a model, 1 training seed"
+    shares = share_bars(table)
+    assert bars(shares)[1] == pytest.approx((100 * table.loc[table["model"] == "reads", "share"]).tolist())
+    assert whiskers(shares)[0][0] == pytest.approx(196 * table["share_error"][0])
+    assert 50 in [line.get_ydata()[0] for line in shares.axes[0].lines if line.get_linestyle() == "--"]
+    assert texts(shares) == []
+
+
+def test_a_score_that_no_image_has_is_a_cross_and_seeds_are_dots() -> None:
+    table = scored(seeds=(0, 2))
+    table.loc[table["method"] == "g", "score"] = NAN
+    made = caption_table(table, checks(seeds=(0, 2)))
+    figure = infidelity_bars(made)
+    assert texts(figure)[:1] == ["×"]
+    assert texts(figure).count("×") == 2
+    dots = [line for line in figure.axes[0].lines if line.get_marker() == "o"]
+    assert len(dots) == 2
+    heights = [made.loc[made["model"] == model, "infidelity"].to_numpy() for model in ("looks", "reads")]
+    for line, height in zip(dots, heights, strict=True):
+        np.testing.assert_allclose(line.get_ydata(), height)
+    assert "2 training seeds" in figure.axes[0].get_xlabel()
+
+
+# ---- the scripts
+
+
+def run(script: str, **snakemake: Any) -> None:
+    runpy.run_path(str(SCRIPTS / f"{script}.py"), init_globals={"snakemake": SimpleNamespace(**snakemake)})
+
+
+def test_the_script_writes_tables_a_page_and_figures(tmp_path: Path) -> None:
+    score_table.write(tmp_path / "scores.parquet", scored())
+    predictions().to_parquet(tmp_path / "predictions.parquet")
+    names = {"premise": "premise.csv", "table": "table.csv", "page": "caption.html"}
+    names |= {"infidelity": "infidelity.svg", "attribution": "attribution.svg"}
+    output = {name: str(tmp_path / file) for name, file in names.items()}
+    run(
+        "plot_caption",
+        input=SimpleNamespace(
+            scores=[str(tmp_path / "scores.parquet")], predictions=[str(tmp_path / "predictions.parquet")]
+        ),
+        output=SimpleNamespace(**output),
+        params=SimpleNamespace(settings={"study": "c", **MODELS, "data": DATA, "methods": METHODS}),
+        log=[str(tmp_path / "log")],
+    )
+    table = pd.read_csv(output["table"])
+    assert table["infidelity"].tolist() == pytest.approx(
+        caption_table(scored(), checks())["infidelity"].tolist()
+    )
+    assert len(pd.read_csv(output["premise"])) == 6
+    page = Path(output["page"]).read_text(encoding="utf-8")
+    assert page.count("<caption>") == 4
+    assert "does not hold" not in page
+    for name in ("infidelity", "attribution"):
+        assert Path(output[name]).read_text().startswith("<?xml")
+
+
+def test_the_script_composes_aligned_sets(tmp_path: Path) -> None:
+    count = 24
+    image = np.random.default_rng(0).integers(1, 256, (count, 1, 16, 16), dtype=np.uint8)
+    split, label = (np.arange(count) % 4 == 0).astype(np.uint8), np.arange(count) // 12
+    block = {"image": image, "split": split, "label_class": label}
+    store.write(
+        tmp_path / "source.zarr.zip", [block], kind="data", attributes={"classes": {"class": ["3", "8"]}}
+    )
+    parameters = {"image_noise": 0.5, "caption_noise": 0.0, "images_per_class": 0, "seed": 4}
+    made = {}
+    for member in ("both", "image"):
+        settings = {"classes": ["8", "3"], "captions": [], "parameters": parameters, "member": member}
+        run(
+            "compose_caption",
+            input=[str(tmp_path / "source.zarr.zip")],
+            output=[str(tmp_path / f"{member}.zarr.zip")],
+            params=SimpleNamespace(settings=settings),
+            log=[str(tmp_path / "log")],
+        )
+        with store.open_store(tmp_path / f"{member}.zarr.zip", kind="data") as found:
+            assert found.attributes["classes"] == {"class": ["8", "3"]}
+            made[member] = {name: found[name][:] for name in found.names}
+    assert sorted(made["both"]) == ["aligned", "image", "label_class", "mask", "source", "split"]
+    assert (made["both"]["image"][..., :16] == image[made["both"]["source"]]).all()
+    assert (made["both"]["label_class"] == 1 - label).all()
+    assert (made["both"]["aligned"] == made["image"]["aligned"]).all()
+    assert 0 < made["both"]["aligned"].sum() < count

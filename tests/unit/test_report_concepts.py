@@ -1,0 +1,180 @@
+"""TCAV's rows, table and figure: layers that fail the test are shown, marked and left out of the mean."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.collections import PathCollection
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from scipy import stats
+
+from saliency_assay import scores
+from saliency_assay.concepts import rows_of
+from saliency_assay.report.concepts import COLUMNS, concept_figure, concepts_table
+from saliency_assay.report.style import BLUE, ORANGE, save, styled
+
+NAN = float("nan")
+
+Layers = dict[str, tuple[list[float], list[float]]]
+
+CLEAR = ([0.9, 1.0, 0.95], [0.4, 0.5, 0.6])
+UNCLEAR = ([0.4, 0.9, 0.5], [0.4, 0.5, 0.6])
+CONSTANT = ([1.0, 1.0, 1.0], [0.0, 0.0, 0.0])
+
+
+def measured(model: str, seed: int, layers: Layers, images: int = 57) -> pd.DataFrame:
+    found = {
+        layer: {"concept": np.array(concept), "random": np.array(random)}
+        for layer, (concept, random) in layers.items()
+    }
+    of_all = {"study": "bam", "data": "bam_os", "model": model, "seed": seed, "method": "tcav"}
+    return rows_of(found, images).assign(**of_all)
+
+
+def study() -> pd.DataFrame:
+    """The scene model has no layer that passes; its name comes first in the alphabet, not in the table."""
+    return pd.concat(
+        [
+            measured("f_o", 3, {"layer 2": CLEAR, "layer1": UNCLEAR, "fc": CONSTANT}),
+            measured("a_s", 3, {"layer 2": UNCLEAR, "layer1": UNCLEAR, "fc": UNCLEAR}, images=31),
+        ],
+        ignore_index=True,
+    )
+
+
+# --- rows ---------------------------------------------------------------------------------------------------
+
+
+def test_rows_are_a_score_table(tmp_path: Path) -> None:
+    rows = measured("f_o", 0, {"layer1": ([0.25, 0.5], [0.75, NAN])}, images=4)
+    scores.write(tmp_path / "scores.parquet", rows)
+    found = scores.read([tmp_path / "scores.parquet"])
+    assert (found["image"] == scores.WHOLE_SET).all()
+    assert found["metric"].tolist() == ["tcav"] * 4 + ["tcav_images"]
+    expected = ["layer1 concept 0", "layer1 concept 1", "layer1 random 0", "layer1 random 1", ""]
+    assert found["variant"].tolist() == expected
+    assert found["score"].tolist() == pytest.approx([0.25, 0.5, 0.75, NAN, 4], nan_ok=True)
+
+
+# --- the table ----------------------------------------------------------------------------------------------
+
+
+def test_the_table_has_each_layer_and_the_mean_of_those_that_pass() -> None:
+    table = concepts_table(study(), significance=0.01)
+    assert list(table.columns) == COLUMNS
+    assert table["model"].tolist() == ["f_o"] * 4 + ["a_s"] * 4
+    assert table["layer"].tolist() == ["layer 2", "layer1", "fc", "mean"] * 2
+    assert table["seed"].tolist() == [3] * 8
+    assert table["images"].tolist() == [57] * 4 + [31] * 4
+    assert table["experiments"].tolist() == [3] * 8
+    f_o = table.iloc[:4]
+    assert f_o["score"].tolist() == pytest.approx([0.95, 0.6, 1.0, (0.95 + 1.0) / 2])
+    assert f_o["random"].tolist() == pytest.approx([0.5, 0.5, 0.0, 0.25])
+    p_values = [float(stats.ttest_ind(*values).pvalue) for values in (CLEAR, UNCLEAR)]
+    assert f_o["p_value"].tolist() == pytest.approx([*p_values, 0, NAN], nan_ok=True)
+    assert f_o["kept"].tolist() == [True, False, True, True]
+
+
+def test_without_a_layer_that_passes_there_is_no_mean() -> None:
+    mean = concepts_table(study(), significance=0.01).iloc[-1]
+    assert np.isnan(mean["score"])
+    assert np.isnan(mean["random"])
+    assert not mean["kept"]
+
+
+def test_the_level_decides_what_is_left_out() -> None:
+    level = float(stats.ttest_ind(*UNCLEAR).pvalue)
+    for significance, kept in ((level + 1e-9, True), (level - 1e-9, False)):
+        table = concepts_table(study(), significance=significance)
+        assert table.loc[table["model"] == "a_s", "kept"].tolist() == [kept] * 4
+
+
+def test_without_images_under_test_all_is_undefined() -> None:
+    none = [NAN, NAN]
+    table = concepts_table(measured("f_s", 0, {"layer1": (none, none)}, images=0), significance=0.01)
+    assert table[["score", "random", "p_value"]].isna().all(axis=None)
+    assert table["kept"].tolist() == [False, False]
+    assert table["images"].tolist() == [0, 0]
+
+
+def test_seeds_are_apart_and_names_may_be_categories() -> None:
+    parts = [measured("f_o", seed, {"fc": ([score, score], [0, 0])}) for seed, score in ((4, 0.5), (1, 1.0))]
+    table = concepts_table(pd.concat(parts).astype({"model": "category"}), significance=0.01)
+    assert table["seed"].tolist() == [4, 4, 1, 1]
+    assert table["score"].tolist() == [0.5, 0.5, 1, 1]
+
+
+# --- the figure ---------------------------------------------------------------------------------------------
+
+
+def dots(figure: Figure, panel: int) -> list[tuple[list[float], list[bool]]]:
+    """Heights of the dots of concept and random CAVs, and whether each is filled."""
+    found = []
+    for collection in figure.axes[panel].collections:
+        if isinstance(collection, PathCollection):
+            heights = [float(height) for height in np.asarray(collection.get_offsets())[:, 1]]
+            faces = [to_hex(face) for face in collection.get_facecolor()]
+            assert set(faces) <= {BLUE.lower(), ORANGE.lower(), "#ffffff"}
+            found.append((heights, [face != "#ffffff" for face in faces]))
+    return found
+
+
+def whiskers(figure: Figure, panel: int) -> list[list[float]]:
+    """Half lengths of the whiskers of concept and random CAVs."""
+    containers = figure.axes[panel].containers
+    segments = [container.lines[2][0].get_segments() for container in containers]
+    return [[float(np.ptp(segment[:, 1])) / 2 for segment in of_kind] for of_kind in segments]
+
+
+def said(figure: Figure, panel: int) -> list[str]:
+    return [text.get_text() for text in figure.axes[panel].texts]
+
+
+def test_the_figure_is_the_table() -> None:
+    figure = concept_figure(study(), significance=0.01)
+    concept, random = dots(figure, 0)
+    assert concept == (pytest.approx([0.95, 0.6, 1.0]), [True, False, True])
+    assert random == (pytest.approx([0.5, 0.5, 0.0]), [True, False, True])
+    assert dots(figure, 1)[0] == (pytest.approx([0.6] * 3), [False] * 3)
+    deviations = [np.std(values, ddof=1) for values in (CLEAR[0], UNCLEAR[0], CONSTANT[0])]
+    assert whiskers(figure, 0)[0] == pytest.approx(deviations)
+    assert whiskers(figure, 0)[1] == pytest.approx([0.1, 0.1, 0])
+    labels = [label.get_text() for label in figure.axes[0].get_xticklabels()]
+    assert labels == ["layer 2", "layer1", "fc"]
+
+
+def test_the_figure_says_p_and_mean() -> None:
+    figure = concept_figure(study(), significance=0.01)
+    p_values = [float(stats.ttest_ind(*values).pvalue) for values in (CLEAR, UNCLEAR)]
+    assert said(figure, 0) == [f"p={p_values[0]:.2g}", f"p={p_values[1]:.2g}", "p<0.001"]
+    titles = [axes.get_title() for axes in figure.axes]
+    assert titles == ["f_o: 0.97 (57 images)", "a_s: × (31 images)"]
+    legend = figure.legends[0]
+    assert [text.get_text() for text in legend.get_texts()] == ["0.5: no direction", "concept", "random CAVs"]
+    assert legend.get_title().get_text() == "hollow: left out, p > 0.01"
+    assert figure.axes[0].get_ylabel() == "TCAV: share of images"
+
+
+def test_several_seeds_are_one_panel() -> None:
+    layers = [{"fc": CONSTANT, "layer1": CLEAR}, {"fc": ([0.5] * 3, [0.5] * 3), "layer1": UNCLEAR}]
+    parts = [measured("f_o", seed, each, 50 + seed) for seed, each in enumerate(layers)]
+    figure = concept_figure(pd.concat(parts, ignore_index=True), significance=0.01)
+    assert len(figure.axes) == 1
+    assert dots(figure, 0)[0] == (pytest.approx([0.75, (0.95 + 0.6) / 2]), [True, True])
+    assert whiskers(figure, 0)[0][0] == pytest.approx(np.std([1, 1, 1, 0.5, 0.5, 0.5], ddof=1))
+    assert said(figure, 0) == ["1 of 2", "1 of 2"]
+    assert figure.axes[0].get_title() == "f_o: 0.97 (50–51 images)"  # the second seed has no mean
+
+
+def test_many_models_and_none_with_a_score_can_be_drawn(tmp_path: Path) -> None:
+    none = [NAN, NAN]
+    parts = [measured(f"f_k{k:02d}", 0, {"fc": (none, none)}, images=0) for k in range(5)]
+    with styled():
+        figure = concept_figure(pd.concat(parts, ignore_index=True), significance=0.01)
+        save(figure, tmp_path / "concepts.svg")
+    assert len(figure.axes) == 8
+    assert [axes.axison for axes in figure.axes] == [True] * 5 + [False] * 3
+    assert said(figure, 4) == ["×"]
+    assert figure.axes[4].get_title() == "f_k04: × (0 images)"

@@ -1,0 +1,654 @@
+"""Tables, figure and page of a commonality series against plain loops over rows."""
+
+import math
+import re
+import runpy
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from scipy.stats import pearsonr
+
+from saliency_assay import scores, store
+from saliency_assay.metrics.reductions import reduce
+from saliency_assay.provenance import SOURCE
+from saliency_assay.report.html import tables_page
+from saliency_assay.report.series import (
+    SeriesModel,
+    commonality_table,
+    correlation_table,
+    series_table,
+    series_tables,
+)
+from saliency_assay.report.series_curves import looks, series_figure
+from saliency_assay.report.series_maps import chosen_image, series_maps
+from saliency_assay.report.style import BLUE, save, styled
+
+NAN = float("nan")
+SERIES = [SeriesModel(f"f_k{nn:02d}", f"bam_os_k{nn:02d}", nn / 10) for nn in (1, 3, 7, 10)]
+MODELS = [member.model for member in SERIES]
+WITHOUT = "bam_0s_k"
+METHODS = ("gradcam", "edge", "NA")
+SEEDS = (0, 7)
+IMAGES = (2, 5, 6, 9, 11, 14)
+
+
+def predictions(seeds: Sequence[int] = SEEDS) -> pd.DataFrame:
+    """Test and training images of two scene classes, right or wrong at random."""
+    rng = np.random.default_rng(3)
+    rows = [
+        (member.model, seed, data, image, split, label, label if rng.random() < 0.6 else 4)
+        for seed in seeds
+        for member in SERIES
+        for data in (member.data, WITHOUT, "bam_os")
+        for image, split, label in [
+            *((image, "test", 0) for image in IMAGES),
+            (7, "test", 1),
+            (8, "train", 0),
+            (10, "validation", 0),
+        ]
+    ]
+    return pd.DataFrame(rows, columns=["model", "seed", "data", "image", "split", "label", "predicted"])
+
+
+def commonality(scene: str = "bamboo_forest", seeds: Sequence[int] = SEEDS) -> pd.DataFrame:
+    return commonality_table(predictions(seeds), SERIES, without=WITHOUT, scene=scene)
+
+
+def score_table(seeds: Sequence[int] = SEEDS, methods: Sequence[str] = METHODS) -> pd.DataFrame:
+    """Scores at random, some undefined, with what does not count among them; ``edge`` is 0 throughout."""
+    rng = np.random.default_rng(8)
+    rows: list[tuple[Any, ...]] = []
+    for seed in seeds:
+        for method in methods:
+            for place, member in enumerate(SERIES):
+                for variant in ("object", "random"):
+                    for image in IMAGES:
+                        drawn = rng.normal(0.2 - 0.1 * place, 0.1)
+                        rows.append(
+                            (seed, method, member.model, "concept_attribution", variant, image, drawn)
+                        )
+                        if image == 9 or (method == "NA" and place == 1):
+                            continue  # outside X_corr
+                        score = NAN if image == 5 and method != "edge" else drawn
+                        last = member is SERIES[-1] or method == "edge"
+                        score = 0.0 if last and not math.isnan(score) else score
+                        rows.append((seed, method, f"{member.model}-f_k10", "mcs", variant, image, score))
+                    rows.append((seed, method, "f_o-f_s", "mcs", variant, 1, 99.0))
+                    rows.append((seed, method, f"{member.model}-f_k10", "idr", variant, 1, 99.0))
+    table = pd.DataFrame(rows, columns=["seed", "method", "model", "metric", "variant", "image", "score"])
+    return table.drop_duplicates(["seed", "method", "model", "metric", "variant", "image"])
+
+
+def concept_table(seeds: Sequence[int] = SEEDS) -> pd.DataFrame:
+    rng = np.random.default_rng(2)
+    rows = [
+        (model, seed, layer, rng.random(), rng.random(), 40 + place)
+        for seed in seeds
+        for place, model in enumerate([*MODELS, "f_o"])
+        for layer in ("block1", "mean", "logits")
+    ]
+    return pd.DataFrame(rows, columns=["model", "seed", "layer", "score", "random", "images"])
+
+
+# ------------------------------------------------------------------------------------------------ tables
+
+
+def test_accuracy_is_that_of_the_first_scenes_test_images() -> None:
+    table, rows = commonality(), predictions()
+    assert list(table.columns) == [
+        *("seed", "model", "k", "with_object", "without", "drop", "images"),
+        *("printed_with", "printed_without"),
+    ]
+    assert list(zip(table["seed"], table["model"], strict=True)) == [(s, m) for s in SEEDS for m in MODELS]
+    assert table["k"].tolist() == [0.1, 0.3, 0.7, 1.0] * 2
+    assert set(table["images"]) == {len(IMAGES)}
+    for row in table.to_dict("records"):
+        shares = []
+        for data in (f"bam_os_k{round(10 * row['k']):02d}", WITHOUT):
+            right = [
+                of["predicted"] == 0
+                for of in rows.to_dict("records")
+                if of["image"] in IMAGES
+                and (of["model"], of["seed"], of["data"]) == (row["model"], row["seed"], data)
+            ]
+            assert len(right) == len(IMAGES)
+            shares.append(100 * sum(right) / len(right))
+        assert (row["with_object"], row["without"]) == pytest.approx(shares)
+        assert row["drop"] == pytest.approx(shares[0] - shares[1])
+    assert table["drop"].nunique() > 3
+
+
+def test_printed_values_are_those_of_the_paper() -> None:
+    table = commonality()
+    assert table["printed_with"].tolist() == [97, 96, 92, 95] * 2
+    assert table["printed_without"].tolist() == [78, 81, 93, 93] * 2
+    assert commonality(scene="bedroom")[["printed_with", "printed_without"]].isna().all(axis=None)
+    # k = 3 · 0.1 is not 0.3 to the last bit; k = 0.25 is none of the paper's.
+    odd = [SeriesModel("f_k01", "bam_os_k01", 0.25), SeriesModel("f_k03", "bam_os_k03", 3 * 0.1)]
+    table = commonality_table(predictions(), odd, without=WITHOUT, scene="bamboo_forest")
+    assert table["printed_with"].tolist() == pytest.approx([NAN, 96] * 2, nan_ok=True)
+
+
+def test_predictions_that_do_not_fit_are_refused() -> None:
+    rows = predictions()
+    missing = rows[(rows["data"] != WITHOUT) | (rows["seed"] == 0)]
+    message = r"^predictions: f_k01, seed 7: found no test image of the first scene class in bam_0s_k, expected some$"
+    with pytest.raises(ValueError, match=message):
+        commonality_table(missing, SERIES, without=WITHOUT, scene="bamboo_forest")
+    others = rows[(rows["image"] != 5) | (rows["data"] != "bam_os_k03") | (rows["seed"] == 0)]
+    message = (
+        r"^predictions: f_k03, seed 7: found 5 test images of bamboo_forest in bam_os_k03, 6 in bam_0s_k, "
+        r"expected the same images$"
+    )
+    with pytest.raises(ValueError, match=message):
+        commonality_table(others, SERIES, without=WITHOUT, scene="bamboo_forest")
+
+
+def plain_mean(values: list[float]) -> tuple[float, float]:
+    """Mean and standard error of what is not NaN."""
+    valid = [value for value in values if not math.isnan(value)]
+    if not valid:
+        return NAN, NAN
+    mean = sum(valid) / len(valid)
+    if len(valid) == 1:
+        return mean, NAN
+    variance = sum((value - mean) ** 2 for value in valid) / (len(valid) - 1)
+    return mean, math.sqrt(variance / len(valid))
+
+
+def test_series_are_means_over_the_images_of_x_corr() -> None:
+    rows = score_table()
+    table = series_table(rows, SERIES)
+    assert list(table.columns) == [
+        *("seed", "model", "k", "method", "mcs", "standard_error"),
+        *("random", "random_standard_error", "images", "undefined"),
+    ]
+    expected = [(s, method, member.model) for s in SEEDS for method in METHODS for member in SERIES]
+    assert list(zip(table["seed"], table["method"], table["model"], strict=True)) == expected
+    for row in table.to_dict("records"):
+        values: dict[str, list[float]] = {"object": [], "random": []}
+        for of in rows.to_dict("records"):
+            pair = (of["seed"], of["method"], of["model"], of["metric"])
+            if pair == (row["seed"], row["method"], f"{row['model']}-f_k10", "mcs"):
+                values[of["variant"]].append(of["score"])
+        found = [row["mcs"], row["standard_error"], row["random"], row["random_standard_error"]]
+        wanted = [*plain_mean(values["object"]), *plain_mean(values["random"])]
+        assert found == pytest.approx(wanted, nan_ok=True)
+        assert row["undefined"] == sum(math.isnan(value) for value in values["object"])
+        assert row["images"] + row["undefined"] == len(values["object"])
+    of_method = table[table["seed"] == 7].set_index(["method", "model"])
+    assert of_method.loc[("gradcam", "f_k01"), ["images", "undefined"]].tolist() == [4, 1]
+    assert of_method.loc[("gradcam", "f_k10"), "mcs"] == 0
+    nothing = of_method.loc[("NA", "f_k03")]  # no image in X_corr
+    assert nothing[["images", "undefined"]].tolist() == [0, 0]
+    assert nothing[["mcs", "standard_error", "random"]].isna().all()
+
+
+def test_one_image_has_no_standard_error() -> None:
+    rows = score_table()
+    table = series_table(rows[rows["image"].isin([1, 2])], SERIES)
+    found = table[(table["method"] == "gradcam") & (table["model"] == "f_k01")]
+    assert found["images"].tolist() == [1, 1]
+    assert found["mcs"].notna().all()
+    assert found[["standard_error", "random_standard_error"]].isna().all(axis=None)
+    two = series_table(rows[rows["image"].isin([2, 6])], SERIES)
+    assert two.loc[two["method"] == "gradcam", "standard_error"].notna().all()
+
+
+def test_tcav_is_a_difference_of_the_means_over_layers() -> None:
+    concepts = concept_table()
+    table = series_table(score_table(), SERIES, concepts)
+    found = table[table["method"] == "tcav"]
+    assert list(zip(found["seed"], found["model"], strict=True)) == [(s, m) for s in SEEDS for m in MODELS]
+    means = {(of["seed"], of["model"]): of for of in concepts.to_dict("records") if of["layer"] == "mean"}
+    for row in found.to_dict("records"):
+        here, last = means[row["seed"], row["model"]], means[row["seed"], "f_k10"]
+        assert row["mcs"] == here["score"] - last["score"]
+        assert row["random"] == here["random"] - last["random"]
+        assert (row["images"], row["undefined"]) == (here["images"], 0)
+        assert math.isnan(row["standard_error"])
+        assert math.isnan(row["random_standard_error"])
+    pd.testing.assert_frame_equal(
+        table[table["method"] != "tcav"], series_table(score_table(), SERIES), check_dtype=False
+    )
+
+
+def test_tcav_without_a_layer_is_undefined() -> None:
+    concepts = concept_table(seeds=(0,))
+    at = (concepts["layer"] == "mean") & (concepts["model"] == "f_k03")
+    concepts.loc[at, "score"] = NAN
+    found = series_table(score_table(seeds=(0,)), SERIES, concepts).set_index(["method", "model"])
+    assert math.isnan(found.loc[("tcav", "f_k03"), "mcs"])  # type: ignore[arg-type]
+    assert found.loc["tcav", ["images", "undefined"]].to_numpy().tolist() == [
+        [40, 0], [0, 41], [42, 0], [43, 0]
+    ]  # fmt: skip
+    at = (concepts["layer"] == "mean") & (concepts["model"] == "f_k10")
+    concepts.loc[at, ["score", "images"]] = NAN
+    found = series_table(score_table(seeds=(0,)), SERIES, concepts).set_index(["method", "model"])
+    assert found.loc["tcav", "mcs"].isna().all()
+    assert found.loc[("tcav", "f_k10"), ["images", "undefined"]].tolist() == [0, 0]
+    message = r"^concepts: found no mean of f_k03, seed 7, expected one$"
+    lacking = concept_table()
+    lacking = lacking[(lacking["seed"] == 0) | (lacking["model"] != "f_k03")]
+    with pytest.raises(ValueError, match=message):
+        series_table(score_table(), SERIES, lacking)
+
+
+def test_correlation_is_pearsons_over_k() -> None:
+    series, accuracy = series_table(score_table(), SERIES, concept_table()), commonality()
+    table = correlation_table(series, accuracy)
+    assert list(table.columns) == ["method", "seed", "correlation", "points"]
+    assert list(zip(table["method"], table["seed"], strict=True)) == [
+        *((method, 0) for method in METHODS),
+        *((method, 7) for method in METHODS),
+        *(("tcav", seed) for seed in SEEDS),
+    ]
+    for row in table.to_dict("records"):
+        of_pair = series[(series["method"] == row["method"]) & (series["seed"] == row["seed"])]
+        mcs = of_pair["mcs"].to_numpy()
+        drop = accuracy.loc[accuracy["seed"] == row["seed"], "drop"].to_numpy()
+        defined = ~np.isnan(mcs)
+        assert row["points"] == defined.sum() == (3 if row["method"] == "NA" else 4)
+        if row["method"] == "edge":
+            assert math.isnan(row["correlation"])
+        else:
+            expected = pearsonr(mcs[defined], drop[defined]).statistic
+            assert row["correlation"] == pytest.approx(expected, abs=1e-12)
+
+
+def test_correlation_needs_three_points_that_differ() -> None:
+    series, accuracy = series_table(score_table(), SERIES), commonality()
+    series.loc[(series["method"] == "NA") & (series["model"] == "f_k01"), "mcs"] = NAN
+    found = correlation_table(series, accuracy).set_index(["method", "seed"])
+    assert found.loc[("NA", 0), "points"] == 2
+    assert found.loc["NA", "correlation"].isna().all()
+    assert found.loc["gradcam", "correlation"].notna().all()
+    level = correlation_table(series, accuracy.assign(drop=12.5))
+    assert level["correlation"].isna().all()
+    assert level["points"].max() == 4
+    opposed = series.assign(mcs=3 - 0.01 * series.merge(accuracy, on=["seed", "model"])["drop"])
+    np.testing.assert_allclose(correlation_table(opposed, accuracy)["correlation"], -1)
+
+
+def test_tables_are_shown_beside_the_papers_values() -> None:
+    accuracy, series = commonality(), series_table(score_table(), SERIES, concept_table())
+    correlation = correlation_table(series, accuracy)
+    shown = series_tables(accuracy, series, correlation, scene="bamboo_forest")
+    first, on_object, on_random = shown.values()
+    assert next(iter(shown)) == "Accuracy on test images of bamboo_forest"
+    assert first["k"].tolist()[:4] == ["0.1", "0.3", "0.7", "1"]
+    ours = f"{accuracy['with_object'][1]:.1f}"
+    assert first["with the object (%): ours / printed"][1] == f"{ours} / 96.0"
+    assert first["without (%): ours / printed"][2].endswith(" / 93.0")
+    assert first["drop (points): ours / printed"][1] == f"{accuracy['drop'][1]:.1f} / 15.0"
+    for table, name in ((on_object, "mcs"), (on_random, "random")):
+        values = series.set_index(["method", "seed", "k"])[name]
+        assert len(table) == 8
+        for row in table.to_dict("records"):
+            for k in (0.1, 0.3, 0.7, 1.0):
+                wanted = values[row["method"], row["seed"], k]
+                assert row[f"k = {k:g}"] == pytest.approx(wanted, nan_ok=True)
+    assert on_object["images"].tolist()[:3] == ["4", "5", "0–4"]
+    assert on_object["undefined"].tolist()[:3] == [4, 0, 3]
+    rho = correlation.set_index(["method", "seed"])["correlation"]
+    for row in on_object.to_dict("records"):
+        wanted = rho[row["method"], row["seed"]]
+        assert row["ρ with the drop"] == pytest.approx(wanted, nan_ok=True)
+    other = series_tables(commonality("bedroom"), series, correlation, scene="bedroom")
+    assert other["Accuracy on test images of bedroom"].iloc[0, 3].endswith(" / –")
+    assert "<td>NA</td>" in tables_page(shown, title="series", digits=3)
+
+
+# ------------------------------------------------------------------------------------------------ figure
+
+
+def drawn(seeds: Sequence[int] = SEEDS, concepts: bool = True) -> tuple[Figure, pd.DataFrame, pd.DataFrame]:
+    accuracy = commonality(seeds=seeds)
+    series = series_table(score_table(seeds), SERIES, concept_table(seeds) if concepts else None)
+    correlation = correlation_table(series, accuracy)
+    with styled():
+        return series_figure(series, accuracy, correlation), series, correlation
+
+
+def curves(figure: Figure) -> dict[str, Any]:
+    """The lines against k by their colours and styles as the legend names them."""
+    legend = figure.axes[2].get_legend()
+    assert legend is not None
+    lines = [line for axes in figure.axes[:2] for line in axes.lines]
+    found = {}
+    for handle, text in zip(legend.get_lines(), legend.get_texts(), strict=True):
+        same = [
+            line
+            for line in lines
+            if (to_hex(line.get_color()), line.get_linestyle(), line.get_marker())
+            == (to_hex(handle.get_color()), handle.get_linestyle(), handle.get_marker())
+        ]
+        assert len(same) == 1, text.get_text()
+        found[text.get_text()] = same[0]
+    return found
+
+
+@pytest.mark.parametrize("seeds", [(0,), SEEDS])
+def test_lines_are_means_over_seeds(seeds: tuple[int, ...]) -> None:
+    figure, series, _ = drawn(seeds)
+    lines = curves(figure)
+    assert set(lines) == {"accuracy drop\n(right axis)", "TCAV", *METHODS}
+    for name, line in lines.items():
+        if "drop" in name:
+            values = commonality(seeds=seeds).groupby("k")["drop"].mean()
+            assert line.axes is figure.axes[1]
+        else:
+            method = "tcav" if name == "TCAV" else name
+            values = series[series["method"] == method].groupby("k")["mcs"].mean()
+        np.testing.assert_allclose(line.get_xdata(), [0.1, 0.3, 0.7, 1.0])
+        np.testing.assert_allclose(line.get_ydata(), values)
+    assert lines["TCAV"].get_linestyle() == ":"
+    assert lines["accuracy drop\n(right axis)"].get_linestyle() == "--"
+    label = figure.axes[0].get_xlabel().splitlines()[1]
+    assert label == ("n = 0–5 images a point" + (" × 2 seeds" if len(seeds) > 1 else ""))
+    ticks = [tick.get_text() for tick in figure.axes[0].get_xticklabels()]
+    assert ticks == ["0.1", "0.3", "0.7", "1"]
+
+
+def band(figure: Figure, place: int) -> tuple[float, float]:
+    """The least and greatest height of a method's band at the smallest k."""
+    vertices = np.concatenate([path.vertices for path in figure.axes[0].collections[place].get_paths()])
+    heights = np.asarray(vertices)[np.isclose(np.asarray(vertices)[:, 0], 0.1), 1]
+    return float(heights.min()), float(heights.max())
+
+
+def test_bands_are_the_range_of_seeds_or_the_standard_error() -> None:
+    figure, series, _ = drawn()
+    first = series[(series["method"] == "gradcam") & (series["k"] == 0.1)]
+    assert band(figure, 0) == pytest.approx((first["mcs"].min(), first["mcs"].max()))
+    assert first["mcs"].nunique() == 2
+    figure, series, _ = drawn(seeds=(0,))
+    row = series.iloc[0]
+    error = row["standard_error"]
+    assert band(figure, 0) == pytest.approx((row["mcs"] - error, row["mcs"] + error))
+
+
+def test_the_legend_is_in_the_order_of_the_first_values() -> None:
+    figure, series, _ = drawn()
+    named = [text.get_text() for text in figure.axes[2].get_legend().get_texts()]  # type: ignore[union-attr]
+    first = series[series["k"] == 0.1].groupby("method")["mcs"].mean().sort_values(ascending=False)
+    assert named[1:] == ["TCAV" if name == "tcav" else name for name in first.index]
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("drop", [(20.0, 5.0), (-3.0, 5.0), (-3.0, -9.0), (0.0, 0.0)])
+def test_both_zeros_are_at_one_height(sign: int, drop: tuple[float, float]) -> None:
+    _, series, correlation = drawn(seeds=(0,))
+    series["mcs"] = sign * series["mcs"].abs()
+    accuracy = commonality(seeds=(0,)).assign(drop=[*drop, *drop])
+    left, right, *_ = series_figure(series, accuracy, correlation).axes
+    heights = []
+    for axes, values in ((left, series["mcs"]), (right, accuracy["drop"])):
+        low, high = axes.get_ylim()
+        assert low < min(values.min(), 0)
+        assert high > max(values.max(), 0)
+        heights.append(-low / (high - low))
+        if np.any(values):
+            assert high - low < 2.4 * (max(values.max(), 0) - min(values.min(), 0))
+    assert heights[0] == pytest.approx(heights[1])
+
+
+def bars(figure: Figure) -> tuple[list[str], list[float], list[str]]:
+    axes = figure.axes[3]
+    names = [tick.get_text() for tick in axes.get_xticklabels()]
+    heights = [patch.get_height() for patch in axes.patches]  # type: ignore[attr-defined]
+    return names, heights, [to_hex(patch.get_facecolor()) for patch in axes.patches]
+
+
+def test_bars_are_correlations_best_method_first() -> None:
+    figure, _, correlation = drawn()
+    names, heights, colours = bars(figure)
+    means = correlation.groupby("method")["correlation"].mean().sort_values(ascending=False)
+    assert names == ["TCAV" if name == "tcav" else name for name in means.index]
+    assert names[-1] == "edge"
+    assert heights == pytest.approx(means.tolist(), nan_ok=True)
+    of_lines = curves(figure)
+    assert colours == [to_hex(of_lines[name].get_color()) for name in names]
+    written = {text.get_text(): text for text in figure.axes[3].texts}
+    assert set(written) == {"×", *(f"{mean:.2f}".replace("-", "−") for mean in means[:-1])}
+    low, high = figure.axes[3].get_xlim()
+    assert low < 0
+    assert written["×"].get_position() == (3, 0)
+    assert 3 < high < 4
+    dots = [line for line in figure.axes[3].lines if line.get_marker() == "o"]
+    assert [sorted(dot.get_ydata()) for dot in dots] == [
+        pytest.approx(sorted(correlation.loc[correlation["method"] == name, "correlation"]))
+        for name in means.index[:-1]
+    ]
+    figure, _, _ = drawn(seeds=(0,))
+    assert not [line for line in figure.axes[3].lines if line.get_marker() == "o"]
+
+
+def test_a_series_without_any_score_can_be_drawn(tmp_path: Path) -> None:
+    _, series, correlation = drawn(concepts=False)
+    series = series.assign(mcs=NAN, standard_error=NAN, images=0)
+    with styled():
+        figure = series_figure(series, commonality(), correlation.assign(correlation=NAN))
+        save(figure, tmp_path / "series.svg")
+    assert [text.get_text() for text in figure.axes[3].texts] == ["×"] * 3
+
+
+def test_equal_tables_give_equal_files(tmp_path: Path) -> None:
+    for name in ("series.svg", "again.svg"):
+        with styled():
+            save(drawn()[0], tmp_path / name)
+    assert (tmp_path / "series.svg").read_bytes() == (tmp_path / "again.svg").read_bytes()
+
+
+def test_every_method_has_a_look_of_its_own() -> None:
+    found = looks([*(f"method_{i}" for i in range(18)), "tcav"])
+    styles = {(of["color"], str(of["linestyle"])) for of in found.values()}
+    assert len(styles) == 19
+    assert found["tcav"]["color"] == BLUE
+    assert "--" not in {of["linestyle"] for of in found.values()}  # the drop's
+    assert [name for name, of in found.items() if of["linestyle"] == ":"] == ["tcav"]
+    assert looks(["tcav", "a"])["a"] == looks(["a", "tcav"])["a"]
+
+
+# --------------------------------------------------------------------------------------------- one image
+
+
+def test_the_image_is_the_one_that_most_models_know() -> None:
+    rows = predictions()
+    candidates = np.array([14, 2, 9, 11])
+    image, right = chosen_image(rows, SERIES, seed=7, images=candidates)
+    known: dict[int, list[bool]] = {}
+    for candidate in candidates.tolist():
+        known[candidate] = []
+        for member in SERIES:
+            at = (rows["model"] == member.model) & (rows["data"] == member.data) & (rows["seed"] == 7)
+            row = rows[at & (rows["image"] == candidate)].iloc[0]
+            known[candidate].append(bool(row["predicted"] == row["label"]))
+    most = max(sum(of) for of in known.values())
+    assert image == min(candidate for candidate, of in known.items() if sum(of) == most)
+    assert right == known[image]
+    even = rows.assign(predicted=rows["label"])
+    assert chosen_image(even, SERIES, seed=0, images=candidates) == (2, [True] * 4)
+
+
+def test_an_image_without_a_prediction_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"^images: found none, expected at least one$"):
+        chosen_image(predictions(), SERIES, seed=0, images=np.empty(0, dtype=np.int64))
+    message = r"^predictions: f_k01, seed 0: found no row of image 3 in bam_os_k01, expected one$"
+    with pytest.raises(ValueError, match=message):
+        chosen_image(predictions(), SERIES, seed=0, images=np.array([2, 3]))
+
+
+SIDE = 6
+
+
+def test_the_page_has_methods_in_rows_and_k_in_columns() -> None:
+    rng = np.random.default_rng(0)
+    image = rng.integers(0, 256, (3, SIDE, SIDE), dtype=np.uint8)
+    mask = np.zeros((SIDE, SIDE), dtype=bool)
+    mask[1:4, 2:5] = True
+    maps = {name: rng.random((3, SIDE, SIDE)) for name in ("guided_backprop", "edge")}
+    maps["edge"][1] = NAN
+    figure = series_maps(image, mask, maps, ks=[0.1, 0.5, 1.0], right=[True, False, True], title="image 3")
+    composite, *cells = figure.axes
+    np.testing.assert_array_equal(composite.images[0].get_array(), image.transpose(1, 2, 0))
+    assert composite.get_title() == "image 3"
+    assert len(cells) == 6
+    assert [axes.get_title() for axes in cells[:3]] == ["k = 0.1\nright", "k = 0.5\nwrong", "k = 1\nright"]
+    assert [axes.get_ylabel() for axes in cells] == ["guided\nbackprop", "", "", "edge", "", ""]
+    for axes, saliency in zip(cells, [*maps["guided_backprop"], *maps["edge"]], strict=True):
+        if np.isnan(saliency).any():
+            assert [text.get_text() for text in axes.texts] == ["×"]
+            assert axes.get_xlabel() == "–"
+            assert not axes.images
+            continue
+        np.testing.assert_array_equal(axes.images[0].get_array(), saliency)
+        assert axes.images[0].get_clim() == (0, 1)
+        assert len(axes.collections) == 1  # the outline
+        inside = [saliency[y, x] for y in range(1, 4) for x in range(2, 5)]
+        assert axes.get_xlabel() == f"{sum(inside) / 9:.2f}"
+
+
+def test_a_grey_image_under_one_method_can_be_shown(tmp_path: Path) -> None:
+    image = np.zeros((1, SIDE, SIDE), dtype=np.uint8)
+    maps = {"edge": np.full((2, SIDE, SIDE), 0.5)}
+    with styled():
+        none = np.zeros((SIDE, SIDE), dtype=bool)
+        figure = series_maps(image, none, maps, ks=[0.5, 1.0], right=[True, True], title="")
+        save(figure, tmp_path / "maps.png")
+    assert figure.axes[0].images[0].get_array().shape == (SIDE, SIDE)  # type: ignore[union-attr]
+    assert not figure.axes[1].collections  # nothing to outline
+    assert figure.axes[1].get_xlabel() == "nan"
+
+
+# ----------------------------------------------------------------------------------------------- the job
+
+
+class Files(dict[str, Any]):
+    """Named files, as attributes and by ``get``."""
+
+    __getattr__ = dict.__getitem__
+
+
+def inputs(folder: Path, *, seeds: Sequence[int] = SEEDS, concepts: bool = True) -> Files:
+    """All that the job reads, in the order that its rule gives it."""
+    rng = np.random.default_rng(6)
+    files = Files(scores=[], predictions=[], data=[], maps=[], concepts=[])
+    table, known = score_table(seeds), predictions(seeds)
+    for seed in seeds:
+        for method in METHODS:
+            rows = table[(table["seed"] == seed) & (table["method"] == method)]
+            path = folder / f"scores_{seed}_{method}.parquet"
+            scores.write(path, rows.assign(study="bam", data="any"))
+            files["scores"].append(str(path))
+    for member in SERIES:
+        for seed in seeds:
+            path = folder / f"{member.model}_{seed}.parquet"
+            known[(known["model"] == member.model) & (known["seed"] == seed)].to_parquet(path)
+            files["predictions"].append(str(path))
+    digests = {}
+    for member in SERIES:
+        path = folder / f"{member.data}.zarr.zip"
+        image = rng.integers(0, 256, (16, 3, 8, 8), dtype=np.uint8)
+        mask = np.zeros((16, 8, 8), dtype=bool)
+        mask[:, 2:5, 1:6] = True
+        store.write(path, [{"image": image, "mask": mask}], kind="data", attributes={})
+        with store.open_store(path, kind="data") as opened:
+            digests[member.data] = opened.attributes["digest"]
+        files["data"].append(str(path))
+    for method in METHODS:
+        for member in SERIES:
+            path = folder / f"{method}_{member.model}.zarr.zip"
+            block = {
+                "map": rng.random((len(IMAGES), 3, 8, 8), dtype=np.float32),
+                "image": np.array(IMAGES),
+            }
+            store.write(path, [block], kind="maps", attributes={"data": digests[member.data]})
+            files["maps"].append(str(path))
+    if concepts:
+        files["concepts"] = str(folder / "concepts.csv")
+        concept_table(seeds).to_csv(files["concepts"], index=False)
+    return files
+
+
+def run(folder: Path, files: Files, seeds: Sequence[int] = SEEDS) -> Files:
+    names = {"commonality": "csv", "series": "csv", "correlation": "csv"}
+    names |= {"accuracy": "html", "figure": "svg", "maps": "html"}
+    output = Files({name: str(folder / f"made_{name}.{kind}") for name, kind in names.items()})
+    settings = {"methods": list(METHODS), "seeds": list(seeds), "models": MODELS, "without": WITHOUT}
+    settings |= {"sets": [of.data for of in SERIES], "k": [of.k for of in SERIES], "scene": "bamboo_forest"}
+    snakemake = SimpleNamespace(
+        log=[str(folder / "plot.log")],
+        params=SimpleNamespace(settings=settings),
+        wildcards=SimpleNamespace(study="bam"),
+        input=files,
+        output=output,
+    )
+    script = SOURCE.parent / "workflow/scripts/plot_series.py"
+    runpy.run_path(str(script), init_globals={"snakemake": snakemake})
+    return output
+
+
+def read(path: str) -> pd.DataFrame:
+    return pd.read_csv(path, keep_default_na=False, na_values=[""])
+
+
+@pytest.mark.parametrize(("seeds", "concepts"), [(SEEDS, True), ((0,), False)])
+def test_the_job_writes_tables_figure_and_pages(
+    tmp_path: Path, seeds: tuple[int, ...], concepts: bool
+) -> None:
+    output = run(tmp_path, inputs(tmp_path, seeds=seeds, concepts=concepts), seeds)
+    accuracy = commonality(seeds=seeds)
+    series = series_table(score_table(seeds), SERIES, concept_table(seeds) if concepts else None)
+    pd.testing.assert_frame_equal(read(output.commonality), accuracy)
+    pd.testing.assert_frame_equal(read(output.series), series, check_dtype=False)
+    pd.testing.assert_frame_equal(read(output.correlation), correlation_table(series, accuracy))
+    assert "Accuracy on test images of bamboo_forest" in Path(output.accuracy).read_text("utf-8")
+    assert ("<td>tcav</td>" in Path(output.accuracy).read_text("utf-8")) == concepts
+    assert Path(output.figure).read_text("utf-8").startswith("<?xml")
+    assert re.search('src="data:image/png;base64,.{1000}', Path(output.maps).read_text("utf-8"))
+
+
+def test_the_job_shows_the_chosen_image_of_the_first_seed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = inputs(tmp_path)
+    seen: dict[str, Any] = {}
+
+    def spy(image: Any, mask: Any, maps: Any, **named: Any) -> Figure:
+        seen.update(image=image, mask=mask, maps=maps, **named)
+        return series_maps(image, mask, maps, **named)
+
+    monkeypatch.setattr("saliency_assay.report.series_maps.series_maps", spy)
+    run(tmp_path, files)
+    image, right = chosen_image(predictions(), SERIES, seed=0, images=np.array(IMAGES))
+    assert seen["title"] == f"test image {image}:\nbamboo forest, seed 0"
+    assert seen["right"] == right
+    assert seen["ks"] == [0.1, 0.3, 0.7, 1.0]
+    with store.open_store(Path(files.data[-1]), kind="data") as data:
+        np.testing.assert_array_equal(seen["image"], data["image"][image])
+        np.testing.assert_array_equal(seen["mask"], data["mask"][image])
+    assert list(seen["maps"]) == list(METHODS)
+    for place, path in enumerate(files.maps):
+        with store.open_store(Path(path), kind="maps") as stored:
+            raw = torch.from_numpy(stored["map"][[IMAGES.index(image)]])
+        found = seen["maps"][METHODS[place // 4]][place % 4]
+        np.testing.assert_array_equal(found, reduce(raw, "visual")[0])
+
+
+def test_the_job_refuses_maps_of_another_set(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = inputs(tmp_path)
+    files["maps"][1], files["maps"][2] = files["maps"][2], files["maps"][1]
+    with pytest.raises(SystemExit):
+        run(tmp_path, files)
+    assert re.match(
+        r"plot_series: .*/gradcam_f_k07\.zarr\.zip: data is '\w+', expected '", capsys.readouterr().err
+    )

@@ -1,0 +1,50 @@
+"""Change images where an object would be, so that a model's output stays as it is: a set of originals and changed."""
+
+from pathlib import Path
+
+import torch
+
+from saliency_assay import store
+from saliency_assay.device import prepare
+from saliency_assay.job import job
+from saliency_assay.metrics.functional import Descent, change_all, chosen_images, paired
+from saliency_assay.models.classifier import Blueprint, digest
+from saliency_assay.models.weights import load_classifier
+
+with job("find_delta", snakemake.log[0]):
+    settings, paths = snakemake.params.settings, snakemake.input
+    device = prepare(settings["device"], snakemake.threads)
+    classifier = load_classifier(Path(paths.weights), Blueprint(**settings["model"]))
+    classifier.to(device, memory_format=torch.channels_last)
+    with (
+        store.open_store(Path(paths.data), kind="data") as data,
+        store.open_store(
+            Path(paths.data_without), kind="data", expect={"sources": data.attributes["sources"]}
+        ) as without,
+    ):
+        classes = data.attributes["classes"]
+        labels = {name: data[name][:] for name in ("label_object", "label_scene")}
+        wanted = classes["object"].index(settings["common_object"])
+        chosen = chosen_images(data["split"][:], labels, wanted, settings["images"])
+        images, masks = without["image"][chosen], data["mask"][chosen]
+        found = change_all(
+            classifier,
+            images,
+            data["image"].at(chosen),
+            masks,
+            Descent(**settings["parameters"]),
+            batch_size=settings["batch_size"],
+        )
+        columns = {"mask": masks, **{name: label[chosen] for name, label in labels.items()}}
+        store.write(
+            Path(snakemake.output[0]),
+            [paired(images, columns, chosen, found)],
+            kind="data",
+            attributes={
+                "classes": classes,
+                "provenance": settings,
+                "sources": [data.attributes["digest"], without.attributes["digest"]],
+                "model": digest(classifier.network.state_dict()),
+                "device": device.type,
+            },
+        )

@@ -1,0 +1,58 @@
+"""Score one model under TCAV: how far its logits depend on a concept, layer by layer."""
+
+from contextlib import ExitStack
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+
+from saliency_assay import scores, store
+from saliency_assay.concepts import examples_of, images_under_test, rows_of, tcav
+from saliency_assay.device import prepare
+from saliency_assay.job import job
+from saliency_assay.models.classifier import Blueprint
+from saliency_assay.models.weights import load_classifier
+from saliency_assay.provenance import seed_of
+from saliency_assay.registry import unknown
+
+with job("score_concepts", snakemake.log[0]), ExitStack() as stack:
+
+    def opened(path, **expected):
+        return stack.enter_context(store.open_store(Path(path), kind="data", expect=expected))
+
+    settings, at, paths = snakemake.params.settings, snakemake.wildcards, snakemake.input
+    device = prepare(settings["device"], snakemake.threads)
+    classifier = load_classifier(Path(paths.weights), Blueprint(**settings["model"]))
+    classifier.to(device, memory_format=torch.channels_last)
+    having, data = opened(paths.with_concept), opened(paths.data)
+    lacking = opened(paths.without, sources=having.attributes["sources"])
+    concept, objects = settings["concept"], having.attributes["classes"]["object"]
+    if concept not in objects:
+        raise ValueError(unknown("concept", concept, objects))
+    examples = examples_of(
+        concept,
+        having["image"],
+        lacking["image"],
+        has_concept=having["label_object"][:] == objects.index(concept),
+        split=store.same("split", having, lacking),
+        scene=store.same("scene", having, lacking),
+    )
+    where = settings["where"] or {"label_object": objects.index(concept)}
+    table = pd.read_parquet(paths.predictions)
+    table = table[table["data"] == settings["data"]].set_index("image").loc[np.arange(len(data))]
+    # Examples and images under test are the same for all models, as far as these are right about them.
+    chosen = images_under_test(
+        data["split"][:],
+        {name: data[name][:] for name in where},
+        where,
+        (table["label"] == table["predicted"]).to_numpy(),
+        limit=settings["limit"],
+        seed=seed_of(settings["seed"], "score_concepts", "images"),
+    )
+    tested, labels = data["image"].at(chosen), table["label"].to_numpy()[chosen]
+    generator = np.random.default_rng(seed_of(settings["seed"], "score_concepts", "examples"))
+    given = {key: value for key, value in settings["parameters"].items() if key != "significance"}
+    found = tcav(classifier, examples, tested, labels, settings["batch_size"], **given, generator=generator)
+    of_all = {"study": at.study, "data": settings["data"], "model": at.model, "seed": int(at.seed)}
+    scores.write(Path(snakemake.output[0]), rows_of(found, len(chosen)).assign(**of_all, method="tcav"))

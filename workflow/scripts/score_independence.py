@@ -1,0 +1,43 @@
+"""Score one method: whether its maps change where the change of an image leaves the model's output as it is."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+
+from saliency_assay import scores, store
+from saliency_assay.device import prepare
+from saliency_assay.job import job
+from saliency_assay.metrics.independence import score_independence, score_rows
+from saliency_assay.provenance import seed_of
+
+with job("score_independence", snakemake.log[0]):
+    settings, paths = snakemake.params.settings, snakemake.input
+    prepare("cpu", snakemake.threads)
+    model, original = settings["model"], f"{settings['data']}_0s"
+    with store.open_store(Path(paths.data), kind="data") as data:
+        drawn_on = {"data": data.attributes["digest"], "model": data.attributes["model"]}
+        with store.open_store(Path(paths.maps), kind="maps", expect=drawn_on) as maps:
+            source = data["source"][: len(data) // 2]
+            # Maps may be of the images in another order.
+            rows = store.rows_of("image", np.arange(len(data)), maps)
+            without, with_delta = np.split(rows, 2)
+            table = pd.read_parquet(paths.predictions)
+            table = table[(table["model"] == model) & (table["data"] == original)].set_index("image")
+            correct = (table["label"] == table["predicted"]).loc[source].to_numpy()
+            found = score_independence(
+                {
+                    "without": maps["map"].at(without).blocks(),
+                    "with_delta": maps["map"].at(with_delta).blocks(),
+                },
+                data["mask"].at(np.arange(len(source))).blocks(),
+                correct,
+                threshold=settings["threshold"],
+                # The random pixels are the same for every method.
+                generator=torch.Generator().manual_seed(seed_of(settings["seed"], "score_independence")),
+                reduction=settings["reduction"],
+            )
+    of_all = {key: settings[key] for key in ("study", "model", "seed", "method")}
+    rows = score_rows(found, correct, source).assign(data=original, **of_all)
+    scores.write(Path(snakemake.output[0]), rows)
