@@ -150,7 +150,7 @@ rule score_independence:
             "score_independence.py",
             reduction=CATALOGUE.metrics["iir"].reduction,
             study=wildcards.study,
-            data=f"{CONFIG.studies[wildcards.study].data}_0s",
+            data=CONFIG.studies[wildcards.study].data,
             model=comparison_of(wildcards.study).independence.model,
             method=wildcards.method,
             threshold=CONFIG.metrics["iir"].parameters["threshold"],

@@ -90,6 +90,13 @@ def compose_caption_settings(wildcards):
     )
 
 
+def registered_as(name):
+    """What the paper's claims know a method by; one that smooths another than the gradient is another method."""
+    method = CONFIG.methods[name]
+    smoothed = method.base and method.base.method != "gradient"
+    return f"{method.method} of {method.base.method}" if smoothed else method.method
+
+
 def caption_settings(study):
     """The models of a caption study, the sets each was trained for, and what its methods are."""
     entry = CONFIG.studies[study]
@@ -98,7 +105,7 @@ def caption_settings(study):
         "image_model": entry.models[0],
         "caption_model": entry.models[1],
         "data": trained,
-        "methods": {name: CONFIG.methods[name].method for name in entry.methods},
+        "methods": {name: registered_as(name) for name in entry.methods},
     }
 
 

@@ -207,13 +207,6 @@ def score_concepts_settings(wildcards):
     )
 
 
-def registered_as(name):
-    """What the paper's claims know a method by; one that smooths another than the gradient is another method."""
-    method = CONFIG.methods[name]
-    smoothed = method.base and method.base.method != "gradient"
-    return f"{method.method} of {method.base.method}" if smoothed else method.method
-
-
 def judge_bam_input(wildcards):
     """The tables that the study has."""
     study = wildcards.study

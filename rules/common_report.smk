@@ -23,7 +23,7 @@ def reported_of(study):
             files += expand([rules.plot_concepts.output.figure, rules.plot_concepts.output.page], study=study)
         if study in DELTA_STUDIES:
             shown = rules.plot_independence.output
-            pages = [shown.iir, shown.difference, shown.delta, shown.convergence, shown.page]
+            pages = [shown.iir, shown.iir_difference, shown.delta, shown.convergence, shown.independence]
             files += expand(pages, study=study)
     if entry.kind == "caption":
         shown = rules.plot_caption.output

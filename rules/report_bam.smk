@@ -153,17 +153,19 @@ rule plot_independence:
             seed=CONFIG.seeds,
             method=CONFIG.studies[wildcards.study].methods,
         ),
-        data=lambda wildcards: [DATA.format(data=delta_set(wildcards.study, seed)) for seed in CONFIG.seeds],
-        start=lambda wildcards: DATA.format(data=f"{CONFIG.studies[wildcards.study].data}_os"),
+        deltas=lambda wildcards: [DATA.format(data=delta_set(wildcards.study, seed)) for seed in CONFIG.seeds],
+        data=lambda wildcards: DATA.format(data=f"{CONFIG.studies[wildcards.study].data}_os"),
     output:
-        table=f"{TABLES}/independence.csv",
+        metrics=f"{TABLES}/independence.csv",
+        deltas=f"{TABLES}/deltas.csv",
+        image=f"{FIGURES}/{{study}}/delta.png",
         iir=report(
             f"{FIGURES}/{{study}}/iir.svg",
             caption="../workflow/report/iir.rst",
             category=study_label,
             labels={"shown": "IIR: input independence rate"},
         ),
-        difference=report(
+        iir_difference=report(
             f"{FIGURES}/{{study}}/iir_difference.svg",
             caption="../workflow/report/iir_difference.rst",
             category=study_label,
@@ -181,7 +183,7 @@ rule plot_independence:
             category=study_label,
             labels={"shown": "IIR: how the changes were found"},
         ),
-        page=report(
+        independence=report(
             f"{FIGURES}/{{study}}/independence.html",
             caption="../workflow/report/independence.rst",
             category=study_label,
@@ -199,6 +201,8 @@ rule plot_independence:
         settings=lambda wildcards: settings(
             "plot_independence.py",
             study=wildcards.study,
+            data=CONFIG.studies[wildcards.study].data,
+            seeds=CONFIG.seeds,
             images=CONFIG.gallery_images,
             metrics=metric_parameters("iir"),
         ),

@@ -85,7 +85,7 @@ def tcav(
     batch_size: int,
     *,
     images: int = 100,
-    experiments: int = 10,
+    experiments: int = 20,
     alpha: float = 0.1,
     generator: np.random.Generator,
 ) -> Scores:

@@ -399,6 +399,7 @@ def test_what_a_plan_promises_is_what_happens(finished: Checkout) -> None:
         "series",
         "correlation",
         "independence",
+        "deltas",
         "ranking",
         "claims",
     )

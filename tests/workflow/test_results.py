@@ -71,11 +71,11 @@ MODEL_FILES = ("weights.pt", "training.csv", "evaluation.json", "predictions.par
 FIGURES = (
     *("premise.html", "mcs.svg", "idr.svg", "metrics.html", "gallery.png", "gallery.html"),
     *("commonality.html", "series.svg", "series_maps.html", "concepts.svg", "concepts.html"),
-    *("iir.svg", "iir_difference.svg", "delta.html", "convergence.svg", "independence.html"),
+    *("iir.svg", "iir_difference.svg", "delta.png", "delta.html", "convergence.svg", "independence.html"),
     *("ranking.html", "claims.html"),
 )
 TABLES = (
-    *("premise", "metrics", "commonality", "series", "correlation", "concepts", "independence"),
+    *("premise", "metrics", "commonality", "series", "correlation", "concepts", "independence", "deltas"),
     *("ranking", "claims"),
 )
 RESULTS = {

@@ -7,7 +7,8 @@ import torch
 from saliency_assay import store
 from saliency_assay.device import prepare
 from saliency_assay.job import job
-from saliency_assay.metrics.functional import Descent, change_all, chosen_images, paired
+from saliency_assay.metrics.delta_set import chosen_images, paired
+from saliency_assay.metrics.functional import Descent, change_all
 from saliency_assay.models.classifier import Blueprint, digest
 from saliency_assay.models.weights import load_classifier
 
@@ -24,8 +25,9 @@ with job("find_delta", snakemake.log[0]):
     ):
         classes = data.attributes["classes"]
         labels = {name: data[name][:] for name in ("label_object", "label_scene")}
-        wanted = classes["object"].index(settings["common_object"])
-        chosen = chosen_images(data["split"][:], labels, wanted, settings["images"])
+        chosen = chosen_images(
+            data["split"][:], labels, classes["object"], settings["common_object"], settings["images"]
+        )
         images, masks = without["image"][chosen], data["mask"][chosen]
         found = change_all(
             classifier,

@@ -26,7 +26,9 @@ with job("plot_independence", snakemake.log[0]), ExitStack() as stack:
         for seed, of in zip(settings["seeds"], stores, strict=True)
     }
     parameters = dict.fromkeys(BASELINES, settings["metrics"]["iir"])
-    table = metrics_table(scores.read(map(Path, paths.scores)), parameters, baselines=BASELINES, sets=[original])
+    table = metrics_table(
+        scores.read(map(Path, paths.scores)), parameters, baselines=BASELINES, sets=[original]
+    )
     table.to_csv(output.metrics, index=False)
     numbers = delta_table(found)
     numbers.to_csv(output.deltas, index=False)
@@ -40,7 +42,9 @@ with job("plot_independence", snakemake.log[0]), ExitStack() as stack:
     with styled():
         for metric in BASELINES:
             save(metric_bars(table, metric), Path(output[metric]))
-        convergence, norms = (np.concatenate([of[name] for of in found.values()]) for name in ("convergence", NORMS[0]))
+        convergence, norms = (
+            np.concatenate([of[name] for of in found.values()]) for name in ("convergence", NORMS[0])
+        )
         save(convergence_curves(convergence, norms, seeds=len(found)), Path(output.convergence))
         save(delta_images(*pictures, first["mask"][shown], notes=notes), Path(output.image))
     page = image_page(Path(output.image).read_bytes(), title=f"{study}: changes without effect")

@@ -377,7 +377,7 @@ METRICS: tuple[Metric, ...] = (
         figures={},
         parameters={
             "images": Parameter(100, minimum=2),
-            "experiments": Parameter(10, minimum=2),
+            "experiments": Parameter(20, minimum=2),
             "alpha": Parameter(0.1, minimum=1e-12),
             "significance": Parameter(0.01, minimum=0, maximum=1),
         },

@@ -1,7 +1,6 @@
 """Changes of an image that leave a model's output as it is: BAM's δ (Yang & Kim, 2019, section 4.4, appendix A)."""
 
 import logging
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -9,8 +8,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from saliency_assay.data.explained import explained_images
-from saliency_assay.data.splits import TEST, Ints, Split
 from saliency_assay.methods.draw import frozen
 from saliency_assay.methods.passes import per_row, reported
 from saliency_assay.models.classifier import Classifier
@@ -84,8 +81,9 @@ def change_images(
 ) -> Changed:
     """Change each image where its mask is, from the object's pixels on, so that the logits stay as they are.
 
-    One forward and backward pass a step, of the images of the batch that do not rest yet. No image's path depends on the others of its batch, beyond the
-    rounding of sums. The classifier's mode, parameters and their gradients are as before.
+    One forward and backward pass a step, of the images of the batch that do not rest yet. No image's path depends on
+    the others of its batch, beyond the rounding of sums. The classifier's mode, parameters and their gradients are as
+    before.
 
     Args:
         classifier: f, on the images' device.
@@ -109,8 +107,14 @@ def change_images(
     broken = int((~convergence.isfinite()).any(1).sum())
     if broken:
         raise ValueError(f"logits of {broken} of {len(images)} images, or of changes of them, are not finite")
-    norms = (wanted.norm(dim=1), change, _norm(found - levels), _norm(found - levels - start))
-    return Changed(found.to(torch.uint8), *(norm.float() for norm in norms), convergence.float())
+    return Changed(
+        image=found.to(torch.uint8),
+        output_norm=torch.linalg.vector_norm(wanted, dim=1).float(),
+        output_change=change.float(),
+        delta_norm=_norm(found - levels).float(),
+        start_distance=_norm(found - levels - start).float(),
+        convergence=convergence.float(),
+    )
 
 
 def change_all(
@@ -132,57 +136,11 @@ def change_all(
     for first in range(0, len(images), batch_size):
         here = slice(first, first + batch_size)
         given = (torch.tensor(np.asarray(of[here])) for of in (images, composites, masks))
-        parts.append(change_images(classifier, *(each.to(classifier.device) for each in given), descent))
+        x, pasted, mask = (each.to(classifier.device) for each in given)
+        parts.append(change_images(classifier, x, pasted, mask, descent))
         log.info("%d of %d images changed", min(here.stop, len(images)), len(images))
-    return {name: torch.cat([getattr(part, name) for part in parts]).cpu().numpy() for name in Changed._fields}
-
-
-def chosen_images(split: Split, labels: Mapping[str, Ints], wanted: int, limit: int) -> Ints:
-    """Indices of at most ``limit`` test images with the object ``wanted``, balanced over scenes, in order of choice.
-
-    Fewer than ``limit`` are logged.
-
-    Args:
-        split: ``[N]``.
-        labels: ``label_object`` and ``label_scene``, ``[N]`` each.
-        wanted: the object's index.
-        limit: at least 1.
-
-    Raises:
-        ValueError: there is none.
-    """
-    order = explained_images(split, list(labels.values()))
-    found = order[labels["label_object"][order] == wanted][:limit]
-    if not len(found):
-        raise ValueError(f"images: found no test image with object {wanted}, expected up to {limit}")
-    if len(found) < limit:
-        log.warning("%d test images have the object, of %d asked for: all are taken", len(found), limit)
-    return found
-
-
-def paired(
-    images: np.ndarray, columns: Mapping[str, np.ndarray], source: Ints, found: Mapping[str, np.ndarray]
-) -> dict[str, np.ndarray]:
-    """The arrays ``[2n, …]`` of the data store: first the n originals, then the n changed images in the same order.
-
-    ``image``; ``changed``, False and then True; ``source``, indices into the set of the originals; ``columns`` twice;
-    ``split``, all of them test images; and the norms and the convergence of ``found``, 0 for originals.
-
-    Args:
-        images: the originals, uint8 ``[n, C, H, W]``.
-        columns: mask and labels of each, ``[n, …]``.
-        source: ``[n]``.
-        found: as ``change_all`` gives it.
-    """
-    count = len(images)
-    measured = {name: values for name, values in found.items() if name != "image"}
     return {
-        "image": np.concatenate([images, found["image"]]),
-        **{name: np.concatenate([values, values]) for name, values in columns.items()},
-        "split": np.full(2 * count, TEST, dtype=np.uint8),
-        "source": np.concatenate([source, source]),
-        "changed": np.arange(2 * count) >= count,
-        **{name: np.concatenate([np.zeros_like(values), values]) for name, values in measured.items()},
+        name: torch.cat([getattr(part, name) for part in parts]).cpu().numpy() for name in Changed._fields
     }
 
 
@@ -250,7 +208,8 @@ def _whole(values: Tensor) -> Tensor:
 
 
 def _norm(values: Tensor) -> Tensor:
-    return torch.linalg.vector_norm(values, dim=(1, 2, 3))
+    found: Tensor = torch.linalg.vector_norm(values, dim=(1, 2, 3))
+    return found
 
 
 def _check(images: Tensor, composites: Tensor, masks: Tensor) -> None:

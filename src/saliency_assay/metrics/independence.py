@@ -67,7 +67,9 @@ def score_independence(
     """
     if set(maps) != set(INPUTS):
         raise ValueError(f"maps: found {', '.join(sorted(maps))}, expected {', '.join(sorted(INPUTS))}")
-    parts: dict[str, list[Tensor]] = {f"concept_{given}_{region}": [] for given in INPUTS for region in REGIONS}
+    parts: dict[str, list[Tensor]] = {
+        f"concept_{given}_{region}": [] for given in INPUTS for region in REGIONS
+    }
     for mask, raw in _blocks(maps, masks):
         regions = dict(zip(REGIONS, (mask, random_masks(mask, generator, outside=True)), strict=True))
         for given in INPUTS:
@@ -118,6 +120,7 @@ def _blocks(
             raise ValueError(
                 f"block {number}: found {len(mask)} masks and maps {found}, expected equally many"
             )
-        yield torch.tensor(mask), {
-            given: torch.tensor(block) for given, block in zip(INPUTS, raw, strict=True)
-        }
+        yield (
+            torch.tensor(mask),
+            {given: torch.tensor(block) for given, block in zip(INPUTS, raw, strict=True)},
+        )

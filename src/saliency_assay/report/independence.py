@@ -15,6 +15,7 @@ Array = npt.NDArray[Any]
 
 SIMILAR = 0.05
 """Share of ‖f(x)‖ up to which two outputs are called similar here; the paper's one example has 0.2 of 31.9."""
+LEAST_STEPS = 5
 COLUMNS = ("x", "x with the object", "x + δ", "δ: grey is 0", "x + δ less the composite")
 
 
@@ -71,15 +72,21 @@ def convergence_curves(convergence: Array, output_norm: Array, *, seeds: int) ->
     above.fill_between(steps, low, high, color=BLUE, alpha=0.25, linewidth=0, label="quartiles")
     above.plot(steps, middle, color=BLUE, label="median")
     _limit(above)
-    above.set_yscale("symlog", linthresh=0.1)
-    above.set_ylim(bottom=0)
+    if np.nanmin(low) > 0:
+        above.set_yscale("log")
+    else:
+        above.set_yscale("symlog", linthresh=0.01)
+        above.set_ylim(bottom=0)
     above.set_ylabel("‖f(x + δ) − f(x)‖ / ‖f(x)‖ (%)\n← more similar")
     above.legend(loc="upper right")
     below.plot(steps, 100 * (relative <= 100 * SIMILAR).mean(axis=0), color=ORANGE)
     below.set_ylim(-3, 103)
     below.set_ylabel(f"images within\n{100 * SIMILAR:g} % (%)")
     counted = f"{len(relative)} images" + (f" of {seeds} seeds" if seeds > 1 else "")
-    below.set_xlabel(f"step; {counted}")
+    moves = np.flatnonzero((np.diff(convergence, axis=1) != 0).any(axis=0))
+    last = int(moves[-1]) + 1 if len(moves) else 0
+    below.set_xlim(0, max(last, LEAST_STEPS))
+    below.set_xlabel(f"step (the last that changes an image is {last} of {steps[-1]}); {counted}")
     return figure
 
 
@@ -92,8 +99,8 @@ def delta_images(
 ) -> Figure:
     """x, the composite, x + δ, δ, and what the descent made of the composite, an image a row.
 
-    δ is shown as 128 + δ / 2. The last column is amplified so that the greatest change of all rows is black or white; the
-    factor stands above it. Blue is the outline of the region.
+    δ is shown as 128 + δ / 2. The last column is amplified so that 99 % of its values within the regions of all rows
+    fit in; the factor, at least 1, stands above it. Blue is the outline of the region.
 
     Args:
         images: x, uint8 ``[n, C, H, W]``.
@@ -112,14 +119,15 @@ def delta_images(
             f"images, composites, changed: found {found}, expected [n, C, H, W] thrice, [n, H, W], n"
         )
     moved = changed.astype(np.float64) - composites
-    factor = 127.5 / max(float(np.abs(moved).max()), 1.0)
+    within = np.abs(moved[np.broadcast_to(masks[:, None], moved.shape)])
+    factor = max(1.0, 127.5 / max(float(np.percentile(within, 99)), 1.0)) if len(within) else 1.0
     delta = 127.5 + (changed.astype(np.float64) - images) / 2
     figure = Figure(figsize=(1.75 * len(COLUMNS) + 1.6, 1.8 * len(images) + 0.5))
     grid = figure.subplots(len(images), len(COLUMNS), squeeze=False)
     for row, cells in enumerate(grid):
         shown = (images[row], composites[row], changed[row], delta[row], 127.5 + factor * moved[row])
         for axes, picture in zip(cells, shown, strict=True):
-            pixels = picture.transpose(1, 2, 0) / 255
+            pixels = picture.clip(0, 255).transpose(1, 2, 0) / 255
             axes.imshow(pixels.squeeze(-1) if pixels.shape[-1] == 1 else pixels, cmap="gray", vmin=0, vmax=1)
             if masks[row].any() and not masks[row].all():
                 axes.contour(masks[row], levels=[0.5], colors=SKY, linewidths=0.6)
@@ -130,7 +138,9 @@ def delta_images(
     return figure
 
 
-def note(name: str, output_norm: float, output_change: float, delta_norm: float, start_distance: float) -> str:
+def note(
+    name: str, output_norm: float, output_change: float, delta_norm: float, start_distance: float
+) -> str:
     """What stands beside an image: its ``name`` and numbers, one a line."""
     share = 100 * output_change / output_norm if output_norm > 0 else np.nan
     return "\n".join(

@@ -1,0 +1,148 @@
+"""Numbers, curves and pictures of the changes without effect: what is drawn is what was found."""
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from saliency_assay.report.independence import (
+    convergence_curves,
+    delta_images,
+    delta_table,
+    note,
+    relative_change,
+)
+from saliency_assay.report.style import png, styled
+
+NORMS = ("output_norm", "output_change", "delta_norm", "start_distance")
+
+
+def norms(*values: list[float]) -> dict[str, np.ndarray]:
+    return {name: np.array(column, dtype=np.float32) for name, column in zip(NORMS, values, strict=True)}
+
+
+def test_the_table_has_medians_and_the_share_within_five_percent() -> None:
+    found = {
+        0: norms([16, 8, 32, 4], [0.8, 0.2, 1.5, 1], [100, 300, 200, 500], [10, 20, 30, 60]),
+        3: norms([4.0], [2.0], [50.0], [5.0]),
+    }
+    table = delta_table(found)
+    assert list(table.columns) == [
+        *("seed", "images", "similar", "output_norm", "output_change"),
+        *("relative_change", "delta_norm", "start_distance"),
+    ]
+    # 0.8 of 16 is 5 % and counts, but not in float32: 0.8 is a little more there.
+    assert table.loc[0].tolist() == pytest.approx([0, 4, 0.5, 12, 0.9, (0.8 / 16 + 1.5 / 32) / 2, 250, 25])
+    assert table.loc[1].tolist() == pytest.approx([3, 1, 0, 4, 2, 0.5, 50, 5])
+
+
+def test_five_percent_itself_is_similar() -> None:
+    assert delta_table({0: norms([20.0], [1.0], [1.0], [1.0])})["similar"].tolist() == [1]
+    assert delta_table({0: norms([20.0], [1.001], [1.0], [1.0])})["similar"].tolist() == [0]
+
+
+def test_a_share_of_nothing_is_not_a_number() -> None:
+    found = relative_change(np.array([[1.0, 2.0], [3.0, 0.0]]), np.array([4.0, 0.0]))
+    np.testing.assert_array_equal(found, [[0.25, 0.5], [np.nan, np.nan]])
+
+
+def curves(convergence: np.ndarray, norm: np.ndarray, seeds: int = 1) -> Figure:
+    with styled():
+        return convergence_curves(convergence, norm, seeds=seeds)
+
+
+def test_curves_are_median_quartiles_and_share() -> None:
+    rng = np.random.default_rng(0)
+    norm = rng.uniform(1, 9, 7).astype(np.float32)
+    fall = np.exp(-0.4 * np.arange(13)) * rng.uniform(0.3, 1.2, (7, 1)) * norm[:, None]
+    fall[:, 11:] = fall[:, 10, None]
+    figure = curves(fall.astype(np.float32), norm)
+    above, below = figure.axes
+    relative = 100 * fall / norm[:, None]
+    median = above.get_lines()[0].get_ydata()
+    np.testing.assert_allclose(median, np.median(relative, axis=0), rtol=1e-5)
+    corners = above.collections[0].get_paths()[0].vertices
+    for step in range(13):
+        edge = corners[corners[:, 0] == step, 1]
+        quartiles = np.percentile(relative[:, step], [25, 75])
+        np.testing.assert_allclose([edge.min(), edge.max()], quartiles, rtol=1e-5)
+    share = [100 * sum(value <= 5 for value in relative[:, step]) / 7 for step in range(13)]
+    np.testing.assert_allclose(below.get_lines()[0].get_ydata(), share)
+    assert 0 < min(share[1:-1]) < 100 or len(set(share)) > 2
+    assert above.get_lines()[1].get_ydata() == [5, 5]
+    assert below.get_xlabel() == "step (the last that changes an image is 10 of 12); 7 images"
+    assert below.get_xlim() == (0, 10)
+    assert above.get_yscale() == "log"
+
+
+def test_curves_that_reach_zero_or_never_move() -> None:
+    still = curves(np.zeros((2, 301)), np.ones(2), seeds=2)
+    above, below = still.axes
+    assert above.get_yscale() == "symlog"
+    assert below.get_xlabel() == "step (the last that changes an image is 0 of 300); 2 images of 2 seeds"
+    assert below.get_lines()[0].get_ydata().tolist() == [100] * 301
+    assert png(still) == png(curves(np.zeros((2, 301)), np.ones(2), seeds=2))
+
+
+def test_curves_that_do_not_fit_are_refused() -> None:
+    message = r"^convergence, output_norm: found \[3, 5\], \[2\], expected \[n, steps \+ 1\], \[n\]$"
+    with pytest.raises(ValueError, match=message):
+        convergence_curves(np.zeros((3, 5)), np.zeros(2), seeds=1)
+
+
+def pictures(channels: int = 3) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(1)
+    masks = np.zeros((2, 8, 6), dtype=bool)
+    masks[0, 2:5, 1:5] = masks[1, 4:7, 2:6] = True
+    images = rng.integers(60, 100, (2, channels, 8, 6), dtype=np.uint8)
+    composites = np.where(masks[:, None], np.uint8(200), images)
+    changed = np.where(masks[:, None], np.uint8(180), images)
+    changed[0, :, 3, 2] = 210
+    return images, composites, changed, masks
+
+
+def test_pictures_are_the_images_and_their_differences() -> None:
+    images, composites, changed, masks = pictures()
+    with styled():
+        figure = delta_images(images, composites, changed, masks, notes=["bedroom\n‖δ‖ = 3", "track"])
+    grid = np.array(figure.axes).reshape(2, 5)
+    assert grid[0, 0].get_ylabel() == "bedroom\n‖δ‖ = 3"
+    titles = [axes.get_title() for axes in grid[0]]
+    # 99 % of the values within the regions are at most 20 levels away: 127.5 / 20 = 6.375.
+    assert titles == [
+        *("x", "x with the object", "x + δ", "δ: grey is 0", "x + δ less the composite,\n× 6.4")
+    ]
+    for row in range(2):
+        shown = [np.asarray(axes.get_images()[0].get_array()) * 255 for axes in grid[row]]
+        for found, expected in zip(shown, (images, composites, changed), strict=False):
+            np.testing.assert_allclose(found.transpose(2, 0, 1), expected[row], atol=1e-3)
+        delta, moved = (found.transpose(2, 0, 1) for found in shown[3:])
+        np.testing.assert_allclose(delta, 127.5 + (changed[row] - images[row].astype(float)) / 2, atol=1e-3)
+        outside = np.broadcast_to(~masks[row], moved.shape)
+        np.testing.assert_allclose(moved[outside], 127.5, atol=1e-3)
+        assert moved[0, 5, 3] == pytest.approx(0 if row else 127.5)
+    lighter = np.asarray(grid[0, 4].get_images()[0].get_array())[3, 2, 0]
+    assert lighter == pytest.approx((127.5 + 6.375 * 10) / 255)
+
+
+def test_grey_images_and_whole_masks_are_drawn() -> None:
+    images, composites, changed, masks = pictures(channels=1)
+    with styled():
+        figure = delta_images(images, composites, changed, np.ones_like(masks), notes=["", ""])
+    assert figure.axes[0].get_images()[0].get_array().shape == (8, 6)
+    assert not figure.axes[0].collections
+
+
+def test_pictures_that_do_not_fit_are_refused() -> None:
+    images, composites, changed, masks = pictures()
+    with pytest.raises(ValueError, match=r"masks \[2, 8, 6\], 1 notes, expected \[n, C, H, W\] thrice"):
+        delta_images(images, composites, changed, masks, notes=["one"])
+    with pytest.raises(
+        ValueError, match=r"^images, composites, changed: found \[\[2, 3, 8, 6\], \[1, 3, 8, 6\]"
+    ):
+        delta_images(images, composites[:1], changed, masks, notes=["", ""])
+
+
+def test_a_note_has_the_numbers_of_one_image() -> None:
+    lines = note("bus interior", 31.9, 0.2, 2345.6, 78.2).splitlines()
+    assert lines == ["bus interior", "‖f(x)‖ = 31.9", "‖Δf‖ = 0.2 (0.63 %)", "‖δ‖ = 2346", "‖δ − δ₀‖ = 78"]
+    assert "(nan %)" in note("", 0.0, 0.0, 1.0, 1.0)
