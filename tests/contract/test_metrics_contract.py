@@ -59,9 +59,11 @@ CHEAP: dict[str, dict[str, Any]] = {
     "infidelity_noisy_baseline": {"samples": 40},
     "infidelity_subset": {"samples": 20},
     "infidelity_shap": {"samples": 20},
+    "infidelity_halves": {},
     "sensitivity_max": {"samples": 3},
     "pointing_game": {},
     "mask_attribution": {},
+    "block_attribution": {},
     "randomisation": {"stages": 2},
 }
 """Parameters that keep the tests fast."""
@@ -78,14 +80,16 @@ OTHER: dict[str, dict[str, Any]] = {
     "infidelity_noisy_baseline": {"samples": 41, "noise": 0.4, "rescale": True},
     "infidelity_subset": {"samples": 21, "share": 0.4, "rescale": True},
     "infidelity_shap": {"samples": 21, "rescale": True},
+    "infidelity_halves": {"rescale": True},
     "sensitivity_max": {"radius": 0.3, "samples": 4, "relative": False},
     "pointing_game": {"tolerance": 2},
     "mask_attribution": {},
+    "block_attribution": {},
     "randomisation": {"stages": 3},
 }
 """Another value of each parameter that is no choice, which must change something."""
 
-DEFINED_FOR_CONSTANT = {"tpn", "tps", "infidelity", "sensitivity_max"}
+DEFINED_FOR_CONSTANT = {"tpn", "tps", "infidelity", "sensitivity_max", "block_attribution"}
 """Scores that ask for no order of pixels: a constant map has them too."""
 
 COUNT, SIZE = 5, 12
