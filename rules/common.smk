@@ -97,6 +97,16 @@ def registered_as(name):
     return f"{method.method} of {method.base.method}" if smoothed else method.method
 
 
+def compared_as(name):
+    """What Table 3 knows a method by: maps of the kind that infidelity takes them for, global or local."""
+    method, asked = CONFIG.methods[name], CONFIG.metrics["infidelity_halves"].parameters["explanation"]
+    kinds = {"gradient": "local", "gradient_x_input": "global"}
+    if "times_input" in method.parameters:
+        kinds[method.method] = "global" if method.parameters["times_input"] else "local"
+    kind = kinds.get(method.method, asked)
+    return registered_as(name) if kind == asked else f"{registered_as(name)}, {kind}"
+
+
 def caption_settings(study):
     """The models of a caption study, the sets each was trained for, and what its methods are."""
     entry = CONFIG.studies[study]
@@ -105,7 +115,7 @@ def caption_settings(study):
         "image_model": entry.models[0],
         "caption_model": entry.models[1],
         "data": trained,
-        "methods": {name: registered_as(name) for name in entry.methods},
+        "methods": {name: compared_as(name) for name in entry.methods},
     }
 
 
@@ -176,6 +186,7 @@ def attribute_settings(wildcards):
         method=method.method,
         registered=method.registered,
         **method_settings(method.name),
+        pairs=wildcards.data in DELTA_SETS,
         seed=int(wildcards.seed),
         device=CONFIG.device,
     )

@@ -216,5 +216,5 @@ def judge_bam_input(wildcards):
     if study in CONCEPT_STUDIES:
         found["concepts"] = f"{TABLES}/concepts.csv"
     if study in DELTA_STUDIES:
-        found["independence"] = f"{TABLES}/independence.csv"
+        found |= {name: f"{TABLES}/{name}.csv" for name in ("independence", "deltas")}
     return found

@@ -105,6 +105,7 @@ rule plot_gallery:
             methods=CONFIG.studies[wildcards.study].methods,
             images=min(CONFIG.gallery_images, CONFIG.sets[gallery_set(wildcards.study)].explain),
             order=CONFIG.sets[gallery_set(wildcards.study)].explain_order,
+            where=explained_where(CONFIG.sets[gallery_set(wildcards.study)], gallery_set(wildcards.study)),
             seed=CONFIG.seeds[0],
         ),
     script:

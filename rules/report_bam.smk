@@ -139,7 +139,9 @@ rule plot_concepts:
         settings=lambda wildcards: settings(
             "plot_concepts.py",
             concept=CONFIG.data[CONFIG.studies[wildcards.study].data].common_object,
-            parameters={"significance": CONFIG.metrics["tcav"].parameters["significance"]},
+            parameters={
+                name: CONFIG.metrics["tcav"].parameters[name] for name in ("experiments", "significance")
+            },
         ),
     script:
         "../workflow/scripts/plot_concepts.py"

@@ -8,7 +8,7 @@ Nothing here imports torch: the Snakefile reads the configuration each time it i
 from collections.abc import Mapping
 from typing import Any
 
-from saliency_assay.config_bam import read_comparison
+from saliency_assay.config_bam import check_methods, read_comparison
 from saliency_assay.config_caption import METRICS, read_caption_study
 from saliency_assay.config_checks import file, look_up, parameters_of
 from saliency_assay.config_data import check_sources, read_data
@@ -58,6 +58,7 @@ def _read(raw: Settings, catalogue: Catalogue) -> Config:
     }
     for study in studies.values():
         check_needs(study, models, methods, catalogue)
+        check_methods(study, methods)
         check_masks(study, metrics, data)
         check_printed(study, metrics)
     return Config(

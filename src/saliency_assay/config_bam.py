@@ -5,7 +5,15 @@ from itertools import pairwise
 
 from saliency_assay.commonality import classes_of
 from saliency_assay.config_checks import look_up
-from saliency_assay.config_records import Comparison, DataEntry, Independence, Model, Settings
+from saliency_assay.config_records import (
+    Comparison,
+    DataEntry,
+    Independence,
+    Method,
+    Model,
+    Settings,
+    Study,
+)
 from saliency_assay.schema import ConfigError
 
 
@@ -19,6 +27,8 @@ def read_comparison(
     """
     composed = {name: value for name, value in data.items() if value.scenes}
     of = look_up(f"{place}.data", "BAM data", entry["data"], composed)
+    if "independence" in entry or entry["concepts"]:
+        look_up(f"data.{of.name}.common_object", "object", of.common_object, dict.fromkeys(of.objects))
     for role, label in (("object_model", "object"), ("scene_model", "scene")):
         model = look_up(f"{place}.{role}", "model", entry[role], models)
         _trained_on(f"{place}.{role}", model, f"{of.name}_os", label)
@@ -32,6 +42,21 @@ def read_comparison(
         else None,
         concepts=entry["concepts"],
     )
+
+
+def check_methods(study: Study, methods: Mapping[str, Method]) -> None:
+    """Whether all parts of the study can be had of its methods.
+
+    Raises:
+        ConfigError: a name that TCAV has in the study's tables, a method for which changed images have no background.
+    """
+    place, comparison = f"studies.{study.name}.methods", study.comparison
+    if comparison and comparison.concepts and "tcav" in study.methods:
+        raise ConfigError(f"{place}: found 'tcav', the name of concepts in the study's tables; rename it")
+    for name in study.methods:
+        if comparison and comparison.independence and methods[name].background:
+            why = "takes training images as its background, of which images of independence have none"
+            raise ConfigError(f"{place}: {name} {why}; leave out one of the two")
 
 
 def _series(

@@ -32,9 +32,15 @@ def read_caption_study(
     if found[0] == found[1]:
         raise ConfigError(f"{place}.caption_model: found {found[1].name} again, expected another model")
     first, second = (both[model.data] for model in found)
-    if (first.source, first.classes) != (second.source, second.classes):
+    known = [(data.source, data.classes, data.captions) for data in (first, second)]
+    if known[0] != known[1]:
+        (expected, as_first), (other, as_second) = zip(found, map(_known, (first, second)), strict=True)
         raise ConfigError(
-            f"{place}.caption_model: {found[1].name} knows {' and '.join(second.classes)} of {second.source}, "
-            f"expected {' and '.join(first.classes)} of {first.source} as {found[0].name}"
+            f"{place}.caption_model: {other.name} knows {as_second}, expected {as_first} as {expected.name}"
         )
     return Study(name, "caption", found[0].data, tuple(model.name for model in found), methods, METRICS)
+
+
+def _known(data: DataEntry) -> str:
+    words = "" if data.captions == data.classes else f", called {' and '.join(data.captions)}"
+    return f"{' and '.join(data.classes)} of {data.source}{words}"

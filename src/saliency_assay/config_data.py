@@ -9,6 +9,13 @@ from saliency_assay.config_checks import file, folder, look_up, parameters_of
 from saliency_assay.config_records import Catalogue, DataEntry, Settings
 from saliency_assay.schema import ConfigError
 
+OWN = {
+    "bam": ("coco", "miniplaces", "objects", "scenes", "common_object", "commonality"),
+    "embedded": ("common_object", "commonality"),
+    "caption": ("source", "classes", "captions"),
+}
+"""Keys of a kind that are not the scalar parameters of its record."""
+
 
 def read_data(name: str, entry: Settings, catalogue: Catalogue) -> DataEntry:
     """The entry ``data.name``.
@@ -20,9 +27,7 @@ def read_data(name: str, entry: Settings, catalogue: Catalogue) -> DataEntry:
     kind = look_up(f"{place}.kind", "kind of data", entry["kind"], catalogue.data_kinds)
     composed = {"bam": _photographs, "embedded": _drawn, "caption": _captioned}.get(kind.name)
     sources = composed(place, entry) if composed else {}
-    keys = {"kind", "explain", "explain_order", "resident_limit", *kind.sources, *sources}
-    if "scenes" in sources:
-        keys.add("commonality")
+    keys = {"kind", "explain", "explain_order", "resident_limit", *kind.sources, *OWN.get(kind.name, ())}
     parameters = parameters_of(place, kind.parameters, entry, keys)
     parameters |= {key: folder(f"{place}.{key}", entry[key]) for key in kind.sources}
     for least, greatest in (("smallest", "largest"), ("variant_smallest", "variant_largest")):

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from saliency_assay.config_caption import METRICS as CAPTIONED
 from saliency_assay.config_checks import look_up, parameters_of
 from saliency_assay.config_records import Catalogue, DataEntry, Metric, Settings, Study
 from saliency_assay.registry import resolve, unknown
@@ -37,9 +38,11 @@ def read_metrics(entries: Settings, asked: Iterable[object], catalogue: Catalogu
 def _metric(name: str, entry: Settings, catalogue: Catalogue) -> Metric:
     place = f"metrics.{name}"
     same = catalogue.metrics.get(name)
-    if same and same.kind == "bam" and ("function" in entry or entry.get("metric", name) != name):
+    taken = name in CAPTIONED or (same and same.kind == "bam")
+    if taken and ("function" in entry or entry.get("metric", name) != name):
+        of = "caption" if name in CAPTIONED else "BAM"
         raise ConfigError(
-            f"{place}: is the name of a metric of BAM studies, which stands for itself; rename it"
+            f"{place}: is the name of a metric of {of} studies, which stands for itself; rename it"
         )
     if "function" in entry:
         return _own_metric(name, entry)

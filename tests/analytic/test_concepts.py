@@ -198,9 +198,9 @@ def test_a_linear_model_that_reads_the_concept_alone(sign: float, share: float) 
         linear_classifier(weight), bright_pixel(), stored(9), np.full(9, 1), 4, images=12, generator=seeded()
     )
     assert list(found) == ["0", LOGITS]
-    assert found["0"]["concept"].tolist() == [share] * 10
+    assert found["0"]["concept"].tolist() == [share] * 20
     if not sign:
-        assert found["0"]["random"].tolist() == [0] * 10
+        assert found["0"]["random"].tolist() == [0] * 20
 
 
 def test_the_score_is_the_share_over_images_of_their_own_targets() -> None:

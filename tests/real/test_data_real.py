@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from saliency_assay.data.bam import GREY, SETS, compose
 from saliency_assay.bam_classes import OBJECTS, SCENES
+from saliency_assay.data.bam import GREY, SETS, compose
 from saliency_assay.data.coco import Source, find_instances
 from saliency_assay.data.collection import collect_cutouts, collect_scenes
 from saliency_assay.data.explained import explained_images

@@ -175,6 +175,17 @@ studies.bam.independence: {model: d}
 studies.bam.independence: {images: 10}
     studies.bam.independence: key 'model' is missing; required: model
 
+studies.bam.methods: [gradient, tcav]
+    studies.bam.methods: found 'tcav', the name of concepts in the study's tables; rename it
+
+studies.bam.methods: [gradient, shap]
+    studies.bam.methods: shap takes training images as its background, of which images of independence have none;
+    leave out one of the two
+
+data.bam.objects: [dog, bird]
+    data.bam: unknown key 'objects'; did you mean 'common_object'? valid: common_object, commonality, explain,
+    explain_order, kind, largest, resident_limit, size, smallest
+
 studies.bam.robustness: [colour]
     studies.bam.robustness.0: found 'colour'; valid: scale, location
 """
@@ -187,7 +198,9 @@ def whole() -> Any:
     trained = {"f_0s": "bam_0s", "f_k01": "bam_os_k01", "f_k05": "bam_os_k05", "f_k10": "bam_os_k10"}
     for name, data in trained.items():
         raw["models"][name] = {"architecture": "resnet", "data": data, "label": "scene"}
+    raw["methods"] |= {"tcav": {"method": "gradient"}, "shap": {}}
     raw["studies"]["bam"] |= {
+        "methods": ["gradient"],
         "robustness": ["location"],
         "series": ["f_k01", "f_k05", "f_k10"],
         "independence": {"model": "f_0s", "images": 7},
@@ -230,6 +243,14 @@ def test_fewer_scenes_than_the_series_needs(tmp_path: Path) -> None:
     assert fault(raw) == (
         "data.bam.commonality: found 0.1, which is 0.2 of 2 scene classes; expected a multiple of 0.5 up to 1"
     )
+
+
+def test_an_object_is_looked_for_where_it_is_needed() -> None:
+    raw = base()
+    raw["data"]["bam"]["common_object"] = "dgo"
+    reading(raw)
+    raw["studies"]["bam"]["concepts"] = True
+    assert fault(raw).startswith("data.bam.common_object: unknown object 'dgo'; did you mean 'dog'?")
 
 
 def test_commonality_is_bams() -> None:

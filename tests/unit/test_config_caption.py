@@ -15,12 +15,14 @@ WHOLE = """
 data:
   digits: {kind: digits}
   one: {kind: caption, source: digits, classes: ["3", "8"], captions: [three, eight]}
-  two: {kind: caption, source: digits, classes: ["3", "8"], image_noise: 0.6}
+  two: {kind: caption, source: digits, classes: ["3", "8"], captions: [three, eight], image_noise: 0.6}
+  words: {kind: caption, source: digits, classes: ["3", "8"], captions: [drei, acht]}
   other: {kind: caption, source: digits, classes: ["1", "8"]}
 models:
   d: &model {architecture: resnet8, data: digits, label: class}
   f_image: {<<: *model, data: one_both}
   f_caption: {<<: *model, data: two_both}
+  f_words: {<<: *model, data: words_both}
   f_other: {<<: *model, data: other_both}
 methods: {gradient: {}, halves: {}}
 metrics: {infidelity_halves: {rescale: true}}
@@ -54,13 +56,21 @@ models.f_image.label: scene
 
 studies.s.image_model: d
     studies.s.image_model: d: data: unknown set with pictures and captions 'digits'; valid: one_both,
-    other_both, two_both
+    other_both, two_both, words_both
 
 studies.s.caption_model: f_image
     studies.s.caption_model: found f_image again, expected another model
 
 studies.s.caption_model: f_other
-    studies.s.caption_model: f_other knows 1 and 8 of digits, expected 3 and 8 of digits as f_image
+    studies.s.caption_model: f_other knows 1 and 8 of digits, expected 3 and 8 of digits, called
+    three and eight as f_image
+
+studies.s.caption_model: f_words
+    studies.s.caption_model: f_words knows 3 and 8 of digits, called drei and acht, expected 3 and 8 of digits, called
+    three and eight as f_image
+
+metrics.block_attribution: {metric: pointing_game}
+    metrics.block_attribution: is the name of a metric of caption studies, which stands for itself; rename it
 
 studies.s.methods: [gradiant]
     studies.s.methods: unknown method 'gradiant'; did you mean 'gradient'? valid: gradient, halves
@@ -80,7 +90,7 @@ def test_both_models_are_explained_on_the_images_of_the_first() -> None:
     assert found.metrics["block_attribution"].parameters == {}
     one, two = found.data["one"], found.data["two"]
     assert one.sets == ("one_both", "one_image", "one_caption")
-    assert (one.classes, one.captions, two.captions) == (("3", "8"), ("three", "eight"), ("3", "8"))
+    assert (one.classes, one.captions, two.captions) == (("3", "8"), ("three", "eight"), ("three", "eight"))
     assert (one.masks, found.data["digits"].masks) == (True, False)
 
 

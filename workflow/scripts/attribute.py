@@ -1,7 +1,9 @@
 """Draw one method's saliency maps of one model on the explained test images of one set."""
 
+from itertools import chain
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from saliency_assay import store
@@ -20,15 +22,21 @@ with job("attribute", snakemake.log[0]):
     classifier.to(device, memory_format=torch.channels_last)
     with store.open_store(Path(snakemake.input.data), kind="data") as data:
         chosen, targets = explained(data, classifier, **settings["explained"])
-        blocks = draw(
-            resolve(settings["function"]),
-            arguments_of(settings, data, device),
-            classifier,
-            data["image"].at(chosen),
-            targets,
-            seed=map_seed(settings["seed"], at.model, at.data, settings["stream"]),
-            batch_size=settings["explained"]["batch_size"],
-            finite=not settings["registered"],
+        arguments = arguments_of(settings, data, device)
+        # Two states of one image are drawn with the same noise: else a method would differ from itself.
+        parts = np.split(np.arange(len(chosen)), 2 if settings["pairs"] else 1)
+        blocks = chain.from_iterable(
+            draw(
+                resolve(settings["function"]),
+                arguments,
+                classifier,
+                data["image"].at(chosen[part]),
+                targets[part],
+                seed=map_seed(settings["seed"], at.model, at.data, settings["stream"]),
+                batch_size=settings["explained"]["batch_size"],
+                finite=not settings["registered"],
+            )
+            for part in parts
         )
         store.write(
             Path(snakemake.output[0]),

@@ -12,7 +12,16 @@ from saliency_assay.report.html import table_page, tables_page
 
 with job("judge_bam", snakemake.log[0]):
     settings, made = snakemake.params.settings, snakemake.output
-    names = ("premise", "metrics", "independence", "commonality", "series", "correlation", "concepts")
+    names = (
+        "premise",
+        "metrics",
+        "independence",
+        "deltas",
+        "commonality",
+        "series",
+        "correlation",
+        "concepts",
+    )
     # A method may be called NA.
     read = {
         name: pd.read_csv(path, keep_default_na=False, na_values=[""])

@@ -5,7 +5,7 @@ from pathlib import Path
 import torch
 
 from saliency_assay import store
-from saliency_assay.data.explained import explained_images
+from saliency_assay.data.explained import explained_images, fitting
 from saliency_assay.job import job
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.report.gallery import gallery, titles
@@ -16,9 +16,8 @@ with job("plot_gallery", snakemake.log[0]):
     settings = snakemake.params.settings
     with store.open_store(Path(snakemake.input.data), kind="data") as data:
         labels = {name: data[name][:] for name in data.names if name.startswith("label_")}
-        chosen = explained_images(
-            data["split"][:], list(labels.values()), settings["images"], order=settings["order"]
-        )
+        asked = {"order": settings["order"], "among": fitting(data, settings["where"])}
+        chosen = explained_images(data["split"][:], list(labels.values()), settings["images"], **asked)
         images = data["image"][chosen]
         masks = data["mask"][chosen] if "mask" in data.names else None
         captions = titles({name: label[chosen] for name, label in labels.items()}, data.attributes["classes"])

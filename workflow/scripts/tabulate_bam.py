@@ -13,6 +13,6 @@ with job("tabulate_bam", snakemake.log[0]):
     predictions = pd.concat(map(pd.read_parquet, snakemake.input.predictions), ignore_index=True)
     names = {key: settings[key] for key in ("data", "object_model", "scene_model")}
     premise(predictions, **names).to_csv(snakemake.output.premise, index=False)
-    table = scores.read(map(Path, snakemake.input.scores))
+    table = scores.read(map(Path, snakemake.input.scores), compact=True)
     sets = [f"{settings['data']}_os", *settings.get("variants", [])]
     metrics_table(table, settings["metrics"], sets=sets).to_csv(snakemake.output.metrics, index=False)

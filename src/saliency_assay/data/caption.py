@@ -46,7 +46,7 @@ class Plan:
     caption: Ints
     """``[N]``, the class whose word is the caption."""
     aligned: npt.NDArray[np.bool_]
-    """``[N]``, whether the picture and the caption are of one class."""
+    """``[N]``, whether the picture and the caption are of the class before noise."""
     split: Split
     place: npt.NDArray[np.float64]
     """``[N, 2]`` in [0, 1): how far down and to the right the caption is of the room that it has."""
@@ -85,7 +85,7 @@ def compose(
     Returns:
         The classes of label ``class``, and blocks of ``image`` uint8 ``[n, C, H, 2W]``; ``mask`` bool ``[n, H, 2W]``,
         True on the caption's half; ``split``, the source's; ``label_class`` int64, the class before noise; ``aligned``
-        bool, whether picture and caption are of one class; ``source`` int64, the picture's index there. All but
+        bool, whether picture and caption are of that class; ``source`` int64, the picture's index there. All but
         ``image`` is equal in the three sets.
 
     Raises:
@@ -150,7 +150,7 @@ def plan(
         source=source,
         label=label,
         caption=caption,
-        aligned=other_picture == other_caption,
+        aligned=~(other_picture | other_caption),
         split=split[rows],
         place=chance[:, 3:],
     )

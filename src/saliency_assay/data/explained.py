@@ -1,6 +1,7 @@
 """Which test images are explained, and which training images stand for what they are compared with."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +39,25 @@ def explained_images(
         raise ValueError(f"order: found {order!r}, valid: {', '.join(ORDERS)}")
     members = np.flatnonzero(split == TEST if among is None else (split == TEST) & among)
     return members[:limit].astype(np.int64) if order == "first" else _balanced(members, labels)[:limit]
+
+
+def fitting(data: Any, where: Mapping[str, int]) -> npt.NDArray[np.bool_]:
+    """Which images ``[N]`` of an open store have all values of ``where``: of its arrays, by name.
+
+    Raises:
+        ValueError: an array that it does not have, or no test image.
+    """
+    split = data["split"][:]
+    single = [name for name in data.names if len(data[name].shape) == 1]
+    found = np.ones(len(split), dtype=bool)
+    for name, value in where.items():
+        if name not in single:
+            raise ValueError(f"where: found {name!r}, valid: {', '.join(single)}")
+        found &= data[name][:] == value
+    if not (found & (split == TEST)).any():
+        values = ", ".join(f"{name} {value}" for name, value in where.items())
+        raise ValueError(f"where: found no test image of {values}, expected at least one")
+    return found
 
 
 def background_images(split: Split, labels: Sequence[Ints], count: int) -> Ints:

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from saliency_assay.data.explained import background_images, explained_images
-from saliency_assay.data.splits import TEST
+from saliency_assay.data.explained import background_images, explained_images, fitting
 from saliency_assay.methods.draw import arguments
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import logits
@@ -42,26 +41,12 @@ def explained(
     if target not in TARGETS:
         raise ValueError(f"target: found {target!r}, valid: {', '.join(TARGETS)}")
     split = data["split"][:]
-    among = _fitting(data, split, where) if where else None
+    among = fitting(data, where) if where else None
     chosen = np.sort(explained_images(split, labels_of(data), explain, order=order, among=among))
     if target == "label":
         return chosen, data[f"label_{label}"][chosen]
     found = logits(classifier, data["image"].at(chosen), batch_size=batch_size)
     return chosen, found.argmax(1).numpy()
-
-
-def _fitting(data: Any, split: np.ndarray, where: Mapping[str, int]) -> np.ndarray:
-    """Which images ``[N]`` have all values of ``where``; at least one test image does."""
-    single = [name for name in data.names if len(data[name].shape) == 1]
-    fitting = np.ones(len(split), dtype=bool)
-    for name, value in where.items():
-        if name not in single:
-            raise ValueError(f"where: found {name!r}, valid: {', '.join(single)}")
-        fitting &= data[name][:] == value
-    if not (fitting & (split == TEST)).any():
-        values = ", ".join(f"{name} {value}" for name, value in where.items())
-        raise ValueError(f"where: found no test image of {values}, expected at least one")
-    return fitting
 
 
 def labels_of(data: Any) -> list[np.ndarray]:

@@ -39,6 +39,9 @@ PAPER = (
     "guided_backprop",
 )
 """Registered methods that the paper compares, and what stands for them."""
+INDEPENDENCE = ("iir", "iir_difference")
+SIMILAR = 0.5
+"""The least share of changed images whose output stayed as it was, for IIR to be asked about."""
 LEAST_METHODS = 3
 """Fewer have no rank correlation that says anything."""
 DECIMALS = 12
@@ -67,6 +70,8 @@ class BamTables:
     premise: pd.DataFrame
     metrics: pd.DataFrame
     independence: pd.DataFrame | None = None
+    deltas: pd.DataFrame | None = None
+    """How many of the changed images have nearly the outputs of the original, ``similar``, by seed."""
     commonality: pd.DataFrame | None = None
     series: pd.DataFrame | None = None
     correlation: pd.DataFrame | None = None
@@ -120,8 +125,11 @@ class BamTables:
         """Means over seeds by method, without controls and without those that have no score.
 
         Raises:
-            UntestedError: there is none.
+            UntestedError: there is none, or it is of changes that are not without effect.
         """
+        if metric in INDEPENDENCE and self.deltas is not None and self.deltas["similar"].min() < SIMILAR:
+            share = f"{100 * self.deltas['similar'].min():.0f} % of the changed images"
+            raise UntestedError(f"{share} have nearly the same output: IIR then says nothing about methods")
         found = self.by_seed(metric, member).groupby("method", sort=False)["score"].mean().dropna()
         found = found[[not self.is_control(str(method)) for method in found.index]]
         if found.empty:

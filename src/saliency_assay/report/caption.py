@@ -187,11 +187,19 @@ def _relies(checks: pd.DataFrame, model: str, role: str) -> list[str]:
 
 def _zero(order: Sequence[tuple[str, float, float]]) -> list[str]:
     claim, source = "The optimal explanation has INFD 0.", "Table 3"
-    optimal = [(method, found) for method, found, printed in order if printed == 0]
+    optimal = [row for row in order if row[2] == 0]
     if not optimal:
         return [claim, source, "no method of the study is optimal for the halves", "not tested"]
-    measured = ", ".join(f"{readable(method)} {found:.2g}" for method, found in optimal)
-    return [claim, source, measured, _verdict(all(found <= ZERO for _, found in optimal))]
+    if unscored := _without_score(optimal):
+        return [claim, source, unscored, "not tested"]
+    measured = ", ".join(f"{readable(method)} {found:.2g}" for method, found, _ in optimal)
+    return [claim, source, measured, _verdict(all(found <= ZERO for _, found, _ in optimal))]
+
+
+def _without_score(rows: Sequence[tuple[str, float, float]]) -> str:
+    """Which methods a mean leaves out, in words; empty if none."""
+    names = [readable(method) for method, found, _ in rows if np.isnan(found)]
+    return f"without a score: {', '.join(names)}" if names else ""
 
 
 def _falls(order: Sequence[tuple[str, float, float]]) -> list[str]:
@@ -200,6 +208,8 @@ def _falls(order: Sequence[tuple[str, float, float]]) -> list[str]:
     order = sorted(order, key=lambda row: -row[2])
     if len({printed for _, _, printed in order}) < 2:
         return [claim, source, "fewer than two of these methods are in the study", "not tested"]
+    if unscored := _without_score(order):
+        return [claim, source, unscored, "not tested"]
     measured = ", ".join(f"{readable(method)} {found:.3g}" for method, found, _ in order)
     pairs = [(first, second) for first in order for second in order if first[2] > second[2]]
     return [claim, source, measured, _verdict(all(first[1] >= second[1] for first, second in pairs))]
