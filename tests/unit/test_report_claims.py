@@ -887,3 +887,14 @@ def test_the_ranking_to_read() -> None:
     agreed = agreement_shown(agreement(ranking(tables), tables))
     assert list(agreed.columns) == ["metric", "and", "methods", "Kendall's τ", "Spearman's ρ"]
     assert agreed.iloc[0, :2].tolist() == ["MCS", "IDR"]
+
+
+@pytest.mark.parametrize(("similar", "tested"), [(1.0, True), (0.5, True), (0.49, False)])
+def test_iir_is_asked_about_only_where_changes_are_without_effect(similar: float, *, tested: bool) -> None:
+    """Of two seeds the worse one counts; MCS and IDR do not hang on it."""
+    tables = replace(study(), deltas=pd.DataFrame({"seed": [0, 3], "similar": [1.0, similar]}))
+    for begins in ("most methods fail IIR", "GradCAM and gradient lead IIR", "the average attribution"):
+        found = found_of(tables, begins)
+        assert (found["verdict"] != "not tested") == tested
+        assert ("49 % of the changed images" in found["measured"]) == (not tested)
+    assert verdict(tables, "GradCAM and gradient lead IDR") == "holds"

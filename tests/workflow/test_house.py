@@ -251,6 +251,14 @@ def test_slurm_is_a_link_to_its_profile() -> None:
 
 
 @pytest.mark.parametrize("profile", PROFILES, ids=lambda path: path.parent.name)
+def test_every_rule_that_runs_a_model_has_a_gpu(profile: Path) -> None:
+    """Where a script puts a classifier on a device, the profile gives it one, and nobody else."""
+    resources = yaml.safe_load(profile.read_text())["set-resources"]
+    given = {rule for rule, of in resources.items() if "gpu" in of}
+    assert given == {path.stem for path in SCRIPTS if 'prepare(settings["device"]' in path.read_text()}
+
+
+@pytest.mark.parametrize("profile", PROFILES, ids=lambda path: path.parent.name)
 def test_profiles_name_what_exists_and_rerun_alike(profile: Path) -> None:
     content = yaml.safe_load(profile.read_text())
     assert content["rerun-triggers"] == ["mtime", "params", "input", "software-env"]

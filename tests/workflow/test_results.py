@@ -221,6 +221,30 @@ def test_a_map_names_its_method_model_and_data(method: str, finished_once: Check
     assert "torch" in attributes["libraries"]
 
 
+def test_two_states_of_an_image_are_drawn_with_the_same_noise(finished_once: Checkout) -> None:
+    """Images beside their changes: a method that knows no model sees no difference, one that does sees some."""
+    folder = finished_once.root / "results/maps/f_s/seed0/bam_delta_seed0"
+    found = {}
+    for method in ("random", "gradcam"):
+        with open_store(folder / f"{method}.zarr.zip", kind="maps") as maps:
+            found[method] = np.split(maps["map"][:], 2)
+    np.testing.assert_array_equal(*found["random"])
+    assert (found["gradcam"][0] != found["gradcam"][1]).any(axis=(1, 2, 3)).all()
+
+
+def test_changes_without_effect_are_where_the_object_is(finished_once: Checkout) -> None:
+    with open_store(finished_once.root / "results/data/bam_delta_seed0.zarr.zip", kind="data") as data:
+        images, masks, source = (np.split(data[name][:], 2) for name in ("image", "mask", "source"))
+        changed = data["changed"][:]
+    with open_store(finished_once.root / "results/data/bam_0s.zarr.zip", kind="data") as scenes:
+        np.testing.assert_array_equal(images[0], scenes["image"][source[0]])
+    np.testing.assert_array_equal(*source)
+    assert changed.tolist() == [False] * len(source[0]) + [True] * len(source[0])
+    differs = (images[0] != images[1]).any(axis=1)
+    assert not (differs & ~masks[0]).any()
+    assert differs.any(axis=(1, 2)).all()
+
+
 def test_sources_are_what_their_sums_say(finished_once: Checkout) -> None:
     folder = finished_once.root / "results/sources/bam"
     lines = (folder / "SHA256SUMS").read_text().splitlines()
