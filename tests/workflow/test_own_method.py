@@ -42,12 +42,21 @@ def elsewhere(finished: Checkout, tmp_path: Path) -> Checkout:
     return replace(finished, configuration=str(folder / "study.yaml"))
 
 
-SHOWN = {"tabulate_bam bam", "plot_bam bam", "plot_gallery bam", "report", "all"}
+SHOWN = {
+    "tabulate_bam bam",
+    *(
+        f"{rule} bam"
+        for rule in ("plot_bam", "plot_series", "plot_independence", "plot_gallery", "judge_bam")
+    ),
+    "report",
+    "all",
+}
 DRAWN = {
-    "attribute f_o 0 bam_os bright",
-    "attribute f_s 0 bam_os bright",
-    "attribute f_s 0 bam_0s bright",
-    "score_bam bam 0 bright",
+    *(f"attribute f_o 0 {data} bright" for data in ("bam_os", "bam_os_scale")),
+    *(f"attribute f_s 0 {data} bright" for data in ("bam_os", "bam_os_scale", "bam_0s", "bam_delta_seed0")),
+    "attribute f_k01 0 bam_os_k01 bright",
+    "attribute f_k10 0 bam_os_k10 bright",
+    *(f"{rule} bam 0 bright" for rule in ("score_bam", "score_series", "score_independence")),
 }
 
 

@@ -143,6 +143,12 @@ RETRAINED = {
     *(EXPLAINED_GRADIENT - GRADIENT),
     *REMASKED,
 }
+# What hangs on the sets of several commonalities alone; TCAV's examples are X_os's.
+OF_SERIES = {
+    *(job for job in ALL if "bam_os_k" in job or "bam_0s_k" in job),
+    *(f"{rule} {model} 0" for rule in ("train", "evaluate") for model in ("f_k01", "f_k10")),
+    *(job for job in ALL if job.startswith("score_series")),
+}
 ON_CAPTIONS = {
     *(job for job in ALL if "caption" in job.replace("score_caption", "")),
     *(f"{rule} {model} 0" for rule in ("train", "evaluate") for model in CAPTIONED),
@@ -238,7 +244,8 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
         configured(data__bam__variant_smallest=0.2),
         {"compose_bam bam_os_scale", "evaluate f_o 0", "evaluate f_s 0", "plot_training"}
         | {job for job in ALL if "bam_os_scale" in job}
-        | of_rules("score_bam", "score_concepts", "plot_concepts", "plot_series")
+        | {"score_concepts bam 0 f_o", "score_concepts bam 0 f_s"}
+        | of_rules("score_bam", "plot_concepts", "plot_series")
         | of_rules("score_independence", "plot_independence")
         | TABULATED,
     ),
@@ -258,7 +265,10 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
     ),
     "code of the engine": (
         code("src/saliency_assay/perturb.py"),
-        {"probe faithfulness digits 0 digits", "probe infidelity digits 0 digits", *FIDELITY, *REMASKED},
+        {"probe faithfulness digits 0 digits", "probe infidelity digits 0 digits", *FIDELITY, *REMASKED}
+        | {job for job in ALL if job.startswith(("probe infidelity_halves", "score infidelity_halves"))}
+        | {job for job in ALL if job.startswith("score block_attribution")}
+        | {"plot_caption captions"},
     ),
     "another metric in the registry": (code("src/saliency_assay/metrics/__init__.py"), NOTHING),
     "a parameter that only the metric reads": (
@@ -283,7 +293,7 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
     ),
     "images of a pair": (
         configured(data__bam__images_per_pair=7),
-        ALL - {"write_sources bam", "collect_bam bam", "build_data digits"} - ON_DIGITS
+        ALL - {"write_sources bam", "collect_bam bam", "build_data digits"} - ON_DIGITS - OF_SERIES
         | {"plot_training"}
         | REPORT,
     ),
@@ -302,7 +312,10 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
     "a further seed": (
         configured(seeds=[0, 1]),
         {job.replace(" 0", " 1", 1) for job in of_rules("train", "evaluate", "find_delta", *SCORED_BAM)}
-        | {job.replace(" 0", " 1", 1) for job in of_method("gradcam", "random", "edge") - SHOWN}
+        | {
+            job.replace(" 0", " 1", 1).replace("seed0", "seed1")
+            for job in of_method("gradcam", "random", "edge") - SHOWN
+        }
         | {job.replace(" 0", " 1", 1) for job in of_rules("probe", "score")}
         | {job.replace(" 0", " 1", 1) for job in of_rules("remask", "retrain", "leak", "score_retrain")}
         | {f"attribute digits 1 digits {method}" for method in ("gradient", "smooth")}
@@ -348,7 +361,7 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
     "a caption": (text("workflow/report/mcs.rst"), REPORT),
     "images in a gallery": (
         configured(report__gallery_images=2),
-        of_rules("plot_gallery", "plot_arm") | REPORT,
+        of_rules("plot_gallery", "plot_arm", "plot_independence", "judge_bam") | REPORT,
     ),
 }
 
