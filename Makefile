@@ -31,7 +31,7 @@ run: $(READY) $(CONFIG) ## Run CONFIG=path/to/configuration.yaml on this machine
 	  print('Report:', pathlib.Path(made, 'report.html').resolve())"
 
 plan: $(READY) $(CONFIG) ## Show how many jobs and models each study of CONFIG takes, hours and storage, without running it
-	@$(SNAKEMAKE) plan --quiet all
+	@$(SNAKEMAKE) plan --nolock --quiet all
 
 dry: $(READY) $(CONFIG) ## Show which jobs CONFIG would run now, and why, without running them
 	@$(SNAKEMAKE) --dry-run

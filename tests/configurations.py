@@ -50,7 +50,7 @@ def by_name(*records: Any) -> dict[str, Any]:
 
 def bam_kind(name: str) -> DataKind:
     labels, sets = ("object", "scene"), ("os", "0s", "og")
-    return DataKind(name, f"package.{name}:make", labels, sets, "", "", 3, {**SIZE, **SCALE})
+    return DataKind(name, f"package.{name}:make", labels, sets, "", "", {**SIZE, **SCALE})
 
 
 def method(
@@ -89,8 +89,8 @@ CATALOGUE = Catalogue(
     data_kinds=by_name(
         bam_kind("bam"),
         bam_kind("embedded"),
-        DataKind("digits", "package.digits:make", ("class",), (), "", "", 1, SIZE),
-        DataKind("mnist", "package.mnist:make", ("class",), (), "", "", 1, {}, ("path",)),
+        DataKind("digits", "package.digits:make", ("class",), (), "", "", SIZE),
+        DataKind("mnist", "package.mnist:make", ("class",), (), "", "", {}, ("path",)),
     ),
     architectures=by_name(
         Architecture(

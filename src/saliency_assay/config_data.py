@@ -43,7 +43,6 @@ def read_data(name: str, entry: Settings, catalogue: Catalogue) -> DataEntry:
         resident_limit=entry["resident_limit"],
         labels=kind.labels,
         members=(*kind.sets, *_common_sets(place, entry, sources)),
-        channels=kind.channels,
         parameters=parameters,
         **sources,
     )

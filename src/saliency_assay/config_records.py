@@ -53,7 +53,6 @@ class DataEntry:
     """Gigabytes of images that a training keeps whole on its device."""
     labels: tuple[str, ...]
     members: tuple[str, ...]
-    channels: int
     parameters: Settings
     coco: tuple[tuple[str, str], ...] = ()
     miniplaces: str = ""

@@ -26,7 +26,6 @@ class DataKind:
     sets: tuple[str, ...]
     summary: str
     reference: str
-    channels: int
     parameters: Mapping[str, Parameter]
     sources: tuple[str, ...] = ()
 
@@ -66,7 +65,6 @@ DATA_KINDS = (
         sets=("os", "0s", "og", "os_scale", "os_location"),
         summary="objects cut from COCO photographs, pasted on MiniPlaces scenes",
         reference="Yang and Kim 2019, Benchmarking Attribution Methods with Relative Feature Importance",
-        channels=3,
         parameters=_BAM,
     ),
     DataKind(
@@ -76,7 +74,6 @@ DATA_KINDS = (
         sets=("os", "0s", "og", "os_scale", "os_location"),
         summary="drawn objects and scenes, written as COCO and MiniPlaces folders and read as bam reads them",
         reference="this project; composed as in Yang and Kim 2019",
-        channels=3,
         parameters={
             **_BAM,
             "size": Parameter(32, minimum=8, maximum=1024),
@@ -95,7 +92,6 @@ DATA_KINDS = (
         sets=("both", "image", "caption"),
         summary="pictures of two classes of another set, each beside a caption that names a class",
         reference="Yeh et al. 2019, On the (In)fidelity and Sensitivity of Explanations, section 5",
-        channels=3,
         parameters={
             "image_noise": Parameter(0.0, minimum=0, maximum=1),
             "caption_noise": Parameter(0.0, minimum=0, maximum=1),
@@ -109,7 +105,6 @@ DATA_KINDS = (
         sets=(),
         summary="scikit-learn's 1,797 handwritten digits, 8 × 8 pixels, enlarged",
         reference="Alpaydin and Kaynak 1998, Optical Recognition of Handwritten Digits, UCI repository",
-        channels=1,
         parameters={"size": Parameter(16, minimum=8, maximum=256), **_SPLIT},
     ),
     DataKind(
@@ -119,7 +114,6 @@ DATA_KINDS = (
         sets=(),
         summary="70,000 handwritten digits, 28 × 28 pixels, from the four original files",
         reference="LeCun et al. 1998, Gradient-based Learning Applied to Document Recognition",
-        channels=1,
         parameters={"size": Parameter(28, minimum=8, maximum=1024), **_PART},
         sources=("path",),
     ),
@@ -130,7 +124,6 @@ DATA_KINDS = (
         sets=(),
         summary="60,000 photographs of ten classes, 32 × 32 pixels, from the original files, python or binary",
         reference="Krizhevsky 2009, Learning Multiple Layers of Features from Tiny Images",
-        channels=3,
         parameters={"size": Parameter(32, minimum=8, maximum=1024), **_PART},
         sources=("path",),
     ),
@@ -141,7 +134,6 @@ DATA_KINDS = (
         sets=(),
         summary="STL-10's 13,000 labelled photographs of ten classes, 96 × 96 pixels, from the original binary files",
         reference="Coates, Ng and Lee 2011, An Analysis of Single-Layer Networks in Unsupervised Feature Learning",
-        channels=3,
         parameters={"size": Parameter(96, minimum=8, maximum=1024), **_PART},
         sources=("path",),
     ),
@@ -152,7 +144,6 @@ DATA_KINDS = (
         sets=(),
         summary="image files of any size in a folder for each class, as ImageNet is laid out",
         reference="Russakovsky et al. 2015, ImageNet Large Scale Visual Recognition Challenge",
-        channels=3,
         parameters={
             "size": Parameter(224, minimum=8, maximum=1024),
             "crop_share": Parameter(1.0, minimum=0.1, maximum=1),
