@@ -24,7 +24,7 @@ def reported_of(study):
         if study in DELTA_STUDIES:
             shown = rules.plot_independence.output
             pages = [shown.iir, shown.iir_difference, shown.delta, shown.convergence, shown.independence]
-            files += expand(pages, study=study)
+            files += expand([*pages, rules.plot_pairs.output.page], study=study)
     if entry.kind == "caption":
         shown = rules.plot_caption.output
         files += expand([shown.page, shown.infidelity, shown.attribution], study=study)

@@ -212,6 +212,44 @@ rule plot_independence:
         "../workflow/scripts/plot_independence.py"
 
 
+rule plot_pairs:
+    input:
+        data=lambda wildcards: DATA.format(data=delta_set(wildcards.study, CONFIG.seeds[0])),
+        maps=lambda wildcards: expand(
+            MAPS,
+            model=comparison_of(wildcards.study).independence.model,
+            seed=CONFIG.seeds[0],
+            data=delta_set(wildcards.study, CONFIG.seeds[0]),
+            method=CONFIG.studies[wildcards.study].methods,
+        ),
+    output:
+        image=f"{FIGURES}/{{study}}/pairs.png",
+        page=report(
+            f"{FIGURES}/{{study}}/pairs.html",
+            caption="../workflow/report/pairs.rst",
+            category=study_label,
+            labels={"shown": "IIR: maps before and after the change"},
+        ),
+    log:
+        f"{LOGS}/plot_pairs/{{study}}.log",
+    benchmark:
+        f"{BENCHMARKS}/plot_pairs/{{study}}.tsv"
+    wildcard_constraints:
+        study=one_of(DELTA_STUDIES),
+    conda:
+        "../envs/report.yaml"
+    params:
+        settings=lambda wildcards: settings(
+            "plot_pairs.py",
+            study=wildcards.study,
+            model=comparison_of(wildcards.study).independence.model,
+            methods=CONFIG.studies[wildcards.study].methods,
+            images=CONFIG.gallery_images,
+        ),
+    script:
+        "../workflow/scripts/plot_pairs.py"
+
+
 rule judge_bam:
     input:
         unpack(judge_bam_input),

@@ -526,7 +526,7 @@ def test_a_grey_image_under_one_method_can_be_shown(tmp_path: Path) -> None:
         save(figure, tmp_path / "maps.png")
     assert figure.axes[0].images[0].get_array().shape == (SIDE, SIDE)  # type: ignore[union-attr]
     assert not figure.axes[1].collections  # nothing to outline
-    assert figure.axes[1].get_xlabel() == "nan"
+    assert figure.axes[1].get_xlabel() == "–"
 
 
 # ----------------------------------------------------------------------------------------------- the job

@@ -70,7 +70,14 @@ ALL = {
     "tabulate_bam bam",
     *(
         f"{rule} bam"
-        for rule in ("plot_bam", "plot_series", "plot_concepts", "plot_independence", "judge_bam")
+        for rule in (
+            "plot_bam",
+            "plot_series",
+            "plot_concepts",
+            "plot_independence",
+            "plot_pairs",
+            "judge_bam",
+        )
     ),
     "plot_gallery bam",
     "plot_gallery digits",
@@ -93,7 +100,9 @@ ALL = {
 NOTHING: set[str] = set()
 REPORT = {"report", "all"}
 TABULATED = {"tabulate_bam bam", "plot_bam bam", "judge_bam bam", *REPORT}
-SHOWN = {"plot_series bam", "plot_independence bam", "plot_gallery bam", *TABULATED}
+SHOWN = {
+    f"{rule} bam" for rule in ("plot_series", "plot_independence", "plot_pairs", "plot_gallery")
+} | TABULATED
 SCORED = {"tabulate_scores digits", "plot_scores digits", "plot_scatter digits", *REPORT}
 
 
@@ -233,7 +242,7 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
     "how changes without effect are sought": (
         configured(metrics__iir__steps=4),
         {"find_delta bam 0", *(job for job in ALL if "bam_delta" in job)}
-        | of_rules("score_independence", "plot_independence", "judge_bam")
+        | of_rules("score_independence", "plot_independence", "plot_pairs", "judge_bam")
         | REPORT,
     ),
     "how concepts are tested": (
@@ -361,7 +370,7 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
     "a caption": (text("workflow/report/mcs.rst"), REPORT),
     "images in a gallery": (
         configured(report__gallery_images=2),
-        of_rules("plot_gallery", "plot_arm", "plot_independence", "judge_bam") | REPORT,
+        of_rules("plot_gallery", "plot_arm", "plot_independence", "plot_pairs", "judge_bam") | REPORT,
     ),
 }
 
@@ -423,7 +432,7 @@ def test_what_a_plan_promises_is_what_happens(finished: Checkout) -> None:
         *(f"{rule}/bam/seed0/gradcam" for rule in ("score_bam", "score_series", "score_independence")),
         "attribute/digits/seed0/digits/smooth",
         *(f"{rule}/bam" for rule in ("tabulate_bam", "plot_bam", "plot_gallery", "judge_bam")),
-        *(f"{rule}/bam" for rule in ("plot_series", "plot_independence")),
+        *(f"{rule}/bam" for rule in ("plot_series", "plot_independence", "plot_pairs")),
         "plot_gallery/digits",
         *(f"score/{metric}/digits/seed0/digits/smooth" for metric in metrics),
         *(f"plot_metric/digits/{metric}_scores" for metric in metrics),

@@ -72,6 +72,7 @@ FIGURES = (
     *("premise.html", "mcs.svg", "idr.svg", "metrics.html", "gallery.png", "gallery.html"),
     *("commonality.html", "series.svg", "series_maps.html", "concepts.svg", "concepts.html"),
     *("iir.svg", "iir_difference.svg", "delta.png", "delta.html", "convergence.svg", "independence.html"),
+    *("pairs.png", "pairs.html"),
     *("ranking.html", "claims.html"),
 )
 TABLES = (
@@ -143,7 +144,7 @@ def test_results_lie_where_they_should_and_nothing_else_does(finished_once: Chec
 def test_every_job_leaves_a_log_and_a_benchmark(finished_once: Checkout) -> None:
     logs = {name.removesuffix(".log") for name in finished_once.files("results/logs")}
     benchmarks = finished_once.files("results/benchmarks")
-    assert len(logs) == 124
+    assert len(logs) == 125
     assert logs == {name.removesuffix(".tsv") for name in benchmarks}
     assert all(content.startswith(b"s\th:m:s\tmax_rss") for content in benchmarks.values())
 

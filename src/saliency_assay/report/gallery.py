@@ -4,12 +4,11 @@ from collections.abc import Mapping, Sequence
 from textwrap import wrap
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from saliency_assay.report.style import SKY, readable
+from saliency_assay.report.pictures import bare, show_image, show_map
+from saliency_assay.report.style import readable
 
 Array = npt.NDArray[Any]
 MOST_COLUMNS = 12
@@ -52,11 +51,7 @@ def gallery(
         figure = _tall(images, maps[models[0]], titles, masks)
     else:
         figure = _wide(images, maps, titles, masks)
-    for axes in figure.axes:
-        axes.set_xticks([])
-        axes.set_yticks([])
-        axes.grid(visible=False)
-        axes.spines[:].set_visible(False)
+    bare(figure)
     return figure
 
 
@@ -65,10 +60,10 @@ def _tall(images: Array, maps: Mapping[str, Array], titles: Sequence[str], masks
     grid = figure.subplots(len(maps) + 1, len(images), squeeze=False)
     for column, title in enumerate(titles):
         outline = masks[column] if masks is not None else None
-        _show_image(grid[0, column], images[column], outline)
+        show_image(grid[0, column], images[column], outline)
         grid[0, column].set_title(title.replace(", ", ",\n"), fontsize=7)
         for row, drawn in enumerate(maps.values(), start=1):
-            _show_map(grid[row, column], drawn[column], outline)
+            show_map(grid[row, column], drawn[column], outline)
     for row, name in enumerate(["image", *maps]):
         label = "\n".join(wrap(readable(name), 17, break_long_words=False))
         grid[row, 0].set_ylabel(label, rotation=0, ha="right", va="center", fontsize=8)
@@ -86,31 +81,12 @@ def _wide(
     for row in range(rows):
         item, model = divmod(row, len(models))
         outline = masks[item] if masks is not None else None
-        _show_image(grid[row, 0], images[item], outline)
+        show_image(grid[row, 0], images[item], outline)
         grid[row, 0].set_ylabel(models[model], rotation=0, ha="right", va="center")
         if model == 0:
             grid[row, 0].set_title(titles[item], fontsize=7)
         for column, method in enumerate(methods, start=1):
-            _show_map(grid[row, column], maps[models[model]][method][item], outline)
+            show_map(grid[row, column], maps[models[model]][method][item], outline)
             if row == 0:
                 grid[row, column].set_title(readable(method).replace(" ", "\n"), fontsize=8)
     return figure
-
-
-def _show_image(axes: Axes, image: Array, mask: Array | None) -> None:
-    pixels = image.transpose(1, 2, 0)
-    axes.imshow(pixels.squeeze(-1) if pixels.shape[-1] == 1 else pixels, cmap="gray", vmin=0, vmax=255)
-    _outline(axes, mask)
-
-
-def _show_map(axes: Axes, saliency: Array, mask: Array | None) -> None:
-    if np.isnan(saliency).any():
-        axes.text(0.5, 0.5, "×", ha="center", va="center", transform=axes.transAxes, fontsize=18)
-        return
-    axes.imshow(saliency, cmap="inferno", vmin=0, vmax=1)
-    _outline(axes, mask)
-
-
-def _outline(axes: Axes, mask: Array | None) -> None:
-    if mask is not None and mask.any() and not mask.all():
-        axes.contour(mask, levels=[0.5], colors=SKY, linewidths=0.8)

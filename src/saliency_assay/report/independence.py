@@ -9,7 +9,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from saliency_assay.report.style import BLUE, GREY, ORANGE, SKY
+from saliency_assay.report.pictures import bare, show_image
+from saliency_assay.report.style import BLUE, GREY, ORANGE
 
 Array = npt.NDArray[Any]
 
@@ -127,14 +128,11 @@ def delta_images(
     for row, cells in enumerate(grid):
         shown = (images[row], composites[row], changed[row], delta[row], 127.5 + factor * moved[row])
         for axes, picture in zip(cells, shown, strict=True):
-            pixels = picture.clip(0, 255).transpose(1, 2, 0) / 255
-            axes.imshow(pixels.squeeze(-1) if pixels.shape[-1] == 1 else pixels, cmap="gray", vmin=0, vmax=1)
-            if masks[row].any() and not masks[row].all():
-                axes.contour(masks[row], levels=[0.5], colors=SKY, linewidths=0.6)
-            _bare(axes)
+            show_image(axes, np.rint(picture.clip(0, 255)).astype(np.uint8), masks[row])
         cells[0].set_ylabel(notes[row], rotation=0, ha="right", va="center", fontsize=8)
     for axes, name in zip(grid[0], (*COLUMNS[:-1], f"{COLUMNS[-1]},\n× {factor:.2g}"), strict=True):
         axes.set_title(name, fontsize=8)
+    bare(figure)
     return figure
 
 
@@ -152,10 +150,3 @@ def note(
             f"‖δ − δ₀‖ = {start_distance:.0f}",
         ]
     )
-
-
-def _bare(axes: Axes) -> None:
-    axes.set_xticks([])
-    axes.set_yticks([])
-    axes.grid(visible=False)
-    axes.spines[:].set_visible(False)

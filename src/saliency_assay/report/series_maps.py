@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from saliency_assay.report.pictures import bare, show_image, show_map
 from saliency_assay.report.series import SeriesModel
-from saliency_assay.report.style import SKY, readable
+from saliency_assay.report.style import readable
 
 Array = npt.NDArray[Any]
 
@@ -78,40 +78,19 @@ def series_maps(
     figure = Figure(figsize=(COMPOSITE + NAMES + CELL * columns, (CELL + 0.17) * rows + 0.6))
     grid = figure.add_gridspec(rows, columns + 1, width_ratios=[COMPOSITE, *[CELL] * columns])
     shown = figure.add_subplot(grid[:2, 0])
-    pixels = image.transpose(1, 2, 0)
-    shown.imshow(pixels.squeeze(-1) if pixels.shape[-1] == 1 else pixels, cmap="gray", vmin=0, vmax=255)
-    _outline(shown, mask)
+    show_image(shown, image, mask)
     shown.set_title(title, fontsize=9)
     for row, (method, of_method) in enumerate(maps.items()):
         for column, saliency in enumerate(of_method):
             axes = figure.add_subplot(grid[row, column + 1])
-            _show(axes, saliency, mask)
+            show_map(axes, saliency, mask)
+            within = saliency[mask].mean() if mask.any() else np.nan
+            axes.set_xlabel("–" if np.isnan(within) else f"{within:.2f}", fontsize=8, labelpad=2)
             if row == 0:
                 said = "right" if right[column] else "wrong"
                 axes.set_title(f"k = {ks[column]:.3g}\n{said}", fontsize=9)
             if column == 0:
                 name = fill(readable(method), NAME_LETTERS, break_long_words=False)
                 axes.set_ylabel(name, rotation=0, ha="right", va="center", fontsize=9)
-    for axes in figure.axes:
-        axes.set_xticks([])
-        axes.set_yticks([])
-        axes.grid(visible=False)
-        axes.spines[:].set_visible(False)
+    bare(figure)
     return figure
-
-
-def _show(axes: Axes, saliency: Array, mask: Array) -> None:
-    if np.isnan(saliency).any():
-        axes.set_box_aspect(mask.shape[0] / mask.shape[1])
-        axes.text(0.5, 0.5, "×", ha="center", va="center", transform=axes.transAxes, fontsize=18)
-        axes.set_xlabel("–", fontsize=8, labelpad=2)
-        return
-    axes.imshow(saliency, cmap="inferno", vmin=0, vmax=1)
-    _outline(axes, mask)
-    within = saliency[mask].mean() if mask.any() else np.nan
-    axes.set_xlabel(f"{within:.2f}", fontsize=8, labelpad=2)
-
-
-def _outline(axes: Axes, mask: Array) -> None:
-    if mask.any() and not mask.all():
-        axes.contour(mask, levels=[0.5], colors=SKY, linewidths=0.8)

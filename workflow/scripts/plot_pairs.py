@@ -1,0 +1,33 @@
+"""Show images with and without a change that the model does not see, under every method."""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from saliency_assay import store
+from saliency_assay.job import job
+from saliency_assay.metrics.reductions import reduce
+from saliency_assay.report.gallery import gallery, titles
+from saliency_assay.report.html import image_page
+from saliency_assay.report.style import save, styled
+
+with job("plot_pairs", snakemake.log[0]):
+    settings, output = snakemake.params.settings, snakemake.output
+    with store.open_store(Path(snakemake.input.data), kind="data") as data:
+        count = len(data) // 2
+        shown = np.arange(min(settings["images"], count))
+        rows = np.stack([shown, count + shown], axis=1).ravel()  # each x and its x + δ
+        images, masks = data["image"][rows], data["mask"][rows]
+        named = titles({"label_scene": data["label_scene"][rows]}, data.attributes["classes"])
+        expect = {"data": data.attributes["digest"]}
+    captions = [name if place % 2 == 0 else f"{name} + δ" for place, name in enumerate(named)]
+    maps = {}
+    for method, path in zip(settings["methods"], snakemake.input.maps, strict=True):
+        with store.open_store(Path(path), kind="maps", expect=expect) as drawn:
+            of_rows = store.rows_of("image", rows, drawn)
+            maps[method] = reduce(torch.from_numpy(drawn["map"][of_rows]), "visual").numpy()
+    with styled():
+        save(gallery(images, {settings["model"]: maps}, titles=captions, masks=masks), Path(output.image))
+    title = f"{settings['study']}: maps before and after the change"
+    Path(output.page).write_text(image_page(Path(output.image).read_bytes(), title=title), "utf-8")
