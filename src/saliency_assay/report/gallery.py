@@ -12,6 +12,7 @@ from saliency_assay.report.style import readable
 
 Array = npt.NDArray[Any]
 MOST_COLUMNS = 12
+CELL = 1.15  # inches
 
 
 def titles(labels: Mapping[str, Array], classes: Mapping[str, Sequence[str]]) -> list[str]:
@@ -56,7 +57,8 @@ def gallery(
 
 
 def _tall(images: Array, maps: Mapping[str, Array], titles: Sequence[str], masks: Array | None) -> Figure:
-    figure = Figure(figsize=(1.15 * len(images) + 1.9, 1.18 * (len(maps) + 1) + 0.4))
+    height = CELL * _aspect(images) + 0.03
+    figure = Figure(figsize=(CELL * len(images) + 1.9, height * (len(maps) + 1) + 0.4))
     grid = figure.subplots(len(maps) + 1, len(images), squeeze=False)
     for column, title in enumerate(titles):
         outline = masks[column] if masks is not None else None
@@ -76,7 +78,8 @@ def _wide(
     models = list(maps)
     methods = list(maps[models[0]])
     rows = len(images) * len(models)
-    figure = Figure(figsize=(1.15 * (len(methods) + 1) + 0.6, 1.2 * rows + 0.5))
+    height = CELL * _aspect(images) + 0.05
+    figure = Figure(figsize=(CELL * (len(methods) + 1) + 0.6, height * rows + 0.5))
     grid = figure.subplots(rows, len(methods) + 1, squeeze=False)
     for row in range(rows):
         item, model = divmod(row, len(models))
@@ -90,3 +93,8 @@ def _wide(
             if row == 0:
                 grid[row, column].set_title(readable(method).replace(" ", "\n"), fontsize=8)
     return figure
+
+
+def _aspect(images: Array) -> float:
+    """Height by width."""
+    return float(images.shape[2] / images.shape[3])
