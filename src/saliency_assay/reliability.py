@@ -33,13 +33,49 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Order:
-    """Which of two methods has the higher mean score."""
+    """Mean scores of methods, and how surely they are in this order."""
 
     mean: Array
-    """Mean scores ``[M]`` over the images that have one."""
-    above: Array
-    """``[M, M]``: share of resamples in which the row's mean is above the column's, equal ones counted half; NaN on
-    the diagonal and where a method has no score."""
+    """``[M]``, over the images that have a score; NaN where none has."""
+    resampled: Array
+    """The same of every resample, ``[resamples, M]``."""
+
+    def interval(self, level: float = 0.95) -> tuple[Array, Array]:
+        """Ends ``[M]`` of the interval of each mean that holds ``level`` of the resamples; NaN without a score."""
+        low, high = (_quantile(self.resampled, end) for end in ((1 - level) / 2, (1 + level) / 2))
+        return low, high
+
+    def above(self) -> Array:
+        """Share ``[M, M]`` of resamples in which the row's mean is above the column's, equal ones counted half.
+
+        NaN on the diagonal and where a method has no score.
+        """
+        drawn = self.resampled[~np.isnan(self.resampled[:, ~np.isnan(self.mean)]).any(1)]
+        difference = drawn[:, :, None] - drawn[:, None, :]
+        found = ((difference > 0) + 0.5 * (difference == 0)).sum(0) / max(len(drawn), 1)
+        unknown = np.isnan(self.mean)
+        found[unknown] = found[:, unknown] = np.nan
+        np.fill_diagonal(found, np.nan)
+        return np.asarray(found) if len(drawn) else np.full_like(found, np.nan)
+
+    def best(self, *, higher_is_better: bool) -> Array:
+        """Share ``[M]`` of resamples in which a method has the best mean; several best ones share the resample."""
+        oriented = self.resampled if higher_is_better else -self.resampled
+        drawn = oriented[~np.isnan(oriented).all(1)]
+        first = drawn == np.nanmax(drawn, axis=1, keepdims=True, initial=-np.inf)
+        share = (first / np.maximum(first.sum(1, keepdims=True), 1)).sum(0) / max(len(drawn), 1)
+        return np.where(np.isnan(self.mean) | (len(drawn) == 0), np.nan, share)
+
+    def ranks(self, *, higher_is_better: bool, level: float = 0.95) -> Array:
+        """Rank ``[M]`` of each method: 1 and the number of methods that are surely better; NaN without a score.
+
+        Surely is in at least ``level`` of the resamples. Methods of one rank need not be equally good: as many others
+        are surely better than each of them.
+        """
+        above = self.above()
+        better = above.T if higher_is_better else above  # [i, j]: j is better than i
+        rank = 1.0 + (np.nan_to_num(better) >= level).sum(1)
+        return np.where(np.isnan(self.mean), np.nan, rank)
 
 
 def ranks(scores: Array) -> Array:
@@ -139,38 +175,21 @@ def mean_correlation(
 
 
 def order(scores: Array, *, resamples: int = 10_000, seed: int = 0) -> Order:
-    """The methods' mean scores, and how surely one is above another.
+    """The methods' mean scores over all images, and over resamples of them.
 
     Args:
         scores: ``[N, M]``; means are over the images that have a score, the same resamples for all methods.
-        resamples, seed: see ``alpha``.
+        resamples: see ``alpha``, as for ``seed``.
     """
     _check(scores)
     images, methods = scores.shape
     there = ~np.isnan(scores)
     filled = np.where(there, scores, 0)
-    above = np.zeros((methods, methods))
+    means = [np.empty((0, methods))]
     for weights in resampled(images, resamples, seed, columns=methods):
-        with np.errstate(invalid="ignore"):
-            means = (weights @ filled) / (weights @ there)
-        difference = means[:, :, None] - means[:, None, :]
-        above += ((difference > 0) + 0.5 * (difference == 0)).sum(0)
-    above /= max(resamples, 1)
-    unknown = ~there.any(0)
-    above[unknown] = above[:, unknown] = np.nan
-    np.fill_diagonal(above, np.nan)
-    return Order(_mean(filled, there), above)
-
-
-def shared_ranks(found: Order, *, higher_is_better: bool, level: float = 0.95) -> Array:
-    """Rank ``[M]`` of each method: 1 and the number of methods that are surely better; NaN without a score.
-
-    Surely is in at least ``level`` of the resamples. Methods of one rank need not be equally good: they are those that
-    as many others surely surpass.
-    """
-    better = found.above.T if higher_is_better else found.above  # [i, j]: j is better than i
-    rank = 1.0 + (np.nan_to_num(better) >= level).sum(1)
-    return np.where(np.isnan(found.mean), np.nan, rank)
+        with np.errstate(invalid="ignore"):  # a method without a score in a resample
+            means.append((weights @ filled) / (weights @ there))
+    return Order(_mean(filled, there), np.concatenate(means))
 
 
 def variance_shares(scores: Array) -> dict[str, float]:
@@ -274,6 +293,12 @@ def _weighted_ranks(column: Array) -> Callable[[Array], Array]:
         return middle[:, place]
 
     return of
+
+
+def _quantile(values: Array, share: float) -> Array:
+    """Quantile of each column of what is not NaN; NaN where nothing is."""
+    columns = [column[~np.isnan(column)] for column in values.T]
+    return np.array([np.quantile(column, share) if len(column) else np.nan for column in columns])
 
 
 def _mean(values: Array, there: Array) -> Array:

@@ -18,7 +18,6 @@ from saliency_assay.reliability import (
     order,
     ranks,
     resampled,
-    shared_ranks,
     variance_shares,
 )
 
@@ -169,7 +168,7 @@ def test_results_do_not_depend_on_how_many_resamples_come_at_a_time(monkeypatch:
         order(scores, resamples=101),
     )
     assert whole[:2] == parts[:2]
-    np.testing.assert_array_equal(whole[2].above, parts[2].above)
+    np.testing.assert_allclose(whole[2].resampled, parts[2].resampled, rtol=1e-13)
 
 
 def test_order_says_how_often_one_mean_is_above_another() -> None:
@@ -177,25 +176,44 @@ def test_order_says_how_often_one_mean_is_above_another() -> None:
     scores[:, 3] = scores[:, 0]
     found = order(scores, resamples=200, seed=4)
     np.testing.assert_allclose(found.mean, np.nanmean(scores, axis=0))
-    above = np.zeros((4, 4))
+    above, drawn = np.zeros((4, 4)), []
     for weights in resampled(30, 200, seed=4):
         for row in weights:
             means = np.nanmean(np.repeat(scores, row.astype(int), axis=0), axis=0)
             means[3] = means[0]
+            drawn.append(means)
             above += (means[:, None] > means) + 0.5 * (means[:, None] == means)
     expected = above / 200
     np.fill_diagonal(expected, np.nan)
-    np.testing.assert_allclose(found.above, expected)
-    assert found.above[0, 3] == 0.5
+    np.testing.assert_allclose(found.above(), expected)
+    assert found.above()[0, 3] == 0.5
+    np.testing.assert_allclose(found.interval(0.9), np.quantile(drawn, [0.05, 0.95], axis=0))
+    least = np.array(drawn) == np.min(drawn, axis=1, keepdims=True)
+    np.testing.assert_allclose(
+        found.best(higher_is_better=False), (least / least.sum(1, keepdims=True)).mean(0)
+    )
+    assert found.best(higher_is_better=True).sum() == pytest.approx(1)
 
 
 def test_methods_that_cannot_be_told_apart_share_a_rank() -> None:
-    above = np.array([[np.nan, 0.6, 1.0], [0.4, np.nan, 0.99], [0.0, 0.01, np.nan]])
-    found = Order(np.array([3.0, 2.9, 1.0]), above)
-    np.testing.assert_array_equal(shared_ranks(found, higher_is_better=True), [1, 1, 3])
-    np.testing.assert_array_equal(shared_ranks(found, higher_is_better=False), [2, 2, 1])
-    without = order(np.where(np.arange(3) == 1, np.nan, some_scores(30, 3)), resamples=50)
-    np.testing.assert_array_equal(shared_ranks(without, higher_is_better=True), [2, np.nan, 1])
+    surely, perhaps = np.tile([3.0, 2.9, 1.0], (94, 1)), np.tile([2.0, 2.5, 1.0], (6, 1))
+    found = Order(np.array([3.0, 2.9, 1.0]), np.concatenate([surely, perhaps]))
+    np.testing.assert_array_equal(found.ranks(higher_is_better=True), [1, 1, 3])
+    np.testing.assert_array_equal(found.ranks(higher_is_better=False), [2, 2, 1])
+    np.testing.assert_array_equal(found.ranks(higher_is_better=True, level=0.94), [1, 2, 3])
+    np.testing.assert_allclose(found.best(higher_is_better=True), [0.94, 0.06, 0])
+
+
+def test_a_method_without_a_score_has_no_place_in_the_order() -> None:
+    found = order(np.where(np.arange(3) == 1, np.nan, some_scores(30, 3)), resamples=50)
+    np.testing.assert_array_equal(found.ranks(higher_is_better=True), [2, np.nan, 1])
+    assert np.isnan(found.above()[1]).all()
+    np.testing.assert_array_equal(np.isnan(found.best(higher_is_better=True)), [False, True, False])
+    np.testing.assert_array_equal(np.isnan(found.interval()), [[False, True, False]] * 2)
+    nothing = order(np.full((4, 2), np.nan), resamples=5)
+    assert np.isnan([nothing.mean, nothing.best(higher_is_better=True), *nothing.above()]).all()
+    without = order(some_scores(4, 2), resamples=0)
+    assert np.isnan([without.best(higher_is_better=True), *without.above(), *without.interval()]).all()
 
 
 def test_shares_of_variance_are_those_of_plain_loops() -> None:
