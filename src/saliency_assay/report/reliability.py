@@ -1,0 +1,151 @@
+"""The reliability of every metric of a study in tables, from its score table (Tomsett et al., 2020, Tables 1 and 2)."""
+
+from collections.abc import Collection, Iterator, Mapping
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from saliency_assay import reliability
+from saliency_assay.scores import WHOLE_SET
+
+Array = npt.NDArray[Any]
+
+SCORED = ["metric", "variant", "data", "model"]
+"""What scores of one metric have in common, training seeds aside."""
+
+
+def reliability_table(
+    scores: pd.DataFrame, controls: Collection[str], *, resamples: int, level: float
+) -> pd.DataFrame:
+    """Inter-rater and inter-method reliability of every metric, variant, set, model and seed.
+
+    Args:
+        scores: a score table; scores of whole sets are left out.
+        controls: methods that know no model; where the table has some, each row comes twice, with and without them.
+        resamples: of images, for the intervals.
+        level: share of the resamples that an interval holds.
+
+    Returns:
+        ``metric, variant, data, model, seed, controls`` (``with``, ``without``, or ``none`` where there are none),
+        ``methods, images`` (with scores of at least two methods); ``alpha, alpha_low, alpha_high``: Krippendorff's α;
+        ``correlation, correlation_low, correlation_high``: mean of Spearman's ρ between two methods over images.
+    """
+    rows = []
+    for names, of_metric in _groups(scores, [*SCORED, "seed"]):
+        wide = _by_method(of_metric)
+        known = [name for name in wide if name not in controls]
+        kinds = {"with": wide, "without": wide[known]} if len(known) < wide.shape[1] else {"none": wide}
+        for kind, chosen in kinds.items():
+            values = chosen.to_numpy()
+            row = {**names, "controls": kind, "methods": chosen.shape[1]}
+            row["images"] = int(((~np.isnan(values)).sum(1) >= 2).sum())
+            alpha = reliability.alpha(values, resamples=resamples, level=level)
+            correlation = reliability.mean_correlation(values, resamples=resamples, level=level)
+            for name, found in (("alpha", alpha), ("correlation", correlation)):
+                row |= {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
+            rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def consistency_table(scores: pd.DataFrame, directions: Mapping[str, str]) -> pd.DataFrame:
+    """Internal consistency: Spearman's ρ over images between every two metrics or variants of a method's scores.
+
+    Args:
+        scores: a score table; scores of whole sets are left out.
+        directions: ``higher`` or ``lower``, which is better, by metric.
+
+    Returns:
+        ``data, model, seed, method, metric, variant, other_metric, other_variant, images`` (that have both),
+        ``correlation``: ρ of the scores as they are, as the paper prints it; and ``agreement``: with the sign that
+        makes 1 mean that both find the maps of the same images good.
+    """
+    rows = []
+    for names, of_method in _groups(scores, ["data", "model", "seed", "method"]):
+        scored = list(dict.fromkeys(zip(of_method["metric"], of_method["variant"], strict=True)))
+        wide = of_method.pivot(index="image", columns=["metric", "variant"], values="score")[scored]
+        values = wide.to_numpy()
+        there = ~np.isnan(values)
+        found = reliability.correlations(values)
+        for a, b in combinations(range(len(scored)), 2):
+            (metric, variant), (other, of_other) = scored[a], scored[b]
+            sign = 1 if directions[metric] == directions[other] else -1
+            rows.append(
+                {
+                    **names,
+                    **{
+                        "metric": metric,
+                        "variant": variant,
+                        "other_metric": other,
+                        "other_variant": of_other,
+                    },
+                    "images": int((there[:, a] & there[:, b]).sum()),
+                    "correlation": found[a, b],
+                    "agreement": sign * found[a, b],
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def order_table(
+    scores: pd.DataFrame, directions: Mapping[str, str], *, resamples: int, level: float = 0.95
+) -> pd.DataFrame:
+    """Every metric's methods, ranked where resamples of images tell them apart.
+
+    Args:
+        scores: a score table; scores of whole sets are left out. An image's scores are averaged over seeds first.
+        directions: ``higher`` or ``lower``, which is better, by metric.
+        resamples: of images.
+        level: of the intervals, and of being sure.
+
+    Returns:
+        ``metric, variant, data, model, method, images, mean, low, high`` (interval of the mean), ``rank``: 1 and the
+        number of methods that are better in at least ``level`` of the resamples; ``best``: share of the resamples in
+        which it is first. In the order of the score table.
+    """
+    rows = []
+    for names, of_metric in _groups(scores, SCORED):
+        wide = _by_method(of_metric)
+        higher = directions[str(names["metric"])] == "higher"
+        found = reliability.order(wide.to_numpy(), resamples=resamples)
+        low, high = found.interval(level)
+        ranks, best = found.ranks(higher_is_better=higher, level=level), found.best(higher_is_better=higher)
+        for place, method in enumerate(wide):
+            row = {**names, "method": method, "images": int(wide[method].notna().sum())}
+            row |= {"mean": found.mean[place], "low": low[place], "high": high[place]}
+            rows.append({**row, "rank": ranks[place], "best": best[place]})
+    return pd.DataFrame(rows)
+
+
+def variance_table(scores: pd.DataFrame) -> pd.DataFrame:
+    """What the variance of every metric's scores is made of: see ``reliability.variance_shares``.
+
+    Returns:
+        ``metric, variant, data, model``, ``images`` that all methods and seeds have a score of, and a column for each
+        effect; NaN where a factor has a single level.
+    """
+    rows = []
+    for names, of_metric in _groups(scores, SCORED):
+        seeds = [_by_method(of_seed) for _, of_seed in of_metric.groupby("seed", sort=False)]
+        images, methods = seeds[0].index, seeds[0].columns
+        for wide in seeds[1:]:
+            images, methods = images.union(wide.index), methods.union(wide.columns, sort=False)
+        cube = np.stack([wide.reindex(images, columns=methods).to_numpy() for wide in seeds], axis=-1)
+        row: dict[str, object] = {**names, "images": int((~np.isnan(cube).any((1, 2))).sum())}
+        rows.append(row | reliability.variance_shares(cube))
+    return pd.DataFrame(rows)
+
+
+def _groups(scores: pd.DataFrame, keys: list[str]) -> Iterator[tuple[dict[str, object], pd.DataFrame]]:
+    """Scores of single images that share ``keys``, with these, in the order of the table."""
+    of_images = scores[scores["image"] != WHOLE_SET]
+    for names, part in of_images.groupby(keys, sort=False, observed=True):
+        yield dict(zip(keys, names, strict=True)), part
+
+
+def _by_method(scores: pd.DataFrame) -> pd.DataFrame:
+    """Images × methods, in the order of the table; means over seeds where there are several."""
+    wide = scores.groupby(["image", "method"], observed=True)["score"].mean().unstack("method")
+    return wide[list(dict.fromkeys(scores["method"]))]
