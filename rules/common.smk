@@ -303,6 +303,17 @@ def figures_of(study):
     ]
 
 
+def directions_of(study):
+    """Which end of a score is the better one, for all scores of a fidelity study."""
+    metrics = [CONFIG.metrics[name] for name in CONFIG.studies[study].metrics]
+    return {score: direction for metric in metrics for score, direction in metric.directions.items()}
+
+
+def controls_of(study):
+    """The methods of a study that know no model."""
+    return [name for name in CONFIG.studies[study].methods if not CONFIG.methods[name].uses_model]
+
+
 def pairs_of(study):
     """A study's metrics of infidelity, each with each of its metrics of sensitivity."""
     found = {score: [] for score in ("infidelity", "sensitivity_max")}

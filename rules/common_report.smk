@@ -33,6 +33,7 @@ def reported_of(study):
         for metric, figure in figures_of(study):
             files += expand(rules.plot_metric.output, study=study, metric=metric, figure=figure)
         files += expand(rules.plot_scatter.output, study=[study] if pairs_of(study) else [])
+        files += expand(rules.plot_reliability.output, study=study)
     if entry.kind == "retrain":
         files += expand(rules.plot_retrain.output, study=study)
         files += arms_of(study, rules.plot_arm.output)

@@ -70,6 +70,7 @@ def _read(raw: Settings, catalogue: Catalogue) -> Config:
         methods=methods,
         metrics=metrics,
         studies=studies,
+        reliability=raw["reliability"],
         gallery_images=raw["report"]["gallery_images"],
     )
 

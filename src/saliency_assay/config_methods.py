@@ -47,6 +47,7 @@ def _method(name: str, entry: Settings, others: Mapping[str, Method], catalogue:
         stream=record.stream or record.name,
         base=base,
         background=background,
+        uses_model=record.uses_model,
     )
 
 

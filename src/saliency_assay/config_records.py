@@ -121,6 +121,8 @@ class Method:
     """The method that this one smooths."""
     background: int = 0
     """How many training images it is given."""
+    uses_model: bool = True
+    """Not so of controls."""
 
     @property
     def registered(self) -> bool:
@@ -209,6 +211,7 @@ class Config:
     methods: Mapping[str, Method]
     metrics: Mapping[str, Metric]
     studies: Mapping[str, Study]
+    reliability: Settings
     gallery_images: int
 
     @property

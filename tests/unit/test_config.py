@@ -62,6 +62,7 @@ def test_shape_defaults_are_the_schemas() -> None:
             },
             "digits": {"kind": "gallery", "model": "d", "methods": ["gradient"]},
         },
+        "reliability": {"resamples": 10000, "level": 0.999},
         "report": {"gallery_images": 6},
     }  # fmt: skip
 

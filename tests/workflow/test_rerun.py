@@ -60,6 +60,8 @@ ALL = {
     "plot_scores digits",
     *(f"plot_metric digits {metric} scores" for metric in ("faithfulness", "infidelity", "sensitivity")),
     "plot_scatter digits",
+    "tabulate_reliability digits",
+    "plot_reliability digits",
     *(
         f"{rule} bam 0 {method}"
         for rule in ("score_bam", "score_series", "score_independence")
@@ -103,7 +105,8 @@ TABULATED = {"tabulate_bam bam", "plot_bam bam", "judge_bam bam", *REPORT}
 SHOWN = {
     f"{rule} bam" for rule in ("plot_series", "plot_independence", "plot_pairs", "plot_gallery")
 } | TABULATED
-SCORED = {"tabulate_scores digits", "plot_scores digits", "plot_scatter digits", *REPORT}
+RELIABLE = {"tabulate_reliability digits", "plot_reliability digits"}
+SCORED = {"tabulate_scores digits", "plot_scores digits", "plot_scatter digits", *RELIABLE, *REPORT}
 
 
 def of_metric(*metrics: str) -> set[str]:
@@ -368,6 +371,8 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
     ),
     "where images are kept": (configured(data__digits__resident_limit=1), REPORT),
     "a caption": (text("workflow/report/mcs.rst"), REPORT),
+    "resamples of images": (configured(reliability__resamples=200), RELIABLE | REPORT),
+    "the level of intervals": (configured(reliability__level=0.95), RELIABLE | REPORT),
     "images in a gallery": (
         configured(report__gallery_images=2),
         of_rules("plot_gallery", "plot_arm", "plot_independence", "plot_pairs", "judge_bam") | REPORT,
@@ -437,6 +442,7 @@ def test_what_a_plan_promises_is_what_happens(finished: Checkout) -> None:
         *(f"score/{metric}/digits/seed0/digits/smooth" for metric in metrics),
         *(f"plot_metric/digits/{metric}_scores" for metric in metrics),
         *(f"{rule}/digits" for rule in ("tabulate_scores", "plot_scores", "plot_scatter")),
+        *(f"{rule}/digits" for rule in ("tabulate_reliability", "plot_reliability")),
         "report",
     ]
     before, maps_before = times(), finished.files("results/maps")
@@ -453,6 +459,7 @@ def test_what_a_plan_promises_is_what_happens(finished: Checkout) -> None:
         *(f"scores/{metric}/digits/seed0/digits/smooth.parquet" for metric in metrics),
         *(f"curves/{metric}/digits/seed0/digits/smooth.zarr.zip" for metric in metrics),
         *(f"tables/digits/{name}" for name in ("summary.csv", "scores.parquet")),
+        *(f"tables/digits/{name}.csv" for name in ("reliability", "order", "consistency", "variance")),
         *({name for name in before if name.startswith(("figures/bam/", "figures/digits/"))} - concepts),
         "report.html",
         "configuration.yaml",

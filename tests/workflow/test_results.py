@@ -118,6 +118,9 @@ RESULTS = {
     "figures/digits/infidelity_sensitivity.svg",
     *(f"figures/digits/{metric}_scores.svg" for metric in ("faithfulness", "infidelity", "sensitivity")),
     *(f"tables/digits/{name}" for name in ("summary.csv", "scores.parquet")),
+    *(f"tables/digits/{name}.csv" for name in ("reliability", "order", "consistency", "variance")),
+    *(f"figures/digits/{name}.svg" for name in ("reliability", "order", "consistency")),
+    "figures/digits/reliability.html",
     *(
         f"scores/{metric}/digits/seed0/digits/{method}.parquet"
         for metric in ("faithfulness", "infidelity", "sensitivity")
@@ -144,7 +147,7 @@ def test_results_lie_where_they_should_and_nothing_else_does(finished_once: Chec
 def test_every_job_leaves_a_log_and_a_benchmark(finished_once: Checkout) -> None:
     logs = {name.removesuffix(".log") for name in finished_once.files("results/logs")}
     benchmarks = finished_once.files("results/benchmarks")
-    assert len(logs) == 125
+    assert len(logs) == 127
     assert logs == {name.removesuffix(".tsv") for name in benchmarks}
     assert all(content.startswith(b"s\th:m:s\tmax_rss") for content in benchmarks.values())
 

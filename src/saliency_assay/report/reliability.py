@@ -15,6 +15,8 @@ Array = npt.NDArray[Any]
 
 SCORED = ["metric", "variant", "data", "model"]
 """What scores of one metric have in common, training seeds aside."""
+OF_METHOD = ["data", "model", "seed", "method"]
+PAIR = ["metric", "variant", "other_metric", "other_variant"]
 
 
 def reliability_table(
@@ -63,7 +65,7 @@ def consistency_table(scores: pd.DataFrame, directions: Mapping[str, str]) -> pd
         makes 1 mean that both find the maps of the same images good.
     """
     rows = []
-    for names, of_method in _groups(scores, ["data", "model", "seed", "method"]):
+    for names, of_method in _groups(scores, OF_METHOD):
         scored = list(dict.fromkeys(zip(of_method["metric"], of_method["variant"], strict=True)))
         wide = of_method.pivot(index="image", columns=["metric", "variant"], values="score")[scored]
         values = wide.to_numpy()
@@ -75,18 +77,13 @@ def consistency_table(scores: pd.DataFrame, directions: Mapping[str, str]) -> pd
             rows.append(
                 {
                     **names,
-                    **{
-                        "metric": metric,
-                        "variant": variant,
-                        "other_metric": other,
-                        "other_variant": of_other,
-                    },
+                    **dict(zip(PAIR, (metric, variant, other, of_other), strict=True)),
                     "images": int((there[:, a] & there[:, b]).sum()),
                     "correlation": found[a, b],
                     "agreement": sign * found[a, b],
                 }
             )
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, columns=[*OF_METHOD, *PAIR, "images", "correlation", "agreement"])
 
 
 def order_table(

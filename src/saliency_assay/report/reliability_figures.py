@@ -1,0 +1,199 @@
+"""Figures of reliability: how alike images rank methods, which methods can be told apart, which metrics agree."""
+
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from scipy.cluster.hierarchy import leaves_list, linkage
+from scipy.spatial.distance import squareform
+
+from saliency_assay.report.material import span_text
+from saliency_assay.report.reliability import PAIR
+from saliency_assay.report.style import BLUE, GREY, ORANGE, readable
+
+Array = npt.NDArray[Any]
+
+UNRELIABLE = 0.65
+"""Below it α is often said to show unreliable raters (Tomsett et al., 2020, "Local saliency metric reliability")."""
+PANELS = {
+    "alpha": "inter-rater reliability: Krippendorff's α\nhigher: images rank methods more alike →",
+    "correlation": "inter-method reliability: mean Spearman's ρ\nhigher: methods find the same images hard →",
+}
+LOOKS = {
+    "with": ("with controls", ORANGE, "s", "white"),
+    "without": ("without controls", BLUE, "o", BLUE),
+    "none": ("all methods", BLUE, "o", BLUE),
+}
+MOST_NUMBERED = 14
+MOST_RANK = 1.4  # of the number of methods, so that the last rank is not white
+CELL = 0.55  # inches
+
+
+def reliability_figure(table: pd.DataFrame, *, level: float) -> Figure:
+    """α and the mean correlation of methods for every metric and variant, with their intervals.
+
+    Args:
+        table: as ``report.reliability.reliability_table`` gives it, of one set and model.
+        level: of the intervals.
+    """
+    names = scored_names(table)
+    kinds = [kind for kind in LOOKS if (table["controls"] == kind).any()]
+    figure = Figure(figsize=(10.5, 0.34 * len(names) + 1.9))
+    panels = figure.subplots(1, 2, sharey=True)
+    for axes, (statistic, label) in zip(panels, PANELS.items(), strict=True):
+        for place, kind in enumerate(kinds):
+            of_kind = table[table["controls"] == kind]
+            shift = 0.16 * (2 * place - len(kinds) + 1)
+            _intervals(axes, of_kind, list(names), statistic, kind, shift)
+        axes.axvline(0, color=GREY, linewidth=1)
+        axes.set_xlabel(label)
+        axes.set_xlim(min(-0.1, axes.get_xlim()[0]), 1.03)
+        axes.grid(visible=True, axis="x")
+    panels[0].axvline(UNRELIABLE, color=GREY, linewidth=1, linestyle="--")
+    panels[0].set_yticks(range(len(names)), list(names.values()))
+    panels[0].set_ylim(len(names) - 0.5, -0.5)
+    seeds = table["seed"].nunique()
+    whiskers = f"whiskers: {100 * level:.4g} % interval over images"
+    if seeds > 1:
+        whiskers += f", outermost ends of {seeds} seeds"
+    handles = [_look(kind) for kind in kinds]
+    handles.append(Line2D([], [], color=GREY, linestyle="--", label=f"α = {UNRELIABLE}, often asked for"))
+    counted = f"n = {span_text(table['images'])} images; {whiskers}"
+    figure.legend(handles=handles, title=counted, loc="outside upper center", ncols=len(handles))
+    return figure
+
+
+def _intervals(
+    axes: Axes, rows: pd.DataFrame, names: list[tuple[str, str]], statistic: str, kind: str, shift: float
+) -> None:
+    _, colour, marker, face = LOOKS[kind]
+    for place, (metric, variant) in enumerate(names):
+        of_name = rows[(rows["metric"] == metric) & (rows["variant"] == variant)]
+        values = of_name[statistic].dropna()
+        if values.empty:
+            continue
+        low, high = of_name[f"{statistic}_low"].min(), of_name[f"{statistic}_high"].max()
+        axes.plot([low, high], [place + shift] * 2, color=colour, linewidth=1.5)
+        at = np.full(len(values), place + shift)
+        axes.plot(values, at, marker, color=colour, markerfacecolor=face, markersize=6)
+
+
+def _look(kind: str) -> Line2D:
+    label, colour, marker, face = LOOKS[kind]
+    return Line2D([], [], color=colour, marker=marker, markerfacecolor=face, label=label)
+
+
+def order_figure(table: pd.DataFrame) -> Figure:
+    """Methods × metrics: ranks, shared by methods that images do not tell apart, and how often each is first.
+
+    Args:
+        table: as ``report.reliability.order_table`` gives it, of one set and model.
+    """
+    names, methods = scored_names(table), list(dict.fromkeys(table["method"]))
+    ranks = np.full((len(methods), len(names)), np.nan)
+    best = ranks.copy()
+    for column, (metric, variant) in enumerate(names):
+        of_name = table[(table["metric"] == metric) & (table["variant"] == variant)].set_index("method")
+        ranks[:, column] = of_name["rank"].reindex(methods)
+        best[:, column] = of_name["best"].reindex(methods)
+    figure = Figure(figsize=(1.1 * len(names) + 2.6, 0.42 * len(methods) + 2.4))
+    axes = figure.subplots()
+    axes.imshow(ranks, cmap="Blues_r", vmin=1, vmax=MOST_RANK * max(len(methods), 2), aspect="auto")
+    for row, column in np.ndindex(ranks.shape):
+        rank, first = ranks[row, column], best[row, column]
+        text = "no score" if np.isnan(rank) else f"{rank:.0f}"
+        text += f" ({_percent(float(first))})" if first >= 0.01 else ""
+        dark = rank < 0.45 * MOST_RANK * len(methods)
+        axes.text(column, row, text, ha="center", va="center", fontsize=8, color="white" if dark else "black")
+    _matrix(axes, list(names.values()), [readable(method) for method in methods])
+    axes.set_xlabel(
+        "rank: 1 and the number of methods that are better in at least 95 % of the resamples of images\n"
+        "in brackets: in how many of them the method is first"
+    )
+    return figure
+
+
+def consistency_figure(table: pd.DataFrame, controls: Collection[str] = ()) -> Figure:
+    """Which metrics agree on single images: their correlations, those that agree side by side.
+
+    Means over methods (controls aside) and seeds of ``agreement``; metrics are ordered by hierarchical clustering
+    (average linkage of 1 − agreement). A study with one score alone has nothing to correlate, and the figure says so.
+
+    Args:
+        table: as ``report.reliability.consistency_table`` gives it, of one set and model.
+        controls: methods to leave out.
+    """
+    of_methods = table[~table["method"].isin(controls)]
+    names = list(scored_names(table) | scored_names(table, "other_"))
+    if not names:
+        return _nothing("one metric without variants: nothing to correlate")
+    places = {name: place for place, name in enumerate(names)}
+    found = np.full((len(names), len(names)), np.nan)
+    np.fill_diagonal(found, 1)
+    means = of_methods.groupby(PAIR, sort=False)["agreement"].mean().reset_index()
+    for metric, variant, other, of_other, mean in means.itertuples(index=False):
+        a, b = places[metric, variant], places[other, of_other]
+        found[a, b] = found[b, a] = mean
+    order = grouped(found)
+    found = found[np.ix_(order, order)]
+    labels = [_name(*names[place]) for place in order]
+    side = CELL * len(names)
+    figure = Figure(figsize=(side + 3.6, side + 2.6))
+    axes = figure.subplots()
+    drawn = axes.imshow(found, cmap="PuOr", vmin=-1, vmax=1)
+    if len(names) <= MOST_NUMBERED:
+        for row, column in np.ndindex(found.shape):
+            value = found[row, column]
+            text = "–" if np.isnan(value) else f"{value:.2f}"
+            colour = "white" if abs(value) > 0.7 else "black"
+            axes.text(column, row, text, ha="center", va="center", fontsize=8, color=colour)
+    _matrix(axes, labels, labels)
+    label = "Spearman's ρ over images, mean over methods\n1: both find the same maps good"
+    figure.colorbar(drawn, ax=axes, shrink=0.8, label=label)
+    return figure
+
+
+def _nothing(why: str) -> Figure:
+    figure = Figure(figsize=(5, 1.2))
+    axes = figure.subplots()
+    axes.set_axis_off()
+    axes.text(0.5, 0.5, why, ha="center", va="center")
+    return figure
+
+
+def grouped(agreement: Array) -> list[int]:
+    """Order of the rows of ``[K, K]`` in which those that agree stand together; unknown agreement counts as none."""
+    if len(agreement) < 3:
+        return list(range(len(agreement)))
+    distance = 1 - np.nan_to_num(agreement)
+    np.fill_diagonal(distance, 0)
+    tree = linkage(squareform(distance, checks=False), "average", optimal_ordering=True)
+    return [int(place) for place in leaves_list(tree)]
+
+
+def scored_names(table: pd.DataFrame, prefix: str = "") -> dict[tuple[str, str], str]:
+    """What every metric and variant is called, in the order of the table."""
+    pairs = zip(table[f"{prefix}metric"], table[f"{prefix}variant"], strict=True)
+    return {pair: _name(*pair) for pair in dict.fromkeys(pairs)}
+
+
+def _name(metric: str, variant: str) -> str:
+    """A metric's entry, and the score's name where the variant does not begin with it."""
+    return readable(variant if variant.startswith(metric) else f"{variant}: {metric}")
+
+
+def _percent(share: float) -> str:
+    return "> 99 %" if 0.995 <= share < 1 else f"{100 * share:.0f} %"
+
+
+def _matrix(axes: Axes, columns: list[str], rows: list[str]) -> None:
+    axes.set_xticks(range(len(columns)), columns, rotation=35, ha="left", rotation_mode="anchor", fontsize=8)
+    axes.set_yticks(range(len(rows)), rows, fontsize=8)
+    axes.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False, length=0)
+    axes.grid(visible=False)
+    axes.spines[:].set_visible(False)

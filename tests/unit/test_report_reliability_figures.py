@@ -1,0 +1,107 @@
+"""Figures of reliability."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+
+from saliency_assay.report.reliability_figures import (
+    consistency_figure,
+    grouped,
+    order_figure,
+    reliability_figure,
+)
+from saliency_assay.report.style import save, styled
+
+
+def drawn(figure: Figure, folder: Path) -> Figure:
+    with styled():
+        save(figure, folder / "figure.svg")
+    assert (folder / "figure.svg").stat().st_size > 1000
+    return figure
+
+
+def reliability_rows(kinds: tuple[str, ...] = ("with", "without"), seeds: int = 1) -> pd.DataFrame:
+    rows = [
+        {
+            **{"metric": metric, "variant": variant, "seed": seed, "controls": kind, "images": 20},
+            **{"alpha": 0.3 + 0.1 * seed, "alpha_low": 0.2, "alpha_high": 0.4 + 0.1 * seed},
+            **{"correlation": 0.5, "correlation_low": 0.4, "correlation_high": 0.6},
+        }
+        for metric, variant in (("aopc", "aopc MoRF"), ("infidelity", "squares"))
+        for seed in range(seeds)
+        for kind in kinds
+    ]
+    return pd.DataFrame(rows)
+
+
+@pytest.mark.parametrize("kinds", [("with", "without"), ("none",)])
+def test_reliability_has_an_interval_for_every_metric(kinds: tuple[str, ...], tmp_path: Path) -> None:
+    figure = drawn(reliability_figure(reliability_rows(kinds), level=0.999), tmp_path)
+    left, right = figure.axes
+    assert [label.get_text() for label in left.get_yticklabels()] == ["aopc MoRF", "squares: infidelity"]
+    for axes, ends in ((left, [0.2, 0.4]), (right, [0.4, 0.6])):
+        whiskers = [
+            line for line in axes.lines if line.get_linestyle() == "-" and len(set(line.get_ydata())) == 1
+        ]
+        spans = [list(map(float, line.get_xdata())) for line in whiskers if line.get_marker() == "None"]
+        assert spans == [ends] * 2 * len(kinds)
+    legend = figure.legends[0]
+    assert legend.get_title().get_text() == "n = 20 images; whiskers: 99.9 % interval over images"
+    assert len(legend.get_texts()) == len(kinds) + 1
+
+
+def test_reliability_of_several_seeds_shows_each(tmp_path: Path) -> None:
+    figure = drawn(reliability_figure(reliability_rows(("none",), seeds=3), level=0.95), tmp_path)
+    points = [line for line in figure.axes[0].lines if line.get_marker() == "o"]
+    np.testing.assert_allclose(points[0].get_xdata(), [0.3, 0.4, 0.5])
+    assert "outermost ends of 3 seeds" in figure.legends[0].get_title().get_text()
+
+
+def test_unknown_reliability_is_left_out(tmp_path: Path) -> None:
+    rows = reliability_rows(("none",))
+    rows.loc[:, [name for name in rows if "alpha" in name]] = np.nan
+    figure = drawn(reliability_figure(rows, level=0.999), tmp_path)
+    assert not [line for line in figure.axes[0].lines if line.get_marker() == "o"]
+
+
+def test_order_says_rank_and_how_often_first(tmp_path: Path) -> None:
+    rows = [
+        {"metric": "aopc", "variant": "aopc", "method": method, "rank": rank, "best": best}
+        for method, rank, best in (("grad_cam", 1, 0.999), ("edge", 2, 0.001), ("broken", np.nan, np.nan))
+    ]
+    figure = drawn(order_figure(pd.DataFrame(rows)), tmp_path)
+    assert [text.get_text() for text in figure.axes[0].texts] == ["1 (> 99 %)", "2", "no score"]
+    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["grad cam", "edge", "broken"]
+
+
+def test_consistency_is_the_mean_over_methods_without_controls(tmp_path: Path) -> None:
+    rows = [
+        {
+            **{"method": method, "metric": "aopc", "variant": "aopc", "agreement": agreement},
+            **{"other_metric": "road", "other_variant": "road"},
+        }
+        for method, agreement in (("one", 0.2), ("two", 0.4), ("edge", -1.0))
+    ]
+    figure = drawn(consistency_figure(pd.DataFrame(rows), ["edge"]), tmp_path)
+    np.testing.assert_allclose(figure.axes[0].images[0].get_array(), [[1, 0.3], [0.3, 1]])
+    assert [text.get_text() for text in figure.axes[0].texts] == ["1.00", "0.30", "0.30", "1.00"]
+
+
+def test_a_single_score_has_nothing_to_be_consistent_with(tmp_path: Path) -> None:
+    columns = ["method", "metric", "variant", "other_metric", "other_variant", "agreement"]
+    figure = drawn(consistency_figure(pd.DataFrame(columns=columns)), tmp_path)
+    assert "nothing to correlate" in figure.axes[0].texts[0].get_text()
+
+
+def test_what_agrees_stands_together() -> None:
+    agreement = np.eye(4)
+    agreement[0, 2] = agreement[2, 0] = 0.9
+    agreement[1, 3] = agreement[3, 1] = 0.8
+    agreement[0, 1] = agreement[1, 0] = np.nan
+    order = grouped(agreement)
+    assert sorted(order) == [0, 1, 2, 3]
+    assert abs(order.index(0) - order.index(2)) == 1
+    assert abs(order.index(1) - order.index(3)) == 1
