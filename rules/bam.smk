@@ -114,6 +114,7 @@ rule find_delta:
         f"{BENCHMARKS}/find_delta/{{study}}/seed{{seed}}.tsv"
     wildcard_constraints:
         study=one_of(DELTA_STUDIES),
+    priority: EARLY
     conda:
         "../envs/models.yaml"
     threads: 1

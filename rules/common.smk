@@ -35,6 +35,8 @@ CURVES = f"{RESULTS}/curves/{{metric}}/{{model}}/seed{{seed}}/{{data}}/{{method}
 SEARCH = f"{RESULTS}/search/{{model}}"
 LOGS = f"{RESULTS}/logs"
 BENCHMARKS = f"{RESULTS}/benchmarks"
+# Long jobs on which others wait come first, and before them the data that they need; else machines idle at the end.
+EARLIEST, EARLY = 20, 10
 
 
 def one_of(names):

@@ -11,6 +11,7 @@ rule write_sources:
         f"{BENCHMARKS}/write_sources/{{collection}}.tsv"
     wildcard_constraints:
         collection=one_of(EMBEDDED),
+    priority: EARLIEST
     conda:
         "../envs/data.yaml"
     params:
@@ -38,6 +39,7 @@ rule collect_bam:
         f"{LOGS}/collect_bam/{{collection}}.log",
     benchmark:
         f"{BENCHMARKS}/collect_bam/{{collection}}.tsv"
+    priority: EARLIEST
     conda:
         "../envs/data.yaml"
     params:
@@ -58,6 +60,7 @@ rule compose_bam:
         f"{BENCHMARKS}/compose_bam/{{data}}.tsv"
     wildcard_constraints:
         data=one_of(BAM_SETS),
+    priority: EARLIEST
     conda:
         "../envs/data.yaml"
     params:
@@ -77,6 +80,7 @@ rule compose_caption:
         f"{BENCHMARKS}/compose_caption/{{data}}.tsv"
     wildcard_constraints:
         data=one_of(CAPTION_SETS),
+    priority: EARLIEST
     conda:
         "../envs/data.yaml"
     params:
@@ -94,6 +98,7 @@ rule build_data:
         f"{BENCHMARKS}/build_data/{{data}}.tsv"
     wildcard_constraints:
         data=one_of(PLAIN_SETS),
+    priority: EARLIEST
     conda:
         "../envs/data.yaml"
     params:

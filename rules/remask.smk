@@ -12,6 +12,7 @@ rule remask:
         f"{BENCHMARKS}/remask/{ARM}/iteration{{iteration}}.tsv"
     wildcard_constraints:
         fill=one_of([*FILLS, SHARED]),
+    priority: EARLY
     conda:
         "../envs/models.yaml"
     threads: 1
@@ -34,6 +35,7 @@ rule retrain:
         f"{LOGS}/retrain/{ARM}/iteration{{iteration}}.log",
     benchmark:
         f"{BENCHMARKS}/retrain/{ARM}/iteration{{iteration}}.tsv"
+    priority: EARLY
     conda:
         "../envs/models.yaml"
     threads: 1

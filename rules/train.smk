@@ -13,6 +13,7 @@ rule trial:
     wildcard_constraints:
         model=one_of(SEARCHED),
         trial="[0-9]+",
+    priority: EARLY
     conda:
         "../envs/models.yaml"
     threads: 1
@@ -39,6 +40,7 @@ rule choose:
         f"{BENCHMARKS}/choose/{{model}}.tsv"
     wildcard_constraints:
         model=one_of(SEARCHED),
+    priority: EARLY
     conda:
         "../envs/models.yaml"
     params:
@@ -61,6 +63,7 @@ rule train:
         f"{LOGS}/train/{{model}}/seed{{seed}}.log",
     benchmark:
         f"{BENCHMARKS}/train/{{model}}/seed{{seed}}.tsv"
+    priority: EARLY
     conda:
         "../envs/models.yaml"
     threads: 1
