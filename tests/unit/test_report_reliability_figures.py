@@ -12,6 +12,7 @@ from saliency_assay.report.reliability_figures import (
     grouped,
     order_figure,
     reliability_figure,
+    scored_names,
 )
 from saliency_assay.report.style import save, styled
 
@@ -105,3 +106,16 @@ def test_what_agrees_stands_together() -> None:
     assert sorted(order) == [0, 1, 2, 3]
     assert abs(order.index(0) - order.index(2)) == 1
     assert abs(order.index(1) - order.index(3)) == 1
+
+
+def test_names_are_short_and_many_variants_become_the_last_of_each_score() -> None:
+    pairs = [
+        *(("aopc_morf", f"aopc L={length}") for length in (20, 100)),
+        ("aopc_lerf", "aopc L=100"),
+        ("n_ord", "criteria"),
+        ("infidelity", "infidelity_square"),
+    ]
+    table = pd.DataFrame(pairs, columns=["metric", "variant"])
+    names = ["aopc morf L=20", "aopc morf L=100", "aopc lerf L=100", "criteria: n ord", "infidelity square"]
+    assert list(scored_names(table, most=5).values()) == names
+    assert list(scored_names(table, most=4).values()) == names[1:]

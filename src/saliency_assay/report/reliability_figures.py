@@ -1,6 +1,7 @@
 """Figures of reliability: how alike images rank methods, which methods can be told apart, which metrics agree."""
 
 from collections.abc import Collection
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -29,9 +30,10 @@ LOOKS = {
     "without": ("without controls", BLUE, "o", BLUE),
     "none": ("all methods", BLUE, "o", BLUE),
 }
-MOST_NUMBERED = 14
+MOST_ROWS, MOST_COLUMNS = 30, 14
 MOST_RANK = 1.4  # of the number of methods, so that the last rank is not white
 CELL = 0.55  # inches
+LETTERS = 34
 
 
 def reliability_figure(table: pd.DataFrame, *, level: float) -> Figure:
@@ -41,9 +43,9 @@ def reliability_figure(table: pd.DataFrame, *, level: float) -> Figure:
         table: as ``report.reliability.reliability_table`` gives it, of one set and model.
         level: of the intervals.
     """
-    names = scored_names(table)
+    names = scored_names(table, most=MOST_ROWS)
     kinds = [kind for kind in LOOKS if (table["controls"] == kind).any()]
-    figure = Figure(figsize=(10.5, 0.34 * len(names) + 1.9))
+    figure = Figure(figsize=(11.5, 0.34 * len(names) + 1.9))
     panels = figure.subplots(1, 2, sharey=True)
     for axes, (statistic, label) in zip(panels, PANELS.items(), strict=True):
         for place, kind in enumerate(kinds):
@@ -55,7 +57,7 @@ def reliability_figure(table: pd.DataFrame, *, level: float) -> Figure:
         axes.set_xlim(min(-0.1, axes.get_xlim()[0]), 1.03)
         axes.grid(visible=True, axis="x")
     panels[0].axvline(UNRELIABLE, color=GREY, linewidth=1, linestyle="--")
-    panels[0].set_yticks(range(len(names)), list(names.values()))
+    panels[0].set_yticks(range(len(names)), [fill(name, LETTERS) for name in names.values()])
     panels[0].set_ylim(len(names) - 0.5, -0.5)
     seeds = table["seed"].nunique()
     whiskers = f"whiskers: {100 * level:.4g} % interval over images"
@@ -94,7 +96,7 @@ def order_figure(table: pd.DataFrame) -> Figure:
     Args:
         table: as ``report.reliability.order_table`` gives it, of one set and model.
     """
-    names, methods = scored_names(table), list(dict.fromkeys(table["method"]))
+    names, methods = scored_names(table, most=MOST_COLUMNS), list(dict.fromkeys(table["method"]))
     ranks = np.full((len(methods), len(names)), np.nan)
     best = ranks.copy()
     for column, (metric, variant) in enumerate(names):
@@ -129,29 +131,32 @@ def consistency_figure(table: pd.DataFrame, controls: Collection[str] = ()) -> F
         controls: methods to leave out.
     """
     of_methods = table[~table["method"].isin(controls)]
-    names = list(scored_names(table) | scored_names(table, "other_"))
+    other = of_methods[["other_metric", "other_variant"]].set_axis(["metric", "variant"], axis=1)
+    scored = pd.concat([of_methods[["metric", "variant"]], other])
+    named = scored_names(scored, most=MOST_COLUMNS)
+    names = list(named)
     if not names:
         return _nothing("one metric without variants: nothing to correlate")
     places = {name: place for place, name in enumerate(names)}
     found = np.full((len(names), len(names)), np.nan)
     np.fill_diagonal(found, 1)
     means = of_methods.groupby(PAIR, sort=False)["agreement"].mean().reset_index()
-    for metric, variant, other, of_other, mean in means.itertuples(index=False):
-        a, b = places[metric, variant], places[other, of_other]
-        found[a, b] = found[b, a] = mean
+    for *pair, mean in means.itertuples(index=False, name=None):
+        a, b = places.get((pair[0], pair[1])), places.get((pair[2], pair[3]))
+        if a is not None and b is not None:
+            found[a, b] = found[b, a] = mean
     order = grouped(found)
     found = found[np.ix_(order, order)]
-    labels = [_name(*names[place]) for place in order]
+    labels = [named[names[place]] for place in order]
     side = CELL * len(names)
     figure = Figure(figsize=(side + 3.6, side + 2.6))
     axes = figure.subplots()
     drawn = axes.imshow(found, cmap="PuOr", vmin=-1, vmax=1)
-    if len(names) <= MOST_NUMBERED:
-        for row, column in np.ndindex(found.shape):
-            value = found[row, column]
-            text = "–" if np.isnan(value) else f"{value:.2f}"
-            colour = "white" if abs(value) > 0.7 else "black"
-            axes.text(column, row, text, ha="center", va="center", fontsize=8, color=colour)
+    for row, column in np.ndindex(found.shape):
+        value = found[row, column]
+        text = "–" if np.isnan(value) else f"{value:.2f}".replace("-0.00", "0.00")
+        colour = "white" if abs(value) > 0.7 else "black"
+        axes.text(column, row, text, ha="center", va="center", fontsize=8, color=colour)
     _matrix(axes, labels, labels)
     label = "Spearman's ρ over images, mean over methods\n1: both find the same maps good"
     figure.colorbar(drawn, ax=axes, shrink=0.8, label=label)
@@ -176,15 +181,24 @@ def grouped(agreement: Array) -> list[int]:
     return [int(place) for place in leaves_list(tree)]
 
 
-def scored_names(table: pd.DataFrame, prefix: str = "") -> dict[tuple[str, str], str]:
-    """What every metric and variant is called, in the order of the table."""
-    pairs = zip(table[f"{prefix}metric"], table[f"{prefix}variant"], strict=True)
-    return {pair: _name(*pair) for pair in dict.fromkeys(pairs)}
+def scored_names(table: pd.DataFrame, *, most: int) -> dict[tuple[str, str], str]:
+    """What every metric and variant is called, in the order of the table.
+
+    More than ``most`` become one for each score of an entry: the last sub-variant, which sees the most of an image.
+    """
+    pairs = list(dict.fromkeys(zip(table["metric"], table["variant"], strict=True)))
+    if len(pairs) > most:
+        last = {(metric, variant.partition(" ")[0]): variant for metric, variant in pairs}
+        pairs = [(metric, variant) for (metric, _), variant in last.items()]
+    return {pair: _name(*pair) for pair in pairs}
 
 
 def _name(metric: str, variant: str) -> str:
-    """A metric's entry, and the score's name where the variant does not begin with it."""
-    return readable(variant if variant.startswith(metric) else f"{variant}: {metric}")
+    """A score's name, that of its entry where it says more, and the sub-variant."""
+    entry, _, sub_variant = variant.partition(" ")
+    if metric.startswith(entry):
+        return readable(f"{metric} {sub_variant}".strip())
+    return readable(variant if entry.startswith(metric) else f"{variant}: {metric}")
 
 
 def _percent(share: float) -> str:
