@@ -22,7 +22,8 @@ rule tabulate_reliability:
             "tabulate_reliability.py",
             controls=controls_of(wildcards.study),
             directions=directions_of(wildcards.study),
-            **CONFIG.reliability,
+            resamples=CONFIG.reliability.resamples,
+            level=CONFIG.reliability.level,
         ),
     script:
         "../workflow/scripts/tabulate_reliability.py"
@@ -68,7 +69,7 @@ rule plot_reliability:
         settings=lambda wildcards: settings(
             "plot_reliability.py",
             controls=controls_of(wildcards.study),
-            level=CONFIG.reliability["level"],
+            level=CONFIG.reliability.level,
         ),
     script:
         "../workflow/scripts/plot_reliability.py"

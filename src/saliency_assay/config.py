@@ -14,7 +14,16 @@ from saliency_assay.config_checks import file, look_up, parameters_of
 from saliency_assay.config_data import check_sources, read_data
 from saliency_assay.config_methods import check_needs, read_methods
 from saliency_assay.config_metrics import check_masks, check_printed, metrics_of, read_metrics
-from saliency_assay.config_records import Catalogue, Config, DataEntry, Method, Model, Settings, Study
+from saliency_assay.config_records import (
+    Catalogue,
+    Config,
+    DataEntry,
+    Method,
+    Model,
+    Reliability,
+    Settings,
+    Study,
+)
 from saliency_assay.config_retrain import check_training, read_retraining, trials_of
 from saliency_assay.schema import ConfigError, check_shape
 
@@ -70,7 +79,7 @@ def _read(raw: Settings, catalogue: Catalogue) -> Config:
         methods=methods,
         metrics=metrics,
         studies=studies,
-        reliability=raw["reliability"],
+        reliability=Reliability(raw["reliability"]["resamples"], raw["reliability"]["level"]),
         gallery_images=raw["report"]["gallery_images"],
     )
 

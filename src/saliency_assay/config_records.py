@@ -200,6 +200,16 @@ class Study:
 
 
 @dataclass(frozen=True)
+class Reliability:
+    """How the reliability of metrics is measured."""
+
+    resamples: int
+    """Of images, for every interval."""
+    level: float
+    """Share of the resamples that the intervals of α and of mean correlations hold."""
+
+
+@dataclass(frozen=True)
 class Config:
     """A whole, checked configuration."""
 
@@ -211,7 +221,7 @@ class Config:
     methods: Mapping[str, Method]
     metrics: Mapping[str, Metric]
     studies: Mapping[str, Study]
-    reliability: Settings
+    reliability: Reliability
     gallery_images: int
 
     @property

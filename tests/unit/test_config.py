@@ -85,6 +85,7 @@ def test_what_is_given_is_left_alone() -> None:
 def test_records_of_a_configuration() -> None:
     found = reading(base())
     assert (found.results, found.device, found.seeds, found.gallery_images) == ("results", "auto", (0,), 6)
+    assert (found.reliability.resamples, found.reliability.level) == (10_000, 0.999)
     bam = found.data["bam"]
     assert (bam.kind, bam.function, bam.explain) == ("embedded", "package.embedded:make", 1000)
     assert (bam.explain_order, bam.masks, found.data["digits"].masks) == ("balanced", True, False)

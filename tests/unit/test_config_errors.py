@@ -13,7 +13,7 @@ from saliency_assay.schema import ConfigError, check_keys
 MISSPELT = """
 methds: {}
     top level: unknown key 'methds'; did you mean 'methods'? valid: data, device, methods, metrics,
-    models, report, results, seeds, studies
+    models, reliability, report, results, seeds, studies
 
 report.gallery_image: 3
     report: unknown key 'gallery_image'; did you mean 'gallery_images'? valid: gallery_images
@@ -274,6 +274,12 @@ report.gallery_images: 21
 
 report.gallery_images: '6'
     report.gallery_images: found '6', expected an integer
+
+reliability.resamples: 10
+    reliability.resamples: found 10, expected at least 100
+
+reliability.level: 1
+    reliability.level: found 1, expected below 1
 """
 
 WRONG_NAMES = """
@@ -349,7 +355,7 @@ def test_a_required_key_that_is_misspelt() -> None:
     )
 
 
-SECTIONS = "data, device, methods, metrics, models, report, results, seeds, studies"
+SECTIONS = "data, device, methods, metrics, models, reliability, report, results, seeds, studies"
 NAME = "expected a name of letters, digits and underscores that starts with a letter"
 
 
