@@ -51,12 +51,12 @@ class Order:
         NaN on the diagonal and where a method has no score.
         """
         drawn = self.resampled[~np.isnan(self.resampled[:, ~np.isnan(self.mean)]).any(1)]
-        difference = drawn[:, :, None] - drawn[:, None, :]
-        found = ((difference > 0) + 0.5 * (difference == 0)).sum(0) / max(len(drawn), 1)
+        shares = [((of > drawn.T) + 0.5 * (of == drawn.T)).sum(1) for of in drawn.T]
+        found: Array = np.array(shares) / max(len(drawn), 1)
         unknown = np.isnan(self.mean)
         found[unknown] = found[:, unknown] = np.nan
         np.fill_diagonal(found, np.nan)
-        return np.asarray(found) if len(drawn) else np.full_like(found, np.nan)
+        return found if len(drawn) else np.full_like(found, np.nan)
 
     def best(self, *, higher_is_better: bool) -> Array:
         """Share ``[M]`` of resamples in which a method has the best mean; several best ones share the resample."""
