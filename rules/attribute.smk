@@ -6,7 +6,8 @@ rule attribute:
         weights=f"{MODEL}/weights.pt",
         data=DATA,
     output:
-        MAPS,
+        maps=MAPS,
+        cost=COSTS,
     log:
         f"{LOGS}/attribute/{{model}}/seed{{seed}}/{{data}}/{{method}}.log",
     benchmark:

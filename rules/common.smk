@@ -29,6 +29,7 @@ RESULTS = CONFIG.results
 DATA = f"{RESULTS}/data/{{data}}.zarr.zip"
 MODEL = f"{RESULTS}/models/{{model}}/seed{{seed}}"
 MAPS = f"{RESULTS}/maps/{{model}}/seed{{seed}}/{{data}}/{{method}}.zarr.zip"
+COSTS = f"{RESULTS}/costs/{{model}}/seed{{seed}}/{{data}}/{{method}}.json"
 PROBE = f"{RESULTS}/probes/{{metric}}/{{model}}/seed{{seed}}/{{data}}.zarr.zip"
 SCORES = f"{RESULTS}/scores/{{metric}}/{{model}}/seed{{seed}}/{{data}}/{{method}}.parquet"
 CURVES = f"{RESULTS}/curves/{{metric}}/{{model}}/seed{{seed}}/{{data}}/{{method}}.zarr.zip"

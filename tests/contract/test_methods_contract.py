@@ -16,6 +16,7 @@ from support import (
     conv_classifier,
     cyclic_targets,
     explain,
+    few_passes,
     generator,
     random_images,
     seen_batches,
@@ -27,6 +28,7 @@ from torch import Tensor
 
 import saliency_assay
 from saliency_assay.methods import METHODS, Method
+from saliency_assay.methods.cost import passes
 from saliency_assay.models import ARCHITECTURES
 from saliency_assay.models.classifier import Blueprint, Classifier, build
 from saliency_assay.registry import module_of, record_of, resolve
@@ -203,6 +205,30 @@ def test_no_pass_is_larger_than_the_batch(method: Method) -> None:
     sizes = [len(batch) for batch in seen]
     assert set(sizes) <= {5}  # and none is smaller: the device stays busy
     assert len(sizes) == PASSES.get(method.name, len(sizes))
+
+
+TRACED = ("lrp_alpha_beta", "lrp_epsilon", "deep_taylor", "deeplift", "deep_shap")
+"""They go through the model layer by layer, without calling it."""
+
+
+@EVERY_METHOD
+def test_the_report_knows_what_a_map_costs(method: Method) -> None:
+    width = 12 if "background" in method.takes else 9
+    images, targets = random_images(4)[..., :width], cyclic_targets(4)
+    model = skip_classifier(cam_layer="relu2") if method.name == "cam" else conv_classifier()
+    with seen_batches(model) as seen:
+        explain(method, model, images, targets)
+    defaults = {name: parameter.default for name, parameter in method.parameters.items()}
+    given = {**defaults, **few_passes(method)}
+    told = passes(method.name, given, size=(12, width), batch=4, background=3)
+    measured = sum(map(len, seen)) / len(images)
+    assert told == ((3 if method.name == "deep_shap" else 1) if method.name in TRACED else measured)
+
+
+def test_what_smooths_a_method_costs_as_many_of_its_passes() -> None:
+    given = {"samples": 5}
+    assert passes("smoothgrad", given, size=(8, 8), batch=1, base=7) == 35
+    assert passes("mine", given, size=(8, 8), batch=1) is None
 
 
 @EVERY_METHOD

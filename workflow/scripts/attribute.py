@@ -1,5 +1,7 @@
 """Draw one method's saliency maps of one model on the explained test images of one set."""
 
+import json
+import time
 from itertools import chain
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import torch
 from saliency_assay import store
 from saliency_assay.device import prepare
 from saliency_assay.job import job
+from saliency_assay.methods.cost import Stopwatch
 from saliency_assay.methods.draw import draw
 from saliency_assay.methods.explained import arguments_of, explained, map_seed
 from saliency_assay.models.classifier import Blueprint, digest
@@ -38,9 +41,10 @@ with job("attribute", snakemake.log[0]):
             )
             for part in parts
         )
+        watch = Stopwatch(time.perf_counter)
         store.write(
-            Path(snakemake.output[0]),
-            store.beside(blocks, image=chosen, target=targets),
+            Path(snakemake.output.maps),
+            store.beside(watch.over(blocks), image=chosen, target=targets),
             kind="maps",
             attributes={
                 "provenance": settings,
@@ -49,3 +53,5 @@ with job("attribute", snakemake.log[0]):
                 "device": device.type,
             },
         )
+        cost = {"images": len(chosen), "seconds": watch.seconds, "device": device.type}
+        Path(snakemake.output.cost).write_text(json.dumps(cost), encoding="utf-8")

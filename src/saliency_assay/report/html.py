@@ -1,4 +1,4 @@
-"""Tables and large images as pages of their own: no network, no script, names from the configuration shown as text."""
+"""Tables and large images as HTML: names from the configuration are shown as text, whatever they hold."""
 
 from base64 import b64encode
 from collections.abc import Mapping
@@ -6,33 +6,20 @@ from html import escape
 
 import pandas as pd
 
-PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>
-body {{ font: 15px/1.45 system-ui, "DejaVu Sans", sans-serif; margin: 1.2rem; color: #1b1b1b; background: #fff; }}
-table {{ border-collapse: collapse; }}
-table + table {{ margin-top: 2.4rem; }}
-caption {{ text-align: left; font-weight: 600; padding-bottom: .6rem; }}
-th, td {{ padding: .35rem .8rem; border-bottom: 1px solid #ddd; text-align: left; vertical-align: top; }}
-th {{ border-bottom: 2px solid #444; }}
-td.number, th.number {{ text-align: right; font-variant-numeric: tabular-nums; }}
-img {{ max-width: 100%; min-width: 40rem; }}
-.scroll {{ overflow-x: auto; }}
-</style>
-</head>
-<body><div class="scroll">
-{body}
-</div></body>
-</html>
-"""
-TABLE = (
-    "<table>\n<caption>{title}</caption>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table>"
-)
-IMAGE = '<img src="data:image/png;base64,{content}" alt="{title}">'
+from saliency_assay.report.page import page
+
+TABLE = """<div class="scroll" tabindex="0" role="region" aria-label="{title}">
+<table{kind}>
+<caption>{title}</caption>
+<thead><tr>{head}</tr></thead>
+<tbody>
+{rows}
+</tbody>
+</table>
+</div>"""
+IMAGE = """<div class="scroll" tabindex="0" role="region" aria-label="{title}">
+<img class="wide" src="data:image/png;base64,{content}" alt="{title}">
+</div>"""
 
 
 def image_page(png: bytes, *, title: str) -> str:
@@ -45,7 +32,7 @@ def images_page(pngs: Mapping[str, bytes], *, title: str) -> str:
     body = "\n".join(
         IMAGE.format(content=b64encode(png).decode("ascii"), title=escape(name)) for name, png in pngs.items()
     )
-    return PAGE.format(title=escape(title), body=body)
+    return page(body, title=title)
 
 
 def table_page(table: pd.DataFrame, *, title: str, digits: int) -> str:
@@ -55,29 +42,46 @@ def table_page(table: pd.DataFrame, *, title: str, digits: int) -> str:
 
 def tables_page(tables: Mapping[str, pd.DataFrame], *, title: str, digits: int) -> str:
     """Several tables, by what stands above each, as an HTML page like ``table_page``."""
-    body = "\n".join(_table(table, name, digits) for name, table in tables.items())
-    return PAGE.format(title=escape(title), body=body)
+    return page("\n".join(table_of(table, name, digits) for name, table in tables.items()), title=title)
 
 
-def _table(table: pd.DataFrame, title: str, digits: int) -> str:
+def table_of(table: pd.DataFrame, title: str, digits: int, *, cards: bool = False) -> str:
+    """``table`` as HTML, to be sorted by its heads; its cells keep the numbers that they round.
+
+    Tables of much text are ``cards`` on a phone: a row is read from top to bottom.
+    """
     numeric = [pd.api.types.is_numeric_dtype(table[name]) for name in table.columns]
-    head = "".join(
-        _cell("th", str(name), number) for name, number in zip(table.columns, numeric, strict=True)
-    )
+    head = "".join(_head(str(name), number) for name, number in zip(table.columns, numeric, strict=True))
+    names = [str(name) if cards else "" for name in table.columns]
     rows = (
-        "".join(_cell("td", _text(value, digits), number) for value, number in zip(row, numeric, strict=True))
+        "".join(_cell(*cell, digits) for cell in zip(row, numeric, names, strict=True))
         for row in table.itertuples(index=False)
     )
     body = "\n".join(f"<tr>{row}</tr>" for row in rows)
-    return TABLE.format(title=escape(title), head=head, rows=body)
+    kind = ' class="cards"' if cards else ""
+    return TABLE.format(title=escape(title), kind=kind, head=head, rows=body)
 
 
-def _cell(tag: str, text: str, number: bool) -> str:
+def breakable(name: str) -> str:
+    """A name as HTML that may be broken behind an underscore."""
+    return escape(name).replace("_", "_<wbr>")
+
+
+def _head(name: str, number: bool) -> str:
     kind = ' class="number"' if number else ""
-    return f"<{tag}{kind}>{escape(text)}</{tag}>"
+    return f'<th scope="col" aria-sort="none"{kind}><button>{escape(name)}</button></th>'
+
+
+def _cell(value: object, number: bool, label: str, digits: int) -> str:
+    text = _text(value, digits)
+    kept = f' data-value="{value:.6g}"' if isinstance(value, float) and value == value else ""
+    kind = ' class="number"' if number else ""
+    named = f' data-label="{escape(label)}"' if label else ""
+    return f"<td{kind}{kept}{named}>{escape(text)}</td>"
 
 
 def _text(value: object, digits: int) -> str:
     if isinstance(value, float):
-        return "–" if value != value else f"{value:.{digits}f}"
+        text = f"{value:.{digits}f}"
+        return "–" if value != value else text.lstrip("-") if float(text) == 0 else text
     return str(value)

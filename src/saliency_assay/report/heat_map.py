@@ -1,0 +1,101 @@
+"""Methods × metrics in one picture: rank, mean with its interval, and how reliable each metric is."""
+
+from collections.abc import Mapping
+from html import escape
+
+import numpy as np
+import pandas as pd
+
+from saliency_assay.report.html import breakable
+from saliency_assay.report.material import span_text
+from saliency_assay.report.words import number, percent
+
+BEST, WORST = (0x8C, 0xC0, 0xE6), (0xFF, 0xFF, 0xFF)  # one hue, told apart in grey too; black text on both
+ARROWS = {"higher": "↑", "lower": "↓"}
+TABLE = """<div class="scroll" tabindex="0" role="region" aria-label="{title}">
+<table class="heat">
+<caption>{title}</caption>
+<thead><tr><th scope="col" aria-sort="none"><button>method</button></th>{head}</tr></thead>
+<tbody>
+{rows}
+</tbody>
+<tfoot>
+{foot}
+</tfoot>
+</table>
+</div>"""
+
+
+def heat_map(
+    order: pd.DataFrame, reliability: pd.DataFrame, names: Mapping[tuple[str, str], str], *, title: str
+) -> str:
+    """The ranks of one study as an HTML table, methods in the order of ``order``.
+
+    Args:
+        order: as ``report.reliability.order_table`` gives it, of one set and model.
+        reliability: as ``report.reliability.reliability_table`` gives it, of the same.
+        names: metrics and variants to show, and what they are called.
+        title: text.
+    """
+    methods = list(dict.fromkeys(order["method"]))
+    controls = set(order.loc[order["control"], "method"])
+    columns = {
+        pair: order[(order["metric"] == pair[0]) & (order["variant"] == pair[1])].set_index("method")
+        for pair in names
+    }
+    head = "".join(
+        f'<th scope="col" aria-sort="none"><button>{escape(name)} {_arrow(columns[pair])}</button></th>'
+        for pair, name in names.items()
+    )
+    rows = []
+    for method in methods:
+        label = breakable(method) + (" <small>control: knows no model</small>" if method in controls else "")
+        cells = "".join(
+            _cell(of.loc[method], len(of)) if method in of.index else "<td></td>" for of in columns.values()
+        )
+        rows.append(f'<tr><th scope="row">{label}</th>{cells}</tr>')
+    reliable = {pair: _reliability(reliability, pair) for pair in names}
+    foot = [
+        _foot("single maps: α", [_alpha(row) for row in reliable.values()]),
+        _foot("images", [span_text(of["images"]) for of in columns.values()]),
+    ]
+    return TABLE.format(title=escape(title), head=head, rows="\n".join(rows), foot="\n".join(foot))
+
+
+def _arrow(rows: pd.DataFrame) -> str:
+    direction = str(rows["direction"].iloc[0])
+    return f'<span title="{direction} is better">{ARROWS[direction]}</span>'
+
+
+def _cell(row: pd.Series, methods: int) -> str:  # type: ignore[type-arg]
+    if np.isnan(row["rank"]):
+        return "<td>no score</td>"
+    worse = (row["rank"] - 1) / max(methods - 1, 1)
+    colour = "".join(f"{round(a + (b - a) * worse):02x}" for a, b in zip(BEST, WORST, strict=True))
+    first = f'<span class="first">first in {percent(row["best"])}</span>' if row["best"] >= 0.005 else ""
+    interval = f"<small>{number(row['mean'])} [{number(row['low'])}, {number(row['high'])}]</small>"
+    return f'<td style="background:#{colour}" data-value="{row["mean"]:.6g}"><b>{row["rank"]:.0f}</b>{first}{interval}</td>'
+
+
+def _reliability(table: pd.DataFrame, pair: tuple[str, str]) -> pd.Series | None:  # type: ignore[type-arg]
+    """The row of a metric and variant, without controls where there are some."""
+    rows = table[(table["metric"] == pair[0]) & (table["variant"] == pair[1])]
+    rows = rows[rows["controls"] != "with"]
+    return rows.iloc[0] if len(rows) else None
+
+
+def _alpha(row: pd.Series | None) -> str:  # type: ignore[type-arg]
+    if row is None or np.isnan(row["alpha"]):
+        return "undefined"
+    width = round(100 * min(max(row["alpha"], 0), 1))
+    meter = f'<span class="meter" aria-hidden="true"><i style="width:{width}%"></i></span>'
+    interval = (
+        ""
+        if np.isnan(row["alpha_low"])
+        else f"<small>[{row['alpha_low']:.2f}, {row['alpha_high']:.2f}]</small>"
+    )
+    return f"<b>{row['alpha']:.2f}</b>{interval}{meter}"
+
+
+def _foot(label: str, cells: list[str]) -> str:
+    return f'<tr><th scope="row">{label}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>'

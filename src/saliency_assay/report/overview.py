@@ -1,0 +1,254 @@
+"""The page that is read first: what was run, which method is first at what, how sure that is, and for single maps."""
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from saliency_assay.report.heat_map import heat_map
+from saliency_assay.report.html import table_of
+from saliency_assay.report.page import page
+from saliency_assay.report.reliability_figures import scored_names
+from saliency_assay.report.words import (
+    RELIABLE,
+    alpha_words,
+    group_words,
+    groups,
+    halves_words,
+    joined,
+    order_words,
+    percent,
+    reliability_words,
+)
+
+KINDS = {
+    "bam": "Do maps show what the model was made to rely on? Objects are pasted into scenes, so it is known which"
+    " pixels matter: one model is told the objects, another the scenes (BAM: Yang & Kim, 2019).",
+    "fidelity": "Do maps say what the model answers? Metrics of single maps, image by image.",
+    "caption": "Do maps point at the half of an image that the model uses, the picture or its caption?"
+    " (Yeh et al., 2019, section 6.4)",
+    "retrain": "Is what a map marks missed when the model is trained again without it? (ROAR: Hooker et al., 2019;"
+    " IteROAR)",
+    "gallery": "The same images under every method, to be looked at; nothing is scored.",
+}
+READ = """<details><summary>How to read this page</summary>
+<dl>
+<dt>rank</dt><dd>1 and the number of methods whose mean over images is better in at least 95 % of the resamples of images.
+Methods that these images do not tell apart share a rank.</dd>
+<dt>first in … %</dt><dd>the share of resamples in which the method has the best mean: how sure its first place is.</dd>
+<dt>[low, high]</dt><dd>the 95 % interval of the mean over resamples of images. It knows nothing of other training seeds,
+models or data.</dd>
+<dt>α</dt><dd>Krippendorff's α: whether single images rank the methods alike. 1: all do; 0: as by chance. A low α means
+that the order of the means cannot be expected of the next map, however sure the order of the means is.</dd>
+<dt>control</dt><dd>a “method” that knows no model: <code>random</code>, <code>edge</code>, <code>constant</code>. A method
+that is no better than a control has shown nothing under this metric.</dd>
+</dl>
+<p>Ranks of different metrics are not averaged: they do not measure the same thing.</p></details>"""
+
+
+@dataclass(frozen=True)
+class StudyResult:
+    """What the overview knows of one study."""
+
+    name: str
+    kind: str
+    data: str
+    """What it ran on, as a phrase."""
+    models: Sequence[str]
+    """Each with its accuracy, as a phrase."""
+    asks: Mapping[str, str]
+    """What each score is, by name."""
+    methods: Sequence[str]
+    tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    """``order``, ``reliability``, ``agreement`` and ``consistency`` as ``report.reliability`` and ``report.agreement``
+    make them; empty where nothing is scored."""
+    cautions: Sequence[str] = ()
+    """What else must be known before the ranks are read."""
+
+
+def main_names(order: pd.DataFrame) -> dict[tuple[str, str], str]:
+    """What every score is called, one variant for each: the one without sub-variant, else the last."""
+    bare = [" " not in variant for variant in order["variant"]]
+    entries = [variant.partition(" ")[0] for variant in order["variant"]]
+    keyed = order.assign(bare=bare, entry=entries)
+    has_bare = keyed.groupby(["metric", "entry"], sort=False)["bare"].transform("any")
+    return scored_names(keyed[keyed["bare"] | ~has_bare], most=0)
+
+
+def in_short(results: Sequence[StudyResult]) -> pd.DataFrame:
+    """A row for each study and score: what is asked, which method is first, how surely, and what single maps say."""
+    rows = []
+    for result in results:
+        if not result.tables:
+            continue
+        order, reliability = result.tables["order"], result.tables["reliability"]
+        for (metric, variant), name in main_names(order).items():
+            rows_of = order[(order["metric"] == metric) & (order["variant"] == variant)]
+            ranked = rows_of[rows_of["rank"].notna()].sort_values("best", ascending=False, kind="stable")
+            first = ranked[ranked["rank"] == ranked["rank"].min()]
+            alpha = _alpha_row(reliability, metric, variant)
+            rows.append(
+                {
+                    "study": result.name,
+                    "metric": name,
+                    "what it measures": result.asks.get(metric, ""),
+                    "first (share of resamples)": joined(map(_first, first.to_dict("records")))
+                    or "no scores",
+                    "images": int(ranked["images"].max()) if len(ranked) else 0,
+                    "α of single maps": float("nan") if alpha is None else alpha["alpha"],
+                    "so": "" if alpha is None else alpha_words(*alpha[["alpha", "alpha_low", "alpha_high"]]),
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def overview_page(results: Sequence[StudyResult], *, seeds: Sequence[int], ran: str) -> str:
+    """The overview as a page of its own.
+
+    Args:
+        results: the studies in the order of the configuration.
+        seeds: training seeds.
+        ran: hours, device and versions, as a phrase.
+    """
+    methods = list(dict.fromkeys(method for result in results for method in result.methods))
+    what = f"{_count(len(methods), 'method')} in {_count(len(results), 'study', 'studies')}"
+    several = len(seeds) > 1
+    body = [
+        "<h1>What was found</h1>",
+        f"<p>{escape(what)}; {_count(len(seeds), 'training seed')}. {escape(ran)}</p>",
+        READ,
+    ]
+    short = in_short(results)
+    if len(short):
+        body.append("<h2>In short</h2>")
+        body += [_in_words(result) for result in results if result.tables]
+        title = "Which method is first at what, and how sure that is"
+        body.append(table_of(short, title, 2, cards=True))
+        if not several:
+            body.append(
+                '<p class="note">One training seed: nothing here says whether another training of the same'
+                " model would give the same order.</p>"
+            )
+    body += [_section(result) for result in results]
+    body.append(
+        '<h2>More</h2><p><a data-page="Methods" href="methods.html">Methods</a>: what each is, and what it costs. '
+        '<a data-page="Metrics" href="metrics.html">Metrics</a>: formulas, directions, reliability. '
+        '<a data-page="Models" href="accuracy.html">Models</a>: how good the explained models are. '
+        '<a data-page="Provenance" href="provenance.html">Provenance</a>: configuration, versions, times.</p>'
+    )
+    return page("\n".join(body), title="Overview")
+
+
+def summary_page(result: StudyResult) -> str:
+    """The first part of a study's own page: what it asks, and all that its tables say in words."""
+    body = [f"<h1>{escape(result.name)}</h1>", _about(result)]
+    if result.tables:
+        order, reliability = result.tables["order"], result.tables["reliability"]
+        names = main_names(order)
+        body.append(heat_map(order, reliability, names, title=f"{result.name}: ranks of the methods"))
+        body.append("<h2>In words</h2>")
+        for (metric, variant), name in names.items():
+            texts = [order_words(_rows(order, metric, variant))]
+            if (row := _alpha_row(reliability, metric, variant)) is not None:
+                texts.append(reliability_words(row))
+            texts.append(halves_words(_rows(result.tables["agreement"], metric, variant)))
+            asked = f" <small>{escape(result.asks.get(metric, ''))}</small>"
+            body.append(f"<h3>{escape(name)}{asked}</h3>\n<p>{escape(' '.join(filter(None, texts)))}</p>")
+        if agree := agreement_words(result):
+            body.append(f"<h3>Which metrics agree</h3>\n<p>{escape(agree)}</p>")
+    return page("\n".join(body), title=f"{result.name}: summary")
+
+
+def agreement_words(result: StudyResult) -> str:
+    """Which metrics of a study find the maps of the same images good; controls aside."""
+    order, table = result.tables["order"], result.tables["consistency"]
+    names = main_names(order)
+    controls = set(order.loc[order["control"], "method"])
+    known = table[~table["method"].isin(controls)]
+    pairs = ["metric", "variant", "other_metric", "other_variant"]
+    means = known.groupby(pairs, sort=False)["agreement"].mean()
+    labels = list(names.values())
+    matrix = pd.DataFrame(np.eye(len(labels)), index=labels, columns=labels)
+    for (metric, variant, other, of_other), mean in means.items():
+        a, b = names.get((metric, variant)), names.get((other, of_other))
+        if a is not None and b is not None:
+            matrix.loc[a, b] = matrix.loc[b, a] = mean
+    return group_words(groups(matrix, labels))
+
+
+def _section(result: StudyResult) -> str:
+    name = escape(result.name)
+    link = f'<p><a data-page="Study {name}" href="{name}/summary.html">All of {name}: figures, tables, words</a></p>'
+    parts = [f"<h2>{name}</h2>", _about(result)]
+    if result.tables:
+        order, reliability = result.tables["order"], result.tables["reliability"]
+        title = f"{result.name}: ranks of the methods, with means, intervals and reliability"
+        parts.append(heat_map(order, reliability, main_names(order), title=title))
+        if agree := agreement_words(result):
+            parts.append(f"<p>{escape(agree)}</p>")
+    return "\n".join([*parts, link])
+
+
+def _about(result: StudyResult) -> str:
+    models = "; ".join(result.models)
+    lines = [
+        KINDS[result.kind],
+        f"Run on {result.data}. Models: {models}. Methods: {joined(result.methods)}.",
+    ]
+    about = "".join(f"<p>{escape(line)}</p>" for line in lines)
+    cautions = "".join(f"<li>{escape(caution)}</li>" for caution in result.cautions)
+    return about + (f"<ul>{cautions}</ul>" if cautions else "")
+
+
+def _in_words(result: StudyResult) -> str:
+    """The ranks of a study in a few sentences."""
+    order, reliability = result.tables["order"], result.tables["reliability"]
+    alone: dict[str, list[str]] = {}
+    shared, led, reliable = [], [], []
+    for (metric, variant), name in main_names(order).items():
+        rows = _rows(order, metric, variant)
+        first = rows[rows["rank"] == rows["rank"].min()]
+        if first["control"].any():
+            led.append(f"{name} ({joined(first.loc[first['control'], 'method'])})")
+        elif len(first) == 1:
+            alone.setdefault(first["method"].iloc[0], []).append(f"{name} ({percent(first['best'].iloc[0])})")
+        elif len(first):
+            shared.append(name)
+        alpha = _alpha_row(reliability, metric, variant)
+        if alpha is not None and alpha["alpha"] >= RELIABLE:
+            reliable.append(name)
+    texts = [f"{method} is first by {joined(names)}." for method, names in alone.items()]
+    texts += [f"No single method is first by {joined(shared)}."] if shared else []
+    texts += (
+        [
+            f"A control is first, or shares the first place, by {joined(led)}: there, a good score shows nothing."
+        ]
+        if led
+        else []
+    )
+    by = joined(reliable) if reliable else "no metric"
+    texts.append(f"Single maps are ranked alike (α of at least {RELIABLE}) by {by}.")
+    return f"<p><strong>{escape(result.name)}</strong>: {escape(' '.join(texts))}</p>"
+
+
+def _first(row: Mapping[Hashable, Any]) -> str:
+    control = ", a control" if row["control"] else ""
+    return f"{row['method']}{control} ({percent(row['best'])})"
+
+
+def _rows(table: pd.DataFrame, metric: str, variant: str) -> pd.DataFrame:
+    return table[(table["metric"] == metric) & (table["variant"] == variant)]
+
+
+def _alpha_row(table: pd.DataFrame, metric: str, variant: str) -> pd.Series | None:  # type: ignore[type-arg]
+    """The row of a metric and variant, without controls where there are some."""
+    rows = _rows(table, metric, variant)
+    rows = rows[rows["controls"] != "with"]
+    return rows.iloc[0] if len(rows) else None
+
+
+def _count(number: int, name: str, several: str = "") -> str:
+    return f"{number} {name if number == 1 else several or name + 's'}"
