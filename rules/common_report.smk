@@ -10,7 +10,7 @@ ON_DEVICE += ["find_delta", "score_concepts"]
 def reported_of(study):
     """The figures that a study has in the report."""
     entry = CONFIG.studies[study]
-    files = expand(rules.plot_gallery.output.page, study=study)
+    files = expand([rules.summarise.output[0], rules.plot_gallery.output.page], study=study)
     if entry.kind == "bam":
         files += expand(rules.plot_bam.output, study=study)
         files += expand(

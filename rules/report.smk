@@ -248,13 +248,21 @@ rule plot_training:
         "../workflow/scripts/plot_training.py"
 
 
-REPORTED = [path for study in CONFIG.studies for path in reported_of(study)] + [*rules.plot_training.output]
+# In the order in which the report shows them.
+REPORTED = [
+    *rules.overview.output,
+    *(path for study in CONFIG.studies for path in reported_of(study)),
+    *rules.describe.output,
+    *rules.plot_training.output,
+    *rules.provenance.output,
+]
 
 
 rule report:
     input:
         REPORTED,
         captions=sorted(str(path) for path in Path(CAPTIONS).glob("*.rst")),
+        reader=f"{CAPTIONS}/reader.js",
     output:
         report=f"{RESULTS}/report.html",
         configuration=f"{RESULTS}/configuration.yaml",

@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 from html import escape
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from saliency_assay.report.html import breakable
 from saliency_assay.report.material import span_text
-from saliency_assay.report.words import number, percent
+from saliency_assay.report.words import alpha_row, number, percent
 
 BEST, WORST = (0x8C, 0xC0, 0xE6), (0xFF, 0xFF, 0xFF)  # one hue, told apart in grey too; black text on both
 ARROWS = {"higher": "↑", "lower": "↓"}
@@ -54,7 +55,7 @@ def heat_map(
             _cell(of.loc[method], len(of)) if method in of.index else "<td></td>" for of in columns.values()
         )
         rows.append(f'<tr><th scope="row">{label}</th>{cells}</tr>')
-    reliable = {pair: _reliability(reliability, pair) for pair in names}
+    reliable = {pair: alpha_row(reliability, *pair) for pair in names}
     foot = [
         _foot("single maps: α", [_alpha(row) for row in reliable.values()]),
         _foot("images", [span_text(of["images"]) for of in columns.values()]),
@@ -67,24 +68,18 @@ def _arrow(rows: pd.DataFrame) -> str:
     return f'<span title="{direction} is better">{ARROWS[direction]}</span>'
 
 
-def _cell(row: pd.Series, methods: int) -> str:  # type: ignore[type-arg]
+def _cell(row: pd.Series, methods: int) -> str:
     if np.isnan(row["rank"]):
         return "<td>no score</td>"
     worse = (row["rank"] - 1) / max(methods - 1, 1)
     colour = "".join(f"{round(a + (b - a) * worse):02x}" for a, b in zip(BEST, WORST, strict=True))
     first = f'<span class="first">first in {percent(row["best"])}</span>' if row["best"] >= 0.005 else ""
     interval = f"<small>{number(row['mean'])} [{number(row['low'])}, {number(row['high'])}]</small>"
-    return f'<td style="background:#{colour}" data-value="{row["mean"]:.6g}"><b>{row["rank"]:.0f}</b>{first}{interval}</td>'
+    look = f'style="background:#{colour}" data-value="{row["mean"]:.6g}"'
+    return f"<td {look}><b>{row['rank']:.0f}</b>{first}{interval}</td>"
 
 
-def _reliability(table: pd.DataFrame, pair: tuple[str, str]) -> pd.Series | None:  # type: ignore[type-arg]
-    """The row of a metric and variant, without controls where there are some."""
-    rows = table[(table["metric"] == pair[0]) & (table["variant"] == pair[1])]
-    rows = rows[rows["controls"] != "with"]
-    return rows.iloc[0] if len(rows) else None
-
-
-def _alpha(row: pd.Series | None) -> str:  # type: ignore[type-arg]
+def _alpha(row: Mapping[str, Any] | None) -> str:
     if row is None or np.isnan(row["alpha"]):
         return "undefined"
     width = round(100 * min(max(row["alpha"], 0), 1))

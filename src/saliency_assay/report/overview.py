@@ -11,9 +11,11 @@ import pandas as pd
 from saliency_assay.report.heat_map import heat_map
 from saliency_assay.report.html import table_of
 from saliency_assay.report.page import page
+from saliency_assay.report.reliability import PAIR
 from saliency_assay.report.reliability_figures import scored_names
 from saliency_assay.report.words import (
     RELIABLE,
+    alpha_row,
     alpha_words,
     group_words,
     groups,
@@ -36,15 +38,16 @@ KINDS = {
 }
 READ = """<details><summary>How to read this page</summary>
 <dl>
-<dt>rank</dt><dd>1 and the number of methods whose mean over images is better in at least 95 % of the resamples of images.
-Methods that these images do not tell apart share a rank.</dd>
-<dt>first in … %</dt><dd>the share of resamples in which the method has the best mean: how sure its first place is.</dd>
-<dt>[low, high]</dt><dd>the 95 % interval of the mean over resamples of images. It knows nothing of other training seeds,
-models or data.</dd>
-<dt>α</dt><dd>Krippendorff's α: whether single images rank the methods alike. 1: all do; 0: as by chance. A low α means
-that the order of the means cannot be expected of the next map, however sure the order of the means is.</dd>
-<dt>control</dt><dd>a “method” that knows no model: <code>random</code>, <code>edge</code>, <code>constant</code>. A method
-that is no better than a control has shown nothing under this metric.</dd>
+<dt>rank</dt><dd>1 and the number of methods whose mean over images is better in at least 95 % of the resamples of
+images. Methods that these images do not tell apart share a rank.</dd>
+<dt>first in … %</dt><dd>the share of resamples in which the method has the best mean: how sure its first place
+is.</dd>
+<dt>[low, high]</dt><dd>the 95 % interval of the mean over resamples of images. It knows nothing of other training
+seeds, models or data.</dd>
+<dt>α</dt><dd>Krippendorff's α: whether single images rank the methods alike. 1: all do; 0: as by chance. A low α
+means that the order of the means cannot be expected of the next map, however sure the order of the means is.</dd>
+<dt>control</dt><dd>a “method” that knows no model: <code>random</code>, <code>edge</code>, <code>constant</code>. A
+method that is no better than a control has shown nothing under this metric.</dd>
 </dl>
 <p>Ranks of different metrics are not averaged: they do not measure the same thing.</p></details>"""
 
@@ -89,7 +92,7 @@ def in_short(results: Sequence[StudyResult]) -> pd.DataFrame:
             rows_of = order[(order["metric"] == metric) & (order["variant"] == variant)]
             ranked = rows_of[rows_of["rank"].notna()].sort_values("best", ascending=False, kind="stable")
             first = ranked[ranked["rank"] == ranked["rank"].min()]
-            alpha = _alpha_row(reliability, metric, variant)
+            alpha = alpha_row(reliability, metric, variant)
             rows.append(
                 {
                     "study": result.name,
@@ -99,7 +102,7 @@ def in_short(results: Sequence[StudyResult]) -> pd.DataFrame:
                     or "no scores",
                     "images": int(ranked["images"].max()) if len(ranked) else 0,
                     "α of single maps": float("nan") if alpha is None else alpha["alpha"],
-                    "so": "" if alpha is None else alpha_words(*alpha[["alpha", "alpha_low", "alpha_high"]]),
+                    "so": "" if alpha is None else alpha_words(alpha),
                 }
             )
     return pd.DataFrame(rows)
@@ -152,7 +155,7 @@ def summary_page(result: StudyResult) -> str:
         body.append("<h2>In words</h2>")
         for (metric, variant), name in names.items():
             texts = [order_words(_rows(order, metric, variant))]
-            if (row := _alpha_row(reliability, metric, variant)) is not None:
+            if (row := alpha_row(reliability, metric, variant)) is not None:
                 texts.append(reliability_words(row))
             texts.append(halves_words(_rows(result.tables["agreement"], metric, variant)))
             asked = f" <small>{escape(result.asks.get(metric, ''))}</small>"
@@ -168,12 +171,11 @@ def agreement_words(result: StudyResult) -> str:
     names = main_names(order)
     controls = set(order.loc[order["control"], "method"])
     known = table[~table["method"].isin(controls)]
-    pairs = ["metric", "variant", "other_metric", "other_variant"]
-    means = known.groupby(pairs, sort=False)["agreement"].mean()
+    means = known.groupby(PAIR, sort=False)["agreement"].mean()
     labels = list(names.values())
     matrix = pd.DataFrame(np.eye(len(labels)), index=labels, columns=labels)
-    for (metric, variant, other, of_other), mean in means.items():
-        a, b = names.get((metric, variant)), names.get((other, of_other))
+    for *pair, mean in means.reset_index().itertuples(index=False, name=None):
+        a, b = names.get((pair[0], pair[1])), names.get((pair[2], pair[3]))
         if a is not None and b is not None:
             matrix.loc[a, b] = matrix.loc[b, a] = mean
     return group_words(groups(matrix, labels))
@@ -217,18 +219,15 @@ def _in_words(result: StudyResult) -> str:
             alone.setdefault(first["method"].iloc[0], []).append(f"{name} ({percent(first['best'].iloc[0])})")
         elif len(first):
             shared.append(name)
-        alpha = _alpha_row(reliability, metric, variant)
+        alpha = alpha_row(reliability, metric, variant)
         if alpha is not None and alpha["alpha"] >= RELIABLE:
             reliable.append(name)
     texts = [f"{method} is first by {joined(names)}." for method, names in alone.items()]
     texts += [f"No single method is first by {joined(shared)}."] if shared else []
-    texts += (
-        [
-            f"A control is first, or shares the first place, by {joined(led)}: there, a good score shows nothing."
-        ]
-        if led
-        else []
+    nothing = (
+        f"A control is first, or shares the first place, by {joined(led)}: there, a good score shows nothing."
     )
+    texts += [nothing] if led else []
     by = joined(reliable) if reliable else "no metric"
     texts.append(f"Single maps are ranked alike (α of at least {RELIABLE}) by {by}.")
     return f"<p><strong>{escape(result.name)}</strong>: {escape(' '.join(texts))}</p>"
@@ -241,13 +240,6 @@ def _first(row: Mapping[Hashable, Any]) -> str:
 
 def _rows(table: pd.DataFrame, metric: str, variant: str) -> pd.DataFrame:
     return table[(table["metric"] == metric) & (table["variant"] == variant)]
-
-
-def _alpha_row(table: pd.DataFrame, metric: str, variant: str) -> pd.Series | None:  # type: ignore[type-arg]
-    """The row of a metric and variant, without controls where there are some."""
-    rows = _rows(table, metric, variant)
-    rows = rows[rows["controls"] != "with"]
-    return rows.iloc[0] if len(rows) else None
 
 
 def _count(number: int, name: str, several: str = "") -> str:

@@ -1,6 +1,7 @@
 """What the tables of reliability say, in plain words: which method is first, how surely, and for single maps too?"""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -60,18 +61,19 @@ def _control_words(ranked: pd.DataFrame, first: pd.DataFrame) -> str:
     return f" No better than the control {best['method']}: {joined(beaten)}."
 
 
-def reliability_words(row: pd.Series) -> str:  # type: ignore[type-arg]
+def reliability_words(row: Mapping[str, Any]) -> str:
     """Whether single images rank methods alike: a row of ``report.reliability.reliability_table``."""
     value, low, high = row["alpha"], row["alpha_low"], row["alpha_high"]
     if np.isnan(value):
         return "α is undefined: no two images rank the same methods differently."
     found = f"α = {value:.2f}" if np.isnan(low) else f"α = {value:.2f} ({low:.2f} to {high:.2f})"
     where = " without controls" if row["controls"] == "without" else ""
-    return f"{found}{where}: {alpha_words(value, low, high)}."
+    return f"{found}{where}: {alpha_words(row)}."
 
 
-def alpha_words(value: float, low: float, high: float) -> str:
-    """What an α with this interval means for single maps."""
+def alpha_words(row: Mapping[str, Any]) -> str:
+    """What the α of a row of ``reliability_table`` means for single maps."""
+    value, low, high = (row[name] for name in ("alpha", "alpha_low", "alpha_high"))
     if np.isnan(value):
         return "undefined"
     if low >= RELIABLE:
@@ -83,6 +85,13 @@ def alpha_words(value: float, low: float, high: float) -> str:
     if low <= 0:
         return "images rank the methods no more alike than by chance: an order of means says nothing of single maps"
     return "images agree only in part, so single maps are not ranked reliably"
+
+
+def alpha_row(table: pd.DataFrame, metric: str, variant: str) -> dict[str, Any] | None:
+    """The row of a ``reliability_table`` that words are made of: without controls where there are some."""
+    rows = table[(table["metric"] == metric) & (table["variant"] == variant) & (table["controls"] != "with")]
+    found: list[dict[str, Any]] = rows.to_dict("records")  # type: ignore[assignment]
+    return found[0] if found else None
 
 
 def halves_words(agreement: pd.DataFrame) -> str:

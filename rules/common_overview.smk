@@ -1,0 +1,144 @@
+"""What the pages that put a run into words are told: studies, methods and metrics as plain facts."""
+
+SUMMARY = "summary: ranks, intervals and reliability in words"
+RETRAINED_ACCURACY = (
+    "accuracy on test images when the model is trained again without the pixels that a method marks"
+)
+
+
+def flat(paths):
+    """Paths, some of which are in lists."""
+    return [path for each in paths for path in ([each] if isinstance(each, str) else each)]
+
+
+def summary_files(study):
+    """What a study's words are made of, by name."""
+    files = {"data": DATA.format(data=gallery_set(study))}
+    tables = ["order", "reliability", "agreement", "consistency"] if study in RATED_STUDIES else []
+    tables += ["claims"] if study in BAM_STUDIES else []
+    tables += ["leakage"] if study in LEAK_STUDIES else []
+    return files | {name: f"{RESULTS}/tables/{study}/{name}.csv" for name in tables}
+
+
+def evaluations_of(study):
+    """How good each model of a study is, by seed."""
+    return {
+        model: expand(f"{MODEL}/evaluation.json", model=model, seed=CONFIG.seeds)
+        for model in CONFIG.studies[study].models
+    }
+
+
+def summary_input(wildcards):
+    return {**summary_files(wildcards.study), "evaluations": flat(evaluations_of(wildcards.study).values())}
+
+
+def study_facts(study):
+    entry = CONFIG.studies[study]
+    asks = {score: metric.summary for metric in metrics_of(study) for score in metric.directions}
+    return {
+        "name": study,
+        "kind": entry.kind,
+        "data": gallery_set(study),
+        "explain": CONFIG.sets[gallery_set(study)].explain,
+        "models": {
+            model: {"architecture": CONFIG.models[model].architecture, "data": CONFIG.models[model].data}
+            for model in entry.models
+        },
+        "methods": entry.methods,
+        "asks": {"accuracy": RETRAINED_ACCURACY} if entry.kind == "retrain" else asks,
+        "seeds": len(CONFIG.seeds),
+    }
+
+
+def metrics_of(study):
+    """The metrics that judge the maps of a study; those of ``bam`` have no entry of their own."""
+    entry = CONFIG.studies[study]
+    names = [name for name in ("mcs", "idr", "iir") if entry.kind == "bam"] or entry.metrics
+    return [CONFIG.metrics[name] for name in names]
+
+
+def overview_settings():
+    studies = [
+        {**study_facts(study), "files": summary_files(study), "evaluations": evaluations_of(study)}
+        for study in CONFIG.studies
+    ]
+    return settings("overview.py", studies=studies, seeds=CONFIG.seeds, benchmarks=BENCHMARKS)
+
+
+# The maps of the galleries: each method of a study once for each of its models.
+DRAWN = list(
+    {
+        (model, gallery_set(study), method): {
+            "model": model,
+            "data": gallery_set(study),
+            "method": method,
+            "seed": CONFIG.seeds[0],
+        }
+        for study, entry in CONFIG.studies.items()
+        for model in entry.models
+        for method in entry.methods
+    }.values()
+)
+DRAWN_FIRST = list({(at["model"], at["data"]): MAPS.format(**at) for at in DRAWN}.values())
+SHOWN_SETS = list(dict.fromkeys(at["data"] for at in DRAWN))
+
+
+def describe_settings():
+    """What the pages of methods and metrics say of each."""
+    methods = dict.fromkeys(method for study in CONFIG.studies.values() for method in study.methods)
+    metrics = {metric.name: metric for study in CONFIG.studies for metric in metrics_of(study)}
+    return settings(
+        "describe.py",
+        methods=[method_facts(CONFIG.methods[name]) for name in methods],
+        metrics=[metric_facts(metric) for metric in metrics.values()],
+        drawn=[{**at, "batch": CONFIG.models[at["model"]].batch_size} for at in DRAWN],
+        sets=SHOWN_SETS,
+        studies=RATED_STUDIES,
+    )
+
+
+def method_facts(method):
+    record = CATALOGUE.methods.get(method.method)
+    smoothed = {"base": method_facts(method.base)} if method.base else {}
+    of = f" ({smoothed['base']['name']})" if smoothed else ""
+    return {
+        "name": method.name or method.method,
+        "method": method.method,
+        "summary": f"{record.summary}{of}" if record else method.function,
+        "reference": record.reference if record else "",
+        "parameters": method.parameters,
+        "signed": record.signed if record else None,
+        "control": not method.uses_model,
+        "background": method.background,
+        **smoothed,
+    }
+
+
+def metric_facts(metric):
+    record = CATALOGUE.metrics.get(metric.metric)
+    ranges = {score.name: range_text(*score.range) for score in record.scores} if record else {}
+    return {
+        "name": metric.name,
+        "metric": metric.metric,
+        "kind": metric.kind,
+        "summary": metric.summary,
+        "reference": record.reference if record else "",
+        "formula": record.formula if record else "",
+        "reduction": record.reduction if record else "",
+        "parameters": metric.parameters,
+        "scores": [
+            {
+                "name": name,
+                "label": metric.labels[name],
+                "direction": direction,
+                "range": ranges.get(name, ""),
+            }
+            for name, direction in metric.directions.items()
+        ],
+    }
+
+
+def range_text(low, high):
+    """A range as an interval; an end at infinity is open."""
+    ends = [f"{end:g}" if abs(end) < float("inf") else "∞" for end in (low, high)]
+    return f"[{ends[0]}, {ends[1]}{')' if ends[1] == '∞' else ']'}"

@@ -1,0 +1,100 @@
+"""Pages that put all of a run into words: the overview, each study, its methods and metrics, and where it all came from."""
+
+
+rule summarise:
+    input:
+        unpack(summary_input),
+    output:
+        report(
+            f"{FIGURES}/{{study}}/summary.html",
+            caption="../workflow/report/summary.rst",
+            category=study_label,
+            labels={"shown": SUMMARY},
+        ),
+    log:
+        f"{LOGS}/summarise/{{study}}.log",
+    benchmark:
+        f"{BENCHMARKS}/summarise/{{study}}.tsv"
+    conda:
+        "../envs/report.yaml"
+    params:
+        settings=lambda wildcards: settings("summarise.py", study=study_facts(wildcards.study)),
+    script:
+        "../workflow/scripts/summarise.py"
+
+
+rule overview:
+    input:
+        [path for study in CONFIG.studies for path in flat(summary_files(study).values())],
+        [path for study in CONFIG.studies for paths in evaluations_of(study).values() for path in paths],
+        maps=DRAWN_FIRST,
+    output:
+        report(
+            f"{FIGURES}/overview.html",
+            caption="../workflow/report/overview.rst",
+            category="Overview",
+            labels={"shown": "what was found, and how sure that is"},
+        ),
+    log:
+        f"{LOGS}/overview.log",
+    benchmark:
+        f"{BENCHMARKS}/overview.tsv"
+    conda:
+        "../envs/report.yaml"
+    params:
+        settings=overview_settings(),
+    script:
+        "../workflow/scripts/overview.py"
+
+
+rule describe:
+    input:
+        costs=[COSTS.format(**drawn) for drawn in DRAWN],
+        data=expand(DATA, data=SHOWN_SETS),
+        reliability=[f"{RESULTS}/tables/{study}/reliability.csv" for study in RATED_STUDIES],
+    output:
+        methods=report(
+            f"{FIGURES}/methods.html",
+            caption="../workflow/report/methods.rst",
+            category="Methods",
+            labels={"shown": "what the methods are, and what a map costs"},
+        ),
+        metrics=report(
+            f"{FIGURES}/metrics.html",
+            caption="../workflow/report/metrics_page.rst",
+            category="Metrics",
+            labels={"shown": "what the metrics are, and how reliable"},
+        ),
+    log:
+        f"{LOGS}/describe.log",
+    benchmark:
+        f"{BENCHMARKS}/describe.tsv"
+    conda:
+        "../envs/report.yaml"
+    params:
+        settings=describe_settings(),
+    script:
+        "../workflow/scripts/describe.py"
+
+
+rule provenance:
+    input:
+        maps=DRAWN_FIRST,
+        data=expand(DATA, data=SHOWN_SETS),
+    output:
+        report(
+            f"{FIGURES}/provenance.html",
+            caption="../workflow/report/provenance.rst",
+            category="Provenance",
+            labels={"shown": "configuration, versions, data, times"},
+        ),
+    log:
+        f"{LOGS}/provenance.log",
+    benchmark:
+        f"{BENCHMARKS}/provenance.tsv"
+    conda:
+        "../envs/report.yaml"
+    params:
+        settings=settings("provenance.py", sets=SHOWN_SETS, benchmarks=BENCHMARKS, configuration=config),
+    script:
+        "../workflow/scripts/provenance.py"

@@ -1,0 +1,97 @@
+"""Where the numbers come from: configuration, versions, data, times."""
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+from platform import python_version
+from typing import Any
+
+import pandas as pd
+
+from saliency_assay.report.html import table_of
+from saliency_assay.report.page import page
+
+
+def times(benchmarks: Path) -> pd.DataFrame:
+    """``rule, jobs, hours`` (of wall time, summed), ``longest`` (seconds), ``memory`` (GB, the most) of what has run.
+
+    Read from Snakemake's benchmark files, one for each job, below a folder for each rule.
+    """
+    parts = []
+    for file in sorted(benchmarks.rglob("*.tsv")):
+        rule = file.relative_to(benchmarks).parts[0].removesuffix(".tsv")
+        parts.append(
+            pd.read_csv(file, sep="\t", usecols=["s", "max_rss"], na_values=["-", "NA"]).assign(rule=rule)
+        )
+    if not parts:
+        return pd.DataFrame({"rule": [], "jobs": [], "hours": [], "longest": [], "memory": []})
+    found = (
+        pd.concat(parts)
+        .groupby("rule")
+        .agg(jobs=("s", "size"), hours=("s", "sum"), longest=("s", "max"), memory=("max_rss", "max"))
+    )
+    found["hours"] /= 3600
+    found["memory"] /= 1000
+    return found.sort_values("hours", ascending=False).reset_index()
+
+
+def provenance_page(
+    configuration: str,
+    *,
+    versions: Mapping[str, str],
+    data: Sequence[Mapping[str, object]],
+    took: pd.DataFrame,
+) -> str:
+    """All that is needed to make the results again.
+
+    Args:
+        configuration: as YAML, as this run had it.
+        versions: of the project, Python and libraries, and on what devices maps were drawn.
+        data: for each data set ``data, images, channels, height, width, classes, digest``.
+        took: as ``times`` gives it.
+    """
+    listed = pd.DataFrame({"what": list(versions), "version": list(versions.values())})
+    shown = took.rename(
+        columns={"hours": "hours in all", "longest": "longest job (s)", "memory": "most memory (GB)"}
+    )
+    body = [
+        "<h1>Provenance</h1>",
+        "<p>The same configuration, seeds and versions on the same kind of device give the same tables: a job runs"
+        " again when its code, its parameters or its inputs change, and not otherwise. Below is the configuration as"
+        " this run had it; saved to a file, it can be run again.</p>",
+        table_of(listed, "Versions", 0),
+        table_of(pd.DataFrame(data), "Data sets", 0),
+        table_of(shown, "Time and memory of the jobs, by rule (those that ran last)", 3),
+        "<h2>Configuration</h2>",
+        f"<pre>{escape(configuration)}</pre>",
+    ]
+    return page("\n".join(body), title="Provenance")
+
+
+def versions(attributes: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Versions of the project, Python and what drew the maps, from the attributes of their stores."""
+    found: dict[str, list[str]] = {"saliency-assay": [], "Python": [python_version()]}
+    for each in attributes:
+        found["saliency-assay"].append(each["version"])
+        for name, version in each["libraries"].items():
+            found.setdefault(name, []).append(version)
+        found.setdefault("device of the maps", []).append(each["device"])
+    return {name: ", ".join(dict.fromkeys(several)) for name, several in found.items()}
+
+
+def ran(attributes: Sequence[Mapping[str, Any]], took: pd.DataFrame) -> str:
+    """Hours, device and versions as a phrase; see ``versions`` and ``times``."""
+    known = versions(attributes)
+    named = ", ".join(
+        f"{name} {known[name]}" for name in ("saliency-assay", "torch", "Python") if name in known
+    )
+    hours = f"{took['hours'].sum():.2g} hours of computing in {int(took['jobs'].sum())} jobs"
+    return f"{hours}, maps drawn on {known.get('device of the maps', 'no device')}; {named}."
+
+
+def data_facts(name: str, shape: Sequence[int], attributes: Mapping[str, Any]) -> dict[str, object]:
+    """A row of the page's data sets."""
+    count, channels, height, width = shape
+    classes = ", ".join(f"{len(names)} ({kind})" for kind, names in attributes["classes"].items())
+    size = {"images": count, "channels": channels, "height": height, "width": width}
+    return {"data": name, **size, "classes": classes, "SHA-256": attributes["digest"]}

@@ -1,0 +1,83 @@
+"""What a study found, from its files, for the pages that put studies into words."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import pandas as pd
+
+from saliency_assay import store
+from saliency_assay.report.bam_claims import summary as claims_summary
+from saliency_assay.report.overview import StudyResult
+
+TABLES = ("order", "reliability", "agreement", "consistency")
+
+
+def study_result(
+    facts: Mapping[str, Any], files: Mapping[str, Path], evaluations: Mapping[str, Sequence[Path]]
+) -> StudyResult:
+    """A study in the form that the overview is made of.
+
+    Args:
+        facts: ``name, kind, data, explain, models`` (``{name: {architecture, data}}``), ``methods, asks``.
+        files: its data set, ``data``; where methods are scored ``TABLES``; where it has them ``claims``, ``leakage``.
+        evaluations: for each model the ``evaluation.json`` of every seed.
+    """
+    models = [
+        f"{name} ({model['architecture']}; {_accuracy(evaluations[name], model['data'])})"
+        for name, model in facts["models"].items()
+    ]
+    return StudyResult(
+        name=facts["name"],
+        kind=facts["kind"],
+        data=_data(facts, files["data"]),
+        models=models,
+        asks=facts["asks"],
+        methods=facts["methods"],
+        tables={name: table(files[name]) for name in TABLES if name in files},
+        cautions=_cautions(facts["kind"], files),
+    )
+
+
+def table(path: Path) -> pd.DataFrame:
+    """A CSV table of results; a method may be called NA."""
+    return pd.read_csv(path, keep_default_na=False, na_values=[""], dtype={"variant": str, "method": str})
+
+
+def _data(facts: Mapping[str, Any], path: Path) -> str:
+    with store.open_store(path, kind="data") as data:
+        count, _, height, width = data["image"].shape
+        classes = [f"{len(names)} {kind} classes" for kind, names in data.attributes["classes"].items()]
+    kinds = ", ".join(classes).replace("class classes", "classes")
+    explained = f"; maps of {facts['explain']} test images" if facts["kind"] != "retrain" else ""
+    return f"{facts['data']}: {count} images of {height} × {width} pixels, {kinds}{explained}"
+
+
+def _accuracy(files: Sequence[Path], data: str) -> str:
+    found = [json.loads(file.read_text(encoding="utf-8"))[data]["test"] for file in files]
+    images, right = found[0]["images"], 100 * fmean(each["accuracy"] for each in found)
+    seeds = f", mean of {len(files)} seeds" if len(files) > 1 else ""
+    return f"{right:.1f} % of {images} test images right{seeds}"
+
+
+def _cautions(kind: str, files: Mapping[str, Path]) -> list[str]:
+    if "claims" in files:
+        claims = table(files["claims"])
+        return [f"Of the paper's claims, {claims_summary(claims)} in this run; the study's page lists them."]
+    if kind != "retrain":
+        return []
+    if "leakage" not in files:
+        return [
+            "It was not measured whether masks alone tell the class; if they do, these ranks say nothing."
+        ]
+    leakage = table(files["leakage"])
+    leaks = leakage[leakage["leaks"].astype(bool)]
+    if leaks.empty:
+        return ["In no arm that was tested do masks alone tell the class."]
+    named = ", ".join(dict.fromkeys(leaks["method"]))
+    return [
+        f"Masks alone tell the class for {named}: their accuracy stays up whatever the masks hide, so their rank here"
+        " says nothing about what they mark."
+    ]

@@ -1,0 +1,64 @@
+'use strict';
+// Makes Snakemake's report a book: the overview opens first, a category opens as one page of all its figures and
+// tables with their captions, and links lead from page to page. It reads what the report holds (results, categories)
+// and uses its views (app); `reader` has the shell of a page and the order of results.
+(function start() {
+  if (typeof app === 'undefined' || !app) {
+    requestAnimationFrame(start);
+    return;
+  }
+  const narrow = () => window.innerWidth < 700;
+  const text = string => {
+    const element = document.createElement('div');
+    element.textContent = string;
+    return element.innerHTML;
+  };
+  const place = path => (reader.order.indexOf(path) + reader.order.length + 1) % (reader.order.length + 1);
+  const members = category => Object.values(categories[category]).flat().sort((a, b) => place(a) - place(b));
+  const ordered = Object.keys(categories).sort((a, b) => place(members(a)[0]) - place(members(b)[0]));
+
+  // The body of an HTML result, which is a page of its own.
+  const bodyOf = uri => {
+    const bytes = Uint8Array.from(atob(uri.slice(uri.indexOf(',') + 1)), letter => letter.charCodeAt(0));
+    const page = new DOMParser().parseFromString(new TextDecoder().decode(bytes), 'text/html');
+    page.querySelectorAll('script').forEach(script => script.remove());
+    return page.body.innerHTML;
+  };
+  const titleOf = path => Object.values(results[path].labels ?? {})[0] ?? results[path].name;
+  const sectionOf = (path, number, alone) => {
+    const result = results[path], title = text(titleOf(path));
+    const shown = result.mime_type === 'text/html' ? bodyOf(result.data_uri)
+      : `<div class="scroll" tabindex="0" role="region" aria-label="${title.replaceAll('"', '&quot;')}">
+         <img src="${result.data_uri}" alt="${title.replaceAll('"', '&quot;')}"></div>`;
+    const heading = alone || number === 0 && result.mime_type === 'text/html' ? '' : `<h2>${title}</h2>`;
+    return `<section id="part${number}">${heading}${shown}<div class="note">${result.caption ?? ''}</div></section>`;
+  };
+  const pageOf = category => {
+    const paths = members(category), alone = paths.length === 1;
+    const contents = paths.slice(1).map((path, i) => `<li><a href="#part${i + 1}">${text(titleOf(path))}</a></li>`);
+    const sections = paths.map((path, i) => sectionOf(path, i, alone));
+    if (!alone) sections.splice(1, 0, `<nav aria-label="contents"><h2>Figures and tables</h2><ul>${contents.join('')}</ul></nav>`);
+    return reader.shell.replace('<!--body-->', () => sections.join('\n'));
+  };
+
+  const urls = {};
+  const open = category => {
+    urls[category] ??= URL.createObjectURL(new Blob([pageOf(category)], {type: 'text/html'}));
+    app.setView({content: 'html', contentPath: urls[category], hideNavbar: narrow()});
+    requestAnimationFrame(() => document.querySelector('iframe')?.setAttribute('title', category));
+  };
+  const showCategory = app.showCategory.bind(app);
+  app.showCategory = category => {
+    showCategory(category);
+    open(category);
+  };
+  Menu.prototype.getCategoryMenumitems = function () {
+    const items = ordered.map(name => this.getMenuItem(name, 'folder', () => app.showCategory(name)));
+    return [e(ListHeading, {key: 'Results', text: 'Results'}), ...items];
+  };
+  window.addEventListener('message', event => {
+    if (typeof event.data?.page === 'string' && Object.hasOwn(categories, event.data.page)) open(event.data.page);
+  });
+  document.title = reader.title;
+  open(ordered[0]);
+})();

@@ -1,0 +1,26 @@
+"""Describe the methods with what their maps cost, and the metrics with how reliable they were found to be."""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+
+from saliency_assay import store
+from saliency_assay.job import job
+from saliency_assay.report.catalogue import cost_table, methods_page, metrics_page
+from saliency_assay.report.results import table
+
+with job("describe", snakemake.log[0]):
+    settings, paths, output, sizes = snakemake.params.settings, snakemake.input, snakemake.output, {}
+    for name, path in zip(settings["sets"], paths.data, strict=True):
+        with store.open_store(Path(path), kind="data") as data:
+            sizes[name] = data["image"].shape[2:]
+    measured = [json.loads(Path(path).read_text(encoding="utf-8")) for path in paths.costs]
+    costs = cost_table(settings["methods"], settings["drawn"], measured, sizes)
+    Path(output.methods).write_text(methods_page(settings["methods"], costs), encoding="utf-8")
+    found = [
+        table(Path(path)).assign(study=study)
+        for study, path in zip(settings["studies"], paths.reliability, strict=True)
+    ]
+    reliability = pd.concat(found) if found else pd.DataFrame({"metric": [], "variant": pd.Series(dtype=str)})
+    Path(output.metrics).write_text(metrics_page(settings["metrics"], reliability), encoding="utf-8")

@@ -1,0 +1,17 @@
+"""Put into words what a study found."""
+
+from pathlib import Path
+
+from saliency_assay.job import job
+from saliency_assay.report.overview import summary_page
+from saliency_assay.report.results import study_result
+
+with job("summarise", snakemake.log[0]):
+    facts, paths = snakemake.params.settings["study"], snakemake.input
+    files = {name: Path(path) for name, path in paths.items() if name != "evaluations"}
+    seeds, evaluations = facts["seeds"], list(map(Path, paths.evaluations))
+    of_models = {
+        model: evaluations[place * seeds : (place + 1) * seeds] for place, model in enumerate(facts["models"])
+    }
+    page = summary_page(study_result(facts, files, of_models))
+    Path(snakemake.output[0]).write_text(page, encoding="utf-8")
