@@ -13,6 +13,7 @@
     element.textContent = string;
     return element.innerHTML;
   };
+  const attribute = string => text(string).replaceAll('"', '&quot;');
   const place = path => (reader.order.indexOf(path) + reader.order.length + 1) % (reader.order.length + 1);
   const members = category => Object.values(categories[category]).flat().sort((a, b) => place(a) - place(b));
   const ordered = Object.keys(categories).sort((a, b) => place(members(a)[0]) - place(members(b)[0]));
@@ -26,18 +27,23 @@
   };
   const titleOf = path => Object.values(results[path].labels ?? {})[0] ?? results[path].name;
   const sectionOf = (path, number, alone) => {
-    const result = results[path], title = text(titleOf(path));
+    const result = results[path], title = titleOf(path);
     const shown = result.mime_type === 'text/html' ? bodyOf(result.data_uri)
-      : `<div class="scroll" tabindex="0" role="region" aria-label="${title.replaceAll('"', '&quot;')}">
-         <img src="${result.data_uri}" alt="${title.replaceAll('"', '&quot;')}"></div>`;
-    const heading = alone || number === 0 && result.mime_type === 'text/html' ? '' : `<h2>${title}</h2>`;
+      : `<div class="scroll" tabindex="0" role="region" aria-label="${attribute(title)}">
+         <img src="${result.data_uri}" alt="${attribute(title)}"></div>`;
+    const heading = alone || number === 0 && result.mime_type === 'text/html' ? '' : `<h2>${text(title)}</h2>`;
     return `<section id="part${number}">${heading}${shown}<div class="note">${result.caption ?? ''}</div></section>`;
   };
   const pageOf = category => {
     const paths = members(category), alone = paths.length === 1;
     const contents = paths.slice(1).map((path, i) => `<li><a href="#part${i + 1}">${text(titleOf(path))}</a></li>`);
     const sections = paths.map((path, i) => sectionOf(path, i, alone));
-    if (!alone) sections.splice(1, 0, `<nav aria-label="contents"><h2>Figures and tables</h2><ul>${contents.join('')}</ul></nav>`);
+    if (!alone) {
+      const files = `<p class="note"><a href="#" data-list="${attribute(category)}">Each as a file of its own</a>,
+        with the code and parameters that made it.</p>`;
+      const list = `<ul>${contents.join('')}</ul>`;
+      sections.splice(1, 0, `<nav aria-label="contents"><h2>Figures and tables</h2>${list}${files}</nav>`);
+    }
     return reader.shell.replace('<!--body-->', () => sections.join('\n'));
   };
 
@@ -57,7 +63,9 @@
     return [e(ListHeading, {key: 'Results', text: 'Results'}), ...items];
   };
   window.addEventListener('message', event => {
-    if (typeof event.data?.page === 'string' && Object.hasOwn(categories, event.data.page)) open(event.data.page);
+    const {page, list} = event.data ?? {};
+    if (typeof page === 'string' && Object.hasOwn(categories, page)) open(page);
+    if (typeof list === 'string' && Object.hasOwn(categories, list)) showCategory(list);
   });
   document.title = reader.title;
   open(ordered[0]);

@@ -84,7 +84,7 @@ def methods_page(methods: Sequence[Facts], costs: pd.DataFrame) -> str:
     shown = shown[columns].rename(columns={"passes": "passes an image"})
     body = [
         "<h1>Methods</h1>",
-        table_of(pd.DataFrame(rows), "The methods of this configuration", 2, cards=True),
+        table_of(pd.DataFrame(rows), "The methods of this configuration", 2),
         "<h2>Cost</h2>",
         "<p>A pass is one image going forward and back through the model, or forward alone where no gradients are"
         " needed. Seconds are of drawing, without loading and storing, as measured in this run while other jobs may"

@@ -8,6 +8,8 @@ import pandas as pd
 
 from saliency_assay.report.page import page
 
+MUCH = 50
+"""Letters of a cell from which on a table is one of text."""
 TABLE = """<div class="scroll" tabindex="0" role="region" aria-label="{title}">
 <table{kind}>
 <caption>{title}</caption>
@@ -45,13 +47,14 @@ def tables_page(tables: Mapping[str, pd.DataFrame], *, title: str, digits: int) 
     return page("\n".join(table_of(table, name, digits) for name, table in tables.items()), title=title)
 
 
-def table_of(table: pd.DataFrame, title: str, digits: int, *, cards: bool = False) -> str:
+def table_of(table: pd.DataFrame, title: str, digits: int) -> str:
     """``table`` as HTML, to be sorted by its heads; its cells keep the numbers that they round.
 
-    Tables of much text are ``cards`` on a phone: a row is read from top to bottom.
+    Tables of much text are cards on a phone: a row is read from top to bottom.
     """
     numeric = [pd.api.types.is_numeric_dtype(table[name]) for name in table.columns]
     head = "".join(_head(str(name), number) for name, number in zip(table.columns, numeric, strict=True))
+    cards = any(table[name].map(lambda value: len(str(value)) > MUCH).any() for name in table.columns)
     names = [str(name) if cards else "" for name in table.columns]
     rows = (
         "".join(_cell(*cell, digits) for cell in zip(row, numeric, names, strict=True))

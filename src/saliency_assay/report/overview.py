@@ -129,7 +129,7 @@ def overview_page(results: Sequence[StudyResult], *, seeds: Sequence[int], ran: 
         body.append("<h2>In short</h2>")
         body += [_in_words(result) for result in results if result.tables]
         title = "Which method is first at what, and how sure that is"
-        body.append(table_of(short, title, 2, cards=True))
+        body.append(table_of(short, title, 2))
         if not several:
             body.append(
                 '<p class="note">One training seed: nothing here says whether another training of the same'

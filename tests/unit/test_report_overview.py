@@ -1,0 +1,247 @@
+"""The overview against tables of which one sees what must be said; names of any kind are shown as text."""
+
+import re
+from html.parser import HTMLParser
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from saliency_assay.report.agreement import agreement_table
+from saliency_assay.report.heat_map import heat_map
+from saliency_assay.report.overview import (
+    StudyResult,
+    agreement_words,
+    in_short,
+    main_names,
+    overview_page,
+    summary_page,
+)
+from saliency_assay.report.reliability import consistency_table, order_table, reliability_table
+from saliency_assay.report.words import (
+    alpha_words,
+    group_words,
+    groups,
+    halves_words,
+    joined,
+    number,
+    order_words,
+    percent,
+)
+
+NAN = float("nan")
+DIRECTIONS = {"good": "higher", "bad": "lower"}
+EVIL = "<script>alert('1')</script> \"q\" & _"
+
+
+def scored(methods: dict[str, list[float]], metric: str = "good", variant: str = "") -> pd.DataFrame:
+    rows = [
+        {"method": method, "image": image, "score": score}
+        for method, scores in methods.items()
+        for image, score in enumerate(scores)
+    ]
+    named = {"study": "s", "data": "d", "model": "m", "seed": 0, "metric": metric, "variant": variant or metric}
+    return pd.DataFrame(rows).assign(**named)
+
+
+def tables_of(scores: pd.DataFrame, controls: tuple[str, ...] = ()) -> dict[str, pd.DataFrame]:
+    return {
+        "order": order_table(scores, DIRECTIONS, controls, resamples=500),
+        "reliability": reliability_table(scores, controls, resamples=500, level=0.95),
+        "consistency": consistency_table(scores, DIRECTIONS),
+        "agreement": agreement_table(scores),
+    }
+
+
+def study(tables: dict[str, pd.DataFrame], **changed: Any) -> StudyResult:
+    methods = list(dict.fromkeys(tables["order"]["method"])) if tables else ["a"]
+    given = {"name": "s", "kind": "fidelity", "data": "digits", "models": ["m (resnet8; 97 % right)"], "asks": {}}
+    return StudyResult(**{**given, "methods": methods, "tables": tables, **changed})
+
+
+CLEAR = {"a": [3.0, 4, 5] * 20, "b": [1.0, 2, 3] * 20, "random": [0.0, 1, 2] * 20}
+ALIKE = {"a": [1.0, 2] * 30, "b": [2.0, 1] * 30, "c": [0.0, 0.5] * 30}
+
+# --- words --------------------------------------------------------------------------------------------------
+
+
+def test_words_name_the_one_that_is_first_and_how_surely() -> None:
+    said = order_words(tables_of(scored(CLEAR), ("random",))["order"])
+    assert said.startswith("a is first in 100 % of the resamples of 60 images (mean 4, 95 % interval 3.")
+    assert said.endswith("All methods rank above the controls (random), which know no model.")
+
+
+def test_words_do_not_tell_apart_what_images_do_not() -> None:
+    said = order_words(tables_of(scored(ALIKE))["order"])
+    assert re.match(r"(a and b|b and a) are not told apart by 60 images: first in \d+ % and \d+ % of", said)
+
+
+def test_a_control_in_front_is_said_to_show_nothing() -> None:
+    methods = {"a": [1.0, 2] * 30, "random": [5.0, 6] * 30}
+    said = order_words(tables_of(scored(methods), ("random",))["order"])
+    assert "random knows no model, so a good score here is no sign that a map explains one." in said
+
+
+def test_methods_that_do_not_beat_a_control_are_named() -> None:
+    methods = {"a": [9.0, 8] * 30, "b": [1.0, 2] * 30, "random": [3.0, 4] * 30}
+    assert order_words(tables_of(scored(methods), ("random",))["order"]).endswith(
+        " No better than the control random: b."
+    )
+
+
+def test_few_images_and_missing_scores_are_said() -> None:
+    assert "So few images (3) say little." in order_words(
+        tables_of(scored({"a": [3.0, 4, 5], "b": [1.0, 2, 3]}))["order"]
+    )
+    alone = tables_of(scored({"a": [3.0, 4, 5], "b": [NAN] * 3}))["order"]
+    assert order_words(alone) == "Fewer than two methods have a score, so there is nothing to rank."
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "words"),
+    [
+        (0.9, 0.8, 0.95, "images rank the methods alike, so"),
+        (0.7, 0.5, 0.8, "images seem to rank the methods alike"),
+        (0.3, 0.1, 0.5, "images agree only in part"),
+        (0.1, -0.1, 0.3, "no more alike than by chance"),
+        (-0.3, -0.5, -0.1, "contradict each other"),
+        (NAN, NAN, NAN, "undefined"),
+    ],
+)
+def test_what_alpha_means(value: float, low: float, high: float, words: str) -> None:
+    assert words in alpha_words({"alpha": value, "alpha_low": low, "alpha_high": high})
+
+
+def test_other_raters_than_images_are_named_and_unknown_ones_left_out() -> None:
+    rows = pd.DataFrame({"between": ["halves", "seeds"], "raters": [2, 3], "correlation": [0.934, NAN]})
+    assert halves_words(rows) == "Two random halves of the images order the methods with a mean correlation of 0.93."
+
+
+def test_groups_of_metrics_that_agree() -> None:
+    names = ["a", "b", "c", "d"]
+    agreement = pd.DataFrame(np.eye(4), index=names, columns=names)
+    agreement.loc["a", "c"] = agreement.loc["c", "a"] = 0.8
+    agreement.loc["b", "d"] = agreement.loc["d", "b"] = NAN
+    found = sorted(map(sorted, groups(agreement, names)))
+    assert found == [["a", "c"], ["b"], ["d"]]
+    assert group_words([["a", "c"], ["b"]]).endswith("0.5): a and c. b agrees with none of these.")
+    assert group_words([["b"], ["d"]]) == "No two metrics find the maps of the same images good."
+    assert group_words([["b"]]) == ""
+    assert groups(agreement.iloc[:1, :1], ["a"]) == [["a"]]
+
+
+def test_numbers_in_words() -> None:
+    assert [percent(share) for share in (0, 0.001, 0.5, 0.999, 1)] == ["0 %", "< 1 %", "50 %", "> 99 %", "100 %"]
+    assert [number(value) for value in (0.12345, -3.0, 123456.0)] == ["0.123", "-3", "123,456"]
+    assert [joined("abc"), joined("a"), joined("")] == ["a, b and c", "a", ""]
+
+
+# --- which variants -----------------------------------------------------------------------------------------
+
+
+def test_a_score_is_its_variant_without_a_sub_variant_else_its_last() -> None:
+    variants = ["aopc L=10", "aopc L=20", "mcs", "mcs scale"]
+    order = pd.DataFrame({"metric": ["aopc_morf"] * 2 + ["mcs"] * 2, "variant": variants})
+    assert main_names(order) == {("aopc_morf", "aopc L=20"): "aopc morf L=20", ("mcs", "mcs"): "mcs"}
+
+
+# --- pages --------------------------------------------------------------------------------------------------
+
+
+class Page(HTMLParser):
+    """Tags, text, and the cells of tables."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.text = ""
+        self._silent = False
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+        self._silent = tag in ("style", "script")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._silent = False
+
+    def handle_data(self, data: str) -> None:
+        self.text += "" if self._silent else data
+
+
+def test_the_heat_map_has_rank_share_mean_interval_and_alpha() -> None:
+    tables = tables_of(scored(CLEAR), ("random",))
+    text = heat_map(tables["order"], tables["reliability"], main_names(tables["order"]), title="t")
+    page = Page(text)
+    assert "good ↑" in page.text
+    row = re.search(r'<th scope="row">a</th><td style="background:#8cc0e6" data-value="4"><b>1</b>(.*?)</td>', text)
+    assert row is not None
+    assert re.fullmatch(
+        r'<span class="first">first in 100 %</span><small>4 \[3\.\d+, 4\.\d+\]</small>', row[1]
+    )
+    assert 'style="background:#ffffff" data-value="1"><b>3</b>' in text  # random is last, in white
+    assert "control: knows no model" in page.text
+    # Without controls: a is above b in every image.
+    assert re.search(r"single maps: α</th><td><b>1\.00</b><small>\[1\.00, 1\.00\]</small>", text)
+
+
+def test_the_heat_map_says_where_there_is_no_score() -> None:
+    tables = tables_of(scored({**CLEAR, "c": [NAN] * 60}))
+    text = heat_map(tables["order"], tables["reliability"], main_names(tables["order"]), title="t")
+    assert "<td>no score</td>" in text
+
+
+def test_in_short_has_a_row_for_every_score() -> None:
+    scores = pd.concat([scored(CLEAR), scored(CLEAR, "bad", "bad")])
+    result = study(tables_of(scores, ("random",)), asks={"good": "what it measures"})
+    found = in_short([result, study({}, kind="gallery")])
+    assert list(found["metric"]) == ["good", "bad"]
+    assert list(found["first (share of resamples)"]) == ["a (100 %)", "random, a control (100 %)"]
+    assert list(found["what it measures"]) == ["what it measures", ""]
+    assert list(found["α of single maps"]) == [1, 1]
+
+
+def test_metrics_that_agree_are_told_with_the_sign_of_their_directions() -> None:
+    opposite = {method: [-score for score in scores] for method, scores in CLEAR.items()}
+    scores = pd.concat([scored(CLEAR), scored(opposite, "bad", "bad")])
+    assert "good and bad." in agreement_words(study(tables_of(scores, ("random",))))
+
+
+def test_the_overview_answers_what_is_best_how_surely_and_on_what() -> None:
+    result = study(tables_of(scored(CLEAR), ("random",)), cautions=["Mind the gap."])
+    page = Page(overview_page([result], seeds=[0], ran="0.2 hours of computing on cpu."))
+    for said in (
+        "3 methods in 1 study; 1 training seed. 0.2 hours of computing on cpu.",
+        "a is first by good (100 %).",
+        "Single maps are ranked alike (α of at least 0.65) by good.",
+        "One training seed: nothing here says whether another training",
+        "Run on digits. Models: m (resnet8; 97 % right). Methods: a, b and random.",
+        "Mind the gap.",
+    ):
+        assert said in page.text, said
+
+
+def test_a_study_without_scores_is_shown_without_ranks() -> None:
+    page = Page(overview_page([study({}, kind="gallery")], seeds=[0, 1], ran=""))
+    assert "nothing is scored" in page.text
+    assert "table" not in page.tags
+
+
+def test_names_are_text() -> None:
+    scores = scored({EVIL: [3.0, 4] * 20, "b": [1.0, 2] * 20}, "good", EVIL)
+    result = study(tables_of(scores, (EVIL,)), name=EVIL, data=EVIL, models=[EVIL], asks={"good": EVIL})
+    for text in (overview_page([result], seeds=[0], ran=EVIL), summary_page(result)):
+        page = Page(text)
+        assert page.tags.count("script") == 1  # the page's own
+        assert EVIL in page.text
+        assert not any(name.startswith("on") or name in ("q", "1") for name, _ in page.attributes)
+
+
+def test_the_summary_has_a_paragraph_for_every_score() -> None:
+    scores = pd.concat([scored(CLEAR), scored(ALIKE, "bad", "bad")])
+    page = Page(summary_page(study(tables_of(scores, ("random",)))))
+    assert page.tags.count("h3") == 3  # two scores, and which agree
+    assert "α = 1.00 (1.00 to 1.00) without controls: images rank the methods alike" in page.text
