@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-
 from saliency_assay.report.agreement import agreement_table
+
 from saliency_assay.report.heat_map import heat_map
 from saliency_assay.report.overview import (
     StudyResult,
@@ -41,7 +41,14 @@ def scored(methods: dict[str, list[float]], metric: str = "good", variant: str =
         for method, scores in methods.items()
         for image, score in enumerate(scores)
     ]
-    named = {"study": "s", "data": "d", "model": "m", "seed": 0, "metric": metric, "variant": variant or metric}
+    named = {
+        "study": "s",
+        "data": "d",
+        "model": "m",
+        "seed": 0,
+        "metric": metric,
+        "variant": variant or metric,
+    }
     return pd.DataFrame(rows).assign(**named)
 
 
@@ -56,7 +63,13 @@ def tables_of(scores: pd.DataFrame, controls: tuple[str, ...] = ()) -> dict[str,
 
 def study(tables: dict[str, pd.DataFrame], **changed: Any) -> StudyResult:
     methods = list(dict.fromkeys(tables["order"]["method"])) if tables else ["a"]
-    given = {"name": "s", "kind": "fidelity", "data": "digits", "models": ["m (resnet8; 97 % right)"], "asks": {}}
+    given = {
+        "name": "s",
+        "kind": "fidelity",
+        "data": "digits",
+        "models": ["m (resnet8; 97 % right)"],
+        "asks": {},
+    }
     return StudyResult(**{**given, "methods": methods, "tables": tables, **changed})
 
 
@@ -115,7 +128,10 @@ def test_what_alpha_means(value: float, low: float, high: float, words: str) -> 
 
 def test_other_raters_than_images_are_named_and_unknown_ones_left_out() -> None:
     rows = pd.DataFrame({"between": ["halves", "seeds"], "raters": [2, 3], "correlation": [0.934, NAN]})
-    assert halves_words(rows) == "Two random halves of the images order the methods with a mean correlation of 0.93."
+    assert (
+        halves_words(rows)
+        == "Two random halves of the images order the methods with a mean correlation of 0.93."
+    )
 
 
 def test_groups_of_metrics_that_agree() -> None:
@@ -132,7 +148,13 @@ def test_groups_of_metrics_that_agree() -> None:
 
 
 def test_numbers_in_words() -> None:
-    assert [percent(share) for share in (0, 0.001, 0.5, 0.999, 1)] == ["0 %", "< 1 %", "50 %", "> 99 %", "100 %"]
+    assert [percent(share) for share in (0, 0.001, 0.5, 0.999, 1)] == [
+        "0 %",
+        "< 1 %",
+        "50 %",
+        "> 99 %",
+        "100 %",
+    ]
     assert [number(value) for value in (0.12345, -3.0, 123456.0)] == ["0.123", "-3", "123,456"]
     assert [joined("abc"), joined("a"), joined("")] == ["a, b and c", "a", ""]
 
@@ -177,7 +199,9 @@ def test_the_heat_map_has_rank_share_mean_interval_and_alpha() -> None:
     text = heat_map(tables["order"], tables["reliability"], main_names(tables["order"]), title="t")
     page = Page(text)
     assert "good ↑" in page.text
-    row = re.search(r'<th scope="row">a</th><td style="background:#8cc0e6" data-value="4"><b>1</b>(.*?)</td>', text)
+    row = re.search(
+        r'<th scope="row">a</th><td style="background:#8cc0e6" data-value="4"><b>1</b>(.*?)</td>', text
+    )
     assert row is not None
     assert re.fullmatch(
         r'<span class="first">first in 100 %</span><small>4 \[3\.\d+, 4\.\d+\]</small>', row[1]

@@ -44,9 +44,12 @@ table.heat tfoot th, table.heat tfoot td { border-top: 2px solid #444; backgroun
 .meter { display: block; width: 5.4rem; height: .5rem; border: 1px solid #555; background: #fff; }
 .meter i { display: block; height: 100%; background: #E69F00; }
 @media (max-width: 40rem) {
-  body { margin: .7rem; } .embedded body { margin-top: 2.4rem; } th, td { padding: .3rem .45rem; } h1 { font-size: 1.35rem; }
+  body { margin: .7rem; }
+  .embedded body { margin-top: 2.4rem; }
+  th, td { padding: .3rem .45rem; }
+  h1 { font-size: 1.35rem; }
   table.cards thead { display: none; }
-  table.cards, table.cards caption, table.cards tbody, table.cards tr, table.cards td { display: block; text-align: left; }
+  table.cards, table.cards caption, table.cards tbody, table.cards tr, table.cards td { display: block; }
   table.cards tr { border-bottom: 2px solid #444; padding: .4rem 0; }
   table.cards td { border: 0; padding: .1rem 0; }
   table.cards td::before { content: attr(data-label) ": "; font-weight: 600; }

@@ -1,0 +1,148 @@
+"""The pages of methods, metrics and provenance against facts worked out by hand."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from saliency_assay.methods.cost import Stopwatch
+from saliency_assay.report.catalogue import cost_table, methods_page, metrics_page
+from saliency_assay.report.provenance import data_facts, provenance_page, ran, times, versions
+from saliency_assay.report.reliability import reliability_table
+
+EVIL = "<script>alert('1')</script>"
+
+
+def method(name: str, registered: str, **parameters: object) -> dict[str, object]:
+    return {
+        "name": name,
+        "method": registered,
+        "summary": f"what {name} is",
+        "reference": "Someone, 2017",
+        "parameters": parameters,
+        "signed": True,
+        "control": registered == "random",
+        "background": 0,
+    }
+
+
+METHODS = [
+    method("plain", "gradient"),
+    {**method("smooth", "smoothgrad", samples=10), "base": method("guided_gradcam", "guided_gradcam")},
+    {**method("mine", ""), "signed": None},
+    method("noise", "random"),
+]
+DRAWN = [
+    {"method": name, "model": "m", "data": "d", "batch": 4} for name in ("plain", "smooth", "mine", "noise")
+]
+COSTS = [{"images": 8, "seconds": seconds, "device": "cpu"} for seconds in (0.4, 8.0, 1.0, 0.0)]
+
+
+def test_costs_are_passes_by_parameters_and_seconds_as_measured() -> None:
+    found = cost_table(METHODS, DRAWN, COSTS, {"d": (8, 8)})
+    assert list(found["passes"].fillna(-1)) == [1, 20, -1, 0]
+    assert list(found["seconds"]) == [0.4, 8, 1, 0]
+
+
+def test_the_page_of_methods_has_the_cost_of_an_image_beside_the_plain_gradient() -> None:
+    text = methods_page(METHODS, cost_table(METHODS, DRAWN, COSTS, {"d": (8, 8)}))
+    rows = [re.findall(r"<td.*?>(.*?)</td>", row) for row in text.splitlines() if row.startswith("<tr><td")]
+    cost = {row[0]: row[5:] for row in rows if row[1] == "m"}
+    assert cost["plain"] == ["1.0000", "0.0500", "1.0000"]
+    assert cost["smooth"] == ["20.0000", "1.0000", "20.0000"]
+    assert cost["mine"] == ["–", "0.1250", "2.5000"]
+    assert "what noise is (control: knows no model)" in text
+
+
+def metric(name: str, scores: list[str], kind: str = "fidelity") -> dict[str, object]:
+    told = [
+        {"name": score, "label": f"label of {score}", "direction": "lower", "range": "[0, ∞)"}
+        for score in scores
+    ]
+    said = {"summary": "what it measures", "reference": "Someone, 2018", "formula": "F = ρ(R, Δ)"}
+    return {
+        "name": name,
+        "metric": "aopc",
+        "kind": kind,
+        "reduction": "sum",
+        "parameters": {"steps": 3},
+        **said,
+        "scores": told,
+    }
+
+
+def test_the_page_of_metrics_has_formula_direction_and_reliability_found() -> None:
+    scores = pd.DataFrame(
+        {
+            "image": np.tile(np.arange(30), 2),
+            "method": np.repeat(["a", "b"], 30),
+            "score": np.repeat([1.0, 2.0], 30),
+        }
+    ).assign(study="s", data="d", model="m", seed=0, metric="morf", variant="mine L=3")
+    table = reliability_table(scores, (), resamples=50, level=0.9).assign(study="s")
+    text = metrics_page([metric("mine", ["morf"]), metric("other", ["morf"])], table)
+    assert text.count("<dd>F = ρ(R, Δ)</dd>") == 2
+    assert text.count("<dd>label of morf, range [0, ∞); lower is better</dd>") == 2
+    assert "mine: reliability found here" in text
+    assert "other: reliability found here" not in text  # another entry of the same score
+    assert "so what holds on average holds for most single maps" in text
+
+
+def test_times_are_summed_by_rule(tmp_path: Path) -> None:
+    head = "s\th:m:s\tmax_rss\n"
+    for name, row in {
+        "train/a.tsv": "3600\t1:00:00\t2000",
+        "train/b/c.tsv": "1800\t0:30:00\t-",
+        "report.tsv": "36\t0\t1",
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(f"{head}{row}\n")
+    found = times(tmp_path)
+    assert found.to_dict("list") == {
+        "rule": ["train", "report"],
+        "jobs": [2, 1],
+        "hours": [1.5, 0.01],
+        "longest": [3600, 36],
+        "memory": [2, 0.001],
+    }
+    assert times(tmp_path / "none").empty
+
+
+def test_versions_are_those_that_drew_the_maps_all_of_them() -> None:
+    stores = [
+        {"version": "0.1.0", "libraries": {"torch": version}, "device": device}
+        for version, device in (("2.15.0", "cpu"), ("2.14.0", "cuda"))
+    ]
+    found = versions(stores)
+    assert (found["torch"], found["device of the maps"]) == ("2.15.0, 2.14.0", "cpu, cuda")
+    took = pd.DataFrame({"hours": [1.5], "jobs": [3]})
+    assert ran(stores, took).startswith(
+        "1.5 hours of computing in 3 jobs, maps drawn on cpu, cuda; saliency-assay 0.1.0"
+    )
+
+
+def test_provenance_shows_the_configuration_as_text() -> None:
+    row = data_facts(EVIL, (5, 3, 8, 9), {"classes": {"class": ["a", "b"]}, "digest": "ff"})
+    took = pd.DataFrame({"rule": ["train"], "jobs": [1], "hours": [1.0], "longest": [1.0], "memory": [1.0]})
+    text = provenance_page(f"methods: {EVIL}", versions={"torch": EVIL}, data=[row], took=took)
+    assert text.count("<script>") == 1  # the page's own
+    assert "methods: &lt;script&gt;" in text
+    assert re.search(r">5</td>.*>3</td>.*>8</td>.*>9</td>.*>2 \(class\)</td>.*>ff</td>", text)
+
+
+def test_a_stopwatch_counts_the_making_of_blocks_alone() -> None:
+    ticks = iter([0.0, 1.0, 10.0, 12.0, 20.0, 20.5])
+    watch = Stopwatch(lambda: next(ticks))
+    assert list(watch.over(iter("ab"))) == ["a", "b"]
+    assert watch.seconds == 3.5
+
+
+def test_a_stopwatch_hands_on_errors() -> None:
+    def broken() -> object:
+        yield 1
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        list(Stopwatch(iter(range(9)).__next__).over(broken()))  # type: ignore[arg-type]
