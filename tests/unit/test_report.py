@@ -12,6 +12,7 @@ from saliency_assay.provenance import seed_of
 from saliency_assay.report.bam import metrics_table, premise
 from saliency_assay.report.html import table_page
 from saliency_assay.report.models import accuracy_table
+from saliency_assay.report.page import SCRIPT
 
 NAN = float("nan")
 
@@ -253,7 +254,7 @@ class Page(HTMLParser):
 
     def __init__(self, text: str) -> None:
         super().__init__()
-        self.tags: set[str] = set()
+        self.tags: list[str] = []
         self.attributes: set[str] = set()
         self.rows: list[list[tuple[str, str]]] = []
         self.texts: dict[str, str] = {}
@@ -261,7 +262,7 @@ class Page(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.add(tag)
+        self.tags.append(tag)
         self.attributes |= {name for name, _ in attrs}
         self.open.append(tag)
         if tag == "tr":
@@ -275,7 +276,7 @@ class Page(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         tag = self.open[-1] if self.open else ""
-        if tag in ("td", "th"):
+        if {"td", "th"} & set(self.open):
             text, kind = self.rows[-1][-1]
             self.rows[-1][-1] = (text + data, kind)
         else:
@@ -301,10 +302,28 @@ def test_names_are_shown_as_text() -> None:
     page = Page(table_page(pd.DataFrame({evil: [evil]}), title=evil, digits=1))
     assert page.rows == [[(evil, "text")], [(evil, "text")]]
     assert page.texts["title"] == page.texts["caption"] == evil
-    assert "script" not in page.tags
+    assert page.tags.count("script") == 1  # the page's own
+    assert page.texts["script"].strip() == SCRIPT.strip()
+    assert not any(name.startswith("on") for name in page.attributes)
     text = table_page(pd.DataFrame({"a": ['"']}), title="'", digits=1)
     assert "<td>&quot;</td>" in text
     assert "<caption>&#x27;</caption>" in text
+
+
+def test_cells_keep_the_numbers_that_they_round() -> None:
+    text = table_page(pd.DataFrame({"a": [0.123456, -0.0004, NAN, 1e-9]}), title="t", digits=2)
+    assert re.findall(r'data-value="(.*?)">(.*?)<', text) == [
+        ("0.123456", "0.12"),
+        ("-0.0004", "0.00"),
+        ("1e-09", "0.00"),
+    ]
+
+
+def test_tables_of_text_are_cards_on_a_phone() -> None:
+    long = table_page(pd.DataFrame({"a": ["x" * 60]}), title="t", digits=2)
+    assert '<table class="cards">' in long
+    assert 'data-label="a"' in long
+    assert 'class="cards"' not in table_page(pd.DataFrame({"a": ["x"]}), title="t", digits=2)
 
 
 def test_braces_are_text_too() -> None:
@@ -315,8 +334,9 @@ def test_braces_are_text_too() -> None:
 
 def test_a_page_needs_no_network() -> None:
     page = Page(table_page(pd.DataFrame({"a": [1]}), title="t", digits=1))
-    assert not page.tags & {"script", "link", "img", "iframe"}
+    assert not {"link", "img", "iframe"} & set(page.tags)
     assert not page.attributes & {"src", "href"}
+    assert "http" not in page.texts["script"] + page.texts["style"]
     assert page.rows == [[("a", "number")], [("1", "number")]]
 
 
