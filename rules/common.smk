@@ -58,6 +58,7 @@ DELTA_SETS = {
     for seed in CONFIG.seeds
 }
 FIDELITY_STUDIES = [name for name, study in CONFIG.studies.items() if study.kind == "fidelity"]
+RATED_STUDIES = [name for name, study in CONFIG.studies.items() if study.kind != "gallery"]
 SEARCHED = [name for name, model in CONFIG.models.items() if model.trials]
 CAPTION_STUDIES = [name for name, study in CONFIG.studies.items() if study.kind == "caption"]
 
@@ -307,8 +308,12 @@ def figures_of(study):
 
 
 def directions_of(study):
-    """Which end of a score is the better one, for all scores of a fidelity study."""
-    metrics = [CONFIG.metrics[name] for name in CONFIG.studies[study].metrics]
+    """Which end of a score is the better one, for all scores of a study that rate its methods."""
+    entry = CONFIG.studies[study]
+    if entry.kind == "retrain":
+        return {"accuracy": "lower"}  # what mattered is gone
+    names = ("mcs", "idr", "iir") if entry.kind == "bam" else entry.metrics
+    metrics = [CONFIG.metrics[name] for name in names]
     return {score: direction for metric in metrics for score, direction in metric.directions.items()}
 
 

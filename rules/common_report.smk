@@ -33,13 +33,44 @@ def reported_of(study):
         for metric, figure in figures_of(study):
             files += expand(rules.plot_metric.output, study=study, metric=metric, figure=figure)
         files += expand(rules.plot_scatter.output, study=[study] if pairs_of(study) else [])
-        files += expand(rules.plot_reliability.output, study=study)
     if entry.kind == "retrain":
         files += expand(rules.plot_retrain.output, study=study)
         files += arms_of(study, rules.plot_arm.output)
         if study in LEAK_STUDIES:
             files += expand([rules.plot_leakage.output.figure, rules.plot_leakage.output.page], study=study)
+    if study in RATED_STUDIES:
+        files += expand(rules.plot_reliability.output, study=study)
     return files
+
+
+def rated_input(wildcards):
+    """The scores that rate a study's methods, and its images' classes."""
+    study, seeds = CONFIG.studies[wildcards.study], {"seed": CONFIG.seeds}
+    scores, data = expand(f"{TABLES}/scores.parquet", study=study.name), study.data
+    if study.kind == "bam":
+        kept = [BAM_SCORES, *([DELTA_SCORES] if study.name in DELTA_STUDIES else [])]
+        scores, data = expand(kept, study=study.name, method=study.methods, **seeds), f"{study.data}_os"
+    elif study.kind == "caption":
+        scores = of_study(SCORES, study.name, ["infidelity_halves"])
+    return {"scores": scores, "data": DATA.format(data=data)}
+
+
+def tabulate_reliability_settings(wildcards):
+    """Classes are those of the study's model; of BAM scenes, which the model of MCS, IDR and IIR alike was told."""
+    study = CONFIG.studies[wildcards.study]
+    return settings(
+        "tabulate_reliability.py",
+        kind=study.kind,
+        data=study.data,
+        models=study.models,
+        label="scene" if study.kind == "bam" else CONFIG.models[study.models[0]].label,
+        controls=controls_of(study.name),
+        directions=directions_of(study.name),
+        resamples=CONFIG.reliability.resamples,
+        level=CONFIG.reliability.level,
+        printed_alpha=study.printed_alpha,
+        printed_correlation=study.printed_correlation,
+    )
 
 
 def plan_settings():

@@ -1,11 +1,12 @@
-"""How far the scores of single images can be trusted: reliability of metrics, and order of methods."""
+"""How far scores can be trusted, for every study that rates methods: reliability of metrics, and order of methods."""
 
 
 rule tabulate_reliability:
     input:
-        f"{RESULTS}/tables/{{study}}/scores.parquet",
+        unpack(rated_input),
     output:
         reliability=f"{RESULTS}/tables/{{study}}/reliability.csv",
+        agreement=f"{RESULTS}/tables/{{study}}/agreement.csv",
         order=f"{RESULTS}/tables/{{study}}/order.csv",
         consistency=f"{RESULTS}/tables/{{study}}/consistency.csv",
         variance=f"{RESULTS}/tables/{{study}}/variance.csv",
@@ -14,17 +15,11 @@ rule tabulate_reliability:
     benchmark:
         f"{BENCHMARKS}/tabulate_reliability/{{study}}.tsv"
     wildcard_constraints:
-        study=one_of(FIDELITY_STUDIES),
+        study=one_of(RATED_STUDIES),
     conda:
         "../envs/report.yaml"
     params:
-        settings=lambda wildcards: settings(
-            "tabulate_reliability.py",
-            controls=controls_of(wildcards.study),
-            directions=directions_of(wildcards.study),
-            resamples=CONFIG.reliability.resamples,
-            level=CONFIG.reliability.level,
-        ),
+        settings=tabulate_reliability_settings,
     script:
         "../workflow/scripts/tabulate_reliability.py"
 
@@ -38,6 +33,12 @@ rule plot_reliability:
             caption="../workflow/report/reliability.rst",
             category=study_label,
             labels={"shown": "reliability: do images rank methods alike?"},
+        ),
+        agreement=report(
+            f"{FIGURES}/{{study}}/agreement.svg",
+            caption="../workflow/report/agreement.rst",
+            category=study_label,
+            labels={"shown": "reliability: do seeds, classes and halves agree?"},
         ),
         order=report(
             f"{FIGURES}/{{study}}/order.svg",
@@ -62,7 +63,7 @@ rule plot_reliability:
     benchmark:
         f"{BENCHMARKS}/plot_reliability/{{study}}.tsv"
     wildcard_constraints:
-        study=one_of(FIDELITY_STUDIES),
+        study=one_of(RATED_STUDIES),
     conda:
         "../envs/report.yaml"
     params:

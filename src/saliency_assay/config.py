@@ -69,7 +69,7 @@ def _read(raw: Settings, catalogue: Catalogue) -> Config:
         check_needs(study, models, methods, catalogue)
         check_methods(study, methods)
         check_masks(study, metrics, data)
-        check_printed(study, metrics)
+        check_printed(study, metrics, methods)
     return Config(
         results=raw["results"].rstrip("/"),
         device=raw["device"],
@@ -131,8 +131,17 @@ def _study(
         look_up(f"{place}.methods", "method", method, methods)
     if entry["kind"] in ("gallery", "fidelity"):
         model = look_up(f"{place}.model", "model", entry["model"], models)
-        printed = entry.get("printed", {})
-        return Study(name, entry["kind"], model.data, (model.name,), chosen, judges, printed)
+        return Study(
+            name,
+            entry["kind"],
+            model.data,
+            (model.name,),
+            chosen,
+            judges,
+            printed=entry.get("printed", {}),
+            printed_alpha=entry.get("printed_alpha", {}),
+            printed_correlation=entry.get("printed_correlation", {}),
+        )
     if entry["kind"] == "retrain":
         model = look_up(f"{place}.model", "model", entry["model"], models)
         retraining = read_retraining(place, entry, model, chosen)

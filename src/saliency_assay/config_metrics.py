@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from saliency_assay.config_caption import METRICS as CAPTIONED
 from saliency_assay.config_checks import look_up, parameters_of
-from saliency_assay.config_records import Catalogue, DataEntry, Metric, Settings, Study
+from saliency_assay.config_records import Catalogue, DataEntry, Method, Metric, Settings, Study
 from saliency_assay.registry import resolve, unknown
 from saliency_assay.schema import ConfigError
 from saliency_assay.source import check_call
@@ -129,22 +129,43 @@ def check_masks(study: Study, metrics: Mapping[str, Metric], data: Mapping[str, 
             )
 
 
-def check_printed(study: Study, metrics: Mapping[str, Metric]) -> None:
+def check_printed(study: Study, metrics: Mapping[str, Metric], methods: Mapping[str, Method]) -> None:
     """Whether the values that a paper printed are of the study's methods, and each of one of its scores.
 
     What follows an entry's name in full (``aopc_morf aopc L=20``) is known only once it is scored.
     """
+    place, of_study = f"studies.{study.name}", dict.fromkeys(study.methods)
     pairs = [(score, name) for name in study.metrics for score in metrics[name].directions]
     for method, values in study.printed.items():
-        place = f"studies.{study.name}.printed"
-        look_up(place, "method", method, dict.fromkeys(study.methods))
+        look_up(f"{place}.printed", "method", method, of_study)
         for name in values:
-            meant = [pair for pair in pairs if name in pair or tuple(name.split(" ")[:2]) == pair]
-            if not meant:
-                known = dict.fromkeys(part for pair in pairs for part in pair)
-                raise ConfigError(f"{place}.{method}: {unknown('score', name, known)}")
-            if len(meant) > 1:
-                found = f"{name!r}, which has {len(meant)} scores"
+            _check_score(f"{place}.printed.{method}", name, pairs)
+    controlled = not all(methods[name].uses_model for name in study.methods)
+    for name, alphas in study.printed_alpha.items():
+        _check_score(f"{place}.printed_alpha", name, pairs)
+        if "with" in alphas and not controlled:
+            raise ConfigError(
+                f"{place}.printed_alpha.{name}.with: the study has no control, a method that looks at no model; "
+                "valid: without"
+            )
+    for name, others in study.printed_correlation.items():
+        _check_score(f"{place}.printed_correlation", name, pairs)
+        for other, values in others.items():
+            _check_score(f"{place}.printed_correlation.{name}", other, pairs)
+            if other == name:
                 raise ConfigError(
-                    f"{place}.{method}: found {found}, expected one of them, such as '{' '.join(meant[0])}'"
+                    f"{place}.printed_correlation.{name}: found {other!r} again, expected another score"
                 )
+            for method in values:
+                look_up(f"{place}.printed_correlation.{name}.{other}", "method", method, of_study)
+
+
+def _check_score(place: str, name: str, pairs: list[tuple[str, str]]) -> None:
+    """Whether ``name`` can be of one of ``pairs``, a score and its entry."""
+    meant = [pair for pair in pairs if name in pair or tuple(name.split(" ")[:2]) == pair]
+    if not meant:
+        known = dict.fromkeys(part for pair in pairs for part in pair)
+        raise ConfigError(f"{place}: {unknown('score', name, known)}")
+    if len(meant) > 1:
+        found = f"{name!r}, which has {len(meant)} scores"
+        raise ConfigError(f"{place}: found {found}, expected one of them, such as '{' '.join(meant[0])}'")

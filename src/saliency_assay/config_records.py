@@ -184,6 +184,10 @@ class Study:
     metrics: tuple[str, ...] = ()
     printed: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """What a paper reports: for each method the value of a score."""
+    printed_alpha: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """The same of α: for each score the values ``with`` and ``without`` controls."""
+    printed_correlation: Mapping[str, Mapping[str, Mapping[str, float]]] = field(default_factory=dict)
+    """The same of Spearman's ρ: for each score and each other one the value of a method."""
     retraining: Retraining | None = None
     """Of a ``retrain`` study: what is occluded, how, and how often."""
     comparison: Comparison | None = None

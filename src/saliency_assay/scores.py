@@ -4,7 +4,7 @@ The table (parquet, long form) is the only hand-over from scoring to reliability
 scores of a whole set have image = -1. Replicates stay raw: means and intervals are computed by whoever shows them.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -96,8 +96,12 @@ def writer(path: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
         temporary.unlink(missing_ok=True)
 
 
-def read(paths: Iterable[Path], *, compact: bool = False) -> pd.DataFrame:
+def read(
+    paths: Iterable[Path], *, compact: bool = False, only: Sequence[tuple[str, str, object]] | None = None
+) -> pd.DataFrame:
     """The score tables at ``paths`` as one, ordered as given; text as categories where ``compact``, to save memory.
+
+    With ``only``, conditions that pyarrow understands (``("metric", "==", "accuracy")``), no other row is read.
 
     Raises:
         ScoreError: no path, a file that is no parquet, or see ``check``.
@@ -106,7 +110,7 @@ def read(paths: Iterable[Path], *, compact: bool = False) -> pd.DataFrame:
     tables = []
     for path in paths:
         try:
-            tables.append(pq.read_table(path, read_dictionary=text, partitioning=None))
+            tables.append(pq.read_table(path, read_dictionary=text, partitioning=None, filters=only))
         except (OSError, ValueError) as error:
             raise ScoreError(f"{path}: not a parquet file ({str(error).splitlines()[0]})") from error
     if not tables:

@@ -1,9 +1,11 @@
-"""How far the scores of a study can be trusted: reliability, order of methods, consistency and variance."""
+"""How far scores can be trusted: reliability, agreement of raters, order of methods, consistency and variance."""
 
 from pathlib import Path
 
-from saliency_assay import scores
+from saliency_assay import store
 from saliency_assay.job import job
+from saliency_assay.report.agreement import agreement_table
+from saliency_assay.report.rated import BETWEEN, rated_scores
 from saliency_assay.report.reliability import (
     consistency_table,
     order_table,
@@ -12,15 +14,20 @@ from saliency_assay.report.reliability import (
 )
 
 with job("tabulate_reliability", snakemake.log[0]):
-    settings, output = snakemake.params.settings, snakemake.output
-    table = scores.read([Path(snakemake.input[0])], compact=True)
-    resamples, directions = settings["resamples"], settings["directions"]
+    settings, paths, output = snakemake.params.settings, snakemake.input, snakemake.output
+    kind, models = settings["kind"], settings["models"]
+    table = rated_scores(list(map(Path, paths.scores)), kind, data=settings["data"], models=models)
+    with store.open_store(Path(paths.data), kind="data") as data:
+        labels = data[f"label_{settings['label']}"][:]
+    resamples, directions, controls = (settings[name] for name in ("resamples", "directions", "controls"))
+    alphas, correlations = settings["printed_alpha"], settings["printed_correlation"]
     found = {
         "reliability": reliability_table(
-            table, settings["controls"], resamples=resamples, level=settings["level"]
+            table, controls, resamples=resamples, level=settings["level"], printed=alphas
         ),
-        "order": order_table(table, directions, resamples=resamples),
-        "consistency": consistency_table(table, directions),
+        "agreement": agreement_table(table, labels, variants=BETWEEN.get(kind, "variants")),
+        "order": order_table(table, directions, controls, resamples=resamples),
+        "consistency": consistency_table(table, directions, correlations),
         "variance": variance_table(table),
     }
     for name, made in found.items():

@@ -1,6 +1,7 @@
 """What a paper prints, beside the means of a study's own scores."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
@@ -8,6 +9,7 @@ import pandas as pd
 from saliency_assay.registry import unknown
 
 Pair = tuple[str, str]
+Key = TypeVar("Key", bound=Hashable)
 
 
 def printed_values(
@@ -25,11 +27,72 @@ def printed_values(
         ValueError: a name is of nothing that was scored, or of several.
     """
     pairs = list(dict.fromkeys(scored))
-    found: dict[tuple[str, str, str], tuple[int, float]] = {}
-    for method, values in printed.items():
-        for name, value in values.items():
-            rank, pair = _meant(f"printed.{method}", name, pairs)
-            found[method, *pair] = min(found.get((method, *pair), (rank, value)), (rank, value))
+    named = [
+        ((method, *pair), rank, value)
+        for method, values in printed.items()
+        for name, value in values.items()
+        for rank, pair in [_meant(f"printed.{method}", name, pairs)]
+    ]
+    return _nearest(named)
+
+
+def printed_alphas(
+    scored: Iterable[Pair], printed: Mapping[str, Mapping[str, float]]
+) -> dict[tuple[str, str, str], float]:
+    """The α that is printed for a score, its variant, and methods ``with``, ``without`` or with no (``none``) controls.
+
+    Args:
+        scored: as in ``printed_values``.
+        printed: for each score, by a name as in ``printed_values``, the values ``with`` and ``without`` controls; the
+            latter is that of a study that has none.
+
+    Raises:
+        ValueError: as ``printed_values``.
+    """
+    pairs = list(dict.fromkeys(scored))
+    kinds = {"with": ("with",), "without": ("without", "none")}
+    named = [
+        ((*pair, kind), rank, value)
+        for name, values in printed.items()
+        for rank, pair in [_meant("printed_alpha", name, pairs)]
+        for given, value in values.items()
+        for kind in kinds[given]
+    ]
+    return _nearest(named)
+
+
+def printed_correlations(
+    scored: Iterable[Pair], printed: Mapping[str, Mapping[str, Mapping[str, float]]]
+) -> dict[tuple[str, frozenset[Pair]], float]:
+    """Spearman's ρ that is printed for a method between two scores, whichever of them is named first.
+
+    Args:
+        scored: as in ``printed_values``.
+        printed: for each score, and each other one, by names as in ``printed_values``, the values by method.
+
+    Raises:
+        ValueError: as ``printed_values``, or both names are of one score.
+    """
+    pairs = list(dict.fromkeys(scored))
+    named = []
+    for name, others in printed.items():
+        rank, pair = _meant("printed_correlation", name, pairs)
+        for other, values in others.items():
+            other_rank, other_pair = _meant(f"printed_correlation.{name}", other, pairs)
+            if pair == other_pair:
+                raise ValueError(
+                    f"printed_correlation.{name}: found {other!r}, the same score; expected another"
+                )
+            both = frozenset((pair, other_pair))
+            named += [((method, both), rank + other_rank, value) for method, value in values.items()]
+    return _nearest(named)
+
+
+def _nearest(named: Iterable[tuple[Key, int, float]]) -> dict[Key, float]:
+    """The value of each key; of several the one whose name is nearest to a name in full, of these the smallest."""
+    found: dict[Key, tuple[int, float]] = {}
+    for key, rank, value in named:
+        found[key] = min(found.get(key, (rank, value)), (rank, value))
     return {key: float(value) for key, (_, value) in found.items()}
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping
 from itertools import combinations
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from saliency_assay import reliability
+from saliency_assay.report.printed import printed_alphas, printed_correlations
 from saliency_assay.scores import WHOLE_SET
 
 Array = npt.NDArray[Any]
@@ -17,10 +19,19 @@ SCORED = ["metric", "variant", "data", "model"]
 """What scores of one metric have in common, training seeds aside."""
 OF_METHOD = ["data", "model", "seed", "method"]
 PAIR = ["metric", "variant", "other_metric", "other_variant"]
+RELIABLE = [*SCORED, "seed", "controls", "methods", "images"]
+RELIABLE += [f"{name}{end}" for name in ("alpha", "correlation") for end in ("", "_low", "_high")]
+ORDERED = ["metric", "variant", "direction", "data", "model", "method", "control", "images"]
+ORDERED += ["mean", "low", "high", "rank", "best"]
 
 
 def reliability_table(
-    scores: pd.DataFrame, controls: Collection[str], *, resamples: int, level: float
+    scores: pd.DataFrame,
+    controls: Collection[str],
+    *,
+    resamples: int,
+    level: float,
+    printed: Mapping[str, Mapping[str, float]] = MappingProxyType({}),
 ) -> pd.DataFrame:
     """Inter-rater and inter-method reliability of every metric, variant, set, model and seed.
 
@@ -29,15 +40,20 @@ def reliability_table(
         controls: methods that know no model; where the table has some, each row comes twice, with and without them.
         resamples: of images, for the intervals.
         level: share of the resamples that an interval holds.
+        printed: what a paper prints of α, as ``printed_alphas`` reads it.
 
     Returns:
         ``metric, variant, data, model, seed, controls`` (``with``, ``without``, or ``none`` where there are none),
         ``methods, images`` (with scores of at least two methods); ``alpha, alpha_low, alpha_high``: Krippendorff's α;
-        ``correlation, correlation_low, correlation_high``: mean of Spearman's ρ between two methods over images.
+        ``correlation, correlation_low, correlation_high``: mean of Spearman's ρ between two methods over images; and
+        ``printed``, the paper's α, NaN for none.
+
+    Raises:
+        ValueError: see ``printed_alphas``.
     """
     rows = []
-    for names, of_metric in _groups(scores, [*SCORED, "seed"]):
-        wide = _by_method(of_metric)
+    for names, of_metric in groups(scores, [*SCORED, "seed"]):
+        wide = by_method(of_metric)
         known = [name for name in wide if name not in controls]
         kinds = {"with": wide, "without": wide[known]} if len(known) < wide.shape[1] else {"none": wide}
         for kind, chosen in kinds.items():
@@ -49,24 +65,36 @@ def reliability_table(
             for name, found in (("alpha", alpha), ("correlation", correlation)):
                 row |= {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
             rows.append(row)
-    return pd.DataFrame(rows)
+    table = pd.DataFrame(rows, columns=RELIABLE)
+    papers = printed_alphas(_scored(table), printed)
+    named = table[["metric", "variant", "controls"]].itertuples(index=False, name=None)
+    return table.assign(printed=np.array([papers.get(name, np.nan) for name in named], dtype=np.float64))
 
 
-def consistency_table(scores: pd.DataFrame, directions: Mapping[str, str]) -> pd.DataFrame:
+def consistency_table(
+    scores: pd.DataFrame,
+    directions: Mapping[str, str],
+    printed: Mapping[str, Mapping[str, Mapping[str, float]]] = MappingProxyType({}),
+) -> pd.DataFrame:
     """Internal consistency: Spearman's ρ over images between every two metrics or variants of a method's scores.
 
     Args:
         scores: a score table; scores of whole sets are left out.
         directions: ``higher`` or ``lower``, which is better, by metric.
+        printed: what a paper prints of ρ, as ``printed_correlations`` reads it.
 
     Returns:
         ``data, model, seed, method, metric, variant, other_metric, other_variant, images`` (that have both),
-        ``correlation``: ρ of the scores as they are, as the paper prints it; and ``agreement``: with the sign that
-        makes 1 mean that both find the maps of the same images good.
+        ``correlation``: ρ of the scores as they are, as the paper prints it; ``agreement``: with the sign that makes 1
+        mean that both find the maps of the same images good; and ``printed``, the paper's ρ, NaN for none.
+
+    Raises:
+        ValueError: see ``printed_correlations``.
     """
+    papers = printed_correlations(_scored(scores), printed) if printed else {}
     rows = []
-    for names, of_method in _groups(scores, OF_METHOD):
-        scored = list(dict.fromkeys(zip(of_method["metric"], of_method["variant"], strict=True)))
+    for names, of_method in groups(scores, OF_METHOD):
+        scored = _scored(of_method)
         wide = of_method.pivot(index="image", columns=["metric", "variant"], values="score")[scored]
         values = wide.to_numpy()
         there = ~np.isnan(values)
@@ -81,39 +109,48 @@ def consistency_table(scores: pd.DataFrame, directions: Mapping[str, str]) -> pd
                     "images": int((there[:, a] & there[:, b]).sum()),
                     "correlation": found[a, b],
                     "agreement": sign * found[a, b],
+                    "printed": papers.get((str(names["method"]), frozenset((scored[a], scored[b]))), np.nan),
                 }
             )
-    return pd.DataFrame(rows, columns=[*OF_METHOD, *PAIR, "images", "correlation", "agreement"])
+    return pd.DataFrame(rows, columns=[*OF_METHOD, *PAIR, "images", "correlation", "agreement", "printed"])
 
 
 def order_table(
-    scores: pd.DataFrame, directions: Mapping[str, str], *, resamples: int, level: float = 0.95
+    scores: pd.DataFrame,
+    directions: Mapping[str, str],
+    controls: Collection[str] = (),
+    *,
+    resamples: int,
+    level: float = 0.95,
 ) -> pd.DataFrame:
     """Every metric's methods, ranked where resamples of images tell them apart.
 
     Args:
         scores: a score table; scores of whole sets are left out. An image's scores are averaged over seeds first.
         directions: ``higher`` or ``lower``, which is better, by metric.
+        controls: methods that know no model.
         resamples: of images.
         level: of the intervals, and of being sure.
 
     Returns:
-        ``metric, variant, data, model, method, images, mean, low, high`` (interval of the mean), ``rank``: 1 and the
-        number of methods that are better in at least ``level`` of the resamples; ``best``: share of the resamples in
-        which it is first. In the order of the score table.
+        ``metric, variant, direction, data, model, method, control`` (whether it is one), ``images, mean, low, high``
+        (interval of the mean), ``rank``: 1 and the number of methods that are better in at least ``level`` of the
+        resamples; ``best``: share of the resamples in which it is first. In the order of the score table.
     """
     rows = []
-    for names, of_metric in _groups(scores, SCORED):
-        wide = _by_method(of_metric)
+    for names, of_metric in groups(scores, SCORED):
+        wide = by_method(of_metric)
         higher = directions[str(names["metric"])] == "higher"
         found = reliability.order(wide.to_numpy(), resamples=resamples)
         low, high = found.interval(level)
         ranks, best = found.ranks(higher_is_better=higher, level=level), found.best(higher_is_better=higher)
         for place, method in enumerate(wide):
-            row = {**names, "method": method, "images": int(wide[method].notna().sum())}
+            row = {**names, "direction": directions[str(names["metric"])]}
+            row |= {"method": method, "control": method in controls}
+            row |= {"images": int(wide[method].notna().sum())}
             row |= {"mean": found.mean[place], "low": low[place], "high": high[place]}
             rows.append({**row, "rank": ranks[place], "best": best[place]})
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, columns=ORDERED)
 
 
 def variance_table(scores: pd.DataFrame) -> pd.DataFrame:
@@ -124,25 +161,30 @@ def variance_table(scores: pd.DataFrame) -> pd.DataFrame:
         effect; NaN where a factor has a single level.
     """
     rows = []
-    for names, of_metric in _groups(scores, SCORED):
-        seeds = [_by_method(of_seed) for _, of_seed in of_metric.groupby("seed", sort=False)]
+    for names, of_metric in groups(scores, SCORED):
+        seeds = [by_method(of_seed) for _, of_seed in of_metric.groupby("seed", sort=False)]
         images, methods = seeds[0].index, seeds[0].columns
         for wide in seeds[1:]:
             images, methods = images.union(wide.index), methods.union(wide.columns, sort=False)
         cube = np.stack([wide.reindex(images, columns=methods).to_numpy() for wide in seeds], axis=-1)
         row: dict[str, object] = {**names, "images": int((~np.isnan(cube).any((1, 2))).sum())}
         rows.append(row | reliability.variance_shares(cube))
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, columns=None if rows else [*SCORED, "images"])
 
 
-def _groups(scores: pd.DataFrame, keys: list[str]) -> Iterator[tuple[dict[str, object], pd.DataFrame]]:
+def _scored(table: pd.DataFrame) -> list[tuple[str, str]]:
+    """Metric and variant of everything in a table, in its order."""
+    return list(dict.fromkeys(zip(table["metric"], table["variant"], strict=True)))
+
+
+def groups(scores: pd.DataFrame, keys: list[str]) -> Iterator[tuple[dict[str, object], pd.DataFrame]]:
     """Scores of single images that share ``keys``, with these, in the order of the table."""
     of_images = scores[scores["image"] != WHOLE_SET]
     for names, part in of_images.groupby(keys, sort=False, observed=True):
         yield dict(zip(keys, names, strict=True)), part
 
 
-def _by_method(scores: pd.DataFrame) -> pd.DataFrame:
+def by_method(scores: pd.DataFrame) -> pd.DataFrame:
     """Images × methods, in the order of the table; means over seeds where there are several."""
     wide = scores.groupby(["image", "method"], observed=True)["score"].mean().unstack("method")
     return wide[list(dict.fromkeys(scores["method"]))]

@@ -13,9 +13,10 @@ from matplotlib.lines import Line2D
 from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
+from saliency_assay.reliability_raters import SPLITS
 from saliency_assay.report.material import span_text
 from saliency_assay.report.reliability import PAIR
-from saliency_assay.report.style import BLUE, GREY, ORANGE, readable
+from saliency_assay.report.style import BLUE, GREEN, GREY, ORANGE, VERMILION, readable
 
 Array = npt.NDArray[Any]
 
@@ -30,8 +31,17 @@ LOOKS = {
     "without": ("without controls", BLUE, "o", BLUE),
     "none": ("all methods", BLUE, "o", BLUE),
 }
+BETWEEN = {
+    "seeds": ("training seeds", VERMILION, "^"),
+    "classes": ("classes of the images", BLUE, "o"),
+    "halves": ("random halves of the images", GREEN, "D"),
+    "variants": ("variants of a score", ORANGE, "s"),
+    "models": ("models", ORANGE, "s"),
+}
+"""What raters are, their colour and marker."""
 MOST_ROWS, MOST_COLUMNS = 30, 14
 MOST_RANK = 1.4  # of the number of methods, so that the last rank is not white
+UNSCORED = "no image has a score that rates methods"
 CELL = 0.55  # inches
 LETTERS = 34
 
@@ -43,6 +53,8 @@ def reliability_figure(table: pd.DataFrame, *, level: float) -> Figure:
         table: as ``report.reliability.reliability_table`` gives it, of one set and model.
         level: of the intervals.
     """
+    if table.empty:
+        return _nothing(UNSCORED)
     names = scored_names(table, most=MOST_ROWS)
     kinds = [kind for kind in LOOKS if (table["controls"] == kind).any()]
     figure = Figure(figsize=(11.5, 0.34 * len(names) + 1.9))
@@ -96,6 +108,8 @@ def order_figure(table: pd.DataFrame) -> Figure:
     Args:
         table: as ``report.reliability.order_table`` gives it, of one set and model.
     """
+    if table.empty:
+        return _nothing(UNSCORED)
     names, methods = scored_names(table, most=MOST_COLUMNS), list(dict.fromkeys(table["method"]))
     ranks = np.full((len(methods), len(names)), np.nan)
     best = ranks.copy()
@@ -117,6 +131,46 @@ def order_figure(table: pd.DataFrame) -> Figure:
         "rank: 1 and the number of methods that are better in at least 95 % of the resamples of images\n"
         "in brackets: in how many of them the method is first"
     )
+    return figure
+
+
+def agreement_figure(table: pd.DataFrame) -> Figure:
+    """How alike raters that are not images order the methods, for every metric and variant.
+
+    Args:
+        table: as ``report.agreement.agreement_table`` gives it, an empty variant as an empty text.
+    """
+    table = table[table["correlation"].notna()]
+    if table.empty:
+        return _nothing("fewer than three methods, or four images, have scores: no orders to compare")
+    names = scored_names(table, most=MOST_ROWS)
+    kinds = [kind for kind in BETWEEN if (table["between"] == kind).any()]
+    figure = Figure(figsize=(8.5, 0.4 * len(names) + 2.2))
+    axes = figure.subplots()
+    handles = []
+    for place, kind in enumerate(kinds):
+        label, colour, marker = BETWEEN[kind]
+        of_kind = table[table["between"] == kind]
+        label = f"{label} (n = {span_text(of_kind['raters'])})" if kind != "halves" else label
+        handles.append(Line2D([], [], color=colour, marker=marker, label=label))
+        shift = 0.7 * ((place + 0.5) / len(kinds) - 0.5)
+        for row, pair in enumerate(names):
+            found = of_kind[(of_kind["metric"] == pair[0]) & (of_kind["variant"] == pair[1])]
+            for mean, low, high in found[["correlation", "low", "high"]].itertuples(index=False, name=None):
+                axes.plot([low, high], [row + shift] * 2, color=colour, linewidth=1.5)
+                axes.plot(mean, row + shift, marker, color=colour, markersize=6)
+    axes.axvline(0, color=GREY, linewidth=1)
+    axes.set_xlim(-1.05, 1.05)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.set_yticks(range(len(names)), [fill(name, LETTERS) for name in names.values()])
+    axes.grid(visible=True, axis="x")
+    axes.set_xlabel(
+        "mean Spearman's ρ between two raters' orders of the methods\nhigher: raters order methods more alike →"
+    )
+    counted = f"{span_text(table['methods'])} methods; whiskers: the two raters least and most alike"
+    if "halves" in kinds:
+        counted += f",\nof halves 95 % of {SPLITS} splits"
+    figure.legend(handles=handles, title=counted, loc="outside upper center", ncols=min(len(handles), 3))
     return figure
 
 

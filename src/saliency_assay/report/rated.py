@@ -1,0 +1,69 @@
+"""What of a study's scores rates its methods, by kind of study: one score table that reliability reads."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from saliency_assay import scores
+
+OF_BAM = ("mcs", "idr", "iir", "iir_difference")
+BETWEEN = {"caption": "models"}
+"""What the variants of a score are, where they are not variants, by kind of study."""
+
+
+def rated_scores(paths: Sequence[Path], kind: str, *, data: str, models: Sequence[str]) -> pd.DataFrame:
+    """The scores of single images that rate methods, as a score table of one set and one model, text as categories.
+
+    ``fidelity``: all, as they are. ``bam``: MCS, IDR, IIR and its relative change in the object's mask; variants are
+    the metric and, of sets for robustness, what they vary (``mcs scale``). ``caption``: infidelity with the halves, a
+    variant for each model. ``retrain``: accuracy on what is left of test images, lower is better, a variant for each
+    protocol, fill and iteration; without f_0, which no method has touched.
+
+    Args:
+        paths: of score tables, in the order of the study's methods; only rows that are needed are read.
+        kind: of the study.
+        data: what the set is called; of BAM the collection, whose sets are ``{data}_os`` and so on.
+        models: of the study.
+
+    Raises:
+        scores.ScoreError: see ``scores.read``.
+    """
+    table = READERS[kind](paths, data, models)
+    return scores.check(table, "rated scores", compact=True)
+
+
+def _fidelity(paths: Sequence[Path], data: str, models: Sequence[str]) -> pd.DataFrame:
+    return scores.read(paths, compact=True)
+
+
+def _bam(paths: Sequence[Path], data: str, models: Sequence[str]) -> pd.DataFrame:
+    only = [("metric", "in", list(OF_BAM)), ("variant", "==", "object")]
+    table = scores.read(paths, compact=True, only=only)
+    metric, of_set, robust = table["metric"].astype(str), table["data"].astype(str), f"{data}_os_"
+    varied = of_set.where(of_set.str.startswith(robust), "").str.removeprefix(robust)
+    variant = (metric + " " + varied).str.strip()
+    return table.assign(variant=variant, data=data, model=", ".join(models))
+
+
+def _caption(paths: Sequence[Path], data: str, models: Sequence[str]) -> pd.DataFrame:
+    table = scores.read(paths, compact=True, only=[("metric", "==", "infidelity")])
+    variant = table["variant"].astype(str) + " " + table["model"].astype(str)
+    return table.assign(variant=variant, model=", ".join(models))
+
+
+def _retrain(paths: Sequence[Path], data: str, models: Sequence[str]) -> pd.DataFrame:
+    table = scores.read(paths, compact=True, only=[("metric", "==", "accuracy")])
+    arms = {variant: variant.rsplit("/", 1) for variant in table["variant"].cat.categories}
+    first = [variant for variant, (_, iteration) in arms.items() if iteration == "0"]
+    table = table[~table["variant"].isin(first)]
+    named = {variant: f"{arm} iteration {iteration}" for variant, (arm, iteration) in arms.items()}
+    return table.assign(variant=table["variant"].cat.rename_categories(named).cat.remove_unused_categories())
+
+
+READERS: dict[str, Callable[[Sequence[Path], str, Sequence[str]], pd.DataFrame]] = {
+    "fidelity": _fidelity,
+    "bam": _bam,
+    "caption": _caption,
+    "retrain": _retrain,
+}

@@ -1,0 +1,106 @@
+"""The tables on a study's page of reliability: what a paper prints beside ours, then all but the longest in full."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from saliency_assay.report.reliability import PAIR
+from saliency_assay.report.reliability_figures import MOST_COLUMNS, scored_names
+from saliency_assay.report.style import readable
+
+CONTROLS = {"with": "with controls", "without": "without controls", "none": "all methods"}
+
+
+def page_tables(tables: Mapping[str, pd.DataFrame], study: str, *, level: float) -> dict[str, pd.DataFrame]:
+    """Tables by their titles, those beside a paper's first.
+
+    Args:
+        tables: ``reliability``, ``agreement``, ``order``, ``variance`` and ``consistency``, as
+            ``tables/{study}/{name}.csv`` has them. Of the last there are only pairs of scores that figures show.
+        study: its name.
+        level: of the intervals of reliability.
+    """
+    shown = {}
+    alphas, correlations = tables["reliability"], tables["consistency"]
+    if alphas["printed"].notna().any():
+        shown[f"{study}: α, ours [{100 * level:.4g} % interval] / printed"] = alphas_beside(alphas)
+    if correlations["printed"].notna().any():
+        title = f"{study}: Spearman's ρ between two scores, ours / printed"
+        shown[title] = correlations_beside(correlations)
+    few = shortened(correlations)
+    title = f"{study}: correlations of metrics, method by method"
+    if len(few) < len(correlations):
+        title += " (of many variants the last; tables/…/consistency.csv has all)"
+    return {
+        **shown,
+        f"{study}: reliability ({100 * level:.4g} % intervals)": alphas,
+        f"{study}: agreement of seeds, classes, variants and halves of the images": tables["agreement"],
+        f"{study}: means and ranks (95 % intervals)": tables["order"],
+        f"{study}: shares of the variance of scores": tables["variance"],
+        title: few,
+    }
+
+
+def alphas_beside(table: pd.DataFrame) -> pd.DataFrame:
+    """α of the scores that have printed values: a row for each, a column with and one without controls.
+
+    Args:
+        table: as ``report.reliability.reliability_table`` gives it. Of several seeds the mean is shown, with the
+            outermost ends of their intervals.
+    """
+    given = table[table["printed"].notna()]
+    kinds = [kind for kind in CONTROLS if (given["controls"] == kind).any()]
+    rows = []
+    for (metric, variant), name in scored_names(given, most=len(given)).items():
+        row = {"score": name}
+        of_score = given[(given["metric"] == metric) & (given["variant"] == variant)]
+        for kind in kinds:
+            found = of_score[of_score["controls"] == kind]
+            ends = found["alpha_low"].min(), found["alpha_high"].max()
+            interval = f" [{_text(ends[0])}, {_text(ends[1])}]" if len(found) else ""
+            row[CONTROLS[kind]] = (
+                f"{_text(found['alpha'].mean())}{interval} / {_text(found['printed'].mean())}"
+            )
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def correlations_beside(table: pd.DataFrame) -> pd.DataFrame:
+    """Means over seeds of ρ of the pairs that have printed values: a row for each, a column for each method.
+
+    Args:
+        table: as ``report.reliability.consistency_table`` gives it.
+    """
+    given = table[table["printed"].notna()]
+    methods = list(dict.fromkeys(given["method"]))
+    names = scored_names(_each(given), most=2 * len(given))
+    rows = []
+    for keys, pair in given.groupby(PAIR, sort=False):
+        metric, variant, other, of_other = map(str, keys)
+        row = {"scores": f"{names[metric, variant]} and {names[other, of_other]}"}
+        means = pair.groupby("method")[["correlation", "printed"]].mean().reindex(methods)
+        pairs = means.itertuples(index=False)
+        row |= {
+            readable(method): f"{_text(ours)} / {_text(printed)}"
+            for method, (ours, printed) in zip(methods, pairs, strict=True)
+        }
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def shortened(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of ``consistency_table`` that the figure of consistency is of: of many variants of a score the last."""
+    kept = set(scored_names(_each(table), most=MOST_COLUMNS))
+    pairs = table[PAIR].itertuples(index=False, name=None)
+    return table[[pair[:2] in kept and pair[2:] in kept for pair in pairs]]
+
+
+def _each(table: pd.DataFrame) -> pd.DataFrame:
+    """``metric, variant`` of the first and the second of every pair, in the order of the table."""
+    other = table[["other_metric", "other_variant"]].set_axis(["metric", "variant"], axis=1)
+    return pd.concat([table[["metric", "variant"]], other])
+
+
+def _text(value: float) -> str:
+    return f"{value:.2f}".replace("-0.00", "0.00") if np.isfinite(value) else "–"
