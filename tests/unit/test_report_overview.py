@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from saliency_assay.report.agreement import agreement_table
 
+from saliency_assay.report.agreement import agreement_table
 from saliency_assay.report.heat_map import heat_map
 from saliency_assay.report.overview import (
     StudyResult,
@@ -57,7 +57,7 @@ def tables_of(scores: pd.DataFrame, controls: tuple[str, ...] = ()) -> dict[str,
         "order": order_table(scores, DIRECTIONS, controls, resamples=500),
         "reliability": reliability_table(scores, controls, resamples=500, level=0.95),
         "consistency": consistency_table(scores, DIRECTIONS),
-        "agreement": agreement_table(scores),
+        "agreement": agreement_table(scores, np.zeros(60, dtype=int), splits=50),
     }
 
 

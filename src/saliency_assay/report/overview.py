@@ -13,6 +13,7 @@ from saliency_assay.report.html import table_of
 from saliency_assay.report.page import page
 from saliency_assay.report.reliability import PAIR
 from saliency_assay.report.reliability_figures import scored_names
+from saliency_assay.report.style import readable
 from saliency_assay.report.words import (
     RELIABLE,
     alpha_row,
@@ -150,16 +151,22 @@ def summary_page(result: StudyResult) -> str:
     body = [f"<h1>{escape(result.name)}</h1>", _about(result)]
     if result.tables:
         order, reliability = result.tables["order"], result.tables["reliability"]
-        names = main_names(order)
+        names, agreed = main_names(order), result.tables["agreement"]
         body.append(heat_map(order, reliability, names, title=f"{result.name}: ranks of the methods"))
         body.append("<h2>In words</h2>")
         for (metric, variant), name in names.items():
             texts = [order_words(_rows(order, metric, variant))]
             if (row := alpha_row(reliability, metric, variant)) is not None:
                 texts.append(reliability_words(row))
-            texts.append(halves_words(_rows(result.tables["agreement"], metric, variant)))
+            texts.append(halves_words(_rows(agreed, metric, variant)))
             asked = f" <small>{escape(result.asks.get(metric, ''))}</small>"
             body.append(f"<h3>{escape(name)}{asked}</h3>\n<p>{escape(' '.join(filter(None, texts)))}</p>")
+        over = [
+            (metric, halves_words(_rows(agreed, metric, ""))) for metric in dict.fromkeys(order["metric"])
+        ]
+        if said := [f"{readable(metric)}: {words}" for metric, words in over if words]:
+            listed = "".join(f"<li>{escape(each)}</li>" for each in said)
+            body.append(f"<h3>Other variants of a score</h3>\n<ul>{listed}</ul>")
         if agree := agreement_words(result):
             body.append(f"<h3>Which metrics agree</h3>\n<p>{escape(agree)}</p>")
     return page("\n".join(body), title=f"{result.name}: summary")

@@ -43,7 +43,8 @@ def study_result(
 
 def table(path: Path) -> pd.DataFrame:
     """A CSV table of results; a method may be called NA."""
-    return pd.read_csv(path, keep_default_na=False, na_values=[""], dtype={"variant": str, "method": str})
+    found = pd.read_csv(path, keep_default_na=False, na_values=[""], dtype={"variant": str, "method": str})
+    return found.fillna({"variant": ""}) if "variant" in found else found
 
 
 def _data(facts: Mapping[str, Any], path: Path) -> str:
