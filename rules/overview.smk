@@ -6,7 +6,7 @@ rule summarise:
         unpack(summary_input),
     output:
         report(
-            f"{FIGURES}/{{study}}/summary.html",
+            f"{FIGURES}/{{study}}/study.html",
             caption="../workflow/report/summary.rst",
             category=study_label,
             labels={"shown": SUMMARY},

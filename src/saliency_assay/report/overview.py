@@ -190,7 +190,7 @@ def agreement_words(result: StudyResult) -> str:
 
 def _section(result: StudyResult) -> str:
     name = escape(result.name)
-    link = f'<p><a data-page="Study {name}" href="{name}/summary.html">All of {name}: figures, tables, words</a></p>'
+    link = f'<p><a data-page="Study {name}" href="{name}/study.html">All of {name}: figures, tables, words</a></p>'
     parts = [f"<h2>{name}</h2>", _about(result)]
     if result.tables:
         order, reliability = result.tables["order"], result.tables["reliability"]
