@@ -140,14 +140,20 @@ def check_printed(study: Study, metrics: Mapping[str, Metric], methods: Mapping[
         look_up(f"{place}.printed", "method", method, of_study)
         for name in values:
             _check_score(f"{place}.printed.{method}", name, pairs)
-    controlled = not all(methods[name].uses_model for name in study.methods)
+    looking = [methods[name].uses_model for name in study.methods]
+    lacking = {
+        "with": "no control" if all(looking) else "",
+        "without": "" if any(looking) else "controls alone",
+    }
     for name, alphas in study.printed_alpha.items():
         _check_score(f"{place}.printed_alpha", name, pairs)
-        if "with" in alphas and not controlled:
-            raise ConfigError(
-                f"{place}.printed_alpha.{name}.with: the study has no control, a method that looks at no model; "
-                "valid: without"
-            )
+        for kind in alphas:
+            if lacking[kind]:
+                other = "without" if kind == "with" else "with"
+                raise ConfigError(
+                    f"{place}.printed_alpha.{name}.{kind}: the study has {lacking[kind]} (methods that look at no "
+                    f"model); valid: {other}"
+                )
     for name, others in study.printed_correlation.items():
         _check_score(f"{place}.printed_correlation", name, pairs)
         for other, values in others.items():

@@ -1,11 +1,13 @@
 """Metrics in the configuration: entries, functions of one's own, and what a fidelity study makes of them."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import yaml
+from configurations import CATALOGUE as FEW
 from configurations import SCHEMA, base, cases, changed, fault, reading
 
 from saliency_assay.catalogue import CATALOGUE
@@ -147,7 +149,8 @@ metrics: [few, pointing_game]
     valid: bam_os, bam_0s, bam_og
 
 metric: [few]
-    studies.s: unknown key 'metric'; did you mean 'metrics'? valid: kind, methods, metrics, model, printed
+    studies.s: unknown key 'metric'; did you mean 'metrics'? valid: kind, methods, metrics, model, printed,
+    printed_alpha, printed_correlation
 
 model: digits
     studies.s.model: unknown model 'digits'; valid: d, f_o, f_s
@@ -183,6 +186,38 @@ printed: {gradient: 0.3}
 
 printed: [0.3]
     studies.s.printed: found [0.3], expected a mapping
+
+printed_alpha: {fwe: {without: 0.3}}
+    studies.s.printed_alpha: unknown score 'fwe'; did you mean 'few'? valid: deletion, deletion_score, few
+
+printed_alpha: {few: {with: 0.3}}
+    studies.s.printed_alpha.few.with: the study has no control (methods that look at no model);
+    valid: without
+
+printed_alpha: {few: {}}
+    studies.s.printed_alpha.few: found {}, expected 1 or more entries
+
+printed_alpha: {few: {without: 2}}
+    studies.s.printed_alpha.few.without: found 2, expected at most 1
+
+printed_alpha: {few: {withuot: 0.3}}
+    studies.s.printed_alpha.few: unknown key 'withuot'; did you mean 'without'? valid: with, without
+
+printed_correlation: {few: {deletoin: {gradient: 0.3}}}
+    studies.s.printed_correlation.few: unknown score 'deletoin'; did you mean 'deletion'? valid: deletion,
+    deletion_score, few
+
+printed_correlation: {fwe: {deletion: {gradient: 0.3}}}
+    studies.s.printed_correlation: unknown score 'fwe'; did you mean 'few'? valid: deletion, deletion_score, few
+
+printed_correlation: {few: {few: {gradient: 0.3}}}
+    studies.s.printed_correlation.few: found 'few' again, expected another score
+
+printed_correlation: {few: {deletion: {smooth: 0.3}}}
+    studies.s.printed_correlation.few.deletion: unknown method 'smooth'; valid: gradient
+
+printed_correlation: {few: {deletion: {gradient: -2}}}
+    studies.s.printed_correlation.few.deletion.gradient: found -2, expected at least -1
 """
 
 
@@ -314,6 +349,24 @@ def test_a_fidelity_study() -> None:
     )
 
 
+def test_what_is_printed_of_reliability_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    alphas, rhos = {"few": {"without": 0.3}}, {"few": {"deletion": {"gradient": 0}}}
+    raw = study(metrics=["few", "deletion"], printed_alpha=alphas, printed_correlation=rhos)
+    found = reading(raw).studies["s"]
+    assert (found.printed_alpha, found.printed_correlation) == (alphas, rhos)
+    # With a control there is an α with controls, and without any other method none without.
+    control = replace(FEW.methods["noise"], uses_model=False)
+    monkeypatch.setitem(cast(dict[str, object], FEW.methods), "noise", control)
+    raw["methods"]["noise"] = {}
+    raw["studies"]["s"] |= {"methods": ["gradient", "noise"], "printed_alpha": {"few": {"with": 0.3}}}
+    assert reading(raw).studies["s"].printed_alpha == {"few": {"with": 0.3}}
+    raw["studies"]["s"] |= {"methods": ["noise"], "printed_alpha": alphas, "printed_correlation": {}}
+    assert fault(raw) == (
+        "studies.s.printed_alpha.few.without: the study has controls alone (methods that look at no model); "
+        "valid: with"
+    )
+
+
 def test_by_default_a_study_has_all_metrics_that_are_listed() -> None:
     raw = study()
     raw["metrics"]["mcs"] = {}  # which judges no single maps
@@ -385,7 +438,10 @@ def test_what_is_wrong_with_a_fidelity_study(change: str, message: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["bam", "digits"])
-@pytest.mark.parametrize(("key", "value"), [("metrics", ["deletion"]), ("printed", {})])
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("metrics", ["deletion"]), *((f"printed{of}", {}) for of in ("", "_alpha", "_correlation"))],
+)
 def test_other_studies_take_no_metrics(kind: str, key: str, value: object) -> None:
     assert fault(changed(f"studies.{kind}.{key}", value)).startswith(f"studies.{kind}: unknown key '{key}'; ")
 

@@ -8,6 +8,7 @@ import pytest
 
 from saliency_assay import reliability
 from saliency_assay.report.reliability import (
+    ORDERED,
     consistency_table,
     order_table,
     reliability_table,
@@ -88,7 +89,10 @@ def test_consistency_has_every_pair_once_and_knows_which_way_is_better() -> None
 
 def test_order_is_of_the_means_over_seeds_and_the_better_way_round() -> None:
     table = score_table(seeds=(0, 1))
-    found = order_table(table, DIRECTIONS, resamples=RESAMPLES)
+    found = order_table(table, DIRECTIONS, ["edge", "random"], resamples=RESAMPLES)
+    assert list(found.columns) == ORDERED
+    assert (found["direction"] == found["metric"].map(DIRECTIONS)).all()
+    assert (found["control"] == (found["method"] == "edge")).all()
     for metric, first in (("aopc", "edge"), ("infidelity", "smooth")):
         of_metric = found[found["metric"] == metric].set_index("method")
         assert list(of_metric.index) == list(METHODS)
@@ -112,3 +116,51 @@ def test_variance_is_of_all_seeds_that_methods_share() -> None:
     assert found[list(expected)].to_dict() == pytest.approx(expected)
     single = variance_table(score_table(metrics=["aopc"]))
     assert "seed" not in single
+
+
+def test_printed_alpha_stands_in_the_rows_of_its_controls() -> None:
+    table = score_table(metrics=["aopc"], seeds=(0, 1))
+    more = table.assign(variant="aopc 2")
+    both = pd.concat([table, more], ignore_index=True)
+    printed = {"aopc aopc 2": {"with": 0.3, "without": 0.1}, "aopc aopc 1": {"without": 0.2}}
+    found = reliability_table(both, ["edge"], resamples=RESAMPLES, level=0.9, printed=printed)
+    rows = found[["variant", "seed", "controls", "printed"]].itertuples(index=False, name=None)
+    assert {row[:3]: row[3] for row in rows if row[3] == row[3]} == {
+        **{("aopc 1", seed, "without"): 0.2 for seed in (0, 1)},
+        **{
+            ("aopc 2", seed, kind): value for seed in (0, 1) for kind, value in printed["aopc aopc 2"].items()
+        },
+    }
+    found = reliability_table(both, (), resamples=RESAMPLES, level=0.9, printed=printed)
+    assert list(found["printed"]) == [0.2, 0.2, 0.1, 0.1]
+    assert reliability_table(both, (), resamples=RESAMPLES, level=0.9)["printed"].isna().all()
+    with pytest.raises(ValueError, match=r"^printed_alpha: aopc has 2 scores, "):
+        reliability_table(both, (), resamples=RESAMPLES, level=0.9, printed={"aopc": {"with": 0.3}})
+
+
+def test_printed_correlation_is_of_a_pair_whichever_is_named_first() -> None:
+    table = score_table()
+    for one, other in (("aopc", "infidelity"), ("infidelity", "aopc")):
+        found = consistency_table(table, DIRECTIONS, {one: {other: {"gradcam": -0.3, "edge": 0}}})
+        np.testing.assert_array_equal(found["printed"], [np.nan, -0.3, 0])
+    assert consistency_table(table, DIRECTIONS)["printed"].isna().all()
+    wrong = {
+        "same": ({"aopc": {"aopc aopc 1": {"edge": 1}}}, "found 'aopc aopc 1', the same score"),
+        "unknown": ({"aopc": {"acop": {"edge": 1}}}, "unknown score 'acop'; did you mean 'aopc'"),
+    }
+    for printed, said in wrong.values():
+        with pytest.raises(ValueError, match=rf"^printed_correlation\.aopc: {said}"):
+            consistency_table(table, DIRECTIONS, printed)
+
+
+def test_tables_of_nothing_have_their_columns() -> None:
+    nothing = score_table().head(0)
+    found = {
+        "reliability": reliability_table(nothing, (), resamples=RESAMPLES, level=0.9),
+        "order": order_table(nothing, {}, resamples=RESAMPLES),
+        "consistency": consistency_table(nothing, {}),
+        "variance": variance_table(nothing),
+    }
+    for table in found.values():
+        assert table.empty
+        assert "metric" in table

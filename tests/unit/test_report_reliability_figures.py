@@ -8,6 +8,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from saliency_assay.report.reliability_figures import (
+    agreement_figure,
     consistency_figure,
     grouped,
     order_figure,
@@ -119,3 +120,44 @@ def test_names_are_short_and_many_variants_become_the_last_of_each_score() -> No
     names = ["aopc morf L=20", "aopc morf L=100", "aopc lerf L=100", "criteria: n ord", "infidelity square"]
     assert list(scored_names(table, most=5).values()) == names
     assert list(scored_names(table, most=4).values()) == names[1:]
+
+
+def agreement_rows() -> pd.DataFrame:
+    rows = [
+        ("mcs", "mcs", "classes", 10, 0.5, 0.1, 0.9),
+        ("mcs", "mcs", "halves", 2, 0.8, 0.6, 1.0),
+        ("mcs", "mcs scale", "classes", 9, np.nan, np.nan, np.nan),
+        ("mcs", "mcs scale", "halves", 2, 0.7, 0.6, 0.9),
+        ("mcs", "", "variants", 2, 0.4, 0.4, 0.4),
+    ]
+    columns = ["metric", "variant", "between", "raters", "correlation", "low", "high"]
+    return pd.DataFrame(rows, columns=columns).assign(methods=5)
+
+
+def test_agreement_has_a_mark_with_whiskers_for_every_kind_of_rater(tmp_path: Path) -> None:
+    figure = drawn(agreement_figure(agreement_rows()), tmp_path)
+    axes = figure.axes[0]
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    assert names == ["mcs", "mcs scale", "mcs, all variants"]
+    marks = [line for line in axes.lines if line.get_marker() != "None"]
+    places = [(float(line.get_xdata()[0]), round(float(line.get_ydata()[0]), 3)) for line in marks]
+    assert places == [(0.5, -0.175), (0.8, 0.175), (0.7, 1), (0.4, 2)]
+    whiskers = [line for line in axes.lines if len(set(line.get_ydata())) == 1 and line not in marks]
+    spans = [tuple(map(float, line.get_xdata())) for line in whiskers]
+    assert spans == [(0.1, 0.9), (0.6, 1), (0.6, 0.9), (0.4, 0.4)]
+    legend = figure.legends[0]
+    assert [text.get_text() for text in legend.get_texts()] == [
+        "classes of the images (n = 10)",
+        "random halves of the images",
+        "variants of a score (n = 2)",
+    ]
+    assert legend.get_title().get_text().startswith("5 methods; ")
+
+
+def test_figures_of_nothing_say_so(tmp_path: Path) -> None:
+    for figure in (
+        agreement_figure(agreement_rows().assign(correlation=np.nan)),
+        reliability_figure(reliability_rows().head(0), level=0.9),
+        order_figure(pd.DataFrame(columns=["metric", "variant", "method", "rank", "best"])),
+    ):
+        assert "score" in drawn(figure, tmp_path).axes[0].texts[0].get_text()

@@ -46,6 +46,8 @@ SHOWN = {
     "tabulate_bam bam",
     *(f"plot_{what} bam" for what in ("bam", "series", "independence", "pairs", "gallery")),
     "judge_bam bam",
+    "tabulate_reliability bam",
+    "plot_reliability bam",
     "report",
     "all",
 }

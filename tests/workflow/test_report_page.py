@@ -8,6 +8,13 @@ import pytest
 from checkout import Checkout
 from playwright.sync_api import Page, sync_playwright
 
+RELIABILITY = [
+    "reliability in numbers",
+    "reliability: do images rank methods alike?",
+    "reliability: do seeds, classes and halves agree?",
+    "reliability: which methods can be told apart?",
+    "reliability: which metrics agree?",
+]
 SHOWN = {
     "Models": ["accuracy of every model on every set", "training curves"],
     "Study bam": [
@@ -22,6 +29,7 @@ SHOWN = {
         "MCS: model contrast score",
         "premise: do objects matter to f_o, scenes to f_s?",
         "ranking of the methods by every metric",
+        *RELIABILITY,
         "TCAV in numbers",
         "TCAV: layer by layer, with random concepts",
         "the paper's claims, checked",
@@ -34,6 +42,7 @@ SHOWN = {
         "image or caption: attribution on the half that the model uses",
         "image or caption: INFD of both models",
         "image or caption: premise, INFD and attribution in numbers",
+        *RELIABILITY,
         "the same images under every method",
     ],
     "Study digits": [
@@ -41,10 +50,7 @@ SHOWN = {
         "faithfulness: scores",
         "infidelity against sensitivity",
         "infidelity: scores",
-        "reliability in numbers",
-        "reliability: do images rank methods alike?",
-        "reliability: which methods can be told apart?",
-        "reliability: which metrics agree?",
+        *RELIABILITY,
         "sensitivity: scores",
         "the same images under every method",
     ],
@@ -55,6 +61,7 @@ SHOWN = {
         "leakage: what masks alone tell of the class",
         "overlap of every two masks (iteroar, mean)",
         "overlap of masks by iteration: MMO, MAMO, CMA",
+        *RELIABILITY,
         "the same images over the iterations (iteroar, mean)",
         "the same images under every method",
     ],
@@ -90,6 +97,7 @@ WORDS_OF_CAPTIONS = {
     "sensitivity: scores": OF_A_METRIC,
     "reliability in numbers": "no single order of methods fits all images",
     "reliability: do images rank methods alike?": "A reliable metric need not be a valid one",
+    "reliability: do seeds, classes and halves agree?": "with few methods it moves in large steps",
     "reliability: which methods can be told apart?": "Ranks of different metrics are not averaged",
     "reliability: which metrics agree?": "metrics that share their perturbations agree for that reason alone",
     "accuracy against the share occluded": "where masks leak the class, accuracy stays up whatever they hide",

@@ -60,8 +60,11 @@ ALL = {
     "plot_scores digits",
     *(f"plot_metric digits {metric} scores" for metric in ("faithfulness", "infidelity", "sensitivity")),
     "plot_scatter digits",
-    "tabulate_reliability digits",
-    "plot_reliability digits",
+    *(
+        f"{rule} {study}"
+        for rule in ("tabulate_reliability", "plot_reliability")
+        for study in ("bam", "captions", "digits", "retrain")
+    ),
     *(
         f"{rule} bam 0 {method}"
         for rule in ("score_bam", "score_series", "score_independence")
@@ -99,14 +102,22 @@ ALL = {
     "report",
     "all",
 }
+RELIABILITY = ("reliability", "agreement", "order", "consistency", "variance")
 NOTHING: set[str] = set()
 REPORT = {"report", "all"}
-TABULATED = {"tabulate_bam bam", "plot_bam bam", "judge_bam bam", *REPORT}
+
+
+def reliable(study: str) -> set[str]:
+    """What shows how far a study's scores can be trusted."""
+    return {f"tabulate_reliability {study}", f"plot_reliability {study}"}
+
+
+JUDGED = {"tabulate_bam bam", "plot_bam bam", "judge_bam bam", *REPORT}
+TABULATED = JUDGED | reliable("bam")
 SHOWN = {
     f"{rule} bam" for rule in ("plot_series", "plot_independence", "plot_pairs", "plot_gallery")
 } | TABULATED
-RELIABLE = {"tabulate_reliability digits", "plot_reliability digits"}
-SCORED = {"tabulate_scores digits", "plot_scores digits", "plot_scatter digits", *RELIABLE, *REPORT}
+SCORED = {"tabulate_scores digits", "plot_scores digits", "plot_scatter digits", *reliable("digits"), *REPORT}
 
 
 def of_metric(*metrics: str) -> set[str]:
@@ -143,10 +154,11 @@ def of_rules(*rules: str) -> set[str]:
 
 
 SEARCH = {"trial searched 0", "trial searched 1", "choose searched"}
-RETRAINED_SHOWN = of_rules("tabulate_retrain", "plot_retrain", "plot_arm", "plot_leakage") | REPORT
+RETRAINED_SHOWN = of_rules("tabulate_retrain", "plot_retrain", "plot_arm", "plot_leakage")
+RETRAINED_SHOWN |= reliable("retrain") | REPORT
 REMASKED = of_rules("remask", "retrain", "leak", "score_retrain") | RETRAINED_SHOWN
 CAPTIONED_GRADIENT = {job for job in ALL if "captioned" in job and job.endswith("gradient")}
-CAPTIONED_SHOWN = {"plot_caption captions", "plot_gallery captions", *REPORT}
+CAPTIONED_SHOWN = {"plot_caption captions", "plot_gallery captions", *reliable("captions"), *REPORT}
 EXPLAINED_GRADIENT = {"attribute searched 0 digits gradient", "plot_gallery retrain", *GRADIENT, *REMASKED}
 RETRAINED = {
     "train searched 0",
@@ -237,15 +249,16 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
         of_rules("score_bam", "score_series", "score_independence", "plot_series", "plot_independence")
         | TABULATED,
     ),
-    "a metric's parameter": (configured(metrics__mcs__draws=4), TABULATED),
+    "a metric's parameter": (configured(metrics__mcs__draws=4), JUDGED),
     "the threshold of independence": (
         configured(metrics__iir__threshold=0.2),
-        of_rules("score_independence", "plot_independence", "judge_bam") | REPORT,
+        of_rules("score_independence", "plot_independence", "judge_bam") | reliable("bam") | REPORT,
     ),
     "how changes without effect are sought": (
         configured(metrics__iir__steps=4),
         {"find_delta bam 0", *(job for job in ALL if "bam_delta" in job)}
         | of_rules("score_independence", "plot_independence", "plot_pairs", "judge_bam")
+        | reliable("bam")
         | REPORT,
     ),
     "how concepts are tested": (
@@ -280,7 +293,7 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
         {"probe faithfulness digits 0 digits", "probe infidelity digits 0 digits", *FIDELITY, *REMASKED}
         | {job for job in ALL if job.startswith(("probe infidelity_halves", "score infidelity_halves"))}
         | {job for job in ALL if job.startswith("score block_attribution")}
-        | {"plot_caption captions"},
+        | {"plot_caption captions", *reliable("captions")},
     ),
     "another metric in the registry": (code("src/saliency_assay/metrics/__init__.py"), NOTHING),
     "a parameter that only the metric reads": (
@@ -298,6 +311,10 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
     "what a paper printed": (
         configured(studies__digits__printed__gradient__infidelity=4.0),
         SCORED,
+    ),
+    "what a paper printed of reliability": (
+        configured(studies__digits__printed_alpha={"infidelity": {"without": 0.4}}),
+        reliable("digits") | REPORT,
     ),
     "the data's seed": (
         configured(data__bam__seed=1),
@@ -334,7 +351,7 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
         | {job.replace(" 0", " 1", 1) for job in ALL if job.startswith("attribute") and "captioned" in job}
         | of_rules("plot_training", "plot_metric", "plot_series", "plot_concepts", "plot_independence")
         | TABULATED
-        | {"plot_caption captions"}
+        | {"plot_caption captions", *reliable("captions")}
         | RETRAINED_SHOWN
         | SCORED,
     ),
@@ -371,8 +388,14 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
     ),
     "where images are kept": (configured(data__digits__resident_limit=1), REPORT),
     "a caption": (text("workflow/report/mcs.rst"), REPORT),
-    "resamples of images": (configured(reliability__resamples=200), RELIABLE | REPORT),
-    "the level of intervals": (configured(reliability__level=0.95), RELIABLE | REPORT),
+    "resamples of images": (
+        configured(reliability__resamples=200),
+        of_rules("tabulate_reliability", "plot_reliability") | REPORT,
+    ),
+    "the level of intervals": (
+        configured(reliability__level=0.95),
+        of_rules("tabulate_reliability", "plot_reliability") | REPORT,
+    ),
     "images in a gallery": (
         configured(report__gallery_images=2),
         of_rules("plot_gallery", "plot_arm", "plot_independence", "plot_pairs", "judge_bam") | REPORT,
@@ -442,7 +465,11 @@ def test_what_a_plan_promises_is_what_happens(finished: Checkout) -> None:
         *(f"score/{metric}/digits/seed0/digits/smooth" for metric in metrics),
         *(f"plot_metric/digits/{metric}_scores" for metric in metrics),
         *(f"{rule}/digits" for rule in ("tabulate_scores", "plot_scores", "plot_scatter")),
-        *(f"{rule}/digits" for rule in ("tabulate_reliability", "plot_reliability")),
+        *(
+            f"{rule}/{study}"
+            for rule in ("tabulate_reliability", "plot_reliability")
+            for study in ("bam", "digits")
+        ),
         "report",
     ]
     before, maps_before = times(), finished.files("results/maps")
@@ -459,7 +486,7 @@ def test_what_a_plan_promises_is_what_happens(finished: Checkout) -> None:
         *(f"scores/{metric}/digits/seed0/digits/smooth.parquet" for metric in metrics),
         *(f"curves/{metric}/digits/seed0/digits/smooth.zarr.zip" for metric in metrics),
         *(f"tables/digits/{name}" for name in ("summary.csv", "scores.parquet")),
-        *(f"tables/digits/{name}.csv" for name in ("reliability", "order", "consistency", "variance")),
+        *(f"tables/{study}/{name}.csv" for study in ("bam", "digits") for name in RELIABILITY),
         *({name for name in before if name.startswith(("figures/bam/", "figures/digits/"))} - concepts),
         "report.html",
         "configuration.yaml",

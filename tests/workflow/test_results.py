@@ -79,6 +79,14 @@ TABLES = (
     *("premise", "metrics", "commonality", "series", "correlation", "concepts", "independence", "deltas"),
     *("ranking", "claims"),
 )
+RATED = ("bam", "captions", "digits", "retrain")
+RELIABILITY = {
+    "tables": [f"{name}.csv" for name in ("reliability", "agreement", "order", "consistency", "variance")],
+    "figures": [
+        *(f"{name}.svg" for name in ("reliability", "agreement", "order", "consistency")),
+        "reliability.html",
+    ],
+}
 RESULTS = {
     *STORES,
     "sources/bam/SHA256SUMS",
@@ -118,9 +126,12 @@ RESULTS = {
     "figures/digits/infidelity_sensitivity.svg",
     *(f"figures/digits/{metric}_scores.svg" for metric in ("faithfulness", "infidelity", "sensitivity")),
     *(f"tables/digits/{name}" for name in ("summary.csv", "scores.parquet")),
-    *(f"tables/digits/{name}.csv" for name in ("reliability", "order", "consistency", "variance")),
-    *(f"figures/digits/{name}.svg" for name in ("reliability", "order", "consistency")),
-    "figures/digits/reliability.html",
+    *(
+        f"{folder}/{study}/{name}"
+        for study in RATED
+        for folder, names in RELIABILITY.items()
+        for name in names
+    ),
     *(
         f"scores/{metric}/digits/seed0/digits/{method}.parquet"
         for metric in ("faithfulness", "infidelity", "sensitivity")
@@ -147,7 +158,7 @@ def test_results_lie_where_they_should_and_nothing_else_does(finished_once: Chec
 def test_every_job_leaves_a_log_and_a_benchmark(finished_once: Checkout) -> None:
     logs = {name.removesuffix(".log") for name in finished_once.files("results/logs")}
     benchmarks = finished_once.files("results/benchmarks")
-    assert len(logs) == 127
+    assert len(logs) == 133
     assert logs == {name.removesuffix(".tsv") for name in benchmarks}
     assert all(content.startswith(b"s\th:m:s\tmax_rss") for content in benchmarks.values())
 
@@ -294,6 +305,34 @@ def test_a_studys_table_has_all_scores(finished_once: Checkout) -> None:
     np.testing.assert_allclose(summary["mean"].sort_index(), valid.mean().sort_index(), rtol=1e-12)
     assert summary.loc[("gradient", "infidelity"), "printed"] == 4.12
     assert summary["printed"].notna().sum() == 1
+
+
+@pytest.mark.parametrize("study", RATED)
+def test_methods_are_rated_in_every_kind_of_study(study: str, finished_once: Checkout) -> None:
+    """By the study's own methods and metrics, on one set and model, with controls as such."""
+    methods, metrics = {
+        "bam": (BAM_METHODS, ("mcs", "idr", "iir", "iir_difference")),
+        "captions": (("gradient", "halves"), ("infidelity",)),
+        "digits": (("gradient", "smooth"), ("faithfulness", "infidelity", "sensitivity_max")),
+        "retrain": (("gradient",), ("accuracy",)),
+    }[study]
+    folder = finished_once.root / "results/tables" / study
+    order = pd.read_csv(folder / "order.csv")
+    assert list(dict.fromkeys(order["method"])) == list(methods)
+    assert set(order["metric"]) <= set(metrics)
+    assert set(metrics) - set(order["metric"]) <= {
+        "iir",
+        "iir_difference",
+    }  # of images that f_s may be wrong on
+    assert set(order.loc[order["control"], "method"]) == {"random", "edge"} & set(methods)
+    lower = {"iir_difference", "infidelity", "sensitivity_max", "accuracy"}
+    assert (order["direction"] == np.where(order["metric"].isin(lower), "lower", "higher")).all()
+    assert len(order[["data", "model"]].drop_duplicates()) == 1
+    reliability = pd.read_csv(folder / "reliability.csv")
+    assert set(reliability["controls"]) == ({"with", "without"} if study == "bam" else {"none"})
+    agreement = pd.read_csv(folder / "agreement.csv")
+    assert {"classes", "halves"} <= set(agreement["between"])
+    assert agreement["methods"].max() == len(methods)
 
 
 @pytest.mark.parametrize("profile", ["slurm", "profiles/local"])

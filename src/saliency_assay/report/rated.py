@@ -29,8 +29,7 @@ def rated_scores(paths: Sequence[Path], kind: str, *, data: str, models: Sequenc
     Raises:
         scores.ScoreError: see ``scores.read``.
     """
-    table = READERS[kind](paths, data, models)
-    return scores.check(table, "rated scores", compact=True)
+    return scores.check(READERS[kind](paths, data, models), "rated scores", compact=True)
 
 
 def _fidelity(paths: Sequence[Path], data: str, models: Sequence[str]) -> pd.DataFrame:
@@ -54,11 +53,10 @@ def _caption(paths: Sequence[Path], data: str, models: Sequence[str]) -> pd.Data
 
 def _retrain(paths: Sequence[Path], data: str, models: Sequence[str]) -> pd.DataFrame:
     table = scores.read(paths, compact=True, only=[("metric", "==", "accuracy")])
-    arms = {variant: variant.rsplit("/", 1) for variant in table["variant"].cat.categories}
-    first = [variant for variant, (_, iteration) in arms.items() if iteration == "0"]
-    table = table[~table["variant"].isin(first)]
-    named = {variant: f"{arm} iteration {iteration}" for variant, (arm, iteration) in arms.items()}
-    return table.assign(variant=table["variant"].cat.rename_categories(named).cat.remove_unused_categories())
+    variants = table["variant"].cat.remove_unused_categories()
+    named = {variant: " iteration ".join(variant.rsplit("/", 1)) for variant in variants.cat.categories}
+    table = table.assign(variant=variants.cat.rename_categories(named))
+    return table[~table["variant"].isin([name for name in named.values() if name.endswith(" iteration 0")])]
 
 
 READERS: dict[str, Callable[[Sequence[Path], str, Sequence[str]], pd.DataFrame]] = {

@@ -147,22 +147,26 @@ def agreement_figure(table: pd.DataFrame) -> Figure:
     kinds = [kind for kind in BETWEEN if (table["between"] == kind).any()]
     figure = Figure(figsize=(8.5, 0.4 * len(names) + 2.2))
     axes = figure.subplots()
+    for row, pair in enumerate(names):
+        of_pair = table[(table["metric"] == pair[0]) & (table["variant"] == pair[1])]
+        found = of_pair[["between", "correlation", "low", "high"]].itertuples(index=False, name=None)
+        for place, (kind, mean, low, high) in enumerate(found):
+            at = row + 0.7 * ((place + 0.5) / len(of_pair) - 0.5)
+            _, colour, marker = BETWEEN[kind]
+            axes.plot([low, high], [at, at], color=colour, linewidth=1.5)
+            axes.plot(mean, at, marker, color=colour, markersize=6)
     handles = []
-    for place, kind in enumerate(kinds):
+    for kind in kinds:
         label, colour, marker = BETWEEN[kind]
-        of_kind = table[table["between"] == kind]
-        label = f"{label} (n = {span_text(of_kind['raters'])})" if kind != "halves" else label
-        handles.append(Line2D([], [], color=colour, marker=marker, label=label))
-        shift = 0.7 * ((place + 0.5) / len(kinds) - 0.5)
-        for row, pair in enumerate(names):
-            found = of_kind[(of_kind["metric"] == pair[0]) & (of_kind["variant"] == pair[1])]
-            for mean, low, high in found[["correlation", "low", "high"]].itertuples(index=False, name=None):
-                axes.plot([low, high], [row + shift] * 2, color=colour, linewidth=1.5)
-                axes.plot(mean, row + shift, marker, color=colour, markersize=6)
+        raters = (
+            "" if kind == "halves" else f" (n = {span_text(table.loc[table['between'] == kind, 'raters'])})"
+        )
+        handles.append(Line2D([], [], color=colour, marker=marker, label=label + raters))
     axes.axvline(0, color=GREY, linewidth=1)
     axes.set_xlim(-1.05, 1.05)
     axes.set_ylim(len(names) - 0.5, -0.5)
-    axes.set_yticks(range(len(names)), [fill(name, LETTERS) for name in names.values()])
+    labels = [name if variant else f"{name}, all variants" for (_, variant), name in names.items()]
+    axes.set_yticks(range(len(names)), [fill(label, LETTERS) for label in labels])
     axes.grid(visible=True, axis="x")
     axes.set_xlabel(
         "mean Spearman's ρ between two raters' orders of the methods\nhigher: raters order methods more alike →"

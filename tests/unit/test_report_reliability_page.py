@@ -1,0 +1,86 @@
+"""The page of reliability: ours beside the paper's, and tables of a length that can be read."""
+
+import numpy as np
+import pandas as pd
+
+from saliency_assay.report.reliability_page import page_tables, shortened
+
+SCORES = (("aopc", "mean L=20"), ("aopc", "mean L=100"), ("faithfulness", "faithfulness"))
+
+
+def reliability_rows(seeds: int = 1) -> pd.DataFrame:
+    rows = [
+        {
+            **{"metric": metric, "variant": variant, "seed": seed, "controls": kind, "printed": np.nan},
+            **{"alpha": 0.3 + 0.1 * seed, "alpha_low": 0.2 + 0.1 * seed, "alpha_high": 0.4 + 0.1 * seed},
+        }
+        for metric, variant in SCORES
+        for seed in range(seeds)
+        for kind in ("with", "without")
+    ]
+    return pd.DataFrame(rows)
+
+
+def consistency_rows(scores: tuple[tuple[str, str], ...] = SCORES, seeds: int = 1) -> pd.DataFrame:
+    rows = [
+        {
+            **{"seed": seed, "method": method, "metric": one[0], "variant": one[1]},
+            **{
+                "other_metric": other[0],
+                "other_variant": other[1],
+                "correlation": 0.2 + seed,
+                "printed": np.nan,
+            },
+        }
+        for seed in range(seeds)
+        for method in ("grad_cam", "edge")
+        for place, one in enumerate(scores)
+        for other in scores[place + 1 :]
+    ]
+    return pd.DataFrame(rows)
+
+
+def page(reliability: pd.DataFrame, consistency: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    others = {name: pd.DataFrame({name: [1]}) for name in ("agreement", "order", "variance")}
+    return page_tables({"reliability": reliability, "consistency": consistency, **others}, "s", level=0.999)
+
+
+def test_the_page_begins_with_ours_beside_the_papers() -> None:
+    alphas, rhos = reliability_rows(seeds=2), consistency_rows()
+    of = (alphas["variant"] == "mean L=100") & (alphas["controls"] == "with")
+    alphas.loc[of, "printed"] = 0.48
+    alphas.loc[alphas["metric"] == "faithfulness", "printed"] = 0.04
+    of = (rhos["variant"] == "mean L=100") & (rhos["method"] == "edge")
+    rhos.loc[of, "printed"] = -0.001
+    shown = page(alphas, rhos)
+    first, second, *others = shown.items()
+    assert first[0] == "s: α, ours [99.9 % interval] / printed"
+    assert first[1].to_dict("list") == {
+        "score": ["mean L=100: aopc", "faithfulness"],
+        "with controls": ["0.35 [0.20, 0.50] / 0.48", "0.35 [0.20, 0.50] / 0.04"],
+        "without controls": ["– / –", "0.35 [0.20, 0.50] / 0.04"],
+    }
+    assert second[0] == "s: Spearman's ρ between two scores, ours / printed"
+    assert second[1].to_dict("list") == {
+        "scores": ["mean L=100: aopc and faithfulness"],
+        "edge": ["0.20 / 0.00"],
+    }
+    assert [next(iter(table)) for _, table in others] == ["metric", "agreement", "order", "variance", "seed"]
+
+
+def test_without_printed_values_the_tables_are_ours() -> None:
+    shown = page(reliability_rows(), consistency_rows())
+    assert len(shown) == 5
+    assert not [title for title in shown if "printed" in title or "CSV" in title or "csv" in title]
+
+
+def test_of_many_variants_the_page_has_the_last_of_each_score() -> None:
+    many = (*(("aopc", f"mean L={length}") for length in range(20)), ("faithfulness", "faithfulness"))
+    rhos = consistency_rows(many)
+    assert shortened(consistency_rows()).equals(consistency_rows())
+    kept = shortened(rhos)
+    assert (
+        list(kept[["variant", "other_variant"]].itertuples(index=False, name=None))
+        == [("mean L=19", "faithfulness")] * 2
+    )
+    assert list(page(reliability_rows(), rhos))[-1].endswith("tables/…/consistency.csv has all)")
