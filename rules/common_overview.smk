@@ -13,7 +13,12 @@ def flat(paths):
 
 def summary_files(study):
     """What a study's words are made of, by name."""
-    files = {"data": DATA.format(data=gallery_set(study))}
+    entry = CONFIG.studies[study]
+    first = {"model": entry.models[0], "method": entry.methods[0], "seed": CONFIG.seeds[0]}
+    files = {
+        "data": DATA.format(data=gallery_set(study)),
+        "maps": MAPS.format(data=gallery_set(study), **first),
+    }
     tables = ["order", "reliability", "agreement", "consistency"] if study in RATED_STUDIES else []
     tables += ["claims"] if study in BAM_STUDIES else []
     tables += ["leakage"] if study in LEAK_STUDIES else []
@@ -39,7 +44,6 @@ def study_facts(study):
         "name": study,
         "kind": entry.kind,
         "data": gallery_set(study),
-        "explain": CONFIG.sets[gallery_set(study)].explain,
         "models": {
             model: {"architecture": CONFIG.models[model].architecture, "data": CONFIG.models[model].data}
             for model in entry.models

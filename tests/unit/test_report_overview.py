@@ -81,13 +81,15 @@ ALIKE = {"a": [1.0, 2] * 30, "b": [2.0, 1] * 30, "c": [0.0, 0.5] * 30}
 
 def test_words_name_the_one_that_is_first_and_how_surely() -> None:
     said = order_words(tables_of(scored(CLEAR), ("random",))["order"])
-    assert said.startswith("a is first in 100 % of the resamples of 60 images (mean 4, 95 % interval 3.")
+    assert said.startswith("a is first in 100\u00a0% of the resamples of 60 images (mean 4, 95 % interval 3.")
     assert said.endswith("All methods rank above the controls (random), which know no model.")
 
 
 def test_words_do_not_tell_apart_what_images_do_not() -> None:
     said = order_words(tables_of(scored(ALIKE))["order"])
-    assert re.match(r"(a and b|b and a) are not told apart by 60 images: first in \d+ % and \d+ % of", said)
+    assert re.match(
+        r"(a and b|b and a) are not told apart by 60 images: first in \d+\xa0% and \d+\xa0% of", said
+    )
 
 
 def test_a_control_in_front_is_said_to_show_nothing() -> None:
@@ -204,7 +206,7 @@ def test_the_heat_map_has_rank_share_mean_interval_and_alpha() -> None:
     )
     assert row is not None
     assert re.fullmatch(
-        r'<span class="first">first in 100 %</span><small>4 \[3\.\d+, 4\.\d+\]</small>', row[1]
+        r'<span class="first">first in 100\u00a0%</span><small>4 \[3\.\d+, 4\.\d+\]</small>', row[1]
     )
     assert 'style="background:#ffffff" data-value="1"><b>3</b>' in text  # random is last, in white
     assert "control: knows no model" in page.text
@@ -223,7 +225,7 @@ def test_in_short_has_a_row_for_every_score() -> None:
     result = study(tables_of(scores, ("random",)), asks={"good": "what it measures"})
     found = in_short([result, study({}, kind="gallery")])
     assert list(found["metric"]) == ["good", "bad"]
-    assert list(found["first (share of resamples)"]) == ["a (100 %)", "random, a control (100 %)"]
+    assert list(found["first (share of resamples)"]) == ["a (100\u00a0%)", "random, a control (100\u00a0%)"]
     assert list(found["what it measures"]) == ["what it measures", ""]
     assert list(found["α of single maps"]) == [1, 1]
 
@@ -239,7 +241,7 @@ def test_the_overview_answers_what_is_best_how_surely_and_on_what() -> None:
     page = Page(overview_page([result], seeds=[0], ran="0.2 hours of computing on cpu."))
     for said in (
         "3 methods in 1 study; 1 training seed. 0.2 hours of computing on cpu.",
-        "a is first by good (100 %).",
+        "a is first by good (100\u00a0%).",
         "Single maps are ranked alike (α of at least 0.65) by good.",
         "One training seed: nothing here says whether another training",
         "Run on digits. Models: m (resnet8; 97 % right). Methods: a, b and random.",

@@ -119,7 +119,7 @@ def metrics_page(metrics: Sequence[Facts], reliability: pd.DataFrame) -> str:
         body.append("</dl>")
         names = [score["name"] for score in facts["scores"]]
         found = reliability[reliability["metric"].isin(names)]
-        entries = found["variant"].str.partition(" ")[0]
+        entries = found["variant"].str.split(" ").str[0]
         found = found[(entries == facts["name"]) | (facts["kind"] != "fidelity")]
         if len(found):
             body.append(table_of(_reliability(found), f"{facts['name']}: reliability found here", 2))

@@ -10,7 +10,9 @@ from saliency_assay.report.page import page
 
 MUCH = 50
 """Letters of a cell from which on a table is one of text."""
-TABLE = """<div class="scroll" tabindex="0" role="region" aria-label="{title}">
+MANY = 25
+"""Rows from which on a table scrolls in a window of its own."""
+TABLE = """<div class="scroll{tall}" tabindex="0" role="region" aria-label="{title}">
 <table{kind}>
 <caption>{title}</caption>
 <thead><tr>{head}</tr></thead>
@@ -62,7 +64,8 @@ def table_of(table: pd.DataFrame, title: str, digits: int) -> str:
     )
     body = "\n".join(f"<tr>{row}</tr>" for row in rows)
     kind = ' class="cards"' if cards else ""
-    return TABLE.format(title=escape(title), kind=kind, head=head, rows=body)
+    tall = " tall" if len(table) > MANY else ""
+    return TABLE.format(title=escape(title), kind=kind, tall=tall, head=head, rows=body)
 
 
 def breakable(name: str) -> str:

@@ -72,6 +72,13 @@ class StudyResult:
     cautions: Sequence[str] = ()
     """What else must be known before the ranks are read."""
 
+    @property
+    def names(self) -> dict[tuple[str, str], str]:
+        """The metrics and variants that the words are about, and what they are called."""
+        order = self.tables["order"]
+        # What is known to matter differs from model to model.
+        return scored_names(order, most=len(order)) if self.kind == "caption" else main_names(order)
+
 
 def main_names(order: pd.DataFrame) -> dict[tuple[str, str], str]:
     """What every score is called, one variant for each: the one without sub-variant, else the last."""
@@ -89,7 +96,7 @@ def in_short(results: Sequence[StudyResult]) -> pd.DataFrame:
         if not result.tables:
             continue
         order, reliability = result.tables["order"], result.tables["reliability"]
-        for (metric, variant), name in main_names(order).items():
+        for (metric, variant), name in result.names.items():
             rows_of = order[(order["metric"] == metric) & (order["variant"] == variant)]
             ranked = rows_of[rows_of["rank"].notna()].sort_values("best", ascending=False, kind="stable")
             first = ranked[ranked["rank"] == ranked["rank"].min()]
@@ -151,7 +158,7 @@ def summary_page(result: StudyResult) -> str:
     body = [f"<h1>{escape(result.name)}</h1>", _about(result)]
     if result.tables:
         order, reliability = result.tables["order"], result.tables["reliability"]
-        names, agreed = main_names(order), result.tables["agreement"]
+        names, agreed = result.names, result.tables["agreement"]
         body.append(heat_map(order, reliability, names, title=f"{result.name}: ranks of the methods"))
         body.append("<h2>In words</h2>")
         for (metric, variant), name in names.items():
@@ -175,7 +182,7 @@ def summary_page(result: StudyResult) -> str:
 def agreement_words(result: StudyResult) -> str:
     """Which metrics of a study find the maps of the same images good; controls aside."""
     order, table = result.tables["order"], result.tables["consistency"]
-    names = main_names(order)
+    names = result.names
     controls = set(order.loc[order["control"], "method"])
     known = table[~table["method"].isin(controls)]
     means = known.groupby(PAIR, sort=False)["agreement"].mean()
@@ -195,7 +202,7 @@ def _section(result: StudyResult) -> str:
     if result.tables:
         order, reliability = result.tables["order"], result.tables["reliability"]
         title = f"{result.name}: ranks of the methods, with means, intervals and reliability"
-        parts.append(heat_map(order, reliability, main_names(order), title=title))
+        parts.append(heat_map(order, reliability, result.names, title=title))
         if agree := agreement_words(result):
             parts.append(f"<p>{escape(agree)}</p>")
     return "\n".join([*parts, link])
@@ -217,7 +224,7 @@ def _in_words(result: StudyResult) -> str:
     order, reliability = result.tables["order"], result.tables["reliability"]
     alone: dict[str, list[str]] = {}
     shared, led, reliable = [], [], []
-    for (metric, variant), name in main_names(order).items():
+    for (metric, variant), name in result.names.items():
         rows = _rows(order, metric, variant)
         first = rows[rows["rank"] == rows["rank"].min()]
         if first["control"].any():

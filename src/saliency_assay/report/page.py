@@ -21,6 +21,8 @@ code, pre { font-size: .88em; font-family: ui-monospace, "DejaVu Sans Mono", mon
 pre { background: #f5f5f5; padding: .8rem; white-space: pre-wrap; }
 table { border-collapse: collapse; font-size: .93rem; }
 .scroll { overflow-x: auto; max-width: 100%; margin: .8rem 0 1.6rem; overflow-wrap: normal; }
+.tall { max-height: 80vh; overflow-y: auto; border-bottom: 2px solid #444; }
+.tall thead th { position: sticky; top: 0; background: #fff; }
 caption { text-align: left; font-weight: 600; padding-bottom: .4rem; }
 th, td { padding: .3rem .7rem; border-bottom: 1px solid #ddd; text-align: left; vertical-align: top; }
 thead th { border-bottom: 2px solid #444; vertical-align: bottom; }

@@ -85,7 +85,7 @@ def ran(attributes: Sequence[Mapping[str, Any]], took: pd.DataFrame) -> str:
     named = ", ".join(
         f"{name} {known[name]}" for name in ("saliency-assay", "torch", "Python") if name in known
     )
-    hours = f"{took['hours'].sum():.2g} hours of computing in {int(took['jobs'].sum())} jobs"
+    hours = f"{took['hours'].sum():.1f} hours of computing in {int(took['jobs'].sum())} jobs"
     return f"{hours}, maps drawn on {known.get('device of the maps', 'no device')}; {named}."
 
 

@@ -21,8 +21,8 @@ def study_result(
     """A study in the form that the overview is made of.
 
     Args:
-        facts: ``name, kind, data, explain, models`` (``{name: {architecture, data}}``), ``methods, asks``.
-        files: its data set, ``data``; where methods are scored ``TABLES``; where it has them ``claims``, ``leakage``.
+        facts: ``name, kind, data, models`` (``{name: {architecture, data}}``), ``methods, asks``.
+        files: its data set, ``data``, and ``maps`` of one method; where methods are scored ``TABLES``; where it has them ``claims``, ``leakage``.
         evaluations: for each model the ``evaluation.json`` of every seed.
     """
     models = [
@@ -32,7 +32,7 @@ def study_result(
     return StudyResult(
         name=facts["name"],
         kind=facts["kind"],
-        data=_data(facts, files["data"]),
+        data=_data(facts, files["data"], files["maps"]),
         models=models,
         asks=facts["asks"],
         methods=facts["methods"],
@@ -47,12 +47,13 @@ def table(path: Path) -> pd.DataFrame:
     return found.fillna({"variant": ""}) if "variant" in found else found
 
 
-def _data(facts: Mapping[str, Any], path: Path) -> str:
+def _data(facts: Mapping[str, Any], path: Path, drawn: Path) -> str:
+    with store.open_store(drawn, kind="maps") as maps:
+        explained = "" if facts["kind"] == "retrain" else f"; maps of {maps.attributes['length']} test images"
     with store.open_store(path, kind="data") as data:
         count, _, height, width = data["image"].shape
         classes = [f"{len(names)} {kind} classes" for kind, names in data.attributes["classes"].items()]
     kinds = ", ".join(classes).replace("class classes", "classes")
-    explained = f"; maps of {facts['explain']} test images" if facts["kind"] != "retrain" else ""
     return f"{facts['data']}: {count} images of {height} × {width} pixels, {kinds}{explained}"
 
 

@@ -147,8 +147,8 @@ def number(value: float) -> str:
 def percent(share: float) -> str:
     """A share as percents that never say "all" of what is not all."""
     if 0 < share < 0.005:
-        return "< 1 %"
-    return "> 99 %" if 0.995 <= share < 1 else f"{100 * share:.0f} %"
+        return "< 1\u00a0%"
+    return "> 99\u00a0%" if 0.995 <= share < 1 else f"{100 * share:.0f}\u00a0%"
 
 
 def joined(names: Iterable[object]) -> str:
