@@ -57,6 +57,7 @@ DELTA_SETS = {
     for seed in CONFIG.seeds
 }
 FIDELITY_STUDIES = [name for name, study in CONFIG.studies.items() if study.kind == "fidelity"]
+RATED_STUDIES = FIDELITY_STUDIES
 SEARCHED = [name for name, model in CONFIG.models.items() if model.trials]
 CAPTION_STUDIES = [name for name, study in CONFIG.studies.items() if study.kind == "caption"]
 

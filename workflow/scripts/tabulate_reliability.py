@@ -19,7 +19,7 @@ with job("tabulate_reliability", snakemake.log[0]):
         "reliability": reliability_table(
             table, settings["controls"], resamples=resamples, level=settings["level"]
         ),
-        "order": order_table(table, directions, resamples=resamples),
+        "order": order_table(table, directions, settings["controls"], resamples=resamples),
         "consistency": consistency_table(table, directions),
         "variance": variance_table(table),
     }

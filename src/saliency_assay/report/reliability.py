@@ -87,30 +87,39 @@ def consistency_table(scores: pd.DataFrame, directions: Mapping[str, str]) -> pd
 
 
 def order_table(
-    scores: pd.DataFrame, directions: Mapping[str, str], *, resamples: int, level: float = 0.95
+    scores: pd.DataFrame,
+    directions: Mapping[str, str],
+    controls: Collection[str] = (),
+    *,
+    resamples: int,
+    level: float = 0.95,
 ) -> pd.DataFrame:
     """Every metric's methods, ranked where resamples of images tell them apart.
 
     Args:
         scores: a score table; scores of whole sets are left out. An image's scores are averaged over seeds first.
         directions: ``higher`` or ``lower``, which is better, by metric.
+        controls: methods that know no model.
         resamples: of images.
         level: of the intervals, and of being sure.
 
     Returns:
-        ``metric, variant, data, model, method, images, mean, low, high`` (interval of the mean), ``rank``: 1 and the
-        number of methods that are better in at least ``level`` of the resamples; ``best``: share of the resamples in
-        which it is first. In the order of the score table.
+        ``metric, variant, direction, data, model, method, control`` (whether it is one), ``images, mean, low, high``
+        (interval of the mean), ``rank``: 1 and the number of methods that are better in at least ``level`` of the
+        resamples; ``best``: share of the resamples in which it is first. In the order of the score table.
     """
     rows = []
     for names, of_metric in _groups(scores, SCORED):
         wide = _by_method(of_metric)
-        higher = directions[str(names["metric"])] == "higher"
+        direction = directions[str(names["metric"])]
+        higher = direction == "higher"
+        asked = {"metric": names["metric"], "variant": names["variant"], "direction": direction}
         found = reliability.order(wide.to_numpy(), resamples=resamples)
         low, high = found.interval(level)
         ranks, best = found.ranks(higher_is_better=higher, level=level), found.best(higher_is_better=higher)
         for place, method in enumerate(wide):
-            row = {**names, "method": method, "images": int(wide[method].notna().sum())}
+            row = {**asked, **names, "method": method, "control": method in controls}
+            row |= {"images": int(wide[method].notna().sum())}
             row |= {"mean": found.mean[place], "low": low[place], "high": high[place]}
             rows.append({**row, "rank": ranks[place], "best": best[place]})
     return pd.DataFrame(rows)
