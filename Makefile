@@ -4,7 +4,8 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 CONFIG ?= config/config.yaml
 BIN := .venv/bin
 READY := .venv/.ready
-SNAKEMAKE := $(BIN)/snakemake --profile profiles/local --configfile $(CONFIG)
+# In this order: after --configfile, which takes several, a target would be read as one more.
+SNAKEMAKE := $(BIN)/snakemake --configfile $(CONFIG) --profile profiles/local
 
 .DEFAULT_GOAL := help
 .PHONY: help demo run plan dry test lint format lock clean
