@@ -33,6 +33,8 @@ include: "rules/remask.smk"
 include: "rules/reliability.smk"
 include: "rules/report_bam.smk"
 include: "rules/report.smk"
+include: "rules/common_table.smk"
+include: "rules/table.smk"
 include: "rules/plan.smk"
 
 
