@@ -5,10 +5,11 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 CONFIG ?= config/config.yaml
 BIN := .venv/bin
 READY := .venv/.ready
-SNAKEMAKE := $(BIN)/snakemake --profile profiles/local --configfile $(CONFIG)
+# In this order: after --configfile, which takes several, a target would be read as one more.
+SNAKEMAKE := $(BIN)/snakemake --configfile $(CONFIG) --profile profiles/local
 
 .DEFAULT_GOAL := help
-.PHONY: help demo run plan dry test lint format lock clean
+.PHONY: help demo run table plan dry test lint format lock clean
 
 help: ## Show what there is to make
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
@@ -30,6 +31,12 @@ run: $(READY) $(CONFIG) ## Run CONFIG=path/to/configuration.yaml on this machine
 	@$(BIN)/python -c "import pathlib, yaml; \
 	  made = yaml.safe_load(open('$(CONFIG)')).get('results', 'results'); \
 	  print('Report:', pathlib.Path(made, 'report.html').resolve())"
+
+table: $(READY) $(CONFIG) ## Export all results of CONFIG as CSV and LaTeX; runs what is missing
+	@$(SNAKEMAKE) table
+	@$(BIN)/python -c "import pathlib, yaml; \
+	  made = yaml.safe_load(open('$(CONFIG)')).get('results', 'results'); \
+	  print('Tables:', pathlib.Path(made, 'export').resolve())"
 
 plan: $(READY) $(CONFIG) ## Show how many jobs and models each study of CONFIG takes, hours and storage, without running it
 	@$(SNAKEMAKE) plan --nolock --quiet all

@@ -35,6 +35,8 @@ include: "rules/reliability.smk"
 include: "rules/report_bam.smk"
 include: "rules/overview.smk"
 include: "rules/report.smk"
+include: "rules/common_table.smk"
+include: "rules/table.smk"
 include: "rules/plan.smk"
 
 

@@ -1,0 +1,186 @@
+"""All results of a study for a paper: one tidy table of scores, ranks and reliability, and tables in LaTeX."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from saliency_assay.report import latex
+from saliency_assay.report.export_known import known_floats
+from saliency_assay.report.reliability import SCORED
+from saliency_assay.report.reliability_figures import scored_names
+
+WITHOUT = {
+    f"{name}{end}": f"{name}_without_controls{end}"
+    for name in ("alpha", "correlation")
+    for end in ("", "_low", "_high")
+}
+STATISTICS = [*WITHOUT]
+TIDY = [
+    *(
+        "study",
+        "kind",
+        "data",
+        "model",
+        "metric",
+        "variant",
+        "direction",
+        "method",
+        "control",
+        "images",
+        "seeds",
+    ),
+    *("mean", "low", "high", "rank", "best", "printed", *STATISTICS, *WITHOUT.values()),
+]
+"""Columns of the tidy table."""
+COLUMN = ["data", "model", "metric", "variant"]
+MOST_COLUMNS = 5  # with intervals they fill a page at \footnotesize
+LETTERS, METHOD_LETTERS = 15, 20
+ARROWS = {"higher": r"$\uparrow$", "lower": r"$\downarrow$"}
+HEAD = "% Tables of study {study}. To be read with \\input; all they need is \\usepackage{{booktabs}}."
+
+
+def tidy_table(
+    study: str,
+    kind: str,
+    order: pd.DataFrame,
+    reliability: pd.DataFrame,
+    printed: pd.DataFrame | None = None,
+) -> pd.DataFrame:
+    """One row for each metric, variant, set, model and method of a study, in the order of ``order``.
+
+    Args:
+        study: its name.
+        kind: its kind.
+        order: as ``report.reliability.order_table`` gives it.
+        reliability: as ``report.reliability.reliability_table`` gives it.
+        printed: as ``report.scores.summary`` gives it, of a study that has one.
+
+    Returns:
+        The columns ``TIDY``. ``mean, low, high``: over images, with a 95 % interval over resamples of images;
+        ``rank, best``: see ``order_table``; ``printed``: what a paper prints of this method and score, or NaN. Of the
+        metric, the same in the rows of all methods: ``alpha`` and ``correlation`` of all methods, means over
+        ``seeds``, from the least ``low`` to the greatest ``high`` of them; ``…_without_controls`` the same of the
+        methods that are no controls, NaN in a study that has none.
+    """
+    table = order.assign(study=study, kind=kind)
+    for controls, names in ((["with", "none"], {}), (["without"], WITHOUT)):
+        chosen = reliability[reliability["controls"].isin(controls)]
+        table = table.merge(_over_seeds(chosen).rename(columns=names), how="left", on=SCORED)
+    seeds = reliability.groupby(SCORED, sort=False, dropna=False)["seed"].nunique().rename("seeds")
+    table = table.merge(seeds.reset_index(), how="left", on=SCORED)
+    if printed is None:
+        return table.assign(printed=np.nan)[TIDY]
+    keys = ["metric", "variant", "method"]
+    values = printed.groupby(keys, sort=False)["printed"].first()
+    return table.merge(values.reset_index(), how="left", on=keys)[TIDY]
+
+
+def _over_seeds(reliability: pd.DataFrame) -> pd.DataFrame:
+    """One row for each metric, variant, set and model: means of statistics, outermost ends of their intervals."""
+    how = {name: {"low": "min", "high": "max"}.get(name.rpartition("_")[2], "mean") for name in STATISTICS}
+    return reliability.groupby(SCORED, sort=False, dropna=False).agg(how).reset_index()
+
+
+def study_tex(
+    study: str, kind: str, scores: pd.DataFrame, tables: Mapping[str, pd.DataFrame], *, level: float
+) -> str:
+    """A study's tables as LaTeX to be read with ``\\input``; it needs booktabs alone.
+
+    Args:
+        study: its name.
+        kind: its kind.
+        scores: its rows of the tidy table, none where it is not rated.
+        tables: its other tables by name; those that ``export_known`` knows are shown.
+        level: of the intervals of α.
+    """
+    floats = [*score_floats(scores, study, level=level), *known_floats(study, kind, tables)]
+    return "\n\n".join([HEAD.format(study=latex.escaped(study)), *floats]) + "\n"
+
+
+def score_floats(scores: pd.DataFrame, study: str, *, level: float) -> list[str]:
+    """Methods × scores: means, intervals, ranks, and α of each score below; several tables where there are many scores.
+
+    Of more variants than columns the last of each score is shown, as in the figures of reliability.
+
+    Args:
+        scores: a study's rows of the tidy table.
+        study: its name.
+        level: of the intervals of α.
+    """
+    names: dict[tuple[str, ...], str] = {}
+    for part, rows in scores.groupby(["data", "model"], sort=False, dropna=False):
+        found = scored_names(rows, most=MOST_COLUMNS)
+        names |= {(*map(str, part), *pair): name for pair, name in found.items()}
+    several = [name for name in ("data", "model") if scores[name].nunique() > 1]
+    columns = list(names)
+    parts = [columns[start : start + MOST_COLUMNS] for start in range(0, len(columns), MOST_COLUMNS)]
+    return [
+        _score_float(
+            {column: scores[(scores[COLUMN] == list(column)).all(axis=1)] for column in part},
+            {column: [names[column], *(column[COLUMN.index(name)] for name in several)] for column in part},
+            study,
+            latex.label(study, "scores", *([str(place + 1)] if len(parts) > 1 else [])),
+            level=level,
+        )
+        for place, part in enumerate(parts)
+    ]
+
+
+def _score_float(
+    columns: Mapping[tuple[str, ...], pd.DataFrame],
+    titles: Mapping[tuple[str, ...], Sequence[str]],
+    study: str,
+    reference: str,
+    *,
+    level: float,
+) -> str:
+    """One table, a column for each of ``columns``, which are the tidy rows of one score."""
+    every = pd.concat(columns.values())
+    header = ["method"]
+    for column, rows in columns.items():
+        lines = [line for title in titles[column] for line in latex.wrapped(title, LETTERS)]
+        header.append(latex.stacked([*lines, ARROWS[rows["direction"].iloc[0]]]))
+    groups: list[list[str]] = [[], []]
+    for method, control in dict(zip(every["method"], every["control"], strict=True)).items():
+        cells = [_score_cell(rows[rows["method"] == method]) for rows in columns.values()]
+        groups[bool(control)] += latex.paired(latex.wrapped(method, METHOD_LETTERS), cells)
+    controls = bool(every["control"].any())
+    kinds = {"all methods": "", "without controls": "_without_controls"} if controls else {"": ""}
+    last: list[str] = []
+    for kind, ending in kinds.items():
+        asked = [f"alpha{ending}{end}" for end in ("", "_low", "_high")]
+        cells = [latex.with_interval(*rows[asked].iloc[0]) for rows in columns.values()]
+        last += latex.paired([r"$\alpha$", *([kind] if kind else [])], cells)
+    return latex.floating(_score_caption(every, study, controls, level), reference, header, [*groups, last])
+
+
+def _score_cell(row: pd.DataFrame) -> tuple[str, str]:
+    """Mean with rank, bold where no method is surely better; and the interval."""
+    if row.empty:
+        return latex.NONE, ""
+    mean, rank = row["mean"].iloc[0], row["rank"].iloc[0]
+    shown, interval = latex.with_interval(mean, row["low"].iloc[0], row["high"].iloc[0])
+    if np.isnan(rank):
+        return shown, interval
+    shown = rf"\textbf{{{shown}}}" if rank == 1 else shown
+    return f"{shown} ({rank:g})", interval
+
+
+def _score_caption(rows: pd.DataFrame, study: str, controls: bool, level: float) -> str:
+    counts = rows.loc[rows["mean"].notna(), "images"]
+    images = " to ".join(map(str, dict.fromkeys((counts.min(), counts.max())))) if len(counts) else "0"
+    found = rows["seeds"].max()
+    seeds = "" if np.isnan(found) else f", {found:.0f} training seed{'s' if found > 1 else ''}"
+    of = ""
+    for name in ("model", "data"):
+        if rows[name].nunique() == 1:
+            of += f", {'set' if name == 'data' else name} {latex.escaped(str(rows[name].iloc[0]))}"
+    return (
+        f"Study {latex.escaped(study)}{of}: mean score of each method over images (n = {images}{seeds}), below it the "
+        r"95\,\% interval over resamples of images; $\uparrow$ higher, $\downarrow$ lower is better. "
+        "In brackets the rank, which methods share that the images do not tell apart; rank 1 in bold. "
+        f"{'Controls stand apart. ' if controls else ''}"
+        rf"$\alpha$: agreement of images on the order of methods (Krippendorff), with its {100 * level:.4g}\,\% "
+        "interval."
+    )

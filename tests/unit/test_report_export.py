@@ -1,0 +1,306 @@
+"""Tables for a paper: the tidy table, and LaTeX that shows every name and number as it is."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from saliency_assay.report import latex
+from saliency_assay.report.export import TIDY, score_floats, study_tex, tidy_table
+from saliency_assay.report.export_known import KNOWN
+from saliency_assay.report.reliability import order_table, reliability_table
+
+NASTY = "<script>alert('&')</script> \"50 %\" $a_b$ #1 {x} ~ ^2 C:\\d -- [k] * |z|"
+METHODS = ("gradient_x_input", "a_&_b", "random")
+DIRECTIONS = {"aopc": "higher", "infidelity": "lower"}
+
+
+def scores(variants: int = 1, seeds: int = 1, controls: bool = True) -> pd.DataFrame:
+    """Of METHODS, whose means are 0, 10 and 20: far apart beside a deviation of 1."""
+    generator = np.random.default_rng(0)
+    rows = [
+        {
+            **{"data": "set_1", "model": "m", "seed": seed, "method": method, "metric": metric},
+            **{"variant": f"{metric} L={variant}", "image": image},
+            "score": 10 * place + generator.normal(),
+        }
+        for metric in DIRECTIONS
+        for variant in range(variants)
+        for seed in range(seeds)
+        for place, method in enumerate(METHODS[: 3 if controls else 2])
+        for image in range(12)
+    ]
+    return pd.DataFrame(rows)
+
+
+def tables(table: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    order = order_table(table, DIRECTIONS, ("random",), resamples=40)
+    return order, reliability_table(table, ("random",), resamples=40, level=0.9)
+
+
+def tidy(table: pd.DataFrame, printed: pd.DataFrame | None = None) -> pd.DataFrame:
+    return tidy_table("my_study", "fidelity", *tables(table), printed)
+
+
+def body(text: str) -> list[list[str]]:
+    """The cells of all rows of a float that hold some."""
+    lines = [line for line in text.splitlines() if " & " in line]
+    return [re.sub(r" \\\\(\[2pt\])?$", "", line).split(" & ") for line in lines]
+
+
+# ---- the tidy table
+
+
+def test_the_tidy_table_has_a_row_for_every_score_and_method() -> None:
+    order, reliability = tables(scores(variants=2, seeds=2))
+    found = tidy_table("my_study", "fidelity", order, reliability)
+    assert list(found) == TIDY
+    assert len(found) == len(order) == 2 * 2 * 3
+    pd.testing.assert_frame_equal(found[list(order)], order)
+    assert set(found["study"]) == {"my_study"}
+    assert set(found["kind"]) == {"fidelity"}
+    assert set(found["seeds"]) == {2}
+    assert found["printed"].isna().all()
+    assert found.loc[found["method"] == "random", "control"].all()
+    assert found.groupby("metric")["direction"].first().to_dict() == DIRECTIONS
+
+
+def test_reliability_is_of_the_mean_over_seeds_with_and_without_controls() -> None:
+    order, reliability = tables(scores(seeds=2))
+    found = tidy_table("s", "fidelity", order, reliability)
+    for metric, rows in found.groupby("metric"):
+        of_metric = reliability[reliability["metric"] == metric]
+        for kind, ending in (("with", ""), ("without", "_without_controls")):
+            part = of_metric[of_metric["controls"] == kind]
+            assert len(part) == 2
+            for name in ("alpha", "correlation"):
+                (value,) = set(rows[f"{name}{ending}"])
+                assert value == pytest.approx(part[name].mean())
+                assert set(rows[f"{name}{ending}_low"]) == {part[f"{name}_low"].min()}
+                assert set(rows[f"{name}{ending}_high"]) == {part[f"{name}_high"].max()}
+
+
+def test_a_study_without_controls_has_one_reliability() -> None:
+    found = tidy(scores(controls=False))
+    assert found["alpha"].notna().all()
+    assert found["alpha_without_controls"].isna().all()
+    (text,) = score_floats(found, "s", level=0.9)
+    assert text.count(r"\midrule") == 2
+    assert "ontrols" not in text
+
+
+def test_what_a_paper_printed_stands_beside_its_own_score() -> None:
+    summary = pd.DataFrame(
+        {
+            "metric": "infidelity",
+            "variant": "infidelity L=0",
+            "method": ["random", "random", "a_&_b"],
+            "seed": [0, 1, 0],
+            "printed": [4.12, 4.12, np.nan],
+        }
+    )
+    found = tidy(scores(seeds=2), summary)
+    given = found[found["printed"].notna()]
+    assert given[["metric", "method", "printed"]].to_numpy().tolist() == [["infidelity", "random", 4.12]]
+
+
+def test_scores_of_several_models_stay_apart() -> None:
+    one, two = scores(), scores().assign(model="other", score=lambda table: -table["score"])
+    found = tidy(pd.concat([one, two]))
+    assert len(found) == 12
+    (text,) = score_floats(found, "s", level=0.9)
+    header = body(text)[0]
+    assert [cell.count(r"\\m\\") for cell in header] == [0, 1, 1, 0, 0]
+    assert [cell.count(r"\\other\\") for cell in header] == [0, 0, 0, 1, 1]
+    assert ", set set\\_1:" in text
+    assert ", model" not in text
+
+
+# ---- numbers and names
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ((0.77512, 0.715, 0.83), ("0.775", "[0.715, 0.830]")),
+        ((-0.0019, -0.0033, 0.0417), ("$-$0.0019", "[$-$0.0033, 0.0417]")),
+        ((59590.4, 23553.0, 103000.2), ("59590", "[23553, 103000]")),
+        ((2.346e-5, -1e-6, 5e-5), (r"2.35$\cdot10^{-5}$", r"[$-$0.10, 5.00]$\cdot10^{-5}$")),
+        ((2.346e7, 2e7, 3e7), (r"2.35$\cdot10^{7}$", r"[2.00, 3.00]$\cdot10^{7}$")),
+        ((0.0, 0.0, 0.0), ("0", "[0, 0]")),
+        ((-1e-9, -0.5, 0.5), ("0.000", "[$-$0.500, 0.500]")),
+        ((1.5, np.nan, np.nan), ("1.50", "")),
+        ((np.nan, np.nan, np.nan), ("--", "")),
+        ((-np.inf, np.nan, np.nan), (r"$-$$\infty$", "")),
+    ],
+)
+def test_a_mean_and_its_interval(given: tuple[float, float, float], shown: tuple[str, str]) -> None:
+    assert latex.with_interval(*given) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(97.5, "97.5"), (100.0, "100"), (9.9122e-9, r"9.91$\cdot10^{-9}$"), (-0.5, "$-$0.5"), (np.nan, "--")],
+)
+def test_a_number(value: float, shown: str) -> None:
+    assert latex.number(value) == shown
+
+
+def test_what_latex_would_take_for_a_command_is_escaped() -> None:
+    assert latex.escaped(NASTY) == (
+        r"\textless{}script\textgreater{}alert('\&')\textless{}/script\textgreater{} \char34{}50 \%\char34{} "
+        r"\$a\_b\$ \#1 \{x\} \textasciitilde{} \textasciicircum{}2 "
+        r"C:\textbackslash{}d -{}- {[}k] {*} \textbar{}z\textbar{}"
+    )
+    assert latex.escaped("Grüße\n\n  ρ") == "Grüße ρ"
+    assert latex.label("my_study", 'a"&_<b>') == "tab:my-study-a-b"
+
+
+# ---- tables in LaTeX
+
+
+def test_methods_are_rows_controls_below_and_the_best_bold() -> None:
+    (text,) = score_floats(tidy(scores()), "my_study", level=0.9)
+    rows = body(text)
+    assert [cell.count("arrow") for cell in rows[0]] == [0, 1, 1]
+    assert r"$\uparrow$" in rows[0][1]
+    assert r"$\downarrow$" in rows[0][2]
+    upper = {row[0]: row[1:] for row in rows[1::2]}
+    assert list(upper) == ["gradient x input", r"a \& b", "random", r"$\alpha$"]
+    assert [bool(re.fullmatch(r"\\textbf\{.*\} \(1\)", cell)) for cell in upper["random"]] == [True, False]
+    assert [cell.endswith("(2)") for cell in upper[r"a \& b"]] == [True, True]
+    assert [bool(re.fullmatch(r"\\textbf\{.*\} \(1\)", cell)) for cell in upper["gradient x input"]] == [
+        False,
+        True,
+    ]
+    lower = [row[0] for row in rows[2::2]]
+    assert lower == ["", "", "", "all methods", "without controls"]
+    before, controls, reliability = text.partition(r"\toprule")[2].split(r"\midrule")[1:]
+    assert "gradient" in before
+    assert "random" in controls
+    assert "alpha" in reliability
+    assert r"Study my\_study, model m, set set\_1:" in text
+    assert r"(n = 12, 1 training seed)" in text
+    assert r"90\,\%" in text
+    assert r"\label{tab:my-study-scores}" in text
+
+
+def test_methods_that_share_the_first_rank_are_all_bold() -> None:
+    table = scores()
+    table.loc[table["method"] == "random", "score"] = table.loc[table["method"] == METHODS[1], "score"].array
+    (text,) = score_floats(tidy(table), "s", level=0.9)
+    upper = {row[0]: row[1] for row in body(text)[1::2]}
+    assert upper["random"] == upper[r"a \& b"]
+    assert upper["random"].startswith(r"\textbf{")
+    assert upper["gradient x input"].endswith(" (3)")
+
+
+def test_a_method_without_a_score_has_a_dash() -> None:
+    table = scores()
+    table.loc[(table["method"] == "random") & (table["metric"] == "aopc"), "score"] = np.nan
+    table = table[~((table["method"] == METHODS[1]) & (table["metric"] == "infidelity"))]
+    (text,) = score_floats(tidy(table), "s", level=0.9)
+    upper = {row[0]: row[1:] for row in body(text)[1::2]}
+    assert upper["random"][0] == "--"
+    assert upper[r"a \& b"][1] == "--"
+    assert "nan" not in text
+
+
+def test_of_many_variants_the_last_and_many_scores_in_several_tables() -> None:
+    few = score_floats(tidy(scores(variants=2)), "s", level=0.9)
+    assert len(few) == 1
+    assert [cell.count("L=1") for cell in body(few[0])[0]] == [0, 0, 1, 0, 1]
+    (many,) = score_floats(tidy(scores(variants=3)), "s", level=0.9)
+    assert [cell.count("L=2") for cell in body(many)[0]] == [0, 1, 1]
+    wide = pd.concat([scores().assign(model=f"m{place}") for place in range(4)])
+    parts = score_floats(tidy(wide), "s", level=0.9)
+    assert [len(body(part)[0]) for part in parts] == [6, 4]
+    assert [re.findall(r"\\label\{(.*)\}", part) for part in parts] == [
+        ["tab:s-scores-1"],
+        ["tab:s-scores-2"],
+    ]
+
+
+def retrained(iterations: int = 2, seeds: int = 1) -> pd.DataFrame:
+    rows = [
+        {
+            **{"protocol": "iteroar", "fill": "mean", "method": method, "iteration": iteration},
+            **{"nominal": 0.1 * iteration, "accuracy_test": 0.9 - 0.1 * iteration, "chance": 0.1},
+            **{"accuracy_test_sd": 0.02 if seeds > 1 else np.nan, "seeds": seeds, "images": 180},
+        }
+        for method in METHODS
+        for iteration in range(iterations + 1)
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_accuracy_after_retraining_is_by_share_occluded() -> None:
+    nothing = pd.DataFrame(columns=TIDY)
+    text = study_tex("s", "retrain", nothing, {"summary": retrained()}, level=0.9)
+    assert body(text) == [
+        ["method", r"0\,\%", r"10\,\%", r"20\,\%"],
+        ["gradient x input", "90.0", "80.0", "70.0"],
+        [r"a \& b", "90.0", "80.0", "70.0"],
+        ["random", "90.0", "80.0", "70.0"],
+    ]
+    assert r"IteROAR, fill mean" in text
+    assert r"chance: 10.0\,\%" in text
+    text = study_tex("s", "retrain", nothing, {"summary": retrained(8, seeds=3)}, level=0.9)
+    first, second = text.split(r"\end{table}")[:2]
+    assert len(body(first)[0]) == 1 + 8
+    assert [row[1] for row in body(second)] == [r"80\,\%", *["10.0", r"{\scriptsize $\pm$ 2.0}"] * 3]
+
+
+def known(name: str, kind: str) -> pd.DataFrame:
+    """A table with all that is shown of it, and all kinds of values."""
+    columns = list(KNOWN[kind][name].heads)
+    values = [NASTY, "f_o", 0, 97.25, np.nan, 3e-9, True, -0.5, 4.0]
+    return pd.DataFrame({column: [values[place]] * 2 for place, column in enumerate(columns)})
+
+
+def test_a_studys_own_tables_are_shown_as_they_are() -> None:
+    premise = pd.DataFrame(
+        {"model": ["f_o", "f_s"], "seed": [0, 1], "set": NASTY, "check": "", "percent": [100.0, 9.333]}
+    ).assign(images=[600, 30], printed=[91.1, np.nan])
+    text = study_tex(
+        "bam", "bam", pd.DataFrame(columns=TIDY), {"premise": premise, "claims": premise}, level=0.9
+    )
+    nasty = latex.escaped(NASTY)
+    assert [
+        row.replace(nasty, "NAME") for row in text.splitlines() if "NAME" in row.replace(nasty, "NAME")
+    ] == [
+        r"f\_o & 0 & NAME & 100.0 & 91.1 & 600 \\",
+        r"f\_s & 1 & NAME & 9.3 & -- & 30 \\",
+    ]
+    leaks = pd.DataFrame({"protocol": "roar", "fill": "mean", "method": "random"}, index=[0, 1])
+    leaks = leaks.assign(iteration=1, accuracy=0.5, random=0.123, chance=0.1)
+    leaks = leaks.assign(p_holm=[3e-34, np.nan], leaks=[True, np.nan])
+    text = study_tex(
+        "s", "retrain", pd.DataFrame(columns=TIDY), {"summary": retrained(), "leakage": leaks}, level=0.9
+    )
+    assert [row[-2:] for row in body(text)[-2:]] == [[r"3$\cdot10^{-34}$", "yes"], ["--", "--"]]
+    long = pd.concat([premise] * 25)
+    text = study_tex("bam", "bam", pd.DataFrame(columns=TIDY), {"premise": long}, level=0.9)
+    assert [part.count(r"\_o &") + part.count(r"\_s &") for part in text.split(r"\end{table}")] == [40, 10, 0]
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
+def test_it_compiles_with_booktabs_alone(tmp_path: Path) -> None:
+    nasty = scores(variants=3).replace({"method": {"random": "random", METHODS[0]: NASTY}})
+    nasty["variant"] = nasty["variant"] + " " + NASTY
+    (tmp_path / "scores.tex").write_text(study_tex("my_study", "fidelity", tidy(nasty), {}, level=0.9))
+    for kind, of_kind in KNOWN.items():
+        own = {name: known(name, kind) for name in of_kind} | {"summary": retrained(9, seeds=2)}
+        text = study_tex("my_study", kind, pd.DataFrame(columns=TIDY), own, level=0.9)
+        (tmp_path / f"{kind}.tex").write_text(text)
+    inputs = "".join(rf"\input{{{name}}}\clearpage" for name in ("scores", *KNOWN))
+    document = rf"\documentclass{{article}}\usepackage{{booktabs}}\begin{{document}}{inputs}\end{{document}}"
+    (tmp_path / "paper.tex").write_text(document)
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "paper.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False, text=True)
+    assert done.returncode == 0, done.stdout
+    assert "Missing character" not in (tmp_path / "paper.log").read_text(errors="replace")

@@ -1,0 +1,57 @@
+"""``snakemake table``: one folder with all results as CSV and LaTeX."""
+
+import pandas as pd
+from checkout import Checkout
+
+COPIES = {
+    "bam": (
+        *("claims", "commonality", "concepts", "correlation", "deltas"),
+        *("independence", "metrics", "premise", "ranking", "series"),
+    ),
+    "captions": ("premise", "table"),
+    "digits": ("consistency", "order", "reliability", "summary", "variance"),
+    "retrain": ("leakage", "summary"),
+}
+
+
+def test_all_results_are_exported_once_and_again_after_an_edit_of_the_export(finished: Checkout) -> None:
+    assert finished.planned("table") == {"table"}
+    finished.make("table")
+    files = finished.files("results/export")
+    copies = {f"{study}/{name}.csv" for study, names in COPIES.items() for name in names}
+    assert copies <= set(files)
+    assert set(files) - copies >= {"results.csv", "models.csv", *(f"{study}.tex" for study in COPIES)}
+    tables = finished.files("results/tables")
+    assert {name for name in tables if name.endswith(".csv")} == {name for name in files if "/" in name}
+    assert [name for name in files if "/" in name and files[name] != tables[name]] == []
+
+    exported = pd.read_csv(finished.root / "results/export/results.csv")
+    order = pd.read_csv(finished.root / "results/tables/digits/order.csv")
+    of_study = exported[exported["study"] == "digits"].reset_index(drop=True)
+    pd.testing.assert_frame_equal(of_study[list(order)], order)
+    assert of_study.set_index(["metric", "method"])["printed"].dropna().to_dict() == {
+        ("infidelity", "gradient"): 4.12
+    }
+    models = pd.read_csv(finished.root / "results/export/models.csv")
+    assert set(models["model"]) == {
+        "f_o",
+        "f_s",
+        "f_k01",
+        "f_k10",
+        "f_picture",
+        "f_caption",
+        "digits",
+        "searched",
+    }
+    for study in COPIES:
+        text = files[f"{study}.tex"].decode()
+        assert text.count(r"\begin{table}") == text.count(r"\end{table}") >= 1
+    assert "smooth & " in files["digits.tex"].decode()
+    assert b"warning" not in (finished.root / "results/logs/table.log").read_bytes().lower()
+
+    assert finished.planned("table") == set()
+    finished.edit(
+        "src/saliency_assay/report/latex.py", lambda text: text.replace("DIGITS = 3", "DIGITS = 4", 1)
+    )
+    assert finished.planned("table") == {"table"}
+    assert finished.planned() == set()

@@ -1,0 +1,33 @@
+"""Export all results: one tidy table, every study's tables as CSV and as LaTeX, and the models' accuracies."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pandas as pd
+
+from saliency_assay.job import job
+from saliency_assay.report.export import TIDY, study_tex, tidy_table
+from saliency_assay.report.models import accuracy_table
+
+with job("table", snakemake.log[0]):
+    settings, paths, output = snakemake.params.settings, snakemake.input, snakemake.output
+    arms = [tuple(arm) for arm in settings["arms"]]
+    evaluations = (json.loads(Path(path).read_text()) for path in paths.evaluations)
+    accuracy_table(dict(zip(arms, evaluations, strict=True))).to_csv(output.models, index=False)
+    tables = {study: {} for study in settings["kinds"]}
+    for path, copy in zip(map(Path, paths.tables), output.copies, strict=True):
+        shutil.copyfile(path, copy)
+        # a method may be called NA
+        tables[path.parent.name][path.stem] = pd.read_csv(path, keep_default_na=False, na_values=[""])
+    found = []
+    for (study, kind), tex in zip(settings["kinds"].items(), output.tex, strict=True):
+        of_study, scores = tables[study], pd.DataFrame(columns=TIDY)
+        if "order" in of_study:
+            printed = of_study["summary"] if kind == "fidelity" else None
+            scores = tidy_table(study, kind, of_study["order"], of_study["reliability"], printed)
+            found.append(scores)
+        text = study_tex(study, kind, scores, of_study, level=settings["level"])
+        Path(tex).write_text(text, encoding="utf-8")
+    table = pd.concat(found) if found else pd.DataFrame(columns=TIDY)
+    table.to_csv(output.results, index=False)
