@@ -151,11 +151,11 @@ def test_groups_of_metrics_that_agree() -> None:
 
 def test_numbers_in_words() -> None:
     assert [percent(share) for share in (0, 0.001, 0.5, 0.999, 1)] == [
-        "0 %",
-        "< 1 %",
-        "50 %",
-        "> 99 %",
-        "100 %",
+        "0\u00a0%",
+        "< 1\u00a0%",
+        "50\u00a0%",
+        "> 99\u00a0%",
+        "100\u00a0%",
     ]
     assert [number(value) for value in (0.12345, -3.0, 123456.0)] == ["0.123", "-3", "123,456"]
     assert [joined("abc"), joined("a"), joined("")] == ["a, b and c", "a", ""]

@@ -22,7 +22,8 @@ def study_result(
 
     Args:
         facts: ``name, kind, data, models`` (``{name: {architecture, data}}``), ``methods, asks``.
-        files: its data set, ``data``, and ``maps`` of one method; where methods are scored ``TABLES``; where it has them ``claims``, ``leakage``.
+        files: its data set, ``data``, and ``maps`` of one method; where methods are scored ``TABLES``; where it has
+            them ``claims``, ``leakage``.
         evaluations: for each model the ``evaluation.json`` of every seed.
     """
     models = [
