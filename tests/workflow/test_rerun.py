@@ -6,6 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 from checkout import Checkout
+from told import PAGES, told
 
 Edit = Callable[[Checkout], None]
 
@@ -99,6 +100,7 @@ ALL = {
     "plot_leakage retrain",
     "plot_gallery retrain",
     "plot_training",
+    *PAGES,
     "report",
     "all",
 }
@@ -197,8 +199,18 @@ def text(file: str) -> Edit:
     return lambda checkout: checkout.edit(file, lambda text: f"{text}\nMore is said.\n")
 
 
+class Configured:
+    """Another value in the configuration."""
+
+    def __init__(self, changes: dict[str, object]) -> None:
+        self.changes = changes
+
+    def __call__(self, checkout: Checkout) -> None:
+        checkout.configure(**self.changes)
+
+
 def configured(**changes: object) -> Edit:
-    return lambda checkout: checkout.configure(**changes)
+    return Configured(changes)
 
 
 def there_and_back(file: str) -> Edit:
@@ -249,7 +261,7 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
         of_rules("score_bam", "score_series", "score_independence", "plot_series", "plot_independence")
         | TABULATED,
     ),
-    "a metric's parameter": (configured(metrics__mcs__draws=4), JUDGED),
+    "a metric's parameter": (configured(metrics__mcs__draws=4), {"describe", *JUDGED}),
     "the threshold of independence": (
         configured(metrics__iir__threshold=0.2),
         of_rules("score_independence", "plot_independence", "judge_bam") | reliable("bam") | REPORT,
@@ -318,11 +330,11 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
     ),
     "the data's seed": (
         configured(data__bam__seed=1),
-        ALL - {"build_data digits"} - ON_DIGITS | {"plot_training"} | REPORT,
+        ALL - PAGES - {"build_data digits"} - ON_DIGITS | {"plot_training"} | REPORT,
     ),
     "images of a pair": (
         configured(data__bam__images_per_pair=7),
-        ALL - {"write_sources bam", "collect_bam bam", "build_data digits"} - ON_DIGITS - OF_SERIES
+        ALL - PAGES - {"write_sources bam", "collect_bam bam", "build_data digits"} - ON_DIGITS - OF_SERIES
         | {"plot_training"}
         | REPORT,
     ),
@@ -359,6 +371,7 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
     "the training's script": (
         code("workflow/scripts/train.py"),
         ALL
+        - PAGES
         - of_rules("write_sources", "collect_bam", "compose_bam", "compose_caption", "build_data")
         - SEARCH,
     ),
@@ -428,8 +441,8 @@ def plans(finished_once: Checkout, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.mark.parametrize("name", EDITS)
 def test_an_edit_runs_what_it_concerns(name: str, plans: dict[str, Future[set[str]]]) -> None:
-    _, expected = EDITS[name]
-    assert plans[name].result() == expected
+    edit, expected = EDITS[name]
+    assert plans[name].result() == told(expected, configured=isinstance(edit, Configured))
 
 
 def test_what_a_plan_promises_is_what_happens(finished: Checkout) -> None:
@@ -467,10 +480,10 @@ def test_what_a_plan_promises_is_what_happens(finished: Checkout) -> None:
         *(f"{rule}/digits" for rule in ("tabulate_scores", "plot_scores", "plot_scatter")),
         *(
             f"{rule}/{study}"
-            for rule in ("tabulate_reliability", "plot_reliability")
+            for rule in ("tabulate_reliability", "plot_reliability", "summarise")
             for study in ("bam", "digits")
         ),
-        "report",
+        *("overview", "describe", "provenance", "report"),
     ]
     before, maps_before = times(), finished.files("results/maps")
     finished.configure(methods__gradcam__upsampling="nearest")
@@ -481,6 +494,8 @@ def test_what_a_plan_promises_is_what_happens(finished: Checkout) -> None:
         *(f"benchmarks/{job}.tsv" for job in jobs),
         *(f"maps/{maps}.zarr.zip" for maps in gradcam),
         "maps/digits/seed0/digits/smooth.zarr.zip",
+        *(f"costs/{maps}.json" for maps in (*gradcam, "digits/seed0/digits/smooth")),
+        *(f"figures/{page}.html" for page in ("overview", "methods", "metrics", "provenance")),
         *scores,
         *(f"tables/bam/{name}.csv" for name in tables),
         *(f"scores/{metric}/digits/seed0/digits/smooth.parquet" for metric in metrics),

@@ -1,0 +1,38 @@
+"""Which pages in words follow from which jobs of the tiny configuration."""
+
+import re
+
+STUDIES = {
+    "bam": ("f_o", "f_s"),
+    "captions": ("f_picture", "f_caption"),
+    "digits": ("digits",),
+    "retrain": ("searched",),
+}
+SETS = {"bam": "bam_os", "captions": "captioned_both", "digits": "digits", "retrain": "digits"}
+FIRST = {"bam": "gradcam", "captions": "gradient", "digits": "gradient", "retrain": "gradient"}
+MADE = {"bam": "compose_bam bam_os", "captions": "compose_caption captioned_both"}
+JUDGED = {"bam": "judge_bam bam", "retrain": "plot_leakage retrain"}
+PAGES = {*(f"summarise {study}" for study in STUDIES), "overview", "describe", "provenance"}
+
+
+def told(jobs: set[str], *, configured: bool = False) -> set[str]:
+    """``jobs`` with the pages that put them into words; those of another configuration say so at least."""
+
+    def any_of(pattern: str) -> bool:
+        return any(re.fullmatch(pattern, job) for job in jobs)
+
+    pages = {"provenance"} if configured else set()
+    for study, models in STUDIES.items():
+        made = any_of(MADE.get(study, "build_data digits"))
+        first, *others = (rf"attribute {model} 0 {SETS[study]} {FIRST[study]}" for model in models)
+        sources = [f"tabulate_reliability {study}", first, *(rf"evaluate {model} \d" for model in models)]
+        if made or any(map(any_of, sources)) or JUDGED.get(study) in jobs:
+            pages |= {f"summarise {study}", "overview"}
+        if any(map(any_of, (first, *others))):
+            pages |= {"overview", "provenance"}
+        if made:
+            pages |= {"describe", "provenance"}
+        drawn = any(any_of(rf"attribute {model} 0 {SETS[study]} \w+") for model in models)
+        if drawn or f"tabulate_reliability {study}" in jobs:
+            pages.add("describe")
+    return jobs | pages
