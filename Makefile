@@ -1,4 +1,5 @@
-# Every target sets up what it needs: .venv with the pinned requirements, all checked against their hashes.
+# Every target sets up what it needs: .venv with the pinned requirements, all checked against their hashes, and compiled
+# to bytecode, else each of the hundreds of jobs may compile PyTorch anew: some environments forbid to write what it finds.
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 CONFIG ?= config/config.yaml
@@ -15,7 +16,7 @@ help: ## Show what there is to make
 $(READY): requirements.txt envs/bootstrap.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r envs/bootstrap.txt
-	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements.txt
+	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements.txt
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	touch $@
 
