@@ -37,8 +37,12 @@ plan: $(READY) $(CONFIG) ## Show how many jobs and models each study of CONFIG t
 dry: $(READY) $(CONFIG) ## Show which jobs CONFIG would run now, and why, without running them
 	@$(SNAKEMAKE) --dry-run
 
+# Those that start Snakemake use both cores by themselves, and share what it made.
 test: $(READY) ## Run all tests
-	$(BIN)/python -m pytest
+	@status=0; \
+	  $(BIN)/python -m pytest --numprocesses 2 --dist worksteal --ignore tests/workflow --ignore tests/real || status=1; \
+	  $(BIN)/python -m pytest tests/workflow tests/real || status=1; \
+	  exit $$status
 
 lint: $(READY) ## Check style, types and the workflow
 	$(BIN)/ruff check .
