@@ -1,5 +1,7 @@
 """Networks against torchvision's, the classifier around them, and logits by batches."""
 
+import subprocess
+import sys
 from collections import Counter
 
 import numpy as np
@@ -115,6 +117,18 @@ def test_resnet20_has_the_size_of_the_paper() -> None:
     assert sum(p.numel() for p in network.parameters()) == 269_722  # table 6: 0.27 million
     convolutions = [module for module in network.modules() if isinstance(module, nn.Conv2d | nn.Linear)]
     assert len(convolutions) == 20
+
+
+def test_a_network_is_built_without_torchs_compiler() -> None:
+    """Importing that, or SymPy, takes a job longer than most of its work."""
+    code = """
+import sys, torch
+from saliency_assay.models.resnet import resnet8
+resnet8(classes=3, channels=3, width=4, stem_stride=1, generator=torch.Generator())
+print(*{"sympy", "torch._dynamo"} & set(sys.modules))
+"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout == "\n"
 
 
 def test_shortcut_of_an_odd_number_of_channels_loses_none() -> None:

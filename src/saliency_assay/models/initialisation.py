@@ -15,7 +15,9 @@ def drawn(make: Callable[[], N], generator: torch.Generator) -> N:
         network = make()
     # Not ``network.to_empty``: for tensors on no device that imports SymPy, two seconds in every job with a model.
     state = network.state_dict()
-    network.load_state_dict({name: torch.empty(t.shape, dtype=t.dtype) for name, t in state.items()}, assign=True)
+    network.load_state_dict(
+        {name: torch.empty(t.shape, dtype=t.dtype) for name, t in state.items()}, assign=True
+    )
     initialise(network, generator)
     return network
 
