@@ -51,6 +51,7 @@ def study_facts(study):
         "methods": entry.methods,
         "asks": {"accuracy": RETRAINED_ACCURACY} if entry.kind == "retrain" else asks,
         "seeds": len(CONFIG.seeds),
+        "level": CONFIG.reliability.level,
     }
 
 
@@ -83,7 +84,6 @@ DRAWN = list(
         for method in entry.methods
     }.values()
 )
-DRAWN_FIRST = list({(at["model"], at["data"]): MAPS.format(**at) for at in DRAWN}.values())
 SHOWN_SETS = list(dict.fromkeys(at["data"] for at in DRAWN))
 
 

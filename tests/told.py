@@ -21,18 +21,16 @@ def told(jobs: set[str], *, configured: bool = False) -> set[str]:
     def any_of(pattern: str) -> bool:
         return any(re.fullmatch(pattern, job) for job in jobs)
 
-    pages = {"provenance"} if configured else set()
+    pages = (
+        {"overview", "provenance"} if jobs - {"report", "all"} else {"provenance"} if configured else set()
+    )
     for study, models in STUDIES.items():
         made = any_of(MADE.get(study, "build_data digits"))
-        first, *others = (rf"attribute {model} 0 {SETS[study]} {FIRST[study]}" for model in models)
+        first = rf"attribute {models[0]} 0 {SETS[study]} {FIRST[study]}"
         sources = [f"tabulate_reliability {study}", first, *(rf"evaluate {model} \d" for model in models)]
         if made or any(map(any_of, sources)) or JUDGED.get(study) in jobs:
-            pages |= {f"summarise {study}", "overview"}
-        if any(map(any_of, (first, *others))):
-            pages |= {"overview", "provenance"}
-        if made:
-            pages |= {"describe", "provenance"}
+            pages.add(f"summarise {study}")
         drawn = any(any_of(rf"attribute {model} 0 {SETS[study]} \w+") for model in models)
-        if drawn or f"tabulate_reliability {study}" in jobs:
+        if made or drawn or f"tabulate_reliability {study}" in jobs:
             pages.add("describe")
     return jobs | pages

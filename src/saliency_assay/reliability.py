@@ -66,11 +66,28 @@ class Order:
         share = (first / np.maximum(first.sum(1, keepdims=True), 1)).sum(0) / max(len(drawn), 1)
         return np.where(np.isnan(self.mean) | (len(drawn) == 0), np.nan, share)
 
+    def above_all(self, others: Array, *, higher_is_better: bool) -> Array:
+        """Share ``[M]`` of resamples in which a method is better than all of ``others``, bool ``[M]``.
+
+        A tie with the best of them counts half. NaN for ``others`` themselves, where none of them has a score, and for
+        a method without one.
+        """
+        oriented = self.resampled if higher_is_better else -self.resampled
+        scored = others & ~np.isnan(self.mean)
+        found = np.full(len(self.mean), np.nan)
+        if scored.any() and len(oriented):
+            best = np.nanmax(oriented[:, scored], axis=1, initial=-np.inf)
+            for place in np.flatnonzero(~others & ~np.isnan(self.mean)):
+                drawn = ~np.isnan(oriented[:, place])
+                of, limit = oriented[drawn, place], best[drawn]
+                found[place] = ((of > limit) + 0.5 * (of == limit)).mean() if drawn.any() else np.nan
+        return found
+
     def ranks(self, *, higher_is_better: bool, level: float = 0.95) -> Array:
         """Rank ``[M]`` of each method: 1 and the number of methods that are surely better; NaN without a score.
 
-        Surely is in at least ``level`` of the resamples. Methods of one rank need not be equally good: as many others
-        are surely better than each of them.
+        Surely is in at least ``level`` of the resamples. As many others are surely better than each method of one rank:
+        these need not be equally good, nor need methods of different ranks be told apart from each other.
         """
         above = self.above()
         better = above.T if higher_is_better else above  # [i, j]: j is better than i
@@ -103,6 +120,8 @@ def alpha(scores: Array, *, resamples: int = 10_000, level: float = 0.999, seed:
     """
     rated = ranks(scores)
     images, methods = rated.shape
+    if not methods:
+        return Estimate(float("nan"), float("nan"), float("nan"))
     values = 2 * methods - 1  # mean ranks are halves
     # A cell is one value of one method; an image marks the cell of each of its ranks.
     marked = np.zeros((images, methods, values), dtype=np.float32)  # sums up to 2²⁴ are exact

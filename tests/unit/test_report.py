@@ -315,6 +315,7 @@ def test_cells_keep_the_numbers_that_they_round() -> None:
     assert re.findall(r'data-value="(.*?)">(.*?)<', text) == [
         ("0.123456", "0.12"),
         ("-0.0004", "0.00"),
+        ("", "–"),
         ("1e-09", "0.00"),
     ]
 

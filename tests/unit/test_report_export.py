@@ -157,7 +157,7 @@ def test_what_latex_would_take_for_a_command_is_escaped() -> None:
         r"C:\textbackslash{}d -{}- {[}k] {*} \textbar{}z\textbar{}"
     )
     assert latex.escaped("Grüße\n\n  ρ") == "Grüße ρ"
-    assert latex.label("my_study", 'a"&_<b>') == "tab:my-study-a-b"
+    assert latex.label("my_study", 'a"&_<b>') == "tab:my-study-a----b-"
 
 
 # ---- tables in LaTeX

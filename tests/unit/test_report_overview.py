@@ -20,6 +20,7 @@ from saliency_assay.report.overview import (
 )
 from saliency_assay.report.reliability import consistency_table, order_table, reliability_table
 from saliency_assay.report.words import (
+    alpha_row,
     alpha_words,
     group_words,
     groups,
@@ -28,6 +29,7 @@ from saliency_assay.report.words import (
     number,
     order_words,
     percent,
+    reliability_words,
 )
 
 NAN = float("nan")
@@ -82,7 +84,9 @@ ALIKE = {"a": [1.0, 2] * 30, "b": [2.0, 1] * 30, "c": [0.0, 0.5] * 30}
 def test_words_name_the_one_that_is_first_and_how_surely() -> None:
     said = order_words(tables_of(scored(CLEAR), ("random",))["order"])
     assert said.startswith("a is first in 100\u00a0% of the resamples of 60 images (mean 4, 95 % interval 3.")
-    assert said.endswith("All methods rank above the controls (random), which know no model.")
+    assert said.endswith(
+        "Every method is better than the control (random) in at least 95\u00a0% of the resamples."
+    )
 
 
 def test_words_do_not_tell_apart_what_images_do_not() -> None:
@@ -101,12 +105,12 @@ def test_a_control_in_front_is_said_to_show_nothing() -> None:
 def test_methods_that_do_not_beat_a_control_are_named() -> None:
     methods = {"a": [9.0, 8] * 30, "b": [1.0, 2] * 30, "random": [3.0, 4] * 30}
     assert order_words(tables_of(scored(methods), ("random",))["order"]).endswith(
-        " No better than the control random: b."
+        " Not surely better than the control (random): b."
     )
 
 
 def test_few_images_and_missing_scores_are_said() -> None:
-    assert "So few images (3) say little." in order_words(
+    assert "So few images (3 for some) say little." in order_words(
         tables_of(scored({"a": [3.0, 4, 5], "b": [1.0, 2, 3]}))["order"]
     )
     alone = tables_of(scored({"a": [3.0, 4, 5], "b": [NAN] * 3}))["order"]
@@ -121,7 +125,9 @@ def test_few_images_and_missing_scores_are_said() -> None:
         (0.3, 0.1, 0.5, "images agree only in part"),
         (0.1, -0.1, 0.3, "no more alike than by chance"),
         (-0.3, -0.5, -0.1, "contradict each other"),
-        (NAN, NAN, NAN, "undefined"),
+        (0.05, -0.1, 0.08, "no more alike than by chance: the order"),
+        (0.38, -0.01, 0.87, "these are too few to tell"),
+        (NAN, NAN, NAN, "all methods are ranked alike"),
     ],
 )
 def test_what_alpha_means(value: float, low: float, high: float, words: str) -> None:
@@ -136,17 +142,59 @@ def test_other_raters_than_images_are_named_and_unknown_ones_left_out() -> None:
     )
 
 
+def test_alpha_of_several_seeds_is_their_mean_with_the_outermost_ends() -> None:
+    one, two = (
+        scored(CLEAR),
+        scored({"a": [1.0, 2] * 30, "b": [2.0, 1] * 30, "random": [0.0] * 60}).assign(seed=1),
+    )
+    table = reliability_table(pd.concat([one, two]), ("random",), resamples=200, level=0.95)
+    found = alpha_row(table, "good", "good")
+    rows = table[table["controls"] == "without"]
+    assert found is not None
+    assert found["alpha"] == rows["alpha"].mean() < 0.6
+    assert (found["alpha_low"], found["alpha_high"]) == (rows["alpha_low"].min(), rows["alpha_high"].max())
+    assert "mean of 2 seeds and the outermost ends" in reliability_words(found, 0.95)
+    assert alpha_row(table, "bad", "bad") is None
+
+
+def test_a_study_of_controls_alone_has_no_row_without_them() -> None:
+    tables = tables_of(scored({"random": [1.0, 2] * 30, "edge": [0.0, 1] * 30}), ("random", "edge"))
+    assert list(tables["reliability"]["controls"]) == ["with"]
+    assert tables["order"]["above_controls"].isna().all()
+    assert "know no model" in Page(summary_page(study(tables))).text or "knows no model" in summary_page(
+        study(tables)
+    )
+
+
+def test_a_method_of_a_better_rank_need_not_be_surely_better_than_a_control() -> None:
+    generator = np.random.default_rng(0)
+    noise = {
+        name: list(generator.normal(mean, 1, 60)) for name, mean in {"a": 3, "m": 0.05, "random": 0}.items()
+    }
+    order = tables_of(scored(noise), ("random",))["order"]
+    share = order.set_index("method")["above_controls"]
+    assert share["a"] == 1
+    assert 0.05 < share["m"] < 0.95
+    assert np.isnan(share["random"])
+    assert order_words(order).endswith(" Not surely better than the control (random): m.")
+
+
+def test_entries_of_one_score_are_told_apart() -> None:
+    order = pd.DataFrame({"metric": ["aopc_morf"] * 2, "variant": ["aopc", "aopc_morf"]})
+    assert list(main_names(order).values()) == ["aopc morf (aopc)", "aopc morf (aopc_morf)"]
+
+
 def test_groups_of_metrics_that_agree() -> None:
     names = ["a", "b", "c", "d"]
-    agreement = pd.DataFrame(np.eye(4), index=names, columns=names)
-    agreement.loc["a", "c"] = agreement.loc["c", "a"] = 0.8
-    agreement.loc["b", "d"] = agreement.loc["d", "b"] = NAN
+    agreement = np.eye(4)
+    agreement[0, 2] = agreement[2, 0] = 0.8
+    agreement[1, 3] = agreement[3, 1] = NAN
     found = sorted(map(sorted, groups(agreement, names)))
     assert found == [["a", "c"], ["b"], ["d"]]
-    assert group_words([["a", "c"], ["b"]]).endswith("0.5): a and c. b agrees with none of these.")
-    assert group_words([["b"], ["d"]]) == "No two metrics find the maps of the same images good."
+    assert group_words([["a", "c"], ["b"]]).endswith("0.5): a and c. b belongs to no group.")
+    assert group_words([["b"], ["d"]]).startswith("No metrics form a group")
     assert group_words([["b"]]) == ""
-    assert groups(agreement.iloc[:1, :1], ["a"]) == [["a"]]
+    assert groups(agreement[:1, :1], ["a"]) == [["a"]]
 
 
 def test_numbers_in_words() -> None:
@@ -157,7 +205,7 @@ def test_numbers_in_words() -> None:
         "> 99\u00a0%",
         "100\u00a0%",
     ]
-    assert [number(value) for value in (0.12345, -3.0, 123456.0)] == ["0.123", "-3", "123,456"]
+    assert [number(value) for value in (0.12345, -3.0, 1234.4, -0.0)] == ["0.123", "-3", "1,234", "0"]
     assert [joined("abc"), joined("a"), joined("")] == ["a, b and c", "a", ""]
 
 
@@ -198,11 +246,12 @@ class Page(HTMLParser):
 
 def test_the_heat_map_has_rank_share_mean_interval_and_alpha() -> None:
     tables = tables_of(scored(CLEAR), ("random",))
-    text = heat_map(tables["order"], tables["reliability"], main_names(tables["order"]), title="t")
+    text = heat_map(tables["order"], tables["reliability"], main_names(tables["order"]), title="t", level=0.9)
     page = Page(text)
     assert "good ↑" in page.text
     row = re.search(
-        r'<th scope="row">a</th><td style="background:#8cc0e6" data-value="4"><b>1</b>(.*?)</td>', text
+        r'<th scope="row" data-value="a">a</th><td style="background:#8cc0e6" data-value="4"><b>1</b>(.*?)</td>',
+        text,
     )
     assert row is not None
     assert re.fullmatch(
@@ -211,12 +260,15 @@ def test_the_heat_map_has_rank_share_mean_interval_and_alpha() -> None:
     assert 'style="background:#ffffff" data-value="1"><b>3</b>' in text  # random is last, in white
     assert "control: knows no model" in page.text
     # Without controls: a is above b in every image.
-    assert re.search(r"single maps: α</th><td><b>1\.00</b><small>\[1\.00, 1\.00\]</small>", text)
+    assert re.search(
+        r"single maps: α without controls <small>90 % interval</small></th><td><b>1\.00</b><small>\[1\.00, 1\.00\]</small>",
+        text,
+    )
 
 
 def test_the_heat_map_says_where_there_is_no_score() -> None:
     tables = tables_of(scored({**CLEAR, "c": [NAN] * 60}))
-    text = heat_map(tables["order"], tables["reliability"], main_names(tables["order"]), title="t")
+    text = heat_map(tables["order"], tables["reliability"], main_names(tables["order"]), title="t", level=0.9)
     assert "<td>no score</td>" in text
 
 
@@ -242,7 +294,7 @@ def test_the_overview_answers_what_is_best_how_surely_and_on_what() -> None:
     for said in (
         "3 methods in 1 study; 1 training seed. 0.2 hours of computing on cpu.",
         "a is first by good (100\u00a0%).",
-        "Single maps are ranked alike (α of at least 0.65) by good.",
+        "Single maps are ranked alike (α surely at least 0.65) by good.",
         "One training seed: nothing here says whether another training",
         "Run on digits. Models: m (resnet8; 97 % right). Methods: a, b and random.",
         "Mind the gap.",
@@ -270,4 +322,5 @@ def test_the_summary_has_a_paragraph_for_every_score() -> None:
     scores = pd.concat([scored(CLEAR), scored(ALIKE, "bad", "bad")])
     page = Page(summary_page(study(tables_of(scores, ("random",)))))
     assert page.tags.count("h3") == 3  # two scores, and which agree
-    assert "α = 1.00 (1.00 to 1.00) without controls: images rank the methods alike" in page.text
+    said = "α without controls = 1.00 (99.9 % interval 1.00 to 1.00): images rank the methods alike"
+    assert said in page.text

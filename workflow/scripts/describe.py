@@ -8,7 +8,7 @@ import pandas as pd
 from saliency_assay import store
 from saliency_assay.job import job
 from saliency_assay.report.catalogue import cost_table, methods_page, metrics_page
-from saliency_assay.report.results import table
+from saliency_assay.report.tables import read_table
 
 with job("describe", snakemake.log[0]):
     settings, paths, output, sizes = snakemake.params.settings, snakemake.input, snakemake.output, {}
@@ -19,7 +19,7 @@ with job("describe", snakemake.log[0]):
     costs = cost_table(settings["methods"], settings["drawn"], measured, sizes)
     Path(output.methods).write_text(methods_page(settings["methods"], costs), encoding="utf-8")
     found = [
-        table(Path(path)).assign(study=study)
+        read_table(Path(path)).assign(study=study)
         for study, path in zip(settings["studies"], paths.reliability, strict=True)
     ]
     reliability = pd.concat(found) if found else pd.DataFrame({"metric": [], "variant": pd.Series(dtype=str)})

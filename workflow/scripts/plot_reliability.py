@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pandas as pd
-
 from saliency_assay.job import job
 from saliency_assay.report.html import tables_page
 from saliency_assay.report.reliability_figures import (
@@ -14,15 +12,15 @@ from saliency_assay.report.reliability_figures import (
 )
 from saliency_assay.report.reliability_page import page_tables
 from saliency_assay.report.style import save, styled
+from saliency_assay.report.tables import read_table
 
 with job("plot_reliability", snakemake.log[0]):
     settings, paths, output = snakemake.params.settings, snakemake.input, snakemake.output
     study, level = snakemake.wildcards.study, settings["level"]
-    tables = {  # a method may be called NA
-        name: pd.read_csv(paths[name], keep_default_na=False, na_values=[""])
+    tables = {
+        name: read_table(Path(paths[name]))
         for name in ("reliability", "agreement", "order", "consistency", "variance")
     }
-    tables["agreement"] = tables["agreement"].fillna({"variant": ""})
     with styled():
         save(reliability_figure(tables["reliability"], level=level), Path(output.reliability))
         save(agreement_figure(tables["agreement"]), Path(output.agreement))

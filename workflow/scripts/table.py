@@ -9,6 +9,7 @@ import pandas as pd
 from saliency_assay.job import job
 from saliency_assay.report.export import TIDY, study_tex, tidy_table
 from saliency_assay.report.models import accuracy_table
+from saliency_assay.report.tables import read_table
 
 with job("table", snakemake.log[0]):
     settings, paths, output = snakemake.params.settings, snakemake.input, snakemake.output
@@ -18,8 +19,7 @@ with job("table", snakemake.log[0]):
     tables = {study: {} for study in settings["kinds"]}
     for path, copy in zip(map(Path, paths.tables), output.copies, strict=True):
         shutil.copyfile(path, copy)
-        # a method may be called NA
-        tables[path.parent.name][path.stem] = pd.read_csv(path, keep_default_na=False, na_values=[""])
+        tables[path.parent.name][path.stem] = read_table(path)
     found = []
     for (study, kind), tex in zip(settings["kinds"].items(), output.tex, strict=True):
         of_study, scores = tables[study], pd.DataFrame(columns=TIDY)

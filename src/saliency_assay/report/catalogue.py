@@ -87,8 +87,9 @@ def methods_page(methods: Sequence[Facts], costs: pd.DataFrame) -> str:
         table_of(pd.DataFrame(rows), "The methods of this configuration", 2),
         "<h2>Cost</h2>",
         "<p>A pass is one image going forward and back through the model, or forward alone where no gradients are"
-        " needed. Seconds are of drawing, without loading and storing, as measured in this run while other jobs may"
-        " have run beside it; a few small images say little about a method's speed.</p>",
+        " needed; DeepLIFT and DeepSHAP take the baseline along, two to three forward passes in each. Seconds are of"
+        " drawing, without loading and storing, as measured in this run while other jobs may have run beside it; a few"
+        " small images say little about a method's speed.</p>",
         table_of(shown, "Cost of a map", 4),
     ]
     return page("\n".join(body), title="Methods")
@@ -120,7 +121,7 @@ def metrics_page(metrics: Sequence[Facts], reliability: pd.DataFrame) -> str:
         names = [score["name"] for score in facts["scores"]]
         found = reliability[reliability["metric"].isin(names)]
         entries = found["variant"].str.split(" ").str[0]
-        found = found[(entries == facts["name"]) | (facts["kind"] != "fidelity")]
+        found = found[(entries == facts["name"]) | (facts["kind"] == "bam")]
         if len(found):
             body.append(table_of(_reliability(found), f"{facts['name']}: reliability found here", 2))
     return page("\n".join(body), title="Metrics")

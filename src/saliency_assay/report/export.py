@@ -30,7 +30,7 @@ TIDY = [
         "images",
         "seeds",
     ),
-    *("mean", "low", "high", "rank", "best", "printed", *STATISTICS, *WITHOUT.values()),
+    *("mean", "low", "high", "rank", "best", "above_controls", "printed", *STATISTICS, *WITHOUT.values()),
 ]
 """Columns of the tidy table."""
 COLUMN = ["data", "model", "metric", "variant"]
@@ -179,7 +179,7 @@ def _score_caption(rows: pd.DataFrame, study: str, controls: bool, level: float)
     return (
         f"Study {latex.escaped(study)}{of}: mean score of each method over images (n = {images}{seeds}), below it the "
         r"95\,\% interval over resamples of images; $\uparrow$ higher, $\downarrow$ lower is better. "
-        "In brackets the rank, which methods share that the images do not tell apart; rank 1 in bold. "
+        "In brackets the rank, 1 and the number of methods that are surely better; rank 1 in bold. "
         f"{'Controls stand apart. ' if controls else ''}"
         rf"$\alpha$: agreement of images on the order of methods (Krippendorff), with its {100 * level:.4g}\,\% "
         "interval."

@@ -28,7 +28,12 @@ TABLE = """<div class="scroll" tabindex="0" role="region" aria-label="{title}">
 
 
 def heat_map(
-    order: pd.DataFrame, reliability: pd.DataFrame, names: Mapping[tuple[str, str], str], *, title: str
+    order: pd.DataFrame,
+    reliability: pd.DataFrame,
+    names: Mapping[tuple[str, str], str],
+    *,
+    title: str,
+    level: float,
 ) -> str:
     """The ranks of one study as an HTML table, methods in the order of ``order``.
 
@@ -37,6 +42,7 @@ def heat_map(
         reliability: as ``report.reliability.reliability_table`` gives it, of the same.
         names: metrics and variants to show, and what they are called.
         title: text.
+        level: of the intervals of α.
     """
     methods = list(dict.fromkeys(order["method"]))
     controls = set(order.loc[order["control"], "method"])
@@ -54,10 +60,14 @@ def heat_map(
         cells = "".join(
             _cell(of.loc[method], len(of)) if method in of.index else "<td></td>" for of in columns.values()
         )
-        rows.append(f'<tr><th scope="row">{label}</th>{cells}</tr>')
+        rows.append(f'<tr><th scope="row" data-value="{escape(method)}">{label}</th>{cells}</tr>')
     reliable = {pair: alpha_row(reliability, *pair) for pair in names}
+    without = (
+        " without controls" if any(row and row["controls"] == "without" for row in reliable.values()) else ""
+    )
+    held = f"{100 * level:.4g} % interval"
     foot = [
-        _foot("single maps: α", [_alpha(row) for row in reliable.values()]),
+        _foot(f"single maps: α{without} <small>{held}</small>", [_alpha(row) for row in reliable.values()]),
         _foot("images", [span_text(of["images"]) for of in columns.values()]),
     ]
     return TABLE.format(title=escape(title), head=head, rows="\n".join(rows), foot="\n".join(foot))

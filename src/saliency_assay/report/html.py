@@ -80,10 +80,15 @@ def _head(name: str, number: bool) -> str:
 
 def _cell(value: object, number: bool, label: str, digits: int) -> str:
     text = _text(value, digits)
-    kept = f' data-value="{value:.6g}"' if isinstance(value, float) and value == value else ""
+    kept = f' data-value="{_kept(value)}"' if isinstance(value, float) else ""
     kind = ' class="number"' if number else ""
     named = f' data-label="{escape(label)}"' if label else ""
     return f"<td{kind}{kept}{named}>{escape(text)}</td>"
+
+
+def _kept(value: float) -> str:
+    """All digits; nothing for NaN."""
+    return "" if value != value else repr(float(value))
 
 
 def _text(value: object, digits: int) -> str:

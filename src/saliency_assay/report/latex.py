@@ -41,8 +41,8 @@ def named(name: str) -> str:
 
 
 def label(*names: str) -> str:
-    r"""What ``\ref`` finds a table by: letters, digits and ``-``, all else as ``-``."""
-    return "tab:" + "-".join(re.sub("[^A-Za-z0-9]+", "-", name).strip("-") for name in names)
+    r"""What ``\ref`` finds a table by: letters, digits and ``-``, each other letter as ``-``."""
+    return "tab:" + "-".join(re.sub("[^A-Za-z0-9]", "-", name) for name in names)
 
 
 def number(value: float) -> str:

@@ -40,15 +40,16 @@ KINDS = {
 READ = """<details><summary>How to read this page</summary>
 <dl>
 <dt>rank</dt><dd>1 and the number of methods whose mean over images is better in at least 95 % of the resamples of
-images. Methods that these images do not tell apart share a rank.</dd>
+images. None is surely better than those of rank 1, and they are not told apart from each other.</dd>
 <dt>first in … %</dt><dd>the share of resamples in which the method has the best mean: how sure its first place
 is.</dd>
 <dt>[low, high]</dt><dd>the 95 % interval of the mean over resamples of images. It knows nothing of other training
 seeds, models or data.</dd>
 <dt>α</dt><dd>Krippendorff's α: whether single images rank the methods alike. 1: all do; 0: as by chance. A low α
-means that the order of the means cannot be expected of the next map, however sure the order of the means is.</dd>
+means that the order of the means cannot be expected of the next map, however sure the order of the means is. Below each
+table without controls, with the interval that is named there.</dd>
 <dt>control</dt><dd>a “method” that knows no model: <code>random</code>, <code>edge</code>, <code>constant</code>. A
-method that is no better than a control has shown nothing under this metric.</dd>
+method that is not surely better than the controls has shown nothing under this metric.</dd>
 </dl>
 <p>Ranks of different metrics are not averaged: they do not measure the same thing.</p></details>"""
 
@@ -69,6 +70,8 @@ class StudyResult:
     tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     """``order``, ``reliability``, ``agreement`` and ``consistency`` as ``report.reliability`` and ``report.agreement``
     make them; empty where nothing is scored."""
+    level: float = 0.999
+    """Of the intervals of α."""
     cautions: Sequence[str] = ()
     """What else must be known before the ranks are read."""
 
@@ -159,12 +162,16 @@ def summary_page(result: StudyResult) -> str:
     if result.tables:
         order, reliability = result.tables["order"], result.tables["reliability"]
         names, agreed = result.names, result.tables["agreement"]
-        body.append(heat_map(order, reliability, names, title=f"{result.name}: ranks of the methods"))
+        body.append(
+            heat_map(
+                order, reliability, names, title=f"{result.name}: ranks of the methods", level=result.level
+            )
+        )
         body.append("<h2>In words</h2>")
         for (metric, variant), name in names.items():
             texts = [order_words(_rows(order, metric, variant))]
             if (row := alpha_row(reliability, metric, variant)) is not None:
-                texts.append(reliability_words(row))
+                texts.append(reliability_words(row, result.level))
             texts.append(halves_words(_rows(agreed, metric, variant)))
             asked = f" <small>{escape(result.asks.get(metric, ''))}</small>"
             body.append(f"<h3>{escape(name)}{asked}</h3>\n<p>{escape(' '.join(filter(None, texts)))}</p>")
@@ -186,13 +193,13 @@ def agreement_words(result: StudyResult) -> str:
     controls = set(order.loc[order["control"], "method"])
     known = table[~table["method"].isin(controls)]
     means = known.groupby(PAIR, sort=False)["agreement"].mean()
-    labels = list(names.values())
-    matrix = pd.DataFrame(np.eye(len(labels)), index=labels, columns=labels)
+    places = {pair: place for place, pair in enumerate(names)}
+    matrix = np.eye(len(names))
     for *pair, mean in means.reset_index().itertuples(index=False, name=None):
-        a, b = names.get((pair[0], pair[1])), names.get((pair[2], pair[3]))
+        a, b = places.get((pair[0], pair[1])), places.get((pair[2], pair[3]))
         if a is not None and b is not None:
-            matrix.loc[a, b] = matrix.loc[b, a] = mean
-    return group_words(groups(matrix, labels))
+            matrix[a, b] = matrix[b, a] = mean
+    return group_words(groups(matrix, list(names.values())))
 
 
 def _section(result: StudyResult) -> str:
@@ -202,7 +209,7 @@ def _section(result: StudyResult) -> str:
     if result.tables:
         order, reliability = result.tables["order"], result.tables["reliability"]
         title = f"{result.name}: ranks of the methods, with means, intervals and reliability"
-        parts.append(heat_map(order, reliability, result.names, title=title))
+        parts.append(heat_map(order, reliability, result.names, title=title, level=result.level))
         if agree := agreement_words(result):
             parts.append(f"<p>{escape(agree)}</p>")
     return "\n".join([*parts, link])
@@ -234,7 +241,7 @@ def _in_words(result: StudyResult) -> str:
         elif len(first):
             shared.append(name)
         alpha = alpha_row(reliability, metric, variant)
-        if alpha is not None and alpha["alpha"] >= RELIABLE:
+        if alpha is not None and alpha["alpha_low"] >= RELIABLE:
             reliable.append(name)
     texts = [f"{method} is first by {joined(names)}." for method, names in alone.items()]
     texts += [f"No single method is first by {joined(shared)}."] if shared else []
@@ -243,7 +250,7 @@ def _in_words(result: StudyResult) -> str:
     )
     texts += [nothing] if led else []
     by = joined(reliable) if reliable else "no metric"
-    texts.append(f"Single maps are ranked alike (α of at least {RELIABLE}) by {by}.")
+    texts.append(f"Single maps are ranked alike (α surely at least {RELIABLE}) by {by}.")
     return f"<p><strong>{escape(result.name)}</strong>: {escape(' '.join(texts))}</p>"
 
 

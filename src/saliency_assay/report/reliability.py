@@ -22,7 +22,7 @@ PAIR = ["metric", "variant", "other_metric", "other_variant"]
 RELIABLE = [*SCORED, "seed", "controls", "methods", "images"]
 RELIABLE += [f"{name}{end}" for name in ("alpha", "correlation") for end in ("", "_low", "_high")]
 ORDERED = ["metric", "variant", "direction", "data", "model", "method", "control", "images"]
-ORDERED += ["mean", "low", "high", "rank", "best"]
+ORDERED += ["mean", "low", "high", "rank", "best", "above_controls"]
 
 
 def reliability_table(
@@ -56,6 +56,7 @@ def reliability_table(
         wide = by_method(of_metric)
         known = [name for name in wide if name not in controls]
         kinds = {"with": wide, "without": wide[known]} if len(known) < wide.shape[1] else {"none": wide}
+        kinds = {kind: chosen for kind, chosen in kinds.items() if chosen.shape[1]}
         for kind, chosen in kinds.items():
             values = chosen.to_numpy()
             row = {**names, "controls": kind, "methods": chosen.shape[1]}
@@ -135,7 +136,8 @@ def order_table(
     Returns:
         ``metric, variant, direction, data, model, method, control`` (whether it is one), ``images, mean, low, high``
         (interval of the mean), ``rank``: 1 and the number of methods that are better in at least ``level`` of the
-        resamples; ``best``: share of the resamples in which it is first. In the order of the score table.
+        resamples; ``best``: share of the resamples in which it is first; ``above_controls``: in which it is better than
+        every control, NaN for these and where there are none. In the order of the score table.
     """
     rows = []
     for names, of_metric in groups(scores, SCORED):
@@ -144,12 +146,14 @@ def order_table(
         found = reliability.order(wide.to_numpy(), resamples=resamples)
         low, high = found.interval(level)
         ranks, best = found.ranks(higher_is_better=higher, level=level), found.best(higher_is_better=higher)
+        known = np.array([method in controls for method in wide], dtype=bool)
+        above = found.above_all(known, higher_is_better=higher)
         for place, method in enumerate(wide):
             row = {**names, "direction": directions[str(names["metric"])]}
             row |= {"method": method, "control": method in controls}
             row |= {"images": int(wide[method].notna().sum())}
             row |= {"mean": found.mean[place], "low": low[place], "high": high[place]}
-            rows.append({**row, "rank": ranks[place], "best": best[place]})
+            rows.append({**row, "rank": ranks[place], "best": best[place], "above_controls": above[place]})
     return pd.DataFrame(rows, columns=ORDERED)
 
 

@@ -1,5 +1,6 @@
 """Figures of reliability: how alike images rank methods, which methods can be told apart, which metrics agree."""
 
+from collections import Counter
 from collections.abc import Collection
 from textwrap import fill
 from typing import Any
@@ -248,7 +249,12 @@ def scored_names(table: pd.DataFrame, *, most: int) -> dict[tuple[str, str], str
     if len(pairs) > most:
         last = {(metric, variant.partition(" ")[0]): variant for metric, variant in pairs}
         pairs = [(metric, variant) for (metric, _), variant in last.items()]
-    return {pair: _name(*pair) for pair in pairs}
+    named = {pair: _name(*pair) for pair in pairs}
+    alike = Counter(name for (_, variant), name in named.items() if variant)
+    return {
+        pair: name if alike[name] < 2 or not pair[1] else f"{name} ({pair[1]})"
+        for pair, name in named.items()
+    }
 
 
 def _name(metric: str, variant: str) -> str:

@@ -6,11 +6,11 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-import pandas as pd
-
 from saliency_assay import store
 from saliency_assay.report.bam_claims import summary as claims_summary
 from saliency_assay.report.overview import StudyResult
+from saliency_assay.report.tables import read_table
+from saliency_assay.report.words import joined
 
 TABLES = ("order", "reliability", "agreement", "consistency")
 
@@ -21,7 +21,8 @@ def study_result(
     """A study in the form that the overview is made of.
 
     Args:
-        facts: ``name, kind, data, models`` (``{name: {architecture, data}}``), ``methods, asks``.
+        facts: ``name, kind, data, models`` (``{name: {architecture, data}}``), ``methods, asks``, and
+            ``level``, of the intervals of α.
         files: its data set, ``data``, and ``maps`` of one method; where methods are scored ``TABLES``; where it has
             them ``claims``, ``leakage``.
         evaluations: for each model the ``evaluation.json`` of every seed.
@@ -37,15 +38,10 @@ def study_result(
         models=models,
         asks=facts["asks"],
         methods=facts["methods"],
-        tables={name: table(files[name]) for name in TABLES if name in files},
+        level=facts["level"],
+        tables={name: read_table(files[name]) for name in TABLES if name in files},
         cautions=_cautions(facts["kind"], files),
     )
-
-
-def table(path: Path) -> pd.DataFrame:
-    """A CSV table of results; a method may be called NA."""
-    found = pd.read_csv(path, keep_default_na=False, na_values=[""], dtype={"variant": str, "method": str})
-    return found.fillna({"variant": ""}) if "variant" in found else found
 
 
 def _data(facts: Mapping[str, Any], path: Path, drawn: Path) -> str:
@@ -67,7 +63,7 @@ def _accuracy(files: Sequence[Path], data: str) -> str:
 
 def _cautions(kind: str, files: Mapping[str, Path]) -> list[str]:
     if "claims" in files:
-        claims = table(files["claims"])
+        claims = read_table(files["claims"])
         return [f"Of the paper's claims, {claims_summary(claims)} in this run; the study's page lists them."]
     if kind != "retrain":
         return []
@@ -75,12 +71,20 @@ def _cautions(kind: str, files: Mapping[str, Path]) -> list[str]:
         return [
             "It was not measured whether masks alone tell the class; if they do, these ranks say nothing."
         ]
-    leakage = table(files["leakage"])
-    leaks = leakage[leakage["leaks"].astype(bool)]
+    leakage = read_table(files["leakage"])
+    tested = leakage[leakage["p"].notna()]
+    if tested.empty:
+        return [
+            "Whether masks alone tell the class could not be tested; if they do, these ranks say nothing."
+        ]
+    leaks = tested[tested["leaks"].astype(bool)]
     if leaks.empty:
-        return ["In no arm that was tested do masks alone tell the class."]
-    named = ", ".join(dict.fromkeys(leaks["method"]))
+        return [
+            f"In none of the {len(tested)} arms that were tested were masks alone found to tell the class."
+        ]
+    found = leaks.groupby("method", sort=False)["accuracy"].max()
+    named = joined(f"{method} ({100 * accuracy:.0f} % right)" for method, accuracy in found.items())
     return [
-        f"Masks alone tell the class for {named}: their accuracy stays up whatever the masks hide, so their rank here"
-        " says nothing about what they mark."
+        f"Masks alone tell the class for {named}, chance {100 * leaks['chance'].iloc[0]:.0f} %: accuracy may stay up by"
+        " that, whatever the masks hide, so their ranks here need not be about what they mark."
     ]

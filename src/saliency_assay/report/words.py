@@ -4,11 +4,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 
 from saliency_assay.report.material import span_text
+
+Array = npt.NDArray[Any]
 
 SURE = 0.95
 """Share of resamples from which on a method is said to be first without a doubt."""
@@ -18,6 +21,8 @@ AGREE = 0.5
 """Least mean correlation of the metrics that are said to agree."""
 FEW = 30
 """Images below which the words say how few there are."""
+LITTLE = 0.1
+"""α up to which an interval that holds 0 says that images agree by chance; a wider one says that there are too few."""
 
 
 def order_words(rows: pd.DataFrame) -> str:
@@ -33,17 +38,16 @@ def order_words(rows: pd.DataFrame) -> str:
     counted = f"{span_text(ranked['images'])} images"
     if len(first) == 1:
         row = first.iloc[0]
-        text = (
-            f"{row['method']} is first in {percent(row['best'])} of the resamples of {counted}"
-            f" (mean {number(row['mean'])}, 95 % interval {number(row['low'])} to {number(row['high'])})."
-        )
+        mean, low, high = map(number, row[["mean", "low", "high"]])
+        text = f"{row['method']} is first in {percent(row['best'])} of the resamples of {counted}"
+        text += f" (mean {mean}, 95 % interval {low} to {high})."
     else:
         shares = joined([percent(share) for share in first["best"]])
         text = (
             f"{joined(first['method'])} are not told apart by {counted}: first in {shares} of the resamples."
         )
-    if ranked["images"].max() < FEW:
-        text += f" So few images ({span_text(ranked['images'])}) say little."
+    if ranked["images"].min() < FEW:
+        text += f" So few images ({ranked['images'].min()} for some) say little."
     return text + _control_words(ranked, first)
 
 
@@ -52,46 +56,56 @@ def _control_words(ranked: pd.DataFrame, first: pd.DataFrame) -> str:
     if controls.empty or others.empty:
         return ""
     if first["control"].any():
-        named = joined(first.loc[first["control"], "method"])
-        return f" {named} knows no model, so a good score here is no sign that a map explains one."
-    best = controls.sort_values("rank", kind="stable").iloc[0]
-    beaten = others.loc[others["rank"] >= best["rank"], "method"]
-    if beaten.empty:
-        return f" All methods rank above the controls ({joined(controls['method'])}), which know no model."
-    return f" No better than the control {best['method']}: {joined(beaten)}."
+        led = first.loc[first["control"], "method"]
+        knows = "knows" if len(led) == 1 else "know"
+        return f" {joined(led)} {knows} no model, so a good score here is no sign that a map explains one."
+    unsure = others.loc[others["above_controls"] < SURE, "method"]
+    of = f"the control{'' if len(controls) == 1 else 's'} ({joined(controls['method'])})"
+    if unsure.empty:
+        return f" Every method is better than {of} in at least {percent(SURE)} of the resamples."
+    return f" Not surely better than {of}: {joined(unsure)}."
 
 
-def reliability_words(row: Mapping[str, Any]) -> str:
-    """Whether single images rank methods alike: a row of ``report.reliability.reliability_table``."""
-    value, low, high = row["alpha"], row["alpha_low"], row["alpha_high"]
-    if np.isnan(value):
-        return "α is undefined: no two images rank the same methods differently."
-    found = f"α = {value:.2f}" if np.isnan(low) else f"α = {value:.2f} ({low:.2f} to {high:.2f})"
-    where = " without controls" if row["controls"] == "without" else ""
-    return f"{found}{where}: {alpha_words(row)}."
+def reliability_words(row: Mapping[str, Any], level: float) -> str:
+    """Whether single images rank methods alike: a row as ``alpha_row`` gives it, and the level of its interval."""
+    if np.isnan(row["alpha"]):
+        return f"α is undefined: {alpha_words(row)}."
+    low, high = row["alpha_low"], row["alpha_high"]
+    found = f"α{' without controls' if row['controls'] == 'without' else ''} = {row['alpha']:.2f}"
+    if not np.isnan(low):
+        found += f" ({100 * level:.4g} % interval {low:.2f} to {high:.2f})"
+    seeds = f", mean of {row['seeds']} seeds and the outermost ends" if row["seeds"] > 1 else ""
+    return f"{found}{seeds}: {alpha_words(row)}."
 
 
 def alpha_words(row: Mapping[str, Any]) -> str:
-    """What the α of a row of ``reliability_table`` means for single maps."""
+    """What the α of a row of ``reliability_table``, or of ``alpha_row``, means for single maps."""
     value, low, high = (row[name] for name in ("alpha", "alpha_low", "alpha_high"))
     if np.isnan(value):
-        return "undefined"
+        return "no two images rate the same method, or all methods are ranked alike"
     if low >= RELIABLE:
         return "images rank the methods alike, so what holds on average holds for most single maps"
     if value >= RELIABLE:
         return f"images seem to rank the methods alike, but α may be below {RELIABLE}"
     if high < 0:
         return "images contradict each other more than chance would"
-    if low <= 0:
-        return "images rank the methods no more alike than by chance: an order of means says nothing of single maps"
-    return "images agree only in part, so single maps are not ranked reliably"
+    if low > 0:
+        return "images agree only in part, so single maps are not ranked reliably"
+    if high <= LITTLE:
+        return "images rank the methods no more alike than by chance: the order of means says nothing of single maps"
+    return "images may rank the methods no more alike than by chance; these are too few to tell"
 
 
 def alpha_row(table: pd.DataFrame, metric: str, variant: str) -> dict[str, Any] | None:
-    """The row of a ``reliability_table`` that words are made of: without controls where there are some."""
+    """α of a metric and variant in a ``reliability_table``: without controls where there are some.
+
+    Of several seeds the mean, with the outermost ends of their intervals; ``seeds`` says how many.
+    """
     rows = table[(table["metric"] == metric) & (table["variant"] == variant) & (table["controls"] != "with")]
-    found: list[dict[str, Any]] = rows.to_dict("records")  # type: ignore[assignment]
-    return found[0] if found else None
+    if rows.empty:
+        return None
+    ends = {"alpha_low": rows["alpha_low"].min(), "alpha_high": rows["alpha_high"].max()}
+    return {"controls": rows["controls"].iloc[0], "seeds": len(rows), "alpha": rows["alpha"].mean(), **ends}
 
 
 def halves_words(agreement: pd.DataFrame) -> str:
@@ -111,14 +125,14 @@ def halves_words(agreement: pd.DataFrame) -> str:
     return " ".join(texts)
 
 
-def groups(agreement: pd.DataFrame, names: Sequence[str]) -> list[list[str]]:
+def groups(agreement: Array, names: Sequence[str]) -> list[list[str]]:
     """Metrics that agree, by average linkage of 1 − ``agreement`` ``[K, K]``: groups of a mean of at least ``AGREE``.
 
     Unknown agreement counts as none.
     """
     if len(names) < 2:
         return [list(names)] if names else []
-    distance = 1 - np.nan_to_num(agreement.to_numpy(dtype=float))
+    distance = 1 - np.nan_to_num(agreement)
     np.fill_diagonal(distance, 0)
     found = fcluster(linkage(squareform(distance, checks=False), "average"), 1 - AGREE, "distance")
     members: dict[int, list[str]] = {}
@@ -132,16 +146,20 @@ def group_words(found: Sequence[Sequence[str]]) -> str:
     together = [list(group) for group in found if len(group) > 1]
     alone = [group[0] for group in found if len(group) == 1]
     if not together:
-        return "No two metrics find the maps of the same images good." if len(alone) > 1 else ""
+        return (
+            f"No metrics form a group that agrees on single maps (mean ρ of at least {AGREE})."
+            if alone[1:]
+            else ""
+        )
     text = "; ".join(joined(group) for group in together)
-    rest = f" {joined(alone)} agree with none of these, nor with each other." if len(alone) > 1 else ""
-    rest = f" {alone[0]} agrees with none of these." if len(alone) == 1 else rest
-    return f"Metrics that find the maps of the same images good (mean ρ of at least {AGREE}): {text}.{rest}"
+    rest = f" {joined(alone)} {'belongs' if len(alone) == 1 else 'belong'} to no group." if alone else ""
+    return f"Groups of metrics that agree on which maps are good (mean ρ of at least {AGREE}): {text}.{rest}"
 
 
 def number(value: float) -> str:
-    """A mean with three digits, or whole from ten thousand on."""
-    return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.3g}"
+    """A mean with three digits, or whole from a thousand on."""
+    text = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    return text.lstrip("-") if float(text.replace(",", "")) == 0 else text
 
 
 def percent(share: float) -> str:
