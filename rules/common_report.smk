@@ -29,10 +29,10 @@ def reported_of(study):
         shown = rules.plot_caption.output
         files += expand([shown.page, shown.infidelity, shown.attribution], study=study)
     if entry.kind == "fidelity":
-        files += expand(rules.plot_scores.output, study=study)
         for metric, figure in figures_of(study):
             files += expand(rules.plot_metric.output, study=study, metric=metric, figure=figure)
         files += expand(rules.plot_scatter.output, study=[study] if pairs_of(study) else [])
+        files += expand(rules.plot_scores.output, study=study)
     if entry.kind == "retrain":
         files += expand(rules.plot_retrain.output, study=study)
         files += arms_of(study, rules.plot_arm.output)
