@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from checkout import Checkout
-from playwright.sync_api import FrameLocator, Page, ViewportSize, sync_playwright
+from playwright.sync_api import Browser, FrameLocator, Page, ViewportSize, sync_playwright
 
 RELIABILITY = [
     "reliability in numbers",
@@ -138,21 +138,27 @@ def chromium() -> str:
 WIDE, NARROW = {"width": 1400, "height": 900}, {"width": 400, "height": 800}
 
 
-@contextmanager
-def opened(chromium: str, checkout: Checkout, size: dict[str, int]) -> Iterator[Page]:
-    """The open report; leaving it fails on a request to the network or an error in the page."""
-    faults: list[str] = []
+@pytest.fixture(scope="module")
+def browser(chromium: str) -> Iterator[Browser]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
-        context = browser.new_context(viewport=ViewportSize(**size), offline=True)
-        page = context.new_page()
-        page.on("pageerror", lambda error: faults.append(str(error)))
-        page.on("console", lambda message: message.type == "error" and faults.append(message.text))
-        page.on("requestfailed", lambda request: faults.append(request.url))
-        page.goto(Path(checkout.root, "results/report.html").as_uri())
-        inside(page).locator("h1").first.wait_for()
-        yield page
+        yield browser
         browser.close()
+
+
+@contextmanager
+def opened(browser: Browser, checkout: Checkout, size: dict[str, int]) -> Iterator[Page]:
+    """The open report; leaving it fails on a request to the network or an error in the page."""
+    faults: list[str] = []
+    context = browser.new_context(viewport=ViewportSize(**size), offline=True)
+    page = context.new_page()
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.on("console", lambda message: message.type == "error" and faults.append(message.text))
+    page.on("requestfailed", lambda request: faults.append(request.url))
+    page.goto(Path(checkout.root, "results/report.html").as_uri())
+    inside(page).locator("h1").first.wait_for()
+    yield page
+    context.close()
     assert faults == []
 
 
@@ -162,14 +168,14 @@ def inside(page: Page) -> FrameLocator:
 
 
 @pytest.fixture(scope="module")
-def wide(chromium: str, finished_once: Checkout) -> Iterator[Page]:
-    with opened(chromium, finished_once, WIDE) as page:
+def wide(browser: Browser, finished_once: Checkout) -> Iterator[Page]:
+    with opened(browser, finished_once, WIDE) as page:
         yield page
 
 
 @pytest.fixture(scope="module")
-def narrow(chromium: str, finished_once: Checkout) -> Iterator[Page]:
-    with opened(chromium, finished_once, NARROW) as page:
+def narrow(browser: Browser, finished_once: Checkout) -> Iterator[Page]:
+    with opened(browser, finished_once, NARROW) as page:
         yield page
 
 
@@ -182,11 +188,11 @@ def turn_to(page: Page, category: str) -> FrameLocator:
 
 
 def test_the_overview_opens_first_and_the_menu_is_in_the_order_of_the_book(
-    chromium: str, finished_once: Checkout
+    browser: Browser, finished_once: Checkout
 ) -> None:
-    with opened(chromium, finished_once, WIDE) as page:
+    with opened(browser, finished_once, WIDE) as page:
         assert inside(page).locator("h1").first.inner_text() == "What was found"
-        menu = [item.inner_text().strip() for item in page.locator("nav li").all()]
+        menu = [item.inner_text().strip() for item in page.locator("nav.transition-all li").all()]
         studies = [f"Study {name}" for name in ("bam", "captions", "digits", "retrain")]
         assert menu[menu.index("Overview") :] == [
             "Overview",
@@ -200,7 +206,7 @@ def test_the_overview_opens_first_and_the_menu_is_in_the_order_of_the_book(
 def test_all_of_a_category_is_on_its_page_with_its_captions(wide: Page, category: str) -> None:
     shown = turn_to(wide, category)
     names = set(SHOWN[category])
-    headings = {heading.inner_text().strip() for heading in shown.locator("section > h2").all()}
+    headings = {heading.inner_text().strip() for heading in shown.locator("h2.part").all()}
     assert headings == (names - {SUMMARY} if len(names) > 1 else set())
     assert shown.locator("section").count() == len(names)
     words = shown.locator("body").inner_text()
@@ -219,7 +225,7 @@ def test_a_phone_shows_every_page_without_scrolling_sideways(narrow: Page, categ
     shown.locator("h1, h2").first.wait_for()
     width = shown.locator("html").evaluate("html => html.scrollWidth")
     assert width <= NARROW["width"]
-    assert narrow.locator("nav").evaluate("nav => nav.getBoundingClientRect().width") < 5
+    assert narrow.locator("nav.transition-all").evaluate("nav => nav.getBoundingClientRect().width") < 5
 
 
 def test_a_figure_can_be_had_by_itself_with_what_made_it(wide: Page) -> None:
@@ -234,8 +240,10 @@ def test_a_figure_can_be_had_by_itself_with_what_made_it(wide: Page) -> None:
     wide.locator("nav a", has=wide.locator("svg")).first.click()
 
 
-def test_links_lead_from_the_overview_to_a_study_by_keyboard(chromium: str, finished_once: Checkout) -> None:
-    with opened(chromium, finished_once, WIDE) as page:
+def test_links_lead_from_the_overview_to_a_study_by_keyboard(
+    browser: Browser, finished_once: Checkout
+) -> None:
+    with opened(browser, finished_once, WIDE) as page:
         link = inside(page).get_by_text("All of digits: figures, tables, words")
         link.focus()
         page.keyboard.press("Enter")
@@ -243,8 +251,8 @@ def test_links_lead_from_the_overview_to_a_study_by_keyboard(chromium: str, fini
         assert inside(page).locator("h1").first.inner_text() == "digits"
 
 
-def test_the_menu_is_reached_by_keyboard(chromium: str, finished_once: Checkout) -> None:
-    with opened(chromium, finished_once, WIDE) as page:
+def test_the_menu_is_reached_by_keyboard(browser: Browser, finished_once: Checkout) -> None:
+    with opened(browser, finished_once, WIDE) as page:
         for _ in range(40):
             page.keyboard.press("Tab")
             if page.evaluate("() => document.activeElement.innerText.trim()") == "Study bam":

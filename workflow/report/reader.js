@@ -31,7 +31,7 @@
     const shown = result.mime_type === 'text/html' ? bodyOf(result.data_uri)
       : `<div class="scroll" tabindex="0" role="region" aria-label="${attribute(title)}">
          <img src="${result.data_uri}" alt="${attribute(title)}"></div>`;
-    const heading = alone || number === 0 && result.mime_type === 'text/html' ? '' : `<h2>${text(title)}</h2>`;
+    const heading = alone || number === 0 && result.mime_type === 'text/html' ? '' : `<h2 class="part">${text(title)}</h2>`;
     return `<section id="part${number}">${heading}${shown}<div class="note">${result.caption ?? ''}</div></section>`;
   };
   const pageOf = category => {
@@ -48,11 +48,17 @@
   };
 
   const urls = {};
+  let shown;
   const open = category => {
     urls[category] ??= URL.createObjectURL(new Blob([pageOf(category)], {type: 'text/html'}));
     app.setView({content: 'html', contentPath: urls[category], hideNavbar: narrow()});
-    requestAnimationFrame(() => document.querySelector('iframe')?.setAttribute('title', category));
+    shown = category;
   };
+  // The frame is made anew for each page, and not at once.
+  new MutationObserver(() => {
+    const frame = document.querySelector('iframe');
+    if (frame && frame.src === urls[shown]) frame.title = shown;
+  }).observe(document.body, {childList: true, subtree: true});
   const showCategory = app.showCategory.bind(app);
   app.showCategory = category => {
     showCategory(category);
