@@ -247,7 +247,7 @@ def test_accuracy_after_retraining_is_by_share_occluded() -> None:
         [r"a \& b", "90.0", "80.0", "70.0"],
         ["random", "90.0", "80.0", "70.0"],
     ]
-    assert r"IteROAR, fill mean" in text
+    assert "protocol iteroar, fill mean" in text
     assert r"chance: 10.0\,\%" in text
     text = study_tex("s", "retrain", nothing, {"summary": retrained(8, seeds=3)}, level=0.9)
     first, second = text.split(r"\end{table}")[:2]

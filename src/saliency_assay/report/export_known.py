@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 
 from saliency_assay.report import latex
-from saliency_assay.report.retrain import named
 
 MOST_ROWS = 40
 MOST_COLUMNS = 8
@@ -165,7 +164,7 @@ def _retrained_caption(study: str, protocol: str, fill: str, rows: pd.DataFrame)
     seeds = rows["seeds"].max()
     spread = " Below: standard deviation between seeds." if seeds > 1 else ""
     return (
-        f"Study {latex.escaped(study)}, {latex.escaped(named(protocol, fill))}: test accuracy "
+        f"Study {latex.escaped(study)}, protocol {latex.escaped(protocol)}, fill {latex.escaped(fill)}: test accuracy "
         r"(\%) after training on images of which the share above is occluded; the lower, the more the method found of "
         f"what the model needs. n = {rows['images'].max():.0f} images, {seeds:.0f} training "
         rf"seed{'s' if seeds > 1 else ''}; chance: {_percent(100 * rows['chance'].iloc[0])}\,\%.{spread}"
