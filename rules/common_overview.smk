@@ -39,13 +39,22 @@ def summary_input(wildcards):
 
 def study_facts(study):
     entry = CONFIG.studies[study]
-    asks = {score: metric.summary for metric in metrics_of(study) for score in metric.directions}
+    asks = {
+        score: f"{metric.labels[score]}: {metric.summary}" if len(metric.directions) > 1 else metric.summary
+        for metric in metrics_of(study)
+        for score in metric.directions
+    }
     return {
         "name": study,
-        "kind": entry.kind,
+        "kind": "localisation" if located(study) else entry.kind,
+        "cautions": references_of(study),
         "data": gallery_set(study),
         "models": {
-            model: {"architecture": CONFIG.models[model].architecture, "data": CONFIG.models[model].data}
+            model: {
+                "architecture": CONFIG.models[model].architecture,
+                "label": CONFIG.models[model].label,
+                "data": CONFIG.models[model].data,
+            }
             for model in entry.models
         },
         "methods": entry.methods,
@@ -53,6 +62,28 @@ def study_facts(study):
         "seeds": len(CONFIG.seeds),
         "level": CONFIG.reliability.level,
     }
+
+
+def located(study):
+    """Whether all that judges a study's maps is where the object is."""
+    judges = [CONFIG.metrics[name].takes for name in CONFIG.studies[study].metrics]
+    return CONFIG.studies[study].kind == "fidelity" and all("mask" in takes for takes in judges)
+
+
+def references_of(study):
+    """What must be known of methods that are made to have the best score of one of the study's metrics."""
+    exact = {
+        "infidelity_halves": "halves",
+        "infidelity_square": "square",
+        "infidelity_noisy_baseline": "noisy_baseline",
+    }
+    entry = CONFIG.studies[study]
+    pairs = [(method, metric) for metric in entry.metrics for method in entry.methods]
+    return [
+        f"{method} is fitted to the least {metric} there can be: a reference under this metric, not a candidate."
+        for method, metric in pairs
+        if CONFIG.methods[method].method == exact.get(CONFIG.metrics[metric].metric, ".")
+    ]
 
 
 def metrics_of(study):

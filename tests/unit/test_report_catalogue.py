@@ -100,6 +100,7 @@ def test_times_are_summed_by_rule(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(f"{head}{row}\n")
     found = times(tmp_path)
+    ended = found.pop("ended")
     assert found.to_dict("list") == {
         "rule": ["train", "report"],
         "jobs": [2, 1],
@@ -107,6 +108,7 @@ def test_times_are_summed_by_rule(tmp_path: Path) -> None:
         "longest": [3600, 36],
         "memory": [2, 0.001],
     }
+    assert ended.notna().all()
     assert times(tmp_path / "none").empty
 
 
@@ -117,15 +119,17 @@ def test_versions_are_those_that_drew_the_maps_all_of_them() -> None:
     ]
     found = versions(stores)
     assert (found["torch"], found["device of the maps"]) == ("2.15.0, 2.14.0", "cpu, cuda")
-    took = pd.DataFrame({"hours": [1.5], "jobs": [3]})
+    took = pd.DataFrame({"hours": [1.5], "jobs": [3], "ended": [pd.Timestamp("2026-11-21", tz="UTC")]})
     assert ran(stores, took).startswith(
-        "1.5 hours of computing in 3 jobs, maps drawn on cpu, cuda; saliency-assay 0.1.0"
+        "3 jobs whose times sum to 1.5 hours, the last on 2026-11-21; models and maps on cpu, cuda; saliency-assay"
     )
 
 
 def test_provenance_shows_the_configuration_as_text() -> None:
     row = data_facts(EVIL, (5, 3, 8, 9), {"classes": {"class": ["a", "b"]}, "digest": "ff"})
-    took = pd.DataFrame({"rule": ["train"], "jobs": [1], "hours": [1.0], "longest": [1.0], "memory": [1.0]})
+    took = pd.DataFrame(
+        {"rule": ["train"], "jobs": [1], "hours": [1.0], "longest": [1.0], "memory": [1.0], "ended": [0]}
+    )
     text = provenance_page(f"methods: {EVIL}", versions={"torch": EVIL}, data=[row], took=took)
     assert text.count("<script>") == 1  # the page's own
     assert "methods: &lt;script&gt;" in text

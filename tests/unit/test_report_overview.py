@@ -122,11 +122,11 @@ def test_few_images_and_missing_scores_are_said() -> None:
     [
         (0.9, 0.8, 0.95, "images rank the methods alike, so"),
         (0.7, 0.5, 0.8, "images seem to rank the methods alike"),
-        (0.3, 0.1, 0.5, "images agree only in part"),
-        (0.1, -0.1, 0.3, "no more alike than by chance"),
+        (0.3, 0.1, 0.5, "differs from image to image"),
+        (0.1, -0.1, 0.3, "more alike than by chance"),
         (-0.3, -0.5, -0.1, "contradict each other"),
         (0.05, -0.1, 0.08, "no more alike than by chance: the order"),
-        (0.38, -0.01, 0.87, "these are too few to tell"),
+        (0.38, -0.01, 0.87, "do not tell whether single maps"),
         (NAN, NAN, NAN, "all methods are ranked alike"),
     ],
 )
@@ -136,9 +136,8 @@ def test_what_alpha_means(value: float, low: float, high: float, words: str) -> 
 
 def test_other_raters_than_images_are_named_and_unknown_ones_left_out() -> None:
     rows = pd.DataFrame({"between": ["halves", "seeds"], "raters": [2, 3], "correlation": [0.934, NAN]})
-    assert (
-        halves_words(rows)
-        == "Two random halves of the images order the methods with a mean correlation of 0.93."
+    assert halves_words(rows) == (
+        "The orders of all methods by two random halves of the images correlate by 0.93 on average."
     )
 
 
@@ -191,7 +190,7 @@ def test_groups_of_metrics_that_agree() -> None:
     agreement[1, 3] = agreement[3, 1] = NAN
     found = sorted(map(sorted, groups(agreement, names)))
     assert found == [["a", "c"], ["b"], ["d"]]
-    assert group_words([["a", "c"], ["b"]]).endswith("0.5): a and c. b belongs to no group.")
+    assert group_words([["a", "c"], ["b"]]).endswith("not several: a and c. b belongs to no group.")
     assert group_words([["b"], ["d"]]).startswith("No metrics form a group")
     assert group_words([["b"]]) == ""
     assert groups(agreement[:1, :1], ["a"]) == [["a"]]
@@ -249,15 +248,13 @@ def test_the_heat_map_has_rank_share_mean_interval_and_alpha() -> None:
     text = heat_map(tables["order"], tables["reliability"], main_names(tables["order"]), title="t", level=0.9)
     page = Page(text)
     assert "good ↑" in page.text
-    row = re.search(
-        r'<th scope="row" data-value="a">a</th><td style="background:#8cc0e6" data-value="4"><b>1</b>(.*?)</td>',
-        text,
-    )
+    head = '<th scope="row" data-value="a">a</th><td style="background:#8cc0e6" data-value="4" data-csv='
+    row = re.search(head + r'"rank 1, mean 4 \[.*?\], first in 1\.000"><b>1</b>(.*?)</td>', text)
     assert row is not None
     assert re.fullmatch(
         r'<span class="first">first in 100\u00a0%</span><small>4 \[3\.\d+, 4\.\d+\]</small>', row[1]
     )
-    assert 'style="background:#ffffff" data-value="1"><b>3</b>' in text  # random is last, in white
+    assert 'style="background:#ffffff" data-value="1" data-csv="rank 3' in text  # random is last, in white
     assert "control: knows no model" in page.text
     # Without controls: a is above b in every image.
     foot = "single maps: α without controls <small>90 % interval</small></th><td>"
@@ -274,10 +271,12 @@ def test_in_short_has_a_row_for_every_score() -> None:
     scores = pd.concat([scored(CLEAR), scored(CLEAR, "bad", "bad")])
     result = study(tables_of(scores, ("random",)), asks={"good": "what it measures"})
     found = in_short([result, study({}, kind="gallery")])
-    assert list(found["metric"]) == ["good", "bad"]
+    assert list(found["metric"]) == ["good ↑", "bad ↓"]
+    assert list(found["wins on single images"]) == ["a 100\u00a0%", "random 100\u00a0%"]
+    assert list(found["not surely better than the controls"]) == ["", "a and b"]
     assert list(found["first (share of resamples)"]) == ["a (100\u00a0%)", "random, a control (100\u00a0%)"]
     assert list(found["what it measures"]) == ["what it measures", ""]
-    assert list(found["α of single maps"]) == [1, 1]
+    assert list(found["α without controls"]) == [1, 1]
 
 
 def test_metrics_that_agree_are_told_with_the_sign_of_their_directions() -> None:
@@ -290,7 +289,7 @@ def test_the_overview_answers_what_is_best_how_surely_and_on_what() -> None:
     result = study(tables_of(scored(CLEAR), ("random",)), cautions=["Mind the gap."])
     page = Page(overview_page([result], seeds=[0], ran="0.2 hours of computing on cpu."))
     for said in (
-        "3 methods in 1 study; 1 training seed. 0.2 hours of computing on cpu.",
+        "3 methods scored, controls included, in 1 study; 1 training seed. 0.2 hours of computing on cpu.",
         "a is first by good (100\u00a0%).",
         "Single maps are ranked alike (α surely at least 0.65) by good.",
         "One training seed: nothing here says whether another training",

@@ -244,7 +244,7 @@ def test_links_lead_from_the_overview_to_a_study_by_keyboard(
     browser: Browser, finished_once: Checkout
 ) -> None:
     with opened(browser, finished_once, WIDE) as page:
-        link = inside(page).get_by_text("All of digits: figures, tables, words")
+        link = inside(page).get_by_text("All of digits")
         link.focus()
         page.keyboard.press("Enter")
         page.locator('iframe[title="Study digits"]').wait_for()

@@ -30,7 +30,18 @@ TIDY = [
         "images",
         "seeds",
     ),
-    *("mean", "low", "high", "rank", "best", "above_controls", "printed", *STATISTICS, *WITHOUT.values()),
+    *(
+        "mean",
+        "low",
+        "high",
+        "rank",
+        "best",
+        "above_controls",
+        "wins",
+        "printed",
+        *STATISTICS,
+        *WITHOUT.values(),
+    ),
 ]
 """Columns of the tidy table."""
 COLUMN = ["data", "model", "metric", "variant"]

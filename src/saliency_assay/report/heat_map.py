@@ -9,7 +9,7 @@ import pandas as pd
 
 from saliency_assay.report.html import breakable
 from saliency_assay.report.material import span_text
-from saliency_assay.report.words import alpha_row, number, percent
+from saliency_assay.report.words import SURE, alpha_row, number, percent
 
 BEST, WORST = (0x8C, 0xC0, 0xE6), (0xFF, 0xFF, 0xFF)  # one hue, told apart in grey too; black text on both
 ARROWS = {"higher": "↑", "lower": "↓"}
@@ -84,9 +84,12 @@ def _cell(row: pd.Series, methods: int) -> str:
     worse = (row["rank"] - 1) / max(methods - 1, 1)
     colour = "".join(f"{round(a + (b - a) * worse):02x}" for a, b in zip(BEST, WORST, strict=True))
     first = f'<span class="first">first in {percent(row["best"])}</span>' if row["best"] >= 0.005 else ""
+    unsure = "<small>not surely above the controls</small>" if row["above_controls"] < SURE else ""
     interval = f"<small>{number(row['mean'])} [{number(row['low'])}, {number(row['high'])}]</small>"
-    look = f'style="background:#{colour}" data-value="{row["mean"]:.6g}"'
-    return f"<td {look}><b>{row['rank']:.0f}</b>{first}{interval}</td>"
+    ends = f"{row['mean']:.6g} [{row['low']:.6g}, {row['high']:.6g}]"
+    told = f"rank {row['rank']:.0f}, mean {ends}, first in {row['best']:.3f}"
+    look = f'style="background:#{colour}" data-value="{row["mean"]:.6g}" data-csv="{told}"'
+    return f"<td {look}><b>{row['rank']:.0f}</b>{first}{interval}{unsure}</td>"
 
 
 def _alpha(row: Mapping[str, Any] | None) -> str:
@@ -97,10 +100,15 @@ def _alpha(row: Mapping[str, Any] | None) -> str:
     interval = (
         ""
         if np.isnan(row["alpha_low"])
-        else f"<small>[{row['alpha_low']:.2f}, {row['alpha_high']:.2f}]</small>"
+        else f"<small>[{_two(row['alpha_low'])}, {_two(row['alpha_high'])}]</small>"
     )
-    return f"<b>{row['alpha']:.2f}</b>{interval}{meter}"
+    return f"<b>{_two(row['alpha'])}</b>{interval}{meter}"
 
 
 def _foot(label: str, cells: list[str]) -> str:
     return f'<tr><th scope="row">{label}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>'
+
+
+def _two(value: float) -> str:
+    """Two decimals, and no 0 below 0."""
+    return f"{value:.2f}".replace("-0.00", "0.00")

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from saliency_assay.report.heat_map import heat_map
+from saliency_assay.report.heat_map import ARROWS, heat_map
 from saliency_assay.report.html import table_of
+from saliency_assay.report.material import span_text
 from saliency_assay.report.page import page
 from saliency_assay.report.reliability import PAIR
 from saliency_assay.report.reliability_figures import scored_names
@@ -25,31 +26,36 @@ from saliency_assay.report.words import (
     order_words,
     percent,
     reliability_words,
+    unsure_words,
 )
 
 KINDS = {
     "bam": "Do maps show what the model was made to rely on? Objects are pasted into scenes, so it is known which"
     " pixels matter: one model is told the objects, another the scenes (BAM: Yang & Kim, 2019).",
     "fidelity": "Do maps say what the model answers? Metrics of single maps, image by image.",
+    "localisation": "Do maps lie on the object that the model was trained to name? Metrics of single maps, image by"
+    " image.",
     "caption": "Do maps point at the half of an image that the model uses, the picture or its caption?"
     " (Yeh et al., 2019, section 6.4)",
     "retrain": "Is what a map marks missed when the model is trained again without it? (ROAR: Hooker et al., 2019;"
     " IteROAR)",
     "gallery": "The same images under every method, to be looked at; nothing is scored.",
 }
-READ = """<details><summary>How to read this page</summary>
+READ = """<details open><summary>How to read this page</summary>
 <dl>
-<dt>rank</dt><dd>1 and the number of methods whose mean over images is better in at least 95 % of the resamples of
-images. None is surely better than those of rank 1, and they are not told apart from each other.</dd>
+<dt>rank</dt><dd>1 + the number of methods that are surely better: whose mean over images is better in at least 95 % of
+the resamples of images. Only sure defeats count, so rank 1 is “not surely beaten”, and a method whose scores vary
+much can have a better rank than one with a better mean.</dd>
 <dt>first in … %</dt><dd>the share of resamples in which the method has the best mean: how sure its first place
 is.</dd>
 <dt>[low, high]</dt><dd>the 95 % interval of the mean over resamples of images. It knows nothing of other training
-seeds, models or data.</dd>
-<dt>α</dt><dd>Krippendorff's α: whether single images rank the methods alike. 1: all do; 0: as by chance. A low α
-means that the order of the means cannot be expected of the next map, however sure the order of the means is. Below each
-table without controls, with the interval that is named there.</dd>
+seeds, models or data, nor of how many metrics are compared.</dd>
 <dt>control</dt><dd>a “method” that knows no model: <code>random</code>, <code>edge</code>, <code>constant</code>. A
 method that is not surely better than the controls has shown nothing under this metric.</dd>
+<dt>α</dt><dd>Krippendorff's α: whether single images put the methods into the same order. 1: all do; 0: as by chance.
+A low α means that the order of the means cannot be expected of the next map, however sure it is on average. Without
+controls; the level of its interval stands beside it. 0.65 is what Tomsett et al. (2020) name as the usual demand.</dd>
+<dt>wins</dt><dd>the share of single images on which no other method has a better score.</dd>
 </dl>
 <p>Ranks of different metrics are not averaged: they do not measure the same thing.</p></details>"""
 
@@ -100,19 +106,22 @@ def in_short(results: Sequence[StudyResult]) -> pd.DataFrame:
             continue
         order, reliability = result.tables["order"], result.tables["reliability"]
         for (metric, variant), name in result.names.items():
-            rows_of = order[(order["metric"] == metric) & (order["variant"] == variant)]
+            rows_of = _rows(order, metric, variant)
             ranked = rows_of[rows_of["rank"].notna()].sort_values("best", ascending=False, kind="stable")
-            first = ranked[ranked["rank"] == ranked["rank"].min()]
+            first = ranked[ranked["rank"] == ranked["rank"].min()].to_dict("records")
             alpha = alpha_row(reliability, metric, variant)
             rows.append(
                 {
                     "study": result.name,
-                    "metric": name,
+                    "metric": f"{name} {ARROWS[rows_of['direction'].iloc[0]]}",
                     "what it measures": result.asks.get(metric, ""),
-                    "first (share of resamples)": joined(map(_first, first.to_dict("records")))
-                    or "no scores",
-                    "images": int(ranked["images"].max()) if len(ranked) else 0,
-                    "α of single maps": float("nan") if alpha is None else alpha["alpha"],
+                    "first (share of resamples)": joined(map(_first, first)) or "no scores",
+                    "wins on single images": joined(
+                        f"{row['method']} {percent(row['wins'])}" for row in first
+                    ),
+                    "not surely better than the controls": unsure_words(rows_of),
+                    "images": span_text(ranked["images"]) if len(ranked) else "0",
+                    "α without controls": float("nan") if alpha is None else alpha["alpha"],
                     "so": "" if alpha is None else alpha_words(alpha),
                 }
             )
@@ -127,8 +136,8 @@ def overview_page(results: Sequence[StudyResult], *, seeds: Sequence[int], ran: 
         seeds: training seeds.
         ran: hours, device and versions, as a phrase.
     """
-    methods = list(dict.fromkeys(method for result in results for method in result.methods))
-    what = f"{_count(len(methods), 'method')} in {_count(len(results), 'study', 'studies')}"
+    scored = dict.fromkeys(method for result in results if result.tables for method in result.methods)
+    what = f"{_count(len(scored), 'method')} scored, controls included, in {_count(len(results), 'study', 'studies')}"
     several = len(seeds) > 1
     body = [
         "<h1>What was found</h1>",
@@ -183,6 +192,9 @@ def summary_page(result: StudyResult) -> str:
             body.append(f"<h3>Other variants of a score</h3>\n<ul>{listed}</ul>")
         if agree := agreement_words(result):
             body.append(f"<h3>Which metrics agree</h3>\n<p>{escape(agree)}</p>")
+    body.append(
+        '<p><a data-page="Overview" href="../overview.html">Overview</a>, with how to read ranks and α.</p>'
+    )
     return page("\n".join(body), title=f"{result.name}: summary")
 
 
@@ -204,7 +216,7 @@ def agreement_words(result: StudyResult) -> str:
 
 def _section(result: StudyResult) -> str:
     name = escape(result.name)
-    link = f'<p><a data-page="Study {name}" href="{name}/study.html">All of {name}: figures, tables, words</a></p>'
+    link = f'<p><a data-page="Study {name}" href="{name}/study.html">All of {name}</a></p>'
     parts = [f"<h2>{name}</h2>", _about(result)]
     if result.tables:
         order, reliability = result.tables["order"], result.tables["reliability"]
@@ -230,7 +242,7 @@ def _in_words(result: StudyResult) -> str:
     """The ranks of a study in a few sentences."""
     order, reliability = result.tables["order"], result.tables["reliability"]
     alone: dict[str, list[str]] = {}
-    shared, led, reliable = [], [], []
+    shared, led, reliable, unsure = [], [], [], []
     for (metric, variant), name in result.names.items():
         rows = _rows(order, metric, variant)
         first = rows[rows["rank"] == rows["rank"].min()]
@@ -241,17 +253,21 @@ def _in_words(result: StudyResult) -> str:
         elif len(first):
             shared.append(name)
         alpha = alpha_row(reliability, metric, variant)
-        if alpha is not None and alpha["alpha_low"] >= RELIABLE:
+        if alpha is not None and alpha["alpha_low"] >= RELIABLE and not first["control"].any():
             reliable.append(name)
+        if weak := unsure_words(rows):
+            unsure.append(f"{weak} ({name})")
     texts = [f"{method} is first by {joined(names)}." for method, names in alone.items()]
     texts += [f"No single method is first by {joined(shared)}."] if shared else []
     nothing = (
         f"A control is first, or shares the first place, by {joined(led)}: there, a good score shows nothing."
     )
     texts += [nothing] if led else []
+    texts += [f"Not surely better than the controls: {'; '.join(unsure)}."] if unsure else []
     by = joined(reliable) if reliable else "no metric"
-    texts.append(f"Single maps are ranked alike (α surely at least {RELIABLE}) by {by}.")
-    return f"<p><strong>{escape(result.name)}</strong>: {escape(' '.join(texts))}</p>"
+    texts += [f"Single maps are ranked alike (α surely at least {RELIABLE}) by {by}.", *result.cautions]
+    listed = "".join(f"<li>{escape(text)}</li>" for text in texts)
+    return f"<h3>{escape(result.name)}</h3>\n<ul>{listed}</ul>"
 
 
 def _first(row: Mapping[Hashable, Any]) -> str:

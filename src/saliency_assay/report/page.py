@@ -84,7 +84,7 @@ for (const table of document.querySelectorAll('table')) {
   button.setAttribute('aria-label', 'Download as CSV: ' + title);
   button.onclick = () => {
     const lines = [...table.querySelectorAll('thead tr, tbody tr')].map(
-      row => [...row.cells].map(cell => quoted(value(cell))).join(','));
+      row => [...row.cells].map(cell => quoted(cell.dataset.csv ?? value(cell))).join(','));
     const link = document.createElement('a');
     link.href = URL.createObjectURL(new Blob(['\\ufeff' + lines.join('\\r\\n') + '\\r\\n'], {type: 'text/csv'}));
     link.download = title.replace(/[^\\p{L}\\p{N}]+/gu, '_').slice(0, 80) + '.csv';

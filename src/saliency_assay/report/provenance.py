@@ -13,22 +13,25 @@ from saliency_assay.report.page import page
 
 
 def times(benchmarks: Path) -> pd.DataFrame:
-    """``rule, jobs, hours`` (of wall time, summed), ``longest`` (seconds), ``memory`` (GB, the most) of what has run.
+    """``rule, jobs, hours`` (of wall time, summed), ``longest`` (seconds), ``memory`` (GB, the most), ``ended`` (UTC).
 
     Read from Snakemake's benchmark files, one for each job, below a folder for each rule.
     """
     parts = []
     for file in sorted(benchmarks.rglob("*.tsv")):
         rule = file.relative_to(benchmarks).parts[0].removesuffix(".tsv")
-        parts.append(
-            pd.read_csv(file, sep="\t", usecols=["s", "max_rss"], na_values=["-", "NA"]).assign(rule=rule)
-        )
+        ended = datetime.fromtimestamp(file.stat().st_mtime, UTC)
+        part = pd.read_csv(file, sep="\t", usecols=["s", "max_rss"], na_values=["-", "NA"])
+        parts.append(part.assign(rule=rule, ended=ended))
     if not parts:
-        return pd.DataFrame({"rule": [], "jobs": [], "hours": [], "longest": [], "memory": []})
-    found = (
-        pd.concat(parts)
-        .groupby("rule")
-        .agg(jobs=("s", "size"), hours=("s", "sum"), longest=("s", "max"), memory=("max_rss", "max"))
+        return pd.DataFrame({"rule": [], "jobs": [], "hours": [], "longest": [], "memory": [], "ended": []})
+    grouped = pd.concat(parts).groupby("rule")
+    found = grouped.agg(
+        jobs=("s", "size"),
+        hours=("s", "sum"),
+        longest=("s", "max"),
+        memory=("max_rss", "max"),
+        ended=("ended", "max"),
     )
     found["hours"] /= 3600
     found["memory"] /= 1000
@@ -51,7 +54,7 @@ def provenance_page(
         took: as ``times`` gives it.
     """
     listed = pd.DataFrame({"what": list(versions), "version": list(versions.values())})
-    shown = took.rename(
+    shown = took.drop(columns="ended").rename(
         columns={"hours": "hours in all", "longest": "longest job (s)", "memory": "most memory (GB)"}
     )
     body = [
@@ -85,8 +88,9 @@ def ran(attributes: Sequence[Mapping[str, Any]], took: pd.DataFrame) -> str:
     named = ", ".join(
         f"{name} {known[name]}" for name in ("saliency-assay", "torch", "Python") if name in known
     )
-    hours = f"{took['hours'].sum():.1f} hours of computing in {int(took['jobs'].sum())} jobs"
-    return f"{hours}, maps drawn on {known.get('device of the maps', 'no device')}; {named}."
+    jobs = f"{int(took['jobs'].sum())} jobs whose times sum to {took['hours'].sum():.1f} hours"
+    device = f"models and maps on {known.get('device of the maps', 'no device')}"
+    return f"{jobs}, the last on {took['ended'].max():%Y-%m-%d}; {device}; {named}."
 
 
 def data_facts(name: str, shape: Sequence[int], attributes: Mapping[str, Any]) -> dict[str, object]:

@@ -22,7 +22,7 @@ PAIR = ["metric", "variant", "other_metric", "other_variant"]
 RELIABLE = [*SCORED, "seed", "controls", "methods", "images"]
 RELIABLE += [f"{name}{end}" for name in ("alpha", "correlation") for end in ("", "_low", "_high")]
 ORDERED = ["metric", "variant", "direction", "data", "model", "method", "control", "images"]
-ORDERED += ["mean", "low", "high", "rank", "best", "above_controls"]
+ORDERED += ["mean", "low", "high", "rank", "best", "above_controls", "wins"]
 
 
 def reliability_table(
@@ -137,7 +137,8 @@ def order_table(
         ``metric, variant, direction, data, model, method, control`` (whether it is one), ``images, mean, low, high``
         (interval of the mean), ``rank``: 1 and the number of methods that are better in at least ``level`` of the
         resamples; ``best``: share of the resamples in which it is first; ``above_controls``: in which it is better than
-        every control, NaN for these and where there are none. In the order of the score table.
+        every control, NaN for these and where there are none; ``wins``: share of the images with a score on which no
+        other method has a better one. In the order of the score table.
     """
     rows = []
     for names, of_metric in groups(scores, SCORED):
@@ -148,13 +149,25 @@ def order_table(
         ranks, best = found.ranks(higher_is_better=higher, level=level), found.best(higher_is_better=higher)
         known = np.array([method in controls for method in wide], dtype=bool)
         above = found.above_all(known, higher_is_better=higher)
+        wins = _wins(wide.to_numpy(), higher_is_better=higher)
         for place, method in enumerate(wide):
             row = {**names, "direction": directions[str(names["metric"])]}
             row |= {"method": method, "control": method in controls}
             row |= {"images": int(wide[method].notna().sum())}
             row |= {"mean": found.mean[place], "low": low[place], "high": high[place]}
-            rows.append({**row, "rank": ranks[place], "best": best[place], "above_controls": above[place]})
+            row |= {"rank": ranks[place], "best": best[place]}
+            rows.append({**row, "above_controls": above[place], "wins": wins[place]})
     return pd.DataFrame(rows, columns=ORDERED)
+
+
+def _wins(scores: Array, *, higher_is_better: bool) -> Array:
+    """Share ``[M]`` of the images of ``[N, M]`` that have a score on which none is better; NaN without a score."""
+    oriented = scores if higher_is_better else -scores
+    there = ~np.isnan(oriented)
+    best = np.where(there, oriented, -np.inf).max(1, keepdims=True, initial=-np.inf)
+    count = there.sum(0)
+    won: Array = np.where(count > 0, (there & (oriented == best)).sum(0) / np.maximum(count, 1), np.nan)
+    return won
 
 
 def variance_table(scores: pd.DataFrame) -> pd.DataFrame:

@@ -21,14 +21,14 @@ def study_result(
     """A study in the form that the overview is made of.
 
     Args:
-        facts: ``name, kind, data, models`` (``{name: {architecture, data}}``), ``methods, asks``, and
+        facts: ``name, kind, data, models`` (``{name: {architecture, label, data}}``), ``methods, asks``, and
             ``level``, of the intervals of α.
         files: its data set, ``data``, and ``maps`` of one method; where methods are scored ``TABLES``; where it has
             them ``claims``, ``leakage``.
         evaluations: for each model the ``evaluation.json`` of every seed.
     """
     models = [
-        f"{name} ({model['architecture']}; {_accuracy(evaluations[name], model['data'])})"
+        f"{name} ({model['architecture']}, told the {model['label']}; {_accuracy(evaluations[name], model['data'])})"
         for name, model in facts["models"].items()
     ]
     return StudyResult(
@@ -40,7 +40,7 @@ def study_result(
         methods=facts["methods"],
         level=facts["level"],
         tables={name: read_table(files[name]) for name in TABLES if name in files},
-        cautions=_cautions(facts["kind"], files),
+        cautions=[*facts["cautions"], *_cautions(facts["kind"], files)],
     )
 
 
@@ -64,7 +64,9 @@ def _accuracy(files: Sequence[Path], data: str) -> str:
 def _cautions(kind: str, files: Mapping[str, Path]) -> list[str]:
     if "claims" in files:
         claims = read_table(files["claims"])
-        return [f"Of the paper's claims, {claims_summary(claims)} in this run; the study's page lists them."]
+        return [
+            f"Of the paper's claims (Yang & Kim, 2019), {claims_summary(claims)} here; the report lists each of them."
+        ]
     if kind != "retrain":
         return []
     if "leakage" not in files:

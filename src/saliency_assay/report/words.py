@@ -90,10 +90,10 @@ def alpha_words(row: Mapping[str, Any]) -> str:
     if high < 0:
         return "images contradict each other more than chance would"
     if low > 0:
-        return "images agree only in part, so single maps are not ranked reliably"
+        return "the order of the methods differs from image to image, and is the same only in part"
     if high <= LITTLE:
         return "images rank the methods no more alike than by chance: the order of means says nothing of single maps"
-    return "images may rank the methods no more alike than by chance; these are too few to tell"
+    return "these images do not tell whether single maps are ranked more alike than by chance"
 
 
 def alpha_row(table: pd.DataFrame, metric: str, variant: str) -> dict[str, Any] | None:
@@ -114,14 +114,16 @@ def halves_words(agreement: pd.DataFrame) -> str:
     for row in agreement.to_dict("records"):
         if np.isnan(row["correlation"]):
             continue
-        who = {
-            "halves": "Two random halves of the images",
+        raters = {
+            "halves": "two random halves of the images",
             "seeds": f"{row['raters']} training seeds",
-            "classes": f"The images of {row['raters']} classes",
+            "classes": f"the images of {row['raters']} classes",
             "models": f"{row['raters']} models",
             "variants": f"{row['raters']} variants",
         }[row["between"]]
-        texts.append(f"{who} order the methods with a mean correlation of {row['correlation']:.2f}.")
+        texts.append(
+            f"The orders of all methods by {raters} correlate by {row['correlation']:.2f} on average."
+        )
     return " ".join(texts)
 
 
@@ -153,13 +155,21 @@ def group_words(found: Sequence[Sequence[str]]) -> str:
         )
     text = "; ".join(joined(group) for group in together)
     rest = f" {joined(alone)} {'belongs' if len(alone) == 1 else 'belong'} to no group." if alone else ""
-    return f"Groups of metrics that agree on which maps are good (mean ρ of at least {AGREE}): {text}.{rest}"
+    return (
+        f"Metrics that find the same maps good (rank correlation over images of at least {AGREE} on average) are one"
+        f" piece of evidence, not several: {text}.{rest}"
+    )
 
 
 def number(value: float) -> str:
     """A mean with three digits, or whole from a thousand on."""
     text = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
     return text.lstrip("-") if float(text.replace(",", "")) == 0 else text
+
+
+def unsure_words(rows: pd.DataFrame) -> str:
+    """The methods of one metric and variant that are not surely better than its controls, a control being no such."""
+    return joined(rows.loc[rows["above_controls"] < SURE, "method"])
 
 
 def percent(share: float) -> str:
