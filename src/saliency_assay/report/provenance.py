@@ -1,6 +1,7 @@
 """Where the numbers come from: configuration, versions, data, times."""
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
 from platform import python_version
