@@ -1,5 +1,7 @@
 """What the pages that put a run into words are told: studies, methods and metrics as plain facts."""
 
+from saliency_assay.metrics.formulas import FORMULAS
+
 SUMMARY = "summary: ranks, intervals and reliability in words"
 RETRAINED_ACCURACY = (
     "accuracy on test images when the model is trained again without the pixels that a method marks"
@@ -158,7 +160,7 @@ def metric_facts(metric):
         "kind": metric.kind,
         "summary": metric.summary,
         "reference": record.reference if record else "",
-        "formula": record.formula if record else "",
+        "formula": FORMULAS.get(metric.metric, ""),
         "reduction": record.reduction if record else "",
         "parameters": metric.parameters,
         "scores": [

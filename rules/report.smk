@@ -105,7 +105,12 @@ rule provenance:
     conda:
         "../envs/report.yaml"
     params:
-        settings=settings("provenance.py", sets=SHOWN_SETS, benchmarks=BENCHMARKS, configuration=config),
+        settings=settings(
+            "provenance.py",
+            sets=SHOWN_SETS,
+            benchmarks=BENCHMARKS,
+            configuration=yaml.safe_dump(config, sort_keys=False, allow_unicode=True),
+        ),
     script:
         "../workflow/scripts/provenance.py"
 

@@ -29,6 +29,7 @@ from torch import Tensor, nn
 import saliency_assay
 from saliency_assay.methods.smoothing import smoothgrad
 from saliency_assay.metrics import METRICS, Metric
+from saliency_assay.metrics.formulas import FORMULAS
 from saliency_assay.metrics.reductions import REDUCTIONS, reduce
 from saliency_assay.metrics.scored import Scored
 from saliency_assay.metrics.scoring import Explainer, Given, probe, score
@@ -274,6 +275,7 @@ def test_record_is_sound(metric: Metric) -> None:
     assert re.fullmatch(r"[a-z][a-z0-9_]*", metric.name)
     assert metric.reference
     assert metric.summary
+    assert FORMULAS[metric.name]
     assert metric.reduction in REDUCTIONS or (metric.reduction == "" and metric not in ON_PAIRS)
     defaults = {name: parameter.default for name, parameter in metric.parameters.items()}
     assert json.loads(json.dumps(defaults)) == defaults

@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import yaml
-
 from saliency_assay import store
 from saliency_assay.job import job
 from saliency_assay.report.provenance import data_facts, provenance_page, times, versions
@@ -17,7 +15,7 @@ with job("provenance", snakemake.log[0]):
         with store.open_store(Path(path), kind="data") as stored:
             data.append(data_facts(name, stored["image"].shape, stored.attributes))
     page = provenance_page(
-        yaml.safe_dump(settings["configuration"], sort_keys=False, allow_unicode=True),
+        settings["configuration"],
         versions=versions(attributes),
         data=data,
         took=times(Path(settings["benchmarks"])),
