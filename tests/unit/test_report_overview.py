@@ -271,12 +271,12 @@ def test_in_short_has_a_row_for_every_score() -> None:
     scores = pd.concat([scored(CLEAR), scored(CLEAR, "bad", "bad")])
     result = study(tables_of(scores, ("random",)), asks={"good": "what it measures"})
     found = in_short([result, study({}, kind="gallery")])
-    assert list(found["metric"]) == ["good ↑", "bad ↓"]
+    assert list(found["metric"]) == ["good ↑: what it measures", "bad ↓"]
     assert list(found["wins on single images"]) == ["a 100\u00a0%", "random 100\u00a0%"]
     assert list(found["not surely better than the controls"]) == ["", "a and b"]
     assert list(found["first (share of resamples)"]) == ["a (100\u00a0%)", "random, a control (100\u00a0%)"]
-    assert list(found["what it measures"]) == ["what it measures", ""]
-    assert list(found["α without controls"]) == [1, 1]
+    words = "1.00: images rank the methods alike, so what holds on average holds for most single maps"
+    assert list(found["single maps (α without controls)"]) == [words, words]
 
 
 def test_metrics_that_agree_are_told_with_the_sign_of_their_directions() -> None:

@@ -113,16 +113,16 @@ def in_short(results: Sequence[StudyResult]) -> pd.DataFrame:
             rows.append(
                 {
                     "study": result.name,
-                    "metric": f"{name} {ARROWS[rows_of['direction'].iloc[0]]}",
-                    "what it measures": result.asks.get(metric, ""),
+                    "metric": _asked(
+                        f"{name} {ARROWS[rows_of['direction'].iloc[0]]}", result.asks.get(metric)
+                    ),
                     "first (share of resamples)": joined(map(_first, first)) or "no scores",
                     "wins on single images": joined(
                         f"{row['method']} {percent(row['wins'])}" for row in first
                     ),
                     "not surely better than the controls": unsure_words(rows_of),
                     "images": span_text(ranked["images"]) if len(ranked) else "0",
-                    "α without controls": float("nan") if alpha is None else alpha["alpha"],
-                    "so": "" if alpha is None else alpha_words(alpha),
+                    "single maps (α without controls)": _single(alpha),
                 }
             )
     return pd.DataFrame(rows)
@@ -142,12 +142,12 @@ def overview_page(results: Sequence[StudyResult], *, seeds: Sequence[int], ran: 
     body = [
         "<h1>What was found</h1>",
         f"<p>{escape(what)}; {_count(len(seeds), 'training seed')}. {escape(ran)}</p>",
-        READ,
     ]
     short = in_short(results)
     if len(short):
         body.append("<h2>In short</h2>")
         body += [_in_words(result) for result in results if result.tables]
+        body.append(READ)
         title = "Which method is first at what, and how sure that is"
         body.append(table_of(short, title, 2))
         if not several:
@@ -268,6 +268,17 @@ def _in_words(result: StudyResult) -> str:
     texts += [f"Single maps are ranked alike (α surely at least {RELIABLE}) by {by}.", *result.cautions]
     listed = "".join(f"<li>{escape(text)}</li>" for text in texts)
     return f"<h3>{escape(result.name)}</h3>\n<ul>{listed}</ul>"
+
+
+def _asked(name: str, asks: str | None) -> str:
+    return f"{name}: {asks}" if asks else name
+
+
+def _single(alpha: Mapping[str, Any] | None) -> str:
+    """What single maps say, in words behind the number."""
+    if alpha is None:
+        return "–"
+    return alpha_words(alpha) if np.isnan(alpha["alpha"]) else f"{alpha['alpha']:.2f}: {alpha_words(alpha)}"
 
 
 def _first(row: Mapping[Hashable, Any]) -> str:
