@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from conftest import ROOT
+from checkout import PROJECT
 
 from saliency_assay.store import open_store
 
@@ -45,8 +45,16 @@ def results(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     configuration = yaml.safe_load(yaml.safe_dump(CONFIGURATION))
     configuration["data"]["mnist"]["path"] = str((real_data / "mnist").resolve())
     (work / "real.yaml").write_text(yaml.safe_dump(configuration))
-    command = [sys.executable, "-m", "snakemake", "--profile", str(ROOT / "profiles/local"), "--cores", "2"]
-    command += ["--snakefile", str(ROOT / "Snakefile"), "--configfile", "real.yaml"]
+    command = [
+        sys.executable,
+        "-m",
+        "snakemake",
+        "--profile",
+        str(PROJECT / "profiles/local"),
+        "--cores",
+        "2",
+    ]
+    command += ["--snakefile", str(PROJECT / "Snakefile"), "--configfile", "real.yaml"]
     done = subprocess.run(command, cwd=work, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
     return work / "results"

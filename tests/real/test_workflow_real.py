@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from conftest import ROOT
+from checkout import PROJECT
 
 from saliency_assay.data.splits import TEST
 from saliency_assay.store import open_store
@@ -19,14 +19,22 @@ from saliency_assay.store import open_store
 def results(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Results of config/bam_smallest.yaml with its two folders put in."""
     work = tmp_path_factory.mktemp("real")
-    configuration = yaml.safe_load((ROOT / "config/bam_smallest.yaml").read_text())
+    configuration = yaml.safe_load((PROJECT / "config/bam_smallest.yaml").read_text())
     entry = configuration["data"]["bam"]
     entry["coco"], entry["miniplaces"] = (
         str((real_data / name).resolve()) for name in ("coco", "miniplaces")
     )
     (work / "real.yaml").write_text(yaml.safe_dump(configuration))
-    command = [sys.executable, "-m", "snakemake", "--profile", str(ROOT / "profiles/local"), "--cores", "2"]
-    command += ["--snakefile", str(ROOT / "Snakefile"), "--configfile", "real.yaml"]
+    command = [
+        sys.executable,
+        "-m",
+        "snakemake",
+        "--profile",
+        str(PROJECT / "profiles/local"),
+        "--cores",
+        "2",
+    ]
+    command += ["--snakefile", str(PROJECT / "Snakefile"), "--configfile", "real.yaml"]
     done = subprocess.run(command, cwd=work, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
     return work / "results_bam_smallest"
