@@ -228,16 +228,16 @@ def test_a_phone_shows_every_page_without_scrolling_sideways(narrow: Page, categ
     assert narrow.locator("nav.transition-all").evaluate("nav => nav.getBoundingClientRect().width") < 5
 
 
-def test_a_figure_can_be_had_by_itself_with_what_made_it(wide: Page) -> None:
-    turn_to(wide, "Study digits").get_by_text("Each as a file of its own").click()
-    names = [row.inner_text().strip() for row in wide.locator("tbody tr td:first-child").all()]
-    assert sorted(name for name in names if name) == sorted(SHOWN["Study digits"])
-    row = wide.locator("tbody tr", has_text="faithfulness: scores").first
-    row.locator('a[iconname="eye"]').click()
-    wide.wait_for_function("() => [...document.images].every(image => image.naturalWidth > 0)")
-    row.locator('a[iconname="information-circle"]').click()
-    wide.get_by_text(OF_A_METRIC).wait_for()
-    wide.locator("nav a", has=wide.locator("svg")).first.click()
+def test_a_figure_can_be_had_by_itself_with_what_made_it(browser: Browser, finished_once: Checkout) -> None:
+    with opened(browser, finished_once, WIDE) as page:
+        turn_to(page, "Study digits").get_by_text("Each as a file of its own").click()
+        names = [row.inner_text().strip() for row in page.locator("tbody tr td:first-child").all()]
+        assert sorted(name for name in names if name) == sorted(SHOWN["Study digits"])
+        row = page.locator("tbody tr", has_text="faithfulness: scores").first
+        row.locator('a[iconname="eye"]').click()
+        page.wait_for_function("() => [...document.images].every(image => image.naturalWidth > 0)")
+        row.locator('a[iconname="information-circle"]').click()
+        page.get_by_text(OF_A_METRIC).wait_for()
 
 
 def test_links_lead_from_the_overview_to_a_study_by_keyboard(
