@@ -5,7 +5,7 @@ FORMULAS = {
     "faithfulness": "F = Pearson's ρ(R_i, f(x) − f(x without pixel i)) over random pixels i",
     "criteria": (
         "N-Ord = mean_m max(R_m − y_b, 0); S-Ord = mean_m (min(R′_m, y_0) − y_b);"
-        " TPN, TPS = ∫|R(π) − R(π reversed)| dk / (r y_0)"
+        " TPN = ∫|R(π) − R(π reversed)| dk / (r y_0), TPS the same of R′ and r′"
     ),
     "deletion": "∫₀¹ f(x with the share p of its most salient pixels replaced by the fill) dp",
     "insertion": "∫₀¹ f(fill image with the share p of x's most salient pixels put in) dp",

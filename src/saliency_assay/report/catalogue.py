@@ -129,7 +129,8 @@ def metrics_page(metrics: Sequence[Facts], reliability: pd.DataFrame) -> str:
 
 def _reliability(found: pd.DataFrame) -> pd.DataFrame:
     """The rows of one metric, to be read."""
-    verdicts = [alpha_words(row) for row in found.to_dict("records")]  # type: ignore[arg-type]
+    rows = found.to_dict("records")
+    verdicts = [alpha_words(row) for row in rows]  # type: ignore[arg-type]  # keys are Hashable in the stubs
     columns = ["study", "metric", "variant", "seed", "controls", "methods", "images"]
     columns += ["alpha", "alpha_low", "alpha_high", "correlation"]
     shown = found[columns].assign(so=verdicts)

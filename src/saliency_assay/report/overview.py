@@ -36,7 +36,7 @@ KINDS = {
     "localisation": "Do maps lie on the object that the model was trained to name? Metrics of single maps, image by"
     " image.",
     "caption": "Do maps point at the half of an image that the model uses, the picture or its caption?"
-    " (Yeh et al., 2019, section 6.4)",
+    " (Yeh et al., 2019, section 5, Table 3)",
     "retrain": "Is what a map marks missed when the model is trained again without it? (ROAR: Hooker et al., 2019;"
     " IteROAR)",
     "gallery": "The same images under every method, to be looked at; nothing is scored.",
