@@ -38,6 +38,7 @@ include: "rules/report.smk"
 include: "rules/common_table.smk"
 include: "rules/table.smk"
 include: "rules/plan.smk"
+include: "rules/cluster.smk"
 
 
 rule all:

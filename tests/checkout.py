@@ -35,8 +35,8 @@ class Checkout:
     configuration: str = CONFIGURATION
 
     @classmethod
-    def fresh(cls, root: Path) -> "Checkout":
-        """The project as it stands, without results."""
+    def fresh(cls, root: Path, study: Path = TINY) -> "Checkout":
+        """The project as it stands, without results, and the configuration ``study``."""
         root.mkdir(parents=True)
         for name in PARTS:
             source = PROJECT / name
@@ -45,7 +45,7 @@ class Checkout:
                 shutil.copytree(source, root / name, symlinks=True, ignore=ignored)
             else:
                 shutil.copy2(source, root / name, follow_symlinks=False)
-        shutil.copy2(TINY, root / CONFIGURATION)
+        shutil.copy2(study, root / CONFIGURATION)
         return cls(root)
 
     def copy(self, root: Path) -> "Checkout":

@@ -1,0 +1,201 @@
+"""A Slurm of one machine with two pretend GPUs, from Debian's packages, for as long as the tests run.
+
+Its whole configuration and state lie in one folder; ``/etc/slurm`` only gets links to it, because jobs that Snakemake
+starts forget ``SLURM_CONF``. Memory is watched by sampling, since control groups may not be there.
+"""
+
+import os
+import re
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scontrol", "scancel")
+PACKAGES = "munge slurmctld slurmd slurm-client"
+SYSTEM = Path("/etc/slurm")
+GPUS = ("/dev/null", "/dev/zero")
+"""Files that stand for them: Slurm counts and hands them out, and nothing computes on them."""
+SECONDS = 180  # to wait for anything; a test that fails takes this long
+
+CONFIGURATION = """\
+ClusterName=test
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort=16817
+SlurmdPort=16818
+SlurmUser=root
+SlurmdUser=root
+AuthInfo=socket={folder}/munge/socket
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd.pid
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdLogFile={folder}/slurmd.log
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core_Memory
+GresTypes=gpu
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+AccountingStorageType=accounting_storage/none
+JobAcctGatherType=jobacct_gather/linux
+JobAcctGatherFrequency=task=1
+JobAcctGatherParams=OverMemoryKill
+MailProg=/bin/true
+MinJobAge=3600
+KillWait=20
+SlurmdTimeout=5
+ReturnToService=2
+SlurmdParameters=config_overrides
+NodeName={host} NodeAddr=127.0.0.1 CPUs=16 RealMemory=200000 Gres=gpu:2
+PartitionName=main Nodes={host} Default=YES
+"""
+
+
+def missing() -> str | None:
+    """Why there can be no such cluster here; None if there can."""
+    if os.geteuid() != 0:
+        return "a Slurm of one's own takes root"
+    absent = [name for name in PROGRAMS if shutil.which(name) is None]
+    if absent:
+        return f"no {', '.join(absent)} here: apt-get install {PACKAGES}"
+    if (SYSTEM / "slurm.conf").exists():
+        return f"{SYSTEM / 'slurm.conf'} is there: this machine is part of another cluster"
+    return None
+
+
+def wait_until(condition: Callable[[], object], seconds: float = SECONDS) -> None:
+    """Return once ``condition`` holds; fail if it does not within ``seconds``."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"still waiting after {seconds} s"
+        time.sleep(0.05)
+
+
+@dataclass(frozen=True)
+class Job:
+    """What Slurm tells of a job."""
+
+    number: str
+    state: str
+    rule: str
+    """What the executor says that it is: ``rule_train_wildcards_digits_0``."""
+    gpus: int
+    memory: str
+    start: float
+    end: float
+
+
+class Slurm:
+    """The running cluster; ``stop`` ends it and takes its links away."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        for name in ("state", "spool", "munge"):
+            (folder / name).mkdir(parents=True)
+        (folder / "munge").chmod(0o700)
+        host = socket.gethostname().partition(".")[0]
+        self._write("slurm.conf", CONFIGURATION.format(host=host, folder=folder))
+        self._write("gres.conf", "".join(f"NodeName={host} Name=gpu File={file}\n" for file in GPUS))
+        key = folder / "munge/key"
+        key.write_bytes(secrets.token_bytes(1024))
+        key.chmod(0o400)
+        at = {name: f"--{name}-file={folder}/munge/{name}" for name in ("key", "pid", "log", "seed")}
+        said("munged", "--force", f"--socket={folder}/munge/socket", *at.values())
+        said("slurmctld")
+        self.start_node()
+
+    def _write(self, name: str, text: str) -> None:
+        (self.folder / name).write_text(text)
+        SYSTEM.mkdir(exist_ok=True)
+        (SYSTEM / name).unlink(missing_ok=True)
+        (SYSTEM / name).symlink_to(self.folder / name)
+
+    def stop(self) -> None:
+        """End it all."""
+        said("scancel", "--user=root")
+        for name in ("slurmd", "slurmctld", "munge/"):
+            self._kill(name, signal.SIGTERM)
+        for name in ("slurm.conf", "gres.conf"):
+            (SYSTEM / name).unlink()
+
+    def _kill(self, name: str, number: signal.Signals) -> None:
+        file = self.folder / (f"{name}pid" if name.endswith("/") else f"{name}.pid")
+        os.kill(int(file.read_text()), number)
+
+    def start_node(self) -> None:
+        """Start the node's daemon, and wait until it takes jobs."""
+        said("slurmd")
+        wait_until(lambda: self.node() in ("idle", "mixed", "allocated"))
+
+    def lose_node(self) -> None:
+        """As when its power is cut: the daemon and everything that it started are gone at once."""
+        number = int((self.folder / "slurmd.pid").read_text())
+        for process in [*_steps(), number]:
+            for child in [*_descendants(process), process]:
+                _kill_if_there(child)
+        wait_until(lambda: self.node().startswith("down"))
+
+    def node(self) -> str:
+        """The node's state, as ``sinfo`` has it."""
+        return said("sinfo", "--noheader", "--format=%T")
+
+    def jobs(self, rule: str = "") -> list[Job]:
+        """All jobs so far, or those of one rule, in their order."""
+        lines = said("squeue", "--states=all", "--noheader", "--format=%i|%T|%k|%m|%S|%e").splitlines()
+        found = []
+        for line in lines:
+            number, state, comment, memory, start, end = line.split("|")
+            gpus = re.search(r"TresPerJob=gres:gpu:(\d+)", said("scontrol", "show", "job", number))
+            asked = int(gpus[1]) if gpus else 0
+            found.append(Job(number, state, comment, asked, memory, _seconds(start), _seconds(end)))
+        found.sort(key=lambda job: int(job.number))
+        return [job for job in found if job.rule.startswith(f"rule_{rule}")]
+
+    def running(self, rule: str) -> Job | None:
+        """The job of a rule that runs now."""
+        return next((job for job in self.jobs(rule) if job.state == "RUNNING"), None)
+
+
+def said(*command: str) -> str:
+    """What a command prints; it must succeed."""
+    done = subprocess.run(command, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert done.returncode == 0, f"{' '.join(command)}: {done.stdout}"
+    return done.stdout.strip()
+
+
+def _seconds(told: str) -> float:
+    return datetime.fromisoformat(told).timestamp() if told[:1].isdigit() else float("nan")
+
+
+def _steps() -> list[int]:
+    """The processes that hold the steps of jobs."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if (folder / "comm").read_text().strip() == "slurmstepd":
+                found.append(int(folder.name))
+        except OSError:  # it has ended meanwhile
+            continue
+    return found
+
+
+def _descendants(process: int) -> list[int]:
+    try:
+        children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    except OSError:
+        return []
+    return [found for child in map(int, children) for found in (*_descendants(child), child)]
+
+
+def _kill_if_there(process: int) -> None:
+    try:
+        os.kill(process, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
