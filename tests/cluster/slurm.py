@@ -11,18 +11,19 @@ import shutil
 import signal
 import socket
 import subprocess
-import time
-from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+
+from processes import wait_until
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scontrol", "scancel")
 PACKAGES = "munge slurmctld slurmd slurm-client"
 SYSTEM = Path("/etc/slurm")
 GPUS = ("/dev/null", "/dev/zero")
 """Files that stand for them: Slurm counts and hands them out, and nothing computes on them."""
-SECONDS = 180  # to wait for anything; a test that fails takes this long
+GROUPS = ("study", "pages")
 
 CONFIGURATION = """\
 ClusterName=test
@@ -70,14 +71,6 @@ def missing() -> str | None:
     return None
 
 
-def wait_until(condition: Callable[[], object], seconds: float = SECONDS) -> None:
-    """Return once ``condition`` holds; fail if it does not within ``seconds``."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"still waiting after {seconds} s"
-        time.sleep(0.05)
-
-
 @dataclass(frozen=True)
 class Job:
     """What Slurm tells of a job."""
@@ -87,9 +80,20 @@ class Job:
     rule: str
     """What the executor says that it is: ``rule_train_wildcards_digits_0``."""
     gpus: int
-    memory: str
+    memory: int
+    """Megabytes."""
+    limit: str
+    """Of time."""
     start: float
     end: float
+    folder: Path
+    """In which it works."""
+
+    @property
+    def first_rule(self) -> str:
+        """Or its group, of the profile's two."""
+        name = self.rule.removeprefix("rule_").partition("_wildcards_")[0]
+        return next((group for group in GROUPS if name.startswith(f"{group}_")), name)
 
 
 class Slurm:
@@ -148,13 +152,16 @@ class Slurm:
 
     def jobs(self, rule: str = "") -> list[Job]:
         """All jobs so far, or those of one rule, in their order."""
-        lines = said("squeue", "--states=all", "--noheader", "--format=%i|%T|%k|%m|%S|%e").splitlines()
+        lines = said("squeue", "--states=all", "--noheader", "--format=%i|%T|%k|%m|%l|%S|%e|%Z").splitlines()
         found = []
         for line in lines:
-            number, state, comment, memory, start, end = line.split("|")
+            number, state, comment, memory, limit, *times, folder = line.split("|")
             gpus = re.search(r"TresPerJob=gres:gpu:(\d+)", said("scontrol", "show", "job", number))
             asked = int(gpus[1]) if gpus else 0
-            found.append(Job(number, state, comment, asked, memory, _seconds(start), _seconds(end)))
+            start, end = map(_seconds, times)
+            found.append(
+                Job(number, state, comment, asked, _megabytes(memory), limit, start, end, Path(folder))
+            )
         found.sort(key=lambda job: int(job.number))
         return [job for job in found if job.rule.startswith(f"rule_{rule}")]
 
@@ -168,6 +175,10 @@ def said(*command: str) -> str:
     done = subprocess.run(command, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert done.returncode == 0, f"{' '.join(command)}: {done.stdout}"
     return done.stdout.strip()
+
+
+def _megabytes(told: str) -> int:
+    return round(float(told[:-1]) * {"M": 1, "G": 1024, "T": 1024**2}[told[-1]])
 
 
 def _seconds(told: str) -> float:
@@ -195,7 +206,5 @@ def _descendants(process: int) -> list[int]:
 
 
 def _kill_if_there(process: int) -> None:
-    try:
+    with suppress(ProcessLookupError):
         os.kill(process, signal.SIGKILL)
-    except ProcessLookupError:
-        pass

@@ -1,16 +1,12 @@
 """Jobs that are killed half-way: nothing looks finished, and running again ends as if nothing had happened."""
 
-import os
-import pickle
 import shutil
 import signal
-import time
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
-import torch
 from checkout import Checkout
+from processes import epoch_of, kill_everything, kill_job, wait_until
 
 from saliency_assay.store import open_store
 
@@ -19,56 +15,6 @@ CURVE = "results/models/f_o/seed0/training.csv"
 STATE = "results/.state/train/f_o/seed0.pt"
 MAPS = "results/maps/f_o/seed0/bam_os/slow.zarr.zip"
 EPOCHS = 24
-SECONDS = 120  # to wait for anything; a test that fails takes this long
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, f"still waiting after {SECONDS} s"
-        time.sleep(0.01)
-
-
-def processes(checkout: Checkout, *, script: str = "") -> list[int]:
-    """Ids of the processes that run in a checkout, of one script's only if it is named."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            inside = (folder / "cwd").readlink() == checkout.root
-            command = (folder / "cmdline").read_bytes().split(b"\0")
-        except OSError:  # it has ended meanwhile
-            continue
-        python = b"python" in command[0]
-        if inside and (
-            not script or (python and any(part.endswith(f".{script}.py".encode()) for part in command))
-        ):
-            found.append(int(folder.name))
-    return found
-
-
-def kill_everything(checkout: Checkout) -> None:
-    """As the power cut does: Snakemake, the shells and the jobs at once."""
-    for process in processes(checkout):
-        os.kill(process, signal.SIGKILL)
-    wait_until(lambda: not processes(checkout))
-
-
-def kill_job(number: signal.Signals, script: str) -> Callable[[Checkout], None]:
-    """As a machine short of memory (SIGKILL) or a cluster at the end of its time (SIGTERM) does: the job alone."""
-
-    def kill(checkout: Checkout) -> None:
-        (process,) = processes(checkout, script=script)
-        os.kill(process, number)
-
-    return kill
-
-
-def epoch_of(state: Path) -> int:
-    try:
-        epoch: int = torch.load(state, weights_only=True)["progress"]["epoch"]
-    except (FileNotFoundError, pickle.UnpicklingError):
-        return 0
-    return epoch
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,50 @@
+"""What a job costs beside its own work on a Slurm of one machine: run as a program, as root, on a quiet machine.
+
+The seconds of a job in Slurm from its start to its end, less those of the scripts in it by Snakemake's benchmark files.
+"""
+
+import csv
+import sys
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+
+from conftest import PROFILE, SMALL, checkout_of
+from slurm import GROUPS, Slurm, missing
+
+
+def main() -> None:
+    if reason := missing():
+        sys.exit(reason)
+    with TemporaryDirectory() as folder:
+        cluster = Slurm(Path(folder, "slurm"))
+        try:
+            checkout = checkout_of(Path(folder, "project"), SMALL)
+            running = checkout.start(profile=PROFILE)
+            told, _ = running.communicate()
+            if running.returncode:
+                sys.exit(told)
+            jobs = cluster.jobs()
+        finally:
+            cluster.stop()
+        scripts = [seconds(file) for file in (checkout.root / "results/benchmarks").rglob("*.tsv")]
+    in_slurm = [job.end - job.start for job in jobs]
+    single = [job.end - job.start for job in jobs if job.first_rule not in GROUPS]
+    print(f"{len(jobs)} Slurm jobs for {len(scripts)} of Snakemake's, {sum(in_slurm):.0f} s in them")
+    print(
+        f"{sum(scripts):.0f} s in the scripts, and beside them "
+        f"{(sum(in_slurm) - sum(scripts)) / len(jobs):.1f} s a Slurm job"
+    )
+    print(f"median of a Slurm job that is no group: {median(single):.0f} s")
+    print(
+        f"{max(job.end for job in jobs) - min(job.start for job in jobs):.0f} s from the first start to the last end"
+    )
+
+
+def seconds(file: Path) -> float:
+    with file.open(encoding="utf-8", newline="") as lines:
+        return sum(float(row["s"]) for row in csv.DictReader(lines, delimiter="\t"))
+
+
+if __name__ == "__main__":
+    main()

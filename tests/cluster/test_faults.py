@@ -1,0 +1,234 @@
+"""What clusters do to jobs: each time the run ends with the tables of one that nothing disturbed."""
+
+import re
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from checkout import Checkout
+from conftest import PROFILE, change_profile, checkout_of
+from processes import epoch_of, kill_job, wait_until
+from slurm import Slurm, said
+
+EPOCHS = 80
+"""Ten seconds or so: long enough to be caught in the middle."""
+DATA = "results/data/digits.zarr.zip"
+STATE = "results/.state/train/digits/seed0.pt"
+WEIGHTS = "results/models/digits/seed0/weights.pt"
+MAPS = "results/maps/digits/seed0/digits/gradient.zarr.zip"
+TABLES = ["results/tables/digits/scores.parquet", "results/tables/digits/summary.csv"]
+COMPARED = [WEIGHTS, MAPS, *TABLES]
+
+
+@pytest.fixture(scope="session")
+def undisturbed(slurm: Slurm, small: Path, tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    """One method of one model, on this machine and in one go."""
+    checkout = checkout_of(tmp_path_factory.mktemp("undisturbed") / "project", small)
+    checkout.configure(models__digits__training__epochs=EPOCHS, studies__digits__methods=["gradient"])
+    checkout.make(*TABLES)
+    return checkout
+
+
+@pytest.fixture
+def prepared(undisturbed: Checkout, tmp_path: Path) -> Checkout:
+    """The same with its data alone, and a profile in which a training saves its state after every step."""
+    checkout = undisturbed.copy(tmp_path / "project")
+    for path in (checkout.root / "results").iterdir():
+        if path.name not in ("data", "logs"):
+            shutil.rmtree(path)
+    site(checkout, save_seconds=0)
+    return checkout
+
+
+def site(checkout: Checkout, **train: Any) -> None:
+    """Change what the checkout's profile asks for a training."""
+    asked = yaml.safe_load((checkout.root / "profiles/slurm/config.yaml").read_text())["set-resources"]
+    change_profile(checkout, **{"set-resources": asked | {"train": asked["train"] | train}})
+
+
+def start(checkout: Checkout) -> "subprocess.Popen[str]":
+    return checkout.start(*TABLES, profile=PROFILE)
+
+
+def finish(running: "subprocess.Popen[str]") -> str:
+    """What the run said, which must have ended well."""
+    told, _ = running.communicate()
+    assert running.returncode == 0, told
+    return told
+
+
+def half_way(checkout: Checkout) -> None:
+    """Wait until the training is in the midst of it, and hold it there: Slurm wakes up what it ends."""
+    wait_until(lambda: epoch_of(checkout.root / STATE) >= EPOCHS // 8)
+    kill_job(signal.SIGSTOP, "train")(checkout)
+
+
+def check_goes_on(checkout: Checkout) -> None:
+    """The last attempt to train went on from a state that an earlier one had saved."""
+    told = checkout.log("train/digits/seed0.log")
+    found = re.search(rf"{re.escape(STATE)}: going on after step \d+ of epoch (\d+)", told)
+    assert found, told
+    assert EPOCHS // 8 < int(found[1]) < EPOCHS
+
+
+def check_same(checkout: Checkout, undisturbed: Checkout) -> None:
+    for file in COMPARED:
+        assert (checkout.root / file).read_bytes() == (undisturbed.root / file).read_bytes(), file
+    assert not (checkout.root / STATE).exists()
+
+
+def end_of_time(slurm: Slurm, job: str) -> None:
+    said("scontrol", "update", f"JobId={job}", "EndTime=now+1")
+
+
+def cancelled(slurm: Slurm, job: str) -> None:
+    said("scancel", job)
+
+
+def requeued(slurm: Slurm, job: str) -> None:
+    """As on a partition where jobs of higher priority push others back into the queue."""
+    said("scontrol", "requeue", job)
+
+
+def node_vanishes(slurm: Slurm, job: str) -> None:
+    slurm.lose_node()
+    slurm.start_node()
+
+
+STATES = {
+    end_of_time: ["TIMEOUT", "COMPLETED"],
+    cancelled: ["CANCELLED", "COMPLETED"],
+    requeued: ["COMPLETED"],
+    node_vanishes: ["COMPLETED"],  # by default Slurm itself puts the job back into the queue
+}
+
+
+@pytest.mark.parametrize("fault", STATES, ids=lambda fault: fault.__name__)
+def test_a_training_goes_on(
+    fault: Callable[[Slurm, str], None], slurm: Slurm, prepared: Checkout, undisturbed: Checkout
+) -> None:
+    before = len(slurm.jobs("train"))
+    running = start(prepared)
+    half_way(prepared)
+    (job,) = [job for job in slurm.jobs("train") if job.state == "RUNNING"]
+    fault(slurm, job.number)
+    finish(running)
+    jobs = slurm.jobs("train")[before:]
+    assert [job.state for job in jobs] == STATES[fault]
+    if len(jobs) > 1:
+        assert [job.memory for job in jobs] == [32000, 64000]  # twice as much for the second attempt
+        assert jobs[1].limit == "16:00:00"
+    check_goes_on(prepared)
+    check_same(prepared, undisturbed)
+
+
+def test_a_training_that_is_killed_goes_on(slurm: Slurm, prepared: Checkout, undisturbed: Checkout) -> None:
+    running = start(prepared)
+    half_way(prepared)
+    kill_job(signal.SIGKILL, "train")(prepared)
+    finish(running)
+    assert [job.state for job in slurm.jobs("train")[-2:]] == ["FAILED", "COMPLETED"]
+    check_goes_on(prepared)
+    check_same(prepared, undisturbed)
+
+
+def test_a_training_is_told_before_its_time_is_over(slurm: Slurm, prepared: Checkout) -> None:
+    """By the profile's lead time, not by the signal that Slurm sends at the end itself."""
+    site(prepared, save_seconds=3600)
+    prepared.configure(models__digits__training__epochs=100 * EPOCHS)
+    running = prepared.start(WEIGHTS, "--retries=0", profile=PROFILE)
+    wait_until(lambda: slurm.running("train"))
+    job = slurm.running("train")
+    assert job is not None
+    log = prepared.root / "results/logs/train/digits/seed0.log"
+    wait_until(lambda: log.exists() and "images/s" in log.read_text())
+    said("scontrol", "update", f"JobId={job.number}", "EndTime=now+100")
+    running.communicate()
+    assert "state saved" in log.read_text()
+    assert epoch_of(prepared.root / STATE) > 0
+    (ended,) = [each for each in slurm.jobs("train") if each.number == job.number]
+    assert ended.state == "FAILED"  # it ended by itself, and was not ended
+
+
+def test_one_that_runs_out_of_memory_gets_more(
+    slurm: Slurm, prepared: Checkout, undisturbed: Checkout
+) -> None:
+    site(prepared, mem_mb="300 * attempt ** 3")
+    before = len(slurm.jobs("train"))
+    finish(start(prepared))
+    jobs = slurm.jobs("train")[before:]
+    assert len(jobs) >= 2
+    assert jobs[-1].state == "COMPLETED"
+    assert [job.memory for job in jobs] == [300 * attempt**3 for attempt in range(1, len(jobs) + 1)]
+    check_same(prepared, undisturbed)
+
+
+def test_snakemake_is_killed_and_started_again(
+    slurm: Slurm, prepared: Checkout, undisturbed: Checkout
+) -> None:
+    running = start(prepared)
+    half_way(prepared)
+    built = (prepared.root / DATA).stat().st_mtime_ns
+    running.kill()
+    running.communicate()
+    job = slurm.running("train")
+    assert job is not None
+
+    # Its lock is left behind, and so is its job.
+    status, told = prepared.snakemake(*TABLES, profile=PROFILE)
+    assert status != 0
+    assert "--unlock" in told
+    prepared.make("--unlock")
+    status, told = prepared.snakemake(*TABLES, profile=PROFILE)
+    assert status != 0
+    assert (
+        f"Slurm jobs of an earlier run still work in {prepared.root}: {job.number}; wait until they end"
+        in told
+    )
+
+    said("scancel", job.number)
+    wait_until(lambda: slurm.running("train") is None)
+    finish(start(prepared))
+    assert (prepared.root / DATA).stat().st_mtime_ns == built
+    check_goes_on(prepared)
+    check_same(prepared, undisturbed)
+
+
+def test_a_disk_is_full(slurm: Slurm, prepared: Checkout, undisturbed: Checkout) -> None:
+    """While a store is written: what is there afterwards is whole, and with more room it goes on."""
+    folder = prepared.root / "results/maps"
+    folder.mkdir()
+    said("mount", "-t", "tmpfs", "-o", "size=12k", "tmpfs", str(folder))
+    try:
+        status, _ = prepared.snakemake(*TABLES, "--retries=0", profile=PROFILE)
+        assert status != 0
+        assert not (prepared.root / MAPS).exists()
+        assert "No space left on device" in prepared.log("attribute/digits/seed0/digits/gradient.log")
+        trained = (prepared.root / WEIGHTS).stat().st_mtime_ns
+        said("mount", "-o", "remount,size=50m", str(folder))
+        finish(start(prepared))
+        assert (prepared.root / WEIGHTS).stat().st_mtime_ns == trained
+        check_same(prepared, undisturbed)
+    finally:
+        said("umount", str(folder))
+
+
+def test_a_store_is_truncated(slurm: Slurm, undisturbed: Checkout, tmp_path: Path) -> None:
+    """What reads it says which it is; without it, it is made anew."""
+    checkout = undisturbed.copy(tmp_path / "project")
+    file = checkout.root / MAPS
+    whole = file.read_bytes()
+    file.write_bytes(whole[: len(whole) // 2])
+    status, _ = checkout.snakemake(*TABLES, "--retries=0", profile=PROFILE)
+    assert status != 0
+    assert f"{MAPS}: truncated, or not a Zarr store" in checkout.log(
+        "score/faithfulness/digits/seed0/digits/gradient.log"
+    )
+    file.unlink()
+    finish(start(checkout))
+    check_same(checkout, undisturbed)

@@ -1,0 +1,91 @@
+"""A whole study through ``snakemake --profile slurm``: the results of one machine, and GPUs for who needs them."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+from checkout import Checkout
+from conftest import PROFILE, change_profile, checkout_of
+from slurm import GPUS, GROUPS, Job, Slurm
+
+SAME = ("data", "models", "maps", "scores", "curves", "probes", "remask", "tables")
+"""Folders of results that hold nothing but results; the others tell how long it took, and where."""
+
+
+@pytest.fixture(scope="module")
+def local(small: Path, tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    """The small study on this machine."""
+    checkout = Checkout.fresh(tmp_path_factory.mktemp("local") / "project", small)
+    checkout.make()
+    return checkout
+
+
+@pytest.fixture(scope="module")
+def on_cluster(slurm: Slurm, small: Path, tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    """The same on the cluster."""
+    checkout = checkout_of(tmp_path_factory.mktemp("cluster") / "project", small)
+    running = checkout.start(profile=PROFILE)
+    told, _ = running.communicate()
+    assert running.returncode == 0, told
+    return checkout
+
+
+@pytest.fixture(scope="module")
+def jobs(slurm: Slurm, on_cluster: Checkout) -> list[Job]:
+    """What Slurm tells of its jobs."""
+    return [job for job in slurm.jobs() if job.folder == on_cluster.root]
+
+
+@pytest.mark.parametrize("folder", SAME)
+def test_results_equal_those_of_one_machine(folder: str, local: Checkout, on_cluster: Checkout) -> None:
+    here, there = local.files(f"results/{folder}"), on_cluster.files(f"results/{folder}")
+    assert len(here) > 0
+    assert sorted(there) == sorted(here)
+    assert [name for name, content in here.items() if there[name] != content] == []
+
+
+def test_there_is_a_report(local: Checkout, on_cluster: Checkout) -> None:
+    sizes = [(checkout.root / "results/report.html").stat().st_size for checkout in (local, on_cluster)]
+    assert sizes[1] == pytest.approx(sizes[0], rel=0.01)
+
+
+def test_jobs_that_run_a_model_got_a_gpu(on_cluster: Checkout, jobs: list[Job]) -> None:
+    profile = yaml.safe_load((on_cluster.root / "profiles/slurm/config.yaml").read_text())
+    on_gpu = {rule for rule, asked in profile["set-resources"].items() if "gpu" in asked}
+    ran = {path.name for path in (on_cluster.root / "results/logs").iterdir() if path.is_dir()}
+    assert {"train", "retrain", "remask", "attribute", "probe", "score", "evaluate"} <= on_gpu & ran
+    for rule in on_gpu & ran:
+        for log in (on_cluster.root / "results/logs" / rule).rglob("*.log"):
+            told = log.read_text()
+            assert any(f"CUDA_VISIBLE_DEVICES={number}\n" in told for number in range(len(GPUS))), told
+    assert {(job.gpus, job.first_rule in on_gpu) for job in jobs} == {(1, True), (0, False)}
+
+
+def test_never_more_gpus_at_once_than_there_are(jobs: list[Job]) -> None:
+    on_gpu = [job for job in jobs if job.gpus]
+    at_once = [sum(other.start <= job.start < other.end for other in on_gpu) for job in on_gpu]
+    assert max(at_once) == len(GPUS)
+
+
+def test_short_jobs_of_a_chain_are_one(on_cluster: Checkout, jobs: list[Job]) -> None:
+    made = (
+        len(list((on_cluster.root / "results/logs").rglob("*.log"))) - 1
+    )  # the report is made by Snakemake itself
+    grouped = [job for job in jobs if job.first_rule in GROUPS]
+    assert len(grouped) == 3
+    assert len(jobs) < 0.6 * made
+    assert all(job.gpus == 0 for job in grouped)
+
+
+def test_a_site_may_take_nothing_but_gres(slurm: Slurm, on_cluster: Checkout, tmp_path: Path) -> None:
+    """As docs/cluster.md says: one line of the profile."""
+    checkout = on_cluster.copy(tmp_path / "project")
+    asked = yaml.safe_load((checkout.root / "profiles/slurm/config.yaml").read_text())["set-resources"]
+    gres = {key: value for key, value in asked["evaluate"].items() if key != "gpu"} | {"gres": "'gpu:1'"}
+    change_profile(checkout, **{"set-resources": asked | {"evaluate": gres}})
+    target = "results/models/digits/seed0/evaluation.json"
+    (checkout.root / target).unlink()
+    running = checkout.start(target, profile=PROFILE)
+    told, _ = running.communicate()
+    assert running.returncode == 0, told
+    assert "CUDA_VISIBLE_DEVICES" in checkout.log("evaluate/digits/seed0.log")
