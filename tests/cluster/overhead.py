@@ -9,8 +9,8 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
-from conftest import PROFILE, SMALL, checkout_of
 from slurm import GROUPS, Slurm, missing
+from studies import PROFILE, small_study
 
 
 def main() -> None:
@@ -19,7 +19,7 @@ def main() -> None:
     with TemporaryDirectory() as folder:
         cluster = Slurm(Path(folder, "slurm"))
         try:
-            checkout = checkout_of(Path(folder, "project"), SMALL)
+            checkout = small_study(Path(folder, "project"))
             running = checkout.start(profile=PROFILE)
             told, _ = running.communicate()
             if running.returncode:

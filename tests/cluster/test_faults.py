@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from checkout import Checkout
-from conftest import PROFILE, change_profile, checkout_of
 from processes import epoch_of, kill_job, wait_until
 from slurm import Slurm, said
+from studies import PROFILE, change_profile, profile_of, small_study
 
 EPOCHS = 80
 """Ten seconds or so: long enough to be caught in the middle."""
@@ -26,9 +25,9 @@ COMPARED = [WEIGHTS, MAPS, *TABLES]
 
 
 @pytest.fixture(scope="session")
-def undisturbed(slurm: Slurm, small: Path, tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+def undisturbed(slurm: Slurm, tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     """One method of one model, on this machine and in one go."""
-    checkout = checkout_of(tmp_path_factory.mktemp("undisturbed") / "project", small)
+    checkout = small_study(tmp_path_factory.mktemp("undisturbed") / "project")
     checkout.configure(models__digits__training__epochs=EPOCHS, studies__digits__methods=["gradient"])
     checkout.make(*TABLES)
     return checkout
@@ -47,7 +46,7 @@ def prepared(undisturbed: Checkout, tmp_path: Path) -> Checkout:
 
 def site(checkout: Checkout, **train: Any) -> None:
     """Change what the checkout's profile asks for a training."""
-    asked = yaml.safe_load((checkout.root / "profiles/slurm/config.yaml").read_text())["set-resources"]
+    asked = profile_of(checkout)["set-resources"]
     change_profile(checkout, **{"set-resources": asked | {"train": asked["train"] | train}})
 
 
@@ -62,9 +61,14 @@ def finish(running: "subprocess.Popen[str]") -> str:
     return told
 
 
-def half_way(checkout: Checkout) -> None:
+def half_way(checkout: Checkout, running: "subprocess.Popen[str]") -> None:
     """Wait until the training is in the midst of it, and hold it there: Slurm wakes up what it ends."""
-    wait_until(lambda: epoch_of(checkout.root / STATE) >= EPOCHS // 8)
+
+    def reached() -> bool:
+        assert running.poll() is None, running.communicate()[0]
+        return epoch_of(checkout.root / STATE) >= EPOCHS // 8
+
+    wait_until(reached)
     kill_job(signal.SIGSTOP, "train")(checkout)
 
 
@@ -114,7 +118,7 @@ def test_a_training_goes_on(
 ) -> None:
     before = len(slurm.jobs("train"))
     running = start(prepared)
-    half_way(prepared)
+    half_way(prepared, running)
     (job,) = [job for job in slurm.jobs("train") if job.state == "RUNNING"]
     fault(slurm, job.number)
     finish(running)
@@ -129,7 +133,7 @@ def test_a_training_goes_on(
 
 def test_a_training_that_is_killed_goes_on(slurm: Slurm, prepared: Checkout, undisturbed: Checkout) -> None:
     running = start(prepared)
-    half_way(prepared)
+    half_way(prepared, running)
     kill_job(signal.SIGKILL, "train")(prepared)
     finish(running)
     assert [job.state for job in slurm.jobs("train")[-2:]] == ["FAILED", "COMPLETED"]
@@ -172,7 +176,7 @@ def test_snakemake_is_killed_and_started_again(
     slurm: Slurm, prepared: Checkout, undisturbed: Checkout
 ) -> None:
     running = start(prepared)
-    half_way(prepared)
+    half_way(prepared, running)
     built = (prepared.root / DATA).stat().st_mtime_ns
     running.kill()
     running.communicate()

@@ -3,27 +3,26 @@
 from pathlib import Path
 
 import pytest
-import yaml
 from checkout import Checkout
-from conftest import PROFILE, change_profile, checkout_of
 from slurm import GPUS, GROUPS, Job, Slurm
+from studies import PROFILE, change_profile, profile_of, small_study
 
 SAME = ("data", "models", "maps", "scores", "curves", "probes", "remask", "tables")
 """Folders of results that hold nothing but results; the others tell how long it took, and where."""
 
 
 @pytest.fixture(scope="module")
-def local(small: Path, tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+def local(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     """The small study on this machine."""
-    checkout = Checkout.fresh(tmp_path_factory.mktemp("local") / "project", small)
+    checkout = Checkout.fresh(tmp_path_factory.mktemp("local") / "project")
     checkout.make()
     return checkout
 
 
 @pytest.fixture(scope="module")
-def on_cluster(slurm: Slurm, small: Path, tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+def on_cluster(slurm: Slurm, tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     """The same on the cluster."""
-    checkout = checkout_of(tmp_path_factory.mktemp("cluster") / "project", small)
+    checkout = small_study(tmp_path_factory.mktemp("cluster") / "project")
     running = checkout.start(profile=PROFILE)
     told, _ = running.communicate()
     assert running.returncode == 0, told
@@ -50,8 +49,7 @@ def test_there_is_a_report(local: Checkout, on_cluster: Checkout) -> None:
 
 
 def test_jobs_that_run_a_model_got_a_gpu(on_cluster: Checkout, jobs: list[Job]) -> None:
-    profile = yaml.safe_load((on_cluster.root / "profiles/slurm/config.yaml").read_text())
-    on_gpu = {rule for rule, asked in profile["set-resources"].items() if "gpu" in asked}
+    on_gpu = {rule for rule, asked in profile_of(on_cluster)["set-resources"].items() if "gpu" in asked}
     ran = {path.name for path in (on_cluster.root / "results/logs").iterdir() if path.is_dir()}
     assert {"train", "retrain", "remask", "attribute", "probe", "score", "evaluate"} <= on_gpu & ran
     for rule in on_gpu & ran:
@@ -80,7 +78,7 @@ def test_short_jobs_of_a_chain_are_one(on_cluster: Checkout, jobs: list[Job]) ->
 def test_a_site_may_take_nothing_but_gres(slurm: Slurm, on_cluster: Checkout, tmp_path: Path) -> None:
     """As docs/cluster.md says: one line of the profile."""
     checkout = on_cluster.copy(tmp_path / "project")
-    asked = yaml.safe_load((checkout.root / "profiles/slurm/config.yaml").read_text())["set-resources"]
+    asked = profile_of(checkout)["set-resources"]
     gres = {key: value for key, value in asked["evaluate"].items() if key != "gpu"} | {"gres": "'gpu:1'"}
     change_profile(checkout, **{"set-resources": asked | {"evaluate": gres}})
     target = "results/models/digits/seed0/evaluation.json"

@@ -45,3 +45,14 @@ def test_no_gpu_where_one_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_threads_are_set(count: int) -> None:
     prepare("cpu", count)
     assert torch.get_num_threads() == count
+
+
+def test_the_log_says_where_a_job_ran(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("SLURM_JOB_ID", "4711")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    monkeypatch.delenv("SLURMD_NODENAME", raising=False)
+    with caplog.at_level("INFO"):
+        prepare("cpu", 3)
+    assert caplog.messages == ["device cpu, threads 3, SLURM_JOB_ID=4711, CUDA_VISIBLE_DEVICES=1"]

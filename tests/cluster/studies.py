@@ -1,0 +1,37 @@
+"""Checkouts with the small study, and how they are run on the cluster."""
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+from checkout import Checkout
+
+SMALL = Path(__file__).parent / "small.yaml"
+PROFILE = (
+    "--profile",
+    "slurm",
+    "--cores=1",
+    "--slurm-init-seconds-before-status-checks=1",
+    "--latency-wait=5",
+)
+"""One thread a job, because results are the same bit for bit for an equal number; and no waiting for a slow disk."""
+
+
+def small_study(root: Path) -> Checkout:
+    """A checkout with a profile of one thread a job: results are equal bit for bit for an equal number of threads."""
+    checkout = Checkout.fresh(root, SMALL)
+    change_profile(checkout, **{"set-threads": None})
+    return checkout
+
+
+def change_profile(checkout: Checkout, **changes: Any) -> None:
+    """As a site does, in its copy of the profile; None takes a key away."""
+    content = profile_of(checkout) | changes
+    kept = {key: value for key, value in content.items() if value is not None}
+    (checkout.root / "profiles/slurm/config.yaml").write_text(yaml.safe_dump(kept))
+
+
+def profile_of(checkout: Checkout) -> dict[str, Any]:
+    """What the checkout's profile says."""
+    content: dict[str, Any] = yaml.safe_load((checkout.root / "profiles/slurm/config.yaml").read_text())
+    return content
