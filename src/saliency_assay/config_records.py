@@ -49,6 +49,8 @@ class DataEntry:
     function: str
     explain: int
     explain_order: str
+    shards: int
+    """Parts in which the explained images of each set are explained and scored."""
     resident_limit: float
     """Gigabytes of images that a training keeps whole on its device."""
     labels: tuple[str, ...]

@@ -60,7 +60,7 @@ def predictions(model: Classifier, chosen: np.ndarray) -> list[int]:
 def test_images_are_chosen_in_an_order_and_given_in_the_data_sets(
     data: store.Store, model: Classifier, order: str, explain: int
 ) -> None:
-    chosen, targets = explained(
+    chosen, targets, _ = explained(
         data, model, explain=explain, order=order, label="object", target="label", batch_size=4
     )
     expected = explained_images(SPLIT, [OBJECT, SCENE], explain, order=order)
@@ -72,7 +72,7 @@ def test_images_are_chosen_in_an_order_and_given_in_the_data_sets(
 
 def test_the_label_is_the_models_own(data: store.Store, model: Classifier) -> None:
     asked = partial(explained, data, model, explain=9, order="balanced", target="label", batch_size=4)
-    chosen, targets = asked(label="scene")
+    chosen, targets, _ = asked(label="scene")
     assert targets.tolist() == SCENE[chosen].tolist()
     # Which images they are hangs on all labels, not on the one that is explained.
     assert chosen.tolist() == asked(label="object")[0].tolist()
@@ -83,7 +83,7 @@ def test_the_label_is_the_models_own(data: store.Store, model: Classifier) -> No
 def test_predicted_is_the_most_probable_class(
     data: store.Store, model: Classifier, label: str, batch_size: int
 ) -> None:
-    chosen, targets = explained(
+    chosen, targets, _ = explained(
         data, model, explain=11, order="first", label=label, target="predicted", batch_size=batch_size
     )
     assert chosen.tolist() == TESTED[:11].tolist()
@@ -117,7 +117,7 @@ def test_only_images_with_given_values(
     explain: int,
 ) -> None:
     asked = partial(explained, data, model, order=order, label="scene", batch_size=4, where=where)
-    chosen, targets = asked(explain=explain, target="label")
+    chosen, targets, _ = asked(explain=explain, target="label")
     tested = [image for image in range(COUNT) if SPLIT[image] == TEST and fitting[image]]
     assert len(tested) > 2
     assert len(chosen) == min(explain, len(tested))
@@ -130,7 +130,7 @@ def test_only_images_with_given_values(
     rest = np.where(fitting, SPLIT, TRAIN)
     expected = explained_images(rest, [OBJECT, SCENE], explain, order=order)
     assert chosen.tolist() == sorted(expected.tolist())
-    also, found = asked(explain=explain, target="predicted")
+    also, found, _ = asked(explain=explain, target="predicted")
     assert also.tolist() == chosen.tolist()
     assert found.tolist() == predictions(model, chosen)
 

@@ -196,7 +196,8 @@ def test_seed_decides(model: Classifier, fresh: Classifier) -> None:
     ("count", "batch_size", "sizes"),
     [
         (7, 4, [4, 3]),
-        (300, 256, [150, 150]),
+        (300, 256, [256, 44]),
+        (300, 200, [128, 128, 44]),
         (9, 4, [3, 3, 3]),
         (5, 2, [2, 2, 1]),
         (4, 4, [4]),

@@ -8,6 +8,24 @@ the images, and each draw has a child generator of its own on the images' device
 import torch
 from torch import Tensor
 
+from saliency_assay.shards import block_seed
+
+
+class BlockNoise:
+    """The generator of a set's images, seeded anew for every block of them (``shards``)."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.generator = torch.Generator()
+        self._block: int | None = None
+
+    def of(self, block: int) -> torch.Generator:
+        """The generator for the next batch, which is of ``block``: at its beginning if the last batch was not."""
+        if block != self._block:
+            self.generator.manual_seed(block_seed(self.seed, block))
+            self._block = block
+        return self.generator
+
 
 def draw_seeds(images: int, draws: int, generator: torch.Generator) -> list[int]:
     """Seeds of ``draws`` draws for each of ``images`` images, image-major, ``images * draws`` long.
