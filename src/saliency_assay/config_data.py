@@ -28,7 +28,15 @@ def read_data(name: str, entry: Settings, catalogue: Catalogue) -> DataEntry:
     kind = look_up(f"{place}.kind", "kind of data", entry["kind"], catalogue.data_kinds)
     composed = {"bam": _photographs, "embedded": _drawn, "caption": _captioned}.get(kind.name)
     sources = composed(place, entry) if composed else {}
-    keys = {"kind", "explain", "explain_order", "shards", "resident_limit", *kind.sources, *OWN.get(kind.name, ())}
+    keys = {
+        "kind",
+        "explain",
+        "explain_order",
+        "shards",
+        "resident_limit",
+        *kind.sources,
+        *OWN.get(kind.name, ()),
+    }
     parameters = parameters_of(place, kind.parameters, entry, keys)
     parameters |= {key: folder(f"{place}.{key}", entry[key]) for key in kind.sources}
     for least, greatest in (("smallest", "largest"), ("variant_smallest", "variant_largest")):

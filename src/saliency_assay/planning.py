@@ -36,8 +36,8 @@ class Study:
     jobs: Mapping[str, int]
     """By rule, see ``job_counts``."""
     like: Mapping[str, Sequence[Sequence[Any]]]
-    """For rules whose time the study decides: folders of benchmarks, first come, and how many of their jobs one is. Of a
-    set in parts a job is that of all."""
+    """For rules whose time the study decides: folders of benchmarks, first come, and how many of their jobs one is. The
+    jobs of all parts of a set are one there."""
     models_each: Mapping[str, int]
     """Models that one job of a rule trains."""
     storage: float | None

@@ -24,8 +24,8 @@ OF_PROCESS = {"version", "libraries"}
 def open_stores(paths: Sequence[Path], *, kind: str, expect: Mapping[str, Any] | None = None) -> Store:
     """Open the stores of all parts of a set, in their order, for reading as one; one that is whole by itself.
 
-    ``kind`` and ``expect`` are as in ``open_store``, for each of them. Attributes of one part alone, its digest for one,
-    are left out, and ``length`` is that of all.
+    ``kind`` and ``expect`` are as in ``open_store``, for each of them. Attributes of one part, such as its digest, are
+    left out, and ``length`` is that of all.
 
     Raises:
         StoreError: none; a part that is missing, truncated, out of order, of another split or of another run.
@@ -46,12 +46,16 @@ def open_stores(paths: Sequence[Path], *, kind: str, expect: Mapping[str, Any] |
 def grouped(paths: Sequence[str], groups: int) -> list[list[Path]]:
     """``paths`` in so many groups, one after another, all of one length: the parts of each of several stores.
 
+    Where there are no paths there are no groups.
+
     Raises:
         ValueError: they cannot be shared out.
     """
-    size, rest = divmod(len(paths), groups)
-    if rest or not size:
-        raise ValueError(f"paths: found {len(paths)}, expected a multiple of {groups}")
+    if not paths:
+        return []
+    if groups < 1 or len(paths) % groups:
+        raise ValueError(f"paths: found {len(paths)}, expected as many in each of {groups} groups")
+    size = len(paths) // groups
     return [[Path(path) for path in paths[start : start + size]] for start in range(0, len(paths), size)]
 
 
@@ -63,7 +67,9 @@ def _check_place(store: Store, part: Part, offset: int) -> None:
         )
     begins = store.attributes.get("offset", 0)
     if begins != offset:
-        raise StoreError(f"{store.path}: offset is {begins}, expected {offset}, the images of the parts before")
+        raise StoreError(
+            f"{store.path}: offset is {begins}, expected {offset}, the images of the parts before"
+        )
 
 
 def _check_alike(store: Store, first: Store) -> None:
@@ -97,7 +103,9 @@ class Parts(Store):
     def __init__(self, stores: Sequence[Store]) -> None:
         self.path = stores[0].path
         kept = {
-            name: value for name, value in stores[0].attributes.items() if name not in OF_ONE_PART | OF_PROCESS
+            name: value
+            for name, value in stores[0].attributes.items()
+            if name not in OF_ONE_PART | OF_PROCESS
         }
         self.attributes = {**kept, "length": sum(map(len, stores))}
         self._stores = tuple(stores)

@@ -99,8 +99,8 @@ def score(
     ``offset`` images before it.
 
     Raises:
-        ValueError: images, targets, maps or offset that do not fit each other; a metric that returns anything but a score for
-            each image, or what the metric raises.
+        ValueError: images, targets, maps or offset that do not fit each other; a metric that returns anything but a
+            score for each image, or what the metric raises.
     """
     noise, counted = BlockNoise(seed), _Undefined()
     explain = _Explain(classifier, given.explainer) if given.explainer else None
