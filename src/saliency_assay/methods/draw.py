@@ -13,7 +13,7 @@ from torch import Tensor
 
 from saliency_assay.methods.differentiate import describe
 from saliency_assay.methods.passes import SECONDS_BETWEEN_LINES
-from saliency_assay.methods.sampling import BlockNoise
+from saliency_assay.methods.sampling import BlockGenerator
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import evaluating, exact_float32, to_pixels
 from saliency_assay.registry import resolve
@@ -127,7 +127,7 @@ def _batches(
     finite: bool,
     offset: int,
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    name, noise = name_of(method), BlockNoise(seed)
+    name, generator = name_of(method), BlockGenerator(seed)
     progress = _Progress(name, len(images))
     for block, part in parts:
         stored = _stored(images[part], classifier.device)
@@ -135,7 +135,7 @@ def _batches(
         wanted = torch.tensor(targets[part], device=classifier.device)
         before = _snapshot(classifier, pixels, wanted) if part.start == 0 else {}
         with evaluating(classifier), frozen(classifier), exact_float32():
-            maps = method(classifier, pixels, wanted, generator=noise.of(block), **parameters)
+            maps = method(classifier, pixels, wanted, generator=generator.at(block), **parameters)
         if before:
             _check_unchanged(name, before, _snapshot(classifier, pixels, wanted))
         _check_maps(name, maps, pixels)

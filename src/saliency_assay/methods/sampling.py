@@ -5,26 +5,41 @@ the first of a batch of three. So the caller's generator only yields a 63-bit se
 the images, and each draw has a child generator of its own on the images' device.
 """
 
+from typing import Self
+
 import torch
 from torch import Tensor
 
 from saliency_assay.shards import block_seed
 
 
-class BlockNoise:
-    """The generator of a set's images, seeded anew for every block of them (``shards``)."""
+class BlockGenerator(torch.Generator):
+    """The generator of a set's images: seeded anew for every block of them (``shards``), all with one initial seed.
+
+    What each image has of its own is drawn from the stream, which does not depend on the blocks before. What all images
+    share is drawn from ``initial_seed()``, which is the set's in every block.
+    """
+
+    def __new__(cls, seed: int) -> Self:
+        """A generator of the CPU: the only argument of the base class is a device."""
+        return super().__new__(cls)
 
     def __init__(self, seed: int) -> None:
-        self.seed = seed
-        self.generator = torch.Generator()
+        super().__init__()
+        self._seed = seed
         self._block: int | None = None
+        self.at(0)
 
-    def of(self, block: int) -> torch.Generator:
-        """The generator for the next batch, which is of ``block``: at its beginning if the last batch was not."""
+    def initial_seed(self) -> int:
+        """The seed of the set."""
+        return self._seed
+
+    def at(self, block: int) -> Self:
+        """Itself, for the next batch, of ``block``: at the block's beginning if the batch before was of another one."""
         if block != self._block:
-            self.generator.manual_seed(block_seed(self.seed, block))
+            self.manual_seed(block_seed(self._seed, block))
             self._block = block
-        return self.generator
+        return self
 
 
 def draw_seeds(images: int, draws: int, generator: torch.Generator) -> list[int]:

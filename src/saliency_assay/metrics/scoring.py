@@ -15,7 +15,7 @@ from saliency_assay.methods.differentiate import describe
 from saliency_assay.methods.draw import check_targets, frozen, name_of, pixels_of
 from saliency_assay.methods.explained import arguments_of, map_seed
 from saliency_assay.methods.passes import reported
-from saliency_assay.methods.sampling import BlockNoise
+from saliency_assay.methods.sampling import BlockGenerator
 from saliency_assay.metrics.scored import Scored
 from saliency_assay.models.classifier import Blueprint, Classifier, build
 from saliency_assay.models.inference import evaluating, exact_float32
@@ -67,10 +67,10 @@ def probe(
     Raises:
         ValueError: images, targets or an offset that do not fit, or what the probe raises.
     """
-    noise = BlockNoise(seed)
+    generator = BlockGenerator(seed)
     for batch in _batches(classifier, images, targets, batch_size, offset, name_of(function)):
         keywords = _keywords(function, parameters, given or Given(), batch.part, classifier)
-        generator = noise.of(batch.block)
+        generator.at(batch.block)
         with evaluating(classifier), frozen(classifier), exact_float32():
             found = function(classifier, batch.pixels, batch.targets, generator=generator, **keywords)
         yield {name: values.cpu().numpy() for name, values in found.items()}
@@ -102,14 +102,14 @@ def score(
         ValueError: images, targets, maps or offset that do not fit each other; a metric that returns anything but a
             score for each image, or what the metric raises.
     """
-    noise, counted = BlockNoise(seed), _Undefined()
+    generator, counted = BlockGenerator(seed), _Undefined()
     explain = _Explain(classifier, given.explainer) if given.explainer else None
     given = replace(given, whole={**given.whole, "explain": explain}) if explain else given
     for batch in _batches(classifier, images, targets, batch_size, offset, name_of(function)):
         drawn = torch.tensor(np.asarray(maps[batch.part]), device=classifier.device)
         _check_maps(drawn, batch.pixels, len(maps), len(images))
         keywords = _keywords(function, parameters, given, batch.part, classifier)
-        generator = noise.of(batch.block)
+        generator.at(batch.block)
         if explain:
             explain.begin(batch.block)
         with evaluating(classifier), frozen(classifier), exact_float32():
@@ -173,13 +173,12 @@ class _Explain:
 
     def __init__(self, classifier: Classifier, explainer: Explainer) -> None:
         self.classifier, self.explainer = classifier, explainer
-        self.noise = BlockNoise(explainer.seed)
-        self.generator = self.noise.generator
+        self.generator = BlockGenerator(explainer.seed)
         self.state = self.generator.get_state()
 
     def begin(self, block: int) -> None:
         """Go on to the next batch, of ``block``; each call leaves the generator where the batch's own maps did."""
-        self.state = self.noise.of(block).get_state()
+        self.state = self.generator.at(block).get_state()
 
     def __call__(self, images: Tensor, targets: Tensor, model: nn.Module | None = None) -> Tensor:
         self.generator.set_state(self.state)
