@@ -9,12 +9,13 @@ import pytest
 import torch
 from support import CLASSES, SmoothNet, classifier, with_random_state
 
-from saliency_assay import store
+from saliency_assay import shards, store
 from saliency_assay.data.explained import background_images, explained_images
 from saliency_assay.data.splits import TEST, TRAIN
 from saliency_assay.methods.explained import arguments_of, explained
 from saliency_assay.methods.path import integrated_gradients
 from saliency_assay.models.classifier import Classifier
+from saliency_assay.shards import Part
 
 COUNT = 40
 RNG = np.random.default_rng(3)
@@ -91,6 +92,49 @@ def test_predicted_is_the_most_probable_class(
     assert targets.dtype == np.int64
     assert targets.tolist() != OBJECT[chosen].tolist()
     assert len(set(targets.tolist())) > 1
+
+
+@pytest.mark.parametrize("target", ["label", "predicted"])
+@pytest.mark.parametrize("of", [1, 2, 4])
+def test_parts_are_the_whole_one_after_another(
+    data: store.Store, model: Classifier, monkeypatch: pytest.MonkeyPatch, target: str, of: int
+) -> None:
+    monkeypatch.setattr(shards, "BLOCK", 5)
+    asked = partial(
+        explained, data, model, explain=18, order="balanced", label="object", target=target, batch_size=2
+    )
+    whole = asked()
+    assert (len(whole.images), whole.offset) == (18, 0)
+    parts = [asked(part=Part(number, of)) for number in range(1, of + 1)]
+    assert [part.offset for part in parts] == {1: [0], 2: [0, 10], 4: [0, 5, 10, 15]}[of]
+    for name in ("images", "targets"):
+        found = np.concatenate([getattr(part, name) for part in parts])
+        np.testing.assert_array_equal(found, getattr(whole, name))
+        assert found.dtype == np.int64
+
+
+def test_the_most_probable_class_is_sought_in_the_batches_of_the_whole(
+    data: store.Store, model: Classifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shards, "BLOCK", 5)
+    seen: list[int] = []
+    forward = model.forward
+    monkeypatch.setattr(model, "forward", lambda images: (seen.append(len(images)), forward(images))[1])
+    asked = partial(
+        explained, data, model, explain=13, order="first", label="object", target="predicted", batch_size=4
+    )
+    asked()
+    assert seen == [4, 1, 4, 1, 3]
+    seen.clear()
+    asked(part=Part(2, 3))
+    assert seen == [4, 1]
+
+
+def test_more_parts_than_blocks_of_images_are_refused(data: store.Store, model: Classifier) -> None:
+    asked = {"explain": 1000, "order": "first", "label": "object", "target": "label", "batch_size": 4}
+    with pytest.raises(ValueError, match=r"^shards: found 3, expected at most 1: ") as error:
+        explained(data, model, part=Part(1, 3), **asked)
+    assert str(error.value).endswith(f"{len(TESTED)} explained images are 1 block of 256")
 
 
 @pytest.mark.parametrize(
