@@ -304,7 +304,7 @@ def flat(paths):
 
 def parts(data):
     """What the files of each part of a set end in; sets made for one model are whole."""
-    return part_names(CONFIG.sets[data].shards if data in CONFIG.sets else 1)
+    return part_names(CONFIG.sets[data].shards_of(data) if data in CONFIG.sets else 1)
 
 
 def all_parts(path, data, **at):

@@ -143,7 +143,7 @@ def series_settings(study):
 
 
 def series_maps(study, seed, method):
-    """All parts of a method's maps by each model of the series."""
+    """A method's maps by each model of the series, whose sets are never split."""
     models = zip(comparison_of(study).series, series_data(study))
     return flat(all_parts(MAPS, data, model=model, seed=seed, method=method) for model, data in models)
 

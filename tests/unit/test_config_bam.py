@@ -226,6 +226,19 @@ def test_all_that_a_study_compares() -> None:
     assert not found.data["digits"].is_common("digits")
 
 
+def test_sets_of_one_commonality_are_never_split() -> None:
+    """Of them one scene class is explained, which may be less than a block."""
+    raw = whole()
+    raw["data"]["bam"]["shards"] = 3
+    found = reading(raw)
+    bam = found.data["bam"]
+    assert {name: bam.shards_of(name) for name in bam.sets if "_k" in name} == {
+        "bam_os_k01": 1, "bam_os_k05": 1, "bam_os_k10": 1, "bam_0s_k": 1,
+    }  # fmt: skip
+    assert {bam.shards_of(name) for name in bam.sets if "_k" not in name} == {3}
+    assert found.data["digits"].shards_of("digits") == 1
+
+
 @pytest.mark.parametrize(("change", "message"), cases(WRONG_STUDY))
 def test_what_is_wrong_with_a_study(change: str, message: str) -> None:
     place, _, value = change.partition(": ")

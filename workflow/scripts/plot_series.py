@@ -21,7 +21,6 @@ from saliency_assay.report.series import (
 from saliency_assay.report.series_curves import series_figure
 from saliency_assay.report.series_maps import chosen_image, series_maps
 from saliency_assay.report.style import png, readable, save, styled
-from saliency_assay.store_parts import grouped, open_stores
 
 COLUMNS = ["model", "seed", "data", "image", "split", "label", "predicted"]
 
@@ -43,12 +42,11 @@ with job("plot_series", snakemake.log[0]), ExitStack() as stack:
     shown = series_tables(accuracy, mcs, correlation, scene=scene)
     Path(output.accuracy).write_text(tables_page(shown, title=f"{study}: the series", digits=3), "utf-8")
     sets = [stack.enter_context(store.open_store(Path(path), kind="data")) for path in paths.data]
-    files = iter(grouped(paths.maps, len(settings["methods"]) * len(sets)))
-    maps, chosen = {method: [] for method in settings["methods"]}, None
+    files, maps, chosen = iter(paths.maps), {method: [] for method in settings["methods"]}, None
     for method in settings["methods"]:
         for data in sets:
             expect = {"data": data.attributes["digest"]}
-            with open_stores(next(files), kind="maps", expect=expect) as drawn:
+            with store.open_store(Path(next(files)), kind="maps", expect=expect) as drawn:
                 if chosen is None:  # all have the same images
                     seed, images = settings["seeds"][0], drawn["image"][:]
                     chosen, right = chosen_image(predictions, series, seed=seed, images=images)

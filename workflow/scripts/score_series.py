@@ -12,18 +12,20 @@ from saliency_assay.device import prepare
 from saliency_assay.job import job
 from saliency_assay.metrics.bam_series import REGIONS, check_images, contrast, correct_images, score_series
 from saliency_assay.provenance import seed_of
-from saliency_assay.store_parts import grouped, open_stores
 
 with job("score_series", snakemake.log[0]), ExitStack() as stack:
+
+    def opened(path, **kind_and_expected):
+        return stack.enter_context(store.open_store(Path(path), **kind_and_expected))
+
     settings, paths = snakemake.params.settings, snakemake.input
     prepare("cpu", snakemake.threads)
     sets, last = dict(zip(settings["models"], settings["sets"], strict=True)), settings["models"][-1]
-    # The last model's set; of the others' only their maps are read.
-    data = stack.enter_context(store.open_store(Path(paths.data), kind="data"))
+    data = opened(paths.data, kind="data")  # the last model's set; of the others' only their maps are read
     maps, correct = {}, {}
-    for model, parts in zip(sets, grouped(paths.maps, len(sets)), strict=True):
+    for model, path in zip(sets, paths.maps, strict=True):
         expected = {"data": data.attributes["digest"]} if model == last else {}
-        maps[model] = stack.enter_context(open_stores(parts, kind="maps", expect=expected))
+        maps[model] = opened(path, kind="maps", expect=expected)
     images = store.same("image", *maps.values())
     check_images(images, data["label_scene"][:][images])
     for model, path in zip(sets, paths.predictions, strict=True):
@@ -40,7 +42,7 @@ with job("score_series", snakemake.log[0]), ExitStack() as stack:
         reduction=settings["reduction"],
     )
     counted, everyone = correct_images(correct), np.ones(len(images), dtype=bool)
-    tables = []
+    parts = []
     for model, set_name in sets.items():
         named = {"concept": ("concept_attribution", model, everyone)}
         # Images outside X_corr have no row, so that a NaN is always a map that could not be scored.
@@ -49,6 +51,6 @@ with job("score_series", snakemake.log[0]), ExitStack() as stack:
             for region in REGIONS:
                 values = np.asarray(found[f"{key}_{region}"][model], dtype=np.float64)
                 rows = pd.DataFrame({"image": images[shown], "score": values[shown]})
-                tables.append(rows.assign(data=set_name, model=name, metric=metric, variant=region))
+                parts.append(rows.assign(data=set_name, model=name, metric=metric, variant=region))
     of_all = {key: settings[key] for key in ("study", "seed", "method")}
-    scores.write(Path(snakemake.output[0]), pd.concat(tables, ignore_index=True).assign(**of_all))
+    scores.write(Path(snakemake.output[0]), pd.concat(parts, ignore_index=True).assign(**of_all))
