@@ -127,10 +127,16 @@ def _together(table: pd.DataFrame) -> pd.DataFrame:
     keys = [name for name in COLUMNS if name not in ("image", "score")]
     if not set(keys) <= set(table.columns):
         return table  # ``check`` says what is missing
-    places = table.groupby(keys, sort=False, observed=True, dropna=False).ngroup().to_numpy()
+    # Only the first row of each run of equal keys is looked at: a table may have millions of others.
+    first = np.arange(len(table)) == 0
+    for name in keys:
+        values = table[name].cat.codes if table[name].dtype == "category" else table[name]
+        first[1:] |= values.to_numpy()[1:] != values.to_numpy()[:-1]
+    places = table.loc[first, keys].groupby(keys, sort=False, observed=True).ngroup().to_numpy()
     if (np.diff(places) >= 0).all():
         return table
-    return table.iloc[np.argsort(places, kind="stable")].reset_index(drop=True)
+    lengths = np.diff(np.flatnonzero(np.append(first, True)))
+    return table.iloc[np.argsort(np.repeat(places, lengths), kind="stable")].reset_index(drop=True)
 
 
 def _joined(tables: list[pa.Table], compact: bool) -> pd.DataFrame:

@@ -74,7 +74,8 @@ scenes: [attic, yes]
 
 objetcs: [dog, cat]
     data.bam: unknown key 'objetcs'; did you mean 'objects'? valid: coco, common_object,
-    commonality, explain, explain_order, kind, largest, miniplaces, objects, resident_limit, scenes, size, smallest
+    commonality, explain, explain_order, kind, largest, miniplaces, objects, resident_limit, scenes, shards, size,
+    smallest
 
 size: [64]
     data.bam.size: found [64], expected an integer
@@ -184,7 +185,7 @@ studies.bam.methods: [gradient, shap]
 
 data.bam.objects: [dog, bird]
     data.bam: unknown key 'objects'; did you mean 'common_object'? valid: common_object, commonality, explain,
-    explain_order, kind, largest, resident_limit, size, smallest
+    explain_order, kind, largest, resident_limit, shards, size, smallest
 
 studies.bam.robustness: [colour]
     studies.bam.robustness.0: found 'colour'; valid: scale, location
