@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +51,7 @@ class Checkout:
     def copy(self, root: Path) -> "Checkout":
         """The same elsewhere: results, Snakemake's memory of them and all times included."""
         shutil.copytree(self.root, root, symlinks=True)
-        return Checkout(root)
+        return replace(self, root=root)
 
     def start(self, *arguments: str, profile: tuple[str, ...] = LOCAL) -> "subprocess.Popen[str]":
         """Start Snakemake on the tiny configuration; ``arguments`` begin with targets, if any."""

@@ -1,16 +1,15 @@
-"""Explained images in blocks and parts: what one job draws and scores, and what the noise of it is seeded by.
+"""Explained images in blocks and parts: what one job draws and scores.
 
-The explained images of a set are counted in blocks of ``BLOCK``. Noise is seeded anew for every block and no batch
-reaches from one block into the next, so that what is drawn of an image does not depend on which blocks a job has. A set
-with ``shards: N`` is explained in N parts, each a stretch of whole blocks. Read by the rules; imports nothing heavy.
+The explained images of a set are counted in blocks of ``BLOCK``. Noise is seeded anew for every block
+(``methods.sampling``) and no batch reaches from one block into the next, so that what is drawn of an image does not
+depend on which blocks a job has. A set with ``shards: N`` is explained in N parts, each a stretch of whole blocks. Read
+by the rules; imports nothing.
 """
 
 import re
 from collections.abc import Iterator
 from math import ceil
 from typing import NamedTuple
-
-from saliency_assay.provenance import seed_of
 
 BLOCK = 256
 """Images. Another number is other noise for all images but the first of a set."""
@@ -101,8 +100,3 @@ def batches(
         size = ceil(count / ceil(count / batch_size)) if even else batch_size
         for first in range(part.start, part.stop, size):
             yield block, slice(first, min(first + size, part.stop))
-
-
-def block_seed(seed: int, block: int) -> int:
-    """The seed of the noise of a set's block, of the first one ``seed`` itself."""
-    return seed_of(seed, "block", str(block)) if block else seed

@@ -16,7 +16,7 @@ from saliency_assay.methods.draw import arguments, draw, drawn
 from saliency_assay.methods.gradient import gradient
 from saliency_assay.methods.optimal_square import square
 from saliency_assay.methods.path import integrated_gradients
-from saliency_assay.methods.sampling import BlockGenerator, draw_seeds
+from saliency_assay.methods.sampling import BlockGenerator, block_seed, draw_seeds
 from saliency_assay.methods.smoothing import smoothgrad
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.provenance import seed_of
@@ -120,6 +120,10 @@ def test_each_block_has_noise_of_its_own(model: Classifier, monkeypatch: pytest.
     seeded = draw(random, {}, model, IMAGES[:3], TARGETS[:3], seed=seed_of(2, "block", "1"), batch_size=3)
     np.testing.assert_array_equal(found[3:6], next(seeded)["map"])
     assert not np.isclose(found[:3], found[3:6]).any()
+
+
+def test_the_first_block_keeps_the_sets_seed() -> None:
+    assert [block_seed(7, block) for block in range(2)] == [7, seed_of(7, "block", "1")]
 
 
 def test_what_images_share_hangs_on_the_sets_seed_in_every_block() -> None:

@@ -3,12 +3,10 @@
 import pytest
 
 from saliency_assay import shards
-from saliency_assay.provenance import seed_of
 from saliency_assay.shards import (
     WHOLE,
     Part,
     batches,
-    block_seed,
     blocks,
     blocks_in,
     part_names,
@@ -103,11 +101,3 @@ def test_wrong_batches_are_refused(batch_size: int, offset: int, message: str) -
     with pytest.raises(ValueError, match=r"^(batch_size|offset): found") as error:
         list(batches(5, batch_size, offset=offset))
     assert str(error.value) == message
-
-
-def test_the_first_block_keeps_the_sets_seed() -> None:
-    assert [block_seed(7, block) for block in range(3)] == [
-        7,
-        seed_of(7, "block", "1"),
-        seed_of(7, "block", "2"),
-    ]

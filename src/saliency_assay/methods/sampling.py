@@ -10,7 +10,12 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from saliency_assay.shards import block_seed
+from saliency_assay.provenance import seed_of
+
+
+def block_seed(seed: int, block: int) -> int:
+    """The seed of the noise of a set's block, of the first one ``seed`` itself."""
+    return seed_of(seed, "block", str(block)) if block else seed
 
 
 class BlockGenerator(torch.Generator):

@@ -36,7 +36,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Checkout, Path]:
     checkout = replace(Checkout.fresh(root), configuration=CONFIGURATION.name)
     shutil.copy2(CONFIGURATION, root)
     tables = [f"results/tables/digits/{name}" for name in (*TABLES, *(f"{name}.csv" for name in RELIABILITY))]
-    checkout.make(*tables)
+    checkout.make(*tables, "results/probes/aopc/digits/seed0/digits.zarr.zip")
     whole = root.parent / "whole"
     shutil.copytree(root / "results/tables", whole)
     checkout.configure(data__digits__shards=4)
