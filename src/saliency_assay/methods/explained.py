@@ -62,11 +62,11 @@ def explained(
     if target == "label":
         return Explained(chosen, data[f"label_{label}"][chosen], offset)
     # In the batches of the whole set: in others, rounding could make another class the most probable one.
-    found = [
-        logits(classifier, data["image"].at(chosen[block]), batch_size=batch_size).argmax(1).numpy()
-        for _, block in blocks(len(chosen), offset)
-    ]
-    return Explained(chosen, np.concatenate(found), offset)
+    targets = np.empty(len(chosen), dtype=np.int64)
+    for _, block in blocks(len(chosen), offset):
+        found = logits(classifier, data["image"].at(chosen[block]), batch_size=batch_size)
+        targets[block] = found.argmax(1).numpy()
+    return Explained(chosen, targets, offset)
 
 
 def labels_of(data: Any) -> list[np.ndarray]:
