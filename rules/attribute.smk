@@ -1,4 +1,4 @@
-"""Saliency maps: one job for each model, seed, set and method."""
+"""Saliency maps: one job for each model, seed, set or part of it, and method."""
 
 
 rule attribute:
@@ -9,9 +9,9 @@ rule attribute:
         maps=MAPS,
         cost=COSTS,
     log:
-        f"{LOGS}/attribute/{{model}}/seed{{seed}}/{{data}}/{{method}}.log",
+        f"{LOGS}/attribute/{{model}}/seed{{seed}}/{{data}}/{{method}}{{part}}.log",
     benchmark:
-        f"{BENCHMARKS}/attribute/{{model}}/seed{{seed}}/{{data}}/{{method}}.tsv"
+        f"{BENCHMARKS}/attribute/{{model}}/seed{{seed}}/{{data}}/{{method}}{{part}}.tsv"
     conda:
         "../envs/models.yaml"
     threads: 1

@@ -126,9 +126,10 @@ rule find_delta:
 
 rule score_independence:
     input:
-        maps=lambda wildcards: MAPS.format(
+        maps=lambda wildcards: all_parts(
+            MAPS,
+            delta_set(wildcards.study, wildcards.seed),
             model=comparison_of(wildcards.study).independence.model,
-            data=delta_set(wildcards.study, wildcards.seed),
             **wildcards,
         ),
         data=lambda wildcards: DATA.format(data=delta_set(wildcards.study, wildcards.seed)),

@@ -11,6 +11,7 @@ from saliency_assay.config import read
 from saliency_assay.provenance import code_of, plain
 from saliency_assay.registry import module_of
 from saliency_assay.schema import ConfigError, check_keys
+from saliency_assay.shards import part_names
 from saliency_assay.source import declared
 
 try:
@@ -28,11 +29,11 @@ except ConfigError as error:
 RESULTS = CONFIG.results
 DATA = f"{RESULTS}/data/{{data}}.zarr.zip"
 MODEL = f"{RESULTS}/models/{{model}}/seed{{seed}}"
-MAPS = f"{RESULTS}/maps/{{model}}/seed{{seed}}/{{data}}/{{method}}.zarr.zip"
-COSTS = f"{RESULTS}/costs/{{model}}/seed{{seed}}/{{data}}/{{method}}.json"
-PROBE = f"{RESULTS}/probes/{{metric}}/{{model}}/seed{{seed}}/{{data}}.zarr.zip"
-SCORES = f"{RESULTS}/scores/{{metric}}/{{model}}/seed{{seed}}/{{data}}/{{method}}.parquet"
-CURVES = f"{RESULTS}/curves/{{metric}}/{{model}}/seed{{seed}}/{{data}}/{{method}}.zarr.zip"
+MAPS = f"{RESULTS}/maps/{{model}}/seed{{seed}}/{{data}}/{{method}}{{part}}.zarr.zip"
+COSTS = f"{RESULTS}/costs/{{model}}/seed{{seed}}/{{data}}/{{method}}{{part}}.json"
+PROBE = f"{RESULTS}/probes/{{metric}}/{{model}}/seed{{seed}}/{{data}}{{part}}.zarr.zip"
+SCORES = f"{RESULTS}/scores/{{metric}}/{{model}}/seed{{seed}}/{{data}}/{{method}}{{part}}.parquet"
+CURVES = f"{RESULTS}/curves/{{metric}}/{{model}}/seed{{seed}}/{{data}}/{{method}}{{part}}.zarr.zip"
 SEARCH = f"{RESULTS}/search/{{model}}"
 LOGS = f"{RESULTS}/logs"
 BENCHMARKS = f"{RESULTS}/benchmarks"
@@ -61,6 +62,8 @@ FIDELITY_STUDIES = [name for name, study in CONFIG.studies.items() if study.kind
 RATED_STUDIES = [name for name, study in CONFIG.studies.items() if study.kind != "gallery"]
 SEARCHED = [name for name, model in CONFIG.models.items() if model.trials]
 CAPTION_STUDIES = [name for name, study in CONFIG.studies.items() if study.kind == "caption"]
+# What the names of maps and scores end in where a set is explained in parts.
+PARTS = dict.fromkeys(name for entry in CONFIG.data.values() for name in part_names(entry.shards) if name)
 
 
 wildcard_constraints:
@@ -69,6 +72,7 @@ wildcard_constraints:
     model=one_of(CONFIG.models),
     method=one_of(CONFIG.methods),
     metric=one_of(CONFIG.metrics),
+    part=f"({one_of(PARTS)})?",
     seed=one_of(map(str, CONFIG.seeds)),
     study=one_of(CONFIG.studies),
 
@@ -293,11 +297,26 @@ def gallery_set(study):
     return CONFIG.models[CONFIG.studies[study].models[0]].data
 
 
+def flat(paths):
+    """Paths, some of which are in lists."""
+    return [path for each in paths for path in ([each] if isinstance(each, str) else each)]
+
+
+def parts(data):
+    """What the files of each part of a set end in; sets made for one model are whole."""
+    return part_names(CONFIG.sets[data].shards_of(data) if data in CONFIG.sets else 1)
+
+
+def all_parts(path, data, **at):
+    """The files of a set's parts in their order; where `at` has several values, those of each together."""
+    return expand(path, data=data, **at, part=parts(data))
+
+
 def of_study(path, study, metrics):
     """The files of a study: for each metric and model all methods in their order, the seeds of each together."""
     entry = CONFIG.studies[study]
-    at = {"model": entry.models, "data": entry.data}
-    return expand(path, metric=metrics, method=entry.methods, seed=CONFIG.seeds, **at)
+    at = {"metric": metrics, "method": entry.methods, "seed": CONFIG.seeds, "model": entry.models}
+    return all_parts(path, entry.data, **at)
 
 
 def figures_of(study):
@@ -334,11 +353,11 @@ def pairs_of(study):
 def plot_metric_input(wildcards):
     metric, entry = CONFIG.metrics[wildcards.metric], CONFIG.studies[wildcards.study]
     reads = metric.figures[wildcards.figure].reads
-    at = {"metric": metric.name, "model": entry.models[0], "data": entry.data}
+    at = {"metric": metric.name, "model": entry.models[0], "seed": CONFIG.seeds}
     return {
         "scores": of_study(SCORES, wildcards.study, [metric.name]),
         **({"curves": of_study(CURVES, wildcards.study, [metric.name])} if "curves" in reads else {}),
-        **({"probes": expand(PROBE, seed=CONFIG.seeds, **at)} if "probed" in reads else {}),
+        **({"probes": all_parts(PROBE, entry.data, **at)} if "probed" in reads else {}),
     }
 
 

@@ -111,16 +111,16 @@ def score_bam_input(wildcards):
     at = {"seed": wildcards.seed, "method": wildcards.method}
     variants = variants_of(study.name)
     return {
-        "maps_o_os": MAPS.format(model=f_o, data=f"{study.data}_os", **at),
-        "maps_s_os": MAPS.format(model=f_s, data=f"{study.data}_os", **at),
-        "maps_s_0s": MAPS.format(model=f_s, data=f"{study.data}_0s", **at),
+        "maps_o_os": all_parts(MAPS, f"{study.data}_os", model=f_o, **at),
+        "maps_s_os": all_parts(MAPS, f"{study.data}_os", model=f_s, **at),
+        "maps_s_0s": all_parts(MAPS, f"{study.data}_0s", model=f_s, **at),
         "predictions_o": PREDICTIONS.format(model=f_o, seed=wildcards.seed),
         "predictions_s": PREDICTIONS.format(model=f_s, seed=wildcards.seed),
         "data": DATA.format(data=f"{study.data}_os"),
         "data_without": DATA.format(data=f"{study.data}_0s"),
         "variant_data": expand(DATA, data=variants),
-        "variant_maps_o": expand(MAPS, model=f_o, data=variants, **at),
-        "variant_maps_s": expand(MAPS, model=f_s, data=variants, **at),
+        "variant_maps_o": flat(all_parts(MAPS, name, model=f_o, **at) for name in variants),
+        "variant_maps_s": flat(all_parts(MAPS, name, model=f_s, **at) for name in variants),
     }
 
 
@@ -143,11 +143,9 @@ def series_settings(study):
 
 
 def series_maps(study, seed, method):
-    models = comparison_of(study).series
-    return [
-        MAPS.format(model=model, data=data, seed=seed, method=method)
-        for model, data in zip(models, series_data(study))
-    ]
+    """A method's maps by each model of the series, whose sets are never split."""
+    models = zip(comparison_of(study).series, series_data(study))
+    return flat(all_parts(MAPS, data, model=model, seed=seed, method=method) for model, data in models)
 
 
 def delta_set(study, seed):

@@ -8,18 +8,13 @@ RETRAINED_ACCURACY = (
 )
 
 
-def flat(paths):
-    """Paths, some of which are in lists."""
-    return [path for each in paths for path in ([each] if isinstance(each, str) else each)]
-
-
 def summary_files(study):
     """What a study's words are made of, by name."""
     entry = CONFIG.studies[study]
     first = {"model": entry.models[0], "method": entry.methods[0], "seed": CONFIG.seeds[0]}
     files = {
         "data": DATA.format(data=gallery_set(study)),
-        "maps": MAPS.format(data=gallery_set(study), **first),
+        "maps": all_parts(MAPS, gallery_set(study), **first),
     }
     tables = ["order", "reliability", "agreement", "consistency"] if study in RATED_STUDIES else []
     tables += ["claims"] if study in BAM_STUDIES else []
@@ -128,10 +123,14 @@ def describe_settings():
         "describe.py",
         methods=[method_facts(CONFIG.methods[name]) for name in methods],
         metrics=[metric_facts(metric) for metric in metrics.values()],
-        drawn=[{**at, "batch": CONFIG.models[at["model"]].batch_size} for at in DRAWN],
+        drawn=[drawn_facts(at) for at in DRAWN],
         sets=SHOWN_SETS,
         studies=RATED_STUDIES,
     )
+
+
+def drawn_facts(at):
+    return {**at, "batch": CONFIG.models[at["model"]].batch_size, "parts": len(parts(at["data"]))}
 
 
 def method_facts(method):

@@ -88,11 +88,12 @@ def plan_of(study):
     """The files to plan for; what stands for rules that have not run; the arrays that will be stored, by their shape."""
     entry, model = CONFIG.studies[study], CONFIG.studies[study].models[0]
     once = [[f"train/{model}", 1], [f"trial/{model}", 1]]
+    data = CONFIG.sets[gallery_set(study)]
     plan = {
         "name": study,
         "targets": reported_of(study),
         "data": DATA.format(data=gallery_set(study)),
-        "map_images": CONFIG.sets[gallery_set(study)].explain,
+        "map_images": data.explain / data.shards,
         "mask_stores": [],
         "weights": f"{MODEL}/weights.pt".format(model=model, seed=CONFIG.seeds[0]),
         "like": {
@@ -101,7 +102,9 @@ def plan_of(study):
             "retrain": [[f"retrain/{study}", 1], *once],
             "remask": [[f"remask/{study}", 1]],
             "evaluate": [[f"evaluate/{model}", 1]],
-            "attribute": [[f"attribute/{model}", 1]],
+            "attribute": [[f"attribute/{model}", 1 / data.shards]],
+            "probe": [["probe", 1 / data.shards]],
+            "score": [["score", 1 / data.shards]],
         },
         "models_each": {"train": 1, "trial": 1, "retrain": 1},
     }

@@ -77,11 +77,11 @@ rule plot_scatter:
 rule plot_gallery:
     input:
         data=lambda wildcards: DATA.format(data=gallery_set(wildcards.study)),
-        maps=lambda wildcards: expand(
+        maps=lambda wildcards: all_parts(
             MAPS,
+            gallery_set(wildcards.study),
             model=CONFIG.studies[wildcards.study].models,
             seed=CONFIG.seeds[0],
-            data=gallery_set(wildcards.study),
             method=CONFIG.studies[wildcards.study].methods,
         ),
     output:

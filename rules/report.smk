@@ -25,7 +25,7 @@ rule summarise:
 
 rule describe:
     input:
-        costs=[COSTS.format(**drawn) for drawn in DRAWN],
+        costs=flat(all_parts(COSTS, **drawn) for drawn in DRAWN),
         data=expand(DATA, data=SHOWN_SETS),
         reliability=[f"{RESULTS}/tables/{study}/reliability.csv" for study in RATED_STUDIES],
     output:
@@ -66,7 +66,7 @@ rule overview:
         [path for study in CONFIG.studies for path in flat(summary_files(study).values())],
         [path for study in CONFIG.studies for paths in evaluations_of(study).values() for path in paths],
         SHOWN,
-        maps=[MAPS.format(**drawn) for drawn in DRAWN],
+        maps=flat(all_parts(MAPS, **drawn) for drawn in DRAWN),
     output:
         report(
             f"{FIGURES}/overview.html",
@@ -89,7 +89,7 @@ rule overview:
 rule provenance:
     input:
         SHOWN,
-        maps=[MAPS.format(**drawn) for drawn in DRAWN],
+        maps=flat(all_parts(MAPS, **drawn) for drawn in DRAWN),
         data=expand(DATA, data=SHOWN_SETS),
     output:
         report(

@@ -215,11 +215,11 @@ rule plot_independence:
 rule plot_pairs:
     input:
         data=lambda wildcards: DATA.format(data=delta_set(wildcards.study, CONFIG.seeds[0])),
-        maps=lambda wildcards: expand(
+        maps=lambda wildcards: all_parts(
             MAPS,
+            delta_set(wildcards.study, CONFIG.seeds[0]),
             model=comparison_of(wildcards.study).independence.model,
             seed=CONFIG.seeds[0],
-            data=delta_set(wildcards.study, CONFIG.seeds[0]),
             method=CONFIG.studies[wildcards.study].methods,
         ),
     output:

@@ -8,9 +8,9 @@ rule probe:
     output:
         PROBE,
     log:
-        f"{LOGS}/probe/{{metric}}/{{model}}/seed{{seed}}/{{data}}.log",
+        f"{LOGS}/probe/{{metric}}/{{model}}/seed{{seed}}/{{data}}{{part}}.log",
     benchmark:
-        f"{BENCHMARKS}/probe/{{metric}}/{{model}}/seed{{seed}}/{{data}}.tsv"
+        f"{BENCHMARKS}/probe/{{metric}}/{{model}}/seed{{seed}}/{{data}}{{part}}.tsv"
     conda:
         "../envs/models.yaml"
     threads: 1
@@ -27,9 +27,9 @@ rule score:
         scores=SCORES,
         curves=CURVES,
     log:
-        f"{LOGS}/score/{{metric}}/{{model}}/seed{{seed}}/{{data}}/{{method}}.log",
+        f"{LOGS}/score/{{metric}}/{{model}}/seed{{seed}}/{{data}}/{{method}}{{part}}.log",
     benchmark:
-        f"{BENCHMARKS}/score/{{metric}}/{{model}}/seed{{seed}}/{{data}}/{{method}}.tsv"
+        f"{BENCHMARKS}/score/{{metric}}/{{model}}/seed{{seed}}/{{data}}/{{method}}{{part}}.tsv"
     conda:
         "../envs/models.yaml"
     threads: 1

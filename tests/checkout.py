@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +51,7 @@ class Checkout:
     def copy(self, root: Path) -> "Checkout":
         """The same elsewhere: results, Snakemake's memory of them and all times included."""
         shutil.copytree(self.root, root, symlinks=True)
-        return Checkout(root)
+        return replace(self, root=root)
 
     def start(self, *arguments: str, profile: tuple[str, ...] = LOCAL) -> "subprocess.Popen[str]":
         """Start Snakemake on the tiny configuration; ``arguments`` begin with targets, if any."""
@@ -126,7 +126,10 @@ def jobs_in(said: str) -> set[str]:
         if rule := RULE.match(line):
             jobs.append(rule[1])
         elif wildcards := WILDCARDS.match(line):
-            jobs[-1] += "".join(f" {pair.partition('=')[2]}" for pair in wildcards[1].split(", "))
+            values = (pair.partition("=")[2] for pair in wildcards[1].split(", "))
+            jobs[-1] += "".join(
+                f" {value}" for value in values if value
+            )  # a part that is the whole set has no name
     counted = re.search(r"^Job stats:\njob +count\n[- ]+\n(.*?)^total ", said, re.DOTALL | re.MULTILINE)
     lines = counted[1].splitlines() if counted else []
     assert Counter(job.split()[0] for job in jobs) == {

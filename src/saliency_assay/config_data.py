@@ -8,6 +8,7 @@ from saliency_assay.commonality import set_names
 from saliency_assay.config_checks import file, folder, look_up, parameters_of
 from saliency_assay.config_records import Catalogue, DataEntry, Settings
 from saliency_assay.schema import ConfigError
+from saliency_assay.shards import too_many
 
 OWN = {
     "bam": ("coco", "miniplaces", "objects", "scenes", "common_object", "commonality"),
@@ -27,19 +28,30 @@ def read_data(name: str, entry: Settings, catalogue: Catalogue) -> DataEntry:
     kind = look_up(f"{place}.kind", "kind of data", entry["kind"], catalogue.data_kinds)
     composed = {"bam": _photographs, "embedded": _drawn, "caption": _captioned}.get(kind.name)
     sources = composed(place, entry) if composed else {}
-    keys = {"kind", "explain", "explain_order", "resident_limit", *kind.sources, *OWN.get(kind.name, ())}
+    keys = {
+        "kind",
+        "explain",
+        "explain_order",
+        "shards",
+        "resident_limit",
+        *kind.sources,
+        *OWN.get(kind.name, ()),
+    }
     parameters = parameters_of(place, kind.parameters, entry, keys)
     parameters |= {key: folder(f"{place}.{key}", entry[key]) for key in kind.sources}
     for least, greatest in (("smallest", "largest"), ("variant_smallest", "variant_largest")):
         if parameters.get(least, 0) >= parameters.get(greatest, 1):
             found = f"found {parameters[least]}, expected less than {greatest} ({parameters[greatest]})"
             raise ConfigError(f"{place}.{least}: {found}")
+    if fault := too_many(entry["shards"], entry["explain"]):
+        raise ConfigError(f"{place}.shards: {fault}")
     return DataEntry(
         name=name,
         kind=kind.name,
         function=kind.function,
         explain=entry["explain"],
         explain_order=entry["explain_order"],
+        shards=entry["shards"],
         resident_limit=entry["resident_limit"],
         labels=kind.labels,
         members=(*kind.sets, *_common_sets(place, entry, sources)),

@@ -49,6 +49,8 @@ class DataEntry:
     function: str
     explain: int
     explain_order: str
+    shards: int
+    """Parts in which the images of a set are explained and scored; see ``shards_of``."""
     resident_limit: float
     """Gigabytes of images that a training keeps whole on its device."""
     labels: tuple[str, ...]
@@ -78,6 +80,10 @@ class DataEntry:
         """Whether the set ``name`` is of the series of commonalities: one object, in some of the scenes."""
         member = name.removeprefix(f"{self.name}_")
         return bool(self.members) and (member == "0s_k" or member.startswith("os_k"))
+
+    def shards_of(self, name: str) -> int:
+        """The parts of the set ``name``: sets of one commonality, of which one scene is explained, are never split."""
+        return 1 if self.is_common(name) else self.shards
 
     @property
     def masks(self) -> bool:

@@ -13,6 +13,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from saliency_assay.shards import NAMED
+
 UNKNOWN = "?"
 MORE = "+"
 SMALLEST = 0.001
@@ -34,7 +36,8 @@ class Study:
     jobs: Mapping[str, int]
     """By rule, see ``job_counts``."""
     like: Mapping[str, Sequence[Sequence[Any]]]
-    """For rules whose time the study decides: folders of benchmarks, first come, and how many of their jobs one is."""
+    """For rules whose time the study decides: folders of benchmarks, first come, and how many of their jobs one is. The
+    jobs of all parts of a set are one there."""
     models_each: Mapping[str, int]
     """Models that one job of a rule trains."""
     storage: float | None
@@ -66,11 +69,13 @@ def seconds_of(rule: str, study: Study, benchmarks: Path) -> float | None:
 
 
 def _seconds(folder: Path) -> list[float]:
-    """The column ``s`` of all benchmark files below ``folder``."""
+    """The column ``s`` of all benchmark files below ``folder``; of a part what all would take."""
     found: list[float] = []
     for file in sorted(folder.rglob("*.tsv")):
+        part = NAMED.search(file.name)
+        parts = int(part[2]) if part else 1
         with file.open(encoding="utf-8", newline="") as lines:
-            found += [float(row["s"]) for row in csv.DictReader(lines, delimiter="\t")]
+            found += [parts * float(row["s"]) for row in csv.DictReader(lines, delimiter="\t")]
     return found
 
 

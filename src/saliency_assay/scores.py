@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
@@ -101,6 +102,9 @@ def read(
 ) -> pd.DataFrame:
     """The score tables at ``paths`` as one, ordered as given; text as categories where ``compact``, to save memory.
 
+    Rows of one score of one method stand together even where parts of a set were scored in files of their own, which
+    are given in their order: the table is that of the whole set.
+
     With ``only``, conditions that pyarrow understands (``("metric", "==", "accuracy")``), no other row is read.
 
     Raises:
@@ -115,7 +119,24 @@ def read(
             raise ScoreError(f"{path}: not a parquet file ({str(error).splitlines()[0]})") from error
     if not tables:
         raise ScoreError("no score tables; expected at least one path")
-    return check(_joined(tables, compact), "score tables", compact=compact)
+    return check(_together(_joined(tables, compact)), "score tables", compact=compact)
+
+
+def _together(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of each score at the place of the first of them, in the order that they have."""
+    keys = [name for name in COLUMNS if name not in ("image", "score")]
+    if not set(keys) <= set(table.columns):
+        return table  # ``check`` says what is missing
+    # Only the first row of each run of equal keys is looked at: a table may have millions of others.
+    first = np.arange(len(table)) == 0
+    for name in keys:
+        values = table[name].cat.codes if table[name].dtype == "category" else table[name]
+        first[1:] |= values.to_numpy()[1:] != values.to_numpy()[:-1]
+    places = table.loc[first, keys].groupby(keys, sort=False, observed=True).ngroup().to_numpy()
+    if (np.diff(places) >= 0).all():
+        return table
+    lengths = np.diff(np.flatnonzero(np.append(first, True)))
+    return table.iloc[np.argsort(np.repeat(places, lengths), kind="stable")].reset_index(drop=True)
 
 
 def _joined(tables: list[pa.Table], compact: bool) -> pd.DataFrame:

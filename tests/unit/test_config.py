@@ -36,7 +36,10 @@ def test_shape_defaults_are_the_schemas() -> None:
         "device": "auto",
         "seeds": [0],
         "data": {
-            name: {"kind": name, "explain": 1000, "explain_order": "balanced", "resident_limit": 8, **more}
+            name: {
+                "kind": name, "explain": 1000, "explain_order": "balanced", "shards": 1, "resident_limit": 8,
+                **more,
+            }
             for name, more in (
                 ("bam", {"kind": "embedded", "commonality": [], "common_object": "dog"}),
                 ("digits", {}),
@@ -89,7 +92,7 @@ def test_records_of_a_configuration() -> None:
     bam = found.data["bam"]
     assert (bam.kind, bam.function, bam.explain) == ("embedded", "package.embedded:make", 1000)
     assert (bam.explain_order, bam.masks, found.data["digits"].masks) == ("balanced", True, False)
-    assert bam.resident_limit == 8
+    assert (bam.shards, bam.resident_limit) == (1, 8)
     assert bam.parameters == {"size": 32, "smallest": 0.25, "largest": 0.5}
     assert {name: entry.name for name, entry in found.sets.items()} == {
         "bam_os": "bam",
@@ -133,7 +136,7 @@ def test_parameters_are_taken_where_they_belong() -> None:
         "architecture": "resnet", "width": 24, "data": "bam_os", "label": "object", "batch_size": 8,
         "target": "predicted", "training": {"epochs": 3},
     })  # fmt: skip
-    raw["data"]["digits"] |= {"size": 16, "explain_order": "first", "resident_limit": 0.5}
+    raw["data"]["digits"] |= {"size": 16, "explain_order": "first", "shards": 4, "resident_limit": 0.5}
     raw["methods"]["smooth"]["noise"] = 1
     raw["metrics"] = {"mcs": {"draws": 4}}
     raw |= {"results": "out/", "seeds": [3, 1], "device": "cpu", "report": {"gallery_images": 2}}
@@ -143,6 +146,7 @@ def test_parameters_are_taken_where_they_belong() -> None:
     assert found.models["f_o"].training == {**TRAINING, "epochs": 3}
     digits = found.data["digits"]
     assert (digits.parameters, digits.explain_order, digits.resident_limit) == ({"size": 16}, "first", 0.5)
+    assert digits.shards == 4
     assert found.methods["smooth"].parameters["noise"] == 1
     assert found.metrics["mcs"].parameters == {"draws": 4}
     assert (found.results, found.seeds, found.device, found.gallery_images) == ("out", (3, 1), "cpu", 2)

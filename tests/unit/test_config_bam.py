@@ -74,7 +74,8 @@ scenes: [attic, yes]
 
 objetcs: [dog, cat]
     data.bam: unknown key 'objetcs'; did you mean 'objects'? valid: coco, common_object,
-    commonality, explain, explain_order, kind, largest, miniplaces, objects, resident_limit, scenes, size, smallest
+    commonality, explain, explain_order, kind, largest, miniplaces, objects, resident_limit, scenes, shards, size,
+    smallest
 
 size: [64]
     data.bam.size: found [64], expected an integer
@@ -184,7 +185,7 @@ studies.bam.methods: [gradient, shap]
 
 data.bam.objects: [dog, bird]
     data.bam: unknown key 'objects'; did you mean 'common_object'? valid: common_object, commonality, explain,
-    explain_order, kind, largest, resident_limit, size, smallest
+    explain_order, kind, largest, resident_limit, shards, size, smallest
 
 studies.bam.robustness: [colour]
     studies.bam.robustness.0: found 'colour'; valid: scale, location
@@ -224,6 +225,19 @@ def test_all_that_a_study_compares() -> None:
     assert bam.labels_of("bam_os_k05") == ("scene",)
     assert bam.labels_of("bam_os") == ("object", "scene")
     assert not found.data["digits"].is_common("digits")
+
+
+def test_sets_of_one_commonality_are_never_split() -> None:
+    """Of them one scene class is explained, which may be less than a block."""
+    raw = whole()
+    raw["data"]["bam"]["shards"] = 3
+    found = reading(raw)
+    bam = found.data["bam"]
+    assert {name: bam.shards_of(name) for name in bam.sets if "_k" in name} == {
+        "bam_os_k01": 1, "bam_os_k05": 1, "bam_os_k10": 1, "bam_0s_k": 1,
+    }  # fmt: skip
+    assert {bam.shards_of(name) for name in bam.sets if "_k" not in name} == {3}
+    assert found.data["digits"].shards_of("digits") == 1
 
 
 @pytest.mark.parametrize(("change", "message"), cases(WRONG_STUDY))

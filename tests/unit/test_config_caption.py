@@ -49,7 +49,8 @@ data.one.image_noise: 1.5
     data.one.image_noise: found 1.5, expected at most 1
 
 data.digits.classes: ["3", "8"]
-    data.digits: unknown key 'classes'; valid: explain, explain_order, kind, resident_limit, seed, size, test_share
+    data.digits: unknown key 'classes'; valid: explain, explain_order, kind, resident_limit, seed, shards, size,
+    test_share
 
 models.f_image.label: scene
     models.f_image.label: unknown label 'scene'; valid: class

@@ -20,10 +20,10 @@ report.gallery_image: 3
 
 data.digits.sice: 8
     data.digits: unknown key 'sice'; did you mean 'size'? valid: explain, explain_order, kind,
-    resident_limit, size
+    resident_limit, shards, size
 
 data.digits.coco: a
-    data.digits: unknown key 'coco'; valid: explain, explain_order, kind, resident_limit, size
+    data.digits: unknown key 'coco'; valid: explain, explain_order, kind, resident_limit, shards, size
 
 models.f_o.widht: 8
     models.f_o: unknown key 'widht'; did you mean 'width'? valid: architecture, batch_size, data, label,
@@ -130,6 +130,21 @@ data.digits.explain: 10.0
 
 data.digits.explain_order: random
     data.digits.explain_order: found 'random'; valid: balanced, first
+
+data.digits.shards: 0
+    data.digits.shards: found 0, expected at least 1
+
+data.digits.shards: 2.5
+    data.digits.shards: found 2.5, expected an integer
+
+data.digits.shards: 5
+    data.digits.shards: found 5, expected at most 4: 1000 explained images are 4 blocks of 256
+
+data.digits: {kind: digits, explain: 400, shards: 4}
+    data.digits.shards: found 4, expected at most 2: 400 explained images are 2 blocks of 256
+
+data.digits: {kind: digits, explain: 20, shards: 2}
+    data.digits.shards: found 2, expected at most 1: 20 explained images are 1 block of 256
 
 data.digits.resident_limit: 0
     data.digits.resident_limit: found 0, expected above 0

@@ -10,11 +10,17 @@ import torch
 from support import conv_classifier, state_of
 from torch import Tensor
 
-from saliency_assay.methods.draw import arguments, draw
+from saliency_assay import shards
+from saliency_assay.methods.controls import random
+from saliency_assay.methods.draw import arguments, draw, drawn
 from saliency_assay.methods.gradient import gradient
+from saliency_assay.methods.optimal_square import square
 from saliency_assay.methods.path import integrated_gradients
+from saliency_assay.methods.sampling import BlockGenerator, block_seed, draw_seeds
 from saliency_assay.methods.smoothing import smoothgrad
 from saliency_assay.models.classifier import Classifier
+from saliency_assay.provenance import seed_of
+from saliency_assay.shards import Part
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (7, 3, 8, 8), dtype=np.uint8)
 TARGETS = np.arange(7) % 4
@@ -38,10 +44,10 @@ def test_draws_every_image_as_the_method_would(model: Classifier) -> None:
     maps = maps_of(gradient, model)
     assert maps.dtype == np.float32
     generator = torch.Generator()
-    for image, target, drawn in zip(IMAGES, TARGETS, maps, strict=True):
+    for image, target, found in zip(IMAGES, TARGETS, maps, strict=True):
         pixels = torch.tensor(image[None] / 255, dtype=torch.float32)
         expected = gradient(model, pixels, torch.tensor([target]), generator=generator)
-        np.testing.assert_allclose(drawn, expected[0].numpy(), rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(found, expected[0].numpy(), rtol=1e-4, atol=1e-6)
 
 
 def test_batch_size_does_not_change_random_maps(model: Classifier) -> None:
@@ -49,6 +55,101 @@ def test_batch_size_does_not_change_random_maps(model: Classifier) -> None:
     for batch_size in (1, 2, 5):
         parts = maps_of(smoothgrad, model, batch_size=batch_size, samples=4)
         np.testing.assert_allclose(parts, whole, rtol=1e-4, atol=1e-6)
+
+
+def in_parts(method: Callable[..., Tensor], model: Classifier, of: int, **parameters: object) -> np.ndarray:
+    """The maps of the parts, each drawn by itself, one after another."""
+    found = []
+    for number in range(1, of + 1):
+        stretch = Part(number, of).stretch(len(IMAGES))
+        blocks = draw(
+            method,
+            parameters,
+            model,
+            IMAGES[stretch],
+            TARGETS[stretch],
+            seed=2,
+            batch_size=2,
+            offset=stretch.start,
+        )
+        found += [block["map"] for block in blocks]
+    return np.concatenate(found)
+
+
+@pytest.mark.parametrize(
+    ("method", "parameters"),
+    [(smoothgrad, {"samples": 3}), (random, {}), (square, {"largest": 3, "squares": 20}), (gradient, {})],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+@pytest.mark.parametrize("of", [2, 3])
+def test_parts_are_drawn_as_the_whole_bit_for_bit(
+    model: Classifier,
+    monkeypatch: pytest.MonkeyPatch,
+    method: Callable[..., Tensor],
+    parameters: dict[str, object],
+    of: int,
+) -> None:
+    monkeypatch.setattr(shards, "BLOCK", 3)
+    blocks = draw(method, parameters, model, IMAGES, TARGETS, seed=2, batch_size=2)
+    whole = np.concatenate([block["map"] for block in blocks])
+    np.testing.assert_array_equal(in_parts(method, model, of, **parameters), whole)
+
+
+def test_batch_size_does_not_change_maps_of_several_blocks(
+    model: Classifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shards, "BLOCK", 3)
+    found = []
+    for batch_size, sizes in ((1, [1] * 7), (2, [2, 1, 2, 1, 1]), (3, [3, 3, 1]), (7, [3, 3, 1])):
+        blocks = draw(smoothgrad, {"samples": 4}, model, IMAGES, TARGETS, seed=2, batch_size=batch_size)
+        maps = [block["map"] for block in blocks]
+        assert [len(block) for block in maps] == sizes
+        found.append(np.concatenate(maps))
+    for maps in found[:-1]:
+        np.testing.assert_allclose(maps, found[-1], rtol=1e-4, atol=1e-6)
+
+
+def test_each_block_has_noise_of_its_own(model: Classifier, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first has the set's seed, so that maps of no more images than a block are those of a single generator."""
+    whole = maps_of(random, model)
+    monkeypatch.setattr(shards, "BLOCK", 3)
+    blocks = draw(random, {}, model, IMAGES, TARGETS, seed=2, batch_size=3)
+    found = np.concatenate([block["map"] for block in blocks])
+    np.testing.assert_array_equal(found[:3], whole[:3])
+    assert not np.isclose(found[3:], whole[3:]).any()
+    seeded = draw(random, {}, model, IMAGES[:3], TARGETS[:3], seed=seed_of(2, "block", "1"), batch_size=3)
+    np.testing.assert_array_equal(found[3:6], next(seeded)["map"])
+    assert not np.isclose(found[:3], found[3:6]).any()
+
+
+def test_the_first_block_keeps_the_sets_seed() -> None:
+    assert [block_seed(7, block) for block in range(2)] == [7, seed_of(7, "block", "1")]
+
+
+def test_what_images_share_hangs_on_the_sets_seed_in_every_block() -> None:
+    generator = BlockGenerator(5)
+    plain = torch.Generator().manual_seed(5)
+    assert draw_seeds(4, 2, generator) == draw_seeds(4, 2, plain)
+    state = generator.get_state()
+    assert draw_seeds(1, 1, generator.at(0)) == draw_seeds(1, 1, plain)  # a block goes on
+    second = draw_seeds(3, 1, generator.at(1))
+    assert second == draw_seeds(3, 1, torch.Generator().manual_seed(seed_of(5, "block", "1")))
+    assert generator.initial_seed() == plain.initial_seed() == 5
+    generator.set_state(state)
+    assert generator.initial_seed() == 5
+
+
+def test_a_block_is_256_images_for_any_batch(model: Classifier) -> None:
+    """At the real size: the second block's noise begins at image 256, whatever a part or a batch has before it."""
+    count = 256 + 5
+    images = np.random.default_rng(1).integers(0, 256, (count, 3, 4, 4), dtype=np.uint8)
+    targets = np.zeros(count, dtype=np.int64)
+    whole = list(draw(random, {}, model, images, targets, seed=2, batch_size=100))
+    assert [len(block["map"]) for block in whole] == [100, 100, 56, 5]
+    part = draw(random, {}, model, images[256:], targets[256:], seed=2, batch_size=100, offset=256)
+    np.testing.assert_array_equal(next(part)["map"], whole[-1]["map"])
+    alone = draw(random, {}, model, images[256:], targets[256:], seed=2, batch_size=100)
+    assert not np.isclose(next(alone)["map"], whole[-1]["map"]).any()
 
 
 def test_seed_decides(model: Classifier) -> None:
@@ -77,7 +178,7 @@ def test_reads_images_batch_by_batch(model: Classifier) -> None:
 
     for number, _ in enumerate(draw(gradient, {}, model, Stored(), TARGETS, seed=0, batch_size=3), start=1):
         assert len(Stored.read) == number
-    assert Stored.read == [(0, 3), (3, 6), (6, 9)]
+    assert Stored.read == [(0, 3), (3, 6), (6, 7)]
 
 
 def test_method_sees_evaluation_mode_and_frozen_parameters_and_nothing_stays(model: Classifier) -> None:
@@ -183,6 +284,9 @@ def test_maps_that_must_be_finite_are_refused_if_one_is_not(model: Classifier, v
         ValueError, match=r"broken: returned NaN or infinity for image 3, expected finite values$"
     ):
         list(draw(broken, {}, model, IMAGES, TARGETS, seed=0, batch_size=3, finite=True))
+    # In a part it is counted as in the whole.
+    with pytest.raises(ValueError, match=r"broken: returned NaN or infinity for image 259, "):
+        list(draw(broken, {}, model, IMAGES, TARGETS, seed=0, batch_size=3, finite=True, offset=256))
     list(draw(gradient, {}, model, IMAGES, TARGETS, seed=0, batch_size=3, finite=True))
 
 
@@ -233,6 +337,11 @@ def test_wrong_input_is_refused(
     with pytest.raises(ValueError, match=r"^(batch_size|targets|images): found") as error:
         list(draw(gradient, {}, model, images, targets, seed=0, batch_size=batch_size))
     assert str(error.value).startswith(message)
+
+
+def test_an_offset_within_a_block_is_refused(model: Classifier) -> None:
+    with pytest.raises(ValueError, match=r"^offset: found 7, expected a multiple of 256$"):
+        drawn(gradient, {}, model, IMAGES, TARGETS, seed=0, batch_size=3, finite=False, offset=7)
 
 
 def test_wrong_targets_are_refused_before_the_first_map(model: Classifier) -> None:

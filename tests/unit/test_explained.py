@@ -9,12 +9,13 @@ import pytest
 import torch
 from support import CLASSES, SmoothNet, classifier, with_random_state
 
-from saliency_assay import store
+from saliency_assay import shards, store
 from saliency_assay.data.explained import background_images, explained_images
 from saliency_assay.data.splits import TEST, TRAIN
 from saliency_assay.methods.explained import arguments_of, explained
 from saliency_assay.methods.path import integrated_gradients
 from saliency_assay.models.classifier import Classifier
+from saliency_assay.shards import Part
 
 COUNT = 40
 RNG = np.random.default_rng(3)
@@ -60,7 +61,7 @@ def predictions(model: Classifier, chosen: np.ndarray) -> list[int]:
 def test_images_are_chosen_in_an_order_and_given_in_the_data_sets(
     data: store.Store, model: Classifier, order: str, explain: int
 ) -> None:
-    chosen, targets = explained(
+    chosen, targets, _ = explained(
         data, model, explain=explain, order=order, label="object", target="label", batch_size=4
     )
     expected = explained_images(SPLIT, [OBJECT, SCENE], explain, order=order)
@@ -72,7 +73,7 @@ def test_images_are_chosen_in_an_order_and_given_in_the_data_sets(
 
 def test_the_label_is_the_models_own(data: store.Store, model: Classifier) -> None:
     asked = partial(explained, data, model, explain=9, order="balanced", target="label", batch_size=4)
-    chosen, targets = asked(label="scene")
+    chosen, targets, _ = asked(label="scene")
     assert targets.tolist() == SCENE[chosen].tolist()
     # Which images they are hangs on all labels, not on the one that is explained.
     assert chosen.tolist() == asked(label="object")[0].tolist()
@@ -83,7 +84,7 @@ def test_the_label_is_the_models_own(data: store.Store, model: Classifier) -> No
 def test_predicted_is_the_most_probable_class(
     data: store.Store, model: Classifier, label: str, batch_size: int
 ) -> None:
-    chosen, targets = explained(
+    chosen, targets, _ = explained(
         data, model, explain=11, order="first", label=label, target="predicted", batch_size=batch_size
     )
     assert chosen.tolist() == TESTED[:11].tolist()
@@ -91,6 +92,49 @@ def test_predicted_is_the_most_probable_class(
     assert targets.dtype == np.int64
     assert targets.tolist() != OBJECT[chosen].tolist()
     assert len(set(targets.tolist())) > 1
+
+
+@pytest.mark.parametrize("target", ["label", "predicted"])
+@pytest.mark.parametrize("of", [1, 2, 4])
+def test_parts_are_the_whole_one_after_another(
+    data: store.Store, model: Classifier, monkeypatch: pytest.MonkeyPatch, target: str, of: int
+) -> None:
+    monkeypatch.setattr(shards, "BLOCK", 5)
+    asked = partial(
+        explained, data, model, explain=18, order="balanced", label="object", target=target, batch_size=2
+    )
+    whole = asked()
+    assert (len(whole.images), whole.offset) == (18, 0)
+    parts = [asked(part=Part(number, of)) for number in range(1, of + 1)]
+    assert [part.offset for part in parts] == {1: [0], 2: [0, 10], 4: [0, 5, 10, 15]}[of]
+    for name in ("images", "targets"):
+        found = np.concatenate([getattr(part, name) for part in parts])
+        np.testing.assert_array_equal(found, getattr(whole, name))
+        assert found.dtype == np.int64
+
+
+def test_the_most_probable_class_is_sought_in_the_batches_of_the_whole(
+    data: store.Store, model: Classifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shards, "BLOCK", 5)
+    seen: list[int] = []
+    forward = model.forward
+    monkeypatch.setattr(model, "forward", lambda images: (seen.append(len(images)), forward(images))[1])
+    asked = partial(
+        explained, data, model, explain=13, order="first", label="object", target="predicted", batch_size=4
+    )
+    asked()
+    assert seen == [4, 1, 4, 1, 3]
+    seen.clear()
+    asked(part=Part(2, 3))
+    assert seen == [4, 1]
+
+
+def test_more_parts_than_blocks_of_images_are_refused(data: store.Store, model: Classifier) -> None:
+    asked = {"explain": 1000, "order": "first", "label": "object", "target": "label", "batch_size": 4}
+    with pytest.raises(ValueError, match=r"^shards: found 3, expected at most 1: ") as error:
+        explained(data, model, part=Part(1, 3), **asked)
+    assert str(error.value).endswith(f"{len(TESTED)} explained images are 1 block of 256")
 
 
 @pytest.mark.parametrize(
@@ -117,7 +161,7 @@ def test_only_images_with_given_values(
     explain: int,
 ) -> None:
     asked = partial(explained, data, model, order=order, label="scene", batch_size=4, where=where)
-    chosen, targets = asked(explain=explain, target="label")
+    chosen, targets, _ = asked(explain=explain, target="label")
     tested = [image for image in range(COUNT) if SPLIT[image] == TEST and fitting[image]]
     assert len(tested) > 2
     assert len(chosen) == min(explain, len(tested))
@@ -130,7 +174,7 @@ def test_only_images_with_given_values(
     rest = np.where(fitting, SPLIT, TRAIN)
     expected = explained_images(rest, [OBJECT, SCENE], explain, order=order)
     assert chosen.tolist() == sorted(expected.tolist())
-    also, found = asked(explain=explain, target="predicted")
+    also, found, _ = asked(explain=explain, target="predicted")
     assert also.tolist() == chosen.tolist()
     assert found.tolist() == predictions(model, chosen)
 

@@ -37,13 +37,26 @@ METHODS = [
 DRAWN = [
     {"method": name, "model": "m", "data": "d", "batch": 4} for name in ("plain", "smooth", "mine", "noise")
 ]
-COSTS = [{"images": 8, "seconds": seconds, "device": "cpu"} for seconds in (0.4, 8.0, 1.0, 0.0)]
+COSTS = [[{"images": 8, "seconds": seconds, "device": "cpu"}] for seconds in (0.4, 8.0, 1.0, 0.0)]
 
 
 def test_costs_are_passes_by_parameters_and_seconds_as_measured() -> None:
     found = cost_table(METHODS, DRAWN, COSTS, {"d": (8, 8)})
     assert list(found["passes"].fillna(-1)) == [1, 20, -1, 0]
     assert list(found["seconds"]) == [0.4, 8, 1, 0]
+
+
+def test_costs_of_parts_are_summed() -> None:
+    parts = [
+        {"images": 6, "seconds": 0.25, "device": "cuda"},
+        {"images": 2, "seconds": 0.5, "device": "cpu"},
+        {"images": 1, "seconds": 1.0, "device": "cuda"},
+    ]
+    found = cost_table(METHODS[:1], DRAWN[:1], [parts], {"d": (8, 8)})
+    columns = ["images", "seconds", "device", "passes"]
+    assert found[columns].to_dict("records") == [
+        {"images": 9, "seconds": 1.75, "device": "cuda, cpu", "passes": 1}
+    ]
 
 
 def test_the_page_of_methods_has_the_cost_of_an_image_beside_the_plain_gradient() -> None:

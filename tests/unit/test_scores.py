@@ -53,6 +53,30 @@ def test_no_table_at_all_is_refused() -> None:
 
 
 @pytest.mark.parametrize("compact", [False, True])
+def test_tables_of_parts_are_read_as_that_of_the_whole(compact: bool, tmp_path: Path) -> None:
+    """As a job writes them: all images under one score, then under the next."""
+
+    def rows(images: range, **changes: object) -> pd.DataFrame:
+        of = [table(image=list(images), score=[0.5 * image for image in images], metric=metric, variant=variant,
+            **changes) for metric, variant in (("a", "L=2"), ("a", "L=4"), ("b", ""))]  # fmt: skip
+        return pd.concat(of, ignore_index=True)
+
+    paths: dict[str, list[Path]] = {"whole": [], "parts": []}
+    for method in ("edge", "random"):
+        for name, stretches in {"whole": [range(9)], "parts": [range(4), range(4, 8), range(8, 9)]}.items():
+            for stretch in stretches:
+                paths[name].append(tmp_path / f"{method}.{stretch.start}of{len(stretches)}.parquet")
+                scores.write(paths[name][-1], rows(stretch, method=method))
+    whole = scores.read(paths["whole"], compact=compact)
+    assert whole["image"].tolist() == list(range(9)) * 6
+    pd.testing.assert_frame_equal(scores.read(paths["parts"], compact=compact), whole)
+    only = [("metric", "==", "b")]
+    found = scores.read(paths["parts"], compact=compact, only=only)
+    assert found["image"].tolist() == list(range(9)) * 2
+    assert len(scores.read(paths["parts"], compact=compact, only=[("metric", "==", "c")])) == 0
+
+
+@pytest.mark.parametrize("compact", [False, True])
 def test_a_table_written_in_parts_is_the_whole(
     compact: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

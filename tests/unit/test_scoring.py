@@ -12,12 +12,14 @@ import torch
 from support import conv_classifier, state_of
 from torch import Tensor, nn
 
+from saliency_assay import shards
 from saliency_assay.methods.draw import draw
 from saliency_assay.methods.gradient import gradient
 from saliency_assay.methods.sampling import draw_seeds
 from saliency_assay.methods.smoothing import smoothgrad
 from saliency_assay.metrics.aopc import random_orders
 from saliency_assay.metrics.deletion import deletion
+from saliency_assay.metrics.faithfulness import single_pixels
 from saliency_assay.metrics.scored import Scored
 from saliency_assay.metrics.scoring import (
     Explainer,
@@ -29,6 +31,7 @@ from saliency_assay.metrics.scoring import (
     table_of,
 )
 from saliency_assay.models.classifier import Blueprint, Classifier, build
+from saliency_assay.shards import Part
 
 COUNT = 7
 RNG = np.random.default_rng(0)
@@ -161,6 +164,60 @@ def test_batches_change_nothing(model: Classifier, fresh: Classifier, batch_size
         np.testing.assert_allclose(parts[key], values, rtol=1e-5, atol=1e-6, err_msg=str(key))
 
 
+@pytest.mark.parametrize("of", [2, 3])
+def test_parts_are_probed_and_scored_as_the_whole_bit_for_bit(
+    model: Classifier, fresh: Classifier, monkeypatch: pytest.MonkeyPatch, of: int
+) -> None:
+    """The metric's own noise, the method's at each call, and what the metric takes beside the maps."""
+    monkeypatch.setattr(shards, "BLOCK", 3)
+    asked = {"power": 2.0, "level": 3.0}
+    given, probed = Given(whole={"mean": MEAN}), []
+    whole = joined(
+        scored(judged, model, given_all(fresh, probed_in(model, 2)), parameters=asked, batch_size=2)
+    )
+    blocks = []
+    for number in range(1, of + 1):
+        stretch = Part(number, of).stretch(COUNT)
+        at: dict[str, Any] = {"seed": 5, "batch_size": 2, "offset": stretch.start}
+        images, targets = IMAGES[stretch], TARGETS[stretch]
+        parts = list(probe(asked_of_model, asked, model, images, targets, given=given, **at))
+        probed.append({name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
+        mine = given_all(fresh, probed[-1])
+        mine = Given({**mine.sliced, "mask": MASK[stretch]}, mine.whole, mine.explainer)
+        blocks += scored(
+            judged, model, mine, parameters=asked, images=images, targets=targets, maps=MAPS[stretch], **at
+        )
+    for name, values in probed_in(model, 2).items():
+        np.testing.assert_array_equal(np.concatenate([part[name] for part in probed]), values)
+    found = joined(blocks)
+    assert set(found) == set(whole)
+    for key, values in whole.items():
+        np.testing.assert_array_equal(found[key], values, err_msg=str(key))
+        assert len(np.unique(values.reshape(COUNT, -1), axis=0)) == COUNT, key
+
+
+def test_explain_gives_the_maps_that_were_drawn_in_every_block(
+    model: Classifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shards, "BLOCK", 3)
+    seen, metric = explaining(lambda explain, x, t: [explain(x, t) for _ in range(2)])
+    scored(metric, model, EXPLAINED, batch_size=3)
+    assert [len(batch[0]) for batch in seen] == [3, 3, 1]
+    for call in range(2):
+        np.testing.assert_array_equal(all_maps(seen, call), drawn(model, batch_size=3))
+
+
+def test_what_a_metric_draws_once_is_the_same_in_every_block(
+    model: Classifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Faithfulness takes one set of random pixels for all images, from the initial seed."""
+    monkeypatch.setattr(shards, "BLOCK", 2)
+    blocks = list(probe(single_pixels, {"pixels": 9}, model, IMAGES, TARGETS, seed=5, batch_size=2))
+    pixels = np.concatenate([block["pixel"] for block in blocks])
+    assert pixels.shape == (COUNT, 9)
+    np.testing.assert_array_equal(pixels, np.repeat(pixels[:1], COUNT, 0))
+
+
 def test_all_at_once_is_the_function_itself(model: Classifier, fresh: Classifier) -> None:
     pixels, targets = torch.tensor(IMAGES).float() / 255, torch.tensor(TARGETS)
     seeded = partial(torch.Generator().manual_seed, 5)
@@ -196,7 +253,8 @@ def test_seed_decides(model: Classifier, fresh: Classifier) -> None:
     ("count", "batch_size", "sizes"),
     [
         (7, 4, [4, 3]),
-        (300, 256, [150, 150]),
+        (300, 256, [256, 44]),
+        (300, 200, [128, 128, 44]),
         (9, 4, [3, 3, 3]),
         (5, 2, [2, 2, 1]),
         (4, 4, [4]),

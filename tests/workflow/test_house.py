@@ -35,7 +35,7 @@ PROFILES = [ROOT / f"profiles/{name}/config.yaml" for name in ("local", "slurm")
 # Left to right: a module imports from its own place and from places before it, never from one after it. A module's
 # place is the longest name here that it is or begins with; so training_state stands where training does.
 ORDER = (
-    ("registry", "commonality", "bam_classes"),
+    ("registry", "commonality", "bam_classes", "shards"),
     ("schema", "source"),
     ("config", "retrain_settings", "training_settings"),
     ("provenance",),

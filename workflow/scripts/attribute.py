@@ -17,29 +17,30 @@ from saliency_assay.methods.explained import arguments_of, explained, map_seed
 from saliency_assay.models.classifier import Blueprint, digest
 from saliency_assay.models.weights import load_classifier
 from saliency_assay.registry import resolve
+from saliency_assay.shards import part_of
 
 with job("attribute", snakemake.log[0]):
-    settings, at = snakemake.params.settings, snakemake.wildcards
+    settings, at, part = snakemake.params.settings, snakemake.wildcards, part_of(snakemake.wildcards.part)
     device = prepare(settings["device"], snakemake.threads)
     classifier = load_classifier(Path(snakemake.input.weights), Blueprint(**settings["model"]))
     classifier.to(device, memory_format=torch.channels_last)
     with store.open_store(Path(snakemake.input.data), kind="data") as data:
-        chosen, targets = explained(data, classifier, **settings["explained"])
-        arguments = arguments_of(settings, data, device)
+        chosen, targets, offset = explained(data, classifier, **settings["explained"], part=part)
         # Two states of one image are drawn with the same noise: else a method would differ from itself.
-        parts = np.split(np.arange(len(chosen)), 2 if settings["pairs"] else 1)
+        states = np.split(np.arange(len(chosen)), 2 if settings["pairs"] else 1)
         blocks = chain.from_iterable(
             draw(
                 resolve(settings["function"]),
-                arguments,
+                arguments_of(settings, data, device),
                 classifier,
-                data["image"].at(chosen[part]),
-                targets[part],
+                data["image"].at(chosen[state]),
+                targets[state],
                 seed=map_seed(settings["seed"], at.model, at.data, settings["stream"]),
                 batch_size=settings["explained"]["batch_size"],
                 finite=not settings["registered"],
+                offset=offset,
             )
-            for part in parts
+            for state in states
         )
         watch = Stopwatch(time.perf_counter)
         store.write(
@@ -48,6 +49,8 @@ with job("attribute", snakemake.log[0]):
             kind="maps",
             attributes={
                 "provenance": settings,
+                "part": part,
+                "offset": offset,
                 "data": data.attributes["digest"],
                 "model": digest(classifier.network.state_dict()),
                 "device": device.type,

@@ -1,6 +1,7 @@
 """Describe the methods with what their maps cost, and the metrics with how reliable they were found to be."""
 
 import json
+from itertools import islice
 from pathlib import Path
 
 import pandas as pd
@@ -15,7 +16,8 @@ with job("describe", snakemake.log[0]):
     for name, path in zip(settings["sets"], paths.data, strict=True):
         with store.open_store(Path(path), kind="data") as data:
             sizes[name] = data["image"].shape[2:]
-    measured = [json.loads(Path(path).read_text(encoding="utf-8")) for path in paths.costs]
+    each = (json.loads(Path(path).read_text(encoding="utf-8")) for path in paths.costs)
+    measured = [list(islice(each, at["parts"])) for at in settings["drawn"]]
     costs = cost_table(settings["methods"], settings["drawn"], measured, sizes)
     Path(output.methods).write_text(methods_page(settings["methods"], costs), encoding="utf-8")
     found = [

@@ -11,9 +11,10 @@ from saliency_assay.report.results import study_result
 with job("overview", snakemake.log[0]):
     settings, results = snakemake.params.settings, []
     for facts in settings["studies"]:
-        files = {name: Path(path) for name, path in facts["files"].items()}
+        files = {name: Path(path) for name, path in facts["files"].items() if name != "maps"}
+        maps = list(map(Path, facts["files"]["maps"]))
         evaluations = {name: [Path(path) for path in paths] for name, paths in facts["evaluations"].items()}
-        results.append(study_result(facts, files, evaluations))
+        results.append(study_result(facts, files, maps, evaluations))
     attributes = []
     for path in snakemake.input.maps:
         with store.open_store(Path(path), kind="maps") as maps:

@@ -30,7 +30,7 @@ with job("plan", snakemake.log[0]):
         data_file, weights = Path(study["data"]), Path(study["weights"])
         if data_file.is_file() and weights.is_file():
             with store.open_store(data_file, kind="data") as data:
-                drawn = jobs.get("attribute", 0) * study["map_images"]
+                drawn = round(jobs.get("attribute", 0) * study["map_images"])
                 kept = weights.stat().st_size * (jobs.get("train", 0) + jobs.get("retrain", 0))
                 storage = storage_of(data["image"].shape, study["mask_stores"], drawn, kept)
         planned = Study(study["name"], jobs, study["like"], study["models_each"], storage)

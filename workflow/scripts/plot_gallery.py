@@ -11,6 +11,7 @@ from saliency_assay.metrics.reductions import reduce
 from saliency_assay.report.gallery import gallery, titles
 from saliency_assay.report.html import image_page
 from saliency_assay.report.style import save, styled
+from saliency_assay.store_parts import grouped, open_stores
 
 with job("plot_gallery", snakemake.log[0]):
     settings = snakemake.params.settings
@@ -23,10 +24,10 @@ with job("plot_gallery", snakemake.log[0]):
         captions = titles({name: label[chosen] for name, label in labels.items()}, data.attributes["classes"])
         expect = {"data": data.attributes["digest"]}
     maps = {model: {} for model in settings["models"]}
-    paths = iter(snakemake.input.maps)
+    paths = iter(grouped(snakemake.input.maps, len(settings["models"]) * len(settings["methods"])))
     for model in settings["models"]:
         for method in settings["methods"]:
-            with store.open_store(Path(next(paths)), kind="maps", expect=expect) as drawn:
+            with open_stores(next(paths), kind="maps", expect=expect) as drawn:
                 rows = store.rows_of("image", chosen, drawn)
                 maps[model][method] = reduce(torch.from_numpy(drawn["map"][rows]), "visual").numpy()
     with styled():

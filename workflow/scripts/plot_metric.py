@@ -5,22 +5,24 @@ from pathlib import Path
 
 import numpy as np
 
-from saliency_assay import scores, store
+from saliency_assay import scores
 from saliency_assay.job import job
 from saliency_assay.registry import resolve
 from saliency_assay.report.material import Material
 from saliency_assay.report.style import save, styled
+from saliency_assay.store_parts import grouped, open_stores
 
 with job("plot_metric", snakemake.log[0]), ExitStack() as stack:
     settings, paths = snakemake.params.settings, snakemake.input
 
     def stacked(files, kind):
-        """All arrays of several stores, one after the other."""
-        stores = [stack.enter_context(store.open_store(Path(file), kind=kind)) for file in files]
+        """All arrays of several stores, one after the other; of each all parts are given."""
+        stores = [stack.enter_context(open_stores(parts, kind=kind)) for parts in files]
         names = stores[0].names if stores else []
         return {name: np.concatenate([opened[name][:] for opened in stores]) for name in names}
 
-    seeds, files = len(settings["seeds"]), paths.get("curves", [])
+    seeds, methods = len(settings["seeds"]), len(settings["methods"])
+    files, probes = grouped(paths.get("curves", []), methods * seeds), paths.get("probes", [])
     curves = {
         method: stacked(files[place * seeds : (place + 1) * seeds], "curves")
         for place, method in enumerate(settings["methods"])
@@ -32,7 +34,7 @@ with job("plot_metric", snakemake.log[0]), ExitStack() as stack:
         labels=settings["labels"],
         directions=settings["directions"],
         curves=curves,
-        probed=stacked(paths.get("probes", []), "probe"),
+        probed=stacked(grouped(probes, seeds), "probe"),
         methods=settings["methods"],
     )
     with styled():

@@ -13,14 +13,15 @@ from saliency_assay.models.classifier import Blueprint, digest
 from saliency_assay.models.weights import load_classifier
 from saliency_assay.provenance import seed_of
 from saliency_assay.registry import resolve
+from saliency_assay.shards import part_of
 
 with job(f"probe: metrics.{snakemake.wildcards.metric}", snakemake.log[0]):
-    settings, at = snakemake.params.settings, snakemake.wildcards
+    settings, at, part = snakemake.params.settings, snakemake.wildcards, part_of(snakemake.wildcards.part)
     device = prepare(settings["device"], snakemake.threads)
     classifier = load_classifier(Path(snakemake.input.weights), Blueprint(**settings["model"]))
     classifier.to(device, memory_format=torch.channels_last)
     with store.open_store(Path(snakemake.input.data), kind="data") as data:
-        chosen, targets = explained(data, classifier, **settings["explained"])
+        chosen, targets, offset = explained(data, classifier, **settings["explained"], part=part)
         blocks = probe(
             resolve(settings["probe"]),
             settings["parameters"],
@@ -29,6 +30,7 @@ with job(f"probe: metrics.{snakemake.wildcards.metric}", snakemake.log[0]):
             targets,
             seed=seed_of(settings["seed"], "metric", at.model, at.data, settings["stream"]),
             batch_size=settings["explained"]["batch_size"],
+            offset=offset,
         )
         store.write(
             Path(snakemake.output[0]),
@@ -36,6 +38,8 @@ with job(f"probe: metrics.{snakemake.wildcards.metric}", snakemake.log[0]):
             kind="probe",
             attributes={
                 "provenance": settings,
+                "part": part,
+                "offset": offset,
                 "data": data.attributes["digest"],
                 "model": digest(classifier.network.state_dict()),
                 "device": device.type,

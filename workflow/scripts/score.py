@@ -13,28 +13,28 @@ from saliency_assay.models.classifier import Blueprint, digest
 from saliency_assay.models.weights import load_classifier
 from saliency_assay.provenance import seed_of
 from saliency_assay.registry import resolve
+from saliency_assay.shards import part_of
 
 with job(f"score: metrics.{snakemake.wildcards.metric}", snakemake.log[0]), ExitStack() as stack:
     settings, at, paths = snakemake.params.settings, snakemake.wildcards, snakemake.input
-    takes = settings["takes"]
+    takes, part = settings["takes"], part_of(at.part)
     device = prepare(settings["device"], snakemake.threads)
     classifier = load_classifier(Path(paths.weights), blueprint := Blueprint(**settings["model"]))
     classifier.to(device, memory_format=torch.channels_last)
     data = stack.enter_context(store.open_store(Path(paths.data), kind="data"))
-    made = {"data": data.attributes["digest"], "model": digest(classifier.network.state_dict())}
+    made = {"part": part, "data": data.attributes["digest"], "model": digest(classifier.network.state_dict())}
     here = {**made, "device": device.type}  # what noise depends on, where a metric draws it anew
     expect = here if "explain" in takes else made
     maps = stack.enter_context(store.open_store(Path(paths.maps), kind="maps", expect=expect))
-    images = maps["image"][:]
+    images, offset, gathered = maps["image"][:], maps.attributes["offset"], []
+    drawn, seed = (settings["seed"], at.model, at.data), seed_of(settings["seed"], "fresh", at.model)
     sliced = {"mask": data["mask"].at(images)} if "mask" in takes else {}
     if "probed" in takes:
         probed = stack.enter_context(store.open_store(Path(paths.probe), kind="probe", expect=here))
         store.same("image", maps, probed)
         store.same("target", maps, probed)
         sliced["probed"] = {name: probed[name] for name in probed.names}
-    seed = seed_of(settings["seed"], "fresh", at.model)
     whole = {"fresh": newly_built(classifier, blueprint, seed)} if "fresh" in takes else {}
-    drawn = (settings["seed"], at.model, at.data)
     explainer = explainer_of(settings["method"], data, device, *drawn) if "explain" in takes else None
     found = score(
         resolve(settings["function"]),
@@ -47,13 +47,13 @@ with job(f"score: metrics.{snakemake.wildcards.metric}", snakemake.log[0]), Exit
         seed=seed_of(settings["seed"], "metric", at.model, at.data, settings["stream"]),
         batch_size=settings["batch_size"],
         given=Given(sliced, whole, explainer),
+        offset=offset,
     )
-    gathered = []
     store.write(
         Path(snakemake.output.curves),
         store.beside(curves_of(found, gathered), image=images),
         kind="curves",
-        attributes={"provenance": settings, **made, "maps": maps.attributes["digest"]},
+        attributes={"provenance": settings, **made, "offset": offset, "maps": maps.attributes["digest"]},
     )
     # A file may serve several studies; each study's own table names it.
     of_all = {"study": "", "data": at.data, "model": at.model, "seed": int(at.seed), "method": at.method}

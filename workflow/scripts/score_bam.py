@@ -11,30 +11,32 @@ from saliency_assay.device import prepare
 from saliency_assay.job import job
 from saliency_assay.metrics.bam_study import PAIRS, pairs_of, right_images, score_bam, score_rows
 from saliency_assay.provenance import seed_of
+from saliency_assay.store_parts import grouped, open_stores
 
 with job("score_bam", snakemake.log[0]), ExitStack() as stack:
 
-    def opened(path, kind, **expect):
-        return stack.enter_context(store.open_store(Path(path), kind=kind, expect=expect))
+    def opened(path, **expect):
+        return stack.enter_context(store.open_store(Path(path), kind="data", expect=expect))
+
+    def drawn_maps(parts, data, **expect):
+        expect = {"data": data.attributes["digest"], **expect}
+        return stack.enter_context(open_stores(list(map(Path, parts)), kind="maps", expect=expect))
 
     settings, paths = snakemake.params.settings, snakemake.input
     prepare("cpu", snakemake.threads)
     names = [f"{settings['data']}_os", *settings.get("variants", [])]
-    data = opened(paths.data, "data")
+    data = opened(paths.data)
     alike = {"sources": data.attributes["sources"]}
-    partner = opened(paths.data_without, "data", **alike)
-    o_os = opened(paths.maps_o_os, "maps", data=data.attributes["digest"])
-    s_os = opened(paths.maps_s_os, "maps", data=data.attributes["digest"])
+    partner = opened(paths.data_without, **alike)
+    o_os, s_os = (drawn_maps(parts, data) for parts in (paths.maps_o_os, paths.maps_s_os))
     f_o, f_s = ({"model": drawn.attributes["model"]} for drawn in (o_os, s_os))
-    s_0s = opened(paths.maps_s_0s, "maps", data=partner.attributes["digest"], **f_s)
+    s_0s = drawn_maps(paths.maps_s_0s, partner, **f_s)
     sets = [(data, o_os, s_os)]
-    given = (paths.get(name, []) for name in ("variant_data", "variant_maps_o", "variant_maps_s"))
-    for variant, maps_o, maps_s in zip(*given, strict=True):
-        other = opened(variant, "data", **alike)
-        drawn_on = {"data": other.attributes["digest"]}
-        sets.append(
-            (other, opened(maps_o, "maps", **drawn_on, **f_o), opened(maps_s, "maps", **drawn_on, **f_s))
-        )
+    variants = paths.get("variant_data", [])
+    of_variants = (grouped(paths.get(f"variant_maps_{of}", []), len(variants)) for of in "os")
+    for variant, maps_o, maps_s in zip(variants, *of_variants, strict=True):
+        other = opened(variant, **alike)
+        sets.append((other, drawn_maps(maps_o, other, **f_o), drawn_maps(maps_s, other, **f_s)))
     images = store.same("image", *(maps for _, *drawn in sets for maps in drawn), s_0s)
     predictions = pd.concat(map(pd.read_parquet, (paths.predictions_o, paths.predictions_s)))
     parts = []

@@ -18,7 +18,7 @@ with job("score_independence", snakemake.log[0]):
     model, original = settings["model"], f"{settings['data']}_0s"
     with store.open_store(Path(paths.data), kind="data") as data:
         drawn_on = {"data": data.attributes["digest"], "model": data.attributes["model"]}
-        with store.open_store(Path(paths.maps), kind="maps", expect=drawn_on) as maps:
+        with store.open_store(Path(*paths.maps), kind="maps", expect=drawn_on) as maps:
             source = data["source"][: len(data) // 2]
             # Maps may be of the images in another order.
             rows = store.rows_of("image", np.arange(len(data)), maps)

@@ -8,10 +8,11 @@ from saliency_assay.report.results import study_result
 
 with job("summarise", snakemake.log[0]):
     facts, paths = snakemake.params.settings["study"], snakemake.input
-    files = {name: Path(path) for name, path in paths.items() if name != "evaluations"}
-    seeds, evaluations = facts["seeds"], list(map(Path, paths.evaluations))
+    files = {name: Path(path) for name, path in paths.items() if name not in ("evaluations", "maps")}
+    maps, evaluations = (list(map(Path, several)) for several in (paths.maps, paths.evaluations))
+    seeds = facts["seeds"]
     of_models = {
         model: evaluations[place * seeds : (place + 1) * seeds] for place, model in enumerate(facts["models"])
     }
-    page = summary_page(study_result(facts, files, of_models))
+    page = summary_page(study_result(facts, files, maps, of_models))
     Path(snakemake.output[0]).write_text(page, encoding="utf-8")

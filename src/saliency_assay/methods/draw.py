@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -13,9 +13,11 @@ from torch import Tensor
 
 from saliency_assay.methods.differentiate import describe
 from saliency_assay.methods.passes import SECONDS_BETWEEN_LINES
+from saliency_assay.methods.sampling import BlockGenerator
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import evaluating, exact_float32, to_pixels
 from saliency_assay.registry import resolve
+from saliency_assay.shards import batches
 
 log = logging.getLogger(__name__)
 
@@ -30,21 +32,32 @@ def draw(
     seed: int,
     batch_size: int,
     finite: bool = False,
+    offset: int = 0,
 ) -> Iterator[dict[str, np.ndarray]]:
     """Draw the maps of all images: blocks ``{"map": float32 [batch, C or 1, H, W]}`` in the images' order.
 
     ``images`` is anything with a length whose slices are uint8 ``[n, C, H, W]``: a Zarr array is read batch by batch.
     ``targets`` is int64 ``[N]``. While the method runs, the classifier is in evaluation mode with frozen parameters,
-    on the device it is on, and float32 products are exact. One generator, seeded by ``seed``, serves all batches
-    in order, so maps do not depend on ``batch_size`` beyond rounding. Values that are not finite are refused where
-    ``finite`` asks for it; otherwise they stay as they are, and the number of maps that hold any is logged.
+    on the device it is on, and float32 products are exact. One generator, seeded by ``seed`` for every block of the set
+    anew (``shards``), serves all batches in order, so maps do not depend on ``batch_size`` beyond rounding; and not at
+    all on how the set is split into parts, of which this one has ``offset`` images before it. Values that are not
+    finite are refused where ``finite`` asks for it; otherwise they stay as they are, and the number of maps that hold
+    any is logged.
 
     Raises:
-        ValueError: images or targets do not fit; the method returns another shape, type or device or, with
+        ValueError: images, targets or offset do not fit; the method returns another shape, type or device or, with
             ``finite``, NaN or infinity, or changes the images, the targets or the classifier in place.
     """
     parts = drawn(
-        method, parameters, classifier, images, targets, seed=seed, batch_size=batch_size, finite=finite
+        method,
+        parameters,
+        classifier,
+        images,
+        targets,
+        seed=seed,
+        batch_size=batch_size,
+        finite=finite,
+        offset=offset,
     )
     return ({"map": maps.cpu().contiguous().numpy()} for _, maps in parts)
 
@@ -59,12 +72,12 @@ def drawn(
     seed: int,
     batch_size: int,
     finite: bool,
+    offset: int = 0,
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """As ``draw``, each batch on the classifier's device: its images uint8 ``[n, C, H, W]``, and their maps."""
-    if batch_size < 1:
-        raise ValueError(f"batch_size: found {batch_size}, expected at least 1")
+    parts = list(batches(len(images), batch_size, offset=offset))
     check_targets(targets, len(images), classifier.classes)
-    return _batches(method, parameters, classifier, images, targets, seed, batch_size, finite)
+    return _batches(method, parameters, classifier, images, targets, seed, parts, finite, offset)
 
 
 def check_targets(targets: np.ndarray, images: int, classes: int) -> None:
@@ -110,25 +123,25 @@ def _batches(
     images: Any,
     targets: np.ndarray,
     seed: int,
-    batch_size: int,
+    parts: Sequence[tuple[int, slice]],
     finite: bool,
+    offset: int,
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    name = name_of(method)
-    generator = torch.Generator().manual_seed(seed)
+    name, generator = name_of(method), BlockGenerator(seed)
     progress = _Progress(name, len(images))
-    for start in range(0, len(images), batch_size):
-        stored = _stored(images[start : start + batch_size], classifier.device)
+    for block, part in parts:
+        stored = _stored(images[part], classifier.device)
         pixels = to_pixels(stored)
-        wanted = torch.tensor(targets[start : start + batch_size], device=classifier.device)
-        before = _snapshot(classifier, pixels, wanted) if start == 0 else {}
+        wanted = torch.tensor(targets[part], device=classifier.device)
+        before = _snapshot(classifier, pixels, wanted) if part.start == 0 else {}
         with evaluating(classifier), frozen(classifier), exact_float32():
-            maps = method(classifier, pixels, wanted, generator=generator, **parameters)
+            maps = method(classifier, pixels, wanted, generator=generator.at(block), **parameters)
         if before:
             _check_unchanged(name, before, _snapshot(classifier, pixels, wanted))
         _check_maps(name, maps, pixels)
         broken = ~maps.isfinite().flatten(1).all(1)
         if finite and broken.any():
-            first = start + int(broken.nonzero()[0])
+            first = offset + part.start + int(broken.nonzero()[0])
             raise ValueError(f"{name}: returned NaN or infinity for image {first}, expected finite values")
         progress.add(len(maps), int(broken.sum()))
         yield stored, maps.detach()

@@ -1,7 +1,7 @@
 """Which images the maps of a model are of, which class of each they explain, and what of the data a method is given."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -11,8 +11,20 @@ from saliency_assay.methods.draw import arguments
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import logits
 from saliency_assay.provenance import seed_of
+from saliency_assay.shards import WHOLE, Part, blocks
 
 TARGETS = ("label", "predicted")
+
+
+class Explained(NamedTuple):
+    """The images that one part of a set's maps are of."""
+
+    images: np.ndarray
+    """Ascending indices into the set, int64 ``[N]``."""
+    targets: np.ndarray
+    """The class of each that is explained, int64 ``[N]``."""
+    offset: int
+    """How many explained images the parts before it have."""
 
 
 def explained(
@@ -25,8 +37,9 @@ def explained(
     target: str,
     batch_size: int,
     where: Mapping[str, int] | None = None,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Ascending indices of at most ``explain`` test images, and a class for each, int64 both.
+    part: Part = WHOLE,
+) -> Explained:
+    """At most ``explain`` test images, of them those of ``part``, and a class for each.
 
     ``data`` holds the arrays ``image``, ``split`` and ``label_…`` and lists them as ``names``: an open store. Images
     are chosen in the ``order`` of ``explained_images``, balanced over all labels or the first. The class is the image's
@@ -36,17 +49,24 @@ def explained(
     that it gives.
 
     Raises:
-        ValueError: another ``target``; ``where`` names no array of one value an image, or no test image has its values.
+        ValueError: another ``target``; ``where`` names no array of one value an image, or no test image has its values;
+            more parts than there are blocks of images (``shards``).
     """
     if target not in TARGETS:
         raise ValueError(f"target: found {target!r}, valid: {', '.join(TARGETS)}")
     split = data["split"][:]
     among = fitting(data, where) if where else None
     chosen = np.sort(explained_images(split, labels_of(data), explain, order=order, among=among))
+    stretch = part.stretch(len(chosen))
+    chosen, offset = chosen[stretch], stretch.start
     if target == "label":
-        return chosen, data[f"label_{label}"][chosen]
-    found = logits(classifier, data["image"].at(chosen), batch_size=batch_size)
-    return chosen, found.argmax(1).numpy()
+        return Explained(chosen, data[f"label_{label}"][chosen], offset)
+    # In the batches of the whole set: in others, rounding could make another class the most probable one.
+    targets = np.empty(len(chosen), dtype=np.int64)
+    for _, block in blocks(len(chosen), offset):
+        found = logits(classifier, data["image"].at(chosen[block]), batch_size=batch_size)
+        targets[block] = found.argmax(1).numpy()
+    return Explained(chosen, targets, offset)
 
 
 def labels_of(data: Any) -> list[np.ndarray]:

@@ -5,8 +5,46 @@ the first of a batch of three. So the caller's generator only yields a 63-bit se
 the images, and each draw has a child generator of its own on the images' device.
 """
 
+from typing import Self
+
 import torch
 from torch import Tensor
+
+from saliency_assay.provenance import seed_of
+
+
+def block_seed(seed: int, block: int) -> int:
+    """The seed of the noise of a set's block, of the first one ``seed`` itself."""
+    return seed_of(seed, "block", str(block)) if block else seed
+
+
+class BlockGenerator(torch.Generator):
+    """The generator of a set's images: seeded anew for every block of them (``shards``), all with one initial seed.
+
+    What each image has of its own is drawn from the stream, which does not depend on the blocks before. What all images
+    share is drawn from ``initial_seed()``, which is the set's in every block.
+    """
+
+    def __new__(cls, seed: int) -> Self:
+        """A generator of the CPU: the only argument of the base class is a device."""
+        return super().__new__(cls)
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self._seed = seed
+        self._block: int | None = None
+        self.at(0)
+
+    def initial_seed(self) -> int:
+        """The seed of the set."""
+        return self._seed
+
+    def at(self, block: int) -> Self:
+        """Itself, for the next batch, of ``block``: at the block's beginning if the batch before was of another one."""
+        if block != self._block:
+            self.manual_seed(block_seed(self._seed, block))
+            self._block = block
+        return self
 
 
 def draw_seeds(images: int, draws: int, generator: torch.Generator) -> list[int]:

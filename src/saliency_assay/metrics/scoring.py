@@ -4,8 +4,7 @@ import inspect
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import ceil
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -16,10 +15,12 @@ from saliency_assay.methods.differentiate import describe
 from saliency_assay.methods.draw import check_targets, frozen, name_of, pixels_of
 from saliency_assay.methods.explained import arguments_of, map_seed
 from saliency_assay.methods.passes import reported
+from saliency_assay.methods.sampling import BlockGenerator
 from saliency_assay.metrics.scored import Scored
 from saliency_assay.models.classifier import Blueprint, Classifier, build
 from saliency_assay.models.inference import evaluating, exact_float32
 from saliency_assay.registry import resolve
+from saliency_assay.shards import batches
 
 K = TypeVar("K")
 log = logging.getLogger(__name__)
@@ -56,19 +57,22 @@ def probe(
     seed: int,
     batch_size: int,
     given: Given | None = None,
+    offset: int = 0,
 ) -> Iterator[dict[str, np.ndarray]]:
     """Blocks of what a metric asks the model that no map decides, in the images' order.
 
-    ``images`` is anything with a length whose slices are uint8 ``[n, C, H, W]``; ``targets`` is int64 ``[N]``.
+    ``images`` is anything with a length whose slices are uint8 ``[n, C, H, W]``; ``targets`` is int64 ``[N]``. For
+    ``seed`` and ``offset`` see ``score``.
 
     Raises:
-        ValueError: images or targets that do not fit, or what the probe raises.
+        ValueError: images, targets or an offset that do not fit, or what the probe raises.
     """
-    generator = torch.Generator().manual_seed(seed)
-    for part, pixels, wanted in _batches(classifier, images, targets, batch_size, name_of(function)):
-        keywords = _keywords(function, parameters, given or Given(), part, classifier)
+    generator = BlockGenerator(seed)
+    for batch in _batches(classifier, images, targets, batch_size, offset, name_of(function)):
+        keywords = _keywords(function, parameters, given or Given(), batch.part, classifier)
+        generator.at(batch.block)
         with evaluating(classifier), frozen(classifier), exact_float32():
-            found = function(classifier, pixels, wanted, generator=generator, **keywords)
+            found = function(classifier, batch.pixels, batch.targets, generator=generator, **keywords)
         yield {name: values.cpu().numpy() for name, values in found.items()}
 
 
@@ -84,30 +88,34 @@ def score(
     seed: int,
     batch_size: int,
     given: Given,
+    offset: int = 0,
 ) -> Iterator[Scored]:
     """Scores of all images in blocks, in the images' order, on the CPU; memory is bounded by a batch.
 
     ``maps`` is anything with a length whose slices are ``[n, C or 1, H, W]``; the rest is as for ``probe``. A metric
     that returns a tensor alone has one score, the first of ``names``; others give scores of these names. One generator,
-    seeded by ``seed``, serves all batches in order, so scores do not depend on ``batch_size`` beyond rounding.
+    seeded by ``seed`` for every block of the set anew (``shards``), serves all batches in order, so scores do not
+    depend on ``batch_size`` beyond rounding; and not at all on how the set is split into parts, of which this one has
+    ``offset`` images before it.
 
     Raises:
-        ValueError: images, targets or maps that do not fit each other; a metric that returns anything but a score for
-            each image, or what the metric raises.
+        ValueError: images, targets, maps or offset that do not fit each other; a metric that returns anything but a
+            score for each image, or what the metric raises.
     """
-    generator, counted = torch.Generator().manual_seed(seed), _Undefined()
+    generator, counted = BlockGenerator(seed), _Undefined()
     explain = _Explain(classifier, given.explainer) if given.explainer else None
     given = replace(given, whole={**given.whole, "explain": explain}) if explain else given
-    for part, pixels, wanted in _batches(classifier, images, targets, batch_size, name_of(function)):
-        block = torch.tensor(np.asarray(maps[part]), device=classifier.device)
-        _check_maps(block, pixels, len(maps), len(images))
-        keywords = _keywords(function, parameters, given, part, classifier)
+    for batch in _batches(classifier, images, targets, batch_size, offset, name_of(function)):
+        drawn = torch.tensor(np.asarray(maps[batch.part]), device=classifier.device)
+        _check_maps(drawn, batch.pixels, len(maps), len(images))
+        keywords = _keywords(function, parameters, given, batch.part, classifier)
+        generator.at(batch.block)
         if explain:
-            explain.begin()
+            explain.begin(batch.block)
         with evaluating(classifier), frozen(classifier), exact_float32():
-            found = function(classifier, pixels, wanted, block, generator=generator, **keywords)
+            found = function(classifier, batch.pixels, batch.targets, drawn, generator=generator, **keywords)
         result = found if isinstance(found, Scored) else Scored({(names[0], ""): found})
-        _check_scores(name_of(function), result, names, len(pixels))
+        _check_scores(name_of(function), result, names, len(batch.pixels))
         result = Scored(_on_cpu(result.scores), _on_cpu(result.curves))
         counted.add(result)
         yield result
@@ -165,12 +173,12 @@ class _Explain:
 
     def __init__(self, classifier: Classifier, explainer: Explainer) -> None:
         self.classifier, self.explainer = classifier, explainer
-        self.generator = torch.Generator().manual_seed(explainer.seed)
+        self.generator = BlockGenerator(explainer.seed)
         self.state = self.generator.get_state()
 
-    def begin(self) -> None:
-        """Go on to the next batch; each call leaves the generator where the batch's own maps did."""
-        self.state = self.generator.get_state()
+    def begin(self, block: int) -> None:
+        """Go on to the next batch, of ``block``; each call leaves the generator where the batch's own maps did."""
+        self.state = self.generator.at(block).get_state()
 
     def __call__(self, images: Tensor, targets: Tensor, model: nn.Module | None = None) -> Tensor:
         self.generator.set_state(self.state)
@@ -199,19 +207,25 @@ class _Undefined:
                 log.warning("%s is not defined for %d of %d images", label, count, self.images)
 
 
+class _Batch(NamedTuple):
+    """Images that are scored together: their block, where they lie, and their pixels and targets on the device."""
+
+    block: int
+    part: slice
+    pixels: Tensor
+    targets: Tensor
+
+
 def _batches(
-    classifier: Classifier, images: Any, targets: np.ndarray, batch_size: int, what: str
-) -> Iterator[tuple[slice, Tensor, Tensor]]:
-    """Where each batch lies, its pixels and targets on the device; batches of nearly one size."""
-    count = len(images)
-    if batch_size < 1:
-        raise ValueError(f"batch_size: found {batch_size}, expected at least 1")
-    check_targets(targets, count, classifier.classes)
-    size = ceil(count / ceil(count / batch_size))
-    for start in reported(count, size, f"images: {what}"):
-        part = slice(start, min(start + size, count))
+    classifier: Classifier, images: Any, targets: np.ndarray, batch_size: int, offset: int, what: str
+) -> Iterator[_Batch]:
+    """All batches in order; those of a block are of nearly one size."""
+    parts = list(batches(len(images), batch_size, offset=offset, even=True))
+    check_targets(targets, len(images), classifier.classes)
+    for number in reported(len(parts), 1, f"batches of images: {what}"):
+        block, part = parts[number]
         pixels = pixels_of(images[part], classifier.device)
-        yield part, pixels, torch.tensor(targets[part], device=classifier.device)
+        yield _Batch(block, part, pixels, torch.tensor(targets[part], device=classifier.device))
 
 
 def _keywords(

@@ -17,7 +17,7 @@ Facts = Mapping[str, Any]
 def cost_table(
     methods: Sequence[Facts],
     drawn: Sequence[Facts],
-    measured: Sequence[Facts],
+    measured: Sequence[Sequence[Facts]],
     sizes: Mapping[str, tuple[int, int]],
 ) -> pd.DataFrame:
     """What the maps of each method cost: ``method, model, data, device, images, seconds, passes`` (an image).
@@ -25,20 +25,26 @@ def cost_table(
     Args:
         methods: as ``methods_page`` takes them, with ``background``, and ``base`` of those that smooth one.
         drawn: ``method, model, data, batch`` of each store of maps.
-        measured: ``images, seconds, device`` of each, as its job wrote them.
+        measured: ``images, seconds, device`` of each, as its job wrote them, or the jobs of its parts.
         sizes: height and width of the images of each set.
     """
     known = {facts["name"]: facts for facts in methods}
     rows = [
         {
             **{name: at[name] for name in ("method", "model", "data")},
-            **cost,
+            **_summed(costs),
             "passes": _passes(known[at["method"]], sizes[at["data"]], at["batch"]),
         }
-        for at, cost in zip(drawn, measured, strict=True)
+        for at, costs in zip(drawn, measured, strict=True)
     ]
     columns = ["method", "model", "data", "device", "images", "seconds", "passes"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def _summed(parts: Sequence[Facts]) -> dict[str, Any]:
+    """The costs of all parts of one store of maps."""
+    found = {name: sum(part[name] for part in parts) for name in ("images", "seconds")}
+    return {**found, "device": ", ".join(dict.fromkeys(part["device"] for part in parts))}
 
 
 def _passes(facts: Facts, size: tuple[int, int], batch: int) -> float:

@@ -11,20 +11,24 @@ from saliency_assay.report.bam_claims import summary as claims_summary
 from saliency_assay.report.overview import StudyResult
 from saliency_assay.report.tables import read_table
 from saliency_assay.report.words import joined
+from saliency_assay.store_parts import open_stores
 
 TABLES = ("order", "reliability", "agreement", "consistency")
 
 
 def study_result(
-    facts: Mapping[str, Any], files: Mapping[str, Path], evaluations: Mapping[str, Sequence[Path]]
+    facts: Mapping[str, Any],
+    files: Mapping[str, Path],
+    maps: Sequence[Path],
+    evaluations: Mapping[str, Sequence[Path]],
 ) -> StudyResult:
     """A study in the form that the overview is made of.
 
     Args:
         facts: ``name, kind, data, models`` (``{name: {architecture, label, data}}``), ``methods, asks``, and
             ``level``, of the intervals of α.
-        files: its data set, ``data``, and ``maps`` of one method; where methods are scored ``TABLES``; where it has
-            them ``claims``, ``leakage``.
+        files: its data set, ``data``; where methods are scored ``TABLES``; where it has them ``claims``, ``leakage``.
+        maps: of one method, all parts.
         evaluations: for each model the ``evaluation.json`` of every seed.
     """
     models = [
@@ -34,7 +38,7 @@ def study_result(
     return StudyResult(
         name=facts["name"],
         kind=facts["kind"],
-        data=_data(facts, files["data"], files["maps"]),
+        data=_data(facts, files["data"], maps),
         models=models,
         asks=facts["asks"],
         methods=facts["methods"],
@@ -44,9 +48,9 @@ def study_result(
     )
 
 
-def _data(facts: Mapping[str, Any], path: Path, drawn: Path) -> str:
-    with store.open_store(drawn, kind="maps") as maps:
-        explained = "" if facts["kind"] == "retrain" else f"; maps of {maps.attributes['length']} test images"
+def _data(facts: Mapping[str, Any], path: Path, drawn: Sequence[Path]) -> str:
+    with open_stores(drawn, kind="maps") as maps:
+        explained = "" if facts["kind"] == "retrain" else f"; maps of {len(maps)} test images"
     with store.open_store(path, kind="data") as data:
         count, _, height, width = data["image"].shape
         classes = [f"{len(names)} {kind} classes" for kind, names in data.attributes["classes"].items()]

@@ -1,0 +1,103 @@
+"""Blocks and parts of the explained images: which images a job has, and which batches they come in."""
+
+import pytest
+
+from saliency_assay import shards
+from saliency_assay.shards import (
+    WHOLE,
+    Part,
+    batches,
+    blocks,
+    blocks_in,
+    part_names,
+    part_of,
+    too_many,
+)
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of ten."""
+    monkeypatch.setattr(shards, "BLOCK", 10)
+
+
+def test_a_block_is_256_images() -> None:
+    """Another number would change all noise beyond the first block."""
+    assert [blocks_in(images) for images in (0, 1, 256, 257, 50_000)] == [1, 1, 1, 2, 196]
+
+
+def test_parts_are_named_in_their_order() -> None:
+    assert part_names(1) == [""]
+    assert part_names(3) == [".part1of3", ".part2of3", ".part3of3"]
+    assert [part_of(name) for name in part_names(12)] == [Part(number, 12) for number in range(1, 13)]
+    assert part_of("") == WHOLE == (1, 1)
+
+
+@pytest.mark.parametrize("name", ["part1of4", ".part1of4.", ".partof", ".part1of", " "])
+def test_another_name_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=r"^part: found") as error:
+        part_of(name)
+    assert str(error.value) == f"part: found {name!r}, expected such as '.part1of4', or nothing"
+
+
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize("images", [1, 10, 11, 95, 100])
+def test_parts_are_whole_blocks_one_after_another_and_as_even_as_can_be(images: int) -> None:
+    for of in range(1, blocks_in(images) + 1):
+        stretches = [Part(number, of).stretch(images) for number in range(1, of + 1)]
+        assert [stretch.start for stretch in stretches] == [0, *(stretch.stop for stretch in stretches[:-1])]
+        assert stretches[-1].stop == images
+        sizes = [blocks_in(stretch.stop - stretch.start) for stretch in stretches]
+        assert all(stretch.start % 10 == 0 for stretch in stretches)
+        assert max(sizes) - min(sizes) <= 1
+
+
+def test_more_parts_than_blocks_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"^shards: found") as error:
+        Part(1, 4).stretch(400)
+    assert str(error.value) == "shards: found 4, expected at most 2: 400 explained images are 2 blocks of 256"
+    assert too_many(2, 1) == "found 2, expected at most 1: 1 explained images are 1 block of 256"
+    assert too_many(2, 257) == too_many(1, 0) == ""
+
+
+@pytest.mark.usefixtures("few")
+def test_no_batch_reaches_into_the_next_block() -> None:
+    assert list(blocks(25)) == [(0, slice(0, 10)), (1, slice(10, 20)), (2, slice(20, 25))]
+    found = list(batches(25, 4))
+    assert [(block, part.start, part.stop) for block, part in found] == [
+        *((0, 0, 4), (0, 4, 8), (0, 8, 10)),
+        *((1, 10, 14), (1, 14, 18), (1, 18, 20)),
+        *((2, 20, 24), (2, 24, 25)),
+    ]
+    even = [part.stop - part.start for _, part in batches(25, 6, even=True)]
+    assert even == [5, 5, 5, 5, 5]
+    assert [part for _, part in batches(25, 100)] == [part for _, part in blocks(25)]
+
+
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize("even", [False, True])
+def test_a_part_has_the_batches_of_the_whole(even: bool) -> None:
+    images, of = 57, 3
+    whole = [(block, part.start, part.stop) for block, part in batches(images, 4, even=even)]
+    joined = []
+    for number in range(1, of + 1):
+        stretch = Part(number, of).stretch(images)
+        count, offset = stretch.stop - stretch.start, stretch.start
+        joined += [
+            (block, offset + part.start, offset + part.stop)
+            for block, part in batches(count, 4, offset=offset, even=even)
+        ]
+    assert joined == whole
+
+
+@pytest.mark.parametrize(
+    ("batch_size", "offset", "message"),
+    [
+        (0, 0, "batch_size: found 0, expected at least 1"),
+        (4, 100, "offset: found 100, expected a multiple of 256"),
+    ],
+)
+def test_wrong_batches_are_refused(batch_size: int, offset: int, message: str) -> None:
+    with pytest.raises(ValueError, match=r"^(batch_size|offset): found") as error:
+        list(batches(5, batch_size, offset=offset))
+    assert str(error.value) == message

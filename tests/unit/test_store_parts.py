@@ -1,0 +1,238 @@
+"""Stores of the parts of a set, read as one."""
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from saliency_assay import store
+from saliency_assay.store import StoreError, open_store, rows_of, same
+from saliency_assay.store_parts import grouped, open_stores
+
+SIZES = (6, 6, 3, 8)
+ENDS = np.cumsum(SIZES)
+COUNT = int(ENDS[-1])
+MADE = {"model": "abc", "data": "def", "provenance": {"code": "c", "parameters": {"samples": 3}}}
+RNG = np.random.default_rng(0)
+ARRAYS = {
+    "map": RNG.normal(size=(COUNT, 2, 4, 5)).astype(np.float32),
+    "mask": RNG.random((COUNT, 3, 3)) < 0.4,
+    "colour": RNG.integers(0, 256, (COUNT, 3), dtype=np.uint8),
+    "image": np.arange(COUNT) * 3 + 1,
+}
+
+
+def write(path: Path, start: int, end: int, **changes: Any) -> None:
+    block = {name: array[start:end] for name, array in ARRAYS.items()}
+    attributes = {**MADE, **changes.pop("attributes", {})}
+    store.write(path, [{**block, **changes}], kind="maps", attributes=attributes)
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with four parts, of several chunks each, and the whole."""
+    folder = tmp_path_factory.mktemp("parts")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store, "CHUNK_BYTES", 2 * 2 * 4 * 5 * 4)
+        for number, (size, end) in enumerate(zip(SIZES, ENDS.tolist(), strict=True), 1):
+            place = {"part": (number, 4), "offset": end - size}
+            write(folder / f"m.part{number}of4.zarr.zip", end - size, end, attributes=place)
+        write(folder / "m.zarr.zip", 0, COUNT, attributes={"part": (1, 1), "offset": 0})
+    return folder
+
+
+@pytest.fixture
+def paths(stored: Path, tmp_path: Path) -> list[Path]:
+    """The four parts, one's own."""
+    return [
+        Path(shutil.copy(stored / name, tmp_path))
+        for name in (f"m.part{number}of4.zarr.zip" for number in range(1, 5))
+    ]
+
+
+@pytest.fixture
+def whole(stored: Path) -> Path:
+    return stored / "m.zarr.zip"
+
+
+INDICES = {
+    "all": slice(None),
+    "within a part": slice(1, 4),
+    "over a boundary": slice(4, 8),
+    "over several": slice(5, 20),
+    "a whole part": slice(6, 12),
+    "from the end": slice(-9, -1),
+    "beyond the end": slice(18, 99),
+    "nothing": slice(7, 7),
+    "nothing, backwards": slice(9, 2),
+    "in steps": slice(1, None, 4),
+    "backwards": slice(None, None, -1),
+    "first": 0,
+    "last of a part": 5,
+    "first of the next": 6,
+    "numpy's": np.int64(14),
+    "last": -1,
+    "several": np.array([3, 13, 5, 6, 22]),
+    "twice": np.array([14, 2, 14]),
+    "from both ends": np.array([-1, 0, -COUNT, -9]),
+    "a list": [12, 11],
+    "none": np.array([], dtype=np.int64),
+    "chosen": np.arange(COUNT) % 5 == 1,
+}
+
+
+@pytest.mark.parametrize("index", INDICES.values(), ids=list(INDICES))
+@pytest.mark.parametrize("name", ARRAYS)
+def test_parts_are_indexed_as_one_array(paths: list[Path], name: str, index: Any) -> None:
+    with open_stores(paths, kind="maps") as found:
+        expected = ARRAYS[name][index]
+        read = found[name][index]
+        assert isinstance(read, np.ndarray)
+        assert (read.dtype, read.shape) == (expected.dtype, np.shape(expected))
+        np.testing.assert_array_equal(read, expected)
+
+
+@pytest.mark.parametrize("index", [COUNT, -COUNT - 1, np.array([0, COUNT])], ids=str)
+def test_what_is_not_there_is_refused(paths: list[Path], index: Any) -> None:
+    with open_stores(paths, kind="maps") as found, pytest.raises(IndexError, match=str(COUNT)):
+        found["map"][index]
+
+
+def test_parts_are_a_store(paths: list[Path], whole: Path) -> None:
+    with open_stores(paths, kind="maps") as found, open_store(whole, kind="maps") as one:
+        assert len(found) == len(one) == COUNT
+        assert (found.names, list(found)) == (one.names, list(one))
+        for name in one.names:
+            assert (found[name].shape, found[name].dtype) == (one[name].shape, one[name].dtype)
+            assert len(found[name]) == COUNT
+        pairs = zip(found.blocks("map", "image", size=7), one.blocks("map", "image", size=7), strict=True)
+        for mine, expected in pairs:
+            assert mine.keys() == expected.keys()
+            for name in mine:
+                np.testing.assert_array_equal(mine[name], expected[name])
+        chosen = np.array([20, 3, 7, 14])
+        selection = found["map"].at(chosen)
+        np.testing.assert_array_equal(selection[1:3], ARRAYS["map"][[3, 7]])
+        np.testing.assert_array_equal(np.concatenate(list(selection.blocks(3))), ARRAYS["map"][chosen])
+        np.testing.assert_array_equal(
+            found["mask"].packed_rows(slice(4, 9)), one["mask"].packed_rows(slice(4, 9))
+        )
+        np.testing.assert_array_equal(same("image", found, one), ARRAYS["image"])
+        assert rows_of("image", np.array([61, 1, 19]), found).tolist() == [20, 0, 6]
+        with pytest.raises(StoreError, match="no array 'maps'; found: colour, image, map, mask"):
+            found["maps"]
+
+
+def test_attributes_are_those_of_all(paths: list[Path]) -> None:
+    with open_stores(paths, kind="maps", expect={"model": "abc"}) as found:
+        assert found.attributes == {**MADE, "kind": "maps", "length": COUNT}
+
+
+def test_only_the_parts_that_are_asked_for_are_read(paths: list[Path]) -> None:
+    with open_stores(paths, kind="maps") as found:
+        array = found["map"]
+        for part in (0, 2, 3):
+            array._parts[part]._array = None  # type: ignore[attr-defined]
+        np.testing.assert_array_equal(array[7:10], ARRAYS["map"][7:10])
+        np.testing.assert_array_equal(array[np.array([11, 6])], ARRAYS["map"][[11, 6]])
+
+
+def test_what_was_opened_is_closed(paths: list[Path]) -> None:
+    with open_stores(paths, kind="maps") as found:
+        array = found["colour"]
+    with pytest.raises(ValueError, match="closed"):
+        array[15]
+
+
+def test_one_store_is_itself(whole: Path, tmp_path: Path) -> None:
+    with open_stores([whole], kind="maps") as found:
+        assert type(found) is store.Store
+        assert len(bytes.fromhex(found.attributes["digest"])) == 32
+    plain = tmp_path / "plain.zarr.zip"
+    write(plain, 0, COUNT)  # a store that does not say so is no part
+    with open_stores([plain], kind="maps") as found:
+        assert len(found) == COUNT
+
+
+def change(path: Path, start: int, end: int, place: Mapping[str, Any], **changes: Any) -> None:
+    attributes = {**place, **changes.pop("attributes", {})}
+    write(path, start, end, attributes=attributes, **changes)
+
+
+THIRD = {"part": (3, 4), "offset": 12}
+FAULTS: dict[str, tuple[dict[str, Any], str]] = {
+    "another split": ({"attributes": {"part": (3, 5)}}, "part is 3 of 5, expected 3 of 4"),
+    "not split": ({"attributes": {"part": (1, 1)}}, "part is 1 of 1, expected 3 of 4"),
+    "another place": (
+        {"attributes": {"offset": 256}},
+        "offset is 256, expected 12, the images of the parts before",
+    ),
+    "another model": ({"attributes": {"model": "xyz"}}, "model is 'xyz', expected 'abc' as in {first}"),
+    "another device": ({"attributes": {"device": "cuda"}}, "device is 'cuda', expected None as in {first}"),
+    "other code": (
+        {"attributes": {"provenance": {**MADE["provenance"], "code": "d"}}},  # type: ignore[dict-item]
+        "provenance.code is 'd', expected 'c' as in {first}",
+    ),
+    "another parameter": (
+        {"attributes": {"provenance": {"code": "c", "parameters": {"samples": 4}}}},
+        "provenance.parameters.samples is 4, expected 3 as in {first}",
+    ),
+    "one array more": (
+        {"more": np.zeros(3)},
+        "arrays.more is 'float64[]', expected None as in {first}",
+    ),
+    "another shape": (
+        {"map": np.zeros((3, 1, 4, 5), dtype=np.float32)},
+        "arrays.map is 'float32[1, 4, 5]', expected 'float32[2, 4, 5]' as in {first}",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_part_that_does_not_belong_is_refused(paths: list[Path], fault: str) -> None:
+    changes, message = FAULTS[fault]
+    change(paths[2], 12, 15, THIRD, **changes)
+    with pytest.raises(StoreError) as error:
+        open_stores(paths, kind="maps")
+    assert str(error.value) == f"{paths[2]}: {message.format(first=paths[0])}"
+
+
+def test_parts_that_are_not_all_there_or_not_in_order_are_refused(paths: list[Path]) -> None:
+    first, second, third, last = paths
+    for given, message in {
+        (): "maps: found no store, expected at least one path",
+        (second,): f"{second}: part is 2 of 4, expected 1 of 1",
+        (first, second, third): f"{first}: part is 1 of 4, expected 1 of 3",
+        (first, third, second, last): f"{third}: part is 3 of 4, expected 2 of 4",
+        (first, second, second, last): f"{second}: part is 2 of 4, expected 3 of 4",
+    }.items():
+        with pytest.raises(StoreError) as error:
+            open_stores(given, kind="maps")
+        assert str(error.value) == message
+    third.unlink()
+    with pytest.raises(StoreError) as error:
+        open_stores(paths, kind="maps")
+    assert str(error.value) == f"{third}: no such store"
+
+
+def test_each_part_must_be_what_is_expected(paths: list[Path]) -> None:
+    with pytest.raises(StoreError, match=r"part1of4.zarr.zip: data is 'def', expected 'new'$"):
+        open_stores(paths, kind="maps", expect={"data": "new"})
+    with pytest.raises(StoreError, match=r"part1of4.zarr.zip: kind is 'maps', expected 'curves'$"):
+        open_stores(paths, kind="curves")
+    last = {"part": (4, 4), "offset": 15}
+    change(paths[3], 15, 23, last, attributes={"data": "new"})
+    with pytest.raises(StoreError, match=r"part4of4.zarr.zip: data is 'new', expected 'def'$"):
+        open_stores(paths, kind="maps", expect={"data": "def"})
+
+
+def test_paths_are_grouped_in_their_order() -> None:
+    assert grouped(["a", "b", "c", "d"], 2) == [[Path("a"), Path("b")], [Path("c"), Path("d")]]
+    assert grouped(["a", "b"], 2) == [[Path("a")], [Path("b")]]
+    assert grouped([], 0) == []
+    for groups in (0, 3):
+        with pytest.raises(ValueError, match=r"^paths: found 4, expected as many in each of \d groups$"):
+            grouped(["a", "b", "c", "d"], groups)
