@@ -1,0 +1,92 @@
+"""A job in several processes of one machine: started in place of the first one, and heard with one voice.
+
+Processes are torchrun's; what differs is what comes of a fault. Its own command ends in a report of fifty lines and
+status 1 whatever happened; here the terminal gets one line, and the status is that of the process which failed first.
+
+Free of torch until the processes are started: every job imports this, and few ever are several processes.
+"""
+
+import logging
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NoReturn, TextIO
+
+FAULT = "SALIENCY_ASSAY_FAULT"
+"""Environment variable of each of several processes: the file for the line that says why the first of them failed."""
+
+
+def launched() -> bool:
+    """Whether this is one of the processes that ``launch`` has started."""
+    return FAULT in os.environ
+
+
+def rank() -> int:
+    """Which of the job's processes this is, from 0."""
+    return int(os.environ["RANK"]) if launched() else 0
+
+
+def launch(processes: int) -> NoReturn:
+    """Run this script anew in so many ``processes``; what starts them takes this process's place and id."""
+    command = [sys.executable, "-m", "saliency_assay.launch", str(processes), *sys.argv]
+    os.execv(sys.executable, command)
+
+
+def tell(line: str, terminal: TextIO) -> None:
+    """Say on the ``terminal`` why this job fails; of several processes only the first to fail is heard.
+
+    A fault in one of them soon is a lost connection in the others, and all of them find the same fault in bad input.
+    """
+    if not launched():
+        print(line, file=terminal, flush=True)
+        return
+    with suppress(FileExistsError), Path(os.environ[FAULT]).open("x", encoding="utf-8") as file:
+        file.write(f"{line}\n")
+
+
+def run(processes: int, command: Sequence[str]) -> int:
+    """Run a Python script and its arguments, ``command``, in so many processes; the status to exit with.
+
+    Each has torchrun's environment variables. When one fails, or a signal asks this process to stop, all are sent
+    SIGTERM and have torchrun's half minute to end.
+    """
+    from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, SignalException
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+    logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)  # faults are told below
+    with tempfile.TemporaryDirectory(prefix="saliency_assay_") as folder:
+        fault = Path(folder, "fault")
+        os.environ[FAULT] = str(fault)
+        config = LaunchConfig(
+            min_nodes=1,
+            max_nodes=1,
+            nproc_per_node=processes,
+            run_id="job",
+            rdzv_backend="c10d",
+            rdzv_endpoint="localhost:0",  # a port that is free
+            local_addr="localhost",  # whatever names the machine has, or lacks
+            max_restarts=0,
+            logs_specs=DefaultLogsSpecs(log_dir=folder),
+        )
+        try:
+            elastic_launch(config, sys.executable)(*command)
+        except SignalException as stopped:
+            return 128 + stopped.sigval
+        except ChildFailedError as failed:
+            process, failure = failed.get_first_failure()
+            if fault.exists():
+                print(fault.read_text(encoding="utf-8"), end="", file=sys.stderr, flush=True)
+            elif failure.exitcode < 0:
+                name, by = Path(command[0]).stem, signal.Signals(-failure.exitcode).name
+                print(f"{name}: process {process} of {processes} was ended by {by}", file=sys.stderr)
+            return failure.exitcode if failure.exitcode > 0 else 128 - failure.exitcode
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(run(int(sys.argv[1]), sys.argv[2:]))
