@@ -45,6 +45,9 @@ BLUEPRINTS = {
 }
 
 
+SMOOTHED = ("resnet", "dropout", "unshifted")
+
+
 def data(size: int = SIZE) -> dict[str, Tensor]:
     """Images whose class is their brightest channel, more or less: 130 to train on, 13 and 17 held out."""
     generator = torch.Generator().manual_seed(1)
@@ -56,26 +59,44 @@ def data(size: int = SIZE) -> dict[str, Tensor]:
     return {"images": images, "labels": labels, **parts}
 
 
+def smoothed(model: Classifier) -> Classifier:
+    """The same without the kinks of ReLUs."""
+    for name in [name for name, layer in model.named_modules() if isinstance(layer, nn.ReLU)]:
+        model.set_submodule(name, nn.Softplus())
+    return model
+
+
+def exact(model: Classifier) -> Classifier:
+    """The same in float64."""
+    model.double().register_forward_pre_hook(lambda model, given: (given[0].double(),))
+    return model
+
+
 def trained(
-    name: str, folder: Path, settings: Training = SETTINGS, *, on_step: Any = None, **given: Any
+    name: str,
+    folder: Path,
+    settings: Training = SETTINGS,
+    *,
+    change: Callable[[Classifier], Classifier] = lambda model: model,
+    on_step: Any = None,
+    **given: Any,
 ) -> dict[str, Any]:
-    """State dict and curve after training one of ``BLUEPRINTS``."""
+    """State dict and curve after training one of ``BLUEPRINTS``, and the kinds of its layers."""
     generator = torch.Generator().manual_seed(0)
-    model = build(
-        BLUEPRINTS[name], classes=CLASSES, mean=[0.5] * 3, std=[0.25] * 3, generator=generator
-    )
+    made = build(BLUEPRINTS[name], classes=CLASSES, mean=[0.5] * 3, std=[0.25] * 3, generator=generator)
+    model = change(made)
     if on_step:
         model.register_forward_pre_hook(on_step)
     path, learn = folder / f"{name}.state", data(32 if name == "vgg" else SIZE)
-    rows = train(
-        model, **learn, settings=settings, seed=3, state_path=path, fingerprint="one", **given
-    )
+    rows = train(model, **learn, settings=settings, seed=3, state_path=path, fingerprint="one", **given)
     return {"state": model.state_dict(), "rows": rows, "kinds": [type(m).__name__ for m in model.modules()]}
 
 
 def train_all(folder: Path) -> dict[str, Any]:
     settings = replace(SETTINGS, precision="bf16", epochs=1)
     return {
+        **{f"{name} exact": trained(name, folder, change=exact) for name in BLUEPRINTS},
+        **{f"{name} smooth": trained(name, folder, change=smoothed) for name in SMOOTHED},
         **{name: trained(name, folder) for name in BLUEPRINTS},
         "streamed": trained("dropout", folder, resident_limit=0),
         "early": trained("resnet", folder, replace(SETTINGS, epochs=12, patience=2, evaluate="end")),
@@ -85,7 +106,7 @@ def train_all(folder: Path) -> dict[str, Any]:
 
 
 def stop_after(folder: Path, step: int) -> dict[str, Any]:
-    """SIGTERM to the last process alone, in a step half-way; or none, where a state is there to go on from."""
+    """SIGTERM to the last process alone, in that ``step`` (from 1; 0 for none)."""
     steps = 0
 
     def note(model: Classifier, given: tuple[Tensor]) -> None:
@@ -94,7 +115,7 @@ def stop_after(folder: Path, step: int) -> dict[str, Any]:
         if steps == step and rank() == processes() - 1:
             os.kill(os.getpid(), signal.SIGTERM)
 
-    found = trained("dropout", folder, on_step=note)
+    found = trained("dropout", folder, change=smoothed, on_step=note)
     return {**found, "steps": steps}
 
 
@@ -114,7 +135,7 @@ def terminated(folder: Path) -> dict[str, Any]:
             (folder / "sent").touch()
             os.kill(os.getppid(), signal.SIGTERM)
 
-    # Time for the signal to come: with one epoch of five it would be the end, otherwise.
+    # Far more epochs than pass until the signal has come.
     return trained("dropout", folder, replace(SETTINGS, epochs=2000), on_step=note)
 
 
@@ -155,9 +176,17 @@ def _without_bias(norm: nn.BatchNorm2d) -> nn.BatchNorm2d:
     return norm
 
 
+def gather() -> dict[str, Any]:
+    """Rows of all, this process's among them (``mine``), and the gradient of the sum over r of (r + 1) · Σ rows²."""
+    mine = (torch.arange(3.0) + 10 * rank()).requires_grad_()
+    rows = gathered(mine)
+    ((rank() + 1) * rows.square().sum()).backward()
+    return {"rows": rows.detach(), "gradient": mine.grad, "mine": mine.detach()}
+
+
 def layers(folder: Path) -> dict[str, Any]:
     """Two passes through each norm, and one through dropout, of this process's rows; gradients of Σ out·w."""
-    found: dict[str, Any] = {}
+    found: dict[str, Any] = {"gathered": gather()}
     for name, make in NORMS.items():
         norm, outs, gradients = make().double(), [], []
         for turn in range(2):
@@ -188,15 +217,7 @@ def batch(turn: int) -> tuple[Tensor, Tensor]:
     return far, torch.randn(8, 3, 4, 5, generator=generator, dtype=torch.float64)
 
 
-def gather(folder: Path) -> dict[str, Any]:
-    """Rows of all, and the gradient of Σ over processes r of (r + 1) · Σ rows²."""
-    mine = (torch.arange(3.0) + 10 * rank()).requires_grad_()
-    rows = gathered(mine)
-    ((rank() + 1) * rows.square().sum()).backward()
-    return {"rows": rows.detach(), "gradient": mine.grad, "mine": mine.detach()}
-
-
-TASKS = (train_all, stopped, resumed, terminated, indivisible, faulty, killed, layers, gather)
+TASKS = (train_all, stopped, resumed, terminated, indivisible, faulty, killed, layers)
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ def run(processes: int, command: Sequence[str]) -> int:
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
-    logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)  # faults are told below
+    logging.disable()  # torchrun's word on what is told below
     with tempfile.TemporaryDirectory(prefix="saliency_assay_") as folder:
         fault = Path(folder, "fault")
         os.environ[FAULT] = str(fault)
@@ -78,13 +78,17 @@ def run(processes: int, command: Sequence[str]) -> int:
         except SignalException as stopped:
             return 128 + stopped.sigval
         except ChildFailedError as failed:
-            process, failure = failed.get_first_failure()
+            _, first = failed.get_first_failure()
+            for process, failure in failed.failures.items():
+                # Killed without a word, so that what others tell follows from it; not by torchrun, half a minute later.
+                by, late = -failure.exitcode, failure.timestamp > first.timestamp + 1
+                if by > 0 and by != signal.SIGTERM and not late:
+                    said = f"process {process + 1} of {processes} was ended by {signal.Signals(by).name}"
+                    print(f"{Path(command[0]).stem}: {said}", file=sys.stderr)
+                    return 128 + by
             if fault.exists():
-                print(fault.read_text(encoding="utf-8"), end="", file=sys.stderr, flush=True)
-            elif failure.exitcode < 0:
-                name, by = Path(command[0]).stem, signal.Signals(-failure.exitcode).name
-                print(f"{name}: process {process} of {processes} was ended by {by}", file=sys.stderr)
-            return failure.exitcode if failure.exitcode > 0 else 128 - failure.exitcode
+                print(fault.read_text(encoding="utf-8"), end="", file=sys.stderr)
+            return first.exitcode if first.exitcode > 0 else 128 - first.exitcode
     return 0
 
 

@@ -18,8 +18,8 @@ def channel_statistics(
     """Mean and standard deviation of each channel over the images at ``indices``, in pixel space [0, 1].
 
     ``images`` uint8 ``[N, C, H, W]`` are as ``feed`` has them; levels are counted, ``block`` images at a time, so the
-    result is exact; several processes count a part each. A channel that never changes has deviation 1, so that it can be
-    divided by.
+    result is exact; several processes count a part each. A channel that never changes has deviation 1, so that it can
+    be divided by.
     """
     counts = torch.zeros(images.shape[1], 256, dtype=torch.float64)
     device = images.device if isinstance(images, Tensor) else torch.device("cpu")
