@@ -11,10 +11,13 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NoReturn, TextIO
+from typing import TYPE_CHECKING, NoReturn, TextIO
+
+if TYPE_CHECKING:
+    from torch.distributed.elastic.multiprocessing.errors import ProcessFailure
 
 FAULT = "SALIENCY_ASSAY_FAULT"
 """Environment variable of each of several processes: the file for the line that says why the first of them failed."""
@@ -52,7 +55,7 @@ def run(processes: int, command: Sequence[str]) -> int:
     """Run a Python script and its arguments, ``command``, in so many processes; the status to exit with.
 
     Each has torchrun's environment variables. When one fails, or a signal asks this process to stop, all are sent
-    SIGTERM and have torchrun's half minute to end.
+    SIGTERM and have torchrun's half minute to end; the status is then that of the first to fail, or the signal's.
     """
     from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
@@ -78,18 +81,22 @@ def run(processes: int, command: Sequence[str]) -> int:
         except SignalException as stopped:
             return 128 + stopped.sigval
         except ChildFailedError as failed:
-            _, first = failed.get_first_failure()
-            for process, failure in failed.failures.items():
-                # Killed without a word, so that what others tell follows from it; not by torchrun, half a minute later.
-                by, late = -failure.exitcode, failure.timestamp > first.timestamp + 1
-                if by > 0 and by != signal.SIGTERM and not late:
-                    said = f"process {process + 1} of {processes} was ended by {signal.Signals(by).name}"
-                    print(f"{Path(command[0]).stem}: {said}", file=sys.stderr)
-                    return 128 + by
-            if fault.exists():
-                print(fault.read_text(encoding="utf-8"), end="", file=sys.stderr)
-            return first.exitcode if first.exitcode > 0 else 128 - first.exitcode
+            return _heard(failed.failures, fault, Path(command[0]).stem)
     return 0
+
+
+def _heard(failures: "Mapping[int, ProcessFailure]", fault: Path, name: str) -> int:
+    """Say why the processes in ``failures`` failed; the status of the first of them."""
+    first = min(failures.values(), key=lambda failure: failure.timestamp)
+    for process, failure in failures.items():
+        # Killed without a word, and what others tell follows from it; those that torchrun has to kill come later.
+        by, late = -failure.exitcode, failure.timestamp > first.timestamp + 1
+        if by > 0 and by != signal.SIGTERM and not late:
+            print(f"{name}: process {process} was ended by {signal.Signals(by).name}", file=sys.stderr)
+            return 128 + by
+    if fault.exists():
+        print(fault.read_text(encoding="utf-8"), end="", file=sys.stderr)
+    return first.exitcode if first.exitcode > 0 else 128 - first.exitcode
 
 
 if __name__ == "__main__":

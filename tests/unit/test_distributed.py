@@ -222,7 +222,7 @@ def test_a_fault_of_one_is_told_and_not_what_follows_from_it(tmp_path: Path) -> 
 
 def test_a_process_that_is_killed_is_named(tmp_path: Path) -> None:
     ended = parallel.run(parallel.killed, tmp_path, 2)
-    said = "parallel: process 2 of 2 was ended by SIGKILL\n"
+    said = "parallel: process 1 was ended by SIGKILL\n"
     assert (ended.status, ended.said, ended.found) == (137, said, [])
 
 
