@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
@@ -43,11 +43,19 @@ class Place:
     save_seconds: float
     resident_limit: int
     """Bytes of images that are kept on the device."""
+    threads: int = field(default_factory=torch.get_num_threads)
+    """Of the job, however many processes share them: part of what makes CPU results repeat bit for bit."""
 
     @classmethod
-    def of(cls, device: torch.device, state: str, resources: Mapping[str, Any]) -> Self:
-        """As a job's resources say: no parameters, because no change of them is a reason to train again."""
-        return cls(device, Path(state), resources.get("save_seconds", 60), resident_bytes(resources))
+    def of(
+        cls, device: torch.device, state: str, resources: Mapping[str, Any], threads: int | None = None
+    ) -> Self:
+        """As a job's resources say: no parameters, because no change of them is a reason to train again.
+
+        ``threads`` are the job's; by default those of this process.
+        """
+        seconds, limit = resources.get("save_seconds", 60), resident_bytes(resources)
+        return cls(device, Path(state), seconds, limit, threads or torch.get_num_threads())
 
 
 def training_of(given: Mapping[str, Any], chosen: str | None) -> dict[str, Any]:
@@ -101,7 +109,7 @@ def fit(
         return classifier.eval(), []
     source = start and digest_of_file(start)
     basis = [model, training, seed, lesson.fingerprint, source, list(mean), list(std)]
-    here = [str(place.device), torch.__version__, torch.get_num_threads()]
+    here = [place.device.type, torch.__version__, place.threads]
     curve = train(
         classifier,
         lesson.images,

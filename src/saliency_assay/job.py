@@ -8,26 +8,30 @@ from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
 from typing import TextIO
 
+from saliency_assay.launch import rank, tell
+
 
 @contextmanager
 def job(rule: str, log: str) -> Iterator[None]:
     """Run a rule's work with its log open.
 
     Everything written to standard error and through ``logging`` goes to ``log``, and so does the traceback of a
-    fault. The fault's message, which our own errors keep to one line, also goes to the real standard error.
+    fault. The fault's message, which our own errors keep to one line, also goes to the real standard error. Of several
+    processes (``launch``) the first has the log, the others have ``log.process1`` and so on beside it.
 
     Raises:
         SystemExit: with status 1, for any exception.
     """
     terminal = sys.stderr
-    Path(log).parent.mkdir(parents=True, exist_ok=True)
-    with Path(log).open("w", buffering=1, encoding="utf-8") as file, redirect_stderr(file):
+    path = Path(f"{log}.process{rank()}" if rank() else log)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", buffering=1, encoding="utf-8") as file, redirect_stderr(file):
         try:
             with _logging_to(file):
                 yield
         except Exception as error:
             traceback.print_exc()
-            print(f"{rule}: {in_one_line(error)}", file=terminal, flush=True)
+            tell(f"{rule}: {in_one_line(error)}", terminal)
             raise SystemExit(1) from None
 
 

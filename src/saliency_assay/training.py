@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import NoReturn
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 from tqdm import tqdm
 
+from saliency_assay.distributed import leading, own, own_rows, processes, summed
 from saliency_assay.feed import Images, batches, resident
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import exact_float32, logits, to_pixels
+from saliency_assay.models.replica import replica
 from saliency_assay.provenance import seed_of
 from saliency_assay.training_settings import Training
 from saliency_assay.training_state import Checkpoint, Progress, Row
@@ -54,8 +56,13 @@ def train(
     written every ``save_seconds`` and on SIGTERM, which then raises SystemExit(143); the caller deletes it with
     ``training_state.remove_state``.
 
+    Several processes (``distributed.joined``) train one classifier together, each on its rows of every batch, and all
+    return with the same weights and curve: those of one process up to the order of floating-point sums. Their number
+    is no part of a state: a training may go on in more of them, or in fewer.
+
     Raises:
-        ValueError: images or labels that do not fit the classifier or the settings; a loss that is not finite.
+        ValueError: images or labels that do not fit the classifier or the settings, or a batch the processes; a loss
+            that is not finite.
     """
     held_out = {"validation": torch.empty(0, dtype=torch.int64), "test": test_indices}
     if validation_indices is not None:
@@ -69,6 +76,7 @@ def train(
     checkpoint = Checkpoint(state_path, fingerprint, classifier, optimizer, seconds=save_seconds)
     with _backend(classifier), checkpoint:
         progress = checkpoint.resume()
+        network = replica(classifier)
         with _bar(settings, steps, progress) as bar:
             while not finished(progress.rows, settings):
                 epoch = progress.epoch
@@ -77,7 +85,7 @@ def train(
                         rate = rates[epoch * steps + progress.step]
                         # Dropout draws from the global generator: of this step alone, so that a state needs none.
                         torch.manual_seed(seed_of(seed, "dropout", str(epoch), str(progress.step)))
-                        _step(classifier, optimizer, batch, wanted, rate, settings, progress)
+                        _step(network, optimizer, batch, wanted, rate, settings, progress)
                         bar.update(size)
                         checkpoint.keep(progress)
                 row = {"epoch": epoch + 1, "learning_rate": rates[(epoch + 1) * steps - 1]}
@@ -115,11 +123,11 @@ def _rest(
     progress: Progress,
     device: torch.device,
 ) -> Generator[tuple[Tensor, Tensor], None, None]:
-    """The batches that are left of the running epoch, augmented, each with its labels."""
-    size, done = settings.batch_size, progress.step
-    steps = len(train_indices) // size
-    draws = draw(len(train_indices), settings, seed, progress.epoch)
-    order = train_indices.cpu()[draws.order][: steps * size]
+    """The batches that are left of the running epoch, augmented, each with its labels; of each this process's rows."""
+    rows = own_rows(len(train_indices) // settings.batch_size, settings.batch_size)
+    size, done = settings.batch_size // processes(), progress.step
+    draws = draw(len(train_indices), settings, seed, progress.epoch).at(rows)
+    order = train_indices.cpu()[draws.order]
     draws, wanted = draws.to(device), labels[order.to(labels.device)].to(device)
     with closing(batches(images, order[done * size :], size, device)) as stream:
         for step, batch in enumerate(stream, done):
@@ -151,6 +159,10 @@ class Draws:
     order: Tensor
     flip: Tensor
     shift: Tensor
+
+    def at(self, rows: Tensor) -> "Draws":
+        """Those of the images at ``rows`` of the order, int64."""
+        return Draws(self.order[rows], self.flip[rows], self.shift[rows])
 
     def to(self, device: torch.device) -> "Draws":
         """The same on ``device``."""
@@ -193,7 +205,7 @@ def _mirrored(index: Tensor, size: int) -> Tensor:
 
 
 def _step(
-    classifier: Classifier,
+    network: nn.Module,
     optimizer: torch.optim.Optimizer,
     batch: Tensor,
     labels: Tensor,
@@ -201,18 +213,20 @@ def _step(
     settings: Training,
     progress: Progress,
 ) -> None:
-    device = classifier.device.type
+    device = batch.device.type
     bf16 = settings.precision == "bf16" or (settings.precision == "auto" and device == "cuda")
     with torch.autocast(device, torch.bfloat16, enabled=bf16):
-        found = classifier(to_pixels(batch))
+        found = network(to_pixels(batch))
     loss = functional.cross_entropy(found.float(), labels, label_smoothing=settings.label_smoothing)
     optimizer.zero_grad()
     torch.autograd.backward(loss)
     for group in optimizer.param_groups:
         group["lr"] = rate
     optimizer.step()
-    progress.loss += loss.detach() * len(batch)
-    progress.correct += (found.detach().argmax(1) == labels).sum()
+    right = (found.detach().argmax(1) == labels).sum()
+    sums = summed(torch.stack([(loss.detach() * len(batch)).double(), right.double()]))
+    progress.loss += sums[0]
+    progress.correct += sums[1].long()
     progress.step += 1
 
 
@@ -238,9 +252,10 @@ def _figures(
         taken = len(indices) > 0 and (asked or finished([*progress.rows, found], settings))
         found[f"{name}_accuracy"] = math.nan
         if taken:
-            logit = logits(classifier, images, batch_size=settings.batch_size, indices=indices)
-            right = logit.argmax(1) == labels[indices.to(labels.device)].cpu()
-            found[f"{name}_accuracy"] = right.double().mean().item()
+            part = own(indices)
+            logit = logits(classifier, images, batch_size=settings.batch_size, indices=part)
+            right = (logit.argmax(1) == labels[part.to(labels.device)].cpu()).sum()
+            found[f"{name}_accuracy"] = summed(right).item() / len(indices)
     return found
 
 
@@ -287,6 +302,7 @@ def _bar(settings: Training, steps: int, progress: Progress) -> "tqdm[NoReturn]"
         unit=" images",
         unit_scale=True,
         dynamic_ncols=live,
+        disable=not leading(),
         mininterval=0.5 if live else 30.0,
         file=sys.stderr,
     )
@@ -315,6 +331,7 @@ def _check(
         raise ValueError(
             f"batch_size: found {settings.batch_size}, expected at most {len(train_indices)}, the training images"
         )
+    own_rows(0, settings.batch_size)  # raises where a batch does not part evenly
     smallest = min(shape[2:])
     if settings.augment_shift >= smallest:
         raise ValueError(

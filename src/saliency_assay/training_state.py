@@ -16,6 +16,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
+from saliency_assay.distributed import anyone, leading
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.weights import read, write
 
@@ -102,7 +103,10 @@ class Checkpoint:
         """
         device = self.classifier.device
         state = self._read() if self.path.exists() else None
+        anyone(False)  # until all processes have read it: the first may now delete or replace it
         if state is None:
+            if leading():
+                remove_state(self.path)
             return Progress.start(device)
         self.classifier.load_state_dict(state["classifier"])
         self.optimizer.load_state_dict(state["optimizer"])
@@ -112,9 +116,21 @@ class Checkpoint:
         return progress
 
     def keep(self, progress: Progress) -> None:
-        """Write the state if the last one is ``seconds`` old or SIGTERM has come; then end, in the second case."""
-        if not self.terminated and time.monotonic() - self.saved < self.seconds:
-            return
+        """Write the state if the last one is ``seconds`` old or SIGTERM has come; then end, in the second case.
+
+        Of several processes the first one writes; all end after the same step, whichever was asked to.
+        """
+        terminated = anyone(self.terminated)
+        if leading() and (terminated or time.monotonic() - self.saved >= self.seconds):
+            self._write(progress)
+        if terminated:
+            anyone(False)  # until the state is written
+            logger.warning(
+                "SIGTERM after step %d of epoch %d: state saved", progress.step, progress.epoch + 1
+            )
+            raise SystemExit(TERMINATED)
+
+    def _write(self, progress: Progress) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         state = {
             "fingerprint": self.fingerprint,
@@ -124,11 +140,6 @@ class Checkpoint:
         }
         write(self.path, state)
         self.saved = time.monotonic()
-        if self.terminated:
-            logger.warning(
-                "SIGTERM after step %d of epoch %d: state saved", progress.step, progress.epoch + 1
-            )
-            raise SystemExit(TERMINATED)
 
     def _read(self) -> dict[str, Any] | None:
         try:
@@ -140,7 +151,6 @@ class Checkpoint:
             if found == self.fingerprint:
                 return state
             logger.warning("%s: discarded, of fingerprint %s, now %s", self.path, found, self.fingerprint)
-        remove_state(self.path)
         return None
 
     def _note(self, number: int, frame: FrameType | None) -> None:

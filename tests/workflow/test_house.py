@@ -39,7 +39,7 @@ ORDER = (
     ("schema", "source"),
     ("config", "retrain_settings", "training_settings"),
     ("provenance",),
-    ("job", "device"),
+    ("launch", "launcher", "job", "device", "distributed"),
     ("data", "feed"),
     ("models",),
     ("training", "evaluation", "fit", "search"),

@@ -8,6 +8,7 @@ import pandas as pd
 from saliency_assay import store
 from saliency_assay.data.splits import with_validation
 from saliency_assay.device import prepare, resident_bytes
+from saliency_assay.distributed import joined, leading
 from saliency_assay.evaluation import predict
 from saliency_assay.feed import resident
 from saliency_assay.fit import Lesson, Place, fit, training_of
@@ -22,6 +23,7 @@ from saliency_assay.training_state import remove_state
 with job("retrain", snakemake.log[0]), ExitStack() as stack:
     settings, at, paths = snakemake.params.settings, snakemake.wildcards, snakemake.input
     device = prepare(settings["device"], snakemake.threads)
+    device = stack.enter_context(joined(device, snakemake.threads, snakemake.resources))
     data = stack.enter_context(store.open_store(Path(paths.data), kind="data"))
     masks = open_masks(stack, paths.masks, data)
     seen = Occluded(data["image"], layers_of(masks, settings["fill"], settings["iteration"]), device)
@@ -34,15 +36,16 @@ with job("retrain", snakemake.log[0]), ExitStack() as stack:
         Lesson(images, labels, split, classes, fingerprint(basis)),
         settings["model"],
         training,
-        Place.of(device, settings["state"], snakemake.resources),
+        Place.of(device, settings["state"], snakemake.resources, snakemake.threads),
         seed=settings["seed"],
         initial=paths.get("weights"),
         normalisation=weights.normalisation_of(Path(paths.first), images.shape[1]),
     )
-    whose = with_validation(split, training["validation_share"], settings["seed"])
-    table = predict(classifier, images, labels, whose, batch_size=training["batch_size"])
-    pd.DataFrame(curve, columns=COLUMNS).to_csv(snakemake.output.curve, index=False)
-    named = table.assign(model=settings["name"], seed=int(at.seed), data=settings["data"])
-    named.to_parquet(snakemake.output.predictions, index=False)
-    weights.save(Path(snakemake.output.weights), classifier, Blueprint(**settings["model"]))
-    remove_state(Path(settings["state"]))
+    if leading():
+        whose = with_validation(split, training["validation_share"], settings["seed"])
+        table = predict(classifier, images, labels, whose, batch_size=training["batch_size"])
+        pd.DataFrame(curve, columns=COLUMNS).to_csv(snakemake.output.curve, index=False)
+        named = table.assign(model=settings["name"], seed=int(at.seed), data=settings["data"])
+        named.to_parquet(snakemake.output.predictions, index=False)
+        weights.save(Path(snakemake.output.weights), classifier, Blueprint(**settings["model"]))
+        remove_state(Path(settings["state"]))

@@ -6,6 +6,7 @@ import pandas as pd
 
 from saliency_assay import store
 from saliency_assay.device import prepare
+from saliency_assay.distributed import joined, leading
 from saliency_assay.fit import Lesson, Place, fit, training_of
 from saliency_assay.job import job
 from saliency_assay.models import weights
@@ -17,17 +18,21 @@ from saliency_assay.training_state import remove_state
 with job("train", snakemake.log[0]):
     settings, paths = snakemake.params.settings, snakemake.input
     device = prepare(settings["device"], snakemake.threads)
-    with store.open_store(Path(paths.data), kind="data") as data:
+    with (
+        joined(device, snakemake.threads, snakemake.resources) as device,
+        store.open_store(Path(paths.data), kind="data") as data,
+    ):
         basis = fingerprint([settings, data.attributes["digest"]])
         labels, classes = data[f"label_{settings['label']}"][:], data.attributes["classes"][settings["label"]]
         classifier, curve = fit(
             Lesson(data["image"], labels, data["split"][:], len(classes), basis),
             settings["model"],
             training_of(settings["training"], paths.get("chosen")),
-            Place.of(device, settings["state"], snakemake.resources),
+            Place.of(device, settings["state"], snakemake.resources, snakemake.threads),
             seed=settings["seed"],
             initial=paths.get("weights"),
         )
-    pd.DataFrame(curve, columns=COLUMNS).to_csv(snakemake.output.curve, index=False)
-    weights.save(Path(snakemake.output.weights), classifier, Blueprint(**settings["model"]))
-    remove_state(Path(settings["state"]))
+    if leading():
+        pd.DataFrame(curve, columns=COLUMNS).to_csv(snakemake.output.curve, index=False)
+        weights.save(Path(snakemake.output.weights), classifier, Blueprint(**settings["model"]))
+        remove_state(Path(settings["state"]))

@@ -6,6 +6,7 @@ import pandas as pd
 
 from saliency_assay import store
 from saliency_assay.device import prepare
+from saliency_assay.distributed import joined, leading
 from saliency_assay.fit import Lesson, Place, fit
 from saliency_assay.job import job
 from saliency_assay.provenance import fingerprint
@@ -15,16 +16,20 @@ from saliency_assay.training_state import remove_state
 with job("trial", snakemake.log[0]):
     settings, paths = snakemake.params.settings, snakemake.input
     device = prepare(settings["device"], snakemake.threads)
-    with store.open_store(Path(paths.data), kind="data") as data:
+    with (
+        joined(device, snakemake.threads, snakemake.resources) as device,
+        store.open_store(Path(paths.data), kind="data") as data,
+    ):
         basis = fingerprint([settings, data.attributes["digest"]])
         labels, classes = data[f"label_{settings['label']}"][:], data.attributes["classes"][settings["label"]]
         _, curve = fit(
             Lesson(data["image"], labels, data["split"][:], len(classes), basis),
             settings["model"],
             settings["training"],
-            Place.of(device, settings["state"], snakemake.resources),
+            Place.of(device, settings["state"], snakemake.resources, snakemake.threads),
             seed=settings["seed"],
             initial=paths.get("weights"),
         )
-    pd.DataFrame(curve, columns=COLUMNS).to_csv(snakemake.output[0], index=False)
-    remove_state(Path(settings["state"]))
+    if leading():
+        pd.DataFrame(curve, columns=COLUMNS).to_csv(snakemake.output[0], index=False)
+        remove_state(Path(settings["state"]))

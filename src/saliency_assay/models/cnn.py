@@ -9,6 +9,7 @@ from collections import OrderedDict
 import torch
 from torch import Tensor, nn
 
+from saliency_assay.distributed import gathered
 from saliency_assay.models.initialisation import drawn
 
 MOMENTUM = 0.1  # PyTorch's default for running statistics
@@ -90,6 +91,7 @@ class ScaleNorm(nn.Module):
             scaled: Tensor = self.norm(x)
             return scaled
         square = x.to(torch.promote_types(x.dtype, torch.float32)).square().mean((0, 2, 3))
+        square = gathered(square).mean(0)  # of the whole batch, where several processes share it
         running = self.norm.get_buffer("running_var")
         running.lerp_(square.detach().to(running), MOMENTUM)
         scale = self.norm.weight * (square + self.norm.eps).rsqrt()

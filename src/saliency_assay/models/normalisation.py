@@ -5,6 +5,7 @@ from contextlib import closing
 import torch
 from torch import Tensor
 
+from saliency_assay.distributed import own, summed
 from saliency_assay.feed import Images, batches
 
 # Of ImageNet's training images in [0, 1], as published weights expect them (torchvision's documentation).
@@ -17,14 +18,16 @@ def channel_statistics(
     """Mean and standard deviation of each channel over the images at ``indices``, in pixel space [0, 1].
 
     ``images`` uint8 ``[N, C, H, W]`` are as ``feed`` has them; levels are counted, ``block`` images at a time, so the
-    result is exact. A channel that never changes has deviation 1, so that it can be divided by.
+    result is exact; several processes count a part each. A channel that never changes has deviation 1, so that it can
+    be divided by.
     """
     counts = torch.zeros(images.shape[1], 256, dtype=torch.float64)
     device = images.device if isinstance(images, Tensor) else torch.device("cpu")
-    with closing(batches(images, indices, block, device)) as parts:
+    with closing(batches(images, own(indices), block, device)) as parts:
         for part in parts:
             levels = part.transpose(0, 1).flatten(1)
             counts += torch.stack([torch.bincount(channel, minlength=256) for channel in levels]).cpu()
+    counts = summed(counts)
     shares, pixels = counts / counts.sum(1, keepdim=True), torch.arange(256, dtype=torch.float64) / 255
     mean = shares @ pixels
     variance = (shares * (pixels - mean[:, None]).square()).sum(1)

@@ -1,0 +1,86 @@
+"""What one of several processes trains: the classifier's own weights behind layers that know the whole batch.
+
+Dropout draws for the whole batch, and BatchNorm takes its mean and variance over all of it, so that what is learnt does
+not depend on how many processes learn it. Other randomness of a network of one's own is each process's own.
+"""
+
+from collections.abc import Callable
+from copy import deepcopy
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.dropout import _DropoutNd
+from torch.nn.parallel import DistributedDataParallel
+
+from saliency_assay.distributed import gathered, processes
+from saliency_assay.launch import rank
+from saliency_assay.models.classifier import Classifier
+
+
+def replica(classifier: Classifier) -> nn.Module:
+    """What to call in training: ``classifier`` itself in one process, else a copy that shares its tensors.
+
+    Gradients are means over the whole batch, where every process has an equal part of it. The classifier stays of
+    ordinary layers, and is what is evaluated and saved.
+    """
+    if processes() == 1:
+        return classifier
+    shared = {id(tensor): tensor for tensor in (*classifier.parameters(), *classifier.buffers())}
+    copied = deepcopy(classifier, shared)
+    on_gpu = classifier.device.type == "cuda"
+    if on_gpu:
+        copied = nn.SyncBatchNorm.convert_sync_batchnorm(copied)  # type: ignore[no-untyped-call]
+    for layer in copied.modules():
+        # The layer keeps its names and its weights, and what others ask it for.
+        if isinstance(layer, _BatchNorm) and not on_gpu:
+            layer.forward = partial(whole_batch_norm, layer)  # type: ignore[method-assign]
+        elif isinstance(layer, _DropoutNd):
+            layer.forward = partial(whole_dropout, layer.forward)
+    device_ids = [classifier.device.index] if on_gpu else None
+    return DistributedDataParallel(copied.train(), device_ids=device_ids, broadcast_buffers=False)
+
+
+def whole_batch_norm(norm: _BatchNorm, x: Tensor) -> Tensor:
+    """What ``norm`` in training makes of this process's ``x`` ``[n, C, …]`` as equal part of the batch of all.
+
+    With process r's mean m_r and variance v_r, the batch has the mean E of all m_r and the variance mean of
+    v_r + (m_r − E)², where nothing cancels. Running statistics are kept as ``nn.BatchNorm2d`` keeps them.
+    """
+    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+    variance, mean = torch.var_mean(wide, [0, *range(2, x.ndim)], correction=0)
+    means, variances = gathered(torch.stack([mean, variance])).unbind(1)
+    mean = means.mean(0)
+    variance = (variances + (means - mean).square()).mean(0)
+    _keep(norm, mean.detach(), variance.detach(), processes() * x.numel() // x.shape[1])
+    scale = (variance + norm.eps).rsqrt()
+    if norm.weight is not None:
+        scale = scale * norm.weight
+    shape = (-1, *[1] * (x.ndim - 2))
+    found = (wide - mean.reshape(shape)) * scale.reshape(shape)
+    if norm.bias is not None:
+        found = found + norm.bias.reshape(shape)
+    return found.to(x.dtype)
+
+
+def _keep(norm: _BatchNorm, mean: Tensor, variance: Tensor, count: int) -> None:
+    """Move the running statistics towards those of a batch of ``count`` values a channel, the variance unbiased."""
+    if norm.running_mean is None or norm.running_var is None or norm.num_batches_tracked is None:
+        return
+    norm.num_batches_tracked.add_(1)
+    momentum = 1 / int(norm.num_batches_tracked) if norm.momentum is None else norm.momentum
+    unbiased = variance * (count / (count - 1))
+    norm.running_mean.mul_(1 - momentum).add_(mean.to(norm.running_mean), alpha=momentum)
+    norm.running_var.mul_(1 - momentum).add_(unbiased.to(norm.running_var), alpha=momentum)
+
+
+def whole_dropout(drop: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    """This process's rows of what ``drop`` makes of the whole batch, of which ``x`` ``[n, …]`` is its part.
+
+    The other rows are zeros: the layer draws as many numbers as for a whole batch, in the same order.
+    """
+    before, after = rank() * len(x), (processes() - 1 - rank()) * len(x)
+    whole = functional.pad(x, (*[0, 0] * (x.ndim - 1), before, after))
+    return drop(whole)[before : before + len(x)]

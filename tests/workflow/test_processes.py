@@ -1,0 +1,48 @@
+"""Jobs that train in two processes: asked for by a resource, told once, and no reason to train again."""
+
+import re
+
+import pandas as pd
+import torch
+from checkout import Checkout
+
+from saliency_assay.models.weights import read_state
+
+MODEL = "results/models/searched/seed0"
+RETRAINED = "results/remask/retrain/iteroar/gradient/mean/seed0/iteration1"
+TWO = ("--set-resources", "train:processes=2", "trial:processes=2", "retrain:processes=2")
+
+
+def test_two_processes_give_what_one_gives(finished_once: Checkout, fresh: Checkout) -> None:
+    """Every script that trains; how exactly they do is tested without Snakemake."""
+    fresh.make(f"{RETRAINED}/predictions.parquet", *TWO)
+    for log in (
+        "train/searched/seed0",
+        "trial/searched/trial1",
+        "retrain/retrain/iteroar/gradient/mean/seed0/iteration1",
+    ):
+        assert (fresh.root / f"results/logs/{log}.log.process1").read_text() == ""
+        assert "images/s" in fresh.log(f"{log}.log")
+    for folder in (MODEL, RETRAINED):
+        one, two = (read_state(checkout.root / folder / "weights.pt") for checkout in (finished_once, fresh))
+        assert two.keys() == one.keys()
+        for name, value in one.items():
+            # float32, in which a ReLU may change sides with the order of a sum
+            torch.testing.assert_close(two[name], value, rtol=1e-2, atol=1e-2)
+        curves = [pd.read_csv(checkout.root / folder / "training.csv") for checkout in (finished_once, fresh)]
+        pd.testing.assert_frame_equal(*curves, rtol=1e-2)
+    assert [path for path in (fresh.root / "results/.state").rglob("*") if path.is_file()] == []
+
+
+def test_the_number_of_processes_is_no_reason_to_train_again(finished: Checkout) -> None:
+    assert finished.planned(*TWO) == set()
+
+
+def test_a_batch_that_does_not_part_evenly_is_told_once(fresh: Checkout) -> None:
+    fresh.configure(models__digits__training__batch_size=127)
+    status, said = fresh.snakemake("results/models/digits/seed0/weights.pt", *TWO)
+    assert status == 1
+    line = "train: batch_size: found 127, expected a multiple of 2, the number of processes"
+    assert len(re.findall(f"^{line}$", said, re.MULTILINE)) == 1
+    assert "Traceback" not in said
+    assert not (fresh.root / "results/models/digits/seed0/weights.pt").exists()
