@@ -16,7 +16,9 @@ def running_jobs(folder: Path) -> list[str]:
     asked = ["squeue", "--noheader", f"--user={getpass.getuser()}", "--format=%i|%k|%Z"]
     done = subprocess.run(asked, check=False, capture_output=True, text=True)
     lines = (line.split("|", 2) for line in done.stdout.splitlines() if line.count("|") >= 2)
-    return [job for job, comment, where in lines if comment.startswith(OF_SNAKEMAKE) and Path(where) == folder]
+    return [
+        job for job, comment, where in lines if comment.startswith(OF_SNAKEMAKE) and Path(where) == folder
+    ]
 
 
 def check_alone(folder: Path) -> None:
