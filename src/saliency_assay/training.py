@@ -94,8 +94,8 @@ def train(
                 if settings.patience and best_epoch(progress.rows) == epoch + 1:
                     state = classifier.state_dict()
                     progress.best = {name: value.to("cpu", copy=True) for name, value in state.items()}
-                shown = {"loss": row["train_loss"], "test": row["test_accuracy"]}
-                bar.set_postfix(epoch=epoch + 1, **shown, refresh=False)  # no line of a log for each epoch
+                shown = {"epoch": epoch + 1, "loss": row["train_loss"], "test": row["test_accuracy"]}
+                bar.set_postfix(shown, refresh=False)  # no line of a log for each epoch
                 checkpoint.keep(progress)
         if progress.best:
             classifier.load_state_dict(progress.best)
