@@ -40,7 +40,7 @@ def replica(classifier: Classifier) -> nn.Module:
         elif isinstance(layer, _DropoutNd):
             layer.forward = partial(whole_dropout, layer.forward)
     device_ids = [classifier.device.index] if on_gpu else None
-    return DistributedDataParallel(copied.train(), device_ids=device_ids, broadcast_buffers=False)
+    return DistributedDataParallel(copied.train(), device_ids=device_ids)
 
 
 def whole_batch_norm(norm: _BatchNorm, x: Tensor) -> Tensor:
