@@ -1,5 +1,7 @@
 """Saliency Assay: reads and checks the configuration, includes the stages, names the targets."""
 
+import gc
+import os
 import sys
 from pathlib import Path
 
@@ -9,6 +11,16 @@ from saliency_assay.provenance import run_this_source
 from snakemake.utils import min_version
 
 min_version("9.27")
+
+# A plan makes millions of small objects and keeps most: to look for garbage as often as usual takes a seventh of its time.
+gc.set_threshold(100_000)
+
+# All rules run in it with --software-deployment-method apptainer (docs/scaling.md); without that nothing looks for it.
+IMAGE = os.environ.get("SALIENCY_ASSAY_IMAGE", f"{workflow.basedir}/containers/saliency_assay.sif")
+
+
+container: IMAGE
+
 
 # A configuration given on the command line replaces the demo; Snakemake would otherwise merge the two.
 if not workflow.configfiles:

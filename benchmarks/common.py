@@ -1,6 +1,7 @@
 """What the benchmarks share: options of the command line, the model that they name, and waiting for the device."""
 
 import argparse
+import re
 import sys
 from pathlib import Path
 
@@ -46,3 +47,9 @@ def classifier(options: argparse.Namespace) -> Classifier:
 def wait(device: str) -> None:
     if device == "cuda":
         torch.cuda.synchronize()
+
+
+def megabytes() -> float:
+    """The highest resident memory of this process so far; ``getrusage`` would count its parent's, too."""
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
+    return int(re.findall(r"VmHWM:\s+(\d+) kB", status)[0]) * 1024 / 1e6

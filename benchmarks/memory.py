@@ -12,7 +12,6 @@ too, and images a second of both parts, gathering and writing included.
 
 import argparse
 import json
-import re
 import subprocess
 import sys
 import tempfile
@@ -22,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from common import CLASSES, classifier, parser_of
+from common import CLASSES, classifier, megabytes, parser_of
 
 from saliency_assay import store
 from saliency_assay.methods.gradient import gradient
@@ -50,12 +49,6 @@ def blocks(options: argparse.Namespace) -> Iterator[dict[str, np.ndarray]]:
         count = min(store.BLOCK, options.images - start)
         shape = (count, 3, options.size, options.size)
         yield {"image": generator.integers(0, 256, shape, dtype=np.uint8)}
-
-
-def megabytes() -> float:
-    """The highest resident memory of this process so far; ``getrusage`` would count its parent's, too."""
-    status = Path("/proc/self/status").read_text(encoding="utf-8")
-    return int(re.findall(r"VmHWM:\s+(\d+) kB", status)[0]) * 1024 / 1e6
 
 
 def iteration(options: argparse.Namespace) -> dict[str, float]:

@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+from functools import cache
 
 import yaml
 
@@ -77,14 +78,18 @@ wildcard_constraints:
     study=one_of(CONFIG.studies),
 
 
+# Thousands of jobs run the same code, and a plan is of the code as it was when Snakemake started.
+CODE_OF = cache(code_of)
+
+
 def settings(script, *functions, **values):
     """The one parameter of a rule: plain JSON, with the digest of all code behind it.
 
     Snakemake compares parameters as an unordered set of values, so there is one nested dict, and tracks only
     plain types. `functions` are the registered callables (`package.module:name`) that the job is given by name.
     """
-    path = Path(workflow.basedir) / "workflow/scripts" / script
-    return plain({**values, "code": code_of(str(path), *map(module_of, functions))})
+    path = f"{workflow.basedir}/workflow/scripts/{script}"
+    return plain({**values, "code": CODE_OF(path, *map(module_of, functions))})
 
 
 def compose_caption_settings(wildcards):

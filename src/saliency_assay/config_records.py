@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol
 
 from saliency_assay.registry import Parameter
@@ -234,7 +235,7 @@ class Config:
     reliability: Reliability
     gallery_images: int
 
-    @property
+    @cached_property
     def sets(self) -> dict[str, DataEntry]:
         """Every set's name, with the entry that makes it."""
         return {name: entry for entry in self.data.values() for name in entry.sets}

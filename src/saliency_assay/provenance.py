@@ -21,6 +21,7 @@ from saliency_assay.source import source_of
 
 PACKAGE = "saliency_assay"
 SOURCE = Path(__file__).resolve().parent.parent
+PLAIN = (str, int, float, bool, type(None))
 
 
 def plain(value: Any) -> Any:
@@ -31,6 +32,10 @@ def plain(value: Any) -> Any:
     Raises:
         TypeError: a value of a type that has no plain form.
     """
+    if type(value) in PLAIN:  # nearly all of them, and plans have hundreds of thousands
+        return value
+    if isinstance(value, dict):
+        return {str(key): plain(entry) for key, entry in value.items()}
     if isinstance(value, Enum):
         return plain(value.value)
     if (

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.dataset as pads  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 COLUMNS = {
@@ -24,6 +25,8 @@ COLUMNS = {
     "image": "int64",
     "score": "float64",
 }
+Conditions = Sequence[tuple[str, str, object]]
+"""What pyarrow reads rows by: ``("metric", "==", "accuracy")``, all of them."""
 WHOLE_SET = -1
 ROW_GROUP = 1_000_000
 
@@ -97,15 +100,13 @@ def writer(path: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
         temporary.unlink(missing_ok=True)
 
 
-def read(
-    paths: Iterable[Path], *, compact: bool = False, only: Sequence[tuple[str, str, object]] | None = None
-) -> pd.DataFrame:
+def read(paths: Iterable[Path], *, compact: bool = False, only: Conditions | None = None) -> pd.DataFrame:
     """The score tables at ``paths`` as one, ordered as given; text as categories where ``compact``, to save memory.
 
     Rows of one score of one method stand together even where parts of a set were scored in files of their own, which
     are given in their order: the table is that of the whole set.
 
-    With ``only``, conditions that pyarrow understands (``("metric", "==", "accuracy")``), no other row is read.
+    With ``only`` no other row is read.
 
     Raises:
         ScoreError: no path, a file that is no parquet, or see ``check``.
@@ -137,6 +138,23 @@ def _together(table: pd.DataFrame) -> pd.DataFrame:
         return table
     lengths = np.diff(np.flatnonzero(np.append(first, True)))
     return table.iloc[np.argsort(np.repeat(places, lengths), kind="stable")].reset_index(drop=True)
+
+
+def combinations(path: Path, columns: Sequence[str], *, only: Conditions) -> list[dict[str, object]]:
+    """What of ``columns`` occurs together in the rows ``only`` of a score table, in their order, a batch at a time.
+
+    Raises:
+        ScoreError: a file that is no parquet.
+    """
+    found: dict[tuple[object, ...], None] = {}
+    try:
+        rows = pads.dataset(path, format="parquet")
+        for batch in rows.to_batches(columns=list(columns), filter=pq.filters_to_expression(only)):
+            distinct = pa.Table.from_batches([batch]).group_by(list(columns), use_threads=False).aggregate([])
+            found |= dict.fromkeys(zip(*(distinct[name].to_pylist() for name in columns), strict=True))
+    except (OSError, ValueError) as error:
+        raise ScoreError(f"{path}: not a parquet file ({str(error).splitlines()[0]})") from error
+    return [dict(zip(columns, values, strict=True)) for values in found]
 
 
 def _joined(tables: list[pa.Table], compact: bool) -> pd.DataFrame:

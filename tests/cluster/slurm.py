@@ -32,7 +32,7 @@ SlurmctldPort=16817
 SlurmdPort=16818
 SlurmUser=root
 SlurmdUser=root
-AuthInfo=socket={folder}/munge/socket
+AuthInfo=socket={folder}/munge/socket,cred_expire=10
 StateSaveLocation={folder}/state
 SlurmdSpoolDir={folder}/spool
 SlurmctldPidFile={folder}/slurmctld.pid

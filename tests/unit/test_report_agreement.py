@@ -12,7 +12,13 @@ from saliency_assay.catalogue import CATALOGUE
 from saliency_assay.reliability_raters import agreement, halves
 from saliency_assay.report.agreement import COLUMNS, agreement_table
 from saliency_assay.report.figures import DIRECTIONS
-from saliency_assay.report.rated import OF_BAM, rated_scores
+from saliency_assay.report.rated import OF_BAM, Rated, rated_scores
+from saliency_assay.report.reliability import (
+    consistency_table,
+    order_table,
+    reliability_table,
+    variance_table,
+)
 
 METHODS = ("smooth", "gradcam", "edge", "random")
 LABELS = np.arange(30) % 3
@@ -171,6 +177,60 @@ def test_retraining_rates_by_accuracy_on_what_is_left(tmp_path: Path) -> None:
         ("d", "m", "accuracy", "roar/mean iteration 10", 0, 10 / 16),
         ("d", "m", "accuracy", "iteroar/zero iteration 1", 0, 1.0),
     ]
+
+
+def retrained(path: Path) -> None:
+    """Two seeds of six arms, in the order in which they are tabulated, f_0 and other scores among them."""
+    generator = np.random.default_rng(0)
+    with scores.writer(path) as append:
+        for fill in ("zero", "mean"):
+            for place, method in enumerate(METHODS[:3]):
+                rows = [
+                    row(metric=metric, variant=f"iteroar/{fill}/{step}", seed=seed, method=method)
+                    | {"image": image, "score": float(generator.random() < 0.3 + 0.1 * place + 0.02 * step)}
+                    for seed in (1, 0)
+                    for metric in ("accuracy", "cma")
+                    for step in range(4)
+                    for image in range(30)
+                ]
+                append(pd.DataFrame(rows))
+
+
+def test_tables_of_retraining_are_the_same_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scores, "ROW_GROUP", 100)
+    retrained(path := tmp_path / "scores.parquet")
+    rated = Rated([path], "retrain", "d", ["m"])
+    of_seed = list(rated.parts("metric", "variant", "seed"))
+    assert [len(part) for part in of_seed] == [3 * 30] * 12
+    directions, whole = {"accuracy": "lower"}, rated.whole
+    sampled = {"resamples": 40}
+    for in_parts, at_once in (
+        (
+            reliability_table(of_seed, ["edge"], level=0.9, **sampled),
+            reliability_table(whole, ["edge"], level=0.9, **sampled),
+        ),
+        (
+            agreement_table(rated.parts("metric", "variant"), LABELS, splits=SPLITS),
+            agreement_table(whole, LABELS, splits=SPLITS),
+        ),
+        (
+            order_table(rated.parts("metric", "variant"), directions, ["edge"], **sampled),
+            order_table(whole, directions, ["edge"], **sampled),
+        ),
+        (
+            consistency_table(rated.parts("seed", "method"), directions),
+            consistency_table(whole, directions),
+        ),
+        (variance_table(rated.parts("metric", "variant")), variance_table(whole)),
+    ):
+        assert len(in_parts) > 1
+        assert in_parts.to_csv() == at_once.to_csv()
+
+
+def test_other_studies_have_one_part(tmp_path: Path) -> None:
+    path = written(tmp_path, row(), row(variant="aopc L=1"))
+    [found] = Rated([path], "fidelity", "d", ["m"]).parts("metric", "variant")
+    assert len(found) == 2
 
 
 @pytest.mark.parametrize("kind", ["fidelity", "bam", "caption", "retrain"])

@@ -117,3 +117,22 @@ def test_parts_that_fail_leave_nothing(tmp_path: Path) -> None:
     with pytest.raises(ScoreError, match="scored twice"):
         write(table(), table(method="random", image=[4, 4]))
     assert not list(tmp_path.iterdir())
+
+
+def test_combinations_come_in_the_order_of_the_rows(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    parts = [
+        table(method="b"),
+        table(method="a", seed=1),
+        table(method="b", variant="other"),
+        table(metric="idr"),
+    ]
+    scores.write(path, pd.concat(parts))
+    only = [("metric", "==", "mcs")]
+    assert scores.combinations(path, ["seed", "method"], only=only) == [
+        {"seed": 0, "method": "b"},
+        {"seed": 1, "method": "a"},
+    ]
+    path.write_text("no table")
+    with pytest.raises(ScoreError, match=r"t\.parquet: not a parquet file"):
+        scores.combinations(path, ["seed"], only=only)

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from saliency_assay.reliability_raters import SPLITS, agreement, halves
-from saliency_assay.report.reliability import SCORED, by_method, groups
+from saliency_assay.report.reliability import SCORED, Scores, by_method, groups
 
 Array = npt.NDArray[Any]
 Means: TypeAlias = "pd.Series[float]"
@@ -17,12 +17,13 @@ COLUMNS = [*SCORED, "between", "raters", "methods", "alpha", "correlation", "low
 
 
 def agreement_table(
-    scores: pd.DataFrame, labels: Array, *, variants: str = "variants", splits: int = SPLITS
+    scores: Scores, labels: Array, *, variants: str = "variants", splits: int = SPLITS
 ) -> pd.DataFrame:
     """Agreement of raters on the order of all methods, for every metric and variant.
 
     Args:
-        scores: a score table; scores of whole sets are left out. A rater scores a method by its mean over images.
+        scores: a score table, or its parts by variant; scores of whole sets are left out. A rater scores a method by
+            its mean over images.
         labels: the class of each image of the set, by its number in the table.
         variants: what the variants of a score are called as raters.
         splits: of the images into halves.

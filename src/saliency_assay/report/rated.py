@@ -1,6 +1,8 @@
 """What of a study's scores rates its methods, by kind of study: one score table that reliability reads."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import pandas as pd
@@ -8,8 +10,40 @@ import pandas as pd
 from saliency_assay import scores
 
 OF_BAM = ("mcs", "idr", "iir", "iir_difference")
+ACCURACY = [("metric", "==", "accuracy")]
 BETWEEN = {"caption": "models"}
 """What the variants of a score are, where they are not variants, by kind of study."""
+
+
+@dataclass(frozen=True)
+class Rated:
+    """What rates a study's methods, as ``rated_scores`` gives it, in parts that fit into memory."""
+
+    paths: Sequence[Path]
+    kind: str
+    data: str
+    models: Sequence[str]
+
+    def parts(self, *keys: str) -> Iterator[pd.DataFrame]:
+        """Tables that together are the whole one; what shares ``keys`` is in one, in the order in which they come.
+
+        Retraining is scored on all test images, tens of millions of rows on ImageNet, so its tables hold one
+        combination of ``keys`` each. Other studies score the images that they explain, and theirs is one table.
+        """
+        if self.kind != "retrain":
+            yield self.whole
+            return
+        for path in self.paths:
+            for shared in scores.combinations(path, keys, only=ACCURACY):
+                only = [*ACCURACY, *((name, "==", value) for name, value in shared.items())]
+                part = _retrained(scores.read([path], compact=True, only=only))
+                if len(part):
+                    yield part
+
+    @cached_property
+    def whole(self) -> pd.DataFrame:
+        """All of it."""
+        return rated_scores(self.paths, self.kind, data=self.data, models=self.models)
 
 
 def rated_scores(paths: Sequence[Path], kind: str, *, data: str, models: Sequence[str]) -> pd.DataFrame:
@@ -52,7 +86,11 @@ def _caption(paths: Sequence[Path], data: str, models: Sequence[str]) -> pd.Data
 
 
 def _retrain(paths: Sequence[Path], data: str, models: Sequence[str]) -> pd.DataFrame:
-    table = scores.read(paths, compact=True, only=[("metric", "==", "accuracy")])
+    return _retrained(scores.read(paths, compact=True, only=ACCURACY))
+
+
+def _retrained(table: pd.DataFrame) -> pd.DataFrame:
+    """Rows of accuracies with variants as they are read, without those of f_0."""
     variants = table["variant"].cat.remove_unused_categories()
     named = {variant: " iteration ".join(variant.rsplit("/", 1)) for variant in variants.cat.categories}
     table = table.assign(variant=variants.cat.rename_categories(named))

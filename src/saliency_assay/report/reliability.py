@@ -1,9 +1,9 @@
 """The reliability of every metric of a study in tables, from its score table (Tomsett et al., 2020, Tables 1 and 2)."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import combinations
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,8 @@ from saliency_assay.report.printed import printed_alphas, printed_correlations
 from saliency_assay.scores import WHOLE_SET
 
 Array = npt.NDArray[Any]
+Scores: TypeAlias = pd.DataFrame | Iterable[pd.DataFrame]
+"""A score table, or parts of one that each hold all rows of what a function tells apart."""
 
 SCORED = ["metric", "variant", "data", "model"]
 """What scores of one metric have in common, training seeds aside."""
@@ -26,7 +28,7 @@ ORDERED += ["mean", "low", "high", "rank", "best", "above_controls", "wins"]
 
 
 def reliability_table(
-    scores: pd.DataFrame,
+    scores: Scores,
     controls: Collection[str],
     *,
     resamples: int,
@@ -36,7 +38,7 @@ def reliability_table(
     """Inter-rater and inter-method reliability of every metric, variant, set, model and seed.
 
     Args:
-        scores: a score table; scores of whole sets are left out.
+        scores: a score table, or its parts by variant and seed; scores of whole sets are left out.
         controls: methods that know no model; where the table has some, each row comes twice, with and without them.
         resamples: of images, for the intervals.
         level: share of the resamples that an interval holds.
@@ -73,14 +75,14 @@ def reliability_table(
 
 
 def consistency_table(
-    scores: pd.DataFrame,
+    scores: Scores,
     directions: Mapping[str, str],
     printed: Mapping[str, Mapping[str, Mapping[str, float]]] = MappingProxyType({}),
 ) -> pd.DataFrame:
     """Internal consistency: Spearman's ρ over images between every two metrics or variants of a method's scores.
 
     Args:
-        scores: a score table; scores of whole sets are left out.
+        scores: a score table, or its parts by method and seed; scores of whole sets are left out.
         directions: ``higher`` or ``lower``, which is better, by metric.
         printed: what a paper prints of ρ, as ``printed_correlations`` reads it.
 
@@ -92,10 +94,11 @@ def consistency_table(
     Raises:
         ValueError: see ``printed_correlations``.
     """
-    papers = printed_correlations(_scored(scores), printed) if printed else {}
-    rows = []
+    rows: list[dict[str, Any]] = []
+    known: dict[tuple[str, str], None] = {}
     for names, of_method in groups(scores, OF_METHOD):
         scored = _scored(of_method)
+        known |= dict.fromkeys(scored)
         wide = of_method.pivot(index="image", columns=["metric", "variant"], values="score")[scored]
         values = wide.to_numpy()
         there = ~np.isnan(values)
@@ -110,14 +113,17 @@ def consistency_table(
                     "images": int((there[:, a] & there[:, b]).sum()),
                     "correlation": found[a, b],
                     "agreement": sign * found[a, b],
-                    "printed": papers.get((str(names["method"]), frozenset((scored[a], scored[b]))), np.nan),
                 }
             )
+    papers = printed_correlations(list(known), printed) if printed else {}
+    for row in rows:
+        pair = frozenset(((row["metric"], row["variant"]), (row["other_metric"], row["other_variant"])))
+        row["printed"] = papers.get((str(row["method"]), pair), np.nan)
     return pd.DataFrame(rows, columns=[*OF_METHOD, *PAIR, "images", "correlation", "agreement", "printed"])
 
 
 def order_table(
-    scores: pd.DataFrame,
+    scores: Scores,
     directions: Mapping[str, str],
     controls: Collection[str] = (),
     *,
@@ -127,7 +133,8 @@ def order_table(
     """Every metric's methods, ranked where resamples of images tell them apart.
 
     Args:
-        scores: a score table; scores of whole sets are left out. An image's scores are averaged over seeds first.
+        scores: a score table, or its parts by variant; scores of whole sets are left out. An image's scores are
+            averaged over seeds first.
         directions: ``higher`` or ``lower``, which is better, by metric.
         controls: methods that know no model.
         resamples: of images.
@@ -170,8 +177,11 @@ def _wins(scores: Array, *, higher_is_better: bool) -> Array:
     return won
 
 
-def variance_table(scores: pd.DataFrame) -> pd.DataFrame:
+def variance_table(scores: Scores) -> pd.DataFrame:
     """What the variance of every metric's scores is made of: see ``reliability.variance_shares``.
+
+    Args:
+        scores: a score table, or its parts by variant; scores of whole sets are left out.
 
     Returns:
         ``metric, variant, data, model``, ``images`` that all methods and seeds have a score of, and a column for each
@@ -194,11 +204,12 @@ def _scored(table: pd.DataFrame) -> list[tuple[str, str]]:
     return list(dict.fromkeys(zip(table["metric"], table["variant"], strict=True)))
 
 
-def groups(scores: pd.DataFrame, keys: list[str]) -> Iterator[tuple[dict[str, object], pd.DataFrame]]:
+def groups(scores: Scores, keys: list[str]) -> Iterator[tuple[dict[str, object], pd.DataFrame]]:
     """Scores of single images that share ``keys``, with these, in the order of the table."""
-    of_images = scores[scores["image"] != WHOLE_SET]
-    for names, part in of_images.groupby(keys, sort=False, observed=True):
-        yield dict(zip(keys, names, strict=True)), part
+    for table in [scores] if isinstance(scores, pd.DataFrame) else scores:
+        of_images = table[table["image"] != WHOLE_SET]
+        for names, part in of_images.groupby(keys, sort=False, observed=True):
+            yield dict(zip(keys, names, strict=True)), part
 
 
 def by_method(scores: pd.DataFrame) -> pd.DataFrame:

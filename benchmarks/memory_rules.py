@@ -1,0 +1,135 @@
+"""The most memory that any job of each rule takes, at several sizes of data, and how much that is for each image more.
+
+The workflow itself is run, in a temporary folder: studies of retraining, of single maps and of BAM with networks that
+cost hardly anything, on JPEGs of 1 KB and on drawn objects; all test images (a fifth, of BAM a tenth) are explained.
+Images are streamed (``resident_limit``), so none of the growth should be theirs. Reported is the highest resident
+memory of a job's own process, Python and torch included; a few MB more or less are noise.
+
+    python benchmarks/memory_rules.py
+    python benchmarks/memory_rules.py --images 2000 10000 50000
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import yaml
+from folder import make
+
+ROOT = Path(__file__).resolve().parents[1]
+CLASSES = 10
+# Imported by every Python that starts; written when it ends.
+NOTE = """
+import atexit, os, re, sys
+
+def note():
+    peak = re.findall(r"VmHWM:\\s+(\\d+) kB", open("/proc/self/status").read())[0]
+    with open(os.path.join(os.environ["MEMORY_NOTES"], str(os.getpid())), "a") as file:
+        file.write(f"{sys.argv[0]} {peak}\\n")
+
+atexit.register(note)
+"""
+
+
+def configuration(images: int) -> dict[str, object]:
+    training = {"epochs": 1, "batch_size": 64, "validation_share": 0.15}
+    model = {"architecture": "resnet8", "width": 4, "batch_size": 64, "training": training}
+    streamed = {"resident_limit": 1e-6, "explain": images}
+    pasted = {"size": 32, "source_size": 64, "images_per_pair": images // 100, "cutouts_per_object": 8}
+    return {
+        "results": "results",
+        "device": "cpu",
+        "seeds": [0, 1],
+        "data": {
+            "files": {"kind": "folder", "path": "images", "size": 32, "test_share": 0.2, **streamed},
+            "bam": {"kind": "embedded", "scenes_per_class": 8, "min_object_area": 64, **pasted, **streamed},
+        },
+        "models": {
+            "f": {**model, "data": "files", "label": "class", "search": {"learning_rate": [0.1, 0.05]}},
+            "f_o": {**model, "data": "bam_os", "label": "object"},
+            "f_s": {**model, "data": "bam_os", "label": "scene"},
+        },
+        "methods": {"gradient": {}, "gradcam": {}, "random": {}},
+        "metrics": {
+            "deletion": {"steps": 8},
+            "faithfulness": {"pixels": 8},
+            "infidelity_subset": {"samples": 8},
+        },
+        "studies": {
+            "retrain": {
+                "kind": "retrain",
+                "model": "f",
+                "percentile": 75,
+                "leakage": {"repeats": 2, "iterations": [2]},
+            },
+            "maps": {
+                "kind": "fidelity",
+                "model": "f",
+                "metrics": ["deletion", "faithfulness", "infidelity_subset"],
+            },
+            "bam": {"kind": "bam", "data": "bam", "object_model": "f_o", "scene_model": "f_s"},
+        },
+        "reliability": {"resamples": 100},
+    }
+
+
+def peaks(images: int, folder: Path, cores: int) -> dict[str, float]:
+    """MB by rule: run all of it."""
+    make(folder / "images", images, CLASSES)
+    (folder / "configuration.yaml").write_text(yaml.safe_dump(configuration(images), sort_keys=False))
+    notes = folder / "notes"
+    for place, name, text in ((folder / "hook", "sitecustomize.py", NOTE), (notes, ".keep", "")):
+        place.mkdir()
+        (place / name).write_text(text)
+    command = [
+        sys.executable,
+        "-m",
+        "snakemake",
+        "--snakefile",
+        str(ROOT / "Snakefile"),
+        "--cores",
+        str(cores),
+    ]
+    command += ["--configfile", "configuration.yaml", "--quiet", "all"]
+    given = {**os.environ, "PYTHONPATH": str(folder / "hook"), "MEMORY_NOTES": str(notes)}
+    subprocess.run(command, check=True, cwd=folder, env=given, stdout=sys.stderr)
+    found: dict[str, float] = {}
+    for file in notes.iterdir():
+        for line in file.read_text().splitlines():
+            script, _, peak = line.rpartition(" ")
+            if "/scripts/tmp" in script:  # Snakemake's copy: tmp….RULE.py
+                rule = script.split(".")[-2]
+                found[rule] = max(found.get(rule, 0), int(peak) * 1024 / 1e6)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--images", type=int, nargs="+", default=[2000, 10_000])
+    parser.add_argument("--cores", type=int, default=1)
+    parser.add_argument("--folder", type=Path, help="where all is written")
+    parser.add_argument("--json", action="store_true", help="print JSON in place of the table")
+    options = parser.parse_args()
+    found = {}
+    for images in options.images:
+        with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+            found[images] = peaks(images, Path(folder), options.cores)
+    if options.json:
+        print(json.dumps(found))
+        return
+    first, last = options.images[0], options.images[-1]
+    print(f"{'MB, images:':22}{''.join(f'{images:10,}' for images in found)}{'bytes an image':>16}")
+    for rule in sorted(found[last], key=lambda name: found[first].get(name, 0) - found[last][name]):
+        cells = "".join(f"{peaks_of.get(rule, 0):10.0f}" for peaks_of in found.values())
+        grown = 1e6 * (found[last][rule] - found[first].get(rule, 0)) / max(1, last - first)
+        print(f"{rule:22}{cells}{grown:16.0f}")
+
+
+if __name__ == "__main__":
+    main()

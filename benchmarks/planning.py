@@ -1,0 +1,142 @@
+"""How long Snakemake plans, and how much memory that takes; nothing is computed.
+
+Dry runs of studies of the digits, of about 1,000 and 10,000 jobs by their number of seeds, and of all of
+``config/iteroar.yaml``, for whose images empty folders stand in. Then a run with nothing to do, over the finished jobs
+of the smaller study of digits: its outputs are empty files, and what Snakemake keeps of a finished job is written by
+``snakemake --touch``, as a real run writes it. Reported are wall time, processor time and the highest resident memory
+of that one process, imports included, the least of ``--rounds`` each; other work on the machine makes time longer.
+
+    python benchmarks/planning.py
+    python benchmarks/planning.py --seeds 10 --rounds 3
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).resolve().parents[1]
+SNAKEMAKE = [
+    sys.executable,
+    "-m",
+    "snakemake",
+    "--profile",
+    str(ROOT / "profiles/local"),
+    "--snakefile",
+    str(ROOT / "Snakefile"),
+]
+DRY = ["--dry-run", "--quiet", "rules"]
+METHODS, METRICS = 12, 7
+
+
+def digits(seeds: int) -> dict[str, object]:
+    """A study of 12 methods and 7 metrics on the digits: 98 jobs for each seed, and a few for all."""
+    methods = {
+        f"smooth{samples}": {"method": "smoothgrad", "samples": samples} for samples in range(2, 2 + METHODS)
+    }
+    metrics = {f"deletion{steps}": {"metric": "deletion", "steps": steps} for steps in range(2, 2 + METRICS)}
+    model = {"architecture": "resnet8", "data": "digits", "label": "class", "training": {"epochs": 1}}
+    return {
+        "results": "results",
+        "device": "cpu",
+        "seeds": list(range(seeds)),
+        "data": {"digits": {"kind": "digits", "explain": 2}},
+        "models": {"digits": model},
+        "methods": methods,
+        "metrics": metrics,
+        "studies": {"digits": {"kind": "fidelity", "model": "digits", "metrics": list(metrics)}},
+    }
+
+
+def iteroar(folder: Path) -> dict[str, object]:
+    """The plan of the paper, with empty folders for images."""
+    configuration: dict[str, object] = yaml.safe_load((ROOT / "config/iteroar.yaml").read_text())
+    for entry in configuration["data"].values():
+        for part in ("train", entry.get("test_folder", "")):
+            (folder / entry["path"] / part).mkdir(parents=True, exist_ok=True)
+    return configuration
+
+
+def plan(folder: Path, *arguments: str) -> tuple[dict[str, float], str]:
+    """Run Snakemake in ``folder``: seconds, processor seconds and MB, and what it printed."""
+    command = [*SNAKEMAKE, "--configfile", "configuration.yaml", *arguments]
+    with tempfile.TemporaryFile("w+") as printed:
+        start = time.perf_counter()
+        process = subprocess.Popen(command, cwd=folder, stdout=printed, stderr=subprocess.STDOUT)
+        _, status, used = os.wait4(process.pid, 0)
+        seconds = time.perf_counter() - start
+        process.returncode = os.waitstatus_to_exitcode(status)
+        printed.seek(0)
+        text = printed.read()
+    if process.returncode:
+        raise SystemExit(f"{' '.join(command)}: exit status {process.returncode}\n{text[-2000:]}")
+    return {"seconds": seconds, "cpu": used.ru_utime + used.ru_stime, "mb": used.ru_maxrss / 1024}, text
+
+
+def best(folder: Path, rounds: int, *arguments: str) -> tuple[dict[str, float], str]:
+    """The least of each number in ``rounds`` runs, and what the last printed."""
+    found = [plan(folder, *arguments) for _ in range(rounds)]
+    return {name: min(numbers[name] for numbers, _ in found) for name in found[0][0]}, found[-1][1]
+
+
+def jobs_in(text: str) -> int:
+    """The total below ``Job stats``; 0 where there is nothing to be done."""
+    totals = [line.split()[1] for line in text.splitlines() if line.startswith("total ")]
+    return int(totals[0]) if totals else 0
+
+
+def finish(folder: Path) -> None:
+    """Leave the study as if all its jobs had run."""
+    _, summary = plan(folder, "--summary")
+    for line in summary.splitlines():
+        if line.startswith("results/"):
+            path = folder / line.split("\t")[0]
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+    plan(folder, "--touch", "--forceall", "--quiet", "all")
+
+
+def measure(options: argparse.Namespace) -> list[dict[str, float | str]]:
+    rows: list[dict[str, float | str]] = []
+    for name, seeds in (("digits", options.seeds), ("iteroar.yaml", 0), ("digits", 10 * options.seeds)):
+        with tempfile.TemporaryDirectory() as place:
+            folder = Path(place)
+            given = digits(seeds) if seeds else iteroar(folder)
+            (folder / "configuration.yaml").write_text(yaml.safe_dump(given, sort_keys=False))
+            found, text = best(folder, options.rounds, *DRY)
+            jobs = jobs_in(text)
+            rows.append({"run": f"dry run, {name}", "jobs": jobs, **found})
+            if seeds == options.seeds:
+                finish(folder)
+                found, text = best(folder, options.rounds, *DRY)
+                if jobs_in(text):
+                    raise SystemExit(f"finished jobs: {jobs_in(text)} would run again, expected none")
+                rows.append({"run": f"nothing to do, {name}", "jobs": jobs, **found})
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--seeds", type=int, default=11, help="of the smaller study of digits")
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--json", action="store_true", help="print JSON in place of the table")
+    options = parser.parse_args()
+    rows = measure(options)
+    if options.json:
+        print(json.dumps(rows))
+        return
+    print(f"{'':28}{'jobs':>8}{'s':>8}{'core, s':>9}{'MB':>8}")
+    for row in rows:
+        print(f"{row['run']:28}{row['jobs']:8,}{row['seconds']:8.1f}{row['cpu']:9.1f}{row['mb']:8.0f}")
+
+
+if __name__ == "__main__":
+    main()
