@@ -38,7 +38,7 @@ def prepared(undisturbed: Checkout, tmp_path: Path) -> Checkout:
     """The same with its data alone, and a profile in which a training saves its state after every step."""
     checkout = undisturbed.copy(tmp_path / "project")
     for path in (checkout.root / "results").iterdir():
-        if path.name not in ("data", "logs"):
+        if path.name != "data":
             shutil.rmtree(path)
     site(checkout, save_seconds=0)
     return checkout
@@ -196,7 +196,9 @@ def test_snakemake_is_killed_and_started_again(
     )
 
     said("scancel", job.number)
-    wait_until(lambda: slurm.running("train") is None)
+    wait_until(
+        lambda: [each.state for each in slurm.jobs("train") if each.number == job.number] == ["CANCELLED"]
+    )
     finish(start(prepared))
     assert (prepared.root / DATA).stat().st_mtime_ns == built
     check_goes_on(prepared)
