@@ -16,7 +16,8 @@ min_version("9.27")
 gc.set_threshold(100_000)
 
 # All rules run in it with --software-deployment-method apptainer (docs/scaling.md); without that nothing looks for it.
-IMAGE = os.environ.get("SALIENCY_ASSAY_IMAGE", f"{workflow.basedir}/containers/saliency_assay.sif")
+# Below the working directory, because Snakemake takes no image whose path holds a space.
+IMAGE = os.environ.get("SALIENCY_ASSAY_IMAGE", "containers/saliency_assay.sif")
 
 
 container: IMAGE

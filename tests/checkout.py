@@ -23,8 +23,9 @@ CONFIGURATION = "tiny.yaml"
 """By default; a path of one's own may stand for it."""
 LOCAL = ("--profile", "profiles/local")
 
-RULE = re.compile(r"^(?:local)?rule (\w+):$")
-WILDCARDS = re.compile(r"^    wildcards: (.+)$")
+# Those of a group are indented.
+RULE = re.compile(r"^ *(?:local)?rule (\w+):$")
+WILDCARDS = re.compile(r"^ +wildcards: (.+)$")
 
 
 @dataclass(frozen=True)
