@@ -1,4 +1,4 @@
-"""Both images install exactly what is pinned, the same way; that they build, only a machine with a registry can tell."""
+"""Both images install exactly what is pinned, the same way; that they build only a machine with a registry can tell."""
 
 import re
 from pathlib import Path
