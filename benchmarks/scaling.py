@@ -103,7 +103,7 @@ def planned(file: Path, folder: Path) -> Iterator[Job]:
         if head := re.match(r"(?:local)?rule (\w+):", block):
             rows = dict(re.findall(r"^    (\w+): (.*)$", block, re.MULTILINE))
             at = dict(pair.split("=", 1) for pair in rows.get("wildcards", "").split(", ") if pair)
-            files = [tuple(rows.get(name, "").split(", ")) for name in ("input", "output")]
+            files = [tuple(filter(None, rows.get(name, "").split(", "))) for name in ("input", "output")]
             yield Job(head[1], at, *files)
 
 
