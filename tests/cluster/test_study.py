@@ -14,7 +14,7 @@ SAME = ("data", "models", "maps", "scores", "curves", "probes", "remask", "table
 @pytest.fixture(scope="module")
 def local(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     """The small study on this machine."""
-    checkout = Checkout.fresh(tmp_path_factory.mktemp("local") / "project")
+    checkout = small_study(tmp_path_factory.mktemp("local") / "project")
     checkout.make()
     return checkout
 
