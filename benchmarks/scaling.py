@@ -40,6 +40,7 @@ from saliency_assay.methods.cost import passes
 from saliency_assay.models.classifier import Blueprint, Classifier, build
 from saliency_assay.planning import mask_bytes
 from saliency_assay.registry import resolve
+from saliency_assay.shards import part_of
 from saliency_assay.source import declared
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -255,6 +256,14 @@ def asked(metric: Metric, channels: int, size: int, *, probing: bool) -> int:
     return seen[0] - middle
 
 
+def explained(job: Job, counts: Counts) -> int:
+    """The images of a job of maps or scores: the explained ones of its set, or of its part of that."""
+    entry = counts.config.sets.get(job.at["data"])
+    count = min(entry.explain if entry else sys.maxsize, counts.images(job.at["data"])[1])
+    part = part_of(job.at.get("part", "")).stretch(count)
+    return int(part.stop - part.start)
+
+
 def job_work(job: Job, counts: Counts) -> tuple[float, float]:
     """Passes of a job at a training's speed and at that of float32, in passes of ResNet-50 at 224."""
     config, at = counts.config, job.at
@@ -269,8 +278,7 @@ def job_work(job: Job, counts: Counts) -> tuple[float, float]:
         return work * share, (sum(counts.images(model.data)) * share if job.rule == "retrain" else 0)
     if job.rule in ("attribute", "probe", "score"):
         model = config.models[name]
-        entry = config.sets.get(at["data"])
-        count = min(entry.explain if entry else sys.maxsize, counts.images(at["data"])[1])
+        count = explained(job, counts)
         method = config.methods[at["method"]] if "method" in at else None
         if job.rule == "attribute":
             assert method is not None
@@ -302,9 +310,8 @@ def stored(jobs: list[Job], counts: Counts) -> float:
             channels, size = counts.size(job.at["data"])
             total += sum(counts.images(job.at["data"])) * channels * size**2
         elif job.rule == "attribute":
-            entry, (channels, size) = counts.config.sets.get(job.at["data"]), counts.size(job.at["data"])
-            count = min(entry.explain if entry else sys.maxsize, counts.images(job.at["data"])[1])
-            total += 4 * count * channels * size**2
+            channels, size = counts.size(job.at["data"])
+            total += 4 * explained(job, counts) * channels * size**2
         elif job.rule in ("train", "retrain", "remask"):
             study = job.at.get("study")
             model = counts.config.models[job.at.get("model") or counts.config.studies[str(study)].models[0]]
