@@ -85,15 +85,7 @@ def peaks(images: int, folder: Path, cores: int) -> dict[str, float]:
     for place, name, text in ((folder / "hook", "sitecustomize.py", NOTE), (notes, ".keep", "")):
         place.mkdir()
         (place / name).write_text(text)
-    command = [
-        sys.executable,
-        "-m",
-        "snakemake",
-        "--snakefile",
-        str(ROOT / "Snakefile"),
-        "--cores",
-        str(cores),
-    ]
+    command = [sys.executable, "-m", "snakemake", f"--snakefile={ROOT / 'Snakefile'}", f"--cores={cores}"]
     command += ["--configfile", "configuration.yaml", "--quiet", "all"]
     given = {**os.environ, "PYTHONPATH": str(folder / "hook"), "MEMORY_NOTES": str(notes)}
     subprocess.run(command, check=True, cwd=folder, env=given, stdout=sys.stderr)

@@ -26,12 +26,12 @@ with job("attribute", snakemake.log[0]):
     classifier.to(device, memory_format=torch.channels_last)
     with store.open_store(Path(snakemake.input.data), kind="data") as data:
         chosen, targets, offset = explained(data, classifier, **settings["explained"], part=part)
+        arguments = arguments_of(settings, data, device)
         # Two states of one image are drawn with the same noise: else a method would differ from itself.
-        states = np.split(np.arange(len(chosen)), 2 if settings["pairs"] else 1)
         blocks = chain.from_iterable(
             draw(
                 resolve(settings["function"]),
-                arguments_of(settings, data, device),
+                arguments,
                 classifier,
                 data["image"].at(chosen[state]),
                 targets[state],
@@ -40,7 +40,7 @@ with job("attribute", snakemake.log[0]):
                 finite=not settings["registered"],
                 offset=offset,
             )
-            for state in states
+            for state in np.split(np.arange(len(chosen)), 2 if settings["pairs"] else 1)
         )
         watch = Stopwatch(time.perf_counter)
         store.write(

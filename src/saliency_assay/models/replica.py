@@ -32,11 +32,11 @@ def replica(classifier: Classifier) -> nn.Module:
     copied = deepcopy(classifier, shared)
     on_gpu = classifier.device.type == "cuda"
     if on_gpu:
-        copied = nn.SyncBatchNorm.convert_sync_batchnorm(copied)  # type: ignore[no-untyped-call]
+        copied = nn.SyncBatchNorm.convert_sync_batchnorm(copied)  # type: ignore[no-untyped-call]  # so in torch
     for layer in copied.modules():
         # The layer keeps its names and its weights, and what others ask it for.
         if isinstance(layer, _BatchNorm) and not on_gpu:
-            layer.forward = partial(whole_batch_norm, layer)  # type: ignore[method-assign]
+            layer.forward = partial(whole_batch_norm, layer)  # type: ignore[method-assign]  # on purpose
         elif isinstance(layer, _DropoutNd):
             layer.forward = partial(whole_dropout, layer.forward)
     device_ids = [classifier.device.index] if on_gpu else None
