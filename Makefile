@@ -44,14 +44,14 @@ plan: $(READY) $(CONFIG) ## Show how many jobs and models each study of CONFIG t
 dry: $(READY) $(CONFIG) ## Show which jobs CONFIG would run now, and why, without running them
 	@$(SNAKEMAKE) --dry-run
 
-# Those that start Snakemake use both cores by themselves, and share what it made. Beside them run those on a Slurm of this
-# machine's own, which wait for it most of the time; what they say comes last.
+# Those that start Snakemake share what it made, file by file. Beside them run those on a Slurm of this machine's own, which
+# wait for it most of the time; what they say comes last.
 test: $(READY) ## Run all tests
 	@status=0; said=$$(mktemp); \
 	  $(BIN)/python -m pytest --numprocesses 2 --dist worksteal \
 	    --ignore tests/workflow --ignore tests/real --ignore tests/cluster || status=1; \
 	  $(BIN)/python -m pytest tests/cluster >$$said 2>&1 & beside=$$!; \
-	  $(BIN)/python -m pytest tests/workflow tests/real || status=1; \
+	  $(BIN)/python -m pytest --numprocesses 2 --dist loadfile tests/workflow tests/real || status=1; \
 	  wait $$beside || status=1; \
 	  cat $$said; rm $$said; exit $$status
 
