@@ -1,9 +1,11 @@
 """The how-to pages, as a reader follows them: the files that they show, and the commands, with fewer epochs."""
 
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -143,7 +145,8 @@ def test_records_of_every_registry(tmp_path: Path) -> None:
     assert len(records) == len(INSERTED)
     for where, record in records:
         registry, file = where.removeprefix("# one record in ").split(", ")
-        checkout.edit(file, lambda text: text.replace(f"\n{registry} = (", f"\n{registry} = (\n{record}", 1))  # noqa: B023
+        begun = re.compile(rf"^{registry}\b.* = \(\n", re.MULTILINE)
+        checkout.edit(file, partial(begun.sub, lambda found, record=record: found[0] + record, count=1))
     (checkout.root / checkout.configuration).write_text(EXTENDED)
     checkout.make("results/tables/all/summary.csv")
     table = (checkout.root / "results/tables/all/summary.csv").read_text()
