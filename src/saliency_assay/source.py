@@ -10,6 +10,8 @@ from saliency_assay.registry import unknown
 
 GENERATOR = "generator"
 """What every function is handed by name."""
+OFFERED = ("mean", "mask", "explain", "fresh")
+"""What a user's metric is given beside its parameters, where it takes an argument of that name."""
 
 
 def source_of(module: str) -> Path | None:

@@ -24,6 +24,7 @@ from zarr.storage import LocalStore, ZipStore
 
 from saliency_assay import __version__
 from saliency_assay.provenance import plain
+from saliency_assay.store_format import FORMAT, unreadable
 from saliency_assay.store_rows import Archive, Rows
 from saliency_assay.store_rows import StoreError as StoreError
 
@@ -54,9 +55,9 @@ def write(path: Path, blocks: Iterable[Block], *, kind: str, attributes: Mapping
         blocks: each maps array names to arrays of one length; names, dtypes and trailing shapes are the same
             in all blocks. Boolean arrays are bit-packed.
         kind: what the store holds (``data``, ``maps``, …); readers ask for it.
-        attributes: plain provenance: parameters, digests, seeds. ``kind``, ``version``, ``libraries`` (versions of
-            those that the process has loaded), ``length`` and ``digest`` (SHA-256 over names, dtypes, shapes and
-            bytes of all arrays) are added.
+        attributes: plain provenance: parameters, digests, seeds. ``kind``, ``format``, ``version``, ``libraries``
+            (versions of those that the process has loaded), ``length`` and ``digest`` (SHA-256 over names, dtypes,
+            shapes and bytes of all arrays) are added.
 
     Raises:
         StoreError: no block at all, or a block that does not fit the first one.
@@ -68,7 +69,8 @@ def write(path: Path, blocks: Iterable[Block], *, kind: str, attributes: Mapping
         writer = _Writer(folder, path)
         for block in blocks:
             writer.append(block)
-        writer.finish({**plain(attributes), "kind": kind, "version": __version__, "libraries": _libraries()})
+        made_by = {"format": FORMAT, "version": __version__, "libraries": _libraries()}
+        writer.finish({**plain(attributes), "kind": kind, **made_by})
         _zip(folder, path)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -317,15 +319,18 @@ def open_store(path: Path, *, kind: str, expect: Mapping[str, Any] | None = None
         expect: attributes that it must have, with their values.
 
     Raises:
-        StoreError: it is missing, truncated, of another kind, or an attribute has another value.
+        StoreError: it is missing, truncated, of another format or kind, or an attribute has another value.
     """
     if not path.is_file():
         raise StoreError(f"{path}: no such store")
     try:
         store = Store(Archive(path), zarr.open_group(ZipStore(path, mode="r"), mode="r"))
+        unfit = unreadable(store.attributes.get("format"))
         lengths = {len(store[name]) for name in store.names}
     except (zipfile.BadZipFile, KeyError, ValueError, OSError) as error:
         raise StoreError(f"{path}: truncated, or not a Zarr store ({error})") from error
+    if unfit:
+        raise StoreError(f"{path}: {unfit}")
     if lengths != {store.attributes.get("length")}:
         raise StoreError(f"{path}: arrays of lengths {sorted(lengths)}, its attributes say {len(store)}")
     for name, value in {"kind": kind, **plain(expect or {})}.items():
