@@ -5,8 +5,9 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 CONFIG ?= config/config.yaml
 BIN := .venv/bin
 READY := .venv/.ready
-# In this order: after --configfile, which takes several, a target would be read as one more.
-SNAKEMAKE := $(BIN)/snakemake --configfile $(CONFIG) --profile profiles/local
+# In this order: after --configfile, which takes several, a target would be read as one more. A file that cannot be read
+# is one line; Snakemake would answer some with a traceback.
+SNAKEMAKE := $(BIN)/python -m saliency_assay.config_text $(CONFIG) && $(BIN)/snakemake --configfile $(CONFIG) --profile profiles/local
 
 .DEFAULT_GOAL := help
 .PHONY: help demo run table plan dry test lint docs format lock clean

@@ -121,8 +121,8 @@ def read(paths: Iterable[Path], *, compact: bool = False, only: Conditions | Non
     for path in paths:
         try:
             table = pq.read_table(path, read_dictionary=text, partitioning=None, filters=only)
-        except (OSError, ValueError) as error:
-            raise ScoreError(f"{path}: not a parquet file ({str(error).splitlines()[0]})") from error
+        except Exception as error:  # Arrow has a class for each of its statuses, and not all are ValueError
+            raise _unreadable(path, error) from error
         found = (table.schema.metadata or {}).get(FORMAT_KEY)
         if unfit := unreadable(found.decode(errors="replace") if found else None):
             raise ScoreError(f"{path}: {unfit}")
@@ -165,9 +165,14 @@ def combinations(path: Path, columns: Sequence[str], *, only: Conditions) -> lis
         for batch in rows.to_batches(columns=list(columns), filter=pq.filters_to_expression(only)):
             distinct = pa.Table.from_batches([batch]).group_by(list(columns), use_threads=False).aggregate([])
             found |= dict.fromkeys(zip(*(distinct[name].to_pylist() for name in columns), strict=True))
-    except (OSError, ValueError) as error:
-        raise ScoreError(f"{path}: not a parquet file ({str(error).splitlines()[0]})") from error
+    except Exception as error:
+        raise _unreadable(path, error) from error
     return [dict(zip(columns, values, strict=True)) for values in found]
+
+
+def _unreadable(path: Path, error: Exception) -> ScoreError:
+    reason = " ".join(str(error).split()) or type(error).__name__
+    return ScoreError(f"{path}: not a parquet file ({reason[:200]})")
 
 
 def _joined(tables: list[pa.Table], compact: bool) -> pd.DataFrame:
