@@ -9,7 +9,7 @@ READY := .venv/.ready
 SNAKEMAKE := $(BIN)/snakemake --configfile $(CONFIG) --profile profiles/local
 
 .DEFAULT_GOAL := help
-.PHONY: help demo run table plan dry test lint format lock clean
+.PHONY: help demo run table plan dry download test lint format lock clean
 
 help: ## Show what there is to make
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
@@ -43,6 +43,12 @@ plan: $(READY) $(CONFIG) ## Show how many jobs and models each study of CONFIG t
 
 dry: $(READY) $(CONFIG) ## Show which jobs CONFIG would run now, and why, without running them
 	@$(SNAKEMAKE) --dry-run
+
+# Asked anew each time, so that data which were deleted come back; what is there is not fetched again.
+download: export SALIENCY_ASSAY_MIRROR := $(MIRROR)
+download: $(READY) ## Fetch public data: DATA="cifar10 coco"; MIRROR=https://… instead of the publishers; without DATA, list them
+	@$(BIN)/python -m saliency_assay.download $(DATA) >$(if $(DATA),/dev/null,/dev/stdout)
+	@$(if $(DATA),$(SNAKEMAKE) --nolock --quiet all --forcerun download -- $(DATA:%=data/downloaded/%.json))
 
 # Those that start Snakemake use both cores by themselves, and share what it made. Beside them run those on a Slurm of this
 # machine's own, which wait for it most of the time; what they say comes last.
