@@ -8,6 +8,10 @@ READY := .venv/.ready
 # In this order: after --configfile, which takes several, a target would be read as one more.
 SNAKEMAKE := $(BIN)/snakemake --configfile $(CONFIG) --profile profiles/local
 
+# Snakemake keeps a cache in the home directory and ends in a traceback where it cannot: then it has one here.
+CACHE := $(or $(XDG_CACHE_HOME),$(if $(HOME),$(HOME)/.cache,$(CURDIR)/.snakemake/cache))
+export XDG_CACHE_HOME := $(shell mkdir -p "$(CACHE)" 2>/dev/null && test -w "$(CACHE)" && echo "$(CACHE)" || echo "$(CURDIR)/.snakemake/cache")
+
 .DEFAULT_GOAL := help
 .PHONY: help demo run table plan dry download test lint format lock clean
 

@@ -1,7 +1,12 @@
 """Before the first job: nobody else may work in this folder, nor in the folder of results."""
 
 from saliency_assay.cluster import check_alone
-from saliency_assay.lock import hold
+from saliency_assay.lock import check_writable, hold
+
+try:
+    check_writable(Path.cwd())
+except ValueError as error:
+    sys.exit(str(error))
 
 
 onstart:

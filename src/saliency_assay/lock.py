@@ -38,6 +38,20 @@ def hold(results: Path) -> None:
     atexit.register(release, path, os.getpid())
 
 
+def check_writable(folder: Path) -> None:
+    """That Snakemake can keep its notes in the working directory: it ends in a traceback where it cannot.
+
+    Raises:
+        ValueError: it cannot.
+    """
+    notes = folder / ".snakemake"
+    if not os.access(notes if notes.is_dir() else folder, os.W_OK):
+        raise ValueError(
+            f"{folder}: Snakemake cannot write its notes, .snakemake, in the working directory; start it in one that "
+            "can be written, with --snakefile, --profile and --configfile pointing here"
+        )
+
+
 def release(path: Path, process: int) -> None:
     """Give the folder back, if this is the ``process`` that took it and not one forked from it."""
     if os.getpid() == process:

@@ -8,8 +8,8 @@ from checkout import Checkout
 
 @pytest.fixture(scope="session")
 def finished_once(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
-    """The finished run itself; tests that change anything take ``finished``."""
-    checkout = Checkout.fresh(tmp_path_factory.mktemp("finished") / "project")
+    """The finished run itself, in a folder that no shell likes; tests that change anything take ``finished``."""
+    checkout = Checkout.fresh(tmp_path_factory.mktemp("finished") / "Überprüfung der Karten (neu)/project")
     checkout.make()
     return checkout
 
