@@ -13,7 +13,7 @@ CACHE := $(or $(XDG_CACHE_HOME),$(if $(HOME),$(HOME)/.cache,$(CURDIR)/.snakemake
 export XDG_CACHE_HOME := $(shell mkdir -p "$(CACHE)" 2>/dev/null && test -w "$(CACHE)" && echo "$(CACHE)" || echo "$(CURDIR)/.snakemake/cache")
 
 .DEFAULT_GOAL := help
-.PHONY: help demo run table plan dry download test lint format lock clean
+.PHONY: help demo run table plan dry download test lint docs format lock clean
 
 help: ## Show what there is to make
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
@@ -65,7 +65,12 @@ test: $(READY) ## Run all tests
 	  wait $$beside || status=1; \
 	  cat $$said; rm $$said; exit $$status
 
-lint: $(READY) ## Check style, types and the workflow
+docs: $(READY) ## Build the documentation as a site, build/docs/index.html; a broken link is an error
+	@# The theme's notice on a future version of MkDocs; the version that is used is pinned.
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
+	@echo "Documentation: $(CURDIR)/build/docs/index.html"
+
+lint: $(READY) docs ## Check style, types, the workflow and the documentation
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

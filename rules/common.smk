@@ -142,6 +142,12 @@ def model_settings(name):
     }
 
 
+def normalisation_settings(name):
+    """Of a model whose entry says its own: retraining takes it from the first model's weights."""
+    given = CONFIG.models[name].normalisation
+    return {"normalisation": given} if given else {}
+
+
 def explained_settings(wildcards):
     """Which images of a set are explained, and which class of each."""
     model = CONFIG.models[wildcards.model]
@@ -275,6 +281,7 @@ def trial_settings(wildcards):
         model=model_settings(model.name),
         label=model.label,
         training={**model.training, **model.trials[int(wildcards.trial)]},
+        **normalisation_settings(model.name),
         seed=CONFIG.seeds[0],
         device=CONFIG.device,
         state=f"{RESULTS}/.state/trial/{wildcards.model}/trial{wildcards.trial}.pt",

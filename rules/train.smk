@@ -76,6 +76,7 @@ rule train:
             model=model_settings(wildcards.model),
             label=CONFIG.models[wildcards.model].label,
             training=CONFIG.models[wildcards.model].training,
+            **normalisation_settings(wildcards.model),
             seed=int(wildcards.seed),
             device=CONFIG.device,
             state=f"{RESULTS}/.state/train/{wildcards.model}/seed{wildcards.seed}.pt",

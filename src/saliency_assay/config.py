@@ -10,10 +10,11 @@ from typing import Any
 
 from saliency_assay.config_bam import check_methods, read_comparison
 from saliency_assay.config_caption import METRICS, read_caption_study
-from saliency_assay.config_checks import file, look_up, parameters_of
+from saliency_assay.config_checks import look_up
 from saliency_assay.config_data import check_sources, read_data
 from saliency_assay.config_methods import check_needs, read_methods
 from saliency_assay.config_metrics import check_masks, check_printed, metrics_of, read_metrics
+from saliency_assay.config_models import read_model
 from saliency_assay.config_records import (
     Catalogue,
     Config,
@@ -24,7 +25,7 @@ from saliency_assay.config_records import (
     Settings,
     Study,
 )
-from saliency_assay.config_retrain import check_training, read_retraining, trials_of
+from saliency_assay.config_retrain import read_retraining
 from saliency_assay.schema import ConfigError, check_shape
 
 
@@ -51,7 +52,7 @@ def _read(raw: Settings, catalogue: Catalogue) -> Config:
                 raise ConfigError(f"data.{entry.name}: makes the set {name!r}, {other}; rename one")
             makers[name] = entry.name
     check_sources(data)
-    models = {name: _model(name, entry, data, catalogue) for name, entry in raw["models"].items()}
+    models = {name: read_model(name, entry, data, catalogue) for name, entry in raw["models"].items()}
     methods = read_methods(raw["methods"], catalogue)
     asked = [name for study in raw["studies"].values() for name in study.get("metrics", ())]
     asked += METRICS if any(study["kind"] == "caption" for study in raw["studies"].values()) else ()
@@ -90,39 +91,6 @@ def _results(path: str) -> str:
         wanted = "a folder's path without braces, line breaks and other control characters"
         raise ConfigError(f"results: found {path!r}, expected {wanted}")
     return path.rstrip("/")
-
-
-def _model(name: str, entry: Settings, data: Mapping[str, DataEntry], catalogue: Catalogue) -> Model:
-    place = f"models.{name}"
-    architecture = look_up(
-        f"{place}.architecture", "architecture", entry["architecture"], catalogue.architectures
-    )
-    sets = {set_name: maker for maker in data.values() for set_name in maker.sets}
-    maker = look_up(f"{place}.data", "set", entry["data"], sets)
-    look_up(f"{place}.label", "label", entry["label"], dict.fromkeys(maker.labels_of(entry["data"])))
-    weights = file(f"{place}.weights", entry["weights"]) if "weights" in entry else ""
-    training = parameters_of(f"{place}.training", catalogue.training, entry["training"], ())
-    check_training(f"{place}.training", training)
-    if not weights and training.get("epochs") == 0:
-        raise ConfigError(
-            f"{place}.training.epochs: found 0, expected at least 1, or weights to be used as they are"
-        )
-    keys = ("architecture", "data", "label", "target", "weights", "batch_size", "training", "search")
-    return Model(
-        name=name,
-        architecture=architecture.name,
-        function=architecture.function,
-        cam_layer=architecture.cam_layer,
-        concept_layers=architecture.concept_layers,
-        parameters=parameters_of(place, architecture.parameters, entry, keys),
-        data=entry["data"],
-        label=entry["label"],
-        target=entry["target"],
-        weights=weights,
-        batch_size=entry["batch_size"],
-        training=training,
-        trials=trials_of(place, entry.get("search", {}), training, catalogue),
-    )
 
 
 def _study(

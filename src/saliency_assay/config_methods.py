@@ -84,8 +84,7 @@ def check_needs(
     """Whether the architectures have what the methods need."""
     for name in study.methods:
         for model in study.all_models:
-            architecture = catalogue.architectures[models[model].architecture]
-            problem = unsupported(methods[name].needs, architecture)
+            problem = unsupported(methods[name].needs, models[model])
             if problem:
                 able = [
                     other
@@ -93,13 +92,13 @@ def check_needs(
                     if not unsupported(methods[name].needs, record)
                 ]
                 raise ConfigError(
-                    f"studies.{study.name}.methods: {name} {problem}, which {architecture.name} "
+                    f"studies.{study.name}.methods: {name} {problem}, which {models[model].architecture} "
                     f"(models.{model}) does not have; valid: {', '.join(able) or 'none'}"
                 )
 
 
 def unsupported(needs: Iterable[str], architecture: Any) -> str:
-    """What of ``needs`` a registered architecture does not have, in words; empty if it has all."""
+    """What of ``needs`` a registered architecture, or a model, does not have, in words; empty if it has all."""
     if "cam_layer" in needs and not architecture.cam_layer:
         return "needs a layer for class activation maps"
     if "pool_linear_head" in needs and not architecture.head_is_pool_linear:

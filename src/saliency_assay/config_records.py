@@ -111,6 +111,10 @@ class Model:
     training: Settings
     trials: tuple[Settings, ...] = ()
     """Settings of the training to choose from by validation accuracy, in place of those in ``training``."""
+    head_is_pool_linear: bool = False
+    """Whether logits are one linear layer over the spatial mean of ``cam_layer``, which CAM needs."""
+    normalisation: tuple[tuple[float, ...], tuple[float, ...]] | None = None
+    """Mean and deviation of each channel in [0, 1], where the entry says them."""
 
 
 @dataclass(frozen=True)

@@ -99,6 +99,11 @@ def fit(
     if normalisation is None and start:
         normalisation = weights.normalisation_of(start, lesson.images.shape[1])
     mean, std = normalisation or channel_statistics(lesson.images, learn)
+    channels = lesson.images.shape[1]
+    if len(mean) != channels:
+        raise ValueError(
+            f"normalisation: found {len(mean)} values of mean, expected {channels}, one a channel"
+        )
     generator = torch.Generator().manual_seed(seed_of(seed, "train", "initialisation"))
     classifier = build(blueprint, classes=lesson.classes, mean=mean, std=std, generator=generator)
     if start:

@@ -28,12 +28,17 @@ def source_of(module: str) -> Path | None:
 
 
 def check_call(
-    function: str, parameters: Iterable[str], *, positional: Sequence[str], offered: Collection[str] = ()
+    function: str,
+    parameters: Iterable[str],
+    *,
+    positional: Sequence[str],
+    offered: Collection[str] = (),
+    named: Sequence[str] = (GENERATOR,),
 ) -> tuple[str, ...]:
     """Whether ``package.module:name`` exists and takes what it will be given, as far as its source tells.
 
-    That is the ``positional`` arguments, ``generator`` and ``parameters`` as keywords. Returns what it also takes of
-    the keywords that are ``offered``.
+    That is the ``positional`` arguments, and those ``named`` and ``parameters`` as keywords. Returns what it also takes
+    of the keywords that are ``offered``.
 
     Raises:
         ValueError: it does not; the line begins with the key at fault.
@@ -56,22 +61,26 @@ def check_call(
             functions = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
             raise ValueError(f"function: {unknown('function', name, functions)} (in {path})")
         return ()  # assigned or imported: the job will tell
-    return _check_signature(found[-1].args, parameters, positional, offered)
+    return _check_signature(found[-1].args, parameters, positional, offered, named)
 
 
 def _check_signature(
-    arguments: ast.arguments, parameters: Iterable[str], expected: Sequence[str], offered: Collection[str]
+    arguments: ast.arguments,
+    parameters: Iterable[str],
+    expected: Sequence[str],
+    offered: Collection[str],
+    named: Sequence[str],
 ) -> tuple[str, ...]:
     given, count = set(parameters), len(expected)
     positional = [argument.arg for argument in [*arguments.posonlyargs, *arguments.args]]
     own = [argument.arg for argument in arguments.kwonlyargs] + positional[count:]
-    if len(positional) < count or (GENERATOR not in own and not arguments.kwarg):
-        signature = ", ".join([*expected, "*", GENERATOR])
+    if len(positional) < count or not (arguments.kwarg or set(named) <= set(own)):
+        signature = ", ".join([*expected, "*", *named])
         raise ValueError(
             f"function: found arguments ({', '.join(positional + own)}), expected ({signature}, …)"
         )
     taken = tuple(name for name in own if name in offered)
-    takes = [name for name in own if name != GENERATOR and name not in taken]
+    takes = [name for name in own if name not in named and name not in taken]
     for name in given:
         if name in taken:
             raise ValueError(f"{name}: found a value, expected none: the workflow gives it to the function")

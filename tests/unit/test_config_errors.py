@@ -27,11 +27,11 @@ data.digits.coco: a
 
 models.f_o.widht: 8
     models.f_o: unknown key 'widht'; did you mean 'width'? valid: architecture, batch_size, data, label,
-    search, target, training, weights, width
+    normalisation, search, target, training, weights, width
 
 models.f_o.trainng: {epochs: 2}
     models.f_o: unknown key 'trainng'; did you mean 'training'? valid: architecture, batch_size, data,
-    label, search, target, training, weights, width
+    label, normalisation, search, target, training, weights, width
 
 models.f_o.training.epoch: 2
     models.f_o.training: unknown key 'epoch'; did you mean 'epochs'? valid: epochs, learning_rate,

@@ -31,6 +31,7 @@ with job("train", snakemake.log[0]):
             Place.of(device, settings["state"], snakemake.resources, snakemake.threads),
             seed=settings["seed"],
             initial=paths.get("weights"),
+            normalisation=settings.get("normalisation"),
         )
     if leading():
         pd.DataFrame(curve, columns=COLUMNS).to_csv(snakemake.output.curve, index=False)

@@ -29,6 +29,7 @@ with job("trial", snakemake.log[0]):
             Place.of(device, settings["state"], snakemake.resources, snakemake.threads),
             seed=settings["seed"],
             initial=paths.get("weights"),
+            normalisation=settings.get("normalisation"),
         )
     if leading():
         pd.DataFrame(curve, columns=COLUMNS).to_csv(snakemake.output[0], index=False)

@@ -116,7 +116,10 @@ def build(
         ValueError: a builder that does not exist or does not return a module, a layer that it does not have.
     """
     builder = resolve(blueprint.function)
-    network = builder(classes=classes, channels=len(mean), generator=generator, **blueprint.parameters)
+    # A user's network may draw its weights as torch's layers do, from numbers that all of a process share.
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(generator.initial_seed())
+        network = builder(classes=classes, channels=len(mean), generator=generator, **blueprint.parameters)
     if not isinstance(network, nn.Module):
         raise ValueError(
             f"{blueprint.function!r} returned {type(network).__name__}; expected a torch.nn.Module"

@@ -1,0 +1,154 @@
+"""The how-to pages, as a reader follows them: the files that they show, and the commands, with fewer epochs."""
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+import yaml
+from checkout import Checkout
+from pages import DOCS, blocks, write_files
+
+HOW_TO = DOCS / "howto"
+MAPS = "results_my_{what}/maps/{model}/seed0/{model}/{method}.zarr.zip"
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    """A checkout with all files that the how-to pages have a reader write."""
+    checkout = Checkout.fresh(tmp_path_factory.mktemp("howto") / "project")
+    for page in [*sorted(HOW_TO.glob("own-*.md")), DOCS / "tutorial.md"]:
+        assert write_files(page, checkout.root), page
+    return checkout
+
+
+def study(project: Checkout, what: str) -> Checkout:
+    return replace(project, configuration=f"my_{what}/study.yaml")
+
+
+def python(project: Checkout, script: str) -> str:
+    """What a script says that a page has a reader run in the project's folder."""
+    run = subprocess.run(
+        [sys.executable, script], cwd=project.root, capture_output=True, text=True, env=environment(project)
+    )
+    assert run.returncode == 0, run.stderr
+    return run.stdout
+
+
+def environment(project: Checkout) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(project.root / "src")}
+
+
+def quick(project: Checkout, what: str) -> Checkout:
+    """The same with one epoch, which is what takes the time."""
+    checkout = study(project, what)
+    model = next(iter(yaml.safe_load((project.root / checkout.configuration).read_text())["models"]))
+    checkout.configure(**{f"models__{model}__training__epochs": 1})
+    return checkout
+
+
+def test_a_method_of_ones_own(project: Checkout) -> None:
+    own = quick(project, "method")
+    assert "report" in own.planned()
+    own.make(MAPS.format(what="method", model="digits", method="bright"))
+    assert python(project, "my_method/read.py") == "(50, 1, 16, 16)\n"
+
+
+def test_a_metric_of_ones_own(project: Checkout) -> None:
+    own = quick(project, "metric")
+    assert "report" in own.planned()
+    own.configure(
+        methods={"gradient_x_input": {}, "random": {}}, studies__compare__metrics=["sparseness", "kept"]
+    )
+    own.make("results_my_metric/tables/compare/scores.parquet")
+    said = python(project, "my_metric/read.py").splitlines()
+    assert said[0].split() == ["method", "gradient_x_input", "random"]
+    assert [line.split()[0] for line in said[2:]] == ["kept", "sparseness"]
+
+
+def test_a_folder_of_images(project: Checkout) -> None:
+    python(project, "my_images/draw.py")
+    assert len(list((project.root / "my_images/photos/two").glob("*.png"))) == 177
+    own = quick(project, "images")
+    assert "report" in own.planned()
+    target = MAPS.format(what="images", model="photos", method="edge")
+    own.make(target)
+    again = own.planned("results_my_images/data/photos.zarr.zip", "--forcerun", "build_data")
+    assert again == {"build_data photos"}
+
+
+def test_a_model_with_its_weights(project: Checkout) -> None:
+    """It is right on the digits, as it was where it was trained: so its normalisation is the one it was given."""
+    own = study(project, "model")
+    status, said = own.snakemake("--dry-run")
+    assert status == 1
+    assert (
+        "models.mine.weights: found 'my_model/net.pt', expected a file that exists" in said.splitlines()[-1]
+    )
+    python(project, "my_model/train.py")
+    assert "report" in own.planned()
+    own.make(
+        *(
+            MAPS.format(what="model", model="mine", method=name).replace("seed0/mine", "seed0/digits")
+            for name in ("gradcam", "lrp_epsilon")
+        ),
+        "results_my_model/models/mine/seed0/evaluation.json",
+    )
+    accuracy = yaml.safe_load(
+        (project.root / "results_my_model/models/mine/seed0/evaluation.json").read_text()
+    )
+    assert accuracy["digits"]["test"]["accuracy"] > 0.9
+    own.configure(models__mine__normalisation={"mean": [0.5, 0.5, 0.5], "std": [1, 1, 1]})
+    status, said = own.snakemake("results_my_model/models/mine/seed0/weights.pt")
+    assert status == 1
+    assert "train: normalisation: found 3 values of mean, expected 1, one a channel" in said.splitlines()
+
+
+def test_the_tutorials_study(project: Checkout) -> None:
+    own = study(project, "study")
+    assert "score insertion digits 0 digits integrated_gradients" in own.planned()
+    own.configure(metrics={"insertoin": {}})
+    status, said = own.snakemake("--dry-run")
+    assert status == 1
+    assert "did you mean 'insertion'?" in said.splitlines()[-1]
+
+
+INSERTED = {
+    "method": "METHODS",
+    "metric": "METRICS",
+    "data set": "DATA_KINDS",
+    "architecture": "ARCHITECTURES",
+}
+EXTENDED = """
+results: results
+data: {stripes: {kind: stripes, images: 200, explain: 10}}
+models:
+  plain: {architecture: plain, width: 4, data: stripes, label: class, training: {epochs: 1, batch_size: 60}}
+methods: {gradient_squared: {scale: 2}, gradcam: {}}
+metrics: {top_share: {share: 0.2}}
+studies: {all: {kind: fidelity, model: plain}}
+"""
+
+
+def test_records_of_every_registry(tmp_path: Path) -> None:
+    """What Extending shows, put where it says, in one study."""
+    checkout = Checkout.fresh(tmp_path / "project")
+    page = blocks(DOCS / "extending.md")
+    for block in page:
+        if block.file:
+            (checkout.root / block.file).write_text(block.text)
+    records = [block.text.split("\n", 1) for block in page if block.text.startswith("# one record in")]
+    assert len(records) == len(INSERTED)
+    for where, record in records:
+        registry, file = where.removeprefix("# one record in ").split(", ")
+        begun = re.compile(rf"^{registry}\b.* = \(\n", re.MULTILINE)
+        checkout.edit(file, partial(begun.sub, lambda found, record=record: found[0] + record, count=1))
+    (checkout.root / checkout.configuration).write_text(EXTENDED)
+    checkout.make("results/tables/all/summary.csv")
+    table = (checkout.root / "results/tables/all/summary.csv").read_text()
+    assert "top_share,top_share,gradient_squared" in table
+    assert "top_share,top_share,gradcam" in table
