@@ -9,8 +9,12 @@ READY := .venv/.ready
 # is one line; Snakemake would answer some with a traceback.
 SNAKEMAKE := $(BIN)/python -m saliency_assay.config_text $(CONFIG) && $(BIN)/snakemake --configfile $(CONFIG) --profile profiles/local
 
+# Snakemake keeps a cache in the home directory and ends in a traceback where it cannot: then it has one here.
+CACHE := $(or $(XDG_CACHE_HOME),$(if $(HOME),$(HOME)/.cache,$(CURDIR)/.snakemake/cache))
+export XDG_CACHE_HOME := $(shell mkdir -p "$(CACHE)" 2>/dev/null && test -w "$(CACHE)" && echo "$(CACHE)" || echo "$(CURDIR)/.snakemake/cache")
+
 .DEFAULT_GOAL := help
-.PHONY: help demo run table plan dry test lint docs format lock clean
+.PHONY: help demo run table plan dry download test lint docs format lock clean
 
 help: ## Show what there is to make
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
@@ -44,6 +48,12 @@ plan: $(READY) $(CONFIG) ## Show how many jobs and models each study of CONFIG t
 
 dry: $(READY) $(CONFIG) ## Show which jobs CONFIG would run now, and why, without running them
 	@$(SNAKEMAKE) --dry-run
+
+# Asked anew each time, so that data which were deleted come back; what is there is not fetched again.
+download: export SALIENCY_ASSAY_MIRROR := $(MIRROR)
+download: $(READY) ## Fetch public data: DATA="cifar10 coco"; MIRROR=https://… instead of the publishers; without DATA, list them
+	@$(BIN)/python -m saliency_assay.download $(DATA) >$(if $(DATA),/dev/null,/dev/stdout)
+	@$(if $(DATA),$(SNAKEMAKE) --nolock --quiet all --forcerun download -- $(DATA:%=data/downloaded/%.json))
 
 # Those that start Snakemake share what it made, file by file. Beside them run those on a Slurm of this machine's own, which
 # wait for it most of the time; what they say comes last.

@@ -440,6 +440,13 @@ def test_of_several_faults_the_one_nearest_to_the_top_is_told() -> None:
     assert fault(raw).startswith("top level: unknown key 'seed'; did you mean 'seeds'?")
 
 
+@pytest.mark.parametrize("path", ["results_{model}", "a}", "/", "a\nb", "a\tb", "a\0b"])
+def test_results_are_a_path_that_snakemake_takes(path: str) -> None:
+    expected = "a folder's path without braces, line breaks and other control characters"
+    assert fault(changed("results", path)) == f"results: found {path!r}, expected {expected}"
+    assert reading(changed("results", "/Größe (neu)/a b/")).results == "/Größe (neu)/a b"
+
+
 def test_weights_are_a_file_that_exists(tmp_path: Path) -> None:
     path = tmp_path / "weights.pt"
     expected = f"models.d.weights: found '{path}', expected a file that exists"

@@ -9,13 +9,13 @@ from filelock import FileLock
 
 @pytest.fixture(scope="session")
 def finished_once(tmp_path_factory: pytest.TempPathFactory, testrun_uid: str) -> Checkout:
-    """The finished run itself; tests that change anything take ``finished``.
+    """The finished run itself, in a folder that no shell likes; tests that change anything take ``finished``.
 
     Of several processes that run tests one makes it, and the others wait.
     """
     base = tmp_path_factory.getbasetemp()
     root = (base.parent if base.name.startswith("popen-") else base) / f"finished-{testrun_uid}"
-    checkout, done = Checkout(root / "project"), root / "done"
+    checkout, done = Checkout(root / "Überprüfung der Karten (neu)/project"), root / "done"
     with FileLock(f"{root}.lock"):
         if not done.exists():
             Checkout.fresh(checkout.root).make()
