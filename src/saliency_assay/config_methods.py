@@ -90,9 +90,11 @@ def check_needs(
                     for other, record in catalogue.architectures.items()
                     if not unsupported(methods[name].needs, record)
                 ]
+                own = ":" in models[model].architecture and not models[model].cam_layer
+                valid = f"models.{model}.cam_layer set to one" if own else ", ".join(able) or "none"
                 raise ConfigError(
                     f"studies.{study.name}.methods: {name} {problem}, which {models[model].architecture} "
-                    f"(models.{model}) does not have; valid: {', '.join(able) or 'none'}"
+                    f"(models.{model}) does not have; valid: {valid}"
                 )
 
 

@@ -1,6 +1,7 @@
 """From labelled images to a trained classifier: what every job that trains does, whatever it trains on."""
 
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,7 @@ from saliency_assay.training import train
 from saliency_assay.training_settings import training_from
 from saliency_assay.training_state import Row
 
+log = logging.getLogger(__name__)
 Normalisation = tuple[Sequence[float], Sequence[float]]
 
 
@@ -104,6 +106,7 @@ def fit(
         raise ValueError(
             f"normalisation: found {len(mean)} values of mean, expected {channels}, one a channel"
         )
+    log.info("images are normalised with mean %s and std %s", *(_shown(values) for values in (mean, std)))
     generator = torch.Generator().manual_seed(seed_of(seed, "train", "initialisation"))
     classifier = build(blueprint, classes=lesson.classes, mean=mean, std=std, generator=generator)
     if start:
@@ -130,3 +133,7 @@ def fit(
         resident_limit=place.resident_limit,
     )
     return classifier, curve
+
+
+def _shown(values: Sequence[float]) -> str:
+    return ", ".join(f"{value:.4g}" for value in values)

@@ -1,7 +1,7 @@
 """What a user's function takes, read from its source: the Snakefile must not import torch to find out."""
 
 import ast
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -63,13 +63,29 @@ def check_call(
         raise ValueError(f"function: found {function!r}, {error}") from None
     if tree is None:
         return ()
-    found = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name]
+    found = [*_callables(tree, name)]
     if not found:
         if not any(name in _names(node) for node in tree.body):
             functions = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
             raise ValueError(f"function: {unknown('function', name, functions)} (in {path})")
         return ()  # assigned or imported: the job will tell
-    return _check_signature(found[-1].args, parameters, positional, offered, named)
+    return _check_signature(found[-1], parameters, positional, offered, named)
+
+
+def _callables(tree: ast.Module, name: str) -> Iterator[ast.arguments]:
+    """What functions called ``name`` take, and classes of that name when an object is made."""
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and node.name == name:
+            yield node.args
+        elif isinstance(node, ast.ClassDef) and node.name == name:
+            made = (member for member in node.body if isinstance(member, ast.FunctionDef))
+            yield from (_without_self(member.args) for member in made if member.name == "__init__")
+
+
+def _without_self(arguments: ast.arguments) -> ast.arguments:
+    fields = dict(ast.iter_fields(arguments))
+    first = "posonlyargs" if arguments.posonlyargs else "args"
+    return ast.arguments(**{**fields, first: fields[first][1:]})
 
 
 def _check_signature(

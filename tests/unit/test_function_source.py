@@ -48,6 +48,20 @@ def plenty(model, images, targets, *, mask, **rest):
     return images
 
 
+class Network(Base):
+    def __init__(self, model, images, targets, *, generator, width=8):
+        super().__init__()
+
+
+class Small:
+    def __init__(self, classes):
+        pass
+
+
+class Inherited(Network):
+    pass
+
+
 made = plain
 """
 
@@ -84,6 +98,8 @@ def fault(function: str, *parameters: str, offered: tuple[str, ...] = ()) -> str
         ("anything", ["whatever"]),
         ("positional", ["level"]),
         ("positional", []),
+        ("Network", ["width"]),
+        ("Inherited", ["unknown"]),  # only Python knows what it takes
         ("made", ["unknown"]),  # an assignment: only running it would tell
         ("system", []),
     ],
@@ -139,6 +155,10 @@ def test_what_does_not_fit_is_one_line(module: Path) -> None:
     )
     assert fault("plian").endswith(f" (in {module})")
     expected = "expected (model, images, targets, *, generator, …)"
+    assert fault("Network", "depth") == (
+        "depth: unknown parameter 'depth'; did you mean 'width'? valid: width"
+    )
+    assert fault("Small") == f"function: found arguments (classes), {expected}"
     assert fault("short") == f"function: found arguments (images, generator), {expected}"
     assert fault("forgetful") == f"function: found arguments (model, images, targets, level), {expected}"
 

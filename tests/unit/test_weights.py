@@ -118,12 +118,14 @@ def test_bare_state_dict_is_no_saved_classifier(path: Path) -> None:
 
 
 @pytest.mark.parametrize("prefix", ["", "module."])
-@pytest.mark.parametrize("wrapped", [False, True])
-def test_initial_weights(path: Path, prefix: str, wrapped: bool) -> None:
+@pytest.mark.parametrize("key", ["", "state_dict", "model_state_dict", "model"])
+def test_initial_weights(path: Path, prefix: str, key: str, caplog: pytest.LogCaptureFixture) -> None:
     source, target = small(seed=1), small(seed=2)
     state = {f"{prefix}{name}": value for name, value in source.network.state_dict().items()}
-    torch.save({"state_dict": state, "best": 0.5} if wrapped else state, path)
-    weights.load_initial(target, path, "resnet8")
+    torch.save({key: state, "best": 0.5} if key else state, path)
+    with caplog.at_level("INFO"):
+        weights.load_initial(target, path, "resnet8")
+    assert caplog.messages == [f"{path}: {len(state)} tensors loaded"]
     assert digest(target.network.state_dict()) == digest(source.network.state_dict())
 
 

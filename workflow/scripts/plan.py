@@ -3,7 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
-from tempfile import NamedTemporaryFile
+from tempfile import TemporaryDirectory
 
 import yaml
 
@@ -18,11 +18,13 @@ with job("plan", snakemake.log[0]):
     command += ["--snakefile", str(snakefile)]
     rows = []
     for study in settings["studies"]:
-        # The whole configuration as this run has it, command-line changes included.
-        with NamedTemporaryFile("w", suffix=".yaml", encoding="utf-8") as given:
-            yaml.safe_dump(settings["configuration"], given, sort_keys=False, allow_unicode=True)
-            given.flush()
-            asked = ["--configfile", given.name, "--", *study["targets"]]
+        # The whole configuration as this run has it, command-line changes included; in a folder of its own, because
+        # what lies beside a configuration can be imported.
+        with TemporaryDirectory() as folder:
+            given = Path(folder, "configuration.yaml")
+            text = yaml.safe_dump(settings["configuration"], sort_keys=False, allow_unicode=True)
+            given.write_text(text, encoding="utf-8")
+            asked = ["--configfile", str(given), "--", *study["targets"]]
             done = subprocess.run([*command, *asked], check=False, capture_output=True, text=True)
         if done.returncode:
             raise ValueError(f"{study['name']}: the dry run failed: {done.stderr.strip().splitlines()[-1]}")

@@ -19,6 +19,8 @@ from saliency_assay.registry import shown
 logger = logging.getLogger(__name__)
 
 VALID = "a state dict of tensors, written by torch.save"
+KEYS = ("state_dict", "model_state_dict", "model")
+"""Under one of which training programs keep a state dict beside an optimiser's and the like."""
 # Opcodes by which a pickle imports or calls something.
 PROTOCOL = b"\x80"  # the opcode that pickles begin with
 CALLS = {"GLOBAL", "STACK_GLOBAL", "INST", "OBJ", "NEWOBJ", "NEWOBJ_EX", "REDUCE", "BUILD"}
@@ -73,7 +75,7 @@ def _check_members(path: Path) -> None:
 
 
 def read_state(path: Path) -> dict[str, Tensor]:
-    """The state dict in ``path``: bare or under the key ``state_dict``, a prefix ``module.`` taken off.
+    """The state dict in ``path``: bare or under one of ``KEYS``, a prefix ``module.`` taken off.
 
     Raises:
         FileNotFoundError: no file at ``path``.
@@ -179,6 +181,7 @@ def load_initial(
     elif replaced:
         problem += f" with {classifier.classes} classes, and without training {head} cannot start anew"
     _fill(classifier.network, state, problem)
+    logger.info("%s: %d tensors loaded", path, len(state))
 
 
 def _head(network: nn.Module) -> str | None:
@@ -188,8 +191,9 @@ def _head(network: nn.Module) -> str | None:
 
 
 def _state_in(path: Path, content: Any) -> dict[str, Tensor]:
-    if isinstance(content, Mapping) and "state_dict" in content:
-        content = content["state_dict"]
+    if isinstance(content, Mapping):
+        key = next((key for key in KEYS if isinstance(content.get(key), Mapping)), None)
+        content = content[key] if key else content
     if not isinstance(content, Mapping) or not content:
         raise ValueError(f"{path}: holds {_kind(content)}; valid: {VALID}")
     for name, value in content.items():
@@ -260,4 +264,5 @@ def _first(names: list[str]) -> str:
 
 
 def _kind(value: object) -> str:
-    return f"an empty {type(value).__name__}" if value == {} else f"a {type(value).__name__}"
+    name = type(value).__name__
+    return f"an empty {name}" if value == {} else f"{'an' if name[0] in 'AEIOU' else 'a'} {name}"

@@ -84,7 +84,7 @@ def _cell(row: pd.Series, methods: int) -> str:
     worse = (row["rank"] - 1) / max(methods - 1, 1)
     colour = "".join(f"{round(a + (b - a) * worse):02x}" for a, b in zip(BEST, WORST, strict=True))
     first = f'<span class="first">first in {percent(row["best"])}</span>' if row["best"] >= 0.005 else ""
-    unsure = "<small>not surely above the controls</small>" if row["above_controls"] < SURE else ""
+    unsure = "<small>not surely better than the controls</small>" if row["above_controls"] < SURE else ""
     interval = f"<small>{number(row['mean'])} [{number(row['low'])}, {number(row['high'])}]</small>"
     ends = f"{row['mean']:.6g} [{row['low']:.6g}, {row['high']:.6g}]"
     told = f"rank {row['rank']:.0f}, mean {ends}, first in {row['best']:.3f}"
