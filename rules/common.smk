@@ -20,7 +20,7 @@ try:
         check_keys(Path(configfile).read_text(encoding="utf-8"), os.path.relpath(configfile))
     CONFIG = read(
         config,
-        schema=yaml.safe_load((Path(workflow.basedir) / "config/schema.yaml").read_text()),
+        schema=yaml.safe_load((Path(workflow.basedir) / "config/schema.yaml").read_text(encoding="utf-8")),
         catalogue=CATALOGUE,
         source=os.path.relpath(workflow.configfiles[-1]),
     )
