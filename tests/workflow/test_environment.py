@@ -39,7 +39,7 @@ def poor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
 def test_results_do_not_depend_on_locale_time_zone_and_folders(
     finished_once: Checkout, finished: Checkout, poor: None
 ) -> None:
-    finished.make("--forcerun", *LATE, "--")
+    finished.make("--forcerun", *LATE)
     tables = finished_once.files("results/tables")
     assert finished.files("results/tables") == tables
     assert any(name.endswith(".csv") for name in tables)
