@@ -21,7 +21,7 @@ try:
         check_text(Path(configfile), os.path.relpath(configfile))
     CONFIG = read(
         config,
-        schema=yaml.safe_load((Path(workflow.basedir) / "config/schema.yaml").read_text()),
+        schema=yaml.safe_load((Path(workflow.basedir) / "config/schema.yaml").read_text(encoding="utf-8")),
         catalogue=CATALOGUE,
         source=os.path.relpath(workflow.configfiles[-1]),
     )

@@ -12,6 +12,7 @@ from tqdm import tqdm
 
 from saliency_assay.downloads import DOWNLOADS, Download, Remote
 from saliency_assay.fetch import Patience, check, fetch
+from saliency_assay.job import print_anything
 from saliency_assay.registry import unknown
 from saliency_assay.unpack import unpack
 
@@ -151,6 +152,7 @@ def described(download: Download) -> str:
 
 
 if __name__ == "__main__":
+    print_anything()
     known = by_name()
     for name in sys.argv[1:]:
         if name not in known:

@@ -5,6 +5,7 @@ import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TextIO
 
@@ -23,6 +24,7 @@ def job(rule: str, log: str) -> Iterator[None]:
         SystemExit: with status 1, for any exception, and for an exit that says nothing is wrong.
     """
     terminal = sys.stderr
+    print_anything()
     path = Path(f"{log}.process{rank()}" if rank() else log)
     path.parent.mkdir(parents=True, exist_ok=True)
     # Names in data files may hold anything, half of a character included; a log must take all of it.
@@ -43,6 +45,12 @@ def job(rule: str, log: str) -> Iterator[None]:
             traceback.print_exc()
             tell(f"{rule}: {in_one_line(error)}", terminal)
             raise SystemExit(1) from None
+
+
+def print_anything() -> None:
+    """Let standard output show letters that its encoding lacks as their escapes: not all terminals are UTF-8."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def in_one_line(error: Exception) -> str:

@@ -64,7 +64,7 @@ def test_what_is_fetched_is_a_data_set(fresh: Checkout, monkeypatch: pytest.Monk
         assert f"cifar-10-python.tar.gz: fetched from {address}" in fresh.log("download/cifar10.log")
 
     # Nobody serves any more: what is there is enough, and no other rule asks.
-    fresh.make("--forcerun", "download", "--", target)
+    fresh.make(target, "--forcerun", "download")
     fresh.configure(data__photos={"kind": "cifar10", "path": "data/cifar10", "explain": 10})
     fresh.make("results/data/photos.zarr.zip")
     with open_store(fresh.root / "results/data/photos.zarr.zip", kind="data") as data:

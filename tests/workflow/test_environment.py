@@ -39,11 +39,13 @@ def poor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
 def test_results_do_not_depend_on_locale_time_zone_and_folders(
     finished_once: Checkout, finished: Checkout, poor: None
 ) -> None:
-    finished.make("--forcerun", *LATE, "--")
+    finished.make("--forcerun", *LATE)
     tables = finished_once.files("results/tables")
     assert finished.files("results/tables") == tables
     assert any(name.endswith(".csv") for name in tables)
-    assert finished.files("results/figures") == finished_once.files("results/figures")
+    before, after = (checkout.files("results/figures") for checkout in (finished_once, finished))
+    timed = {"overview.html", "provenance.html"}  # how long jobs took
+    assert {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)} <= timed
 
 
 def test_data_weights_and_maps_do_not_either(finished_once: Checkout, fresh: Checkout, poor: None) -> None:

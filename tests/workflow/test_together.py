@@ -7,7 +7,7 @@ from pathlib import Path
 
 from checkout import Checkout
 from mounts import mounted
-from processes import kill_everything, processes, wait_until
+from processes import processes, wait_until
 
 from saliency_assay.lock import NAME
 
@@ -40,7 +40,7 @@ def test_two_checkouts_do_not_work_in_one_results_folder(fresh: Checkout, tmp_pa
     other.make("--unlock")
 
     running.kill()
-    running.communicate()
+    running.wait()  # its output stays open: the job has it, too
     (job,) = processes(fresh, script="train")
     status, said = other.snakemake(weights)
     assert status == 1
@@ -59,7 +59,8 @@ def test_two_checkouts_do_not_work_in_one_results_folder(fresh: Checkout, tmp_pa
     other.make(weights)
     assert (results / WEIGHTS).exists()
     assert not (results / NAME).exists()
-    kill_everything(fresh)
+    assert running.stdout
+    running.stdout.close()
 
 
 def test_a_results_folder_that_cannot_be_written(fresh: Checkout) -> None:

@@ -16,7 +16,7 @@ with job("plot_training", snakemake.log[0]):
     curves = dict(zip(arms, map(pd.read_csv, snakemake.input.curves), strict=True))
     with styled():
         save(training_curves(curves), Path(snakemake.output.curves))
-    evaluations = (json.loads(Path(path).read_text()) for path in snakemake.input.evaluations)
+    evaluations = (json.loads(Path(path).read_text(encoding="utf-8")) for path in snakemake.input.evaluations)
     table = accuracy_table(dict(zip(arms, evaluations, strict=True)))
     page = table_page(table, title="Accuracy of every model", digits=1)
     Path(snakemake.output.accuracy).write_text(page, encoding="utf-8")

@@ -14,7 +14,7 @@ from saliency_assay.report.tables import read_table
 with job("table", snakemake.log[0]):
     settings, paths, output = snakemake.params.settings, snakemake.input, snakemake.output
     arms = [tuple(arm) for arm in settings["arms"]]
-    evaluations = (json.loads(Path(path).read_text()) for path in paths.evaluations)
+    evaluations = (json.loads(Path(path).read_text(encoding="utf-8")) for path in paths.evaluations)
     accuracy_table(dict(zip(arms, evaluations, strict=True))).to_csv(output.models, index=False)
     tables = {study: {} for study in settings["kinds"]}
     for path, copy in zip(map(Path, paths.tables), output.copies, strict=True):

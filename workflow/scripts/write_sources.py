@@ -23,4 +23,4 @@ with job("write_sources", snakemake.log[0]):
     )
     files = sorted(path for path in sums.parent.rglob("*") if path.is_file())
     lines = (f"{digest_of_file(file)}  {file.relative_to(sums.parent)}\n" for file in files)
-    sums.write_text("".join(lines))
+    sums.write_text("".join(lines), encoding="utf-8")
