@@ -14,7 +14,7 @@ CACHE := $(or $(XDG_CACHE_HOME),$(if $(HOME),$(HOME)/.cache,$(CURDIR)/.snakemake
 export XDG_CACHE_HOME := $(shell mkdir -p "$(CACHE)" 2>/dev/null && test -w "$(CACHE)" && echo "$(CACHE)" || echo "$(CURDIR)/.snakemake/cache")
 
 .DEFAULT_GOAL := help
-.PHONY: help demo run table plan dry download test lint docs format lock clean
+.PHONY: help env demo run table plan dry download test lint docs format lock clean
 
 help: ## Show what there is to make
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
@@ -25,6 +25,8 @@ $(READY): requirements.txt envs/bootstrap.txt
 	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements.txt
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	touch $@
+
+env: $(READY) ## Make .venv with the pinned packages; every other target does so first
 
 demo: run ## Run config/config.yaml on embedded data and write results/report.html
 

@@ -188,6 +188,16 @@ def test_training_curves_are_the_tables() -> None:
     assert legend.get_title().get_text() == "solid: test, dashed: training"
 
 
+def test_a_model_that_was_not_trained_here_has_no_curve_but_is_named() -> None:
+    given = curve(0.1).iloc[:0]
+    axes = training_curves({("f_o", 0): curve(0.2, 0.5), ("mine", 0): given}).axes[0]
+    assert axes.get_title() == "with weights as they were given, not trained here: mine"
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["f_o"]
+    alone = training_curves({("mine", 0): given, ("mine", 1): given}).axes[0]
+    assert (alone.lines[:], alone.get_legend(), list(alone.get_xticks())) == ([], None, [])
+    assert alone.get_title() == "with weights as they were given, not trained here: mine"
+
+
 def test_training_curves_of_models_that_have_validation_images() -> None:
     axes = training_curves({("f_o", 3): curve(0.1, 0.4), ("f_s", 1): curve(0.3)}).axes[0]
     dotted = [line for line in axes.lines if line.get_linestyle() == ":"]

@@ -124,9 +124,13 @@ def _dots(axes: Axes, places: Array, table: pd.DataFrame, methods: Iterable[str]
 def training_curves(curves: Mapping[tuple[str, int], pd.DataFrame]) -> Figure:
     """Accuracy of every model over its epochs: test images solid, training dashed, validation, where taken, dotted.
 
+    A model whose weights were taken as they are has no epochs; it is named as such.
+
     Args:
         curves: for each model and seed the table of ``training.csv``.
     """
+    untrained = [model for model in dict.fromkeys(model for model, _ in curves) if _empty(curves, model)]
+    curves = {arm: curve for arm, curve in curves.items() if not curve.empty}
     models = list(dict.fromkeys(model for model, _ in curves))
     figure = Figure(figsize=(7.5, 4.2))
     axes = figure.add_subplot()
@@ -146,6 +150,15 @@ def training_curves(curves: Mapping[tuple[str, int], pd.DataFrame]) -> Figure:
     axes.set_ylabel("accuracy (%)")
     axes.set_ylim(0, 102)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    title = "solid: test, dashed: training" + (", dotted: validation" if validated else "")
-    axes.legend(title=title, loc="lower right")
+    if untrained:
+        axes.set_title(f"with weights as they were given, not trained here: {', '.join(untrained)}")
+    if curves:
+        title = "solid: test, dashed: training" + (", dotted: validation" if validated else "")
+        axes.legend(title=title, loc="lower right")
+    else:
+        axes.set_xticks([])
     return figure
+
+
+def _empty(curves: Mapping[tuple[str, int], pd.DataFrame], model: str) -> bool:
+    return all(curve.empty for (of, _), curve in curves.items() if of == model)
