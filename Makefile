@@ -5,11 +5,16 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 CONFIG ?= config/config.yaml
 BIN := .venv/bin
 READY := .venv/.ready
-# In this order: after --configfile, which takes several, a target would be read as one more.
-SNAKEMAKE := $(BIN)/snakemake --configfile $(CONFIG) --profile profiles/local
+# In this order: after --configfile, which takes several, a target would be read as one more. A file that cannot be read
+# is one line; Snakemake would answer some with a traceback.
+SNAKEMAKE := $(BIN)/python -m saliency_assay.config_text $(CONFIG) && $(BIN)/snakemake --configfile $(CONFIG) --profile profiles/local
+
+# Snakemake keeps a cache in the home directory and ends in a traceback where it cannot: then it has one here.
+CACHE := $(or $(XDG_CACHE_HOME),$(if $(HOME),$(HOME)/.cache,$(CURDIR)/.snakemake/cache))
+export XDG_CACHE_HOME := $(shell mkdir -p "$(CACHE)" 2>/dev/null && test -w "$(CACHE)" && echo "$(CACHE)" || echo "$(CURDIR)/.snakemake/cache")
 
 .DEFAULT_GOAL := help
-.PHONY: help demo run table plan dry test lint docs format lock clean
+.PHONY: help demo run table plan dry download test lint docs format lock clean
 
 help: ## Show what there is to make
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
@@ -44,14 +49,20 @@ plan: $(READY) $(CONFIG) ## Show how many jobs and models each study of CONFIG t
 dry: $(READY) $(CONFIG) ## Show which jobs CONFIG would run now, and why, without running them
 	@$(SNAKEMAKE) --dry-run
 
-# Those that start Snakemake use both cores by themselves, and share what it made. Beside them run those on a Slurm of this
-# machine's own, which wait for it most of the time; what they say comes last.
+# Asked anew each time, so that data which were deleted come back; what is there is not fetched again.
+download: export SALIENCY_ASSAY_MIRROR := $(MIRROR)
+download: $(READY) ## Fetch public data: DATA="cifar10 coco"; MIRROR=https://… instead of the publishers; without DATA, list them
+	@$(BIN)/python -m saliency_assay.download $(DATA) >$(if $(DATA),/dev/null,/dev/stdout)
+	@$(if $(DATA),$(SNAKEMAKE) --nolock --quiet all --forcerun download -- $(DATA:%=data/downloaded/%.json))
+
+# Those that start Snakemake share what it made, file by file. Beside them run those on a Slurm of this machine's own, which
+# wait for it most of the time; what they say comes last.
 test: $(READY) ## Run all tests
 	@status=0; said=$$(mktemp); \
 	  $(BIN)/python -m pytest --numprocesses 2 --dist worksteal \
 	    --ignore tests/workflow --ignore tests/real --ignore tests/cluster || status=1; \
 	  $(BIN)/python -m pytest tests/cluster >$$said 2>&1 & beside=$$!; \
-	  $(BIN)/python -m pytest tests/workflow tests/real || status=1; \
+	  $(BIN)/python -m pytest --numprocesses 2 --dist loadfile tests/workflow tests/real || status=1; \
 	  wait $$beside || status=1; \
 	  cat $$said; rm $$said; exit $$status
 

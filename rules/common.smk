@@ -9,15 +9,16 @@ import yaml
 
 from saliency_assay.catalogue import CATALOGUE
 from saliency_assay.config import read
+from saliency_assay.config_text import check_text
 from saliency_assay.provenance import code_of, plain
 from saliency_assay.registry import module_of
-from saliency_assay.schema import ConfigError, check_keys
+from saliency_assay.schema import ConfigError
 from saliency_assay.shards import part_names
 from saliency_assay.source import declared
 
 try:
     for configfile in workflow.configfiles:
-        check_keys(Path(configfile).read_text(encoding="utf-8"), os.path.relpath(configfile))
+        check_text(Path(configfile), os.path.relpath(configfile))
     CONFIG = read(
         config,
         schema=yaml.safe_load((Path(workflow.basedir) / "config/schema.yaml").read_text()),

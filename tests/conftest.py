@@ -1,12 +1,14 @@
 """What several kinds of test share."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 # Of use to no small tensor, and threads that wait for each other made a busy machine forty times slower.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
+from mounts import mounted
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -18,3 +20,10 @@ def real_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no real images: {folder} is no folder; set SALIENCY_ASSAY_DATA to one that is")
     return folder
+
+
+@pytest.fixture
+def full_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of two megabytes."""
+    with mounted(tmp_path / "disk", "-t", "tmpfs", "-o", "size=2m", "tmpfs") as folder:
+        yield folder

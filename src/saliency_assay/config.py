@@ -72,7 +72,7 @@ def _read(raw: Settings, catalogue: Catalogue) -> Config:
         check_masks(study, metrics, data)
         check_printed(study, metrics, methods)
     return Config(
-        results=raw["results"].rstrip("/"),
+        results=_results(raw["results"]),
         device=raw["device"],
         seeds=tuple(raw["seeds"]),
         data=data,
@@ -83,6 +83,14 @@ def _read(raw: Settings, catalogue: Catalogue) -> Config:
         reliability=Reliability(raw["reliability"]["resamples"], raw["reliability"]["level"]),
         gallery_images=raw["report"]["gallery_images"],
     )
+
+
+def _results(path: str) -> str:
+    """The folder of results, which is part of every pattern that Snakemake matches: a brace would be a wildcard."""
+    if not path.isprintable() or not path.strip("/") or {"{", "}"} & set(path):
+        wanted = "a folder's path without braces, line breaks and other control characters"
+        raise ConfigError(f"results: found {path!r}, expected {wanted}")
+    return path.rstrip("/")
 
 
 def _study(

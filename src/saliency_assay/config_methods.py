@@ -58,9 +58,8 @@ def _base(place: str, given: object, others: Mapping[str, Method], catalogue: Ca
     else:
         base = look_up(f"{place}.base", "method", given, others)
     record = catalogue.methods.get(base.method)
-    if base.background or (record is not None and (record.stochastic or not record.uses_model)):
-        kind = "draws random numbers or looks at no model"
-        found = f"found {base.name}, which {'takes a background' if base.background else kind}"
+    if reason := record.unsmoothable if record else "":
+        found = f"found {base.name}, which {reason}"
         raise ConfigError(f"{place}.base: {found}; expected a method that does not, such as gradient")
     return base
 

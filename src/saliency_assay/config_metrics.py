@@ -8,11 +8,9 @@ from saliency_assay.config_checks import look_up, parameters_of
 from saliency_assay.config_records import Catalogue, DataEntry, Method, Metric, Settings, Study
 from saliency_assay.registry import resolve, unknown
 from saliency_assay.schema import ConfigError
-from saliency_assay.source import check_call
+from saliency_assay.source import OFFERED, check_call
 
 POSITIONAL = ("predict", "images", "targets", "maps")
-OFFERED = ("mean", "mask", "explain", "fresh")
-"""What a user's function is given beside its parameters, where it takes an argument of that name."""
 
 
 @dataclass(frozen=True)

@@ -20,15 +20,25 @@ def job(rule: str, log: str) -> Iterator[None]:
     processes (``launch``) the first has the log, the others have ``log.process1`` and so on beside it.
 
     Raises:
-        SystemExit: with status 1, for any exception.
+        SystemExit: with status 1, for any exception, and for an exit that says nothing is wrong.
     """
     terminal = sys.stderr
     path = Path(f"{log}.process{rank()}" if rank() else log)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", buffering=1, encoding="utf-8") as file, redirect_stderr(file):
+    # Names in data files may hold anything, half of a character included; a log must take all of it.
+    with (
+        path.open("w", buffering=1, encoding="utf-8", errors="backslashreplace") as file,
+        redirect_stderr(file),
+    ):
         try:
             with _logging_to(file):
                 yield
+        except SystemExit as error:
+            if error.code:  # a training that was told to end, with its state saved
+                raise
+            traceback.print_exc()
+            tell(f"{rule}: exited before its work was done; a function of one's own may not exit", terminal)
+            raise SystemExit(1) from None
         except Exception as error:
             traceback.print_exc()
             tell(f"{rule}: {in_one_line(error)}", terminal)
@@ -37,12 +47,21 @@ def job(rule: str, log: str) -> Iterator[None]:
 
 def in_one_line(error: Exception) -> str:
     """What an error line says: our own messages as they are, others with their kind and the place they come from."""
-    message = str(error).strip()
+    message = printable(str(error).strip())
     if message and isinstance(error, ValueError | OSError):
         return message.splitlines()[0]
     place = traceback.extract_tb(error.__traceback__)[-1]
     said = f"{type(error).__name__}{': ' if message else ''}{message.splitlines()[0] if message else ''}"
     return f"{said} ({Path(place.filename).name}, line {place.lineno})"
+
+
+def printable(text: str) -> str:
+    """``text`` with control characters as Python writes them: what a data file holds does not steer a terminal."""
+    shown = (
+        character if character.isprintable() or character == "\n" else ascii(character)[1:-1]
+        for character in text
+    )
+    return "".join(shown)
 
 
 @contextmanager

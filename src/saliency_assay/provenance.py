@@ -99,7 +99,7 @@ def code_of(*roots: str) -> str:
     """SHA-256 (hex) of the code that ``roots`` run: their modules and all project modules those import.
 
     A root is a dotted module name or the path of a script; of a user's own module, what it imports from its own
-    folder counts, too. Docstrings, comments and layout do not.
+    folder counts, too. Docstrings, comments and layout do not, nor what stands under ``if TYPE_CHECKING:``.
     A package's ``__init__`` counts only where a name is imported from it: registries list every method, and
     a rule for one method must not depend on all of them.
 
@@ -142,6 +142,7 @@ def _file_of_module(module: str, folder: Path | None = None) -> Path | None:
 def _read(path: Path) -> tuple[str, tuple[Path, ...]]:
     """Digest of one file's code, and the files of the project, or beside it, that it imports."""
     tree = ast.parse(path.read_bytes(), filename=str(path))
+    tree.body = [statement for statement in tree.body if not _is_for_types(statement)]
     imports = tuple(dict.fromkeys(_imported_files(tree, path)))
     _drop_prose(tree)
     return hashlib.sha256(ast.dump(tree).encode()).hexdigest(), imports
@@ -159,6 +160,15 @@ def _is_prose(statement: ast.stmt) -> bool:
         isinstance(statement, ast.Expr)
         and isinstance(statement.value, ast.Constant)
         and isinstance(statement.value.value, str)
+    )
+
+
+def _is_for_types(statement: ast.stmt) -> bool:
+    """Whether only a type checker reads it: ``if TYPE_CHECKING:``."""
+    return (
+        isinstance(statement, ast.If)
+        and isinstance(statement.test, ast.Name)
+        and statement.test.id == "TYPE_CHECKING"
     )
 
 

@@ -42,7 +42,7 @@ class Parameter:
             hint = " (YAML reads 1e-3 as text, 1.0e-3 as a number)" if type(value) is str else ""
             words = "".join(f" or {word!r}" for word in self.words)
             return f"expected {TYPES[wanted]}{words}{hint if wanted is float else ''}"
-        if isinstance(value, float) and not isfinite(value):
+        if isinstance(value, int | float) and not representable(value):
             return "expected a finite number"
         if self.choices and value not in self.choices:
             return f"valid: {', '.join(self.choices)}"
@@ -53,6 +53,11 @@ class Parameter:
             if self.maximum is not None and value > self.maximum:
                 return f"expected at most {self.maximum}"
         return None
+
+
+def representable(value: float) -> bool:
+    """Whether it is finite, and, if it is an integer, one of 64 bits: what arrays and files have room for."""
+    return -(1 << 63) <= value < 1 << 63 if isinstance(value, int) else isfinite(value)
 
 
 class Record(Protocol):
@@ -90,9 +95,22 @@ def resolve(function: str) -> Callable[..., Any]:
         found = getattr(import_module(module), name)
     except (ImportError, AttributeError) as error:
         raise ValueError(f"{function!r}: {error}") from error
+    except SystemExit as error:  # a program that was not meant to be imported
+        raise ValueError(f"{function!r}: its module exits when it is imported") from error
     if not callable(found):
         raise ValueError(f"{function!r}: expected a function, found {type(found).__name__}")
     return found  # type: ignore[no-any-return]  # getattr is untyped
+
+
+def offered(module: str, name: str, references: Mapping[str, str]) -> Any:
+    """What ``module`` offers as ``name`` beside its records, imported on use.
+
+    Raises:
+        AttributeError: it offers nothing of that name.
+    """
+    if name not in references:
+        raise AttributeError(f"module {module!r} has no attribute {name!r}")
+    return resolve(references[name])
 
 
 def record_of(records: Iterable[R], name: str, kind: str) -> R:
@@ -113,7 +131,10 @@ def unknown(kind: str, name: object, valid: Iterable[str]) -> str:
 
 def shown(value: object, longest: int = 80) -> str:
     """``value`` in an error line: as YAML calls it where Python's word differs, and cut off when long."""
-    text = json.dumps(value) if value is None or isinstance(value, bool) else repr(value)
+    try:
+        text = json.dumps(value) if value is None or isinstance(value, bool) else repr(value)
+    except (ValueError, RecursionError):  # an integer of thousands of digits, a list within itself
+        text = f"a {type(value).__name__} too long to show"
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 

@@ -9,17 +9,30 @@ Analysis*, 2004). All intervals are percentiles over bootstrap resamples of imag
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import krippendorff
 import numpy as np
 import numpy.typing as npt
 from scipy.stats import rankdata
 
+from saliency_assay.registry import offered
+
+if TYPE_CHECKING:
+    from saliency_assay.api.agreement import Assessment as Assessment
+    from saliency_assay.api.agreement import assess as assess
+
+OFFERED = {name: f"saliency_assay.api.agreement:{name}" for name in ("Assessment", "assess")}
+"""What notebooks call."""
+
 Array = npt.NDArray[Any]
 
 HELD = 20_000_000
 """Most numbers held at once while images are resampled."""
+
+
+def __getattr__(name: str) -> Any:
+    return offered(__name__, name, OFFERED)
 
 
 @dataclass(frozen=True)

@@ -5,15 +5,13 @@ The shape of a configuration is checked here; what its names mean is checked in 
 
 from collections.abc import Mapping
 from difflib import get_close_matches
-from math import isfinite
 from typing import Any
 
-import yaml
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
 
-from saliency_assay.registry import shown, unknown
+from saliency_assay.registry import representable, shown, unknown
 
 Schema = Mapping[str, Any]
 
@@ -23,8 +21,8 @@ Validator: type[Draft202012Validator] = extend(  # type: ignore[no-untyped-call]
     Draft202012Validator,
     type_checker=Draft202012Validator.TYPE_CHECKER.redefine_many(
         {
-            "integer": lambda _, value: type(value) is int,
-            "number": lambda _, value: type(value) in (int, float) and isfinite(value),
+            "integer": lambda _, value: type(value) is int and representable(value),
+            "number": lambda _, value: type(value) in (int, float) and representable(value),
         }
     ),
 )
@@ -54,32 +52,6 @@ EXPECTED = {
 
 class ConfigError(ValueError):
     """A configuration that is not valid. The message is one line: where, what was found, what is valid."""
-
-
-class _Unique(yaml.SafeLoader):
-    """A loader to which a key that stands twice is a fault; plain YAML takes the last one and says nothing."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys: set[str] = set()
-        for key, _ in node.value:
-            if key.value in keys and key.tag != "tag:yaml.org,2002:merge":
-                raise ConfigError(
-                    f"line {key.start_mark.line + 1}: key {key.value!r} stands twice in one place"
-                )
-            keys.add(str(key.value))
-        return super().construct_mapping(node, deep)
-
-
-def check_keys(text: str, source: str) -> None:
-    """That no key of the YAML ``text`` stands twice in one place.
-
-    Raises:
-        ConfigError: the first that does, with its line.
-    """
-    try:
-        yaml.load(text, Loader=_Unique)
-    except ConfigError as error:
-        raise ConfigError(f"{source}: {error}") from None
 
 
 def check_shape(raw: Any, schema: Schema, source: str) -> dict[str, Any]:
@@ -115,8 +87,10 @@ def _line(error: ValidationError, source: str) -> str:
         near = get_close_matches(missing, strange, n=1)
         hint = f"did you mean it by {near[0]!r}? " if near else ""
         fault = f"key {missing!r} is missing; {hint}required: {', '.join(wanted)}"
-    elif keyword == "type" and wanted == "number" and isinstance(instance, float):
+    elif keyword == "type" and wanted == "number" and type(instance) in (int, float):
         fault = f"{found}, expected a finite number"
+    elif keyword == "type" and wanted == "integer" and type(instance) is int:
+        fault = f"{found}, expected an integer of 64 bits"
     elif keyword == "type":
         kinds = wanted if isinstance(wanted, list) else [wanted]
         fault = f"{found}, expected {' or '.join(TYPES[kind] for kind in kinds)}"

@@ -14,6 +14,10 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.dataset as pads  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
+from saliency_assay.store_format import FORMAT, unreadable
+
+FORMAT_KEY = b"saliency_assay_format"
+"""In the file's metadata: the version of what the table looks like (``store_format``)."""
 COLUMNS = {
     "study": "str",
     "data": "str",
@@ -66,7 +70,7 @@ def write(path: Path, table: pd.DataFrame) -> None:
     temporary = path.with_name(f".{path.name}.tmp")
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        table.to_parquet(temporary, index=False)
+        pq.write_table(_with_format(pa.Table.from_pandas(table, preserve_index=False)), temporary)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
@@ -81,7 +85,8 @@ def writer(path: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
     Raises:
         ScoreError: see ``check``.
     """
-    schema = pa.Schema.from_pandas(pd.DataFrame(columns=list(COLUMNS)).astype(COLUMNS), preserve_index=False)
+    nothing = pd.DataFrame(columns=list(COLUMNS)).astype(COLUMNS)
+    schema = _with_format(pa.Table.from_pandas(nothing, preserve_index=False)).schema
     temporary = path.with_name(f".{path.name}.tmp")
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -109,18 +114,26 @@ def read(paths: Iterable[Path], *, compact: bool = False, only: Conditions | Non
     With ``only`` no other row is read.
 
     Raises:
-        ScoreError: no path, a file that is no parquet, or see ``check``.
+        ScoreError: no path, a file that is no parquet or of another format, or see ``check``.
     """
     text = [name for name, kind in COLUMNS.items() if kind == "str"] if compact else None
     tables = []
     for path in paths:
         try:
-            tables.append(pq.read_table(path, read_dictionary=text, partitioning=None, filters=only))
-        except (OSError, ValueError) as error:
-            raise ScoreError(f"{path}: not a parquet file ({str(error).splitlines()[0]})") from error
+            table = pq.read_table(path, read_dictionary=text, partitioning=None, filters=only)
+        except Exception as error:  # Arrow has a class for each of its statuses, and not all are ValueError
+            raise _unreadable(path, error) from error
+        found = (table.schema.metadata or {}).get(FORMAT_KEY)
+        if unfit := unreadable(found.decode(errors="replace") if found else None):
+            raise ScoreError(f"{path}: {unfit}")
+        tables.append(table)
     if not tables:
         raise ScoreError("no score tables; expected at least one path")
     return check(_together(_joined(tables, compact)), "score tables", compact=compact)
+
+
+def _with_format(table: pa.Table) -> pa.Table:
+    return table.replace_schema_metadata({**(table.schema.metadata or {}), FORMAT_KEY: FORMAT.encode()})
 
 
 def _together(table: pd.DataFrame) -> pd.DataFrame:
@@ -152,9 +165,14 @@ def combinations(path: Path, columns: Sequence[str], *, only: Conditions) -> lis
         for batch in rows.to_batches(columns=list(columns), filter=pq.filters_to_expression(only)):
             distinct = pa.Table.from_batches([batch]).group_by(list(columns), use_threads=False).aggregate([])
             found |= dict.fromkeys(zip(*(distinct[name].to_pylist() for name in columns), strict=True))
-    except (OSError, ValueError) as error:
-        raise ScoreError(f"{path}: not a parquet file ({str(error).splitlines()[0]})") from error
+    except Exception as error:
+        raise _unreadable(path, error) from error
     return [dict(zip(columns, values, strict=True)) for values in found]
+
+
+def _unreadable(path: Path, error: Exception) -> ScoreError:
+    reason = " ".join(str(error).split()) or type(error).__name__
+    return ScoreError(f"{path}: not a parquet file ({reason[:200]})")
 
 
 def _joined(tables: list[pa.Table], compact: bool) -> pd.DataFrame:

@@ -10,6 +10,8 @@ from saliency_assay.registry import unknown
 
 GENERATOR = "generator"
 """What every function is handed by name."""
+OFFERED = ("mean", "mask", "explain", "fresh")
+"""What a user's metric is given beside its parameters, where it takes an argument of that name."""
 
 
 def source_of(module: str) -> Path | None:
@@ -22,6 +24,10 @@ def source_of(module: str) -> Path | None:
         spec = find_spec(module)
     except (ImportError, ValueError) as error:
         raise ValueError(f"{module!r}: {error}") from None
+    except (Exception, SystemExit) as error:  # to find a module, the packages around it are imported
+        raise ValueError(
+            f"{module!r}: {type(error).__name__} when its package is imported: {error}"
+        ) from None
     if spec is None:
         raise ValueError(f"no module {module!r} beside the configuration or on PYTHONPATH")
     return Path(spec.origin) if spec.origin and spec.origin.endswith(".py") else None
@@ -51,6 +57,8 @@ def check_call(
         tree = ast.parse(path.read_bytes(), filename=str(path)) if path else None
     except SyntaxError as error:
         raise ValueError(f"function: {path}, line {error.lineno}: {error.msg}") from None
+    except (RecursionError, MemoryError):
+        raise ValueError(f"function: {path}: too deeply nested for Python to read") from None
     except ValueError as error:
         raise ValueError(f"function: found {function!r}, {error}") from None
     if tree is None:

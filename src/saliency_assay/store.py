@@ -13,6 +13,7 @@ import shutil
 import sys
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
@@ -24,6 +25,9 @@ from zarr.storage import LocalStore, ZipStore
 
 from saliency_assay import __version__
 from saliency_assay.provenance import plain
+from saliency_assay.registry import shown
+from saliency_assay.store_check import check as check_archive
+from saliency_assay.store_format import FORMAT, unreadable
 from saliency_assay.store_rows import Archive, Rows
 from saliency_assay.store_rows import StoreError as StoreError
 
@@ -54,9 +58,9 @@ def write(path: Path, blocks: Iterable[Block], *, kind: str, attributes: Mapping
         blocks: each maps array names to arrays of one length; names, dtypes and trailing shapes are the same
             in all blocks. Boolean arrays are bit-packed.
         kind: what the store holds (``data``, ``maps``, …); readers ask for it.
-        attributes: plain provenance: parameters, digests, seeds. ``kind``, ``version``, ``libraries`` (versions of
-            those that the process has loaded), ``length`` and ``digest`` (SHA-256 over names, dtypes, shapes and
-            bytes of all arrays) are added.
+        attributes: plain provenance: parameters, digests, seeds. ``kind``, ``format``, ``version``, ``libraries``
+            (versions of those that the process has loaded), ``length`` and ``digest`` (SHA-256 over names, dtypes,
+            shapes and bytes of all arrays) are added.
 
     Raises:
         StoreError: no block at all, or a block that does not fit the first one.
@@ -68,7 +72,8 @@ def write(path: Path, blocks: Iterable[Block], *, kind: str, attributes: Mapping
         writer = _Writer(folder, path)
         for block in blocks:
             writer.append(block)
-        writer.finish({**plain(attributes), "kind": kind, "version": __version__, "libraries": _libraries()})
+        made_by = {"format": FORMAT, "version": __version__, "libraries": _libraries()}
+        writer.finish({**plain(attributes), "kind": kind, **made_by})
         _zip(folder, path)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -152,6 +157,8 @@ class _Writer:
             chunks=(rows, *trailing),
             compressors=None if dtype == np.uint8 else "auto",
             fill_value=np.nan if dtype.kind == "f" else 0,
+            # Else a chunk that is lost would be one that was left out, and read as zeros.
+            config={"write_empty_chunks": True},
             attributes={"packed": list(self.layout[name][1])} if packed else {},
         )
 
@@ -193,8 +200,9 @@ class StoredArray:
     read by itself; otherwise Zarr reads the chunks that hold them.
     """
 
-    def __init__(self, array: zarr.Array[Any], rows: Rows | None = None) -> None:
+    def __init__(self, array: zarr.Array[Any], rows: Rows | None = None, source: Path | None = None) -> None:
         self._array = array
+        self._source = source or Path(array.path)
         self._rows = rows
         packed = array.attrs.get("packed")
         self._packed = tuple(int(size) for size in packed) if isinstance(packed, list) else None
@@ -234,14 +242,27 @@ class StoredArray:
         one = isinstance(index, int | np.integer)
         if isinstance(index, slice):
             if self._rows is None:
-                return np.asarray(self._array[index])
+                with self._named():
+                    return np.asarray(self._array[index])
             index = np.arange(*index.indices(len(self)))
         chosen = np.asarray([index] if one else index)
         if self._rows is None or chosen.dtype.kind not in "iu":
-            found = np.asarray(self._array.oindex[chosen])
+            with self._named():
+                found = np.asarray(self._array.oindex[chosen])
         else:
             found = self._rows.at(chosen.astype(np.int64, copy=False))
         return np.asarray(found[0]) if one else found
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Damage that shows only when a chunk is unpacked, which Zarr tells in a hundred ways and without the file."""
+        try:
+            yield
+        except (IndexError, StoreError):
+            raise
+        except Exception as error:
+            reason = " ".join(str(error).split()) or type(error).__name__
+            raise StoreError(f"{self._source}: {self._array.path} is damaged: {reason}") from error
 
     def at(self, indices: Array) -> "Selection":
         """Its items at ``indices``, read on demand; ascending indices read each chunk once."""
@@ -294,7 +315,7 @@ class Store:
             raise StoreError(f"{self.path}: no array {name!r}; found: {', '.join(self.names)}")
         array = self._group[name]
         assert isinstance(array, zarr.Array)
-        return StoredArray(array, Rows.of(self._archive, array))
+        return StoredArray(array, Rows.of(self._archive, array), self.path)
 
     @property
     def names(self) -> list[str]:
@@ -317,21 +338,39 @@ def open_store(path: Path, *, kind: str, expect: Mapping[str, Any] | None = None
         expect: attributes that it must have, with their values.
 
     Raises:
-        StoreError: it is missing, truncated, of another kind, or an attribute has another value.
+        StoreError: it is missing, truncated, of another format or kind, or an attribute has another value.
     """
     if not path.is_file():
         raise StoreError(f"{path}: no such store")
     try:
-        store = Store(Archive(path), zarr.open_group(ZipStore(path, mode="r"), mode="r"))
-        lengths = {len(store[name]) for name in store.names}
-    except (zipfile.BadZipFile, KeyError, ValueError, OSError) as error:
+        archive = Archive(path)
+    except Exception as error:  # what is wrong with a zip shows as BadZipFile, struct.error, OSError, …
         raise StoreError(f"{path}: truncated, or not a Zarr store ({error})") from error
-    if lengths != {store.attributes.get("length")}:
-        raise StoreError(f"{path}: arrays of lengths {sorted(lengths)}, its attributes say {len(store)}")
+    with ExitStack() as stack:
+        stack.callback(archive.close)
+        check_archive(archive)
+        store = _store_in(archive)
+        if unfit := unreadable(store.attributes.get("format")):
+            raise StoreError(f"{path}: {unfit}")
+        stack.pop_all()
+    lengths, said = {len(store[name]) for name in store.names}, store.attributes.get("length")
+    if lengths != {said} or type(said) is not int:
+        raise StoreError(f"{path}: arrays of lengths {sorted(lengths)}, its attributes say {shown(said)}")
     for name, value in {"kind": kind, **plain(expect or {})}.items():
         found = store.attributes.get(name)
         if found != value:
-            raise StoreError(f"{path}: {name} is {found!r}, expected {value!r}")
+            raise StoreError(f"{path}: {name} is {shown(found)}, expected {shown(value)}")
+    return store
+
+
+def _store_in(archive: Archive) -> Store:
+    try:
+        store = Store(archive, zarr.open_group(ZipStore(archive.path, mode="r"), mode="r"))
+        for name in store.names:
+            store[name]
+    except Exception as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise StoreError(f"{archive.path}: truncated, or not a Zarr store ({reason})") from error
     return store
 
 

@@ -17,8 +17,9 @@ from saliency_assay.store import Array, Store, StoredArray, StoreError, open_sto
 
 OF_ONE_PART = {"part", "offset", "length", "digest", "maps"}
 """Attributes in which parts of one run differ: their own content, and that of the maps that they are made of."""
-OF_PROCESS = {"version", "libraries"}
-"""What a process had loaded; which results hang on it, Snakemake decides when it looks for what must run again."""
+OF_PROCESS = {"format", "version", "libraries"}
+"""How a process wrote, and what it had loaded; which results hang on it, Snakemake decides when it looks for what must
+run again."""
 
 
 def open_stores(paths: Sequence[Path], *, kind: str, expect: Mapping[str, Any] | None = None) -> Store:

@@ -38,29 +38,56 @@ class Archive:
         """Close the file; what reads from it then fails."""
         self._zip.close()
 
+    def sizes(self) -> dict[str, int]:
+        """The bytes of each member, unpacked.
+
+        Raises:
+            StoreError: two of one name, or members that lie over each other: both would unpack to more than there is.
+        """
+        members = self._zip.infolist()
+        taken, length = sum(member.compress_size for member in members), os.fstat(self._file()).st_size
+        if len(self._zip.NameToInfo) != len(members) or taken > length:
+            found = f"{len(members)} members of {taken} bytes in a file of {length}"
+            raise StoreError(f"{self.path}: found {found}, expected each once, one after another")
+        return {member.filename: member.file_size for member in members}
+
+    def beginning(self, name: str, count: int) -> bytes:
+        """At most ``count`` bytes that member ``name`` begins with, compressed or not.
+
+        Raises:
+            StoreError: it cannot be read.
+        """
+        try:
+            with self._zip.open(name) as member:
+                return member.read(count)
+        except (
+            Exception
+        ) as error:  # damage shows as BadZipFile, zlib.error, NotImplementedError, RuntimeError, …
+            raise StoreError(f"{self.path}: truncated, or not a Zarr store ({name}: {error})") from error
+
+    def _file(self) -> int:
+        if self._zip.fp is None:
+            raise ValueError(f"{self.path}: closed")
+        return self._zip.fp.fileno()
+
     @property
     def plain(self) -> bool:
         """Whether all its members lie in it as they are; a zip made anew by other programs may be compressed."""
         return all(member.compress_type == zipfile.ZIP_STORED for member in self._zip.infolist())
 
-    def read(self, name: str, start: int, target: memoryview) -> bool:
-        """Fill ``target`` with the bytes of member ``name`` from its byte ``start`` on; False if there is none.
+    def read(self, name: str, start: int, target: memoryview) -> None:
+        """Fill ``target`` with the bytes of member ``name`` from its byte ``start`` on.
 
         Raises:
             StoreError: the file ends before the part does.
             ValueError: it is closed.
         """
-        if self._zip.fp is None:
-            raise ValueError(f"{self.path}: closed")
-        file = self._zip.fp.fileno()
-        if name not in self._zip.NameToInfo:
-            return False
+        file = self._file()
         if name not in self._starts:
             header, lengths = self._zip.NameToInfo[name].header_offset, bytearray(4)
             self._fill(memoryview(lengths), file, header + NAME_LENGTHS, name)
             self._starts[name] = header + 30 + sum(struct.unpack("<HH", lengths))
         self._fill(target, file, self._starts[name] + start, name)
-        return True
 
     def _fill(self, target: memoryview, file: int, place: int, name: str) -> None:
         done = 0
@@ -126,9 +153,7 @@ class Rows:
         chunk, start = divmod(row, self._chunk)
         place = (chunk, *(0 for _ in self._array.shape[1:]))
         name = f"{self._array.path}/{self._array.metadata.encode_chunk_key(place)}"
-        if not self._archive.read(name, start * self._width, target):
-            target[:] = bytes([self._fill]) * len(target)  # Zarr leaves out chunks that hold nothing else
-            return
+        self._archive.read(name, start * self._width, target)
         rows = min(self._chunk, self._length - chunk * self._chunk)
         if len(target) == rows * self._width:
             padding = bytes([self._fill]) * ((self._chunk - rows) * self._width)

@@ -6,7 +6,8 @@ import pytest
 import yaml
 from configurations import base, cases, changed, fault, reading, without
 
-from saliency_assay.schema import ConfigError, check_keys
+from saliency_assay.config_text import check_text
+from saliency_assay.schema import ConfigError
 
 # Each mistake is a change to configurations.BASE, and below it the message.
 
@@ -439,6 +440,13 @@ def test_of_several_faults_the_one_nearest_to_the_top_is_told() -> None:
     assert fault(raw).startswith("top level: unknown key 'seed'; did you mean 'seeds'?")
 
 
+@pytest.mark.parametrize("path", ["results_{model}", "a}", "/", "a\nb", "a\tb", "a\0b"])
+def test_results_are_a_path_that_snakemake_takes(path: str) -> None:
+    expected = "a folder's path without braces, line breaks and other control characters"
+    assert fault(changed("results", path)) == f"results: found {path!r}, expected {expected}"
+    assert reading(changed("results", "/Größe (neu)/a b/")).results == "/Größe (neu)/a b"
+
+
 def test_weights_are_a_file_that_exists(tmp_path: Path) -> None:
     path = tmp_path / "weights.pt"
     expected = f"models.d.weights: found '{path}', expected a file that exists"
@@ -447,17 +455,69 @@ def test_weights_are_a_file_that_exists(tmp_path: Path) -> None:
     assert reading(changed("models.d.weights", str(path))).models["d"].weights == str(path)
 
 
+def test_a_configuration_that_can_be_read_passes(tmp_path: Path) -> None:
+    path = tmp_path / "my.yaml"
+    for text in ("a: &a {b: 1, c: 2}\nd: {<<: *a, b: 3}\n", '{"a":\t{"b": [1]}}', "# nothing\n"):
+        path.write_text(text)
+        check_text(path, "my.yaml")  # keys that a merge brings may be replaced
+
+
+def laughs(levels: int) -> str:
+    """Each line stands for nine of the line before it."""
+    lines = [f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 9)}]" for level in range(1, levels)]
+    return "\n".join(["a0: &a0 [ha, ha, ha]", *lines])
+
+
 @pytest.mark.parametrize(
-    ("text", "line", "key"),
+    ("text", "message"),
     [
-        ("seeds: [0]\nresults: a\nseeds: [1]\n", 3, "seeds"),
-        ("models:\n  f:\n    a: {b: 1, c: 2, b: 3}\n", 3, "b"),
+        ("seeds: [0]\nresults: a\nseeds: [1]\n", "line 3: key 'seeds' stands twice in one place"),
+        ("models:\n  f:\n    a: {b: 1, c: 2, b: 3}\n", "line 3: key 'b' stands twice in one place"),
+        ('{"seeds": [0], "seeds": [1]}', "key 'seeds' stands twice in one place"),
+        (laughs(20), "line 6: found more than 100000 values, expected at most so many"),
+        ("a: &a\n  b: [*a]\n", "line 2: *a stands within itself, expected no such loop"),
+        (
+            "a: " + "[" * 5000 + "]" * 5000,
+            "line 1: lists and mappings in each other, expected 50 levels at most",
+        ),
+        (
+            '{"a": ' + "[" * 100_000 + "]" * 100_000 + "}",
+            "lists and mappings in each other, expected 50 levels at most",
+        ),
+        ("a: 1\n? [b, c]\n: d\n", "line 2: found a key that is no text but a list or mapping"),
+        ("a:\n\tb: 1\n", "line 2, column 1: not YAML: found character that cannot start any token"),
+        ("a: b\0\n", "not YAML: control characters are not allowed"),
+        ("a: 2020-99-99\n", "not YAML: month must be in 1..12"),
+        (b"a: \xff\n", "expected text in UTF-8; invalid start byte at byte 3"),
+        (
+            "seeds: !!python/object/apply:os.system [touch it_ran]\n",
+            "line 1, column 8: not YAML: could not determine a constructor for the tag "
+            "'tag:yaml.org,2002:python/object/apply:os.system'",
+        ),
     ],
+    ids=lambda value: "" if len(value) > 40 else str(value),
 )
-def test_a_key_that_stands_twice_is_named_with_its_line(text: str, line: int, key: str) -> None:
-    with pytest.raises(ConfigError, match=f"^my.yaml: line {line}: key '{key}' stands twice in one place$"):
-        check_keys(text, "my.yaml")
+def test_what_cannot_be_read_is_one_line(text: str | bytes, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "my.yaml"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(ConfigError) as caught:
+        check_text(path, "my.yaml")
+    assert str(caught.value) == f"my.yaml: {message}"
+    assert [file.name for file in tmp_path.iterdir()] == ["my.yaml"]
 
 
-def test_keys_that_a_merge_brings_may_be_replaced() -> None:
-    check_keys("a: &a {b: 1, c: 2}\nd: {<<: *a, b: 3}\n", "my.yaml")
+def test_what_is_no_file_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"^my.yaml: Is a directory$"):
+        check_text(tmp_path, "my.yaml")
+
+
+def test_numbers_beyond_64_bits_are_named() -> None:
+    huge = 10**400
+    assert (
+        fault(changed("seeds", [huge])) == f"seeds.0: found {str(huge)[:79]}…, expected an integer of 64 bits"
+    )
+    assert fault(changed("reliability.level", huge)).endswith("…, expected a finite number")
+    assert fault(changed("models.f_o.width", huge)).endswith("…, expected a finite number")
+    assert fault(changed("reliability.level", float("inf"))) == (
+        "reliability.level: found inf, expected a finite number"
+    )

@@ -1,6 +1,7 @@
 import logging
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -98,9 +99,9 @@ def test_no_more_than_a_block_is_read_at_a_time(tmp_path: Path, monkeypatch: pyt
     opened: list[Path] = []
     reading = Image.open
 
-    def watched(path: Path) -> Image.Image:
+    def watched(path: Path, formats: Sequence[str]) -> Image.Image:
         opened.append(path)
-        return reading(path)
+        return reading(path, formats=formats)
 
     monkeypatch.setattr(Image, "open", watched)
     parameters = {**DEFAULTS, "size": 8}

@@ -4,13 +4,22 @@ from pathlib import Path
 
 import pytest
 from checkout import Checkout
+from filelock import FileLock
 
 
 @pytest.fixture(scope="session")
-def finished_once(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
-    """The finished run itself; tests that change anything take ``finished``."""
-    checkout = Checkout.fresh(tmp_path_factory.mktemp("finished") / "project")
-    checkout.make()
+def finished_once(tmp_path_factory: pytest.TempPathFactory, testrun_uid: str) -> Checkout:
+    """The finished run itself, in a folder that no shell likes; tests that change anything take ``finished``.
+
+    Of several processes that run tests one makes it, and the others wait.
+    """
+    base = tmp_path_factory.getbasetemp()
+    root = (base.parent if base.name.startswith("popen-") else base) / f"finished-{testrun_uid}"
+    checkout, done = Checkout(root / "Überprüfung der Karten (neu)/project"), root / "done"
+    with FileLock(f"{root}.lock"):
+        if not done.exists():
+            Checkout.fresh(checkout.root).make()
+            done.touch()
     return checkout
 
 

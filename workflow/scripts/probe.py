@@ -8,10 +8,9 @@ from saliency_assay import store
 from saliency_assay.device import prepare
 from saliency_assay.job import job
 from saliency_assay.methods.explained import explained
-from saliency_assay.metrics.scoring import probe
+from saliency_assay.metrics.scoring import metric_seed, probe
 from saliency_assay.models.classifier import Blueprint, digest
 from saliency_assay.models.weights import load_classifier
-from saliency_assay.provenance import seed_of
 from saliency_assay.registry import resolve
 from saliency_assay.shards import part_of
 
@@ -28,7 +27,7 @@ with job(f"probe: metrics.{snakemake.wildcards.metric}", snakemake.log[0]):
             classifier,
             data["image"].at(chosen),
             targets,
-            seed=seed_of(settings["seed"], "metric", at.model, at.data, settings["stream"]),
+            seed=metric_seed(settings["seed"], at.model, at.data, settings["stream"]),
             batch_size=settings["explained"]["batch_size"],
             offset=offset,
         )

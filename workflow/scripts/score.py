@@ -8,10 +8,9 @@ import torch
 from saliency_assay import scores, store
 from saliency_assay.device import prepare
 from saliency_assay.job import job
-from saliency_assay.metrics.scoring import Given, curves_of, explainer_of, newly_built, score, table_of
+from saliency_assay.metrics import scoring
 from saliency_assay.models.classifier import Blueprint, digest
 from saliency_assay.models.weights import load_classifier
-from saliency_assay.provenance import seed_of
 from saliency_assay.registry import resolve
 from saliency_assay.shards import part_of
 
@@ -27,16 +26,16 @@ with job(f"score: metrics.{snakemake.wildcards.metric}", snakemake.log[0]), Exit
     expect = here if "explain" in takes else made
     maps = stack.enter_context(store.open_store(Path(paths.maps), kind="maps", expect=expect))
     images, offset, gathered = maps["image"][:], maps.attributes["offset"], []
-    drawn, seed = (settings["seed"], at.model, at.data), seed_of(settings["seed"], "fresh", at.model)
+    drawn, seed = (settings["seed"], at.model, at.data), scoring.fresh_seed(settings["seed"], at.model)
     sliced = {"mask": data["mask"].at(images)} if "mask" in takes else {}
     if "probed" in takes:
         probed = stack.enter_context(store.open_store(Path(paths.probe), kind="probe", expect=here))
         store.same("image", maps, probed)
         store.same("target", maps, probed)
         sliced["probed"] = {name: probed[name] for name in probed.names}
-    whole = {"fresh": newly_built(classifier, blueprint, seed)} if "fresh" in takes else {}
-    explainer = explainer_of(settings["method"], data, device, *drawn) if "explain" in takes else None
-    found = score(
+    whole = {"fresh": scoring.newly_built(classifier, blueprint, seed)} if "fresh" in takes else {}
+    explainer = scoring.explainer_of(settings["method"], data, device, *drawn) if "explain" in takes else None
+    found = scoring.score(
         resolve(settings["function"]),
         settings["parameters"],
         classifier,
@@ -44,17 +43,18 @@ with job(f"score: metrics.{snakemake.wildcards.metric}", snakemake.log[0]), Exit
         maps["target"][:],
         maps["map"],
         names=settings["scores"],
-        seed=seed_of(settings["seed"], "metric", at.model, at.data, settings["stream"]),
+        seed=scoring.metric_seed(*drawn, settings["stream"]),
         batch_size=settings["batch_size"],
-        given=Given(sliced, whole, explainer),
+        given=scoring.Given(sliced, whole, explainer),
         offset=offset,
     )
     store.write(
         Path(snakemake.output.curves),
-        store.beside(curves_of(found, gathered), image=images),
+        store.beside(scoring.curves_of(found, gathered), image=images),
         kind="curves",
         attributes={"provenance": settings, **made, "offset": offset, "maps": maps.attributes["digest"]},
     )
     # A file may serve several studies; each study's own table names it.
     of_all = {"study": "", "data": at.data, "model": at.model, "seed": int(at.seed), "method": at.method}
-    scores.write(Path(snakemake.output.scores), table_of(gathered, images, at.metric).assign(**of_all))
+    table = scoring.table_of(gathered, images, at.metric).assign(**of_all)
+    scores.write(Path(snakemake.output.scores), table)

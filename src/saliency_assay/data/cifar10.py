@@ -2,9 +2,10 @@
 
 import logging
 import pickle
+import pickletools
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 
@@ -34,6 +35,10 @@ _ARRAY_GLOBALS = {
     ("numpy._core.multiarray", "_reconstruct"),
 }
 _ENCODE = ("_codecs", "encode")
+
+# A file of CIFAR-10 has about ten.
+MOST_TUPLES = 1000
+NESTED = {"TUPLE", "TUPLE1", "TUPLE2", "TUPLE3", "FROZENSET"}
 
 
 def cifar10(
@@ -134,12 +139,12 @@ def _described_binary(root: Path) -> tuple[tuple[str, ...], int, Path]:
 
 def _binary_batch(file: Path) -> tuple[Pixels, list[int]]:
     """Pixels ``[n, 3072]`` and labels: records of a byte's label and the pixels, channel by channel, row by row."""
-    content = np.fromfile(file, dtype=np.uint8)
-    if not len(content) or len(content) % (1 + PIXELS):
+    size = file.stat().st_size
+    if not size or size % (1 + PIXELS):
         raise ValueError(
-            f"{file}: found {len(content)} bytes, expected {1 + PIXELS} for each image, a label and {PIXELS} pixels"
+            f"{file}: found {size} bytes, expected {1 + PIXELS} for each image, a label and {PIXELS} pixels"
         )
-    records = content.reshape(-1, 1 + PIXELS)
+    records = np.fromfile(file, dtype=np.uint8).reshape(-1, 1 + PIXELS)
     return records[:, 1:], records[:, 0].tolist()
 
 
@@ -196,11 +201,13 @@ def _unpickled(file: Path) -> dict[object, object]:
     """The dictionary in ``file``, its keys as text."""
     with file.open("rb") as stream:
         try:
+            _check_opcodes(stream, file)
+            stream.seek(0)
             content = _Unpickler(stream, file).load()
         except _RefusedError:
             raise
         except Exception as error:  # a damaged pickle raises whatever it likes
-            reason = " ".join(str(error).split())
+            reason = " ".join(str(error).split()) or type(error).__name__
             raise ValueError(f"{file}: truncated, or not a pickle ({reason})") from error
         surplus = file.stat().st_size - stream.tell()
     if surplus:
@@ -217,6 +224,36 @@ def _text(value: object) -> object:
 
 class _RefusedError(ValueError):
     """A pickle asks for something that no array needs."""
+
+
+def _check_opcodes(stream: BinaryIO, file: Path) -> None:
+    """That nothing in the pickle makes the unpickler take memory that the file does not fill, or nest without end.
+
+    It makes room for as many notes as the greatest number of one says, and for a text of whatever length is declared;
+    and to look up a key it hashes tuples within tuples, for as deep as they are, until the stack is full.
+    """
+    size, tuples = file.stat().st_size, 0
+    for count, (operation, argument, _) in enumerate(
+        pickletools.genops(cast(BinaryIO, _Whole(stream, size)))
+    ):
+        tuples += operation.name in NESTED
+        noted = operation.name in ("PUT", "BINPUT", "LONG_BINPUT") and (argument or 0) > count
+        if noted or tuples > MOST_TUPLES or (operation.name == "FRAME" and (argument or 0) > size):
+            raise _RefusedError(
+                f"{file}: refused the opcode {operation.name} of its pickle, no array needs it so"
+            )
+
+
+class _Whole:
+    """A stream that is not asked for more than there is: some readers make room for it first."""
+
+    def __init__(self, stream: BinaryIO, size: int) -> None:
+        self.stream, self.size, self.readline = stream, size, stream.readline
+        self.tell = stream.tell
+
+    def read(self, count: int) -> bytes:
+        """As ``BinaryIO.read``."""
+        return self.stream.read(min(count, self.size))
 
 
 class _Unpickler(pickle.Unpickler):

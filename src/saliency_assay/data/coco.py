@@ -9,20 +9,26 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from math import isfinite
 from pathlib import Path, PurePosixPath
 from reprlib import repr as short
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from PIL import Image
 from pycocotools import mask as rle
 
-from saliency_assay.data.images import Pixels, read_rgb
+from saliency_assay.data.images import Pixels, no_file, read_rgb
 from saliency_assay.registry import unknown
 
 Skipped = dict[str, Counter[str]]
 _Place = tuple[Path, str, int]  # file, list in it, index in the list
+
+LONGEST_NAME = 1000  # characters of a photograph's path
+LARGEST_SIDE = 65_535  # px, what a JPEG can hold; Pillow's limit is of pixels
+LONGEST_OUTLINE = 100  # times the sum of a photograph's sides
+LIMIT = 1e300  # of a coordinate: NaN, infinity and what no float can hold are none
+LONGEST_RUN = 7  # characters, five bits each, of a run length in COCO's compressed form; it is of 32 bits
 
 
 @dataclass(frozen=True)
@@ -91,7 +97,8 @@ def find_instances(
     for candidate in chosen:
         photo = candidate.instance.photo
         if not photo.is_file():
-            raise FileNotFoundError(f"{photo}: no such image file; {candidate.place} needs it")
+            fault = no_file(photo)
+            raise type(fault)(f"{fault}; {candidate.place} needs it")
     return [candidate.instance for candidate in chosen], {name: +counts for name, counts in skipped.items()}
 
 
@@ -123,6 +130,12 @@ def _load(file: Path) -> dict[str, Any]:
         raise ValueError(f"{file}: not JSON: {error.msg} at {place}") from error
     except UnicodeDecodeError as error:
         raise ValueError(f"{file}: not JSON: {error.reason} at byte {error.start}") from error
+    except RecursionError:
+        raise ValueError(
+            f"{file}: lists within lists too deep to read; expected COCO's instances format"
+        ) from None
+    except ValueError as error:  # an integer of thousands of digits
+        raise ValueError(f"{file}: not JSON: {error}") from error
     for section in ("images", "annotations", "categories"):
         if not isinstance(content, dict) or not isinstance(content.get(section), list):
             raise ValueError(f"{file}: no list {section!r}; expected COCO's instances format")
@@ -132,6 +145,8 @@ def _load(file: Path) -> dict[str, Any]:
 def _get(entry: Any, key: str, kind: type | tuple[type, ...], place: _Place) -> Any:
     """``entry[key]``, or an error that names the place."""
     value = entry.get(key) if isinstance(entry, dict) else None
+    if kind is int and isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
+        raise ValueError(f"{_place(place)}: {key} is {short(value)}, expected an integer of 64 bits")
     if not isinstance(value, kind):
         kinds = kind if isinstance(kind, tuple) else (kind,)
         names = " or ".join(k.__name__ for k in kinds)
@@ -216,8 +231,10 @@ def _file_name(image: Any, place: _Place) -> str:
     name: str = _get(image, "file_name", str, place)
     path = PurePosixPath(name.replace("\\", "/"))
     # Annotations come from elsewhere: they may not point out of the folder that the user named.
-    if not path.name or path.is_absolute() or ".." in path.parts:
-        raise ValueError(f"{_place(place)}: file_name is {name!r}, expected a path inside the image folder")
+    if not path.name or path.is_absolute() or ".." in path.parts or len(name) > LONGEST_NAME:
+        raise ValueError(
+            f"{_place(place)}: file_name is {short(name)}, expected a path inside the image folder"
+        )
     return name
 
 
@@ -226,6 +243,11 @@ def _size(image: Any, place: _Place) -> tuple[int, int]:
     size = _get(image, "height", int, place), _get(image, "width", int, place)
     if min(size) < 1:
         raise ValueError(f"{_place(place)}: found {size[1]} × {size[0]} pixels, expected at least 1 × 1")
+    most = Image.MAX_IMAGE_PIXELS or LARGEST_SIDE**2
+    # A mask of that many pixels is made of it, whatever the photograph itself turns out to be.
+    if max(size) > LARGEST_SIDE or size[0] * size[1] > most:
+        expected = f"expected at most {LARGEST_SIDE} on a side and {most} in all"
+        raise ValueError(f"{_place(place)}: found {short(size[1])} × {short(size[0])} pixels, {expected}")
     return size
 
 
@@ -241,6 +263,12 @@ def _mask(
     if not parts:
         return None
     skipped["degenerate part of a polygon"] += len(segmentation) - len(parts)
+    length, longest = sum(map(_outline, parts)), LONGEST_OUTLINE * sum(size)
+    if length > longest:  # no object looks so, and memory is taken for every pixel of it
+        raise ValueError(
+            f"{_place(place)}: segmentation is {length:.0f} pixels around, expected at most {longest} "
+            f"in {size[1]} × {size[0]} pixels"
+        )
     merged: dict[str, Any] = rle.merge(rle.frPyObjects(parts, *size))
     return merged
 
@@ -248,7 +276,7 @@ def _mask(
 def _is_polygon(part: Any, size: tuple[int, int], place: _Place) -> bool:
     """Whether ``part`` is pairs of coordinates for three points or more; an error if it is no coordinates."""
     numbers = part if isinstance(part, list) else [None]
-    if not all(isinstance(number, int | float) and isfinite(number) for number in numbers):
+    if not all(isinstance(number, int | float) and -LIMIT < number < LIMIT for number in numbers):
         raise ValueError(f"{_place(place)}: segmentation holds {short(part)}, expected lists of numbers")
     # pycocotools walks along edges pixel by pixel: a stray huge coordinate would fill the memory.
     reach = max(map(abs, numbers), default=0)
@@ -258,6 +286,13 @@ def _is_polygon(part: Any, size: tuple[int, int], place: _Place) -> bool:
             f"{_place(place)}: segmentation reaches {reach}, expected coordinates within {extent}"
         )
     return len(numbers) >= 6 and len(numbers) % 2 == 0
+
+
+def _outline(polygon: list[float]) -> float:
+    """Pixels from corner to corner, all around, as pycocotools counts them."""
+    corners = [polygon[at : at + 2] for at in range(0, len(polygon), 2)]
+    sides = zip(corners, [*corners[1:], corners[0]], strict=True)
+    return sum(max(abs(x - u), abs(y - v)) for (x, y), (u, v) in sides)
 
 
 def _run_lengths(segmentation: dict[str, Any], size: tuple[int, int], place: _Place) -> dict[str, Any]:
@@ -285,6 +320,8 @@ def _uncompressed(text: str) -> list[int]:
     value = shift = 0
     for character in text:
         bits = ord(character) - 48
+        if shift >= 5 * LONGEST_RUN or not 0 <= bits < 64:
+            return []  # no run length
         value |= (bits & 31) << shift
         shift += 5
         if not bits & 32:  # the last character of a number; its highest bit is the sign

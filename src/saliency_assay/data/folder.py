@@ -13,6 +13,7 @@ from PIL import Image
 
 from saliency_assay.data.images import Pixels, read_rgb
 from saliency_assay.data.splits import TEST, TRAIN, Ints, Split, random_split
+from saliency_assay.registry import shown
 
 logger = logging.getLogger(__name__)
 
@@ -20,6 +21,7 @@ Block = dict[str, npt.NDArray[Any]]
 Listing = Mapping[str, Sequence[str]]  # paths of images below a folder, sorted, by class
 
 SUFFIXES = (".bmp", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp")
+LONGEST_NAME = 255  # bytes of a file's name
 _TEST_FOLDERS = ("test", "val")
 _TINY_LIST = "val_annotations.txt"  # Tiny ImageNet's val/ has one folder for all classes, and this list
 
@@ -172,9 +174,9 @@ def _listed(file: Path) -> Listing:
     listing: dict[str, set[str]] = {}
     for number, line in enumerate(file.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
         name, *rest = line.split("\t")
-        if not name or not any(rest[:1]) or Path(name).name != name:
+        if name in ("", "..") or not any(rest[:1]) or Path(name).name != name or len(name) > LONGEST_NAME:
             raise ValueError(
-                f"{file}: line {number} is {line!r}, expected an image's name, a tab and its class"
+                f"{file}: line {number} is {shown(line)}, expected an image's name, a tab and its class"
             )
         listing.setdefault(rest[0], set()).add(f"images/{name}")
     return {name: sorted(listing[name]) for name in sorted(listing)}

@@ -1,13 +1,14 @@
 """Reading, drawing and resizing images: what the kinds of data set share."""
 
 import logging
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from PIL import Image
+from PIL import Image, UnidentifiedImageError
 
 from saliency_assay.data.splits import TEST, TRAIN, Ints
 
@@ -19,6 +20,10 @@ Block = dict[str, npt.NDArray[Any]]
 # 16-bit and float images have no defined conversion to 8 bits; a reader that guessed would clip them to white.
 _EIGHT_BIT = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "CMYK", "YCbCr", "LAB", "HSV")
 
+# Pillow knows a file by its content, not by its name, and has some that it knows drawn by another program: PostScript,
+# which is a language, by Ghostscript.
+FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
+
 
 def read_rgb(path: Path) -> Image.Image:
     """Read an image file as 8-bit RGB; grey, palette and CMYK are converted, transparency is ignored.
@@ -28,22 +33,42 @@ def read_rgb(path: Path) -> Image.Image:
 
     Raises:
         FileNotFoundError: no such file.
-        ValueError: it is not an image, is truncated, or has more than 8 bits a channel.
+        ValueError: it is no file, not an image of one of ``FORMATS``, is truncated, has more than 8 bits a channel or
+            more pixels than Pillow takes without a warning (``Image.MAX_IMAGE_PIXELS``, 89 million).
     """
     if not path.is_file():
-        raise FileNotFoundError(f"{path}: no such image file")
+        raise no_file(path)
     try:
-        with Image.open(path) as image:
+        with _opened(path) as image:
             image.load()
             mode = image.mode
             # Palettes may carry transparency as bytes, which only RGBA takes without a warning.
             rgb = (image.convert("RGBA") if mode == "P" else image).convert("RGB")
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        reason = " ".join(str(error).split())
+    except UnidentifiedImageError as error:
+        raise ValueError(f"{path}: truncated, or not an image (valid: {', '.join(FORMATS)})") from error
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
+        reason = f"found more than {Image.MAX_IMAGE_PIXELS} pixels, which is the most that is read"
+        raise ValueError(f"{path}: {reason}") from error
+    except Exception as error:  # a damaged image raises whatever its format's reader stumbles over
+        reason = " ".join(str(error).split()) or type(error).__name__
         raise ValueError(f"{path}: truncated, or not an image ({reason})") from error
     if mode not in _EIGHT_BIT:
         raise ValueError(f"{path}: found pixels of mode {mode}, expected 8 bits a channel")
     return rgb
+
+
+def _opened(path: Path) -> Image.Image:
+    """The image, its header read; one of too many pixels is a fault before memory is taken for them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", Image.DecompressionBombWarning)
+        return Image.open(path, formats=FORMATS)
+
+
+def no_file(path: Path) -> OSError | ValueError:
+    """What is wrong with the path of an image at which there is no file: nothing is there, or something else."""
+    if path.exists():
+        return ValueError(f"{path}: found a folder, pipe or device, expected an image file")
+    return FileNotFoundError(f"{path}: no such image file")
 
 
 def resize_rgba(rgba: Pixels, height: int, width: int) -> Pixels:

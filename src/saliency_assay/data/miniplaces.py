@@ -10,11 +10,13 @@ from xml.etree import ElementTree
 import numpy as np
 from PIL import Image
 
-from saliency_assay.data.images import Pixels, read_rgb
-from saliency_assay.registry import unknown
+from saliency_assay.data.images import Pixels, no_file, read_rgb
+from saliency_assay.registry import shown, unknown
 
 _SUFFIXES = (".jpg", ".jpeg", ".png")
 _LISTS = ("train.txt", "val.txt")
+LABEL = re.compile(r"[0-9]{1,9}")
+LONGEST_NAME = 1000  # characters of an image's path
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,8 @@ def find_scenes(
         scenes += free[:limit]
     for scene in scenes:
         if not scene.path.is_file():
-            raise FileNotFoundError(f"{scene.path}: no such image file, though {folder}'s lists name it")
+            fault = no_file(scene.path)
+            raise type(fault)(f"{fault}, though {folder}'s lists name it" if own else str(fault))
     return scenes, skipped
 
 
@@ -92,10 +95,10 @@ def _listed(folder: Path) -> dict[str, list[str]]:
     """Image paths below ``images/`` by category, from the development kit's lists."""
     names = {}
     for number, line in _lines(folder / "categories.txt"):
-        match = re.fullmatch(r"(\S+)\s+(\d+)|(\d+)\s+(\S+)", line)
+        match = re.fullmatch(r"(\S+)\s+(\d{1,9})|(\d{1,9})\s+(\S+)", line)
         if not match:
             raise ValueError(
-                f"{folder / 'categories.txt'}: line {number} is {line!r}, expected a path and a number"
+                f"{folder / 'categories.txt'}: line {number} is {shown(line)}, expected a path and a number"
             )
         # The kit writes "/b/bedroom 18"; the letter says where the folder is, not what the scene is called.
         name = re.sub(r"^/?([a-z]/)?", "", match[1] or match[4])
@@ -108,12 +111,18 @@ def _listed(folder: Path) -> dict[str, list[str]]:
     for file in lists:
         for number, line in _lines(file):
             path, _, label = line.rpartition(" ")
-            if not label.isdecimal() or int(label) not in names or ".." in Path(path).parts:
+            if not LABEL.fullmatch(label) or int(label) not in names or not _inside(path):
                 raise ValueError(
-                    f"{file}: line {number} is {line!r}, expected an image's path and its category"
+                    f"{file}: line {number} is {shown(line)}, expected an image's path and its category"
                 )
             available[names[int(label)]][path.strip().lstrip("/")] = None
     return {name: list(files) for name, files in available.items()}
+
+
+def _inside(path: str) -> bool:
+    """Whether ``path``, from a list that comes from elsewhere, names something below the folder of the images."""
+    parts = Path(path.strip().lstrip("/")).parts
+    return bool(parts) and ".." not in parts and len(path) <= LONGEST_NAME
 
 
 def _lines(file: Path) -> Iterable[tuple[int, str]]:
@@ -149,7 +158,8 @@ def _holds(annotation: Path, objects: Sequence[str]) -> bool:
         return False
     try:
         names = [name.text or "" for name in ElementTree.parse(annotation).iter("name")]
-    except ElementTree.ParseError as error:
+    # Of an encoding that does not exist, of one that is not read, and of entities that grow beyond what expat allows.
+    except (ElementTree.ParseError, LookupError, ValueError) as error:
         raise ValueError(f"{annotation}: not XML: {error}") from error
     pattern = "|".join(re.escape(name.replace("_", " ")) for name in objects)
     return any(re.search(rf"\b({pattern})s?\b", name.replace("_", " "), re.IGNORECASE) for name in names)

@@ -4,6 +4,7 @@ import gzip
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,10 @@ Bytes = npt.NDArray[np.uint8]
 CLASSES = tuple(str(digit) for digit in range(10))
 SIDE = 28
 _PREFIXES = {TRAIN: "train", TEST: "t10k"}
+
+# gzip can make a thousand bytes of one. The original files hold 2 (labels) and 5 (images) for each.
+MOST_INFLATED = 100
+SMALL = 1 << 24  # bytes; so much may come of any file
 
 
 def mnist(
@@ -75,28 +80,31 @@ def _file(folder: Path, name: str) -> Path:
 
 def _idx(path: Path, dimensions: int) -> Bytes:
     """An array of bytes: two zeros, the type 8, the number of dimensions, their lengths (4 bytes each), the data."""
-    content = _content(path)
-    magic = bytes((0, 0, 8, dimensions))
-    if content[:4] != magic:
-        raise ValueError(f"{path}: found magic number {content[:4].hex() or 'none'}, expected {magic.hex()}")
-    start = 4 + 4 * dimensions
-    if len(content) < start:
-        raise ValueError(f"{path}: truncated, found {len(content)} bytes, expected a header of {start}")
-    shape = np.frombuffer(content, dtype=">u4", count=dimensions, offset=4).tolist()
-    size = start + int(np.prod(shape, dtype=object))
-    if len(content) != size:
-        named = " × ".join(str(length) for length in shape)
-        raise ValueError(
-            f"{path}: found {len(content)} bytes, expected {size} for {named} as its header says"
-        )
-    return np.frombuffer(content, dtype=np.uint8, offset=start).reshape(shape)
-
-
-def _content(path: Path) -> bytes:
-    if path.suffix != ".gz":
-        return path.read_bytes()
+    packed = path.suffix == ".gz"
     try:
-        with gzip.open(path) as file:
-            return file.read()
-    except (EOFError, OSError, zlib.error) as error:
+        with gzip.open(path) if packed else path.open("rb") as file:
+            return _array(path, cast(BinaryIO, file), dimensions, packed)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise ValueError(f"{path}: truncated, or not written by gzip ({error})") from error
+
+
+def _array(path: Path, file: BinaryIO, dimensions: int, packed: bool) -> Bytes:
+    """What the open file holds. The header is believed only as far as the file's own length bears it out."""
+    start, magic = 4 + 4 * dimensions, bytes((0, 0, 8, dimensions))
+    header = file.read(start)
+    if header[:4] != magic:
+        raise ValueError(f"{path}: found magic number {header[:4].hex() or 'none'}, expected {magic.hex()}")
+    if len(header) < start:
+        raise ValueError(f"{path}: truncated, found {len(header)} bytes, expected a header of {start}")
+    shape = np.frombuffer(header, dtype=">u4", offset=4).tolist()
+    size, stored = start + int(np.prod(shape, dtype=object)), path.stat().st_size
+    named = f"{size} for {' × '.join(str(length) for length in shape)} as its header says"
+    if packed and size > max(SMALL, MOST_INFLATED * stored):
+        most = f"at most {MOST_INFLATED} times its own {stored}"
+        raise ValueError(f"{path}: found a header of {size} bytes, expected {most}")
+    # One byte more, so that what is too long shows; a packed file is not unpacked beyond it.
+    found = start + len(content := file.read(size - start + 1)) if packed or stored == size else stored
+    if found != size:
+        more = "more than " if packed and found > size else ""
+        raise ValueError(f"{path}: found {more}{found - bool(more)} bytes, expected {named}")
+    return np.frombuffer(content, dtype=np.uint8).reshape(shape)

@@ -70,19 +70,20 @@ def _part(root: Path, prefix: str) -> tuple[Pixels, Ints]:
     for file in (images_file, labels_file):
         if not file.is_file():
             raise FileNotFoundError(f"{file}: no such file")
-    labels = np.fromfile(labels_file, dtype=np.uint8)
-    if not len(labels):
+    count = labels_file.stat().st_size
+    if not count:
         raise ValueError(f"{labels_file}: found no labels, expected one byte for each image")
+    found, expected = images_file.stat().st_size, count * _IMAGE_BYTES
+    if found != expected:
+        raise ValueError(
+            f"{images_file}: found {found} bytes, expected {expected} for {count} × 3 × {SIDE} × {SIDE}, "
+            f"as many images as {labels_file} has labels"
+        )
+    labels = np.fromfile(labels_file, dtype=np.uint8)
     wrong = np.flatnonzero((labels < 1) | (labels > CLASS_COUNT))
     if len(wrong):
         raise ValueError(
             f"{labels_file}: label {wrong[0]} (from 0) is {labels[wrong[0]]}, expected 1 to {CLASS_COUNT}"
-        )
-    found, expected = images_file.stat().st_size, len(labels) * _IMAGE_BYTES
-    if found != expected:
-        raise ValueError(
-            f"{images_file}: found {found} bytes, expected {expected} for {len(labels)} × 3 × {SIDE} × {SIDE}, "
-            f"as many images as {labels_file} has labels"
         )
     stored = np.memmap(images_file, dtype=np.uint8, mode="r", shape=(len(labels), 3, SIDE, SIDE))
     # Each channel is stored column by column.

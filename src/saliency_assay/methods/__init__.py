@@ -2,8 +2,20 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
-from saliency_assay.registry import Parameter
+from saliency_assay.registry import Parameter, offered
+
+if TYPE_CHECKING:
+    from saliency_assay.api.maps import attribute as attribute
+    from saliency_assay.api.maps import workflow_seed as workflow_seed
+
+OFFERED = {name: f"saliency_assay.api.maps:{name}" for name in ("attribute", "workflow_seed")}
+"""What notebooks call, by reference like the methods themselves."""
+
+
+def __getattr__(name: str) -> Any:
+    return offered(__name__, name, OFFERED)
 
 
 @dataclass(frozen=True)
@@ -30,6 +42,13 @@ class Method:
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
     check: str = ""
     """``package.module:name`` of what tells, without heavy imports, why parameters do not fit together."""
+
+    @property
+    def unsmoothable(self) -> str:
+        """Why no other method can smooth it, in words; empty where one can."""
+        if "background" in self.takes:
+            return "takes a background"
+        return "" if self.uses_model and not self.stochastic else "draws random numbers or looks at no model"
 
 
 _BASELINE = {"baseline": Parameter("black", choices=("black", "mean"))}

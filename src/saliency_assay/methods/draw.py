@@ -4,7 +4,6 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,6 @@ from saliency_assay.methods.passes import SECONDS_BETWEEN_LINES
 from saliency_assay.methods.sampling import BlockGenerator
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import evaluating, exact_float32, to_pixels
-from saliency_assay.registry import resolve
 from saliency_assay.shards import batches
 
 log = logging.getLogger(__name__)
@@ -36,7 +34,8 @@ def draw(
 ) -> Iterator[dict[str, np.ndarray]]:
     """Draw the maps of all images: blocks ``{"map": float32 [batch, C or 1, H, W]}`` in the images' order.
 
-    ``images`` is anything with a length whose slices are uint8 ``[n, C, H, W]``: a Zarr array is read batch by batch.
+    ``images`` is anything with a length whose slices are uint8 ``[n, C, H, W]``, or float32 in [0, 1]: a Zarr array is
+    read batch by batch.
     ``targets`` is int64 ``[N]``. While the method runs, the classifier is in evaluation mode with frozen parameters,
     on the device it is on, and float32 products are exact. One generator, seeded by ``seed`` for every block of the set
     anew (``shards``), serves all batches in order, so maps do not depend on ``batch_size`` beyond rounding; and not at
@@ -74,7 +73,7 @@ def drawn(
     finite: bool,
     offset: int = 0,
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """As ``draw``, each batch on the classifier's device: its images uint8 ``[n, C, H, W]``, and their maps."""
+    """As ``draw``, each batch on the classifier's device: its images as they are given, and their maps."""
     parts = list(batches(len(images), batch_size, offset=offset))
     check_targets(targets, len(images), classifier.classes)
     return _batches(method, parameters, classifier, images, targets, seed, parts, finite, offset)
@@ -96,7 +95,7 @@ def check_targets(targets: np.ndarray, images: int, classes: int) -> None:
 
 def arguments(
     parameters: Mapping[str, Any],
-    base: Mapping[str, Any] | None,
+    base: Callable[..., Tensor] | None,
     background: Any,
     device: torch.device,
 ) -> dict[str, Any]:
@@ -104,13 +103,13 @@ def arguments(
 
     Args:
         parameters: those of the configuration.
-        base: ``function`` and ``parameters`` of the method that it smooths, or None.
-        background: uint8 ``[B, C, H, W]``, the images that it is given in [0, 1]; none where B is 0.
+        base: the method that it smooths, bound to its parameters, or None.
+        background: ``[B, C, H, W]`` as ``pixels_of`` takes them; it is given none where B is 0.
         device: where those go.
     """
     given = dict(parameters)
     if base is not None:
-        given["base"] = partial(resolve(base["function"]), **base["parameters"])
+        given["base"] = base
     if len(background):
         given["background"] = pixels_of(background, device)
     return given
@@ -149,7 +148,7 @@ def _batches(
 
 
 def pixels_of(images: Any, device: torch.device) -> Tensor:
-    """Stored images uint8 ``[n, C, H, W]`` as pixels in [0, 1] on ``device``.
+    """Images ``[n, C, H, W]``, uint8 as they are stored or float32 in [0, 1], as pixels in [0, 1] on ``device``.
 
     Raises:
         ValueError: they are of another type or shape.
@@ -158,11 +157,11 @@ def pixels_of(images: Any, device: torch.device) -> Tensor:
 
 
 def _stored(images: Any, device: torch.device) -> Tensor:
-    """Images uint8 ``[n, C, H, W]``, an array or a tensor, as a tensor on ``device``."""
+    """Images uint8 or float32 ``[n, C, H, W]``, an array or a tensor, as a tensor on ``device``."""
     block = images if isinstance(images, Tensor) else torch.tensor(np.asarray(images))
-    if block.dtype != torch.uint8 or block.ndim != 4:
+    if block.dtype not in (torch.uint8, torch.float32) or block.ndim != 4:
         found = f"{str(block.dtype).removeprefix('torch.')} {list(block.shape)}"
-        raise ValueError(f"images: found {found}, expected uint8 [N, C, H, W]")
+        raise ValueError(f"images: found {found}, expected uint8 or float32 [N, C, H, W]")
     return block.to(device)
 
 

@@ -1,6 +1,7 @@
 """Which images the maps of a model are of, which class of each they explain, and what of the data a method is given."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from saliency_assay.methods.draw import arguments
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import logits
 from saliency_assay.provenance import seed_of
+from saliency_assay.registry import resolve
 from saliency_assay.shards import WHOLE, Part, blocks
 
 TARGETS = ("label", "predicted")
@@ -83,7 +85,9 @@ def arguments_of(
     """
     sample = background_images(data["split"][:], labels_of(data), method.get("background", 0))
     background = (data["image"] if images is None else images)[sample]
-    return arguments(method["parameters"], method.get("base"), background, device)
+    base = method.get("base")
+    smoothed = partial(resolve(base["function"]), **base["parameters"]) if base else None
+    return arguments(method["parameters"], smoothed, background, device)
 
 
 def map_seed(seed: int, model: str, data: str, stream: str) -> int:

@@ -19,6 +19,7 @@ from saliency_assay.methods.sampling import BlockGenerator
 from saliency_assay.metrics.scored import Scored
 from saliency_assay.models.classifier import Blueprint, Classifier, build
 from saliency_assay.models.inference import evaluating, exact_float32
+from saliency_assay.provenance import seed_of
 from saliency_assay.registry import resolve
 from saliency_assay.shards import batches
 
@@ -61,8 +62,8 @@ def probe(
 ) -> Iterator[dict[str, np.ndarray]]:
     """Blocks of what a metric asks the model that no map decides, in the images' order.
 
-    ``images`` is anything with a length whose slices are uint8 ``[n, C, H, W]``; ``targets`` is int64 ``[N]``. For
-    ``seed`` and ``offset`` see ``score``.
+    ``images`` is anything with a length whose slices are uint8 ``[n, C, H, W]``, or float32 in [0, 1]; ``targets`` is
+    int64 ``[N]``. For ``seed`` and ``offset`` see ``score``.
 
     Raises:
         ValueError: images, targets or an offset that do not fit, or what the probe raises.
@@ -132,6 +133,16 @@ def explainer_of(
     """
     drawn = map_seed(seed, model, name, method["stream"])
     return Explainer(resolve(method["function"]), arguments_of(method, data, device), drawn)
+
+
+def metric_seed(seed: int, model: str, data: str, stream: str) -> int:
+    """The seed of a metric, and of its probe, for all methods' maps of one model on one set."""
+    return seed_of(seed, "metric", model, data, stream)
+
+
+def fresh_seed(seed: int, model: str) -> int:
+    """The seed of the weights that a metric compares a trained model with."""
+    return seed_of(seed, "fresh", model)
 
 
 def newly_built(classifier: Classifier, blueprint: Blueprint, seed: int) -> Classifier:

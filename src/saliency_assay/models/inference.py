@@ -36,7 +36,12 @@ def evaluating(module: nn.Module) -> Iterator[None]:
 
 
 def to_pixels(images: Tensor) -> Tensor:
-    """Stored images uint8 ``[N, C, H, W]`` as float32 pixels in [0, 1], channels last: convolutions then run faster."""
+    """Images ``[N, C, H, W]`` as float32 pixels in [0, 1], channels last: convolutions then run faster.
+
+    Stored ones are uint8; those of float32 are in [0, 1] and are copied.
+    """
+    if images.is_floating_point():
+        return images.clone(memory_format=torch.channels_last)
     return images.to(torch.float32, memory_format=torch.channels_last).div_(255)
 
 

@@ -4,6 +4,7 @@ import logging
 import pickletools
 import re
 import warnings
+import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from torch import Tensor, nn
 
 from saliency_assay.models.classifier import Blueprint, Classifier, build, digest
 from saliency_assay.models.normalisation import IMAGENET
+from saliency_assay.registry import shown
 
 logger = logging.getLogger(__name__)
 
@@ -42,6 +44,7 @@ def read(path: Path) -> Any:
     """
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such file; expected {VALID}")
+    _check_members(path)
     try:
         with warnings.catch_warnings():  # of formats that are refused anyway
             warnings.simplefilter("ignore")
@@ -53,6 +56,20 @@ def read(path: Path) -> Any:
         if code:
             raise ValueError(f"{path}: holds code ({code}), which is not run; valid: {VALID}") from None
         raise ValueError(f"{path}: truncated, or not written by torch.save; valid: {VALID}") from error
+
+
+def _check_members(path: Path) -> None:
+    """That a zip, which ``torch.save`` writes, holds no more than its own length: as torch writes it, uncompressed."""
+    if not zipfile.is_zipfile(path):
+        return  # torch's older format, or something that torch will refuse
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = archive.infolist()
+    except Exception as error:  # a damaged directory
+        raise ValueError(f"{path}: truncated, or not written by torch.save; valid: {VALID}") from error
+    size, claimed = path.stat().st_size, sum(member.file_size for member in members)
+    if claimed > size or any(member.compress_type != zipfile.ZIP_STORED for member in members):
+        raise ValueError(f"{path}: found {size} bytes that unpack to {claimed}; valid: {VALID}, uncompressed")
 
 
 def read_state(path: Path) -> dict[str, Tensor]:
@@ -104,9 +121,14 @@ def load_classifier(path: Path, blueprint: Blueprint) -> Classifier:
             raise ValueError(
                 f"{path}: {key} {described[key]!r} in the file; expected {getattr(blueprint, key)!r}"
             )
+    classes = described["classes"]
+    if all(classes != length for tensor in state.values() for length in tensor.shape[:1]):
+        raise ValueError(
+            f"{path}: {shown(classes)} classes, but no weights of so many; expected a file from save"
+        )
     classifier = build(
         blueprint,
-        classes=described["classes"],
+        classes=classes,
         mean=described["mean"],
         std=described["std"],
         generator=torch.Generator(),
@@ -172,7 +194,10 @@ def _state_in(path: Path, content: Any) -> dict[str, Tensor]:
         raise ValueError(f"{path}: holds {_kind(content)}; valid: {VALID}")
     for name, value in content.items():
         if not isinstance(name, str) or not isinstance(value, Tensor):
-            raise ValueError(f"{path}: {name!r} is {_kind(value)}; valid: {VALID}")
+            raise ValueError(f"{path}: {shown(name)} is {_kind(value)}; valid: {VALID}")
+        # torch would take a complex number's real part, and has no values at all for a tensor on "meta".
+        if value.layout != torch.strided or value.is_quantized or value.is_complex() or value.is_meta:
+            raise ValueError(f"{path}: {shown(name)} is {value.type()}; valid: dense tensors of real numbers")
     return {name.removeprefix("module."): value for name, value in content.items()}
 
 
@@ -225,7 +250,7 @@ def _code_in(path: Path, message: str) -> str:
         try:  # plain pickles of newer protocols are refused before their code is met
             names = (operation.name for operation, _, _ in pickletools.genops(file))
             call = next((name for name in names if name in CALLS), "")
-        except ValueError:  # damaged before it calls anything
+        except Exception:  # damaged before it calls anything
             return ""
     return f"a pickle with {call}" if call else ""
 

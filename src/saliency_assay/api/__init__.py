@@ -1,0 +1,1 @@
+"""What notebooks call, offered by ``methods``, ``metrics`` and ``models``: one's own arrays in, arrays out."""

@@ -1,0 +1,142 @@
+"""A network, or anything that predicts, as the classifier that methods and metrics are given."""
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+from saliency_assay.methods.differentiate import describe
+from saliency_assay.methods.draw import pixels_of
+from saliency_assay.models.classifier import Blueprint, Classifier
+from saliency_assay.models.inference import evaluating, exact_float32
+from saliency_assay.models.weights import load_classifier
+
+Model: TypeAlias = nn.Module | Callable[[Tensor], Any]
+"""A ``Classifier``, a network that takes images in [0, 1], or a function that predicts from them."""
+
+
+def wrap(
+    network: nn.Module,
+    *,
+    classes: int,
+    mean: Sequence[float],
+    std: Sequence[float],
+    cam_layer: str = "",
+) -> Classifier:
+    """A network that takes normalised images, as a classifier of images ``[N, C, H, W]`` in [0, 1].
+
+    The weights stay the network's own, on their device. For a network that normalises by itself, ``mean`` is 0 and
+    ``std`` 1 in each channel.
+
+    Args:
+        network: ``[N, C, H, W]`` to logits ``[N, classes]``, in float32.
+        classes: how many.
+        mean: of each channel, in [0, 1]; also what ``baseline: mean`` and ``fill: mean`` show.
+        std: of each channel, above 0.
+        cam_layer: path in ``network`` of the layer that CAM and GradCAM weigh; methods that need none work without.
+
+    Raises:
+        ValueError: a layer that the network does not have, ``mean`` and ``std`` that do not fit each other, weights of
+            another type, or no network.
+
+    >>> from torch import nn
+    >>> from saliency_assay import models
+    >>> network = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 6 * 6, 10))
+    >>> model = models.wrap(network, classes=10, mean=[0.5] * 3, std=[0.25] * 3, cam_layer="1")
+    >>> model(torch.rand(2, 3, 8, 8)).shape
+    torch.Size([2, 10])
+    """
+    if not isinstance(network, nn.Module):
+        raise ValueError(f"network: found {type(network).__name__}, expected a torch.nn.Module")
+    tensors = [
+        tensor for tensor in chain(network.parameters(), network.buffers()) if tensor.is_floating_point()
+    ]
+    for tensor in tensors:
+        if tensor.dtype != torch.float32:
+            raise ValueError(f"network: found weights of {tensor.dtype}, expected torch.float32")
+    wrapped = Classifier(network, classes=classes, mean=mean, std=std, cam_layer=cam_layer, concept_layers=())
+    device = tensors[0].device if tensors else torch.device("cpu")
+    wrapped.mean, wrapped.std = wrapped.mean.to(device), wrapped.std.to(device)
+    return wrapped
+
+
+def load(weights: str | Path, model: Mapping[str, Any], *, device: str = "cpu") -> Classifier:
+    """A classifier that the workflow trained, as its jobs have it.
+
+    Args:
+        weights: ``results/models/{model}/seed{seed}/weights.pt``.
+        model: what rebuilds it: ``attributes["provenance"]["model"]`` of a store of its maps.
+        device: ``cpu`` or ``cuda``.
+
+    Raises:
+        FileNotFoundError: no such file.
+        ValueError: it does not hold the weights of such a model.
+    """
+    classifier = load_classifier(Path(weights), Blueprint(**model))
+    # Of another memory layout, convolutions add in another order.
+    classifier.to(torch.device(device), memory_format=torch.channels_last)  # type: ignore[call-overload]
+    return classifier
+
+
+class Prediction(nn.Module):
+    """A function that predicts, as a network without weights; no gradient passes through it."""
+
+    def __init__(self, predict: Callable[[Tensor], Any]) -> None:
+        super().__init__()
+        self.predict = predict
+
+    def forward(self, images: Tensor) -> Tensor:
+        """What the function returns for images ``[N, C, H, W]``, as a float32 tensor on their device."""
+        with torch.no_grad():
+            return torch.as_tensor(
+                self.predict(images.contiguous()), dtype=torch.float32, device=images.device
+            )
+
+
+def classifier_of(model: Model, images: Tensor) -> Classifier:
+    """The model as a classifier: a ``Classifier`` as it is, all else without normalisation.
+
+    How many classes there are, the first of ``images`` tells.
+
+    Raises:
+        ValueError: neither a network nor a function; it does not take the images, or gives no logits.
+    """
+    if isinstance(model, Classifier):
+        return model
+    if not callable(model):
+        raise ValueError(f"model: found {type(model).__name__}, expected a torch.nn.Module or a function")
+    network = model if isinstance(model, nn.Module) else Prediction(model)
+    channels = images.shape[1]
+    plain = wrap(network, classes=1, mean=[0.0] * channels, std=[1.0] * channels)
+    first = pixels_of(images[:1], plain.device)
+    try:
+        with evaluating(network), exact_float32(), torch.no_grad():
+            logits = network(first)
+    except (RuntimeError, TypeError) as error:
+        said = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ValueError(f"model: does not take images {list(first.shape)}: {said}") from error
+    if not isinstance(logits, Tensor) or logits.ndim != 2 or len(logits) != 1:
+        found = describe(logits) if isinstance(logits, Tensor) else type(logits).__name__
+        raise ValueError(f"model: returned {found} for one image, expected logits [1, K]")
+    plain.classes = logits.shape[1]
+    return plain
+
+
+def normalises(model: Model) -> bool:
+    """Whether the model knows the mean of the images that it was trained on."""
+    return isinstance(model, Classifier)
+
+
+def check_differentiable(name: str, classifier: Classifier) -> None:
+    """Refuse a function that only predicts.
+
+    Raises:
+        ValueError: it is one.
+    """
+    if isinstance(classifier.network, Prediction):
+        raise ValueError(
+            f"{name}: found a function as the model, which gives no gradients, expected a torch.nn.Module"
+        )

@@ -1,0 +1,120 @@
+"""The text of a configuration, before anything is made of it: that it can be read, and in what size.
+
+Snakemake reads it too, and before anything of ours runs; what its reader trips over it reports with a traceback. So
+``make`` asks here first: ``python -m saliency_assay.config_text FILE``.
+"""
+
+import json
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from saliency_assay.schema import ConfigError
+
+DEEPEST = 50  # levels; what a configuration can say has six
+LARGEST = 100_000  # values, those that aliases stand for counted each time; the largest of ours has 600
+# The same in C where PyYAML was built with it.
+Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def check_text(path: Path, source: str) -> None:
+    """That ``path`` holds YAML (or JSON) of a sensible size, in which no key stands twice in one place.
+
+    Raises:
+        ConfigError: it does not, or there is no such file; the line begins with ``source``, and names the place.
+    """
+    try:
+        _check(path.read_bytes().decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{source}: expected text in UTF-8; {error.reason} at byte {error.start}") from None
+    except OSError as error:
+        raise ConfigError(f"{source}: {error.strerror}") from None
+    except ConfigError as error:
+        raise ConfigError(f"{source}: {error}") from None
+    except (yaml.YAMLError, ValueError) as error:
+        raise ConfigError(f"{source}: {_words(error)}") from None
+
+
+def _check(text: str) -> None:
+    try:
+        json.loads(text, object_pairs_hook=_no_key_twice)
+    except ConfigError:
+        raise
+    except RecursionError:
+        raise ConfigError(f"lists and mappings in each other, expected {DEEPEST} levels at most") from None
+    except ValueError:  # no JSON, as nearly always
+        _check_size(text)
+        yaml.load(text, Loader=_Unique)
+
+
+def _check_size(text: str) -> None:
+    """Depth, and the number of values that aliases grow to, told from the parser's events: nothing is made of them."""
+    known: dict[str, int] = {}
+    open_ones: list[tuple[str | None, int]] = []  # anchor, and values before it
+    total = 0
+    for event in yaml.parse(text, Loader=Loader):
+        line = event.start_mark.line + 1 if event.start_mark else 0
+        if isinstance(event, yaml.AliasEvent):
+            if any(event.anchor == anchor for anchor, _ in open_ones):
+                raise ConfigError(f"line {line}: *{event.anchor} stands within itself, expected no such loop")
+            total += known.get(str(event.anchor), 1)
+        elif isinstance(event, yaml.ScalarEvent):
+            total += 1
+            known |= {event.anchor: 1} if event.anchor else {}
+        elif isinstance(event, yaml.CollectionStartEvent):
+            open_ones.append((event.anchor, total))
+            total += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            anchor, before = open_ones.pop()
+            known |= {anchor: total - before} if anchor else {}
+        if len(open_ones) > DEEPEST:
+            raise ConfigError(
+                f"line {line}: lists and mappings in each other, expected {DEEPEST} levels at most"
+            )
+        if total > LARGEST:
+            raise ConfigError(f"line {line}: found more than {LARGEST} values, expected at most so many")
+
+
+class _Unique(Loader):  # type: ignore[misc]  # whichever of the two there is
+    """A loader to which a key that stands twice is a fault; plain YAML takes the last one and says nothing."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys: set[str] = set()
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                place = f"line {key.start_mark.line + 1}"
+                raise ConfigError(f"{place}: found a key that is no text but a list or mapping")
+            if key.value in keys and key.tag != "tag:yaml.org,2002:merge":
+                raise ConfigError(
+                    f"line {key.start_mark.line + 1}: key {key.value!r} stands twice in one place"
+                )
+            keys.add(str(key.value))
+        made: dict[Any, Any] = super().construct_mapping(node, deep)
+        return made
+
+
+def _no_key_twice(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in made:
+            raise ConfigError(f"key {key!r} stands twice in one place")
+        made[key] = value
+    return made
+
+
+def _words(error: Exception) -> str:
+    """One line for what the parser says in several."""
+    mark = getattr(error, "problem_mark", None)
+    problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
+    place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+    return f"{place}not YAML: {' '.join(str(problem).split())}"
+
+
+if __name__ == "__main__":
+    try:
+        check_text(Path(sys.argv[1]), sys.argv[1])
+    except ConfigError as fault:
+        sys.exit(str(fault))

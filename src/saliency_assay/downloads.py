@@ -1,0 +1,213 @@
+"""Public data sets and weights: where they come from, how large they are, and what proves them whole.
+
+To add one, write a record here, and its line in docs/data.md. The rule ``download`` fetches what is asked for; nothing
+else in the workflow opens the network. Free of imports: the Snakefile reads the names each time it is parsed.
+"""
+
+from dataclasses import dataclass
+
+TORCHVISION = "torchvision's source"
+TFDS = "TensorFlow Datasets' record of the file"
+FILE_NAME = "first eight digits in the publisher's file name, the rest of the file so named"
+
+
+@dataclass(frozen=True)
+class Remote:
+    """One file to fetch.
+
+    ``to`` is relative to the data folder: of an archive the folder that it is unpacked in, of another file its path.
+    ``size`` is in bytes, 0 where nobody says. ``checksum`` is ``md5:`` or ``sha256:`` and hexadecimal digits, empty
+    where none is published; ``said_by`` is who publishes it.
+    """
+
+    url: str
+    to: str
+    size: int = 0
+    checksum: str = ""
+    said_by: str = "no published checksum"
+    archive: bool = False
+
+    @property
+    def name(self) -> str:
+        """The last part of its address; on a mirror it has the same."""
+        return self.url.rpartition("/")[2]
+
+
+@dataclass(frozen=True)
+class Download:
+    """A data set, or weights, as one thing to ask for.
+
+    ``layout`` is what the data folder then holds. ``by_hand`` says how to get what cannot be fetched without a person;
+    such a record has no files.
+    """
+
+    name: str
+    title: str
+    page: str
+    licence: str
+    layout: str
+    files: tuple[Remote, ...] = ()
+    by_hand: str = ""
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files whose size is known."""
+        return sum(file.size for file in self.files)
+
+
+def _mnist(name: str, size: int, md5: str) -> Remote:
+    url = f"https://ossci-datasets.s3.amazonaws.com/mnist/{name}"
+    return Remote(url, f"mnist/{name}", size, f"md5:{md5}", TORCHVISION)
+
+
+def _coco(path: str, size: int, sha256: str) -> Remote:
+    url = f"http://images.cocodataset.org/{path}"
+    return Remote(url, "coco", size, f"sha256:{sha256}", TFDS, archive=True)
+
+
+_MINIPLACES_KIT = "https://raw.githubusercontent.com/CSAILVision/miniplaces/master/data"
+
+DOWNLOADS = (
+    Download(
+        name="cifar10",
+        title="CIFAR-10, python version",
+        page="https://www.cs.toronto.edu/~kriz/cifar.html",
+        licence="none stated; photographs from the web, the page asks to cite Krizhevsky 2009",
+        layout="cifar10/cifar-10-batches-py/",
+        files=(
+            Remote(
+                "https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz",
+                "cifar10",
+                170_498_071,
+                "md5:c58f30108f718f92721af3b95e74349a",
+                f"the page, and {TORCHVISION}",
+                archive=True,
+            ),
+        ),
+    ),
+    Download(
+        name="stl10",
+        title="STL-10, binary version",
+        page="https://cs.stanford.edu/~acoates/stl10",
+        licence="none stated; photographs from ImageNet, the page asks to cite Coates et al. 2011",
+        layout="stl10/stl10_binary/",
+        files=(
+            Remote(
+                "http://ai.stanford.edu/~acoates/stl10/stl10_binary.tar.gz",
+                "stl10",
+                2_640_397_119,
+                "md5:91f7769df0f17e558f3565bffb0c7dfb",
+                TORCHVISION,
+                archive=True,
+            ),
+        ),
+    ),
+    Download(
+        name="mnist",
+        title="MNIST, the four original files",
+        page="http://yann.lecun.com/exdb/mnist",
+        licence="none stated with the files; cite LeCun et al. 1998",
+        layout="mnist/train-images-idx3-ubyte.gz, …",
+        files=(
+            _mnist("train-images-idx3-ubyte.gz", 9_912_422, "f68b3c2dcbeaaa9fbdd348bbdeb94873"),
+            _mnist("train-labels-idx1-ubyte.gz", 28_881, "d53e105ee54ea40749a09fcbcd1e9432"),
+            _mnist("t10k-images-idx3-ubyte.gz", 1_648_877, "9fb629c4189551a2d022fa330f9573f3"),
+            _mnist("t10k-labels-idx1-ubyte.gz", 4_542, "ec29112dd5afa0611ce80d1b7f02629c"),
+        ),
+    ),
+    Download(
+        name="coco",
+        title="COCO 2017, training and validation photographs with annotations",
+        page="https://cocodataset.org",
+        licence="annotations CC BY 4.0; photographs under their own Flickr licences, named in the annotations",
+        layout="coco/annotations/, coco/train2017/, coco/val2017/",
+        files=(
+            _coco(
+                "annotations/annotations_trainval2017.zip",
+                252_907_541,
+                "113a836d90195ee1f884e704da6304dfaaecff1f023f49b6ca93c4aaae470268",
+            ),
+            _coco(
+                "zips/val2017.zip",
+                815_585_330,
+                "4f7e2ccb2866ec5041993c9cf2a952bbed69647b115d0f74da7ce8f4bef82f05",
+            ),
+            _coco(
+                "zips/train2017.zip",
+                19_336_861_798,
+                "69a8bb58ea5f8f99d24875f21416de2e9ded3178e903f1f7603e283b9e06d929",
+            ),
+        ),
+    ),
+    Download(
+        name="miniplaces",
+        title="MiniPlaces: images, objects, and the lists of its development kit",
+        page="https://github.com/CSAILVision/miniplaces",
+        licence="for research and education; images from Places2",
+        layout="miniplaces/images/, miniplaces/objects/, miniplaces/categories.txt, train.txt, val.txt",
+        files=(
+            *(
+                Remote(f"{_MINIPLACES_KIT}/{name}.txt", f"miniplaces/{name}.txt")
+                for name in ("categories", "train", "val")
+            ),
+            Remote("http://miniplaces.csail.mit.edu/data/data.tar.gz", "miniplaces", archive=True),
+        ),
+    ),
+    Download(
+        name="resnet50",
+        title="ResNet-50's ImageNet weights, torchvision's first (IMAGENET1K_V1)",
+        page="https://docs.pytorch.org/vision/stable/models.html",
+        licence="BSD 3-Clause for torchvision; the weights are learnt from ImageNet, which is for research",
+        layout="resnet50_imagenet.pth",
+        files=(
+            Remote(
+                "https://download.pytorch.org/models/resnet50-0676ba61.pth",
+                "resnet50_imagenet.pth",
+                102_530_333,
+                "sha256:0676ba61b6795bbe1773cffd859882e5e297624d384b6993f7c9e683e722fb8a",
+                FILE_NAME,
+            ),
+        ),
+    ),
+    Download(
+        name="vgg16",
+        title="VGG16's ImageNet weights, torchvision's (IMAGENET1K_V1)",
+        page="https://docs.pytorch.org/vision/stable/models.html",
+        licence="BSD 3-Clause for torchvision; the weights are learnt from ImageNet, which is for research",
+        layout="vgg16_imagenet.pth",
+        files=(
+            Remote(
+                "https://download.pytorch.org/models/vgg16-397923af.pth",
+                "vgg16_imagenet.pth",
+                553_433_881,
+                "sha256:397923af8e79cdbb6a7127f12361acd7a2f83e06b05044ddf496e83de57a5bf0",
+                FILE_NAME,
+            ),
+        ),
+    ),
+    Download(
+        name="resnet20",
+        title="ResNet-20's CIFAR-10 weights by Yerlan Idelbayev",
+        page="https://github.com/akamaster/pytorch_resnet_cifar10",
+        licence="BSD 2-Clause",
+        layout="resnet20-12fca82f.th",
+        files=(
+            Remote(
+                "https://github.com/akamaster/pytorch_resnet_cifar10/raw/master/pretrained_models/resnet20-12fca82f.th",
+                "resnet20-12fca82f.th",
+                1_099_231,
+                "sha256:12fca82f0bebc4135bf1f32f6e3710e61d5108578464b84fd6d7f5c1b04036c8",
+                FILE_NAME,
+            ),
+        ),
+    ),
+    Download(
+        name="imagenet",
+        title="ImageNet (ILSVRC 2012)",
+        page="https://image-net.org/download",
+        licence="for research, after registration",
+        layout="imagenet/train/n01440764/*.JPEG, …, and imagenet/val/ alike",
+        by_hand="register there, fetch ILSVRC2012_img_train.tar and ILSVRC2012_img_val.tar, "
+        "and sort both into a folder for each class",
+    ),
+)

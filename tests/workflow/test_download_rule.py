@@ -1,0 +1,73 @@
+"""The rule ``download``, from a server on this machine, and a data set that is built of what it fetched."""
+
+import gzip
+import hashlib
+import io
+import pickle
+import tarfile
+
+import numpy as np
+import pytest
+from checkout import Checkout
+from sklearn.datasets import load_digits
+from web import Site, served
+
+from saliency_assay.store import open_store
+
+NAMES = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
+OFFICIAL = '170_498_071,\n                "md5:c58f30108f718f92721af3b95e74349a"'
+
+
+def cifar10_of_digits() -> tuple[bytes, np.ndarray]:
+    """An archive of CIFAR-10's layout that holds handwritten digits, and its test images."""
+    digits = load_digits()
+    pixels = np.kron(digits.images[:120] * 15, np.ones((1, 4, 4))).astype(np.uint8)
+    data = np.repeat(pixels[:, None], 3, axis=1).reshape(120, 3072)
+    names = [*(f"data_batch_{number}" for number in range(1, 6)), "test_batch"]
+    batches: dict[str, object] = {
+        name: {"data": data[20 * i : 20 * (i + 1)], "labels": digits.target[20 * i : 20 * (i + 1)].tolist()}
+        for i, name in enumerate(names)
+    }
+    batches["batches.meta"] = {"label_names": NAMES, "num_cases_per_batch": 20}
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as content:
+        for name, batch in batches.items():
+            member = tarfile.TarInfo(f"cifar-10-batches-py/{name}")
+            packed = pickle.dumps(batch, protocol=2)
+            member.size = len(packed)
+            content.addfile(member, io.BytesIO(packed))
+    return gzip.compress(buffer.getvalue()), data[100:].reshape(20, 3, 32, 32)
+
+
+def test_what_is_fetched_is_a_data_set(fresh: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
+    archive, test_images = cifar10_of_digits()
+    target = "data/downloaded/cifar10.json"
+    monkeypatch.setenv("no_proxy", "*")
+    with served(Site({"/cifar10/cifar-10-python.tar.gz": archive})) as site:
+        monkeypatch.setenv("SALIENCY_ASSAY_MIRROR", site.url)
+
+        # Not CIFAR-10: refused, and nothing stands where data would be.
+        status, said = fresh.snakemake(target)
+        assert status == 1
+        assert "Traceback" not in said
+        assert "terms   none stated" in said
+        address = f"{site.url}/cifar10/cifar-10-python.tar.gz"
+        line = f"download: {address}: the server has {len(archive)} bytes, expected 170498071"
+        assert line in said.splitlines()
+        assert [path for path in fresh.files("data") if not path.endswith(".part")] == []
+
+        ours = f'{len(archive)},\n                "md5:{hashlib.md5(archive).hexdigest()}"'
+        fresh.edit("src/saliency_assay/downloads.py", lambda text: text.replace(OFFICIAL, ours))
+        site.cuts = [len(archive) // 2]
+        fresh.make(target)
+        assert [wanted for _, wanted in site.asked[1:]] == ["", f"bytes={len(archive) // 2}-"]
+        assert f"cifar-10-python.tar.gz: fetched from {address}" in fresh.log("download/cifar10.log")
+
+    # Nobody serves any more: what is there is enough, and no other rule asks.
+    fresh.make("--forcerun", "download", "--", target)
+    fresh.configure(data__photos={"kind": "cifar10", "path": "data/cifar10", "explain": 10})
+    fresh.make("results/data/photos.zarr.zip")
+    with open_store(fresh.root / "results/data/photos.zarr.zip", kind="data") as data:
+        assert len(data) == 120
+        np.testing.assert_array_equal(data["image"][100:], test_images)
+        assert list(data.attributes["classes"]["class"]) == NAMES

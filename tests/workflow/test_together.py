@@ -1,0 +1,91 @@
+"""Two runs on one results folder, and folders that cannot be written: one line, and nothing half-written."""
+
+import os
+import re
+import signal
+from pathlib import Path
+
+from checkout import Checkout
+from mounts import mounted
+from processes import kill_everything, processes, wait_until
+
+from saliency_assay.lock import NAME
+
+TARGET = "data/digits.zarr.zip"
+WEIGHTS = "models/digits/seed0/weights.pt"
+
+
+def lines(said: str, start: str) -> list[str]:
+    """The lines on the terminal that begin so; there is no traceback beside them."""
+    assert "Traceback" not in said
+    return [line for line in said.splitlines() if line.startswith(start)]
+
+
+def test_two_checkouts_do_not_work_in_one_results_folder(fresh: Checkout, tmp_path: Path) -> None:
+    """Snakemake's own lock is of the working directory; also what a killed run leaves is not worked beside."""
+    results = tmp_path / "für beide/results (1)"
+    fresh.configure(results=str(results), models__digits__training__epochs=10_000)
+    other = fresh.copy(tmp_path / "other")
+    weights = str(results / WEIGHTS)
+    running = fresh.start(weights, "--cores=1")
+    wait_until(lambda: processes(fresh, script="train"))
+
+    status, said = other.snakemake(weights)
+    assert status == 1
+    (line,) = lines(said, "results: ")
+    who = rf"another run works in {re.escape(str(results))}: process {running.pid} on \S+, started in {fresh.root};"
+    assert re.match(f"results: {who} wait until it ends, stop it with: kill {running.pid}, or choose", line)
+    # What writes nothing goes on beside it.
+    assert other.planned(weights) == {"train digits 0"}
+    other.make("--unlock")
+
+    running.kill()
+    running.communicate()
+    (job,) = processes(fresh, script="train")
+    status, said = other.snakemake(weights)
+    assert status == 1
+    (line,) = lines(said, "results: ")
+    told = f"results: processes of a run that was killed still work in {results}: "
+    assert line.startswith(told)
+    numbers = line.removeprefix(told).partition(";")[0]
+    assert str(job) in numbers.split()
+    assert line.endswith(f"; wait until they end, or stop them with: kill {numbers}")
+    for number in numbers.split():
+        os.kill(int(number), signal.SIGTERM)
+    wait_until(lambda: not processes(fresh))
+
+    assert not (results / WEIGHTS).exists()
+    other.configure(models__digits__training__epochs=1)
+    other.make(weights)
+    assert (results / WEIGHTS).exists()
+    assert not (results / NAME).exists()
+    kill_everything(fresh)
+
+
+def test_a_results_folder_that_cannot_be_written(fresh: Checkout) -> None:
+    with mounted(fresh.root / "results", "-t", "tmpfs", "-o", "ro", "tmpfs") as results:
+        status, said = fresh.snakemake(f"results/{TARGET}")
+        assert list(results.iterdir()) == []
+    assert status == 1
+    fault = f"cannot write in {results}: Read-only file system; valid: a folder that can be written"
+    assert lines(said, "results: ") == [f"results: {fault}"]
+
+
+def test_a_working_directory_that_cannot_be_written(fresh: Checkout) -> None:
+    before = fresh.files(".")
+    with mounted(fresh.root, "--bind", str(fresh.root), "-o", "ro"):
+        status, said = fresh.snakemake(f"results/{TARGET}")
+    assert status == 1
+    (line,) = lines(said, f"{fresh.root}: ")
+    assert (
+        "Snakemake cannot write its notes, .snakemake, in the working directory; start it in one that" in line
+    )
+    assert fresh.files(".") == before
+
+
+def test_a_name_that_snakemake_would_read_as_a_wildcard(fresh: Checkout) -> None:
+    fresh.configure(results="results_{model}")
+    status, said = fresh.snakemake("all", "--dry-run")
+    assert status == 1
+    wanted = "a folder's path without braces, line breaks and other control characters"
+    assert lines(said, "tiny.yaml: ") == [f"tiny.yaml: results: found 'results_{{model}}', expected {wanted}"]

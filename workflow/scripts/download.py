@@ -1,0 +1,18 @@
+"""Fetch one public data set or one file of weights: the only rule that opens the network."""
+
+import json
+import os
+from pathlib import Path
+
+from saliency_assay.download import MIRROR, by_name, described, obtain
+from saliency_assay.job import job
+
+with job("download", snakemake.log[0]):
+    output = Path(snakemake.output[0])
+    download = by_name()[snakemake.wildcards.download]
+    print(described(download), flush=True)
+    receipts = obtain(download, output.parent.parent, mirror=os.environ.get(MIRROR, ""))
+    # What each archive holds is in its own receipt.
+    files = {name: {**receipt, "files": len(receipt.get("files", ()))} for name, receipt in receipts.items()}
+    told = {"page": download.page, "licence": download.licence, "files": files}
+    output.write_text(json.dumps(told, indent=1), encoding="utf-8")
