@@ -1,0 +1,94 @@
+"""Writes what docs/metrics.md says of each metric from its record: ``python tests/unit/metric_records.py``.
+
+What was measured of its reliability, and where a paper and its authors' code part ways, are words of this file.
+"""
+
+import re
+from math import isinf
+from pathlib import Path
+
+from saliency_assay.metrics import METRICS, Metric
+from saliency_assay.metrics.formulas import FORMULAS
+
+PAGE = Path(__file__).parents[2] / "docs/metrics.md"
+BEGIN, END = "<!-- record, written by tests/unit/metric_records.py -->", "<!-- end of record -->"
+CIFAR = "[CIFAR-10, 1,000 images](papers/metric_reliability.md#tables-1-and-2)"
+BAM = "[photographs](reliability.md#on-photographs-bam)"
+NOT_MEASURED = "of each run in its report, page Metrics; no larger study has measured it yet"
+RELIABILITY = {
+    "aopc": "α with edge detection, L = 20 … 100: MoRF 0.36 … 0.58 with the mean, 0.26 … 0.40 with random pixels; LeRF "
+    f"0.22 … 0.23, 0.14 … 0.18; {CIFAR}",
+    "faithfulness": f"α with edge detection 0.42 (mean), 0.26 (random); {CIFAR}",
+    "mcs": f"α without controls 0.38; two halves of the images order the methods alike (ρ = 0.93); {BAM}",
+    "idr": f"α without controls 0.06; two halves ρ = 0.95; {BAM}",
+    "iir": f"α without controls 0.05, of the relative change 0.19; two halves ρ = 0.83 and 0.94; {BAM}",
+}
+BELOW = "below"
+RELEASED = {
+    "criteria": f"`corrected` (default) and `printed` differ in Eq. 4; released, another computation: {BELOW}",
+    "road": f"accuracy of a set in both; noise, ties and LeRF in the released code: {BELOW}",
+    "infidelity_square": "side lengths, stride, zero fill and the optimal scalar are the released code's",
+    "infidelity_noisy_baseline": "`protocol`: z unbounded as printed, or clipped to [0, 1] as released",
+    "infidelity_subset": "not in the paper's tables",
+    "infidelity_shap": f"which pixels turn black, printed, makes no difference: {BELOW}",
+    "infidelity_halves": f"which explanations, and whether rescaled, is in neither: {BELOW}",
+    "sensitivity_max": f"relative and with new noise at each draw as released: {BELOW}",
+    "randomisation": f"BatchNorm keeps its trained statistics in the released code: {BELOW}",
+    "mcs": "resizing of masks and the class that is explained: [Concept attribution](#concept-attribution)",
+    "idr": "strictly less in both; the baseline is not in the released code: [Baselines](#baselines)",
+    "iir": f"`protocol`: how δ begins; η₃ and the step: {BELOW}",
+    "tcav": f"2 experiments and cross-entropy in the released code, here 20 and the logit: {BELOW}",
+}
+NONE = "no released code was compared"
+
+
+def bound(value: float) -> str:
+    return ("−" if value < 0 else "") + ("∞" if isinf(value) else f"{abs(value):g}")
+
+
+def interval(low: float, high: float) -> str:
+    return f"{'(' if isinf(low) else '['}{bound(low)}, {bound(high)}{')' if isinf(high) else ']'}"
+
+
+def rows_of(metric: Metric) -> list[tuple[str, str]]:
+    """What stands before a metric's section."""
+    scores = [
+        f"`{score.name}`: {score.direction} is better, {interval(*score.range)}" for score in metric.scores
+    ]
+    parameters = [f"`{name}` {shown(parameter.default)}" for name, parameter in metric.parameters.items()]
+    unreduced = "none: no map" if metric.name == "tcav" else "none: raw maps"
+    return [
+        ("formula", FORMULAS[metric.name].replace("|", "\\|")),
+        ("direction and range", "; ".join(scores)),
+        ("reduction", f"`{metric.reduction}`" if metric.reduction else unreduced),
+        ("parameters", ", ".join(parameters) or "none"),
+        ("reliability found", RELIABILITY.get(metric.name, NOT_MEASURED)),
+        ("printed against released", RELEASED.get(metric.name, NONE)),
+        ("source", metric.reference),
+    ]
+
+
+def shown(default: object) -> str:
+    """A default as YAML has it."""
+    if isinstance(default, bool):
+        return str(default).lower()
+    return f"{default:g}" if isinstance(default, float) else str(default)
+
+
+def record_of(metric: Metric) -> str:
+    rows = "\n".join(f"| {name} | {text} |" for name, text in rows_of(metric))
+    return f"{BEGIN}\n\n| | |\n|---|---|\n{rows}\n\n{END}"
+
+
+def with_records(page: str) -> str:
+    """The page, each metric's record below its heading in place of the one that stands there."""
+    page = re.sub(rf"{re.escape(BEGIN)}.*?{re.escape(END)}\n\n", "", page, flags=re.DOTALL)
+    for metric in METRICS:
+        heading = f"\n## {metric.name}\n\n"
+        assert page.count(heading) == 1, metric.name
+        page = page.replace(heading, f"{heading}{record_of(metric)}\n\n")
+    return page
+
+
+if __name__ == "__main__":
+    PAGE.write_text(with_records(PAGE.read_text()))

@@ -1,0 +1,96 @@
+"""A network of one's own in the section ``models``, and what a model is normalised by."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from configurations import base, changed, fault, reading
+
+NET = """
+def build(*, classes, channels, generator, width=4): ...
+def narrow(*, classes, generator): ...
+"""
+
+
+@pytest.fixture(autouse=True)
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own_net.py").write_text(NET)
+    monkeypatch.syspath_prepend(tmp_path)
+
+
+def entry(**changes: Any) -> Any:
+    given = {"function": "own_net:build", "data": "digits", "label": "class", **changes}
+    return changed("models.d", {key: value for key, value in given.items() if value is not None})
+
+
+def test_a_function_stands_for_an_architecture() -> None:
+    model = reading(entry(width=8, cam_layer="features", concept_layers=["features", "head"])).models["d"]
+    assert (model.architecture, model.function, model.parameters) == (
+        "own_net:build",
+        "own_net:build",
+        {"width": 8},
+    )
+    assert (model.cam_layer, model.concept_layers) == ("features", ("features", "head"))
+    assert (model.head_is_pool_linear, model.normalisation) == (False, None)
+
+
+def test_without_a_layer_methods_that_need_one_are_refused() -> None:
+    raw = entry()
+    assert reading(raw).models["d"].cam_layer == ""
+    raw["studies"]["digits"]["methods"] = ["gradcam"]
+    assert fault(raw) == (
+        "studies.digits.methods: gradcam needs a layer for class activation maps, which own_net:build (models.d) "
+        "does not have; valid: resnet, vgg"
+    )
+    raw["models"]["d"]["cam_layer"] = "features"
+    assert reading(raw).models["d"].cam_layer == "features"
+    raw["methods"]["cam"] = {}
+    raw["studies"]["digits"]["methods"] = ["cam"]
+    assert fault(raw).startswith(
+        "studies.digits.methods: cam needs a head of average pooling and one linear layer"
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"architecture": "mlp"}, "models.d: found both function and architecture, expected one of them"),
+        ({"widht": 8}, "models.d.widht: unknown parameter 'widht'; did you mean 'width'? valid: width"),
+        (
+            {"function": "own_net:narrow"},
+            "models.d.function: found arguments (classes, generator), expected (*, classes, channels, generator, …)",
+        ),
+        (
+            {"function": "own_net:bild"},
+            "models.d.function: unknown function 'bild'; did you mean 'build'? valid: build, narrow (in ",
+        ),
+        ({"label": None}, "models.d: key 'label' is missing; required: data, label"),
+        ({"concept_layers": []}, "models.d.concept_layers: found [], expected 1 or more entries"),
+        (
+            {"normalisation": {"mean": [0.5, 0.5], "std": [1]}},
+            "models.d.normalisation: found 2 values of mean and 1 of std, expected one of each for each channel",
+        ),
+        (
+            {"normalisation": {"mean": [0.5], "std": [0]}},
+            "models.d.normalisation.std.0: found 0, expected above 0",
+        ),
+        (
+            {"training": {"epochs": 0}},
+            "models.d.training.epochs: found 0, expected at least 1, or weights to be used as they are",
+        ),
+    ],
+)
+def test_what_is_wrong(changes: dict[str, Any], message: str) -> None:
+    said = fault(entry(**changes))
+    assert said == message or (message.endswith("(in ") and said.startswith(message))
+
+
+def test_layers_of_a_registered_architecture_are_its_records() -> None:
+    assert "unknown key 'cam_layer'" in fault(changed("models.d.cam_layer", "features"))
+
+
+def test_any_model_may_say_its_normalisation() -> None:
+    given = {"mean": [0.5, 0.4, 0.3], "std": [1, 0.2, 0.1]}
+    model = reading(changed("models.f_o.normalisation", given)).models["f_o"]
+    assert model.normalisation == ((0.5, 0.4, 0.3), (1.0, 0.2, 0.1))
+    assert reading(base()).models["f_o"].normalisation is None

@@ -1,0 +1,337 @@
+"""Every command and every snippet in README and the documentation is run, or said here why it is not.
+
+``make`` and ``snakemake`` are planned without being run, on a checkout with stand-ins for data and weights; benchmarks
+run on next to nothing; Python and YAML are run and read. A command that none of this knows fails.
+"""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from checkout import Checkout
+from configurations import SCHEMA
+from pages import DOCS, FENCE, ROOT, blocks, pages, write_files
+
+from saliency_assay import store
+from saliency_assay.catalogue import CATALOGUE
+from saliency_assay.config import read
+
+DEMO = "config/config.yaml"
+SNAKEMAKE = ".venv/bin/snakemake"
+PROGRAMS = re.compile(
+    r"(make|snakemake|python|git|cp|docker|apptainer|sbatch|PYTHONPATH=\S+|\.venv/bin/\S+) \S|benchmarks/\w+\.py"
+)
+
+# What CI runs as it stands: .ci/run names the first three, `make lint` needs `make docs`.
+AS_THEY_ARE = ("make demo", "make test", "make lint", "make docs")
+# What needs something that no test has, and what.
+OUTSIDE = {
+    r"git (clone https://\S+|checkout)": "another copy of the project",
+    r"cd saliency-assay": "the same",
+    r"apptainer build .*": "Apptainer and a registry; tests/unit/test_containers.py checks the recipes",
+    r"docker build .*": "Docker and a registry",
+    r".* --software-deployment-method apptainer .*": "Apptainer",
+    r"\.venv/bin/snakemake --unlock": "tests/workflow/test_kill.py",
+    r"\.venv/bin/snakemake (--report|--touch)": "a word on what the workflow itself does",
+    r"\.venv/bin/pytest( FILE)?|\.venv/bin/pytest tests/cluster": "it is what runs this",
+    r"PYTHONPATH=tests \.venv/bin/python tests/cluster/overhead\.py": "root, and a Slurm of one's own",
+    r"cp -r profiles/slurm my_cluster": "tests/cluster/test_study.py edits such a copy",
+}
+# Of each benchmark, what makes it small. Those of the second group run whole studies, for minutes or hours: of them the
+# options are looked for in the program.
+TINY = {
+    "training": "--size 8 --width 2 --rounds 1 --images 32 --batch-size 16",
+    "attribution": "--size 8 --width 2 --rounds 1 --batch-size 2 --images 2 --only passes",
+    "perturbation": "--size 32 --width 1 --rounds 1 --batch-size 1 --only captum --squares 4",
+    "reliability": "--images 20 --resamples 20 --compared 2",
+    "folder": "--images 20 --classes 2 --size 8",
+}
+LONG = ("demo", "memory", "memory_rules", "planning", "processes", "scaling")
+
+
+def commands() -> Iterator[str]:
+    """All of README and the pages, a line each, as they are meant: an ellipsis stands for the demo's configuration."""
+    for page in pages():
+        lines = [line for block in blocks(page) if not block.language for line in block.text.splitlines()]
+        lines += [
+            text
+            for text in re.findall(r"`([^`\n]+)`", FENCE.sub("", page.read_text()))
+            if PROGRAMS.match(text)
+        ]
+        yield from (meant(line) for line in lines if line.strip())
+
+
+def meant(line: str) -> str:
+    line = re.sub(r"\s+# .*", "", line.strip()).replace("CONFIG=…", f"CONFIG={DEMO}")
+    line = line.replace("--configfile …", f"--configfile {DEMO}").removesuffix(" …")
+    line = re.sub(r"^(?:python )?(?=benchmarks/)", ".venv/bin/python ", line)
+    return re.sub(r"^(snakemake|python) ", r".venv/bin/\1 ", line)
+
+
+ALL = sorted(set(commands()))
+OWN = {
+    path
+    for page in DOCS.rglob("*.md")
+    for path in (block.file for block in blocks(page))
+    if path.startswith("my_")
+}
+
+
+def kind_of(command: str) -> str:
+    """What runs a command here."""
+    if any(re.fullmatch(pattern, command) for pattern in OUTSIDE):
+        return "outside"
+    if command in AS_THEY_ARE:
+        return "as it is"
+    if re.match(r"make (run|dry|plan|table)\b", command) or command.startswith(SNAKEMAKE):
+        return "planned"
+    if found := re.match(r"\.venv/bin/python benchmarks/(\w+)\.py", command):
+        return "tiny" if found[1] in TINY else "long" if found[1] in LONG else ""
+    if found := re.fullmatch(r"\.venv/bin/python (my_\w+/\w+\.py)", command):
+        return "how-to" if found[1] in OWN else ""
+    return ""
+
+
+def of_kind(kind: str) -> list[str]:
+    return [command for command in ALL if kind_of(command) == kind]
+
+
+def test_every_command_is_known() -> None:
+    assert len(ALL) > 40
+    assert of_kind("") == []
+    assert {kind_of(command) for command in ALL} == {
+        "outside",
+        "as it is",
+        "planned",
+        "tiny",
+        "long",
+        "how-to",
+    }
+
+
+def test_ci_runs_what_it_is_said_to_run() -> None:
+    said = (ROOT / ".ci/run").read_text()
+    assert [command for command in AS_THEY_ARE if command not in said] == ["make docs"]
+    assert re.search(r"^lint: .*\bdocs\b", (ROOT / "Makefile").read_text(), re.MULTILINE)
+
+
+def test_scripts_of_how_to_pages_are_run() -> None:
+    source = (ROOT / "tests/workflow/test_howto.py").read_text()
+    assert of_kind("how-to")
+    assert [command for command in of_kind("how-to") if f'"{command.split()[1]}"' not in source] == []
+
+
+# ---- plans
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    """A checkout with the files of the how-to pages, and stand-ins for all data and weights that are named."""
+    checkout = Checkout.fresh(tmp_path_factory.mktemp("documented") / "project")
+    for page in DOCS.rglob("*.md"):
+        for block in blocks(page):
+            if block.file.startswith("my_"):
+                write_files(page, checkout.root)
+    (checkout.root / "Makefile").write_text((ROOT / "Makefile").read_text())
+    for path in [*(checkout.root / "config").glob("*.yaml"), *checkout.root.glob("my_*/*.yaml")]:
+        content = yaml.safe_load(path.read_text())
+        for entry in content.get("data", {}).values():
+            stand_in(checkout.root, entry)
+        for entry in content.get("models", {}).values():
+            if "weights" in entry:
+                (checkout.root / entry["weights"]).parent.mkdir(parents=True, exist_ok=True)
+                (checkout.root / entry["weights"]).touch()
+    return checkout
+
+
+def stand_in(root: Path, entry: dict[str, Any]) -> None:
+    """Folders where images would be, with nothing in them."""
+    folders = [f"{entry['path']}/{half}" for half in ("train", "test", "val")] if "path" in entry else []
+    if "coco" in entry:
+        folders += [
+            f"{entry['coco']}/annotations",
+            f"{entry['coco']}/train2017",
+            f"{entry['coco']}/val2017",
+            entry["miniplaces"],
+        ]
+    for folder in folders:
+        (root / folder).mkdir(parents=True, exist_ok=True)
+    if "coco" in entry:
+        for name in ("train2017", "val2017"):
+            (root / entry["coco"] / f"annotations/instances_{name}.json").write_text("{}")
+
+
+def arguments(command: str) -> tuple[str, ...]:
+    """What Snakemake is given: by ``make``, as its recipe says; and in a dry run, which lists no single jobs."""
+    words = shlex.split(command)
+    if words[0] == "make":
+        config = next((word.removeprefix("CONFIG=") for word in words if word.startswith("CONFIG=")), DEMO)
+        target = {"table": ("table",), "plan": ("plan", "--nolock")}.get(words[1], ())
+        return (*target, "--profile", "profiles/local", "--configfile", config)
+    options = words[1:]
+    options += [] if "--profile" in options else ["--profile", "profiles/local"]
+    return tuple(options + ([] if "--configfile" in options else ["--configfile", DEMO]))
+
+
+PLANS = sorted({arguments(command) for command in of_kind("planned")})
+
+
+@pytest.mark.parametrize("given", PLANS, ids=" ".join)
+def test_a_plan_is_made(given: tuple[str, ...], project: Checkout) -> None:
+    run = subprocess.run(
+        [sys.executable, "-m", "snakemake", *given, "--dry-run", "--quiet", "rules"],
+        cwd=project.root,
+        capture_output=True,
+        text=True,
+    )
+    said = run.stdout + run.stderr
+    assert run.returncode == 0, said
+    assert re.search(r"^total +\d+$", said, re.MULTILINE), said
+
+
+@pytest.mark.parametrize("target", ["run", "dry", "plan", "table", "demo"])
+def test_make_hands_on_its_configuration(target: str) -> None:
+    """As ``arguments`` has it: what make would run, for one configuration that is there and one that is not."""
+    shown = subprocess.run(
+        ["make", "--dry-run", "--old-file=.venv/.ready", target, "CONFIG=config/methods.yaml"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    word = {"table": " table", "plan": " plan --nolock", "dry": " --dry-run"}.get(target, "")
+    assert f"{SNAKEMAKE} --configfile config/methods.yaml --profile profiles/local{word}" in shown
+    wrong = subprocess.run(
+        ["make", "--old-file=.venv/.ready", target, "CONFIG=none.yaml"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert (wrong.returncode, wrong.stderr.splitlines()[0]) == (2, "CONFIG: none.yaml: no such file")
+
+
+# ---- benchmarks
+
+
+@pytest.mark.parametrize("command", of_kind("tiny"))
+def test_a_benchmark_runs(command: str) -> None:
+    _, program, *options = shlex.split(command)
+    tiny = shlex.split(TINY[Path(program).stem])
+    run = subprocess.run(
+        [sys.executable, program, *options, *tiny],
+        cwd=ROOT, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.strip()
+
+
+@pytest.mark.parametrize("command", of_kind("long"))
+def test_a_long_benchmark_has_its_options(command: str) -> None:
+    _, program, *words = shlex.split(command)
+    source = (ROOT / program).read_text() + (ROOT / "benchmarks/common.py").read_text()
+    assert [word for word in words if word.startswith("--") and f'"{word}"' not in source] == []
+    files = [word for word in words if word.startswith("config/")]
+    assert all(list(ROOT.glob(file)) for file in files)
+
+
+# ---- snippets
+
+SNIPPETS = [block for page in pages() for block in blocks(page)]
+YAML = [block for block in SNIPPETS if block.language == "yaml"]
+PYTHON = [block for block in SNIPPETS if block.language == "python" and not block.file]
+
+
+def merged(base: Any, change: Any) -> Any:
+    if isinstance(base, dict) and isinstance(change, dict):
+        return {**base, **{key: merged(base.get(key), value) for key, value in change.items()}}
+    return change
+
+
+BESIDE = """
+data:
+  cifar10: {kind: cifar10, path: images}
+models:
+  cifar10: {architecture: resnet8, data: cifar10, label: class}
+  f_0s: {architecture: resnet8, data: bam_0s, label: scene}
+  f_image: {architecture: resnet8, data: picture_both, label: class}
+metrics:
+  aopc_mean: {metric: aopc, steps: 100}
+  faithfulness_mean: {metric: faithfulness}
+"""
+"""What fragments name beside the demo's own entries."""
+
+
+@pytest.mark.parametrize("block", YAML, ids=lambda block: f"{block.page}:{block.line}")
+def test_yaml_is_a_valid_configuration(
+    block: Any, project: Checkout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A whole one as it is; of a fragment, the demo with it in place."""
+    content = yaml.safe_load(block.text)
+    if "set-resources" in content:  # of a profile
+        profile = yaml.safe_load((ROOT / "profiles/slurm/config.yaml").read_text())
+        assert set(content["set-resources"]["train"]) <= set(profile["set-resources"]["train"])
+        return
+    monkeypatch.chdir(project.root)
+    for folder in (
+        project.root / "my_method",
+        project.root / "my_metric",
+        project.root / "my_model",
+        project.root,
+    ):
+        monkeypatch.syspath_prepend(folder)
+    Path("my_module.py").write_text("def my_method(model, images, targets, *, generator, level): ...\n")
+    Path("images").mkdir(exist_ok=True)
+    for name in ("resnet50.pth", "resnet20-12fca82f.th"):
+        Path(name).touch()
+    if not block.file:
+        demo = yaml.safe_load(Path(DEMO).read_text())
+        content = merged(merged(demo, yaml.safe_load(BESIDE)), content)
+        for name, study in demo["studies"].items():  # replaced whole, as in a file of one's own
+            given = yaml.safe_load(block.text).get("studies", {}).get(name)
+            content["studies"][name] = given or study
+    assert read(content, schema=SCHEMA, catalogue=CATALOGUE, source=block.page).studies
+
+
+def parts_of_criteria(root: Path) -> None:
+    """The eight parts of a store of maps that the page on data reads."""
+    folder = root / "results_criteria/maps/vgg16/seed0/imagenet"
+    folder.mkdir(parents=True, exist_ok=True)
+    for part in range(1, 9):
+        place = {
+            "part": (part, 8),
+            "offset": 200 * (part - 1),
+            "model": "m",
+            "data": "d",
+            "provenance": {"code": "c"},
+        }
+        maps = np.zeros((200, 1, 2, 2), np.float32)
+        store.write(
+            folder / f"gradcam.part{part}of8.zarr.zip", [{"map": maps}], kind="maps", attributes=place
+        )
+
+
+@pytest.mark.parametrize("block", PYTHON, ids=lambda block: f"{block.page}:{block.line}")
+def test_python_runs(
+    block: Any, finished_once: Checkout, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """On the results of the tiny run, which has the demo's names."""
+    if block.text.startswith("# one record in"):
+        pytest.skip("put into its registry by test_howto.py")
+    (tmp_path / "results").symlink_to(finished_once.root / "results")
+    parts_of_criteria(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    exec(compile(block.text, block.page, "exec"), {"__name__": "snippet"})
+
+
+def test_readmes_method_is_the_how_to_pages() -> None:
+    """One text in two places, so that README can show it."""
+    readme, page = (
+        {block.file: block.text for block in blocks(path) if block.file}
+        for path in (ROOT / "README.md", DOCS / "howto/own-method.md")
+    )
+    assert readme["my_study/bright.py"].split("\n", 1)[1] == page["my_method/bright.py"].split("\n", 1)[1]
