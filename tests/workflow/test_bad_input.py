@@ -16,6 +16,7 @@ from checkout import PROJECT, Checkout
 from PIL import Image
 
 from saliency_assay.bam_classes import OBJECTS
+from saliency_assay.job import printable
 from saliency_assay.models.resnet import resnet18
 from saliency_assay.store import open_store, write
 
@@ -40,7 +41,7 @@ def refused(checkout: Checkout, target: str, line: str, *, log: str = "") -> Non
     if log:
         told = checkout.log(log).splitlines()
         assert "Traceback (most recent call last):" in told
-        assert lines[0].endswith(f": {told[-1].partition(': ')[2]}")
+        assert lines[0].endswith(f": {printable(told[-1].partition(': ')[2])}")
 
 
 @pytest.fixture
