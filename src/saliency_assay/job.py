@@ -11,6 +11,8 @@ from typing import TextIO
 
 from saliency_assay.launch import rank, tell
 
+LONGEST = 1500  # characters of an error line; the log has all of them
+
 
 @contextmanager
 def job(rule: str, log: str) -> Iterator[None]:
@@ -57,7 +59,8 @@ def in_one_line(error: Exception) -> str:
     """What an error line says: our own messages as they are, others with their kind and the place they come from."""
     message = printable(str(error).strip())
     if message and isinstance(error, ValueError | OSError):
-        return message.splitlines()[0]
+        line = message.splitlines()[0]
+        return line if len(line) <= LONGEST else f"{line[: LONGEST - 300]} … {line[-300:]}"
     place = traceback.extract_tb(error.__traceback__)[-1]
     said = f"{type(error).__name__}{': ' if message else ''}{message.splitlines()[0] if message else ''}"
     return f"{said} ({Path(place.filename).name}, line {place.lineno})"

@@ -117,19 +117,26 @@ def read(paths: Iterable[Path], *, compact: bool = False, only: Conditions | Non
         ScoreError: no path, a file that is no parquet or of another format, or see ``check``.
     """
     text = [name for name, kind in COLUMNS.items() if kind == "str"] if compact else None
-    tables = []
-    for path in paths:
+    tables, files = [], list(paths)
+    for path in files:
         try:
             table = pq.read_table(path, read_dictionary=text, partitioning=None, filters=only)
+            table.validate(full=True)  # of a damaged file, text may be no text
         except Exception as error:  # Arrow has a class for each of its statuses, and not all are ValueError
             raise _unreadable(path, error) from error
         found = (table.schema.metadata or {}).get(FORMAT_KEY)
         if unfit := unreadable(found.decode(errors="replace") if found else None):
             raise ScoreError(f"{path}: {unfit}")
-        tables.append(table)
+        # What pandas notes for itself says nothing that is not checked below, and may be damaged, too.
+        tables.append(table.replace_schema_metadata(None))
     if not tables:
         raise ScoreError("no score tables; expected at least one path")
-    return check(_together(_joined(tables, compact)), "score tables", compact=compact)
+    source = str(files[0]) if len(files) == 1 else "score tables"
+    try:
+        joined = _joined(tables, compact)
+    except Exception as error:  # columns of other types in one of them, text that is none
+        raise _unreadable(source, error) from error
+    return check(_together(joined), source, compact=compact)
 
 
 def _with_format(table: pa.Table) -> pa.Table:
@@ -170,7 +177,7 @@ def combinations(path: Path, columns: Sequence[str], *, only: Conditions) -> lis
     return [dict(zip(columns, values, strict=True)) for values in found]
 
 
-def _unreadable(path: Path, error: Exception) -> ScoreError:
+def _unreadable(path: Path | str, error: Exception) -> ScoreError:
     reason = " ".join(str(error).split()) or type(error).__name__
     return ScoreError(f"{path}: not a parquet file ({reason[:200]})")
 

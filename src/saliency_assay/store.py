@@ -190,7 +190,8 @@ def _zip(folder: Path, path: Path) -> None:
 
 
 def _pack(array: Array) -> Array:
-    return np.packbits(array.reshape(len(array), -1), axis=1)
+    # The width is told: of no items it cannot be worked out.
+    return np.packbits(array.reshape(len(array), int(np.prod(array.shape[1:]))), axis=1)
 
 
 class StoredArray:
@@ -354,7 +355,7 @@ def open_store(path: Path, *, kind: str, expect: Mapping[str, Any] | None = None
             raise StoreError(f"{path}: {unfit}")
         stack.pop_all()
     lengths, said = {len(store[name]) for name in store.names}, store.attributes.get("length")
-    if lengths != {said} or type(said) is not int:
+    if type(said) is not int or lengths != {said}:
         raise StoreError(f"{path}: arrays of lengths {sorted(lengths)}, its attributes say {shown(said)}")
     for name, value in {"kind": kind, **plain(expect or {})}.items():
         found = store.attributes.get(name)

@@ -101,7 +101,8 @@ def _layout(archive: Archive, sizes: dict[str, int], name: str) -> Layout:
     metadata = _metadata(archive, sizes, name, ARRAY_KEYS, "array")
     shape, kind, codecs = metadata["shape"], metadata["data_type"], metadata["codecs"]
     grid = metadata["chunk_grid"]
-    chunk: Any = grid.get("configuration", {}).get("chunk_shape") if isinstance(grid, dict) else None
+    inner = grid.get("configuration") if isinstance(grid, dict) and grid.get("name") == "regular" else None
+    chunk: Any = inner.get("chunk_shape") if isinstance(inner, dict) else None
     if kind not in TYPES if isinstance(kind, str) else True:
         raise _unfit(archive, f"{name}: data_type is {_short(kind)}, expected one of {', '.join(TYPES)}")
     if not _lengths(shape) or not shape:

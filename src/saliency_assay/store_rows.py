@@ -92,7 +92,10 @@ class Archive:
     def _fill(self, target: memoryview, file: int, place: int, name: str) -> None:
         done = 0
         while done < len(target):
-            count = os.preadv(file, [target[done:]], place + done)
+            try:
+                count = os.preadv(file, [target[done:]], place + done)
+            except OSError as error:  # no file has such a place, or the disk cannot be read
+                raise StoreError(f"{self.path}: {name} cannot be read: {error.strerror}") from error
             if not count:
                 raise StoreError(f"{self.path}: truncated, or not a Zarr store ({name} is not whole)")
             done += count

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from saliency_assay.job import job
+from saliency_assay.job import LONGEST, job
 
 
 def test_a_job_that_works_says_nothing_on_the_terminal(
@@ -120,3 +120,42 @@ def test_a_log_is_written_anew_in_utf8_and_line_by_line(tmp_path: Path) -> None:
     with job("train", str(log)):
         print("Δ → 0", file=sys.stderr)
         assert log.read_bytes() == "Δ → 0\n".encode()  # readable while the job runs
+
+
+def test_what_a_data_file_holds_does_not_steer_the_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Escape sequences, and half of a character, which no encoding can write."""
+    log = tmp_path / "collect.log"
+    with pytest.raises(SystemExit), job("collect_bam", str(log)):
+        raise ValueError("photo.jpg: found '\x1b[2J\ud800\x07é×'")
+    assert capsys.readouterr() == ("", "collect_bam: photo.jpg: found '\\x1b[2J\\ud800\\x07é×'\n")
+    assert "\\ud800" in log.read_text(encoding="utf-8")
+
+
+def test_a_line_of_a_million_characters_is_cut_in_its_middle(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit), job("collect_bam", str(tmp_path / "collect.log")):
+        raise ValueError(f"lists.txt: found {'x' * 10**6}, expected a path")
+    said = capsys.readouterr().err
+    assert len(said) == len("collect_bam: \n") + LONGEST + len(" … ")
+    assert said.startswith("collect_bam: lists.txt: found xxx")
+    assert said.endswith("xxx, expected a path\n")
+
+
+def test_a_function_that_exits_does_not_pass_for_work_that_is_done(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "attribute.log"
+    with pytest.raises(SystemExit) as stopped, job("attribute", str(log)):
+        sys.exit()
+    assert stopped.value.code == 1
+    assert capsys.readouterr().err == (
+        "attribute: exited before its work was done; a function of one's own may not exit\n"
+    )
+    assert "sys.exit()" in log.read_text()
+    with pytest.raises(SystemExit) as stopped, job("train", str(log)):
+        sys.exit(143)  # told to end, its state saved
+    assert stopped.value.code == 143
+    assert capsys.readouterr().err == ""

@@ -1,6 +1,7 @@
 """Parameters, references to callables, and the one-line errors that every registry shares."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -172,3 +173,10 @@ def test_a_wrong_reference_is_named(reference: str, message: str) -> None:
     with pytest.raises(ValueError, match=r"^'") as error:
         resolve(reference)
     assert str(error.value) == message
+
+
+def test_a_module_that_exits_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "leaves_at_once.py").write_text("raise SystemExit\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ValueError, match=r"^'leaves_at_once:f': its module exits when it is imported$"):
+        resolve("leaves_at_once:f")

@@ -317,3 +317,27 @@ def test_same_refuses_stores_of_other_images(path: Path, arrays: dict[str, np.nd
             StoreError, match=r"other\.zarr\.zip: 'image' differs from that of .*maps\.zarr\.zip"
         ):
             store.same("image", one, two)
+
+
+def test_a_lost_chunk_is_not_read_as_zeros(path: Path) -> None:
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    lost = "map/c/7/0/0/0"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in members.items():
+            if name != lost:
+                archive.writestr(name, content)
+    with pytest.raises(StoreError) as caught:
+        open_store(path, kind="maps")
+    assert str(caught.value) == f"{path}: truncated, or not a Zarr store ({lost} is missing)"
+
+
+def test_a_zip_that_another_program_made_is_read(path: Path, arrays: dict[str, np.ndarray]) -> None:
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in reversed(members.items()):
+            archive.writestr(name, content)
+    with open_store(path, kind="maps") as found:
+        for name, array in arrays.items():
+            np.testing.assert_array_equal(found[name][:], array)

@@ -314,3 +314,16 @@ def test_failed_write_leaves_the_old_file(path: Path) -> None:
         weights.write(path, {"function": lambda: None})
     assert path.read_bytes() == before
     assert [file.name for file in path.parent.iterdir()] == ["weights.pt"]
+
+
+@pytest.mark.parametrize(
+    "tensor",
+    [torch.zeros(2, 3).to_sparse(), torch.zeros(2, 3, dtype=torch.complex64)],
+    ids=["sparse", "complex"],
+)
+def test_tensors_that_are_no_dense_real_numbers(path: Path, tensor: torch.Tensor) -> None:
+    """torch would take the real part, and say so in a warning."""
+    torch.save({"fc.weight": tensor}, path)
+    with pytest.raises(ValueError, match=r"valid: dense tensors of real numbers$") as caught:
+        weights.read_state(path)
+    assert str(caught.value).startswith(f"{path}: 'fc.weight' is {tensor.type()}; ")

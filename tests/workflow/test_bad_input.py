@@ -4,15 +4,19 @@ import json
 import pickle
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from checkout import Checkout
+from checkout import PROJECT, Checkout
+from PIL import Image
 
 from saliency_assay.bam_classes import OBJECTS
+from saliency_assay.job import printable
 from saliency_assay.models.resnet import resnet18
 from saliency_assay.store import open_store, write
 
@@ -37,7 +41,7 @@ def refused(checkout: Checkout, target: str, line: str, *, log: str = "") -> Non
     if log:
         told = checkout.log(log).splitlines()
         assert "Traceback (most recent call last):" in told
-        assert lines[0].endswith(f": {told[-1].partition(': ')[2]}")
+        assert lines[0].endswith(f": {printable(told[-1].partition(': ')[2])}")
 
 
 @pytest.fixture
@@ -99,6 +103,70 @@ def test_a_wrong_configuration_is_one_line(changes: dict[str, Any], line: str, f
     assert not (fresh.root / "results").exists()
 
 
+LAUGHS = "\n".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9 if n else ['ha'] * 9)}]" for n in range(20))
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        (lambda text: f"seeds: [0]\n{text}", r"tiny\.yaml: line \d+: key 'seeds' stands twice in one place"),
+        (
+            lambda text: re.sub(r"seeds: .*", f"seeds: [{10**400}]", text),
+            r"tiny\.yaml: seeds\.0: found 10+…, expected an integer of 64 bits",
+        ),
+        (
+            lambda text: f"{text}\nreliability: {{level: .nan}}\n",
+            r"tiny\.yaml: reliability\.level: found nan, expected a finite number",
+        ),
+    ],
+    ids=["key twice", "400 digits", "no number"],
+)
+def test_hostile_values_of_a_configuration_are_one_line(
+    change: Callable[[str], str], line: str, fresh: Checkout
+) -> None:
+    text = (fresh.root / "tiny.yaml").read_text()
+    (fresh.root / "tiny.yaml").write_text(change(re.sub(r"(?m)^reliability:.*\n(?: .*\n)*", "", text)))
+    refused(fresh, "results/report.html", line)
+    assert not (fresh.root / "results").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (LAUGHS, "my.yaml: line 6: found more than 100000 values, expected at most so many"),
+        ("a: " + "[" * 9000, "my.yaml: line 1: lists and mappings in each other, expected 50 levels at most"),
+        ("seeds: &s {x: *s}", "my.yaml: line 1: *s stands within itself, expected no such loop"),
+        ("seeds: [1" + "0" * 5000 + "]", "my.yaml: not YAML: Exceeds the limit (4300 digits) for integer"),
+    ],
+    ids=["laughs", "deep", "loop", "5,000 digits"],
+)
+def test_make_asks_first_whether_a_configuration_can_be_read(text: str, line: str, tmp_path: Path) -> None:
+    """Snakemake answers these with a traceback, or not at all, before anything of ours runs."""
+    (tmp_path / "my.yaml").write_text(text)
+    module = "saliency_assay.config_text"
+    ran = subprocess.run(
+        [sys.executable, "-m", module, "my.yaml"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert ran.returncode == 1
+    assert len(ran.stderr.splitlines()) == 1
+    assert ran.stderr.startswith(line)
+    makefile = (PROJECT / "Makefile").read_text()
+    assert f"SNAKEMAKE := $(BIN)/python -m {module} $(CONFIG) && $(BIN)/snakemake " in makefile
+    assert [path.name for path in tmp_path.iterdir()] == ["my.yaml"]
+
+
+def test_a_function_that_exits_is_named(fresh: Checkout) -> None:
+    (fresh.root / "leaving").mkdir()
+    (fresh.root / "leaving/__init__.py").write_text("import sys\n\nsys.exit()\n")
+    (fresh.root / "leaving/maps.py").write_text("def bright(model, images, targets, *, generator): ...\n")
+    fresh.configure(methods__bright={"function": "leaving.maps:bright"})
+    line = (
+        r"tiny\.yaml: methods\.bright\.function: found 'leaving\.maps:bright', "
+        r"'leaving\.maps': SystemExit when its package is imported: .*"
+    )
+    refused(fresh, "results/report.html", line)
+
+
 # ---- photographs and annotations
 
 
@@ -147,6 +215,37 @@ def test_a_degenerate_polygon_is_counted_and_the_run_goes_on(photos: Checkout) -
     with open_store(photos.root / CUTOUTS, kind="cutouts") as cutouts:
         assert len(cutouts) == 10 * 4 - 1
         assert cutouts.attributes["skipped"]["backpack"]["degenerate polygon"] == 1
+
+
+def test_a_name_that_leads_out_of_the_folder_is_refused(photos: Checkout) -> None:
+    """And what it leads to is not looked at."""
+    shutil.copy(photos.root / PHOTO, photos.root / "photos/secret.jpg")
+    annotate(photos, lambda content: content["images"][0].update(file_name="../../secret.jpg"))
+    name = r"file_name is '\.\./\.\./secret\.jpg', expected a path inside the image folder"
+    line = rf"collect_bam: {ANNOTATIONS}: images\[0\]: {name}"
+    refused(photos, CUTOUTS, line, log="collect_bam/own.log")
+
+
+def test_a_users_own_links_are_followed(photos: Checkout) -> None:
+    """Data sets on clusters are links to where the disk is."""
+    images = photos.root / "photos/coco/images"
+    images.rename(photos.root / "elsewhere")
+    images.symlink_to(photos.root / "elsewhere")
+    photos.make(CUTOUTS)
+
+
+def test_a_bomb_is_refused_before_it_goes_off(photos: Checkout) -> None:
+    with (photos.root / PHOTO).open("wb") as file:
+        Image.new("1", (30_000, 30_000)).save(file, "PNG")
+    assert (photos.root / PHOTO).stat().st_size < 200_000
+    line = rf"collect_bam: {PHOTO}: found more than 89478485 pixels, which is the most that is read"
+    refused(photos, CUTOUTS, line, log="collect_bam/own.log")
+
+
+def test_names_do_not_steer_the_terminal(photos: Checkout) -> None:
+    annotate(photos, lambda content: content["categories"][0].update(name="\x1b[2J\ud800"))
+    line = rf"collect_bam: {ANNOTATIONS}: unknown category 'backpack'; .*"
+    refused(photos, CUTOUTS, line, log="collect_bam/own.log")
 
 
 # ---- weights

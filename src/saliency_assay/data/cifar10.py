@@ -74,6 +74,8 @@ def cifar10(
         if not file.is_file():
             raise FileNotFoundError(f"{file}: no such file")
     classes, count, source = _described_binary(root) if binary else _described(root)
+    if binary:
+        _check_sizes(files, count, source)
     labels = np.stack([_labels(file, count, source) for file in files])
     drawn = [
         draw_per_class(part.reshape(-1), images_per_class, generator) for part in (labels[:-1], labels[-1:])
@@ -107,6 +109,14 @@ def _blocks(file: Path, rows: Ints, split: int, size: int, block: int) -> Iterat
     if len(rows):
         images, labels = _batch(file)
         yield from blocks_of(images, labels, rows, split=split, size=size, block=block)
+
+
+def _check_sizes(files: list[Path], count: int, source: Path) -> None:
+    """That all files of the binary version are as long as the first, before any is read."""
+    for file in files:
+        found, rest = divmod(file.stat().st_size, 1 + PIXELS)
+        if found != count and not rest:
+            raise ValueError(f"{file}: found {found} images, expected {count} as {source} has")
 
 
 def _labels(file: Path, count: int, source: Path) -> Ints:

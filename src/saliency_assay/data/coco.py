@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from reprlib import repr as short
 from typing import Any
+from unicodedata import category as kind_of
 
 import numpy as np
 import numpy.typing as npt
@@ -231,7 +232,8 @@ def _file_name(image: Any, place: _Place) -> str:
     name: str = _get(image, "file_name", str, place)
     path = PurePosixPath(name.replace("\\", "/"))
     # Annotations come from elsewhere: they may not point out of the folder that the user named.
-    if not path.name or path.is_absolute() or ".." in path.parts or len(name) > LONGEST_NAME:
+    outside = not path.name or path.is_absolute() or ".." in path.parts
+    if outside or len(name) > LONGEST_NAME or any(kind_of(letter) in ("Cc", "Cs") for letter in name):
         raise ValueError(
             f"{_place(place)}: file_name is {short(name)}, expected a path inside the image folder"
         )

@@ -56,7 +56,7 @@ def read(path: Path) -> Any:
     ) as error:  # damage shows as OSError, RuntimeError, KeyError, EOFError, UnpicklingError, …
         code = _code_in(path, str(error))
         if code:
-            raise ValueError(f"{path}: holds code ({code}), which is not run; valid: {VALID}") from None
+            raise ValueError(f"{path}: holds code ({code[:80]}), which is not run; valid: {VALID}") from None
         raise ValueError(f"{path}: truncated, or not written by torch.save; valid: {VALID}") from error
 
 

@@ -1,0 +1,42 @@
+"""A share of what ``fuzz.py`` tries, and all of ``bombs.py``: programs, so that a crash or a limit ends no test."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from property.readers import READERS
+
+HERE = Path(__file__).parent
+ROUNDS = 40
+
+
+def run(name: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run([sys.executable, HERE / name, *arguments], capture_output=True, text=True)
+
+
+def test_damaged_files_are_read_whole_or_refused_in_a_line() -> None:
+    ran = run("fuzz.py", "--rounds", str(ROUNDS), "--seed", "17")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    counts = {
+        name: (int(refused), int(read), int(faults))
+        for name, refused, read, faults in re.findall(
+            r"^(\w+) +\d+ mutated files: (\d+) refused, (\d+) read, (\d+) faults", ran.stdout, re.MULTILINE
+        )
+    }
+    assert set(counts) == {*READERS, "all"}
+    for name, (refused, read, faults) in counts.items():
+        assert refused + read == ROUNDS * (len(READERS) if name == "all" else 1)
+        assert refused > ROUNDS // 4  # the mutations do damage
+        assert faults == 0
+
+
+def test_what_asks_for_much_is_refused_before_memory_is_taken() -> None:
+    ran = run("bombs.py")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    told = ran.stdout.splitlines()
+    assert len(told) > 30
+    assert all(line.startswith("refused: ") for line in told[:-1])
+    assert re.fullmatch(
+        rf"{len(told) - 1} files, 0 not refused as they should be, \d+ MiB at the peak .*", told[-1]
+    )

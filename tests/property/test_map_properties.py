@@ -1,0 +1,184 @@
+"""Reductions, ranks, masks, fills and metrics on any maps: invariances, bounds, and what is no number."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+import torch
+from contract.test_metrics_contract import COUNT, ON_MAPS, SIZE, Metric, scored_by
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
+
+from saliency_assay.fills import FILLS, fill
+from saliency_assay.metrics.reductions import REDUCTIONS, percentile, reduce
+from saliency_assay.occluded import occlude
+from saliency_assay.remask import highest, mean_under
+
+SHAPES = array_shapes(min_dims=4, max_dims=4, max_side=6)
+# Whole numbers are summed without rounding, so what should be equal is equal.
+WHOLE = st.integers(-1000, 1000).map(float)
+MAPS = SHAPES.flatmap(lambda shape: arrays(np.float64, shape, elements=WHOLE)).map(torch.from_numpy)
+ANY = SHAPES.flatmap(lambda shape: arrays(np.float32, shape, elements=st.floats(width=32))).map(
+    torch.from_numpy
+)
+BYTES = SHAPES.flatmap(lambda shape: arrays(np.uint8, shape)).map(torch.from_numpy)
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@given(maps=MAPS, data=st.data())
+def test_reductions_know_no_order(reduction: str, maps: torch.Tensor, data: st.DataObject) -> None:
+    """Of images, channels or pixels."""
+    found = reduce(maps, reduction)
+    assert found.shape == (len(maps), *maps.shape[2:])
+    for dimension, of_result in ((0, 0), (1, None), (2, 1), (3, 2)):
+        order = torch.tensor(data.draw(st.permutations(range(maps.shape[dimension]))))
+        expected = found if of_result is None else found.index_select(of_result, order)
+        assert torch.equal(
+            reduce(maps.index_select(dimension, order), reduction).nan_to_num(-1), expected.nan_to_num(-1)
+        )
+
+
+@given(maps=MAPS)
+def test_reductions_bound_each_other(maps: torch.Tensor) -> None:
+    by = {name: reduce(maps, name) for name in REDUCTIONS}
+    assert (by["sum"].abs() <= by["abs_sum"]).all()
+    assert (by["abs_max"] <= by["abs_sum"]).all()
+    assert (by["abs_sum"] <= maps.shape[1] * by["abs_max"]).all()
+    assert (by["positive_sum"] >= by["sum"]).all()
+    assert (2 * by["positive_sum"] == by["sum"] + by["abs_sum"]).all()
+    assert (by["squared_sum"] >= by["abs_max"].square()).all()
+    seen = by["visual"]
+    assert ((seen >= 0) & (seen <= 1) | seen.isnan()).all()
+    assert (seen.isnan().flatten(1).all(1) == seen.isnan().flatten(1).any(1)).all()
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@given(maps=ANY)
+def test_a_value_that_is_no_number_is_its_own_maps_alone(reduction: str, maps: torch.Tensor) -> None:
+    found, finite = reduce(maps, reduction), maps.isfinite().flatten(1).all(1)
+    assert found[~finite].isnan().all()
+    for row in torch.arange(len(maps))[finite]:
+        assert torch.equal(
+            reduce(maps[row : row + 1], reduction).nan_to_num(-1), found[row : row + 1].nan_to_num(-1)
+        )
+
+
+@given(
+    values=array_shapes(min_dims=2, max_dims=2, max_side=30).flatmap(
+        lambda shape: arrays(np.float64, shape, elements=WHOLE)
+    ),
+    percent=st.integers(0, 100),
+)
+def test_percentiles_are_numpys(values: np.ndarray, percent: int) -> None:
+    found = percentile(torch.from_numpy(values), percent)
+    np.testing.assert_allclose(found, np.percentile(values, percent, axis=1), rtol=1e-12, atol=1e-9)
+
+
+@given(maps=ANY, data=st.data())
+def test_each_mask_takes_its_exact_share(maps: torch.Tensor, data: st.DataObject) -> None:
+    """Whatever the ties, and what is no number last."""
+    flat = maps[:, 0]
+    pixels = flat[0].numel()
+    count = data.draw(st.integers(1, pixels))
+    masks = data.draw(st.integers(1, pixels // count))
+    found = highest(flat, count, masks)
+    assert found.dtype == torch.bool
+    assert (found.flatten(2).sum(2) == count).all()
+    assert (found.sum(1) <= 1).all()
+    for image, taken in zip(flat.numpy().reshape(len(flat), -1), found.flatten(2).numpy(), strict=True):
+        # By hand: from the highest value, equal ones in reading order, NaN as the lowest.
+        order = sorted(range(pixels), key=lambda at: (-(-np.inf if np.isnan(image[at]) else image[at]), at))
+        for number, mask in enumerate(taken):
+            assert sorted(order[number * count : (number + 1) * count]) == np.flatnonzero(mask).tolist()
+
+
+@given(images=BYTES, data=st.data())
+def test_colours_are_means_rounded_half_up(images: torch.Tensor, data: st.DataObject) -> None:
+    mask = torch.from_numpy(data.draw(arrays(bool, (len(images), *images.shape[2:]))))
+    found = mean_under(images, mask)
+    for image, where, colours in zip(images.numpy(), mask.numpy(), found.tolist(), strict=True):
+        for channel, colour in zip(image, colours, strict=True):
+            values = [int(value) for value in channel[where]]
+            assert colour == ((2 * sum(values) + len(values)) // (2 * len(values)) if values else 0)
+    changed = occlude(images, mask, found)
+    assert torch.equal(changed.movedim(1, -1)[~mask], images.movedim(1, -1)[~mask])
+    assert (changed == torch.where(mask[:, None], found[:, :, None, None], images)).all()
+
+
+@given(images=BYTES, data=st.data())
+def test_fills_are_pixels_of_the_images_own_size(images: torch.Tensor, data: st.DataObject) -> None:
+    name, pixels = data.draw(st.sampled_from(FILLS)), images.float() / 255
+    seeds = [data.draw(st.integers(0, 2**63 - 1)) for _ in images]
+    mean = torch.full((images.shape[1],), 0.5)
+    found = fill(name, pixels, mean=mean, seeds=seeds)
+    assert torch.broadcast_shapes(found.shape, pixels.shape) == pixels.shape
+    assert found.dtype == pixels.dtype
+    assert ((found >= -1e-6) & (found <= 1 + 1e-6)).all()
+    assert torch.equal(found, fill(name, pixels, mean=mean, seeds=seeds))
+
+
+# ---- metrics
+
+SCALE_FREE = {
+    "aopc", "faithfulness", "criteria", "deletion", "insertion", "road", "sensitivity_n", "pointing_game",
+    "mask_attribution", "block_attribution",
+}  # fmt: skip
+"""Those that look at the order or the shares of a map, or correlate it: its unit is nothing to them."""
+
+
+def some_maps(seed: int, coarseness: int, constant: bool) -> np.ndarray:
+    """Maps of ``coarseness`` different values, and so with more or fewer ties; the last of one value on request."""
+    levels = np.random.default_rng(seed).integers(-coarseness, coarseness + 1, (COUNT, 3, SIZE, SIZE))
+    levels[-1] = 3 if constant else levels[-1]
+    return levels.astype(np.float32) / 8
+
+
+SOME_MAPS = st.builds(some_maps, st.integers(0, 2**32), st.sampled_from([1, 5, 1000]), st.booleans())
+
+
+@cache
+def ranges() -> dict[str, tuple[float, float]]:
+    return {score.name: score.range for metric in ON_MAPS for score in metric.scores}
+
+
+def scores_of(metric: Metric, maps: np.ndarray) -> dict[tuple[str, str], np.ndarray]:
+    return {key: values for key, values in scored_by(metric, maps=maps).items() if isinstance(key, tuple)}
+
+
+@pytest.mark.parametrize("metric", ON_MAPS, ids=lambda metric: metric.name)
+@settings(max_examples=4)
+@given(maps=SOME_MAPS, shift=st.integers(-12, 12))
+def test_scores_lie_in_their_registered_range(metric: Metric, maps: np.ndarray, shift: int) -> None:
+    found = scores_of(metric, maps * np.float32(2.0**shift))
+    assert found
+    for (name, _), values in found.items():
+        low, high = ranges()[name]
+        assert values.shape == (COUNT,)
+        slack = 1e-5 * max(1.0, float(np.nanmax(np.abs(values), initial=0)))
+        assert (((values >= low - slack) & (values <= high + slack)) | np.isnan(values)).all(), (name, values)
+    # A power of two changes no bit but the exponent's.
+    if metric.name in SCALE_FREE:
+        again = scores_of(metric, maps)
+        for key, values in found.items():
+            np.testing.assert_allclose(values, again[key], rtol=1e-4, atol=1e-5, err_msg=str(key))
+
+
+@pytest.mark.parametrize("metric", ON_MAPS, ids=lambda metric: metric.name)
+@settings(max_examples=2)
+@given(maps=SOME_MAPS, spoilt=st.integers(0, COUNT - 1), batch=st.integers(1, COUNT))
+def test_a_spoilt_map_has_no_score_and_spoils_no_other(
+    metric: Metric, maps: np.ndarray, spoilt: int, batch: int
+) -> None:
+    """In any batches."""
+    whole, damaged = scores_of(metric, maps), maps.copy()
+    damaged[spoilt, 1, 3, 4] = np.inf
+    found = {
+        key: values
+        for key, values in scored_by(metric, batch_size=batch, maps=damaged).items()
+        if isinstance(key, tuple)
+    }
+    others = np.arange(COUNT) != spoilt
+    for key, values in found.items():
+        assert np.isnan(values[spoilt]), key
+        np.testing.assert_allclose(values[others], whole[key][others], rtol=1e-4, atol=1e-5, err_msg=str(key))
