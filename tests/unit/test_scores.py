@@ -136,3 +136,32 @@ def test_combinations_come_in_the_order_of_the_rows(tmp_path: Path) -> None:
     path.write_text("no table")
     with pytest.raises(ScoreError, match=r"t\.parquet: not a parquet file"):
         scores.combinations(path, ["seed"], only=only)
+
+
+def with_format(path: Path, version: bytes | None) -> Path:
+    """The table at ``path`` as if another version had written it."""
+    rows = pq.read_table(path)
+    metadata = {key: value for key, value in rows.schema.metadata.items() if key != scores.FORMAT_KEY}
+    metadata |= {} if version is None else {scores.FORMAT_KEY: version}
+    pq.write_table(rows.replace_schema_metadata(metadata), path)
+    return path
+
+
+def test_tables_carry_their_format_however_they_are_written(tmp_path: Path) -> None:
+    scores.write(tmp_path / "whole.parquet", table())
+    with scores.writer(tmp_path / "parts.parquet") as append:
+        append(table())
+    for name in ("whole", "parts"):
+        metadata = pq.read_schema(tmp_path / f"{name}.parquet").metadata
+        assert metadata[b"saliency_assay_format"] == b"1.0"
+        assert b"pandas" in metadata
+    newer = with_format(tmp_path / "whole.parquet", b"1.3")
+    pd.testing.assert_frame_equal(scores.read([newer]), scores.read([tmp_path / "parts.parquet"]))
+
+
+@pytest.mark.parametrize(("version", "said"), [(b"2.0", "'2.0'"), (b"0.1", "'0.1'"), (None, "missing")])
+def test_tables_of_other_formats_are_refused(tmp_path: Path, version: bytes | None, said: str) -> None:
+    scores.write(tmp_path / "t.parquet", table())
+    other = with_format(tmp_path / "t.parquet", version)
+    with pytest.raises(ScoreError, match=rf"/t\.parquet: format is {said}, expected 1\.x; "):
+        scores.read([other])

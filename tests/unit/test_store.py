@@ -1,4 +1,5 @@
 import os
+import re
 import zipfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -341,3 +342,38 @@ def test_a_zip_that_another_program_made_is_read(path: Path, arrays: dict[str, n
     with open_store(path, kind="maps") as found:
         for name, array in arrays.items():
             np.testing.assert_array_equal(found[name][:], array)
+
+
+@pytest.mark.parametrize("format_of_file", ["1.0", "1.7", "1.12"])
+def test_newer_minor_formats_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format_of_file: str
+) -> None:
+    monkeypatch.setattr(store, "FORMAT", format_of_file)
+    target = tmp_path / "newer.zarr.zip"
+    store.write(target, [{"number": np.arange(3)}], kind="numbers", attributes={})
+    with store.open_store(target, kind="numbers") as found:
+        assert found.attributes["format"] == format_of_file
+        np.testing.assert_array_equal(found["number"][:], np.arange(3))
+
+
+@pytest.mark.parametrize(
+    ("format_of_file", "said"),
+    [
+        ("2.0", "'2.0'"),
+        ("0.9", "'0.9'"),
+        ("1", "'1'"),
+        ("1.x", "'1.x'"),
+        ("11.0", "'11.0'"),
+        (1.0, "1.0"),
+        (None, "missing"),
+    ],
+)
+def test_other_formats_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format_of_file: object, said: str
+) -> None:
+    monkeypatch.setattr(store, "FORMAT", format_of_file)
+    target = tmp_path / "other.zarr.zip"
+    store.write(target, [{"number": np.arange(3)}], kind="numbers", attributes={})
+    message = rf"^\S+/other\.zarr\.zip: format is {re.escape(said)}, expected 1\.x; write it anew with this version, "
+    with pytest.raises(store.StoreError, match=message + r"or read it with its own$"):
+        store.open_store(target, kind="numbers")

@@ -1,15 +1,17 @@
 """What a run leaves: the same for the same seeds, at the paths that DESIGN promises, and traceable to its making."""
 
 import json
+import re
 from importlib.metadata import version
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from checkout import Checkout
+from checkout import PROJECT, Checkout
 
-from saliency_assay import scores
+from saliency_assay import metrics, models, scores
 from saliency_assay.models.classifier import digest
 from saliency_assay.planning import mask_bytes
 from saliency_assay.provenance import digest_of_file
@@ -393,3 +395,15 @@ def test_a_search_keeps_the_most_accurate_trial(finished_once: Checkout) -> None
     assert chosen["training"] == {"learning_rate": best}
     curve = pd.read_csv(results / "models/searched/seed0/training.csv")
     assert curve["validation_accuracy"].iloc[-1] == pytest.approx(max(accuracies))  # of the same seed
+
+
+def test_the_page_on_python_reads_and_repeats_them(
+    finished_once: Checkout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The block of docs/api.md scores stored maps again and compares."""
+    page = (PROJECT / "docs/api.md").read_text()
+    [block] = re.findall(r"```python\n((?:(?!```).)*?results = Path\(.*?)```", page, re.DOTALL)
+    monkeypatch.chdir(finished_once.root)
+    names: dict[str, Any] = {"models": models, "metrics": metrics}
+    exec(compile(block, "docs/api.md", "exec"), names)
+    assert len(names["same"]) == 20

@@ -123,7 +123,7 @@ def score(
     >>> maps = np.stack([weights, weights[::-1]]).reshape(2, 2, 2)
     >>> found = metrics.score("deletion", predict, images, [0, 0], maps, steps="exact", output="logit")
     >>> found["deletion"].tolist()  # the first map names the pixels that matter, the second those that do not
-    [1.0, 2.25]
+    [0.875, 2.125]
     >>> found.directions, found.reduction
     ({'deletion': 'lower'}, 'sum')
     """

@@ -1,0 +1,191 @@
+"""The Python API gives the workflow's numbers: a small run on real CIFAR-10 images, done again from arrays."""
+
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+import yaml
+from checkout import PROJECT
+
+from saliency_assay import methods, metrics, models, reliability, scores
+from saliency_assay.metrics.scoring import fresh_seed, newly_built
+from saliency_assay.models.classifier import Blueprint, Classifier
+from saliency_assay.store import open_store
+
+EACH = 40
+CLASSES = ("airplane", "frog", "horse", "ship")
+METHODS: dict[str, dict[str, Any]] = {
+    "gradcam": {},
+    "smooth": {"method": "smoothgrad", "base": "gradient_x_input", "samples": 3},
+    "shap": {"method": "deep_shap", "background": 4},
+}
+METRICS: dict[str, dict[str, Any]] = {
+    "aopc": {"steps": 40, "every": 20, "random_orders": 2},
+    "faithfulness": {"pixels": 20},
+    "criteria": {"steps": 10},
+    "road": {"points": 3},
+    "infidelity": {"metric": "infidelity_subset", "samples": 20},
+    "sensitivity_max": {"samples": 2},
+    "randomisation": {"stages": 2},
+}
+CONFIGURATION = {
+    "device": "cpu",
+    "data": {"cifar10": {"kind": "folder", "size": 32, "explain": 12}},
+    "models": {
+        "small": {
+            "architecture": "resnet8",
+            "width": 4,
+            "data": "cifar10",
+            "label": "class",
+            "batch_size": 8,
+            "training": {"epochs": 2, "batch_size": 32, "learning_rate": 0.1},
+        }
+    },
+    "methods": METHODS,
+    "metrics": METRICS,
+    "studies": {"all": {"kind": "fidelity", "model": "small", "methods": [*METHODS], "metrics": [*METRICS]}},
+    "reliability": {"resamples": 200},
+}
+OF = {"model": "small", "data": "cifar10"}
+
+
+@pytest.fixture(scope="module")
+def results(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Tables of all scores, of a model trained for a moment."""
+    work = tmp_path_factory.mktemp("api")
+    with tarfile.open(real_data / "cifar10/cifar10_jpg.tar.xz") as archive:
+        wanted = (
+            member
+            for member in archive
+            if member.isfile()
+            and Path(member.name).parts[-2] in CLASSES
+            and int(Path(member.name).stem) < EACH
+        )
+        archive.extractall(work / "images", members=wanted, filter="data")
+    [train] = (work / "images").rglob("train")
+    configuration = yaml.safe_load(yaml.safe_dump(CONFIGURATION))
+    configuration["data"]["cifar10"]["path"] = str(train.parent)
+    (work / "real.yaml").write_text(yaml.safe_dump(configuration))
+    command = [sys.executable, "-m", "snakemake", "results/tables/all/scores.parquet"]
+    command += [
+        "results/tables/all/reliability.csv",
+        "--profile",
+        str(PROJECT / "profiles/local"),
+        "--cores",
+        "2",
+    ]
+    command += ["--snakefile", str(PROJECT / "Snakefile"), "--configfile", "real.yaml"]
+    done = subprocess.run(command, cwd=work, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return work / "results"
+
+
+class Run:
+    """What a notebook would load of the run: arrays."""
+
+    def __init__(self, results: Path) -> None:
+        torch.set_num_threads(1)  # as the jobs had it
+        with open_store(results / "data/cifar10.zarr.zip", kind="data") as data:
+            self.all_images, self.split, self.labels = (
+                data[name][:] for name in ("image", "split", "label_class")
+            )
+        self.maps = {}
+        for name in METHODS:
+            with open_store(results / f"maps/small/seed0/cifar10/{name}.zarr.zip", kind="maps") as store:
+                self.maps[name] = store["map"][:]
+                self.chosen, self.targets = store["image"][:], store["target"][:]
+                if name == "gradcam":
+                    self.description = store.attributes["provenance"]["model"]
+        self.images = self.all_images[self.chosen]
+        self.model = models.load(results / "models/small/seed0/weights.pt", self.description)
+        self.table = scores.read([results / "tables/all/scores.parquet"])
+
+    def fresh(self) -> Classifier:
+        return newly_built(self.model, Blueprint(**self.description), fresh_seed(0, "small"))
+
+
+@pytest.fixture(scope="module")
+def run(results: Path) -> Run:
+    return Run(results)
+
+
+def background_of(run: Run) -> np.ndarray:
+    """Those of the training images that the workflow takes."""
+    from saliency_assay.data.explained import background_images
+
+    return run.all_images[background_images(run.split, [run.labels], METHODS["shap"]["background"])]
+
+
+def entry_of(run: Run, name: str) -> dict[str, Any]:
+    """A method as the configuration has it, with its images in place of their number."""
+    entry = {"method": name, **METHODS[name]}
+    return {**entry, "background": background_of(run)} if "background" in entry else entry
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_maps_are_the_workflows_bit_for_bit(run: Run, name: str) -> None:
+    asked = entry_of(run, name)
+    seed = methods.workflow_seed(0, **OF, method=asked["method"])
+    found = methods.attribute(
+        asked.pop("method"), run.model, run.images, run.targets, seed=seed, batch_size=8, **asked
+    )
+    np.testing.assert_array_equal(found, run.maps[name])
+    assert found.std() > 0
+
+
+def scored(run: Run, metric: str, method: str, images: Any, maps: Any) -> metrics.Scores:
+    asked = dict(METRICS[metric])
+    registered = asked.pop("metric", metric)
+    drawing = entry_of(run, method)
+    if registered in ("sensitivity_max", "randomisation"):
+        seed = methods.workflow_seed(0, **OF, method=drawing["method"])
+        asked |= {"method": drawing, "method_seed": seed}
+    if registered == "randomisation":
+        asked["fresh"] = run.fresh()
+    seed = metrics.workflow_seed(0, **OF, metric=registered)
+    return metrics.score(registered, run.model, images, run.targets, maps, seed=seed, batch_size=8, **asked)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("metric", METRICS)
+def test_scores_are_the_workflows_bit_for_bit(run: Run, metric: str, method: str) -> None:
+    found = scored(run, metric, method, run.images, run.maps[method])
+    table = found.table()
+    # The variant begins with the entry's name, which is the registered one but for infidelity.
+    named = table["variant"].str.replace(f"^{found.metric}", metric, regex=True)
+    of_workflow = run.table[(run.table["method"] == method) & run.table["variant"].isin(set(named))]
+    keys = ["metric", "variant", "image"]
+    table = table.assign(variant=named, image=run.chosen[table["image"]])
+    one, other = (rows.set_index(keys)["score"].sort_index() for rows in (table, of_workflow))
+    assert len(one) == 12 * len(found)
+    pd.testing.assert_series_equal(one, other, check_exact=True, check_names=False, check_index_type=False)
+    assert one.notna().any()
+
+
+@pytest.mark.parametrize("metric", ["aopc", "road", "infidelity"])
+def test_floats_and_tensors_give_the_same(run: Run, metric: str) -> None:
+    expected = scored(run, metric, "smooth", run.images, run.maps["smooth"])
+    images, maps = torch.tensor(run.images).double() / 255, torch.tensor(run.maps["smooth"])
+    found = scored(run, metric, "smooth", images, maps)
+    for key, values in expected.items():
+        np.testing.assert_array_equal(found[key], values)
+
+
+def test_reliability_is_the_workflows(run: Run, results: Path) -> None:
+    of_each = {
+        method: scored(run, "criteria", method, run.images, run.maps[method])["s_ord"] for method in METHODS
+    }
+    found = reliability.assess(of_each, direction="higher", resamples=200)
+    table = pd.read_csv(results / "tables/all/reliability.csv")
+    [row] = table[(table["metric"] == "s_ord") & (table["controls"] == "none")].to_dict("records")
+    assert row["alpha"] == pytest.approx(found.alpha.value, rel=1e-12)
+    assert (row["alpha_low"], row["alpha_high"]) == pytest.approx(
+        (found.alpha.low, found.alpha.high), rel=1e-12
+    )
+    assert row["correlation"] == pytest.approx(found.correlation.value, rel=1e-12)

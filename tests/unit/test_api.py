@@ -1,0 +1,488 @@
+"""What notebooks call gives the same numbers as what it stands for, and says in one line what does not fit."""
+
+import doctest
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from support import CLASSES, ConvNet, conv_classifier, state_of, with_random_state
+from torch import Tensor, nn
+
+from saliency_assay import methods, metrics, models, reliability
+from saliency_assay.methods.draw import draw, pixels_of
+from saliency_assay.methods.gradient import gradient
+from saliency_assay.methods.path import integrated_gradients
+from saliency_assay.methods.smoothing import smoothgrad
+from saliency_assay.metrics.aopc import aopc
+from saliency_assay.metrics.faithfulness import faithfulness, single_pixels
+from saliency_assay.metrics.scoring import Explainer, Given, probe
+from saliency_assay.metrics.scoring import score as score_batches
+from saliency_assay.metrics.sensitivity_max import sensitivity_max
+from saliency_assay.models.classifier import Classifier
+from saliency_assay.provenance import SOURCE
+
+RNG = np.random.default_rng(3)
+IMAGES = RNG.integers(0, 256, (6, 3, 8, 8), dtype=np.uint8)
+TARGETS = np.arange(6) % CLASSES
+MAPS = RNG.normal(size=(6, 3, 8, 8)).astype(np.float32)
+MASK = RNG.random((6, 8, 8)) < 0.3
+
+
+@pytest.fixture
+def model() -> Classifier:
+    return conv_classifier(dtype=torch.float32)
+
+
+@pytest.fixture
+def network() -> nn.Module:
+    return with_random_state(ConvNet(3), 1, torch.float32)
+
+
+def drawn(method: Callable[..., Tensor], model: Classifier, seed: int = 0, **parameters: Any) -> np.ndarray:
+    """Maps by the workflow's own caller."""
+    blocks = draw(method, parameters, model, IMAGES, TARGETS, seed=seed, batch_size=64)
+    return np.concatenate([block["map"] for block in blocks])
+
+
+# ---- maps
+
+
+def test_maps_are_those_of_the_workflows_caller(model: Classifier) -> None:
+    found = methods.attribute("smoothgrad", model, IMAGES, TARGETS, seed=7, samples=3)
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found, drawn(smoothgrad, model, seed=7, samples=3))
+    other = methods.attribute("smoothgrad", model, IMAGES, TARGETS, seed=8, samples=3)
+    assert not np.array_equal(found, other)
+
+
+def test_a_network_is_taken_as_it_is(network: nn.Module) -> None:
+    before = state_of(network)
+    found = methods.attribute("gradient", network, IMAGES, TARGETS.tolist())
+    assert state_of(network) == before
+    pixels = torch.tensor(IMAGES) / 255
+    expected = gradient(network, pixels, torch.tensor(TARGETS), generator=torch.Generator())
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64, torch.float32, torch.uint8])
+def test_images_may_be_arrays_or_tensors(model: Classifier, kind: Any) -> None:
+    shown = IMAGES if kind is torch.uint8 else IMAGES.astype(np.float64) / 255
+    images = torch.tensor(shown).to(kind) if isinstance(kind, torch.dtype) else shown.astype(kind)
+    found = methods.attribute("gradient", model, images, TARGETS)
+    assert isinstance(found, Tensor if isinstance(kind, torch.dtype) else np.ndarray)
+    np.testing.assert_array_equal(found, drawn(gradient, model))
+
+
+def test_a_method_takes_another_one_with_its_parameters(model: Classifier) -> None:
+    few = {"samples": 2, "seed": 3}
+    named = methods.attribute("smoothgrad", model, IMAGES, TARGETS, base="gradcam", **few)
+    assert named.shape == (6, 1, 8, 8)
+    entry = {"method": "integrated_gradients", "steps": 4}
+    found = methods.attribute("smoothgrad", model, IMAGES, TARGETS, base=entry, **few)
+
+    def base(*given: Any, generator: torch.Generator) -> Tensor:
+        return integrated_gradients(*given, generator=generator, steps=4, baseline="black", times_input=True)
+
+    np.testing.assert_array_equal(found, drawn(smoothgrad, model, seed=3, samples=2, base=base))
+
+
+def test_a_method_takes_a_background(model: Classifier) -> None:
+    found = methods.attribute("deep_shap", model, IMAGES, TARGETS, background=IMAGES[:2] / 255)
+    given = pixels_of(IMAGES[:2], torch.device("cpu"))
+    shap = import_module("saliency_assay.methods.deep_shap").deep_shap
+    np.testing.assert_array_equal(found, drawn(shap, model, background=given))
+
+
+def own(
+    model: nn.Module, images: Tensor, targets: Tensor, *, generator: torch.Generator, level: float
+) -> Tensor:
+    return images * level
+
+
+def test_a_method_of_ones_own(network: nn.Module) -> None:
+    found = methods.attribute(own, network, IMAGES, TARGETS, level=2.0)
+    np.testing.assert_array_equal(found, IMAGES / np.float32(255) * 2)
+
+
+def test_a_method_that_only_predicts_takes_a_function(network: nn.Module) -> None:
+    def predict(images: Tensor) -> np.ndarray:
+        with torch.no_grad():
+            return network(images).double().numpy()
+
+    found = methods.attribute("occlusion", predict, IMAGES, TARGETS)
+    expected = methods.attribute("occlusion", network, IMAGES, TARGETS)
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-6)
+
+
+# ---- scores
+
+
+def of_workflow(
+    function: Callable[..., Any], model: Classifier, given: Given, **asked: Any
+) -> dict[str, Any]:
+    """Scores by the workflow's own caller."""
+    parameters = asked.pop("parameters", {})
+    names = asked.pop("names")
+    blocks = score_batches(
+        function, parameters, model, IMAGES, TARGETS, MAPS, names=names, batch_size=64, given=given, **asked
+    )
+    [only] = blocks
+    return {" ".join(key).strip(): values.numpy() for key, values in only.scores.items()}
+
+
+def test_scores_are_those_of_the_workflows_caller(model: Classifier) -> None:
+    found = metrics.score("aopc", model, IMAGES, TARGETS, MAPS, seed=5, steps=20, every=10, random_orders=2)
+    parameters = {"steps": 20, "every": 10, "fill": "mean", "output": "probability"}
+    names = ["aopc_morf", "aopc_lerf"]
+    expected = of_workflow(aopc, model, Given(), parameters=parameters, names=names, seed=5)
+    assert list(found) == list(expected) == [f"{name} L={at}" for name in names for at in (10, 20)]
+    for key, values in expected.items():
+        np.testing.assert_array_equal(found[key], values)
+    assert found.directions["aopc_lerf L=20"] == "lower"
+    assert found.ranges["aopc_morf L=10"] == (-1, 1)
+    assert found.reduction == "sum"
+    assert found.curves["morf"].shape == (6, 21)
+    assert pd.DataFrame(found).shape == (6, 4)
+    table = found.table()
+    assert list(table.columns) == ["image", "metric", "variant", "score"]
+    chosen = table[(table["metric"] == "aopc_lerf") & (table["variant"] == "aopc L=20")]
+    np.testing.assert_array_equal(chosen["score"], expected["aopc_lerf L=20"])
+
+
+def test_a_probe_is_asked_beside(model: Classifier) -> None:
+    given = {"pixels": 10, "fill": "black", "output": "logit"}
+    found = metrics.score("faithfulness", model, IMAGES, TARGETS, MAPS, seed=5, **given)
+    [probed] = probe(single_pixels, given, model, IMAGES, TARGETS, seed=5, batch_size=64)
+    expected = of_workflow(
+        faithfulness, model, Given({"probed": probed}), parameters=given, names=["faithfulness"], seed=5
+    )
+    np.testing.assert_array_equal(found["faithfulness"], expected["faithfulness"])
+
+
+def test_maps_are_drawn_anew_by_their_method(model: Classifier) -> None:
+    method = {"method": "smoothgrad", "samples": 2}
+    maps = methods.attribute("smoothgrad", model, IMAGES, TARGETS, seed=9, samples=2)
+    found = metrics.score(
+        "sensitivity_max", model, IMAGES, TARGETS, maps, method=method, method_seed=9, seed=1, samples=2
+    )
+    explainer = Explainer(smoothgrad, {"samples": 2}, 9)
+    [block] = score_batches(
+        sensitivity_max,
+        {"samples": 2},
+        model,
+        IMAGES,
+        TARGETS,
+        maps,
+        names=["sensitivity_max"],
+        seed=1,
+        batch_size=64,
+        given=Given(explainer=explainer),
+    )
+    np.testing.assert_array_equal(found["sensitivity_max"], block.scores["sensitivity_max", ""])
+    other = metrics.score(
+        "sensitivity_max", model, IMAGES, TARGETS, maps, method=method, method_seed=8, seed=1, samples=2
+    )
+    assert not np.array_equal(other["sensitivity_max"], found["sensitivity_max"])
+
+
+def test_a_model_of_new_weights_may_be_a_plain_network(model: Classifier) -> None:
+    maps = methods.attribute("gradient", model, IMAGES, TARGETS)
+    new = with_random_state(ConvNet(3), 8, torch.float32)
+    given = {"method": "gradient", "stages": 1}
+    found = metrics.score("randomisation", model, IMAGES, TARGETS, maps, fresh=new, **given)
+    same = metrics.score("randomisation", model, IMAGES, TARGETS, maps, fresh=model, **given)
+    key = next(key for key in same if key.startswith("randomisation_spearman cascading"))
+    np.testing.assert_allclose(same[key], 1)
+    assert found[key].max() < 1
+
+
+def test_a_mask_and_maps_of_one_value_a_pixel(network: nn.Module) -> None:
+    flat = MAPS.sum(1)
+    found = metrics.score("mask_attribution", network, IMAGES, TARGETS, flat, mask=torch.tensor(MASK))
+    positive = flat.clip(min=0).astype(np.float64)
+    np.testing.assert_allclose(found["mask_mass"], (positive * MASK).sum((1, 2)) / positive.sum((1, 2)))
+
+
+def test_what_is_undefined_is_nan(network: nn.Module) -> None:
+    maps = MAPS.copy()
+    maps[1], maps[2, 0, 0, 0] = 1, np.nan
+    found = metrics.score("deletion", network, IMAGES, TARGETS, maps)["deletion"]
+    assert np.isnan(found).tolist() == [False, True, True, False, False, False]
+
+
+def sparse(
+    predict: Any, images: Tensor, targets: Tensor, maps: Tensor, *, generator: torch.Generator, mean: Tensor
+) -> Tensor:
+    return maps.double().abs().mean((1, 2, 3)) * mean.double().sum()
+
+
+def test_a_metric_of_ones_own(network: nn.Module) -> None:
+    found = metrics.score(sparse, network, IMAGES, TARGETS, MAPS, mean=[0.5, 0.25, 0.25])
+    np.testing.assert_allclose(found["sparse"], np.abs(MAPS.astype(np.float64)).mean((1, 2, 3)))
+    assert (found.directions, found.reduction) == ({}, "")
+
+
+def test_the_mean_of_the_images_is_given_or_the_classifiers(network: nn.Module, model: Classifier) -> None:
+    asked = {"steps": 10, "fill": "mean"}
+    one = metrics.score("deletion", network, IMAGES, TARGETS, MAPS, mean=[0.0] * 3, **asked)
+    black = metrics.score("deletion", network, IMAGES, TARGETS, MAPS, steps=10, fill="black")
+    np.testing.assert_array_equal(one["deletion"], black["deletion"])
+    other = metrics.score("deletion", model, IMAGES, TARGETS, MAPS, **asked)
+    given = metrics.score("deletion", model, IMAGES, TARGETS, MAPS, mean=[0.45] * 3, **asked)
+    np.testing.assert_array_equal(other["deletion"], given["deletion"])
+
+
+# ---- models
+
+
+def test_wrapping_normalises_and_shares_the_weights(network: nn.Module) -> None:
+    model = models.wrap(network, classes=CLASSES, mean=[0.45] * 3, std=[0.25] * 3, cam_layer="body.6")
+    assert next(model.parameters()) is next(network.parameters())
+    pixels = torch.tensor(IMAGES) / 255
+    torch.testing.assert_close(model(pixels), network((pixels - 0.45) / 0.25))
+    assert methods.attribute("gradcam", model, IMAGES, TARGETS).shape == (6, 1, 8, 8)
+
+
+# ---- errors
+
+
+BAD: list[tuple[dict[str, Any], str]] = [
+    ({"method": "gradeint"}, "unknown method 'gradeint'; did you mean 'gradient'? valid: cam, constant"),
+    ({"method": 3}, "method: found int, expected the name of a method, a function or package.module:name"),
+    ({"method": "torch:nothing"}, "'torch:nothing': module 'torch' has no attribute 'nothing'"),
+    ({"sampels": 3}, "gradient: unknown parameter 'sampels'; valid: none"),
+    ({"method": "smoothgrad", "samples": 0}, "smoothgrad: samples: found 0, expected at least 1"),
+    ({"method": "smoothgrad", "samples": 2.5}, "smoothgrad: samples: found 2.5, expected an integer"),
+    (
+        {"method": "integrated_gradients", "steps": 1},
+        "integrated_gradients: steps: found 1, expected at least 2 with rule 'trapezoid'",
+    ),
+    ({"base": "gradcam"}, "base: gradient takes none; valid: smoothgrad, smoothgrad_squared, vargrad"),
+    (
+        {"method": "smoothgrad", "base": "random"},
+        "base: found random, which draws random numbers or looks at no model, expected one such as gradient",
+    ),
+    (
+        {"method": "smoothgrad", "base": {"samples": 2}},
+        "method: found ['samples'], expected the key method: a name or a function",
+    ),
+    (
+        {"method": "deep_shap"},
+        "deep_shap: background: missing, expected images [B, C, H, W], such as 100 of those that the model was "
+        "trained on",
+    ),
+    (
+        {"method": "gradcam"},
+        "gradcam: needs models.wrap(…, cam_layer=…), the path of a layer; valid: body",
+    ),
+    (
+        {"method": "gradient_x_input", "baseline": "mean"},
+        "gradient_x_input: baseline: found 'mean', but the model knows no mean of its images; give it by "
+        "models.wrap, or choose: black",
+    ),
+    (
+        {"method": own},
+        "own: missing a required argument: 'level'; expected (model, images, targets, *, generator, …)",
+    ),
+    (
+        {"method": own, "levle": 1},
+        "own: missing a required argument: 'level'; expected (model, images, targets, *, generator, …)",
+    ),
+    (
+        {"images": IMAGES.transpose(0, 2, 3, 1)},
+        "images: found [6, 8, 8, 3], channels last, expected uint8 [N, C, H, W], or floating point in [0, 1]",
+    ),
+    (
+        {"images": IMAGES.astype(np.int64)},
+        "images: found int64 [6, 3, 8, 8], expected uint8 [N, C, H, W], or floating point in [0, 1]",
+    ),
+    (
+        {"images": IMAGES[:0]},
+        "images: found uint8 [0, 3, 8, 8], expected uint8 [N, C, H, W], or floating point in [0, 1]",
+    ),
+    (
+        {"images": IMAGES / 100.0},
+        "images: found values from 0 to 2.55, expected within [0, 1]; a network that takes normalised images is "
+        "given its mean and std by models.wrap",
+    ),
+    (
+        {"images": np.full((1, 3, 8, 8), np.nan), "targets": [0]},
+        "images: found values from nan to nan, expected",
+    ),
+    ({"images": [["a"]]}, "images: found list of <U1, expected an array or a tensor"),
+    ({"targets": TARGETS[:5]}, "targets: found int64 [5], expected an integer class for each of 6 images"),
+    ({"targets": TARGETS / 2}, "targets: found float64 [6], expected an integer class for each of 6 images"),
+    ({"targets": TARGETS + 1}, "targets: found class 4, expected 0 to 3"),
+    ({"model": 3}, "model: found int, expected a torch.nn.Module or a function"),
+    ({"model": nn.Flatten(0)}, "model: returned float32 [192] for one image, expected logits [1, K]"),
+    ({"model": nn.Linear(3, 2)}, "model: does not take images [1, 3, 8, 8]: mm: mat1 and mat2 shapes"),
+    ({"model": nn.Linear(8, 2).double()}, "network: found weights of torch.float64, expected torch.float32"),
+    (
+        {"model": lambda images: np.zeros((len(images), CLASSES))},
+        "gradient: found a function as the model, which gives no gradients, expected a torch.nn.Module",
+    ),
+    ({"batch_size": 0}, "batch_size: found 0, expected at least 1"),
+]
+
+
+@pytest.mark.parametrize(("changes", "message"), BAD, ids=[message[:60] for _, message in BAD])
+def test_what_does_not_fit_a_method_is_told_in_one_line(
+    network: nn.Module, changes: dict[str, Any], message: str
+) -> None:
+    asked = {"method": "gradient", "model": network, "images": IMAGES, "targets": TARGETS, **changes}
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}") as error:
+        methods.attribute(**asked)
+    assert "\n" not in str(error.value)
+
+
+BAD_SCORES: list[tuple[dict[str, Any], str]] = [
+    ({"metric": "mcs"}, "unknown metric 'mcs'; valid: aopc, block_attribution, criteria, deletion"),
+    ({"metric": "deletoin"}, "unknown metric 'deletoin'; did you mean 'deletion'? valid: "),
+    ({"setps": 3}, "deletion: unknown parameter 'setps'; did you mean 'steps'? valid: fill, output, steps"),
+    ({"fill": "grey"}, "deletion: fill: found 'grey', valid: black, mean, image_mean, random, blur"),
+    (
+        {"fill": "mean"},
+        "deletion: fill: found 'mean', but the model knows no mean of its images; give it by mean= or models.wrap, "
+        "or choose: black, image_mean, random, blur",
+    ),
+    ({"mean": [0.5]}, "mean: found [0.5], expected 3 values in [0, 1], one a channel"),
+    ({"mean": [0.5, 0.5, 124]}, "mean: found [0.5, 0.5, 124.0], expected 3 values in [0, 1], one a channel"),
+    ({"mask": MASK}, "mask: deletion takes none; valid: pointing_game, mask_attribution, block_attribution"),
+    ({"method": "gradient"}, "method: deletion takes none; valid: sensitivity_max, randomisation"),
+    ({"fresh": nn.Flatten()}, "fresh: deletion takes none; valid: randomisation"),
+    ({"method_seed": 3}, "method_seed: deletion draws no maps"),
+    (
+        {"metric": "pointing_game"},
+        "pointing_game: mask: missing, expected the object's pixels, bool [N, H, W]",
+    ),
+    (
+        {"metric": "pointing_game", "mask": MASK.astype(np.uint8)},
+        "mask: found uint8 [6, 8, 8], expected bool [6, 8, 8], True on the object",
+    ),
+    (
+        {"metric": "sensitivity_max"},
+        "sensitivity_max: method: missing, expected the method that drew the maps",
+    ),
+    (
+        {"metric": "randomisation", "method": "gradient"},
+        "randomisation: fresh: missing, expected the same network with new weights",
+    ),
+    (
+        {"metric": "randomisation", "method": "gradient", "fresh": 3},
+        "fresh: found int, expected a torch.nn.Module",
+    ),
+    (
+        {"maps": MAPS[:, :2]},
+        "maps: found float32 [6, 2, 8, 8], expected numbers [6, 3 or 1, 8, 8], or [6, 8, 8]",
+    ),
+    (
+        {"maps": MAPS[:4]},
+        "maps: found float32 [4, 3, 8, 8], expected numbers [6, 3 or 1, 8, 8], or [6, 8, 8]",
+    ),
+    ({"maps": MASK}, "maps: found bool [6, 8, 8], expected numbers [6, 3 or 1, 8, 8], or [6, 8, 8]"),
+    ({"targets": [9] * 6}, "targets: found class 9, expected 0 to 3"),
+    ({"metric": sparse}, "sparse: mean: missing, expected the data set's mean [3]"),
+    (
+        {"metric": len},
+        "len: too many positional arguments; expected (predict, images, targets, maps, *, generator, …)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("changes", "message"), BAD_SCORES, ids=[message[:60] for _, message in BAD_SCORES])
+def test_what_does_not_fit_a_metric_is_told_in_one_line(
+    network: nn.Module, changes: dict[str, Any], message: str
+) -> None:
+    asked = {"metric": "deletion", "model": network, "images": IMAGES, "targets": TARGETS, "maps": MAPS}
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}") as error:
+        metrics.score(**{**asked, **changes})
+    assert "\n" not in str(error.value)
+
+
+def test_a_package_offers_no_other_names() -> None:
+    for module in (methods, metrics, models, reliability):
+        message = f"^module '{module.__name__}' has no attribute 'atribute'$"
+        with pytest.raises(AttributeError, match=message):
+            module.atribute  # noqa: B018
+
+
+# ---- reliability
+
+
+def test_reliability_is_that_of_the_tables() -> None:
+    scores = {"a": RNG.normal(1, 1, 40), "b": RNG.normal(0, 1, 40), "c": RNG.normal(0, 1, 40)}
+    scores["c"][:3] = np.nan
+    found = reliability.assess(pd.DataFrame(scores), direction="lower", resamples=200)
+    wide = np.stack(list(scores.values()), axis=1)
+    assert found.alpha == reliability.alpha(wide, resamples=200)
+    assert found.correlation == reliability.mean_correlation(wide, resamples=200)
+    ordered = reliability.order(wide, resamples=200)
+    np.testing.assert_array_equal(found.order["mean"], ordered.mean)
+    np.testing.assert_array_equal(found.order["rank"], ordered.ranks(higher_is_better=False))
+    np.testing.assert_array_equal(found.order[["low", "high"]].T, ordered.interval())
+    assert found.order["rank"]["a"] == 3
+    assert found.images == 40
+
+
+@pytest.mark.parametrize(
+    ("scores", "direction", "message"),
+    [
+        ({"a": [1, 2], "b": [3, 4]}, "up", "direction: found 'up', valid: higher, lower"),
+        ({"a": [1, 2]}, "lower", "scores: found {'a': [2]}, expected [N] of at least two methods"),
+        (
+            {"a": [1, 2], "b": [3]},
+            "lower",
+            "scores: found {'a': [2], 'b': [1]}, expected [N] of at least two",
+        ),
+        ({"a": [[1]], "b": [[3]]}, "lower", "scores: found {'a': [1, 1], 'b': [1, 1]}, expected [N] of"),
+    ],
+)
+def test_what_cannot_be_compared(scores: dict[str, Any], direction: str, message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
+        reliability.assess(scores, direction=direction)
+
+
+# ---- the whole
+
+
+@pytest.mark.parametrize("name", ["maps", "scores", "networks", "agreement"])
+def test_examples_in_docstrings(name: str) -> None:
+    module = import_module(f"saliency_assay.api.{name}")
+    found = doctest.testmod(module, optionflags=doctest.ELLIPSIS, extraglobs={"torch": torch})
+    assert found.attempted > 0
+    assert found.failed == 0
+
+
+def test_it_takes_nothing_of_the_workflow() -> None:
+    """All of it without the packages of the extra ``workflow``; importing the registries alone takes nothing heavy."""
+    code = """
+import sys
+for name in ("snakemake", "jsonschema", "yaml", "psutil", "pygments", "pytest"):
+    sys.modules[name] = None
+from saliency_assay import methods, metrics, models
+assert not {"torch", "numpy", "pandas"} & set(sys.modules), sorted(sys.modules)
+from saliency_assay import reliability
+import numpy as np
+import torch
+network = torch.nn.Sequential(torch.nn.Conv2d(1, 4, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(256, 3))
+model = models.wrap(network, classes=3, mean=[0.5], std=[0.5], cam_layer="1")
+images = np.random.default_rng(0).random((4, 1, 10, 10))
+explained = ("gradcam", "random", "lrp_epsilon")
+maps = {name: methods.attribute(name, model, images, [0, 1, 2, 0]) for name in explained}
+for metric in ("deletion", "aopc", "faithfulness", "road"):
+    found = {name: metrics.score(metric, model, images, [0, 1, 2, 0], drawn) for name, drawn in maps.items()}
+key = next(iter(found["random"]))
+assessed = reliability.assess({name: of[key] for name, of in found.items()}, direction="lower", resamples=10)
+print(len(assessed.order))
+"""
+    run = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, cwd=SOURCE, check=False
+    )
+    assert (run.stdout, run.returncode) == ("3\n", 0), run.stderr

@@ -1,0 +1,77 @@
+"""What is installed from here: a library without the workflow, in a wheel and an sdist that hold what they must."""
+
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from email.parser import Parser
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+
+from saliency_assay import __version__
+from saliency_assay.provenance import SOURCE
+
+ROOT = SOURCE.parent
+NEEDED = ("pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "CITATION.cff", "MANIFEST.in")
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Wheel and sdist, built from a copy."""
+    work = tmp_path_factory.mktemp("package")
+    ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
+    shutil.copytree(ROOT / "src", work / "src", ignore=ignored)
+    # As setuptools finds them in a checkout, where it takes tests by default.
+    (work / "tests").mkdir()
+    (work / "tests/test_one.py").write_text("")
+    for name in NEEDED:
+        shutil.copy2(ROOT / name, work)
+    code = "from setuptools import build_meta as build; build.build_wheel('dist'); build.build_sdist('dist')"
+    done = subprocess.run([sys.executable, "-c", code], cwd=work, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return work / "dist"
+
+
+def modules() -> set[str]:
+    paths = (SOURCE / "saliency_assay").rglob("*.py")
+    return {path.relative_to(SOURCE).as_posix() for path in paths} | {"saliency_assay/py.typed"}
+
+
+def test_the_wheel_holds_the_library_and_nothing_else(built: Path) -> None:
+    [wheel] = built.glob("*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {name for name in names if ".dist-info/" not in name} == modules()
+    [metadata] = [name for name in names if name.endswith(".dist-info/METADATA")]
+    said = Parser().parsestr(zipfile.ZipFile(wheel).read(metadata).decode())
+    assert said["Version"] == __version__
+    assert said["License-Expression"] == "MIT"
+    pythons = [
+        line.rpartition(" ")[2] for line in said.get_all("Classifier") if re.search(r":: 3\.\d+$", line)
+    ]
+    assert pythons == ["3.11", "3.12", "3.13"]
+    assert all(version in SpecifierSet(said["Requires-Python"]) for version in pythons)
+    wanted = [Requirement(line) for line in said.get_all("Requires-Dist")]
+    plain = {requirement.name for requirement in wanted if not requirement.marker}
+    of_workflow = {requirement.name for requirement in wanted if "workflow" in str(requirement.marker)}
+    assert {"torch", "numpy", "zarr", "krippendorff"} <= plain
+    assert {"snakemake", "jsonschema", "pyyaml", "psutil"} <= of_workflow
+    assert not plain & of_workflow
+
+
+def test_the_sdist_holds_what_the_wheel_is_made_of_and_no_tests(built: Path) -> None:
+    [sdist] = built.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert {f"src/{name}" for name in modules()} | set(NEEDED) <= names
+    assert [name for name in names if name.startswith(("tests", "results", "docs", "config"))] == []
+
+
+def test_the_changelog_begins_with_this_version() -> None:
+    versions = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert versions[0] == __version__
+    assert re.fullmatch(r"\d+\.\d+\.\d+", __version__)
