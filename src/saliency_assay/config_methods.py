@@ -7,8 +7,10 @@ from saliency_assay.config_checks import look_up, parameters_of
 from saliency_assay.config_records import Catalogue, Method, Model, Settings, Study
 from saliency_assay.registry import Parameter, resolve, shown
 from saliency_assay.schema import ConfigError
-from saliency_assay.source import check_call
+from saliency_assay.source import GENERATOR, check_call, told
 
+POSITIONAL = ("model", "images", "targets")
+"""What a method is given in this order."""
 BACKGROUND = Parameter(100, minimum=1)
 """Training images that stand for the absence of a feature, where a method takes a sample of them."""
 
@@ -71,10 +73,18 @@ def _own_method(name: str, entry: Settings) -> Method:
         raise ConfigError(f"{place}: found both function and method, expected one of them")
     parameters = {key: value for key, value in entry.items() if key != "function"}
     try:
-        check_call(entry["function"], parameters, positional=("model", "images", "targets"))
+        check_call(entry["function"], parameters, positional=POSITIONAL)
     except ValueError as error:
         raise ConfigError(f"{place}.{error}") from None
-    return Method(name, "", entry["function"], parameters, stream=entry["function"])
+    found = told(entry["function"], given=(*POSITIONAL, GENERATOR))
+    return Method(
+        name,
+        "",
+        entry["function"],
+        {**found.defaults, **parameters},
+        stream=entry["function"],
+        summary=found.summary,
+    )
 
 
 def check_needs(

@@ -8,7 +8,7 @@ from saliency_assay.config_checks import look_up, parameters_of
 from saliency_assay.config_records import Catalogue, DataEntry, Method, Metric, Settings, Study
 from saliency_assay.registry import resolve, unknown
 from saliency_assay.schema import ConfigError
-from saliency_assay.source import OFFERED, check_call
+from saliency_assay.source import GENERATOR, OFFERED, check_call, told
 
 POSITIONAL = ("predict", "images", "targets", "maps")
 
@@ -80,18 +80,19 @@ def _own_metric(name: str, entry: Settings) -> Metric:
         takes = check_call(entry["function"], parameters, positional=POSITIONAL, offered=OFFERED)
     except ValueError as error:
         raise ConfigError(f"{place}.{error}") from None
+    found = told(entry["function"], given=(*POSITIONAL, GENERATOR, *OFFERED))
     return Metric(
         name=name,
         metric="",
         function=entry["function"],
-        parameters=parameters,
+        parameters={**found.defaults, **parameters},
         kind="fidelity",
         takes=takes,
         probe="",
         directions={name: entry["direction"]},
         labels={name: name},
         figures={"scores": BOXES},
-        summary=entry["function"],
+        summary=found.summary or entry["function"],
     )
 
 

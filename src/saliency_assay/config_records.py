@@ -134,6 +134,8 @@ class Method:
     """How many training images it is given."""
     uses_model: bool = True
     """Not so of controls."""
+    summary: str = ""
+    """What a user's function says of itself."""
 
     @property
     def registered(self) -> bool:

@@ -2,9 +2,11 @@
 
 import ast
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from saliency_assay.registry import unknown
 
@@ -129,6 +131,51 @@ def _names(node: ast.stmt) -> list[str]:
     if isinstance(node, ast.Assign):
         return [target.id for target in node.targets if isinstance(target, ast.Name)]
     return [node.name] if isinstance(node, ast.ClassDef) else []
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a function's source says to a reader."""
+
+    summary: str
+    """The first line of its docstring without the full stop; empty where there is none."""
+    defaults: dict[str, Any]
+    """Of its arguments, as far as they are plain values."""
+
+
+def told(function: str, *, given: Collection[str]) -> Told:
+    """What the source of ``package.module:name`` says of it, which ``check_call`` has accepted.
+
+    Defaults of what the caller gives, the ``given``, are not among them.
+    """
+    module, _, name = function.partition(":")
+    path = source_of(module)
+    body = ast.parse(path.read_bytes(), filename=str(path)).body if path else []
+    found = [node for node in body if isinstance(node, ast.FunctionDef) and node.name == name]
+    if not found:  # assigned, imported, or without Python source
+        return Told("", {})
+    arguments = found[-1].args
+    positional = [*arguments.posonlyargs, *arguments.args]
+    pairs = [
+        *zip(positional[len(positional) - len(arguments.defaults) :], arguments.defaults, strict=True),
+        *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
+    ]
+    plain = {
+        argument.arg: ast.literal_eval(value)
+        for argument, value in pairs
+        if value is not None and _is_plain(value) and argument.arg not in given
+    }
+    first = (ast.get_docstring(found[-1]) or "").partition("\n")[0].strip()
+    return Told(first.removesuffix("."), plain)
+
+
+def _is_plain(value: ast.expr) -> bool:
+    """Whether JSON has it: a number, a text, true, false or none, or a list of such."""
+    if isinstance(value, ast.List):
+        return all(map(_is_plain, value.elts))
+    if isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.USub):
+        return isinstance(value.operand, ast.Constant) and type(value.operand.value) in (int, float)
+    return isinstance(value, ast.Constant) and isinstance(value.value, str | int | float | None)
 
 
 @cache

@@ -302,7 +302,7 @@ def test_a_function_of_ones_own_is_a_metric(own: Path, direction: str) -> None:
         name="mine",
         metric="",
         function="own_metrics:tuned",
-        parameters={"level": 2},
+        parameters={"power": 1, "level": 2},
         kind="fidelity",
         takes=(),
         probe="",

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from saliency_assay.source import check_call, declared, source_of
+from saliency_assay.source import Told, check_call, declared, source_of, told
 
 POSITIONAL = ("model", "images", "targets")
 FUNCTIONS = """import os as system
@@ -192,3 +192,21 @@ def test_declared_are_all_arguments_of_a_registered_function(module: Path) -> No
     assert declared("own_package.functions:greedy") == {
         "model", "images", "targets", "generator", "mask", "mean", "level",
     }  # fmt: skip
+
+
+SHOWN = """
+def shown(images, scale=2, *, level=-0.5, sides=[1, 2], name="a", power=3 ** 2, mean=None, generator=None):
+    '''The share of it, [N].
+
+    More of it.
+    '''
+"""
+
+
+def test_what_a_function_says_of_itself(module: Path) -> None:
+    module.write_text(FUNCTIONS + SHOWN)
+    assert told("own_package.functions:shown", given=("images", "mean", "generator")) == Told(
+        "The share of it, [N]", {"scale": 2, "level": -0.5, "sides": [1, 2], "name": "a"}
+    )
+    assert told("own_package.functions:plain", given=POSITIONAL) == Told("", {})
+    assert told("own_package.functions:made", given=POSITIONAL) == Told("", {})
