@@ -41,7 +41,7 @@ OUTSIDE = {
     r".* --software-deployment-method apptainer .*": "Apptainer",
     r"\.venv/bin/snakemake --unlock": "tests/workflow/test_kill.py",
     r"\.venv/bin/snakemake (--report|--touch)": "a word on what the workflow itself does",
-    r"\.venv/bin/pytest( FILE)?|\.venv/bin/pytest tests/cluster": "it is what runs this",
+    r"\.venv/bin/pytest (FILE|tests/\S+)": "it is what runs this",
     r"PYTHONPATH=tests \.venv/bin/python tests/cluster/overhead\.py": "root, and a Slurm of one's own",
     r"cp -r profiles/slurm my_cluster": "tests/cluster/test_study.py edits such a copy",
 }
@@ -93,6 +93,8 @@ def kind_of(command: str) -> str:
         return "as it is"
     if re.match(r"make (run|dry|plan|table)\b", command) or command.startswith(SNAKEMAKE):
         return "planned"
+    if re.match(r"make download\b", command):
+        return "download"
     if found := re.match(r"\.venv/bin/python benchmarks/(\w+)\.py", command):
         return "tiny" if found[1] in TINY else "long" if found[1] in LONG else ""
     if found := re.fullmatch(r"\.venv/bin/python (my_\w+/\w+\.py)", command):
@@ -111,6 +113,7 @@ def test_every_command_is_known() -> None:
         "outside",
         "as it is",
         "planned",
+        "download",
         "tiny",
         "long",
         "how-to",
@@ -213,6 +216,25 @@ def test_make_hands_on_its_configuration(target: str) -> None:
         text=True,
     )
     assert (wrong.returncode, wrong.stderr.splitlines()[0]) == (2, "CONFIG: none.yaml: no such file")
+
+
+@pytest.mark.parametrize("command", of_kind("download"))
+def test_a_download_is_planned(command: str, project: Checkout) -> None:
+    """Nothing is fetched: what is asked for is listed, and its jobs are planned."""
+    words = dict(word.split("=", 1) for word in shlex.split(command)[2:])
+    names = words.get("DATA", "").split()
+    environment = {**os.environ, "PYTHONPATH": str(project.root / "src")}
+    listed = [sys.executable, "-m", "saliency_assay.download", *names]
+    asked = {"cwd": project.root, "capture_output": True, "text": True, "env": environment}
+    said = subprocess.run(listed, **asked, check=True).stdout  # type: ignore[call-overload]
+    assert all(name in said for name in names or ["cifar10", "coco"])
+    if names:
+        targets = [f"data/downloaded/{name}.json" for name in names]
+        snakemake = [sys.executable, "-m", "snakemake", "--configfile", DEMO, "--profile", "profiles/local"]
+        snakemake += ["--dry-run", "--nolock", "--quiet", "rules", "--forcerun", "download", "--", *targets]
+        run = subprocess.run(snakemake, **asked)  # type: ignore[call-overload]
+        assert run.returncode == 0, run.stderr
+        assert re.search(rf"^download +{len(names)}$", run.stdout + run.stderr, re.MULTILINE)
 
 
 # ---- benchmarks
