@@ -39,6 +39,7 @@ OUTSIDE = {
     r"apptainer build .*": "Apptainer and a registry; tests/unit/test_containers.py checks the recipes",
     r"docker build .*": "Docker and a registry",
     r".* --software-deployment-method apptainer .*": "Apptainer",
+    r".* --snakefile /opt/assay/Snakefile .*": "a project in another place, which tests of such places run",
     r"\.venv/bin/snakemake --unlock": "tests/workflow/test_kill.py",
     r"\.venv/bin/snakemake (--report|--touch)": "a word on what the workflow itself does",
     r"\.venv/bin/pytest (FILE|tests/\S+)": "it is what runs this",
@@ -276,10 +277,12 @@ def merged(base: Any, change: Any) -> Any:
 
 BESIDE = """
 data:
+  bam: {commonality: [0.1, 0.5, 1.0]}
   cifar10: {kind: cifar10, path: images}
 models:
   cifar10: {architecture: resnet8, data: cifar10, label: class}
   f_0s: {architecture: resnet8, data: bam_0s, label: scene}
+  f_k05: {architecture: resnet8, data: bam_os_k05, label: scene}
   f_image: {architecture: resnet8, data: picture_both, label: class}
 metrics:
   aopc_mean: {metric: aopc, steps: 100}
