@@ -419,19 +419,6 @@ def test_two_entries_cannot_make_the_same_set() -> None:
     assert fault(raw) == "data.bam_os: makes the set 'bam_os', which data.bam makes too; rename one"
 
 
-def test_a_network_of_ones_own_without_a_layer_for_maps(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "own_net.py").write_text("def build(*, classes, channels, generator): ...\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    raw = changed("models.d", {"function": "own_net:build", "data": "digits", "label": "class"})
-    raw["studies"]["digits"]["methods"] = ["gradcam"]
-    assert fault(raw) == (
-        "studies.digits.methods: gradcam needs a layer for class activation maps, which own_net:build (models.d) "
-        "does not have; valid: models.d.cam_layer set to one"
-    )
-
-
 def test_a_method_that_an_architecture_cannot_serve() -> None:
     assert fault(changed("studies.digits.methods", ["gradient", "gradcam"])) == (
         "studies.digits.methods: gradcam needs a layer for class activation maps, which mlp (models.d) does not "

@@ -40,7 +40,7 @@ def test_without_a_layer_methods_that_need_one_are_refused() -> None:
     raw["studies"]["digits"]["methods"] = ["gradcam"]
     assert fault(raw) == (
         "studies.digits.methods: gradcam needs a layer for class activation maps, which own_net:build (models.d) "
-        "does not have; valid: resnet, vgg"
+        "does not have; valid: models.d.cam_layer set to one"
     )
     raw["models"]["d"]["cam_layer"] = "features"
     assert reading(raw).models["d"].cam_layer == "features"

@@ -114,8 +114,7 @@ def _blocks(file: Path, rows: Ints, split: int, size: int, block: int) -> Iterat
 def _check_sizes(files: list[Path], count: int, source: Path) -> None:
     """That all files of the binary version are as long as the first, before any is read."""
     for file in files:
-        found, rest = divmod(file.stat().st_size, 1 + PIXELS)
-        if found != count and not rest:
+        if (found := _records_in(file)) != count:
             raise ValueError(f"{file}: found {found} images, expected {count} as {source} has")
 
 
@@ -147,14 +146,21 @@ def _described_binary(root: Path) -> tuple[tuple[str, ...], int, Path]:
     return classes, first.stat().st_size // (1 + PIXELS), first
 
 
-def _binary_batch(file: Path) -> tuple[Pixels, list[int]]:
-    """Pixels ``[n, 3072]`` and labels: records of a byte's label and the pixels, channel by channel, row by row."""
-    size = file.stat().st_size
-    if not size or size % (1 + PIXELS):
+def _records_in(file: Path) -> int:
+    """Images of a file of the binary version, by its length; at least one, and nothing beside them."""
+    found, rest = divmod(size := file.stat().st_size, 1 + PIXELS)
+    if not size or rest:
         raise ValueError(
             f"{file}: found {size} bytes, expected {1 + PIXELS} for each image, a label and {PIXELS} pixels"
         )
-    records = np.fromfile(file, dtype=np.uint8).reshape(-1, 1 + PIXELS)
+    return found
+
+
+def _binary_batch(file: Path) -> tuple[Pixels, list[int]]:
+    """Pixels ``[n, 3072]`` and labels: records of a byte's label and the pixels, channel by channel, row by row."""
+    records = np.fromfile(file, dtype=np.uint8, count=_records_in(file) * (1 + PIXELS)).reshape(
+        -1, 1 + PIXELS
+    )
     return records[:, 1:], records[:, 0].tolist()
 
 
