@@ -334,7 +334,6 @@ def open_store(path: Path, *, kind: str, expect: Mapping[str, Any] | None = None
     """Open a store for reading.
 
     Args:
-        path: the file.
         kind: what it must hold.
         expect: attributes that it must have, with their values.
 

@@ -26,7 +26,6 @@ with job("attribute", snakemake.log[0]):
     classifier.to(device, memory_format=torch.channels_last)
     with store.open_store(Path(snakemake.input.data), kind="data") as data:
         chosen, targets, offset = explained(data, classifier, **settings["explained"], part=part)
-        # Before the watch runs: what a method imports is not a map's cost.
         method, arguments = resolve(settings["function"]), arguments_of(settings, data, device)
         # Two states of one image are drawn with the same noise: else a method would differ from itself.
         blocks = chain.from_iterable(

@@ -70,7 +70,10 @@ _COUNTED: Mapping[str, Callable[[Parameters, Size, int], float]] = {
 
 
 class Stopwatch:
-    """Seconds that blocks take to come, apart from what is done with them."""
+    """Seconds that blocks take to come, apart from what is done with them.
+
+    What is imported when the first is asked for counts, too: a method is looked up before.
+    """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self.seconds = 0.0
