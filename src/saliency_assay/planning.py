@@ -21,7 +21,7 @@ SMALLEST = 0.001
 COLUMNS = {
     "jobs": "jobs",
     "models": "models",
-    "device": "GPU hours",
+    "device": "model hours",  # of jobs that run a model, on a GPU where there is one
     "other": "other hours",
     "storage": "storage, GB",
 }

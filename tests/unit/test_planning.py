@@ -192,10 +192,10 @@ def test_the_plan_is_a_table_and_says_what_it_does_not_know() -> None:
         {"study": "c", "jobs": 7, "models": 0, **unknown},
     ]
     assert plan_text(rows).splitlines() == [
-        "                  jobs  models  GPU hours  other hours  storage, GB",
-        "iteroar_stl10    2,500     663      1,235       0.0204        5,217",
-        "b                    7       0       100+            0            ?",
-        "c                    7       0          ?       <0.001          0.5",
+        "                  jobs  models  model hours  other hours  storage, GB",
+        "iteroar_stl10    2,500     663        1,235       0.0204        5,217",
+        "b                    7       0         100+            0            ?",
+        "c                    7       0            ?       <0.001          0.5",
         "hours marked + or ?: no job has run yet of a, leak",
         "storage marked ?: the data set or the first model has not been made yet",
     ]
