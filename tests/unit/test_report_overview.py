@@ -261,6 +261,15 @@ def test_the_heat_map_has_rank_share_mean_interval_and_alpha() -> None:
     assert f"{foot}<b>1.00</b><small>[1.00, 1.00]</small>" in text
 
 
+def test_a_method_that_is_not_above_the_controls_is_hatched() -> None:
+    tables = tables_of(scored({"a": CLEAR["random"], "random": CLEAR["a"]}), ("random",))
+    text = heat_map(tables["order"], tables["reliability"], main_names(tables["order"]), title="t", level=0.9)
+    hatched = "repeating-linear-gradient(135deg,#ffffff 0 5px,#fff 5px 10px)"
+    assert f'data-value="a">a</th><td style="background:{hatched}" data-value="1"' in text
+    assert 'control: knows no model</small></th><td style="background:#8cc0e6"' in text
+    assert Page(text).text.count("not surely better than the controls") == 1
+
+
 def test_the_heat_map_says_where_there_is_no_score() -> None:
     tables = tables_of(scored({**CLEAR, "c": [NAN] * 60}))
     text = heat_map(tables["order"], tables["reliability"], main_names(tables["order"]), title="t", level=0.9)

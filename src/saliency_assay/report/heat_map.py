@@ -84,11 +84,14 @@ def _cell(row: pd.Series, methods: int) -> str:
     worse = (row["rank"] - 1) / max(methods - 1, 1)
     colour = "".join(f"{round(a + (b - a) * worse):02x}" for a, b in zip(BEST, WORST, strict=True))
     first = f'<span class="first">first in {percent(row["best"])}</span>' if row["best"] >= 0.005 else ""
-    unsure = "<small>not surely better than the controls</small>" if row["above_controls"] < SURE else ""
+    shown, unsure = f"#{colour}", ""
+    if row["above_controls"] < SURE:  # a rank that says nothing shall not look as one that does
+        shown = f"repeating-linear-gradient(135deg,#{colour} 0 5px,#fff 5px 10px)"
+        unsure = "<small>not surely better than the controls</small>"
     interval = f"<small>{number(row['mean'])} [{number(row['low'])}, {number(row['high'])}]</small>"
     ends = f"{row['mean']:.6g} [{row['low']:.6g}, {row['high']:.6g}]"
     told = f"rank {row['rank']:.0f}, mean {ends}, first in {row['best']:.3f}"
-    look = f'style="background:#{colour}" data-value="{row["mean"]:.6g}" data-csv="{told}"'
+    look = f'style="background:{shown}" data-value="{row["mean"]:.6g}" data-csv="{told}"'
     return f"<td {look}><b>{row['rank']:.0f}</b>{first}{interval}{unsure}</td>"
 
 

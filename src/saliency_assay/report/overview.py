@@ -51,7 +51,8 @@ is.</dd>
 <dt>[low, high]</dt><dd>the 95 % interval of the mean over resamples of images. It knows nothing of other training
 seeds, models or data, nor of how many metrics are compared.</dd>
 <dt>control</dt><dd>a “method” that knows no model: <code>random</code>, <code>edge</code>, <code>constant</code>. A
-method that is not surely better than the controls has shown nothing under this metric.</dd>
+method that is not surely better than the controls has shown nothing under this metric: its cell is hatched, whatever
+its rank.</dd>
 <dt>α</dt><dd>Krippendorff's α: whether single images put the methods into the same order. 1: all do; 0: as by chance.
 A low α means that the order of the means cannot be expected of the next map, however sure it is on average. Without
 controls; the level of its interval stands beside it. 0.65 is what Tomsett et al. (2020) name as the usual demand.</dd>
