@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
+from typing import IO
 
 from saliency_assay.fetch import CHUNK, need_space
 
@@ -73,8 +74,9 @@ def _tar(archive: Path, folder: Path | None) -> Iterator[tuple[str, int]]:
                 continue
             if not member.isreg():
                 raise tarfile.TarError(f"{member.name!r} is no plain file")
-            if folder:
-                content.extract(member, folder, filter="data")
+            source = content.extractfile(member)
+            if folder and source:
+                _write(source, folder / member.name)
             yield str(PurePosixPath(member.name)), member.size
 
 
@@ -88,12 +90,16 @@ def _zip(archive: Path, folder: Path | None) -> Iterator[tuple[str, int]]:
             if stat.S_IFMT(member.external_attr >> 16) not in (0, stat.S_IFREG):
                 raise zipfile.BadZipFile(f"{member.filename!r} is no plain file")
             if folder:
-                target = folder / member.filename
-                target.parent.mkdir(parents=True, exist_ok=True)
                 # No more bytes than the archive says: zipfile reads no further, and then finds a wrong checksum.
-                with content.open(member) as source, target.open("wb") as sink:
-                    shutil.copyfileobj(source, sink, CHUNK)
+                _write(content.open(member), folder / member.filename)
             yield str(PurePosixPath(member.filename)), member.file_size
+
+
+def _write(source: IO[bytes], target: Path) -> None:
+    """A plain file of the user's own, whatever owner and rights the archive names."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with source, target.open("wb") as sink:
+        shutil.copyfileobj(source, sink, CHUNK)
 
 
 def _check_name(name: str) -> None:

@@ -6,6 +6,7 @@ import re
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -111,6 +112,8 @@ def test_jobs_that_a_killed_run_left_are_told(other: "subprocess.Popen[str]", re
     kill(other)
     job = subprocess.Popen(["sleep", "60"], env={**os.environ, RUN: run})
     try:
+        while RUN.encode() not in Path(f"/proc/{job.pid}/environ").read_bytes():
+            time.sleep(0.01)  # a process that has just begun has none yet
         line = f"processes of a run that was killed still work in {results}: {job.pid}; .* kill {job.pid}$"
         with pytest.raises(ValueError, match=line):
             hold(results)
