@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from archives import SAFELY
 from PIL import Image
 
 from saliency_assay.bam_classes import OBJECTS, SCENES
@@ -20,8 +21,6 @@ from saliency_assay.data.plan import Collection, canvas_side, collection_of, pla
 from saliency_assay.data.splits import TEST, TRAIN
 
 SIZE = 64
-# Early patch releases of Python 3.11 have no filters; from 3.12 on one must be named.
-SAFELY: Any = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
 SIDES = {"measure": "area", "smallest": 1 / 3, "largest": 1 / 2}
 
 
