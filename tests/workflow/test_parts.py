@@ -58,7 +58,7 @@ def test_stores_hold_the_same(name: str, both: tuple[Checkout, Path]) -> None:
             assert found[array].dtype == whole[array].dtype
             np.testing.assert_array_equal(found[array][:], whole[array][:], err_msg=array)
         expected = {**whole.attributes}
-        for attribute in ("part", "offset", "digest", "maps", "version", "libraries"):
+        for attribute in ("part", "offset", "digest", "maps", "format", "version", "libraries"):
             expected.pop(attribute, None)
         assert found.attributes == expected
 
