@@ -33,7 +33,7 @@ def main() -> None:
     for name in ("alpha", "mean_correlation", "order"):
         start = time.perf_counter()
         getattr(reliability, name)(scores, resamples=asked.resamples)
-        found[f"{name}_s"] = round(time.perf_counter() - start, 2)
+        found[f"{name}_s"] = time.perf_counter() - start
     rated = reliability.ranks(scores)
     weights = next(reliability.resampled(asked.images, asked.compared, 0))
     start = time.perf_counter()
@@ -55,8 +55,8 @@ def main() -> None:
         raise SystemExit(
             f"α differs from the package's by {difference:.1e}, expected at most {AGREEMENT:.0e}"
         )
-    found |= {"package_s": round(package, 1), "alpha_ratio": round(package / found["alpha_s"], 1)}
-    print(json.dumps(found))
+    found |= {"package_s": package, "alpha_ratio": package / found["alpha_s"]}
+    print(json.dumps({name: round(value, 2) for name, value in found.items()}))
 
 
 if __name__ == "__main__":
