@@ -25,7 +25,7 @@ import psutil
 import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
-EVERY = 0.5  # seconds between two looks at the memory
+EVERY = 2  # seconds between two looks at the memory, which stop a process for a moment
 
 
 class Peak(threading.Thread):
