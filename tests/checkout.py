@@ -120,6 +120,15 @@ class Checkout:
         return {str(path.relative_to(top)): path.read_bytes() for path in top.rglob("*") if path.is_file()}
 
 
+def run_beside(folder: Path, configuration: Any, *targets: str) -> None:
+    """Run the project as it stands, from another working directory in which the configuration is; it must work."""
+    (folder / "real.yaml").write_text(yaml.safe_dump(configuration))
+    command = [sys.executable, "-m", "snakemake", *targets, "--profile", str(PROJECT / "profiles/local")]
+    command += ["--cores", "2", "--snakefile", str(PROJECT / "Snakefile"), "--configfile", "real.yaml"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
 def jobs_in(said: str) -> set[str]:
     """The jobs that Snakemake listed, which must be as many of each rule as it counted itself."""
     jobs: list[str] = []

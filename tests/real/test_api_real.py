@@ -1,7 +1,5 @@
 """The Python API gives the workflow's numbers: a small run on real CIFAR-10 images, done again from arrays."""
 
-import subprocess
-import sys
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -12,7 +10,7 @@ import pytest
 import torch
 import yaml
 from archives import SAFELY
-from checkout import PROJECT
+from checkout import run_beside
 
 from saliency_assay import methods, metrics, models, reliability, scores
 from saliency_assay.metrics.scoring import fresh_seed, newly_built
@@ -72,18 +70,7 @@ def results(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     [train] = (work / "images").rglob("train")
     configuration = yaml.safe_load(yaml.safe_dump(CONFIGURATION))
     configuration["data"]["cifar10"]["path"] = str(train.parent)
-    (work / "real.yaml").write_text(yaml.safe_dump(configuration))
-    command = [sys.executable, "-m", "snakemake", "results/tables/all/scores.parquet"]
-    command += [
-        "results/tables/all/reliability.csv",
-        "--profile",
-        str(PROJECT / "profiles/local"),
-        "--cores",
-        "2",
-    ]
-    command += ["--snakefile", str(PROJECT / "Snakefile"), "--configfile", "real.yaml"]
-    done = subprocess.run(command, cwd=work, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-3000:]
+    run_beside(work, configuration, "results/tables/all/scores.parquet", "results/tables/all/reliability.csv")
     return work / "results"
 
 

@@ -1,14 +1,12 @@
 """ROAR and IteROAR on a part of the real MNIST, from the files to the tables."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from checkout import PROJECT
+from checkout import run_beside
 
 from saliency_assay.store import open_store
 
@@ -44,19 +42,7 @@ def results(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     work = tmp_path_factory.mktemp("retrain")
     configuration = yaml.safe_load(yaml.safe_dump(CONFIGURATION))
     configuration["data"]["mnist"]["path"] = str((real_data / "mnist").resolve())
-    (work / "real.yaml").write_text(yaml.safe_dump(configuration))
-    command = [
-        sys.executable,
-        "-m",
-        "snakemake",
-        "--profile",
-        str(PROJECT / "profiles/local"),
-        "--cores",
-        "2",
-    ]
-    command += ["--snakefile", str(PROJECT / "Snakefile"), "--configfile", "real.yaml"]
-    done = subprocess.run(command, cwd=work, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-3000:]
+    run_beside(work, configuration)
     return work / "results"
 
 

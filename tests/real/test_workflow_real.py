@@ -1,15 +1,13 @@
 """The workflow on real photographs: the configuration that needs two folders and nothing else."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from checkout import PROJECT
+from checkout import PROJECT, run_beside
 
 from saliency_assay.data.splits import TEST
 from saliency_assay.store import open_store
@@ -24,19 +22,7 @@ def results(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     entry["coco"], entry["miniplaces"] = (
         str((real_data / name).resolve()) for name in ("coco", "miniplaces")
     )
-    (work / "real.yaml").write_text(yaml.safe_dump(configuration))
-    command = [
-        sys.executable,
-        "-m",
-        "snakemake",
-        "--profile",
-        str(PROJECT / "profiles/local"),
-        "--cores",
-        "2",
-    ]
-    command += ["--snakefile", str(PROJECT / "Snakefile"), "--configfile", "real.yaml"]
-    done = subprocess.run(command, cwd=work, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-3000:]
+    run_beside(work, configuration)
     return work / "results_bam_smallest"
 
 

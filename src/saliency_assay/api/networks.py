@@ -76,7 +76,7 @@ def load(weights: str | Path, model: Mapping[str, Any], *, device: str = "cpu") 
         ValueError: it does not hold the weights of such a model.
     """
     classifier = load_classifier(Path(weights), Blueprint(**model))
-    # Of another memory layout, convolutions add in another order.
+    # Of another memory layout, convolutions add in another order. (torch's stubs know it of tensors alone.)
     classifier.to(torch.device(device), memory_format=torch.channels_last)  # type: ignore[call-overload]
     return classifier
 
