@@ -8,9 +8,12 @@ from functools import cache
 import yaml
 
 from saliency_assay.catalogue import CATALOGUE
+from saliency_assay.code_digest import code_of
 from saliency_assay.config import read
 from saliency_assay.config_text import check_text
-from saliency_assay.provenance import code_of, plain
+from saliency_assay.environment import versions_of
+from saliency_assay.file_digests import FileDigests
+from saliency_assay.provenance import fingerprint, plain
 from saliency_assay.registry import module_of
 from saliency_assay.schema import ConfigError
 from saliency_assay.shards import part_names
@@ -81,16 +84,39 @@ wildcard_constraints:
 
 # Thousands of jobs run the same code, and a plan is of the code as it was when Snakemake started.
 CODE_OF = cache(code_of)
+# Where jobs run in a container or in Conda environments, Snakemake itself compares those.
+PACKAGES_COUNT = not workflow.deployment_settings.deployment_method
+FILES = FileDigests(Path(RESULTS) / ".state/digests.json")
+
+
+# These run models. Tables they only write, so an update of what writes tables costs no GPU hour.
+ON_DEVICE = ["train", "trial", "evaluate", "attribute", "probe", "score", "remask", "retrain", "leak"]
+ON_DEVICE += ["find_delta", "score_concepts"]
+TABLE_PACKAGES = {"pandas", "pyarrow"}
 
 
 def settings(script, *functions, **values):
-    """The one parameter of a rule: plain JSON, with the digest of all code behind it.
+    """The one parameter of a rule: plain JSON, with the digest of all code behind it and the versions of its packages.
 
     Snakemake compares parameters as an unordered set of values, so there is one nested dict, and tracks only
     plain types. `functions` are the registered callables (`package.module:name`) that the job is given by name.
     """
     path = f"{workflow.basedir}/workflow/scripts/{script}"
-    return plain({**values, "code": CODE_OF(path, *map(module_of, functions))})
+    code = CODE_OF(path, *map(module_of, functions))
+    ignored = TABLE_PACKAGES if Path(script).stem in ON_DEVICE else set()
+    packages = versions_of({*code.packages} - ignored) if PACKAGES_COUNT else {}
+    return plain({**values, "code": code.digest, "environment": packages})
+
+
+def build_data_settings(wildcards):
+    entry = CONFIG.sets[wildcards.data]
+    return settings(
+        "build_data.py",
+        entry.function,
+        function=entry.function,
+        parameters=entry.parameters,
+        **({"files": FILES.of_all(entry.files)} if entry.files else {}),
+    )
 
 
 def compose_caption_settings(wildcards):
@@ -264,13 +290,28 @@ def score_settings(wildcards):
 
 def train_input(wildcards):
     model = CONFIG.models[wildcards.model]
-    return {"data": DATA.format(data=model.data), **initial_weights(model)}
+    return {"data": DATA.format(data=model.data), **initial_weights(model), **chosen_settings(model)}
 
 
 def trial_input(wildcards):
     model = CONFIG.models[wildcards.model]
-    initial = {"weights": model.weights} if model.weights else {}
-    return {"data": DATA.format(data=model.data), **initial}
+    return {"data": DATA.format(data=model.data), **initial_weights(model)}
+
+
+def train_settings(wildcards):
+    model = CONFIG.models[wildcards.model]
+    return settings(
+        "train.py",
+        model.function,
+        model=model_settings(model.name),
+        label=model.label,
+        training=model.training,
+        **normalisation_settings(model.name),
+        **initial_settings(model),
+        seed=int(wildcards.seed),
+        device=CONFIG.device,
+        state=f"{RESULTS}/.state/train/{wildcards.model}/seed{wildcards.seed}.pt",
+    )
 
 
 def trial_settings(wildcards):
@@ -283,6 +324,7 @@ def trial_settings(wildcards):
         label=model.label,
         training={**model.training, **model.trials[int(wildcards.trial)]},
         **normalisation_settings(model.name),
+        **initial_settings(model),
         seed=CONFIG.seeds[0],
         device=CONFIG.device,
         state=f"{RESULTS}/.state/trial/{wildcards.model}/trial{wildcards.trial}.pt",
@@ -290,10 +332,18 @@ def trial_settings(wildcards):
 
 
 def initial_weights(model):
-    """What a training starts from, if not from scratch, and what was chosen for it, if that is searched for."""
-    initial = {"weights": model.weights} if model.weights else {}
-    chosen = {"chosen": f"{SEARCH}/chosen.json".format(model=model.name)} if model.trials else {}
-    return {**initial, **chosen}
+    """The file that a training starts from, if not from scratch. Its date does not count: see `initial_settings`."""
+    return {"weights": ancient(model.weights)} if model.weights else {}
+
+
+def chosen_settings(model):
+    """The file of the combination that a search has chosen for a model that is searched for."""
+    return {"chosen": f"{SEARCH}/chosen.json".format(model=model.name)} if model.trials else {}
+
+
+def initial_settings(model):
+    """The content of the file that a training starts from."""
+    return {"files": FILES.of_all([model.weights])} if model.weights else {}
 
 
 def resident_limit(data):

@@ -56,15 +56,24 @@ def evaluated_sets(model):
 
 
 def collect_bam_input(wildcards):
-    """The lists of what there is; the photographs themselves are too many to be watched one by one."""
+    """The sources of embedded data; the lists that a user names count by content, in `collect_bam_settings`."""
     entry = CONFIG.data[wildcards.collection]
     if entry.kind == "embedded":
         return {"sources": f"{RESULTS}/sources/{entry.name}/SHA256SUMS"}
-    lists = [Path(entry.miniplaces) / name for name in ("categories.txt", "train.txt", "val.txt")]
-    return {
-        "annotations": [annotations for annotations, _ in entry.coco],
-        "lists": [str(path) for path in lists if path.is_file()],
-    }
+    return {"lists": [ancient(path) for path in lists_of(entry)]}
+
+
+def lists_of(entry):
+    """The files that list objects and scenes; the images themselves are too many to be watched one by one."""
+    names = ("categories.txt", "train.txt", "val.txt", "object_categories.txt")
+    lists = [Path(entry.miniplaces) / name for name in names]
+    return [*(annotations for annotations, _ in entry.coco), *(str(path) for path in lists if path.is_file())]
+
+
+def annotated_scenes(entry):
+    """Which scenes have an annotation of their objects: the names of the files alone, which are thousands."""
+    folders = os.walk(Path(entry.miniplaces) / "objects")
+    return fingerprint(sorted(file for _, _, files in folders for file in files))
 
 
 def parameters_of(entry, *names):
@@ -78,8 +87,12 @@ def collect_bam_settings(wildcards):
     parameters = parameters_of(entry, "size", "measure", "smallest", *limits)
     # Cut-outs are kept for the largest that any set pastes.
     parameters["largest"] = max(entry.parameters["largest"], entry.parameters["variant_largest"])
+    watched = {} if entry.kind == "embedded" else {"files": FILES.of_all(lists_of(entry))}
+    if watched and (Path(entry.miniplaces) / "objects").is_dir():
+        watched["annotated_scenes"] = annotated_scenes(entry)
     return settings(
         "collect_bam.py",
+        **watched,
         coco=entry.coco,
         miniplaces=entry.miniplaces,
         objects=entry.objects,

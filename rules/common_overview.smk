@@ -30,6 +30,30 @@ def evaluations_of(study):
     }
 
 
+def predictions_of(study):
+    """The predictions of all models of a study, which record the packages that made the weights."""
+    entry = CONFIG.studies[study]
+    ordinary = expand(PREDICTIONS, model=entry.models, seed=CONFIG.seeds)
+    steps = range(1, entry.retraining.iterations + 1) if entry.kind == "retrain" else []
+    paths = [
+        path for step in steps for path in arms_of(study, f"{RETRAINED}/predictions.parquet", iteration=step)
+    ]
+    return [*ordinary, *paths]
+
+
+def scores_of(study):
+    """The score tables of a study."""
+    entry = CONFIG.studies[study]
+    if entry.kind == "bam":
+        comparison = comparison_of(study)
+        paths = {BAM_SCORES: True, SERIES_SCORES: comparison.series, DELTA_SCORES: comparison.independence}
+        asked = [path for path, wanted in paths.items() if wanted]
+        return expand(asked, study=study, seed=CONFIG.seeds, method=entry.methods)
+    if entry.kind == "retrain":
+        return arms_of(study, RETRAIN_SCORES)
+    return of_study(SCORES, study, entry.metrics) if entry.metrics else []
+
+
 def summary_input(wildcards):
     return {**summary_files(wildcards.study), "evaluations": flat(evaluations_of(wildcards.study).values())}
 

@@ -86,6 +86,7 @@ def retrain_input(wildcards):
     model = studied(wildcards)
     return {
         **initial_weights(model),
+        **chosen_settings(model),
         "data": DATA.format(data=model.data),
         "first": f"{MODEL}/weights.pt".format(model=model.name, seed=wildcards.seed),
         "masks": masks_before(wildcards),
@@ -102,6 +103,7 @@ def retrain_settings(wildcards):
         data=model.data,
         label=model.label,
         training=model.training,
+        **initial_settings(model),
         fill=wildcards.fill,
         iteration=int(wildcards.iteration),
         seed=int(wildcards.seed),
@@ -155,11 +157,11 @@ def score_retrain_settings(wildcards):
     )
 
 
-def arms_of(study, path):
+def arms_of(study, path, **at):
     """A file of every arm of a retrain study, or of what arms share; methods in their order, their seeds together."""
     entry = CONFIG.studies[study]
     arms = {"protocol": entry.retraining.protocols, "fill": entry.retraining.fills, "method": entry.methods}
-    return list(dict.fromkeys(expand(path, study=study, **arms, seed=CONFIG.seeds)))
+    return list(dict.fromkeys(expand(path, study=study, **arms, **at, seed=CONFIG.seeds)))
 
 
 def shown_settings(wildcards):

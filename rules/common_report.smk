@@ -3,8 +3,6 @@
 FIGURES = f"{RESULTS}/figures"
 # Relative to where Snakemake runs, as all inputs are: a checkout that was moved or copied runs nothing again.
 CAPTIONS = os.path.relpath(f"{workflow.basedir}/workflow/report")
-ON_DEVICE = ["train", "trial", "evaluate", "attribute", "probe", "score", "remask", "retrain", "leak"]
-ON_DEVICE += ["find_delta", "score_concepts"]
 
 
 def reported_of(study):

@@ -102,11 +102,6 @@ rule build_data:
     conda:
         "../envs/data.yaml"
     params:
-        settings=lambda wildcards: settings(
-            "build_data.py",
-            CONFIG.sets[wildcards.data].function,
-            function=CONFIG.sets[wildcards.data].function,
-            parameters=CONFIG.sets[wildcards.data].parameters,
-        ),
+        settings=build_data_settings,
     script:
         "../workflow/scripts/build_data.py"

@@ -91,6 +91,8 @@ rule provenance:
         SHOWN,
         maps=flat(all_parts(MAPS, **drawn) for drawn in DRAWN),
         data=expand(DATA, data=SHOWN_SETS),
+        predictions=flat(predictions_of(study) for study in CONFIG.studies),
+        scores=flat(scores_of(study) for study in CONFIG.studies),
     output:
         report(
             f"{FIGURES}/provenance.html",

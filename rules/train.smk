@@ -70,17 +70,7 @@ rule train:
     resources:
         resident_limit=lambda wildcards: resident_limit(CONFIG.models[wildcards.model].data),
     params:
-        settings=lambda wildcards: settings(
-            "train.py",
-            CONFIG.models[wildcards.model].function,
-            model=model_settings(wildcards.model),
-            label=CONFIG.models[wildcards.model].label,
-            training=CONFIG.models[wildcards.model].training,
-            **normalisation_settings(wildcards.model),
-            seed=int(wildcards.seed),
-            device=CONFIG.device,
-            state=f"{RESULTS}/.state/train/{wildcards.model}/seed{wildcards.seed}.pt",
-        ),
+        settings=train_settings,
     script:
         "../workflow/scripts/train.py"
 

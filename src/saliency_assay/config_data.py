@@ -56,6 +56,9 @@ def read_data(name: str, entry: Settings, catalogue: Catalogue) -> DataEntry:
         labels=kind.labels,
         members=(*kind.sets, *_common_sets(place, entry, sources)),
         parameters=parameters,
+        files=tuple(
+            str(path) for pattern in kind.files for path in sorted(Path(parameters["path"]).glob(pattern))
+        ),
         **sources,
     )
 

@@ -63,6 +63,8 @@ class DataEntry:
     scenes: tuple[str, ...] = ()
     common_object: str = ""
     """Of kinds that are composed: the object of the sets of several commonalities, of δ and of the concept."""
+    files: tuple[str, ...] = ()
+    """The files of a fixed name that the kind reads, where it reads any: their content is watched."""
     source: str = ""
     """Of kind ``caption``: the set that its pictures are from."""
     classes: tuple[str, ...] = ()

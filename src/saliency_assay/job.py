@@ -3,20 +3,21 @@
 import logging
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr
 from io import TextIOWrapper
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
+from saliency_assay.environment import check_environment
 from saliency_assay.launch import rank, tell
 
 LONGEST = 1500  # characters of an error line; the log has all of them
 
 
 @contextmanager
-def job(rule: str, log: str) -> Iterator[None]:
-    """Run a rule's work with its log open.
+def job(rule: str, log: str, settings: Mapping[str, Any] | None = None) -> Iterator[None]:
+    """Run a rule's work with its log open, in the environment that its ``settings`` were planned with.
 
     Everything written to standard error and through ``logging`` goes to ``log``, and so does the traceback of a
     fault. The fault's message, which our own errors keep to one line, also goes to the real standard error. Of several
@@ -36,6 +37,7 @@ def job(rule: str, log: str) -> Iterator[None]:
     ):
         try:
             with _logging_to(file):
+                check_environment((settings or {}).get("environment", {}))
                 yield
         except SystemExit as error:
             if error.code:  # a training that was told to end, with its state saved

@@ -4,7 +4,8 @@ The table (parquet, long form) is the only hand-over from scoring to reliability
 scores of a whole set have image = -1. Replicates stay raw: means and intervals are computed by whoever shows them.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,10 +15,13 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.dataset as pads  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
+from saliency_assay.environment import loaded_versions
 from saliency_assay.store_format import FORMAT, unreadable
 
 FORMAT_KEY = b"saliency_assay_format"
 """In the file's metadata: the version of what the table looks like (``store_format``)."""
+LIBRARIES_KEY = b"saliency_assay_libraries"
+"""In the file's metadata: JSON of the versions of the packages that made what the table holds."""
 COLUMNS = {
     "study": "str",
     "data": "str",
@@ -139,8 +143,25 @@ def read(paths: Iterable[Path], *, compact: bool = False, only: Conditions | Non
     return check(_together(joined), source, compact=compact)
 
 
+def write_predictions(path: Path, table: pd.DataFrame, libraries: Mapping[str, str]) -> None:
+    """Write the predictions of a model, with the versions of the packages that made its weights."""
+    rows = pa.Table.from_pandas(table, preserve_index=False)
+    pq.write_table(_with_metadata(rows, {LIBRARIES_KEY: json.dumps(libraries).encode()}), path)
+
+
+def libraries_in(path: Path) -> dict[str, str]:
+    """Return the versions of the packages that made a score table, or the weights behind a table of predictions."""
+    found = (pq.read_schema(path).metadata or {}).get(LIBRARIES_KEY, b"{}")
+    return {str(name): str(version) for name, version in json.loads(found).items()}
+
+
 def _with_format(table: pa.Table) -> pa.Table:
-    return table.replace_schema_metadata({**(table.schema.metadata or {}), FORMAT_KEY: FORMAT.encode()})
+    libraries = json.dumps(loaded_versions()).encode()
+    return _with_metadata(table, {FORMAT_KEY: FORMAT.encode(), LIBRARIES_KEY: libraries})
+
+
+def _with_metadata(table: pa.Table, added: Mapping[bytes, bytes]) -> pa.Table:
+    return table.replace_schema_metadata({**(table.schema.metadata or {}), **added})
 
 
 def _together(table: pd.DataFrame) -> pd.DataFrame:

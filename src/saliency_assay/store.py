@@ -10,11 +10,9 @@ read by itself (``store_rows``); all else is compressed.
 import hashlib
 import os
 import shutil
-import sys
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
 
@@ -24,6 +22,7 @@ import zarr
 from zarr.storage import LocalStore, ZipStore
 
 from saliency_assay import __version__
+from saliency_assay.environment import loaded_versions
 from saliency_assay.provenance import plain
 from saliency_assay.registry import shown
 from saliency_assay.store_check import check as check_archive
@@ -36,17 +35,6 @@ Block = Mapping[str, Array]
 
 CHUNK_BYTES = 4 << 20
 BLOCK = 256  # items; those who read several arrays side by side need blocks of one size
-# Modules whose version may show in an array, and what they are called where they are installed from.
-LIBRARIES = {
-    "PIL": "pillow",
-    "captum": "captum",
-    "numpy": "numpy",
-    "pycocotools": "pycocotools",
-    "scipy": "scipy",
-    "sklearn": "scikit-learn",
-    "torch": "torch",
-    "zarr": "zarr",
-}
 ZIP_DATE = (1980, 1, 1, 0, 0, 0)  # the earliest a zip can hold: times would make equal stores unequal
 
 
@@ -72,7 +60,7 @@ def write(path: Path, blocks: Iterable[Block], *, kind: str, attributes: Mapping
         writer = _Writer(folder, path)
         for block in blocks:
             writer.append(block)
-        made_by = {"format": FORMAT, "version": __version__, "libraries": _libraries()}
+        made_by = {"format": FORMAT, "version": __version__, "libraries": loaded_versions()}
         writer.finish({**plain(attributes), "kind": kind, **made_by})
         _zip(folder, path)
     finally:
@@ -86,10 +74,6 @@ def beside(blocks: Iterable[Block], **columns: Array) -> Iterator[dict[str, Arra
         end = start + len(next(iter(block.values())))
         yield {**{name: column[start:end] for name, column in columns.items()}, **block}
         start = end
-
-
-def _libraries() -> dict[str, str]:
-    return {name: version(name) for module, name in LIBRARIES.items() if module in sys.modules}
 
 
 class _Writer:

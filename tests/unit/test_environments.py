@@ -1,8 +1,6 @@
 """What is pinned, and that every place that says so says the same."""
 
-import ast
 import re
-import sys
 import tomllib
 from collections.abc import Iterator
 from functools import cache
@@ -14,8 +12,9 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import saliency_assay
-from saliency_assay import provenance
+from saliency_assay.code_digest import code_of
 from saliency_assay.data import DATA_KINDS
+from saliency_assay.environment import DISTRIBUTIONS
 from saliency_assay.methods import METHODS
 from saliency_assay.models import ARCHITECTURES
 from saliency_assay.provenance import SOURCE
@@ -113,24 +112,9 @@ def rules() -> Iterator[tuple[str, str]]:
 
 def imported(script: str, *functions: str) -> set[str]:
     """Packages that a script and the project's modules behind it import, wherever in them."""
-    pending = [ROOT / f"workflow/scripts/{script}.py"]
-    pending += [SOURCE.joinpath(*module_of(function).split(".")).with_suffix(".py") for function in functions]
-    seen: set[Path] = set()
-    found: set[str] = set()
-    while pending:
-        path = pending.pop()
-        if path not in seen:
-            seen.add(path)
-            pending += provenance._read(path)[1]
-            for node in ast.walk(ast.parse(path.read_text())):
-                if isinstance(node, ast.Import):
-                    found |= {alias.name.partition(".")[0] for alias in node.names}
-                elif isinstance(node, ast.ImportFrom) and node.module:
-                    found.add(node.module.partition(".")[0])
-    return found - sys.stdlib_module_names - {"saliency_assay"}
+    return set(code_of(str(ROOT / f"workflow/scripts/{script}.py"), *map(module_of, functions)).packages)
 
 
-PACKAGES = {"PIL": "pillow", "skimage": "scikit-image", "sklearn": "scikit-learn", "yaml": "pyyaml"}
 BY_NAME = {
     **{
         script: [record.function for record in ARCHITECTURES]
@@ -152,7 +136,7 @@ def test_every_script_has_a_rule() -> None:
 
 @pytest.mark.parametrize(("script", "environment"), list(rules()))
 def test_environments_hold_what_scripts_import(script: str, environment: str) -> None:
-    needed = {PACKAGES.get(name, name) for name in imported(script, *BY_NAME.get(script, ()))}
+    needed = {DISTRIBUTIONS.get(name, name) for name in imported(script, *BY_NAME.get(script, ()))}
     assert needed <= set(installed(ROOT / f"envs/{environment}.yaml"))
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from saliency_assay.methods.cost import Stopwatch
 from saliency_assay.report.catalogue import cost_table, methods_page, metrics_page
-from saliency_assay.report.provenance import data_facts, provenance_page, ran, times, versions
+from saliency_assay.report.provenance import data_facts, packages_of, provenance_page, ran, times, versions
 from saliency_assay.report.reliability import reliability_table
 
 EVIL = "<script>alert('1')</script>"
@@ -143,10 +143,30 @@ def test_provenance_shows_the_configuration_as_text() -> None:
     took = pd.DataFrame(
         {"rule": ["train"], "jobs": [1], "hours": [1.0], "longest": [1.0], "memory": [1.0], "ended": [0]}
     )
-    text = provenance_page(f"methods: {EVIL}", versions={"torch": EVIL}, data=[row], took=took)
+    packages = packages_of({"maps": [{"torch": "2.15.0"}]})
+    text = provenance_page(
+        f"methods: {EVIL}", versions={"torch": EVIL}, packages=packages, data=[row], took=took
+    )
     assert text.count("<script>") == 1  # the page's own
     assert "methods: &lt;script&gt;" in text
     assert re.search(r">5</td>.*>3</td>.*>8</td>.*>9</td>.*>2 \(class\)</td>.*>ff</td>", text)
+
+
+def test_packages_are_counted_by_version_and_kind_of_file() -> None:
+    old, new = {"numpy": "2.4.6", "torch": "2.14.0"}, {"numpy": "2.4.6", "torch": "2.15.0"}
+    found = packages_of({"weights": [old], "maps": [new, old, new], "scores": []})
+    assert found.to_dict("split", index=False) == {
+        "columns": ["package", "version", "weights", "maps", "scores"],
+        "data": [["numpy", "2.4.6", 1, 3, 0], ["torch", "2.14.0", 1, 1, 0], ["torch", "2.15.0", 0, 2, 0]],
+    }
+
+
+@pytest.mark.parametrize(("others", "mixed"), [("2.15.0", ""), ("2.14.0", "torch")])
+def test_provenance_names_packages_of_several_versions(others: str, mixed: str) -> None:
+    packages = packages_of({"weights": [{"torch": others}], "maps": [{"numpy": "2.4.6", "torch": "2.15.0"}]})
+    took = times(Path("none"))
+    text = provenance_page("", versions={}, packages=packages, data=[], took=took)
+    assert re.findall(r"mix versions of ([\w, ]+)\.", text) == ([mixed] if mixed else [])
 
 
 def test_a_stopwatch_counts_the_making_of_blocks_alone() -> None:

@@ -1,5 +1,6 @@
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
@@ -23,6 +24,21 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert found["method"].tolist() == ["edge", "edge", "random", "random"]
     assert found["score"].isna().tolist() == [False, True, False, True]
     assert sorted(tmp_path.iterdir()) == paths
+
+
+def test_tables_record_the_packages_that_made_them(tmp_path: Path) -> None:
+    scores.write(tmp_path / "scores.parquet", table())
+    with scores.writer(tmp_path / "parts.parquet") as append:
+        append(table())
+    for name in ("scores", "parts"):
+        assert scores.libraries_in(tmp_path / f"{name}.parquet")["numpy"] == np.__version__
+
+
+def test_predictions_record_the_packages_behind_the_weights(tmp_path: Path) -> None:
+    predictions, path = pd.DataFrame({"image": [1, 2], "predicted": [0, 1]}), tmp_path / "predictions.parquet"
+    scores.write_predictions(path, predictions, {"torch": "2.14.0"})
+    assert scores.libraries_in(path) == {"torch": "2.14.0"}
+    pd.testing.assert_frame_equal(pd.read_parquet(path), predictions)
 
 
 def test_columns_are_named(tmp_path: Path) -> None:

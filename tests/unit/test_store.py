@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from saliency_assay import store
+from saliency_assay.environment import loaded_versions
 from saliency_assay.store import StoreError, open_store, write
 from saliency_assay.store_rows import Archive
 
@@ -215,11 +216,12 @@ def test_blocks_of_a_selection_cover_it_in_order(path: Path, arrays: dict[str, n
     np.testing.assert_array_equal(np.concatenate(parts), arrays["mask"][chosen])
 
 
-def test_versions_are_those_of_libraries_that_are_loaded(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "LIBRARIES", {"numpy": "numpy", "no_such_module": "no-such-library"})
+def test_the_versions_of_loaded_packages_are_recorded(path: Path) -> None:
     write(path, [{"image": np.arange(3)}], kind="maps", attributes={})
     with open_store(path, kind="maps") as found:
-        assert found.attributes["libraries"] == {"numpy": np.__version__}
+        libraries = found.attributes["libraries"]
+    assert libraries == loaded_versions()
+    assert libraries["numpy"] == np.__version__
 
 
 def test_equal_content_gives_equal_bytes_however_it_was_cut(

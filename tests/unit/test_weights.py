@@ -48,6 +48,13 @@ class Payload:
         return os.mkdir, (self.folder,)
 
 
+def test_saved_weights_record_the_packages_that_made_them(path: Path) -> None:
+    weights.save(path, small(), RESNET8)
+    assert weights.libraries_in(path)["torch"] == torch.__version__
+    torch.save(small().network.state_dict(), path)
+    assert weights.libraries_in(path) == {}
+
+
 def test_saved_classifier_comes_back_from_its_file_alone(path: Path) -> None:
     classifier, images = small(seed=3, classes=4), torch.randint(0, 256, (3, 3, 8, 8), dtype=torch.uint8)
     classifier.layer("bn1").running_mean.uniform_(generator=generator())

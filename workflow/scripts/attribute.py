@@ -19,7 +19,7 @@ from saliency_assay.models.weights import load_classifier
 from saliency_assay.registry import resolve
 from saliency_assay.shards import part_of
 
-with job("attribute", snakemake.log[0]):
+with job("attribute", snakemake.log[0], snakemake.params.settings):
     settings, at, part = snakemake.params.settings, snakemake.wildcards, part_of(snakemake.wildcards.part)
     device = prepare(settings["device"], snakemake.threads)
     classifier = load_classifier(Path(snakemake.input.weights), Blueprint(**settings["model"]))

@@ -9,7 +9,7 @@ from saliency_assay.job import job
 from saliency_assay.provenance import seed_of
 from saliency_assay.registry import resolve
 
-with job("build_data", snakemake.log[0]):
+with job("build_data", snakemake.log[0], snakemake.params.settings):
     settings = snakemake.params.settings
     parameters = dict(settings["parameters"])
     generator = np.random.default_rng(seed_of(parameters.pop("seed", 0), "build_data"))

@@ -8,7 +8,7 @@ import pandas as pd
 from saliency_assay.job import job
 from saliency_assay.search import best_of
 
-with job("choose", snakemake.log[0]):
+with job("choose", snakemake.log[0], snakemake.params.settings):
     settings = snakemake.params.settings
     curves = [pd.read_csv(path) for path in snakemake.input]
     chosen = best_of(settings["training"], settings["trials"], curves)

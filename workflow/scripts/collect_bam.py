@@ -11,7 +11,7 @@ from saliency_assay.data.miniplaces import find_scenes
 from saliency_assay.data.plan import canvas_side
 from saliency_assay.job import job
 
-with job("collect_bam", snakemake.log[0]):
+with job("collect_bam", snakemake.log[0], snakemake.params.settings):
     settings = snakemake.params.settings
     parameters = settings["parameters"]
     embedded = snakemake.input.get("sources")

@@ -7,7 +7,7 @@ from saliency_assay.data.members import compose_member, is_series
 from saliency_assay.data.plan import collection_of
 from saliency_assay.job import job
 
-with job("compose_bam", snakemake.log[0]):
+with job("compose_bam", snakemake.log[0], snakemake.params.settings):
     settings = snakemake.params.settings
     with (
         store.open_store(Path(snakemake.input.cutouts), kind="cutouts") as cutouts,

@@ -9,7 +9,7 @@ from saliency_assay.data.caption import compose
 from saliency_assay.job import job
 from saliency_assay.provenance import seed_of
 
-with job("compose_caption", snakemake.log[0]):
+with job("compose_caption", snakemake.log[0], snakemake.params.settings):
     settings = snakemake.params.settings
     parameters = dict(settings["parameters"])
     # The set is not part of the seed: all sets of an entry are aligned.

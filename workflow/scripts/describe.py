@@ -11,7 +11,7 @@ from saliency_assay.job import job
 from saliency_assay.report.catalogue import cost_table, methods_page, metrics_page
 from saliency_assay.report.tables import read_table
 
-with job("describe", snakemake.log[0]):
+with job("describe", snakemake.log[0], snakemake.params.settings):
     settings, paths, output, sizes = snakemake.params.settings, snakemake.input, snakemake.output, {}
     for name, path in zip(settings["sets"], paths.data, strict=True):
         with store.open_store(Path(path), kind="data") as data:

@@ -7,7 +7,7 @@ from pathlib import Path
 from saliency_assay.download import MIRROR, by_name, described, obtain
 from saliency_assay.job import job
 
-with job("download", snakemake.log[0]):
+with job("download", snakemake.log[0], snakemake.params.settings):
     output = Path(snakemake.output[0])
     download = by_name()[snakemake.wildcards.download]
     print(described(download), flush=True)

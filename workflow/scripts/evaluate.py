@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pandas as pd
 
-from saliency_assay import store
+from saliency_assay import scores, store
 from saliency_assay.data.splits import with_validation
 from saliency_assay.device import prepare
 from saliency_assay.evaluation import accuracies, predict
 from saliency_assay.job import job
 from saliency_assay.models.classifier import Blueprint
-from saliency_assay.models.weights import load_classifier
+from saliency_assay.models.weights import libraries_in, load_classifier
 
-with job("evaluate", snakemake.log[0]):
+with job("evaluate", snakemake.log[0], snakemake.params.settings):
     settings, at = snakemake.params.settings, snakemake.wildcards
     device = prepare(settings["device"], snakemake.threads)
     classifier = load_classifier(Path(snakemake.input.weights), Blueprint(**settings["model"])).to(device)
@@ -30,7 +30,8 @@ with job("evaluate", snakemake.log[0]):
             classes = data.attributes["classes"][settings["label"]]
         tables.append(table.assign(model=at.model, seed=int(at.seed), data=name))
     predictions = pd.concat(tables, ignore_index=True)
-    predictions.to_parquet(snakemake.output.predictions, index=False)
+    made_with = libraries_in(Path(snakemake.input.weights))
+    scores.write_predictions(Path(snakemake.output.predictions), predictions, made_with)
     Path(snakemake.output.evaluation).write_text(
         json.dumps(accuracies(predictions, classes), indent=2) + "\n"
     )

@@ -12,7 +12,7 @@ from saliency_assay.metrics.functional import Descent, change_all
 from saliency_assay.models.classifier import Blueprint, digest
 from saliency_assay.models.weights import load_classifier
 
-with job("find_delta", snakemake.log[0]):
+with job("find_delta", snakemake.log[0], snakemake.params.settings):
     settings, paths = snakemake.params.settings, snakemake.input
     device = prepare(settings["device"], snakemake.threads)
     classifier = load_classifier(Path(paths.weights), Blueprint(**settings["model"]))

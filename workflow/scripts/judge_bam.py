@@ -10,7 +10,7 @@ from saliency_assay.report.bam_ranking import agreement, agreement_shown, rankin
 from saliency_assay.report.bam_tables import BamTables
 from saliency_assay.report.html import table_page, tables_page
 
-with job("judge_bam", snakemake.log[0]):
+with job("judge_bam", snakemake.log[0], snakemake.params.settings):
     settings, made = snakemake.params.settings, snakemake.output
     names = (
         "premise",

@@ -12,7 +12,7 @@ from saliency_assay.leakage import leakage
 from saliency_assay.occluded import Shapes, layers_of, open_masks
 from saliency_assay.provenance import fingerprint
 
-with job("leak", snakemake.log[0]), ExitStack() as stack:
+with job("leak", snakemake.log[0], snakemake.params.settings), ExitStack() as stack:
     settings, paths = snakemake.params.settings, snakemake.input
     device = prepare(settings["device"], snakemake.threads)
     data = stack.enter_context(store.open_store(Path(paths.data), kind="data"))

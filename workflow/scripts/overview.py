@@ -8,7 +8,7 @@ from saliency_assay.report.overview import overview_page
 from saliency_assay.report.provenance import ran, times
 from saliency_assay.report.results import study_result
 
-with job("overview", snakemake.log[0]):
+with job("overview", snakemake.log[0], snakemake.params.settings):
     settings, results = snakemake.params.settings, []
     for facts in settings["studies"]:
         files = {name: Path(path) for name, path in facts["files"].items() if name != "maps"}

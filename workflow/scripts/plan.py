@@ -11,7 +11,7 @@ from saliency_assay import store
 from saliency_assay.job import job
 from saliency_assay.planning import Study, job_counts, plan_text, row_of, storage_of
 
-with job("plan", snakemake.log[0]):
+with job("plan", snakemake.log[0], snakemake.params.settings):
     settings = snakemake.params.settings
     snakefile = Path(snakemake.scriptdir).parents[1] / "Snakefile"
     command = [sys.executable, "-m", "snakemake", "--dry-run", "--forceall", "--nolock"]

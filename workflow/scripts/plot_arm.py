@@ -17,7 +17,7 @@ from saliency_assay.report.retrain_masks import iteration_images, overlap_matric
 from saliency_assay.report.style import png, save, styled
 from saliency_assay.retrain_settings import pixels
 
-with job("plot_arm", snakemake.log[0]), ExitStack() as stack:
+with job("plot_arm", snakemake.log[0], snakemake.params.settings), ExitStack() as stack:
     settings, paths, at = snakemake.params.settings, snakemake.input, snakemake.wildcards
     methods, iterations = settings["methods"], settings["iterations"]
     data = stack.enter_context(store.open_store(Path(paths.data), kind="data"))

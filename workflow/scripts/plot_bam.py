@@ -9,7 +9,7 @@ from saliency_assay.report.figures import metric_bars
 from saliency_assay.report.html import table_page
 from saliency_assay.report.style import save, styled
 
-with job("plot_bam", snakemake.log[0]):
+with job("plot_bam", snakemake.log[0], snakemake.params.settings):
     study = snakemake.params.settings["study"]
     # A method may be called NA.
     premise, metrics = (pd.read_csv(path, keep_default_na=False, na_values=[""]) for path in snakemake.input)

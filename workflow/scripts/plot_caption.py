@@ -11,7 +11,7 @@ from saliency_assay.report.caption_figures import infidelity_bars, share_bars
 from saliency_assay.report.html import tables_page
 from saliency_assay.report.style import save, styled
 
-with job("plot_caption", snakemake.log[0]):
+with job("plot_caption", snakemake.log[0], snakemake.params.settings):
     settings, output = snakemake.params.settings, snakemake.output
     study, methods = settings["study"], settings["methods"]
     predictions = pd.concat(map(pd.read_parquet, snakemake.input.predictions), ignore_index=True)

@@ -8,7 +8,7 @@ from saliency_assay.report.concepts import concept_figure, concepts_table
 from saliency_assay.report.html import table_page
 from saliency_assay.report.style import save, styled
 
-with job("plot_concepts", snakemake.log[0]):
+with job("plot_concepts", snakemake.log[0], snakemake.params.settings):
     settings, study = snakemake.params.settings, snakemake.wildcards.study
     significance = settings["parameters"]["significance"]
     found = scores.read(map(Path, snakemake.input))

@@ -13,7 +13,7 @@ from saliency_assay.report.html import image_page
 from saliency_assay.report.style import save, styled
 from saliency_assay.store_parts import grouped, open_stores
 
-with job("plot_gallery", snakemake.log[0]):
+with job("plot_gallery", snakemake.log[0], snakemake.params.settings):
     settings = snakemake.params.settings
     with store.open_store(Path(snakemake.input.data), kind="data") as data:
         labels = {name: data[name][:] for name in data.names if name.startswith("label_")}

@@ -16,7 +16,7 @@ from saliency_assay.report.style import readable, save, styled
 
 NORMS = ("output_norm", "output_change", "delta_norm", "start_distance")
 
-with job("plot_independence", snakemake.log[0]), ExitStack() as stack:
+with job("plot_independence", snakemake.log[0], snakemake.params.settings), ExitStack() as stack:
     settings, paths, output = snakemake.params.settings, snakemake.input, snakemake.output
     study, original = settings["study"], f"{settings['data']}_0s"
     stores = [stack.enter_context(store.open_store(Path(path), kind="data")) for path in paths.deltas]

@@ -12,7 +12,7 @@ from saliency_assay.report.style import save, styled
 
 ALPHA = 0.01
 
-with job("plot_leakage", snakemake.log[0]):
+with job("plot_leakage", snakemake.log[0], snakemake.params.settings):
     settings, paths = snakemake.params.settings, snakemake.input
     with store.open_store(Path(paths.data), kind="data") as data:
         classes = len(data.attributes["classes"][settings["label"]])

@@ -12,7 +12,7 @@ from saliency_assay.report.material import Material
 from saliency_assay.report.style import save, styled
 from saliency_assay.store_parts import grouped, open_stores
 
-with job("plot_metric", snakemake.log[0]), ExitStack() as stack:
+with job("plot_metric", snakemake.log[0], snakemake.params.settings), ExitStack() as stack:
     settings, paths = snakemake.params.settings, snakemake.input
 
     def stacked(files, kind):

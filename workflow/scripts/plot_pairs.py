@@ -12,7 +12,7 @@ from saliency_assay.report.gallery import gallery, titles
 from saliency_assay.report.html import image_page
 from saliency_assay.report.style import save, styled
 
-with job("plot_pairs", snakemake.log[0]):
+with job("plot_pairs", snakemake.log[0], snakemake.params.settings):
     settings, output = snakemake.params.settings, snakemake.output
     with store.open_store(Path(snakemake.input.data), kind="data") as data:
         count = len(data) // 2

@@ -14,7 +14,7 @@ from saliency_assay.report.reliability_page import page_tables
 from saliency_assay.report.style import save, styled
 from saliency_assay.report.tables import read_table
 
-with job("plot_reliability", snakemake.log[0]):
+with job("plot_reliability", snakemake.log[0], snakemake.params.settings):
     settings, paths, output = snakemake.params.settings, snakemake.input, snakemake.output
     study, level = snakemake.wildcards.study, settings["level"]
     tables = {

@@ -12,7 +12,7 @@ from saliency_assay.report.retrain_curves import accuracy_curves, overlap_curves
 from saliency_assay.report.style import save, styled
 from saliency_assay.retrain_settings import pixels
 
-with job("plot_retrain", snakemake.log[0]):
+with job("plot_retrain", snakemake.log[0], snakemake.params.settings):
     settings, paths, study = snakemake.params.settings, snakemake.input, snakemake.wildcards.study
     with store.open_store(Path(paths.data), kind="data") as data:
         area = data["image"].shape[2] * data["image"].shape[3]

@@ -7,7 +7,7 @@ from saliency_assay.job import job
 from saliency_assay.report.scatter import infidelity_sensitivity
 from saliency_assay.report.style import save, styled
 
-with job("plot_scatter", snakemake.log[0]):
+with job("plot_scatter", snakemake.log[0], snakemake.params.settings):
     table = scores.read([Path(snakemake.input[0])])
     with styled():
         save(infidelity_sensitivity(table, snakemake.params.settings["pairs"]), Path(snakemake.output[0]))

@@ -8,7 +8,7 @@ from saliency_assay.job import job
 from saliency_assay.report.html import tables_page
 from saliency_assay.report.printed import score_tables
 
-with job("plot_scores", snakemake.log[0]):
+with job("plot_scores", snakemake.log[0], snakemake.params.settings):
     # A method may be called NA.
     table = pd.read_csv(snakemake.input[0], keep_default_na=False, na_values=[""])
     study = snakemake.wildcards.study

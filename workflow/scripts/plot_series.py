@@ -24,7 +24,7 @@ from saliency_assay.report.style import png, readable, save, styled
 
 COLUMNS = ["model", "seed", "data", "image", "split", "label", "predicted"]
 
-with job("plot_series", snakemake.log[0]), ExitStack() as stack:
+with job("plot_series", snakemake.log[0], snakemake.params.settings), ExitStack() as stack:
     settings, paths, output = snakemake.params.settings, snakemake.input, snakemake.output
     study, scene, ks = snakemake.wildcards.study, settings["scene"], settings["k"]
     series = [SeriesModel(*of) for of in zip(settings["models"], settings["sets"], ks, strict=True)]

@@ -11,7 +11,7 @@ from saliency_assay.report.html import table_page
 from saliency_assay.report.models import accuracy_table
 from saliency_assay.report.style import save, styled
 
-with job("plot_training", snakemake.log[0]):
+with job("plot_training", snakemake.log[0], snakemake.params.settings):
     arms = [tuple(arm) for arm in snakemake.params.settings["arms"]]
     curves = dict(zip(arms, map(pd.read_csv, snakemake.input.curves), strict=True))
     with styled():

@@ -2,21 +2,26 @@
 
 from pathlib import Path
 
-from saliency_assay import store
+from saliency_assay import scores, store
 from saliency_assay.job import job
-from saliency_assay.report.provenance import data_facts, provenance_page, times, versions
+from saliency_assay.report.provenance import data_facts, packages_of, provenance_page, times, versions
 
-with job("provenance", snakemake.log[0]):
-    settings, attributes, data = snakemake.params.settings, [], []
-    for path in snakemake.input.maps:
-        with store.open_store(Path(path), kind="maps") as maps:
-            attributes.append(maps.attributes)
-    for name, path in zip(settings["sets"], snakemake.input.data, strict=True):
+with job("provenance", snakemake.log[0], snakemake.params.settings):
+    settings, paths, attributes, data = snakemake.params.settings, snakemake.input, [], []
+    files = {"weights": [scores.libraries_in(Path(path)) for path in paths.predictions], "data sets": []}
+    for name, path in zip(settings["sets"], paths.data, strict=True):
         with store.open_store(Path(path), kind="data") as stored:
             data.append(data_facts(name, stored["image"].shape, stored.attributes))
+            files["data sets"].append(stored.attributes["libraries"])
+    for path in paths.maps:
+        with store.open_store(Path(path), kind="maps") as maps:
+            attributes.append(maps.attributes)
+    files["maps"] = [each["libraries"] for each in attributes]
+    files["scores"] = [scores.libraries_in(Path(path)) for path in paths.scores]
     page = provenance_page(
         settings["configuration"],
         versions=versions(attributes),
+        packages=packages_of(files),
         data=data,
         took=times(Path(settings["benchmarks"])),
     )

@@ -18,7 +18,7 @@ from saliency_assay.registry import resolve
 from saliency_assay.remask import remasked, targets_of
 from saliency_assay.retrain_settings import pixels
 
-with job("remask", snakemake.log[0]), ExitStack() as stack:
+with job("remask", snakemake.log[0], snakemake.params.settings), ExitStack() as stack:
     settings, paths = snakemake.params.settings, snakemake.input
     device = prepare(settings["device"], snakemake.threads)
     classifier = load_classifier(Path(paths.weights), Blueprint(**settings["model"]))

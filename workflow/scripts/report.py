@@ -10,7 +10,7 @@ import yaml
 from saliency_assay.job import job
 from saliency_assay.report.page import page
 
-with job("report", snakemake.log[0]):
+with job("report", snakemake.log[0], snakemake.params.settings):
     settings, output = snakemake.params.settings, snakemake.output
     # The whole configuration as this run had it, command-line changes included: the report is made from it, too.
     Path(output.configuration).write_text(

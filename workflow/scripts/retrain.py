@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from saliency_assay import store
+from saliency_assay import scores, store
 from saliency_assay.data.splits import with_validation
 from saliency_assay.device import prepare, resident_bytes
 from saliency_assay.distributed import joined, leading
+from saliency_assay.environment import loaded_versions
 from saliency_assay.evaluation import predict
 from saliency_assay.feed import resident
 from saliency_assay.fit import Lesson, Place, fit, training_of
@@ -20,7 +21,7 @@ from saliency_assay.provenance import fingerprint
 from saliency_assay.training import COLUMNS
 from saliency_assay.training_state import remove_state
 
-with job("retrain", snakemake.log[0]), ExitStack() as stack:
+with job("retrain", snakemake.log[0], snakemake.params.settings), ExitStack() as stack:
     settings, at, paths = snakemake.params.settings, snakemake.wildcards, snakemake.input
     device = prepare(settings["device"], snakemake.threads)
     device = stack.enter_context(joined(device, snakemake.threads, snakemake.resources))
@@ -46,6 +47,6 @@ with job("retrain", snakemake.log[0]), ExitStack() as stack:
         table = predict(classifier, images, labels, whose, batch_size=training["batch_size"])
         pd.DataFrame(curve, columns=COLUMNS).to_csv(snakemake.output.curve, index=False)
         named = table.assign(model=settings["name"], seed=int(at.seed), data=settings["data"])
-        named.to_parquet(snakemake.output.predictions, index=False)
+        scores.write_predictions(Path(snakemake.output.predictions), named, loaded_versions())
         weights.save(Path(snakemake.output.weights), classifier, Blueprint(**settings["model"]))
         remove_state(Path(settings["state"]))

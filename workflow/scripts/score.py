@@ -14,7 +14,10 @@ from saliency_assay.models.weights import load_classifier
 from saliency_assay.registry import resolve
 from saliency_assay.shards import part_of
 
-with job(f"score: metrics.{snakemake.wildcards.metric}", snakemake.log[0]), ExitStack() as stack:
+with (
+    job(f"score: metrics.{snakemake.wildcards.metric}", snakemake.log[0], snakemake.params.settings),
+    ExitStack() as stack,
+):
     settings, at, paths = snakemake.params.settings, snakemake.wildcards, snakemake.input
     takes, part = settings["takes"], part_of(at.part)
     device = prepare(settings["device"], snakemake.threads)

@@ -13,7 +13,7 @@ from saliency_assay.metrics.bam_study import PAIRS, pairs_of, right_images, scor
 from saliency_assay.provenance import seed_of
 from saliency_assay.store_parts import grouped, open_stores
 
-with job("score_bam", snakemake.log[0]), ExitStack() as stack:
+with job("score_bam", snakemake.log[0], snakemake.params.settings), ExitStack() as stack:
 
     def opened(path, **expect):
         return stack.enter_context(store.open_store(Path(path), kind="data", expect=expect))

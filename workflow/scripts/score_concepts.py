@@ -16,7 +16,7 @@ from saliency_assay.models.weights import load_classifier
 from saliency_assay.provenance import seed_of
 from saliency_assay.registry import unknown
 
-with job("score_concepts", snakemake.log[0]), ExitStack() as stack:
+with job("score_concepts", snakemake.log[0], snakemake.params.settings), ExitStack() as stack:
 
     def opened(path, **expected):
         return stack.enter_context(store.open_store(Path(path), kind="data", expect=expected))

@@ -12,7 +12,7 @@ from saliency_assay.job import job
 from saliency_assay.metrics.independence import score_independence, score_rows
 from saliency_assay.provenance import seed_of
 
-with job("score_independence", snakemake.log[0]):
+with job("score_independence", snakemake.log[0], snakemake.params.settings):
     settings, paths = snakemake.params.settings, snakemake.input
     prepare("cpu", snakemake.threads)
     model, original = settings["model"], f"{settings['data']}_0s"

@@ -15,7 +15,7 @@ from saliency_assay.remask_scores import accuracy_scores, leakage_scores, overla
 
 COLUMNS = ["image", "split", "label", "predicted"]
 
-with job("score_retrain", snakemake.log[0]), ExitStack() as stack:
+with job("score_retrain", snakemake.log[0], snakemake.params.settings), ExitStack() as stack:
     settings, at, paths = snakemake.params.settings, snakemake.wildcards, snakemake.input
     data = stack.enter_context(store.open_store(Path(paths.data), kind="data"))
     test = np.flatnonzero(data["split"][:] == TEST)

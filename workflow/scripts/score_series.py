@@ -13,7 +13,7 @@ from saliency_assay.job import job
 from saliency_assay.metrics.bam_series import REGIONS, check_images, contrast, correct_images, score_series
 from saliency_assay.provenance import seed_of
 
-with job("score_series", snakemake.log[0]), ExitStack() as stack:
+with job("score_series", snakemake.log[0], snakemake.params.settings), ExitStack() as stack:
 
     def opened(path, **kind_and_expected):
         return stack.enter_context(store.open_store(Path(path), **kind_and_expected))

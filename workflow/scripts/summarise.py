@@ -6,7 +6,7 @@ from saliency_assay.job import job
 from saliency_assay.report.overview import summary_page
 from saliency_assay.report.results import study_result
 
-with job("summarise", snakemake.log[0]):
+with job("summarise", snakemake.log[0], snakemake.params.settings):
     facts, paths = snakemake.params.settings["study"], snakemake.input
     files = {name: Path(path) for name, path in paths.items() if name not in ("evaluations", "maps")}
     maps, evaluations = (list(map(Path, several)) for several in (paths.maps, paths.evaluations))

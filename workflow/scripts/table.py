@@ -11,7 +11,7 @@ from saliency_assay.report.export import TIDY, study_tex, tidy_table
 from saliency_assay.report.models import accuracy_table
 from saliency_assay.report.tables import read_table
 
-with job("table", snakemake.log[0]):
+with job("table", snakemake.log[0], snakemake.params.settings):
     settings, paths, output = snakemake.params.settings, snakemake.input, snakemake.output
     arms = [tuple(arm) for arm in settings["arms"]]
     evaluations = (json.loads(Path(path).read_text(encoding="utf-8")) for path in paths.evaluations)

@@ -8,7 +8,7 @@ from saliency_assay import scores
 from saliency_assay.job import job
 from saliency_assay.report.bam import metrics_table, premise
 
-with job("tabulate_bam", snakemake.log[0]):
+with job("tabulate_bam", snakemake.log[0], snakemake.params.settings):
     settings = snakemake.params.settings
     predictions = pd.concat(map(pd.read_parquet, snakemake.input.predictions), ignore_index=True)
     names = {key: settings[key] for key in ("data", "object_model", "scene_model")}

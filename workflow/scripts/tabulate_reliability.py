@@ -13,7 +13,7 @@ from saliency_assay.report.reliability import (
     variance_table,
 )
 
-with job("tabulate_reliability", snakemake.log[0]):
+with job("tabulate_reliability", snakemake.log[0], snakemake.params.settings):
     settings, paths, output = snakemake.params.settings, snakemake.input, snakemake.output
     kind, models = settings["kind"], settings["models"]
     rated = Rated(list(map(Path, paths.scores)), kind, settings["data"], models)

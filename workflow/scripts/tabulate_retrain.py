@@ -9,7 +9,7 @@ from saliency_assay.job import job
 from saliency_assay.report.retrain import means, summary
 from saliency_assay.retrain_settings import pixels
 
-with job("tabulate_retrain", snakemake.log[0]):
+with job("tabulate_retrain", snakemake.log[0], snakemake.params.settings):
     settings, paths, seeds = snakemake.params.settings, snakemake.input, snakemake.params.settings["seeds"]
     with store.open_store(Path(paths.data), kind="data") as data:
         _, _, height, width = data["image"].shape

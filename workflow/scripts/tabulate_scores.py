@@ -6,7 +6,7 @@ from saliency_assay import scores
 from saliency_assay.job import job
 from saliency_assay.report.scores import summary
 
-with job("tabulate_scores", snakemake.log[0]):
+with job("tabulate_scores", snakemake.log[0], snakemake.params.settings):
     settings = snakemake.params.settings
     table = scores.read(map(Path, snakemake.input)).assign(study=settings["study"])
     scores.write(Path(snakemake.output.scores), table)

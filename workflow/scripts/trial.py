@@ -13,7 +13,7 @@ from saliency_assay.provenance import fingerprint
 from saliency_assay.training import COLUMNS
 from saliency_assay.training_state import remove_state
 
-with job("trial", snakemake.log[0]):
+with job("trial", snakemake.log[0], snakemake.params.settings):
     settings, paths = snakemake.params.settings, snakemake.input
     device = prepare(settings["device"], snakemake.threads)
     with (

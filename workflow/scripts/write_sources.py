@@ -9,7 +9,7 @@ from saliency_assay.data.embedded import write_sources
 from saliency_assay.job import job
 from saliency_assay.provenance import digest_of_file, seed_of
 
-with job("write_sources", snakemake.log[0]):
+with job("write_sources", snakemake.log[0], snakemake.params.settings):
     parameters = snakemake.params.settings["parameters"]
     sums = Path(snakemake.output[0])
     for folder in filter(Path.is_dir, sums.parent.iterdir()):

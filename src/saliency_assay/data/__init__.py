@@ -18,6 +18,7 @@ class DataKind:
     ``labels`` are the labels each image has. ``sets`` are the aligned image sets one entry gives, each a data
     set of its own; empty where the entry is the data set. ``parameters`` are the scalar ones only: lists of names
     are the configuration schema's. ``sources`` are keys that name folders, which the builder is given as they are.
+    ``files`` are patterns, relative to ``path``, of the files that it reads: their content counts as a parameter.
     """
 
     name: str
@@ -28,6 +29,7 @@ class DataKind:
     reference: str
     parameters: Mapping[str, Parameter]
     sources: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
 
 
 _SPLIT = {
@@ -116,6 +118,7 @@ DATA_KINDS = (
         reference="LeCun et al. 1998, Gradient-based Learning Applied to Document Recognition",
         parameters={"size": Parameter(28, minimum=8, maximum=1024), **_PART},
         sources=("path",),
+        files=("*-ubyte", "*-ubyte.gz"),
     ),
     DataKind(
         name="cifar10",
@@ -126,6 +129,11 @@ DATA_KINDS = (
         reference="Krizhevsky 2009, Learning Multiple Layers of Features from Tiny Images",
         parameters={"size": Parameter(32, minimum=8, maximum=1024), **_PART},
         sources=("path",),
+        files=tuple(
+            f"{folder}{name}"
+            for folder in ("", "cifar-10-batches-*/")
+            for name in ("data_batch_*", "test_batch*", "batches.meta*")
+        ),
     ),
     DataKind(
         name="stl10",
@@ -136,6 +144,7 @@ DATA_KINDS = (
         reference="Coates, Ng and Lee 2011, An Analysis of Single-Layer Networks in Unsupervised Feature Learning",
         parameters={"size": Parameter(96, minimum=8, maximum=1024), **_PART},
         sources=("path",),
+        files=("t*_[Xy].bin", "class_names.txt", "stl10_binary/t*_[Xy].bin", "stl10_binary/class_names.txt"),
     ),
     DataKind(
         name="folder",
@@ -153,5 +162,6 @@ DATA_KINDS = (
             **_SPLIT,
         },
         sources=("path",),
+        files=("val/val_annotations.txt",),
     ),
 )

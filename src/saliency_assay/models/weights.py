@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from saliency_assay.environment import loaded_versions
 from saliency_assay.models.classifier import Blueprint, Classifier, build, digest
 from saliency_assay.models.normalisation import IMAGENET
 from saliency_assay.registry import shown
@@ -87,8 +88,8 @@ def read_state(path: Path) -> dict[str, Tensor]:
 def save(path: Path, classifier: Classifier, blueprint: Blueprint) -> None:
     """Write the network's weights and what is needed to rebuild the classifier around them.
 
-    The file is ``{"state_dict": …, "classifier": …}``; the second entry is plain JSON, with the state's digest.
-    Equal weights give equal bytes.
+    The file is ``{"state_dict": …, "classifier": …}``; the second entry is plain JSON, with the state's digest and the
+    versions of the packages that made it. Equal weights give equal bytes.
     """
     state = {
         # Values alone: memory layout and shared storage would show in the bytes.
@@ -102,8 +103,22 @@ def save(path: Path, classifier: Classifier, blueprint: Blueprint) -> None:
         "mean": classifier.mean.flatten().tolist(),
         "std": classifier.std.flatten().tolist(),
         "digest": digest(state),
+        "libraries": loaded_versions(),
     }
     write(path, {"state_dict": state, "classifier": description})
+
+
+def libraries_in(path: Path) -> dict[str, str]:
+    """Return the versions of the packages that made the weights in ``path``; none where ``save`` did not write them.
+
+    Raises:
+        FileNotFoundError, ValueError: as ``read``.
+    """
+    content = read(path)
+    if not isinstance(content, Mapping) or "classifier" not in content:
+        return {}
+    found: dict[str, str] = _description(path, content).get("libraries", {})
+    return found
 
 
 def load_classifier(path: Path, blueprint: Blueprint) -> Classifier:

@@ -1,5 +1,6 @@
 """Where the numbers come from: configuration, versions, data, times."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
@@ -43,6 +44,7 @@ def provenance_page(
     configuration: str,
     *,
     versions: Mapping[str, str],
+    packages: pd.DataFrame,
     data: Sequence[Mapping[str, object]],
     took: pd.DataFrame,
 ) -> str:
@@ -50,7 +52,8 @@ def provenance_page(
 
     Args:
         configuration: as YAML, as this run had it.
-        versions: of the project, Python and libraries, and on what devices maps were drawn.
+        versions: of the project and Python, and the devices that computed maps.
+        packages: as ``packages_of`` returns it.
         data: for each data set ``data, images, channels, height, width, classes, digest``.
         took: as ``times`` gives it.
     """
@@ -61,9 +64,12 @@ def provenance_page(
     body = [
         "<h1>Provenance</h1>",
         "<p>The same configuration, seeds and versions on the same kind of device give the same tables: a job runs"
-        " again when its code, its parameters or its inputs change, and not otherwise. Below is the configuration as"
+        " again when its code, its parameters, its inputs or the versions of the packages that it uses change, and not"
+        " otherwise. Below is the configuration as"
         " this run had it; saved to a file, it can be run again.</p>",
         table_of(listed, "Versions", 0),
+        _mixture(packages),
+        table_of(packages, "Packages that made the files of the results, by the number of files", 0),
         table_of(pd.DataFrame(data), "Data sets", 0),
         table_of(shown, "Time and memory of the jobs, by rule (those that ran last)", 3),
         "<h2>Configuration</h2>",
@@ -72,13 +78,44 @@ def provenance_page(
     return page("\n".join(body), title="Provenance")
 
 
+def packages_of(files: Mapping[str, Sequence[Mapping[str, str]]]) -> pd.DataFrame:
+    """Count the files of results by the package versions that made them.
+
+    Args:
+        files: for each kind of file, such as ``maps``, the versions by package that each of its files records.
+
+    Returns:
+        ``package, version`` and for each kind the number of its files that this version made.
+    """
+    counts = {
+        kind: Counter((name, version) for libraries in several for name, version in libraries.items())
+        for kind, several in files.items()
+    }
+    rows = sorted({row for counted in counts.values() for row in counted})
+    return pd.DataFrame(
+        [[*row, *(counted[row] for counted in counts.values())] for row in rows],
+        columns=["package", "version", *files],
+    )
+
+
+def _mixture(packages: pd.DataFrame) -> str:
+    """Name the packages of which several versions made the results; an empty text if there is none."""
+    mixed = packages.loc[packages["package"].duplicated(keep=False), "package"]
+    if mixed.empty:
+        return ""
+    return (
+        f"<p><strong>These results mix versions of {escape(', '.join(mixed.unique()))}.</strong> Some files were"
+        " made in another environment and kept, for example by <code>--rerun-triggers mtime</code>.</p>"
+    )
+
+
 def versions(attributes: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Versions of the project, Python and what drew the maps, from the attributes of their stores."""
+    """Return the versions of the project, Python and torch, and the devices of the maps, from the maps' attributes."""
     found: dict[str, list[str]] = {"saliency-assay": [], "Python": [python_version()]}
     for each in attributes:
         found["saliency-assay"].append(each["version"])
-        for name, version in each["libraries"].items():
-            found.setdefault(name, []).append(version)
+        if "torch" in each["libraries"]:
+            found.setdefault("torch", []).append(each["libraries"]["torch"])
         found.setdefault("device of the maps", []).append(each["device"])
     return {name: ", ".join(dict.fromkeys(several)) for name, several in found.items()}
 

@@ -1,0 +1,60 @@
+"""Versions of the installed packages that results depend on."""
+
+import sys
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib.metadata import PackageNotFoundError, packages_distributions, version
+
+DISTRIBUTIONS = {"PIL": "pillow", "skimage": "scikit-image", "sklearn": "scikit-learn", "yaml": "pyyaml"}
+"""Names under which modules are installed, where these differ from the names under which they are imported."""
+WITHOUT_EFFECT = frozenset({"jsonschema", "tqdm", "yaml"})
+"""Modules that read configurations or show progress: no result depends on their version."""
+RECORDED = ("PIL", "captum", "numpy", "pycocotools", "scipy", "skimage", "sklearn", "torch", "zarr", "zennit")
+"""Modules whose versions a file of results carries, where the process that writes it has loaded them."""
+
+
+def versions_of(modules: Iterable[str]) -> dict[str, str]:
+    """Return the versions of installed packages by distribution; ``modules`` are the names that are imported."""
+    named = (_distribution(module) for module in sorted(set(modules) - WITHOUT_EFFECT))
+    return {name: number for name in named if (number := installed_version(name))}
+
+
+def loaded_versions() -> dict[str, str]:
+    """Return the versions of the packages of ``RECORDED`` that this process has loaded."""
+    return versions_of(module for module in RECORDED if module in sys.modules)
+
+
+def check_environment(planned: Mapping[str, str]) -> None:
+    """Check that a job runs with the package versions with which it was planned.
+
+    Results of one run would otherwise mix environments, and be recorded as made in the planned one.
+
+    Raises:
+        ValueError: a package of another version, or one that is missing.
+    """
+    for name, expected in planned.items():
+        if (found := installed_version(name)) != expected:
+            raise ValueError(
+                f"environment: found {name} {found or 'missing'}, expected {expected}, with which this run was "
+                "planned; start the run again to plan it with what is installed now"
+            )
+
+
+@cache
+def installed_version(distribution: str) -> str | None:
+    """Return the version of an installed distribution, None if there is none."""
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return None
+
+
+@cache
+def _distribution(module: str) -> str:
+    """Return the name of the distribution that a top-level module belongs to."""
+    name = DISTRIBUTIONS.get(module, module)
+    if (
+        installed_version(name) is None
+    ):  # reads the files of every distribution, so only where the name tells nothing
+        return next(iter(packages_distributions().get(module, [name])))
+    return name

@@ -1,0 +1,226 @@
+import ast
+import hashlib
+import importlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from saliency_assay import code_digest
+from saliency_assay.code_digest import canonical, code_of, run_this_source
+from saliency_assay.provenance import SOURCE
+
+
+def forget() -> None:
+    """Read files and find modules anew, as another process does."""
+    importlib.invalidate_caches()
+    code_digest._read.cache_clear()
+    code_digest._find.cache_clear()
+    for name in [name for name in sys.modules if name.partition(".")[0] == "outer"]:
+        del sys.modules[name]  # to find a module imports the packages around it
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A little project: a registry that lists two methods, one of which imports a helper."""
+    root = tmp_path / "saliency_assay"
+    methods = root / "methods"
+    methods.mkdir(parents=True)
+    (root / "__init__.py").write_text("")
+    (methods / "__init__.py").write_text("NAMES = ('one', 'two')\n")
+    (methods / "one.py").write_text(
+        '"""One."""\nfrom saliency_assay.methods.shared import help\n\n\ndef one():\n    return help()\n'
+    )
+    (methods / "two.py").write_text("def two():\n    return 2\n")
+    (methods / "shared.py").write_text("def help():\n    return 1\n")
+    (tmp_path / "script.py").write_text("import saliency_assay.methods.two\n")
+    monkeypatch.setattr(code_digest, "SOURCE", tmp_path)
+    forget()
+    return tmp_path
+
+
+def digest_after(edit: Path, text: str, *roots: str) -> str:
+    edit.write_text(text)
+    forget()
+    return code_of(*roots).digest
+
+
+ONE = "saliency_assay.methods.one"
+
+
+def test_comments_docstrings_and_layout_are_not_code(package: Path) -> None:
+    before = code_of(ONE).digest
+    text = (
+        '"""Another docstring."""\n\n# A comment.\nfrom saliency_assay.methods.shared import help\n'
+        'def one():\n    "Says what it does."\n    return  help( )\n'
+    )
+    assert digest_after(package / "saliency_assay/methods/one.py", text, ONE) == before
+
+
+def test_code_in_the_module_changes_the_digest(package: Path) -> None:
+    before = code_of(ONE).digest
+    assert (
+        digest_after(package / "saliency_assay/methods/one.py", "def one():\n    return 3\n", ONE) != before
+    )
+
+
+def test_code_in_an_imported_module_changes_the_digest(package: Path) -> None:
+    before = code_of(ONE).digest
+    edited = package / "saliency_assay/methods/shared.py"
+    assert digest_after(edited, "def help():\n    return 7\n", ONE) != before
+
+
+@pytest.mark.parametrize("other", ["methods/two.py", "methods/__init__.py"])
+def test_another_method_and_the_registry_do_not(package: Path, other: str) -> None:
+    before = code_of(ONE).digest
+    assert digest_after(package / "saliency_assay" / other, "changed = 1\n", ONE) == before
+
+
+def test_the_registry_counts_where_a_name_is_imported_from_it(package: Path) -> None:
+    script = package / "script.py"
+    script.write_text("from saliency_assay.methods import NAMES\n")
+    before = code_of(str(script)).digest
+    registry = package / "saliency_assay/methods/__init__.py"
+    assert digest_after(registry, "NAMES = ('one', 'two', 'three')\n", str(script)) != before
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import saliency_assay.methods.two",
+        "from saliency_assay.methods import two",
+        "from saliency_assay.methods.two import two",
+        "def later():\n    from saliency_assay.methods.two import two\n    return two",
+    ],
+)
+def test_all_forms_of_import_are_followed(package: Path, line: str) -> None:
+    script = package / "script.py"
+    script.write_text(line + "\n")
+    before = code_of(str(script)).digest
+    edited = package / "saliency_assay/methods/two.py"
+    assert digest_after(edited, "def two():\n    return 22\n", str(script)) != before
+
+
+def test_a_root_that_does_not_exist_is_named() -> None:
+    with pytest.raises(ValueError, match=r"'saliency_assay\.nowhere': expected a Python module or the path"):
+        code_of("saliency_assay.nowhere")
+
+
+@pytest.mark.parametrize("packages", [True, False], ids=["with __init__.py", "without"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from . import near",
+        "from .near import help",
+        "from ..inner import near",
+        "from ..inner.near import help",
+        "from outer.inner import near",
+        "from outer.inner.near import help",
+        "import outer.inner.near",
+        "import beside",
+        "from beside import help",
+        "def later():\n    from outer.inner.near import help\n    return help",
+    ],
+)
+def test_modules_that_a_users_module_imports_count(
+    line: str, packages: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner = tmp_path / "outer/inner"
+    inner.mkdir(parents=True)
+    for package in (tmp_path / "outer", inner) if packages else ():
+        (package / "__init__.py").write_text("")
+    (inner / "mine.py").write_text(f"{line}\n")
+    target = tmp_path / "beside.py" if "beside" in line else inner / "near.py"
+    other = tmp_path / "other.py"
+    for file in (inner / "near.py", tmp_path / "beside.py", other):
+        file.write_text("def help():\n    return 1\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    forget()
+    before = code_of("outer.inner.mine").digest
+    assert digest_after(other, "CHANGED = 1\n", "outer.inner.mine") == before
+    assert digest_after(target, "CHANGED = 1\n", "outer.inner.mine") != before
+
+
+def test_a_library_elsewhere_on_the_path_counts_by_its_content(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as one that is installed in place, with ``pip install --editable``."""
+    study, library = tmp_path / "study", tmp_path / "library"
+    for folder in (study, library / "lab"):
+        folder.mkdir(parents=True)
+    (study / "mine.py").write_text("from lab.maps import smooth\n")
+    (library / "lab/maps.py").write_text("from lab.filters import SIZE\n")
+    (library / "lab/filters.py").write_text("SIZE = 3\n")
+    for folder in (study, library):
+        monkeypatch.syspath_prepend(str(folder))
+    forget()
+    before = code_of("mine")
+    assert before.packages == ()
+    assert digest_after(library / "lab/filters.py", "SIZE = 5\n", "mine") != before.digest
+
+
+def test_installed_packages_count_by_name_and_not_by_their_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine.py").write_text(
+        "import json\nimport not_there\nimport scipy.ndimage\nfrom PIL import Image\nfrom torch.nn import functional\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    forget()
+    assert code_of("mine").packages == ("PIL", "scipy", "torch")
+    assert code_of("torch.nn.functional").packages == ("torch",)
+    assert code_of("torch.nn.functional").digest == code_of().digest
+
+
+def test_a_script_counts_the_packages_of_all_its_modules(package: Path) -> None:
+    (package / "saliency_assay/methods/two.py").write_text("import numpy\n")
+    forget()
+    assert code_of(str(package / "script.py")).packages == ("numpy",)
+
+
+SNIPPET = """
+import ast
+
+async def f(x, /, *y, z: int = 1, **rest) -> None:
+    with open(x) as a, open(y) as b:
+        return f"{x!r:>{z}} and {y=}" "text" f"{z}ü" + "ü" + b"\\xff".decode() + str(1e300 * 1j)
+"""
+
+
+def test_a_digest_is_the_same_under_every_python() -> None:
+    """The expected digest was computed under Python 3.11, 3.12, and 3.13."""
+    tree = ast.parse(SNIPPET)
+    digest = hashlib.sha256(canonical(tree).encode()).hexdigest()
+    assert digest == "d754d570d3c8cb0306539472ecace2f32bd75552c6d53589e61e0a15dd4cf075"
+
+
+@pytest.mark.parametrize("name", ["python3.12", "python3.13", "python3.14"])
+def test_other_pythons_that_are_there_agree(name: str) -> None:
+    """Of all modules and scripts of the project: the digest of the whole code."""
+    scripts = sorted((SOURCE.parent / "workflow/scripts").glob("*.py"))
+    code = (
+        f"import sys; sys.path.insert(0, {str(SOURCE)!r})\n"
+        "from saliency_assay.code_digest import code_of\n"
+        f"print(code_of(*{[str(path) for path in scripts]!r}).digest)"
+    )
+    command = [name, "-I", "-S", "-c", code]
+    if shutil.which(name) is None or subprocess.run([name, "-c", ""], capture_output=True).returncode:
+        pytest.skip(f"no {name} here")
+    other = subprocess.run(command, capture_output=True, text=True, check=True)
+    here = subprocess.run([sys.executable, *command[1:]], capture_output=True, text=True, check=True)
+    assert other.stdout == here.stdout
+
+
+@pytest.mark.parametrize("name", ["random", "colorsys", "torch"])
+def test_a_file_beside_the_configuration_that_hides_a_module_is_refused(name: str, tmp_path: Path) -> None:
+    (tmp_path / "fine_and_unheard_of.py").touch()
+    (tmp_path / f"{name}.py").touch()
+    before = list(sys.path), os.environ.get("PYTHONPATH")
+    with pytest.raises(SystemExit) as stopped:
+        run_this_source(tmp_path)
+    said = f"has the name of another module, {name}, and jobs would import it instead; call it something else"
+    assert stopped.value.code == f"{tmp_path / name}.py: {said}"
+    assert (list(sys.path), os.environ.get("PYTHONPATH")) == before

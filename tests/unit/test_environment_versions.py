@@ -1,0 +1,55 @@
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from saliency_assay import environment
+from saliency_assay.environment import check_environment, loaded_versions, versions_of
+
+
+def forget() -> None:
+    environment.installed_version.cache_clear()
+    environment._distribution.cache_clear()
+
+
+def test_versions_are_those_of_distributions() -> None:
+    assert versions_of(["torch", "PIL", "sklearn"]) == {
+        "pillow": version("pillow"),
+        "scikit-learn": version("scikit-learn"),
+        "torch": version("torch"),
+    }
+
+
+def test_modules_of_no_distribution_and_without_effect_have_none() -> None:
+    assert versions_of(["no_such_module", "tqdm", "yaml"]) == {}
+
+
+def test_a_module_named_unlike_its_distribution_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "lab_tools-3.1.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: lab-tools\nVersion: 3.1\n")
+    (folder / "top_level.txt").write_text("labkit\n")
+    (folder / "RECORD").write_text("labkit/__init__.py,,\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    forget()
+    assert versions_of(["labkit"]) == {"lab-tools": "3.1"}
+    forget()
+
+
+def test_loaded_versions_are_those_of_loaded_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "captum", raising=False)
+    monkeypatch.setitem(sys.modules, "numpy", sys)
+    found = loaded_versions()
+    assert found["numpy"] == version("numpy")
+    assert "captum" not in found
+
+
+def test_a_job_refuses_another_environment_than_the_planned_one() -> None:
+    check_environment({"numpy": version("numpy")})
+    with pytest.raises(ValueError, match=rf"found numpy {version('numpy')}, expected 0\.1,"):
+        check_environment({"torch": version("torch"), "numpy": "0.1"})
+    with pytest.raises(ValueError, match="found no-such-package missing, expected 2"):
+        check_environment({"no-such-package": "2"})
