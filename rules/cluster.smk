@@ -1,6 +1,7 @@
 """Before the first job: nobody else may work in this folder, nor in the folder of results."""
 
 from saliency_assay.cluster import check_alone
+from saliency_assay.environment import announce
 from saliency_assay.lock import check_writable, hold
 
 try:
@@ -10,6 +11,7 @@ except ValueError as error:
 
 
 onstart:
+    announce(PACKAGES)
     try:
         check_alone(Path.cwd())
         # Asked for with --nolock by who only reads, such as the rule plan.

@@ -86,6 +86,7 @@ wildcard_constraints:
 CODE_OF = cache(code_of)
 # Where jobs run in a container or in Conda environments, Snakemake itself compares those.
 PACKAGES_COUNT = not workflow.deployment_settings.deployment_method
+PACKAGES = {}  # of all rules
 FILES = FileDigests(Path(RESULTS) / ".state/digests.json")
 
 
@@ -105,6 +106,7 @@ def settings(script, *functions, **values):
     code = CODE_OF(path, *map(module_of, functions))
     ignored = TABLE_PACKAGES if Path(script).stem in ON_DEVICE else set()
     packages = versions_of({*code.packages} - ignored) if PACKAGES_COUNT else {}
+    PACKAGES.update(packages)
     return plain({**values, "code": code.digest, "environment": packages})
 
 

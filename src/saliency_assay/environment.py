@@ -1,5 +1,7 @@
 """Versions of the installed packages that results depend on."""
 
+import json
+import os
 import sys
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -11,6 +13,9 @@ WITHOUT_EFFECT = frozenset({"jsonschema", "tqdm", "yaml"})
 """Modules that read configurations or show progress: no result depends on their version."""
 RECORDED = ("PIL", "captum", "numpy", "pycocotools", "scipy", "skimage", "sklearn", "torch", "zarr", "zennit")
 """Modules whose versions a file of results carries, where the process that writes it has loaded them."""
+
+PLANNED = "SALIENCY_ASSAY_PACKAGES"
+"""Environment variable of all jobs of a run: JSON of the versions that the run was planned with."""
 
 
 def versions_of(modules: Iterable[str]) -> dict[str, str]:
@@ -24,15 +29,23 @@ def loaded_versions() -> dict[str, str]:
     return versions_of(module for module in RECORDED if module in sys.modules)
 
 
-def check_environment(planned: Mapping[str, str]) -> None:
-    """Check that a job runs with the package versions with which it was planned.
+def announce(packages: Mapping[str, str]) -> None:
+    """Let the jobs that this process starts know the versions by distribution that their run was planned with."""
+    os.environ[PLANNED] = json.dumps(packages)
 
-    Results of one run would otherwise mix environments, and be recorded as made in the planned one.
+
+def check_environment(packages: Mapping[str, str]) -> None:
+    """Check that the ``packages`` of a job, versions by distribution, are installed as its run was planned with them.
+
+    After an update during a long run, its results would otherwise mix environments. A job on a cluster plans itself
+    once more, with what is installed by then, so what the run announced counts first.
 
     Raises:
         ValueError: a package of another version, or one that is missing.
     """
-    for name, expected in planned.items():
+    announced: Mapping[str, str] = json.loads(os.environ.get(PLANNED, "{}"))
+    for name, version_now in packages.items():
+        expected = announced.get(name, version_now)
         if (found := installed_version(name)) != expected:
             raise ValueError(
                 f"environment: found {name} {found or 'missing'}, expected {expected}, with which this run was "

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from saliency_assay import environment
-from saliency_assay.environment import check_environment, loaded_versions, versions_of
+from saliency_assay.environment import announce, check_environment, loaded_versions, versions_of
 
 
 def forget() -> None:
@@ -47,9 +47,20 @@ def test_loaded_versions_are_those_of_loaded_packages(monkeypatch: pytest.Monkey
     assert "captum" not in found
 
 
-def test_a_job_refuses_another_environment_than_the_planned_one() -> None:
-    check_environment({"numpy": version("numpy")})
-    with pytest.raises(ValueError, match=rf"found numpy {version('numpy')}, expected 0\.1,"):
+def test_a_job_refuses_another_environment_than_the_planned_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(environment.PLANNED, raising=False)
+    numpy = version("numpy")
+    check_environment({"numpy": numpy})
+    with pytest.raises(ValueError, match=rf"found numpy {numpy}, expected 0\.1,"):
         check_environment({"torch": version("torch"), "numpy": "0.1"})
-    with pytest.raises(ValueError, match="found no-such-package missing, expected 2"):
+    with pytest.raises(ValueError, match=r"found no-such-package missing, expected 2,"):
         check_environment({"no-such-package": "2"})
+
+
+def test_a_job_on_a_cluster_is_held_to_what_its_run_announced(monkeypatch: pytest.MonkeyPatch) -> None:
+    numpy = version("numpy")
+    monkeypatch.setenv(environment.PLANNED, "")  # restored after the test
+    announce({"numpy": "0.1"})
+    check_environment({"torch": version("torch")})
+    with pytest.raises(ValueError, match=rf"found numpy {numpy}, expected 0\.1,"):
+        check_environment({"numpy": numpy})

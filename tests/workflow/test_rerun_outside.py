@@ -5,6 +5,7 @@ import shutil
 import struct
 from collections.abc import Callable
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,6 @@ import yaml
 from checkout import Checkout
 
 from saliency_assay.data.embedded import write_sources
-from saliency_assay.provenance import SOURCE
 
 CONFIGURATION = {
     "results": "results",
@@ -22,7 +22,9 @@ CONFIGURATION = {
     "data": {
         "photos": {
             "kind": "bam",
-            "coco": [{"annotations": "sources/coco/annotations/instances.json", "images": "sources/coco/images"}],
+            "coco": [
+                {"annotations": "sources/coco/annotations/instances.json", "images": "sources/coco/images"}
+            ],
             "miniplaces": "sources/miniplaces",
             "size": 24,
             "min_object_area": 64,
@@ -147,7 +149,9 @@ def older_labels(root: Path) -> None:
 
 def helper(root: Path) -> None:
     path = root / "lab/layers.py"
-    path.write_text(path.read_text().replace("nn.Linear(features, classes)", "nn.Linear(features, classes, True)"))
+    path.write_text(
+        path.read_text().replace("nn.Linear(features, classes)", "nn.Linear(features, classes, True)")
+    )
 
 
 def package(name: str) -> Callable[[Path], None]:
@@ -202,11 +206,13 @@ def test_another_number_of_threads_runs_nothing(settled: Checkout) -> None:
 def test_a_job_refuses_an_environment_that_changed_since_the_plan(
     settled: Checkout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The jobs of a plan see what is installed when they start."""
     checkout = settled.copy(tmp_path / "project")
     older_weights(checkout.root)
-    installed = "import importlib.metadata as m; v = m.version; m.version = lambda n: '0.1' if n == 'zarr' else v(n)"
-    checkout.edit("Snakefile", lambda text: text.replace("import gc\n", f"import gc\n{installed}\n", 1))
+    package("torch")(checkout.root)
+    monkeypatch.setenv("PYTHONPATH", str(checkout.root / "site"))
+    # Snakemake has planned the jobs, and then torch 99.0 is replaced by the one that is there.
+    removal = "    import shutil\n    shutil.rmtree('site')\n"
+    checkout.edit("rules/cluster.smk", lambda text: text.replace("onstart:\n", f"onstart:\n{removal}", 1))
     status, printed = checkout.snakemake(*TARGETS)
     assert status != 0
-    assert "expected 0.1" in printed
+    assert f"train: environment: found torch {version('torch')}, expected 99.0" in printed
