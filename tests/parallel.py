@@ -168,7 +168,26 @@ NORMS: dict[str, Callable[[], nn.Module]] = {
     "cumulative": lambda: nn.BatchNorm2d(3, momentum=None),
     "bare": lambda: nn.BatchNorm2d(3, affine=False, track_running_stats=False),
     "unshifted": lambda: _without_bias(nn.BatchNorm2d(3)),
+    "frozen": lambda: _met(nn.BatchNorm2d(3)).eval(),
+    "bare in evaluation": lambda: nn.BatchNorm2d(3, affine=False, track_running_stats=False).eval(),
+    "still": lambda: _met(nn.BatchNorm2d(3, momentum=0.0)),
+    "untracked": lambda: _untracked(_met(nn.BatchNorm2d(3))),
+    "untracked in evaluation": lambda: _untracked(_met(nn.BatchNorm2d(3))).eval(),
+    "fixed": lambda: nn.BatchNorm2d(3).requires_grad_(False),
+    "without scale": lambda: nn.BatchNorm2d(3, affine=False),
 }
+
+
+def _met(norm: nn.BatchNorm2d) -> nn.BatchNorm2d:
+    """With statistics of images that it has met before, and weights."""
+    for number, tensor in enumerate(norm.state_dict().values()):
+        tensor.copy_(torch.arange(1, 1 + tensor.numel()).reshape(tensor.shape) + number)
+    return norm
+
+
+def _untracked(norm: nn.BatchNorm2d) -> nn.BatchNorm2d:
+    norm.track_running_stats = False
+    return norm
 
 
 def _without_bias(norm: nn.BatchNorm2d) -> nn.BatchNorm2d:
@@ -196,7 +215,7 @@ def layers(folder: Path) -> dict[str, Any]:
             (out * w).sum().backward()
             outs.append(out.detach())
             gradients.append(x.grad)
-        weights = {key: p.grad for key, p in norm.named_parameters()}
+        weights = {key: p.grad for key, p in norm.named_parameters() if p.grad is not None}
         found[name] = {"out": outs, "x": gradients, "weights": weights, "state": norm.state_dict()}
     for name, drop in {"dropout": nn.Dropout(0.3), "channels": nn.Dropout2d(0.3)}.items():
         for kind, to in {"float32": torch.float32, "bf16": torch.bfloat16}.items():

@@ -15,7 +15,7 @@ from saliency_assay.models import weights
 from saliency_assay.models.classifier import Blueprint, Classifier, build
 from saliency_assay.models.normalisation import channel_statistics
 from saliency_assay.provenance import digest_of_file, fingerprint, seed_of
-from saliency_assay.training import train
+from saliency_assay.training import precision_of, train
 from saliency_assay.training_settings import training_from
 from saliency_assay.training_state import Row
 
@@ -117,7 +117,7 @@ def fit(
         return classifier.eval(), []
     source = start and digest_of_file(start)
     basis = [model, training, seed, lesson.fingerprint, source, list(mean), list(std)]
-    here = [place.device.type, torch.__version__, place.threads]
+    here = [place.device.type, torch.__version__, place.threads, precision_of(settings, place.device)]
     curve = train(
         classifier,
         lesson.images,

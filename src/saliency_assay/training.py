@@ -1,8 +1,9 @@
 """The training loop: images are uint8 on the device, or on their way there, and no step waits for the device."""
 
+import logging
 import math
 import sys
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,12 +17,14 @@ from tqdm import tqdm
 from saliency_assay.distributed import leading, own, own_rows, processes, summed
 from saliency_assay.feed import Images, batches, resident
 from saliency_assay.models.classifier import Classifier
-from saliency_assay.models.inference import exact_float32, logits, to_pixels
+from saliency_assay.models.inference import exact_float32, logit_batches, to_pixels
+from saliency_assay.models.layout import leaves_unused, place
 from saliency_assay.models.replica import replica
 from saliency_assay.provenance import seed_of
 from saliency_assay.training_settings import Training
-from saliency_assay.training_state import Checkpoint, Progress, Row
+from saliency_assay.training_state import Checkpoint, NotFinite, Progress, Row, remove_state
 
+log = logging.getLogger(__name__)
 RESIDENT_LIMIT = 8_000_000_000  # bytes
 # Of the curve, in this order; a training of no epochs has them and no row.
 COLUMNS = ("epoch", "learning_rate", "train_loss", "train_accuracy", "validation_accuracy", "test_accuracy")
@@ -53,8 +56,9 @@ def train(
 
     A training that was killed goes on from the state at ``state_path`` if that has the same ``fingerprint``, and ends
     with the weights of one never killed: on a CPU bit for bit, for an equal seed and number of threads. The state is
-    written every ``save_seconds`` and on SIGTERM, which then raises SystemExit(143); the caller deletes it with
-    ``training_state.remove_state``.
+    written every ``save_seconds`` and on SIGTERM, which then raises SystemExit(143), in training and in the evaluation
+    after an epoch alike; the caller deletes it with ``training_state.remove_state``. A training that diverges deletes
+    it by itself.
 
     Several processes (``distributed.joined``) train one classifier together, each on its rows of every batch, and all
     return with the same weights and curve: those of one process up to the order of floating-point sums. Their number
@@ -73,33 +77,58 @@ def train(
     rates = learning_rates(settings, settings.epochs * steps)
     optimizer = _optimizer(classifier, settings)
     images = resident(images, device, resident_limit)
+    precision = precision_of(settings, device)
+    if settings.precision == "auto":
+        log.info("precision auto is %s on this device", precision)
     checkpoint = Checkpoint(state_path, fingerprint, classifier, optimizer, seconds=save_seconds)
-    with _backend(classifier), checkpoint:
-        progress = checkpoint.resume()
-        network = replica(classifier)
-        with _bar(settings, steps, progress) as bar:
-            while not finished(progress.rows, settings):
-                epoch = progress.epoch
-                with closing(_rest(images, labels, train_indices, settings, seed, progress, device)) as rest:
-                    for batch, wanted in rest:
-                        rate = rates[epoch * steps + progress.step]
-                        # Dropout draws from the global generator: of this step alone, so that a state needs none.
-                        torch.manual_seed(seed_of(seed, "dropout", str(epoch), str(progress.step)))
-                        _step(network, optimizer, batch, wanted, rate, settings, progress)
-                        bar.update(size)
-                        checkpoint.keep(progress)
-                row = {"epoch": epoch + 1, "learning_rate": rates[(epoch + 1) * steps - 1]}
-                row |= _figures(classifier, images, labels, held_out, settings, progress)
-                progress.end_epoch(row)
-                if settings.patience and best_epoch(progress.rows) == epoch + 1:
-                    state = classifier.state_dict()
-                    progress.best = {name: value.to("cpu", copy=True) for name, value in state.items()}
-                shown = {"epoch": epoch + 1, "loss": row["train_loss"], "test": row["test_accuracy"]}
-                bar.set_postfix(shown, refresh=False)  # no line of a log for each epoch
-                checkpoint.keep(progress)
-        if progress.best:
-            classifier.load_state_dict(progress.best)
+    try:
+        with _backend(classifier, images.shape[2:]), checkpoint:
+            progress = checkpoint.resume()
+            unused = processes() > 1 and leaves_unused(classifier, images.shape[2:])
+            network = replica(classifier, unused=unused)
+            with _bar(settings, steps, progress) as bar:
+                while not finished(progress.rows, settings):
+                    epoch = progress.epoch
+                    with closing(
+                        _rest(images, labels, train_indices, settings, seed, progress, device)
+                    ) as rest:
+                        for batch, wanted in rest:
+                            rate = rates[epoch * steps + progress.step]
+                            # Dropout draws from the global generator: of this step alone, so that a state needs none.
+                            torch.manual_seed(seed_of(seed, "dropout", str(epoch), str(progress.step)))
+                            _step(network, optimizer, batch, wanted, rate, settings, progress, precision)
+                            bar.update(size)
+                            checkpoint.keep(progress)
+                    row = {"epoch": epoch + 1, "learning_rate": rates[(epoch + 1) * steps - 1]}
+                    row |= _figures(classifier, images, labels, held_out, settings, progress, checkpoint)
+                    progress.end_epoch(row)
+                    if settings.patience and best_epoch(progress.rows) == epoch + 1:
+                        state = classifier.state_dict()
+                        progress.best = {name: value.to("cpu", copy=True) for name, value in state.items()}
+                    shown = {"epoch": epoch + 1, "loss": row["train_loss"], "test": row["test_accuracy"]}
+                    bar.set_postfix(shown, refresh=False)  # no line of a log for each epoch
+                    checkpoint.keep(progress)
+            if progress.best:
+                classifier.load_state_dict(progress.best)
+    except NotFinite as error:
+        if leading():  # a retry would go on from weights that lead here
+            remove_state(state_path)
+        raise ValueError(
+            f"training diverged: {error} in epoch {progress.epoch + 1} of {settings.epochs}; "
+            f"expected a finite loss, try a learning_rate below {settings.learning_rate}"
+        ) from None
     return progress.rows
+
+
+def precision_of(settings: Training, device: torch.device) -> str:
+    """Return ``bf16`` or ``float32``: what ``settings.precision`` means on ``device``.
+
+    ``auto`` is bf16 on a GPU that computes with it; GPUs before NVIDIA's Ampere emulate it, slower than float32.
+    """
+    if settings.precision != "auto":
+        return settings.precision
+    native = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+    return "bf16" if native else "float32"
 
 
 def best_epoch(rows: Sequence[Row]) -> int:
@@ -213,10 +242,9 @@ def _step(
     rate: float,
     settings: Training,
     progress: Progress,
+    precision: str,
 ) -> None:
-    device = batch.device.type
-    bf16 = settings.precision == "bf16" or (settings.precision == "auto" and device == "cuda")
-    with torch.autocast(device, torch.bfloat16, enabled=bf16):
+    with torch.autocast(batch.device.type, torch.bfloat16, enabled=precision == "bf16"):
         found = network(to_pixels(batch))
     loss = functional.cross_entropy(found.float(), labels, label_smoothing=settings.label_smoothing)
     optimizer.zero_grad()
@@ -238,26 +266,53 @@ def _figures(
     held_out: Mapping[str, Tensor],
     settings: Training,
     progress: Progress,
+    checkpoint: Checkpoint,
 ) -> Row:
-    """The finished epoch in numbers; here, once an epoch, the device is waited for."""
+    """Return the finished epoch's loss and accuracies; here, once an epoch, the device is waited for.
+
+    Raises:
+        NotFinite: a loss that is not.
+    """
     count = progress.step * settings.batch_size
-    epoch, loss = progress.epoch + 1, progress.loss.item() / count
+    loss = progress.loss.item() / count
     if not math.isfinite(loss):
-        raise ValueError(
-            f"training diverged: loss {loss} in epoch {epoch} of {settings.epochs}; "
-            f"expected a finite loss, try a learning_rate below {settings.learning_rate}"
-        )
+        raise NotFinite(f"loss {loss}")
     found = {"train_loss": loss, "train_accuracy": progress.correct.item() / count}
     for name, indices in held_out.items():  # validation first: it decides whether the epoch is the last
         asked = settings.evaluate == "epoch" or (settings.patience > 0 and name == "validation")
         taken = len(indices) > 0 and (asked or finished([*progress.rows, found], settings))
         found[f"{name}_accuracy"] = math.nan
         if taken:
-            part = own(indices)
-            logit = logits(classifier, images, batch_size=settings.batch_size, indices=part)
-            right = (logit.argmax(1) == labels[part.to(labels.device)].cpu()).sum()
-            found[f"{name}_accuracy"] = summed(right).item() / len(indices)
+            right = _right(
+                classifier, images, labels, indices, settings.batch_size, lambda: checkpoint.keep(progress)
+            )
+            found[f"{name}_accuracy"] = right / len(indices)
     return found
+
+
+def _right(
+    classifier: Classifier,
+    images: Images,
+    labels: Tensor,
+    indices: Tensor,
+    batch_size: int,
+    between: Callable[[], None],
+) -> int:
+    """Count the images at ``indices`` whose class the classifier finds, and call ``between`` after each batch."""
+    part, device = own(indices), classifier.device
+    wanted, right = (
+        labels[part.to(labels.device)].to(device),
+        torch.zeros((), dtype=torch.int64, device=device),
+    )
+    # As often in every process, because they meet there; the first has the most images.
+    most = math.ceil(math.ceil(len(indices) / processes()) / batch_size)
+    with closing(logit_batches(classifier, images, batch_size=batch_size, indices=part)) as batches_left:
+        for start in range(0, most * batch_size, batch_size):
+            logits = next(batches_left, None)
+            if logits is not None:
+                right += (logits.argmax(1) == wanted[start : start + batch_size]).sum()
+            between()
+    return int(summed(right))
 
 
 def _optimizer(classifier: Classifier, settings: Training) -> torch.optim.Optimizer:
@@ -273,8 +328,9 @@ def _optimizer(classifier: Classifier, settings: Training) -> torch.optim.Optimi
 
 
 @contextmanager
-def _backend(classifier: Classifier) -> Iterator[None]:
-    """Training mode, channels last; on a CPU kernels that repeat bit for bit, on a GPU the fastest measured.
+def _backend(classifier: Classifier, size: Sequence[int]) -> Iterator[None]:
+    """Training mode, channels last where the network takes images of height and width ``size`` so; on a CPU kernels
+    that repeat bit for bit, on a GPU the fastest measured.
 
     Global generators are back as they were afterwards.
     """
@@ -282,11 +338,11 @@ def _backend(classifier: Classifier) -> Iterator[None]:
     generators = torch.random.fork_rng(range(torch.cuda.device_count()) if on_gpu else ())
     benchmark, strict = torch.backends.cudnn.benchmark, torch.are_deterministic_algorithms_enabled()
     warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
-    classifier.train().to(memory_format=torch.channels_last)
     torch.backends.cudnn.benchmark = on_gpu
     torch.use_deterministic_algorithms(not on_gpu)
     try:
         with exact_float32(), generators:
+            place(classifier, classifier.device, size, training=True).train()
             yield
     finally:
         torch.backends.cudnn.benchmark = benchmark

@@ -32,9 +32,9 @@ class Training:
     ``learning_rate`` is reached after a linear rise over the share ``warmup`` of all steps and then falls to 0,
     linearly or as half a cosine. ``weight_decay`` spares biases and BatchNorm. ``augment_flip`` mirrors every
     second image left to right; ``augment_shift`` moves each by up to that many pixels either way, the border
-    mirrored. ``precision`` auto is bf16 autocast on a GPU and float32 on a CPU. ``evaluate`` says after which
-    epochs validation and test accuracy are taken for the curve: each, or the last. Test accuracy never decides
-    anything.
+    mirrored. ``precision`` auto is bf16 autocast on a GPU that computes with it and float32 elsewhere. ``evaluate``
+    says after which epochs validation and test accuracy are taken for the curve: each, or the last. Test accuracy
+    never decides anything.
 
     ``validation_share`` of the training images are left out of it (``data.splits.with_validation``). With a
     ``patience`` above 0 validation accuracy is taken after each epoch whatever ``evaluate`` says; a training ends

@@ -5,6 +5,7 @@ reached, the sums of the running epoch and the best epoch's weights are all ther
 """
 
 import logging
+import math
 import signal
 import threading
 import time
@@ -26,10 +27,15 @@ Row = dict[str, float]
 TERMINATED = 128 + signal.SIGTERM
 
 
+class NotFinite(ArithmeticError):
+    """The loss or a weight of the running epoch is not finite; ``str`` says which."""
+
+
 @dataclass
 class Progress:
     """``step`` steps of epoch ``epoch`` are done; ``loss`` and ``correct`` are sums over that epoch's images.
 
+    An epoch all of whose steps are done and that has no row yet is being evaluated.
     Both sums are scalars on the training's device, so that adding to them never waits for it. ``rows`` is the
     curve of the epochs before. Under early stopping ``best`` is the state dict after the best of them, on the CPU;
     otherwise it is empty.
@@ -119,6 +125,9 @@ class Checkpoint:
         """Write the state if the last one is ``seconds`` old or SIGTERM has come; then end, in the second case.
 
         Of several processes the first one writes; all end after the same step, whichever was asked to.
+
+        Raises:
+            NotFinite: instead of writing a state that is of no use.
         """
         terminated = anyone(self.terminated)
         if leading() and (terminated or time.monotonic() - self.saved >= self.seconds):
@@ -131,6 +140,12 @@ class Checkpoint:
             raise SystemExit(TERMINATED)
 
     def _write(self, progress: Progress) -> None:
+        # Only here, because looking at values on a GPU waits for it.
+        loss = progress.loss.item()
+        if not math.isfinite(loss):
+            raise NotFinite(f"loss {loss}")
+        if not all(bool(parameter.isfinite().all()) for parameter in self.classifier.parameters()):
+            raise NotFinite("weights that are not finite")
         self.path.parent.mkdir(parents=True, exist_ok=True)
         state = {
             "fingerprint": self.fingerprint,

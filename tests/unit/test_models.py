@@ -1,8 +1,11 @@
 """Networks against torchvision's, the classifier around them, and logits by batches."""
 
+import json
+import os
 import subprocess
 import sys
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,10 +18,11 @@ from saliency_assay.methods.canonical import canonical
 from saliency_assay.models import initialisation, resnet
 from saliency_assay.models.classifier import Blueprint, Classifier, build, digest
 from saliency_assay.models.cnn import ScaleNorm, mnist_cnn, reliability_cnn
-from saliency_assay.models.inference import evaluating, exact_float32, logits, to_pixels
+from saliency_assay.models.inference import evaluating, logits, to_pixels
 from saliency_assay.models.initialisation import initialise
 from saliency_assay.models.resnet import resnet8, resnet18, resnet20, resnet50
 from saliency_assay.models.vgg import vgg16, vgg16_bn
+from saliency_assay.provenance import SOURCE
 
 RESNET8 = Blueprint(
     architecture="resnet8",
@@ -430,13 +434,103 @@ def test_modes_come_back_part_by_part() -> None:
     assert not classifier.layer("bn1").training
 
 
-def test_tf32_is_off_inside_and_as_before_outside() -> None:
-    cudnn, matmul = torch.backends.cudnn, torch.backends.cuda.matmul
-    before = cudnn.allow_tf32, matmul.allow_tf32
-    cudnn.allow_tf32 = matmul.allow_tf32 = True
+PRECISIONS = {
+    "default": "",
+    "generic tf32": "torch.backends.fp32_precision = 'tf32'",
+    "generic bf16": "torch.backends.fp32_precision = 'bf16'",
+    "generic ieee": "torch.backends.fp32_precision = 'ieee'",
+    "high": "torch.set_float32_matmul_precision('high')",
+    "medium": "torch.set_float32_matmul_precision('medium')",
+    "matmul": "torch.backends.cuda.matmul.fp32_precision = 'tf32'",
+    "cudnn": "torch.backends.cudnn.fp32_precision = 'tf32'",
+    "conv": "torch.backends.cudnn.conv.fp32_precision = 'tf32'",
+    "conv ieee": "torch.backends.cudnn.conv.fp32_precision = 'ieee'",
+    "conv none": "torch.backends.cudnn.conv.fp32_precision = 'none'",
+    "rnn": "torch.backends.cudnn.rnn.fp32_precision = 'tf32'",
+    "oneDNN matmul": "torch.backends.mkldnn.matmul.fp32_precision = 'bf16'",
+    "oneDNN conv": "torch.backends.mkldnn.conv.fp32_precision = 'bf16'",
+    "oneDNN": "torch.backends.mkldnn.set_flags(_fp32_precision='bf16')",
+    "legacy on": "torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = True",
+    "legacy off": "torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False",
+}
+EXACT = """
+import json, multiprocessing, sys, torch
+from saliency_assay.models.inference import exact_float32
+
+SETTINGS = [("generic", "all")] + [(b, o) for b in ("cuda", "mkldnn") for o in ("all", "matmul", "conv", "rnn")]
+
+def attempt(read):
     try:
+        return read()
+    except RuntimeError:
+        return "mixed"
+
+def settings():
+    found = {" ".join(key): torch._C._get_fp32_precision_getter(*key) for key in SETTINGS}
+    found["legacy matmul"] = attempt(torch.get_float32_matmul_precision)
+    found["legacy cuBLAS"] = attempt(lambda: torch.backends.cuda.matmul.allow_tf32)
+    found["legacy cuDNN"] = attempt(lambda: torch.backends.cudnn.allow_tf32)
+    return found
+
+def everything():
+    # Also how the settings answer to the general one, which tells those that are set from those that follow it.
+    found = [settings()]
+    general = torch.backends.fp32_precision
+    for value in ("ieee", "tf32"):
+        torch.backends.fp32_precision = value
+        found.append(settings())
+    torch.backends.fp32_precision = general
+    return found
+
+def products():
+    generator = torch.Generator().manual_seed(0)
+    x, w = torch.randn(2, 64, 64, generator=generator)
+    image, kernel = torch.randn(2, 16, 8, 8, generator=generator), torch.randn(16, 16, 3, 3, generator=generator)
+    return [(x @ w).tolist(), torch.nn.functional.conv2d(image, kernel).tolist()]
+
+def report(codes):
+    exact = products()
+    for code in codes:
+        exec(code)
+    before = everything()
+    for turn in range(2):
         with exact_float32():
-            assert (cudnn.allow_tf32, matmul.allow_tf32) == (False, False)
-        assert (cudnn.allow_tf32, matmul.allow_tf32) == (True, True)
-    finally:
-        cudnn.allow_tf32, matmul.allow_tf32 = before
+            inside, equal = settings(), products() == exact
+            with exact_float32():
+                nested = settings() == inside
+    return {"inside": inside, "equal": equal, "nested": nested, "before": before, "after": everything()}
+
+# A process for each case, because torch's initial precision cannot be set again.
+with multiprocessing.get_context("fork").Pool(1, maxtasksperchild=1) as pool:
+    print(json.dumps(pool.map(report, json.loads(sys.argv[1]), chunksize=1)))
+"""
+CASES = [
+    *((name,) for name in PRECISIONS),
+    ("medium", "generic ieee"),
+    ("generic tf32", "conv none", "legacy off"),
+    ("legacy on", "generic bf16", "oneDNN conv"),
+]
+
+
+@pytest.fixture(scope="module")
+def around() -> dict[tuple[str, ...], dict[str, Any]]:
+    """Torch's settings before, in and after ``exact_float32``, for each of ``CASES``."""
+    codes = json.dumps([[PRECISIONS[name] for name in names] for names in CASES])
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-W", "ignore", "-c", EXACT, codes]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    return dict(zip(CASES, json.loads(ended.stdout), strict=True))
+
+
+@pytest.mark.parametrize("names", CASES, ids=" + ".join)
+def test_float32_is_exact_whatever_set_its_precision(
+    names: tuple[str, ...], around: dict[tuple[str, ...], dict[str, Any]]
+) -> None:
+    found = around[names]
+    inside = found["inside"]
+    assert {inside[key] for key in inside if not key.startswith("legacy")} == {"ieee"}
+    assert (inside["legacy matmul"], inside["legacy cuBLAS"]) == ("highest", False)
+    assert found["equal"]
+    assert found["nested"]
+    assert found["after"] == found["before"]

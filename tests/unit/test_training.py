@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,7 +23,15 @@ from saliency_assay import store
 from saliency_assay.models.classifier import Blueprint, Classifier, build, digest
 from saliency_assay.models.inference import logits
 from saliency_assay.provenance import SOURCE
-from saliency_assay.training import COLUMNS, RESIDENT_LIMIT, augment, draw, learning_rates, train
+from saliency_assay.training import (
+    COLUMNS,
+    RESIDENT_LIMIT,
+    augment,
+    draw,
+    learning_rates,
+    precision_of,
+    train,
+)
 from saliency_assay.training_settings import Training, training_from
 from saliency_assay.training_state import Row, remove_state
 
@@ -230,6 +238,34 @@ def test_auto_is_float32_on_a_cpu(tmp_path: Path) -> None:
     )
     assert auto == exact
     assert auto != half
+
+
+@pytest.mark.parametrize(
+    ("precision", "device", "native", "expected"),
+    [
+        ("auto", "cpu", True, "float32"),
+        ("auto", "cuda", True, "bf16"),
+        ("auto", "cuda", False, "float32"),  # such as a V100, on which torch emulates it
+        ("bf16", "cuda", False, "bf16"),
+        ("bf16", "cpu", False, "bf16"),
+        ("float32", "cuda", True, "float32"),
+    ],
+)
+def test_auto_is_bf16_where_a_gpu_computes_with_it(
+    monkeypatch: pytest.MonkeyPatch, precision: str, device: str, native: bool, expected: str
+) -> None:
+    def supported(including_emulation: bool = True) -> bool:
+        return native or including_emulation
+
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", supported)
+    assert precision_of(replace(SHORT, precision=precision), torch.device(device)) == expected
+
+
+def test_the_log_tells_what_auto_is(state_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "saliency_assay.training"):
+        trained(state_path, replace(SHORT, epochs=1))
+        trained(state_path, replace(SHORT, epochs=1, precision="float32"))
+    assert caplog.messages == ["precision auto is float32 on this device"]
 
 
 def test_leaves_torch_as_it_was(state_path: Path) -> None:
@@ -482,6 +518,70 @@ def test_divergence_is_told_at_the_end_of_its_epoch(state_path: Path) -> None:
     assert len(seen) == 6
 
 
+def spoiling(step: int, name: str, value: float) -> Callable[[Classifier, tuple[Tensor]], None]:
+    """Make a parameter ``value`` before the ``step``-th training step (from 1)."""
+    steps = 0
+
+    def spoil(model: Classifier, given: tuple[Tensor]) -> None:
+        nonlocal steps
+        steps += model.training
+        if steps == step and model.training:
+            nn.init.constant_(model.network.get_parameter(name), value)
+
+    return spoil
+
+
+@pytest.mark.parametrize(("save_seconds", "steps"), [(0, 5), (60, 6)], ids=["saved", "not saved"])
+def test_divergence_leaves_no_state(
+    state_path: Path, tmp_path: Path, save_seconds: float, steps: int
+) -> None:
+    """It is noticed when the state is saved, or else at the epoch's end; a retry starts from the initial weights."""
+    messages, made = [], 0
+
+    def count(model: Classifier, given: tuple[Tensor]) -> None:
+        nonlocal made
+        made += model.training
+        spoil(model, given)
+
+    for _ in range(2):
+        spoil, made = spoiling(5, "fc.bias", math.nan), 0
+        with pytest.raises(ValueError, match="training diverged: loss nan in epoch 2 of 3; ") as caught:
+            trained(state_path, on_step=count, save_seconds=save_seconds)
+        messages.append(str(caught.value))
+        assert made == steps
+        assert not state_path.exists()
+    assert messages[0] == messages[1]
+    assert signature(trained(state_path)) == signature(trained(tmp_path / "whole.pt"))
+
+
+def test_weights_that_are_not_finite_are_not_saved(state_path: Path) -> None:
+    """The last step of an epoch can leave a finite loss and weights that are not."""
+    settings = replace(SHORT, learning_rate=1e39, warmup=0.0)
+    steps = 0
+
+    def count(model: Classifier, given: tuple[Tensor]) -> None:
+        nonlocal steps
+        steps += model.training
+
+    message = "training diverged: weights that are not finite in epoch 1 of 3; expected a finite loss, try "
+    with pytest.raises(ValueError, match=f"^{message}"):
+        trained(state_path, settings, on_step=count, save_seconds=0)
+    assert steps <= 2
+    assert not state_path.exists()
+
+
+def test_a_divergence_before_sigterm_is_told(state_path: Path) -> None:
+    def terminate(model: Classifier, given: tuple[Tensor]) -> None:
+        spoil(model, given)
+        if bool(model.network.get_parameter("fc.bias").isnan().any()):
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    spoil = spoiling(2, "fc.bias", math.nan)
+    with pytest.raises(ValueError, match="training diverged: loss nan in epoch 1 of 3; "):
+        trained(state_path, on_step=terminate)
+    assert not state_path.exists()
+
+
 # --- kill and resume ----------------------------------------------------------------------------------------
 
 
@@ -519,15 +619,74 @@ def test_sigterm_at_any_step(state_path: Path, tmp_path: Path, step: int, bluepr
     assert not list(state_path.parent.iterdir())
 
 
-def test_sigterm_during_evaluation(state_path: Path, tmp_path: Path) -> None:
-    def terminate(model: Classifier, given: tuple[Tensor]) -> None:
-        if not model.training:
-            os.kill(os.getpid(), signal.SIGTERM)
+# Of two epochs, with two batches of validation images and three of test images after each.
+EVALUATED = replace(SHORT, epochs=2, batch_size=4, augment_shift=1)
 
-    with pytest.raises(SystemExit):
-        trained(state_path, on_step=terminate)
-    assert len(torch.load(state_path, weights_only=True)["progress"]["rows"]) == 1
-    assert signature(trained(state_path)) == signature(trained(tmp_path / "whole.pt"))
+
+def evaluated() -> dict[str, Tensor]:
+    given = data()
+    return {"train_indices": given["train_indices"][:42], "validation_indices": given["train_indices"][42:]}
+
+
+def at_evaluation(number: int, sent: signal.Signals) -> Callable[[Classifier, tuple[Tensor]], None]:
+    """Send this process a signal in the ``number``-th pass (from 1) of evaluation."""
+    passes = 0
+
+    def send(model: Classifier, given: tuple[Tensor]) -> None:
+        nonlocal passes
+        passes += not model.training
+        if passes == number and not model.training:
+            os.kill(os.getpid(), sent)
+
+    return send
+
+
+def resumed_in(state_path: Path, epoch: int, tmp_path: Path) -> None:
+    """A training killed while ``epoch`` (from 1) of ``EVALUATED`` was evaluated goes on from there, to the same end."""
+    reached = torch.load(state_path, weights_only=True)["progress"]
+    assert (reached["epoch"], reached["step"], len(reached["rows"])) == (epoch - 1, 10, epoch - 1)
+    steps = 0
+
+    def count(model: Classifier, given: tuple[Tensor]) -> None:
+        nonlocal steps
+        steps += model.training
+
+    resumed = trained(state_path, EVALUATED, on_step=count, **evaluated())
+    assert steps == 20 - 10 * epoch
+    assert signature(resumed) == signature(trained(tmp_path / "whole.pt", EVALUATED, **evaluated()))
+
+
+@pytest.mark.parametrize(("number", "epoch"), [(1, 1), (2, 1), (4, 1), (5, 1), (6, 2), (8, 2), (10, 2)])
+def test_sigterm_during_evaluation(state_path: Path, tmp_path: Path, number: int, epoch: int) -> None:
+    passes = 0
+
+    def count(model: Classifier, given: tuple[Tensor]) -> None:
+        nonlocal passes
+        passes += not model.training
+        terminate(model, given)
+
+    terminate = at_evaluation(number, signal.SIGTERM)
+    with pytest.raises(SystemExit) as stopped:
+        trained(state_path, EVALUATED, on_step=count, **evaluated())
+    assert stopped.value.code == 143
+    assert passes == number, "it went on after the signal"
+    resumed_in(state_path, epoch, tmp_path)
+
+
+def train_until_evaluated(state_path: str) -> None:
+    """What the process runs that kills itself in the second pass of the second evaluation."""
+    torch.set_num_threads(1)
+    kill = at_evaluation(7, signal.SIGKILL)
+    trained(Path(state_path), EVALUATED, save_seconds=0, on_step=kill, **evaluated())
+
+
+def test_sigkill_during_evaluation(state_path: Path, tmp_path: Path) -> None:
+    here = Path(__file__)
+    code = f"import {here.stem} as test; test.train_until_evaluated({str(state_path)!r})"
+    environment = {**os.environ, "PYTHONPATH": f"{SOURCE}{os.pathsep}{here.parent}"}
+    ended = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, check=False)
+    assert ended.returncode == -signal.SIGKILL, ended.stderr
+    resumed_in(state_path, 2, tmp_path)
 
 
 def train_slowly(state_path: str) -> None:

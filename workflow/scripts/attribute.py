@@ -6,7 +6,6 @@ from itertools import chain
 from pathlib import Path
 
 import numpy as np
-import torch
 
 from saliency_assay import store
 from saliency_assay.device import prepare
@@ -15,6 +14,7 @@ from saliency_assay.methods.cost import Stopwatch
 from saliency_assay.methods.draw import draw
 from saliency_assay.methods.explained import arguments_of, explained, map_seed
 from saliency_assay.models.classifier import Blueprint, digest
+from saliency_assay.models.layout import place
 from saliency_assay.models.weights import load_classifier
 from saliency_assay.registry import resolve
 from saliency_assay.shards import part_of
@@ -23,8 +23,8 @@ with job("attribute", snakemake.log[0], snakemake.params.settings):
     settings, at, part = snakemake.params.settings, snakemake.wildcards, part_of(snakemake.wildcards.part)
     device = prepare(settings["device"], snakemake.threads)
     classifier = load_classifier(Path(snakemake.input.weights), Blueprint(**settings["model"]))
-    classifier.to(device, memory_format=torch.channels_last)
     with store.open_store(Path(snakemake.input.data), kind="data") as data:
+        place(classifier, device, data["image"].shape[2:])
         chosen, targets, offset = explained(data, classifier, **settings["explained"], part=part)
         method, arguments = resolve(settings["function"]), arguments_of(settings, data, device)
         # Two states of one image are drawn with the same noise: else a method would differ from itself.

@@ -11,6 +11,7 @@ from saliency_assay.device import prepare
 from saliency_assay.evaluation import accuracies, predict
 from saliency_assay.job import job
 from saliency_assay.models.classifier import Blueprint
+from saliency_assay.models.layout import adapt
 from saliency_assay.models.weights import libraries_in, load_classifier
 
 with job("evaluate", snakemake.log[0], snakemake.params.settings):
@@ -20,6 +21,7 @@ with job("evaluate", snakemake.log[0], snakemake.params.settings):
     tables = []
     for name, path in zip(settings["sets"], snakemake.input.data, strict=True):
         with store.open_store(Path(path), kind="data") as data:
+            adapt(classifier, data["image"].shape[2:])
             table = predict(
                 classifier,
                 data["image"],

@@ -2,27 +2,26 @@
 
 from pathlib import Path
 
-import torch
-
 from saliency_assay import store
 from saliency_assay.device import prepare
 from saliency_assay.job import job
 from saliency_assay.metrics.delta_set import chosen_images, paired
 from saliency_assay.metrics.functional import Descent, change_all
 from saliency_assay.models.classifier import Blueprint, digest
+from saliency_assay.models.layout import place
 from saliency_assay.models.weights import load_classifier
 
 with job("find_delta", snakemake.log[0], snakemake.params.settings):
     settings, paths = snakemake.params.settings, snakemake.input
     device = prepare(settings["device"], snakemake.threads)
     classifier = load_classifier(Path(paths.weights), Blueprint(**settings["model"]))
-    classifier.to(device, memory_format=torch.channels_last)
     with (
         store.open_store(Path(paths.data), kind="data") as data,
         store.open_store(
             Path(paths.data_without), kind="data", expect={"sources": data.attributes["sources"]}
         ) as without,
     ):
+        place(classifier, device, data["image"].shape[2:])
         classes = data.attributes["classes"]
         labels = {name: data[name][:] for name in ("label_object", "label_scene")}
         chosen = chosen_images(

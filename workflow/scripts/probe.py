@@ -2,14 +2,13 @@
 
 from pathlib import Path
 
-import torch
-
 from saliency_assay import store
 from saliency_assay.device import prepare
 from saliency_assay.job import job
 from saliency_assay.methods.explained import explained
 from saliency_assay.metrics.scoring import metric_seed, probe
 from saliency_assay.models.classifier import Blueprint, digest
+from saliency_assay.models.layout import place
 from saliency_assay.models.weights import load_classifier
 from saliency_assay.registry import resolve
 from saliency_assay.shards import part_of
@@ -18,8 +17,8 @@ with job(f"probe: metrics.{snakemake.wildcards.metric}", snakemake.log[0], snake
     settings, at, part = snakemake.params.settings, snakemake.wildcards, part_of(snakemake.wildcards.part)
     device = prepare(settings["device"], snakemake.threads)
     classifier = load_classifier(Path(snakemake.input.weights), Blueprint(**settings["model"]))
-    classifier.to(device, memory_format=torch.channels_last)
     with store.open_store(Path(snakemake.input.data), kind="data") as data:
+        place(classifier, device, data["image"].shape[2:])
         chosen, targets, offset = explained(data, classifier, **settings["explained"], part=part)
         blocks = probe(
             resolve(settings["probe"]),

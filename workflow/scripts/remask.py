@@ -3,14 +3,13 @@
 from contextlib import ExitStack
 from pathlib import Path
 
-import torch
-
 from saliency_assay import store
 from saliency_assay.device import prepare, resident_bytes
 from saliency_assay.feed import resident
 from saliency_assay.job import job
 from saliency_assay.methods.explained import arguments_of
 from saliency_assay.models.classifier import Blueprint, digest
+from saliency_assay.models.layout import place
 from saliency_assay.models.weights import load_classifier
 from saliency_assay.occluded import Occluded, layers_of, open_masks
 from saliency_assay.provenance import seed_of
@@ -22,8 +21,8 @@ with job("remask", snakemake.log[0], snakemake.params.settings), ExitStack() as 
     settings, paths = snakemake.params.settings, snakemake.input
     device = prepare(settings["device"], snakemake.threads)
     classifier = load_classifier(Path(paths.weights), Blueprint(**settings["model"]))
-    classifier.to(device, memory_format=torch.channels_last)
     data = stack.enter_context(store.open_store(Path(paths.data), kind="data"))
+    place(classifier, device, data["image"].shape[2:])
     masks = open_masks(stack, paths.masks, data)
     seen = Occluded(data["image"], layers_of(masks, settings["fill"], settings["iteration"]), device)
     images = resident(seen, device, resident_bytes(snakemake.resources))

@@ -3,13 +3,12 @@
 from contextlib import ExitStack
 from pathlib import Path
 
-import torch
-
 from saliency_assay import scores, store
 from saliency_assay.device import prepare
 from saliency_assay.job import job
 from saliency_assay.metrics import scoring
 from saliency_assay.models.classifier import Blueprint, digest
+from saliency_assay.models.layout import place
 from saliency_assay.models.weights import load_classifier
 from saliency_assay.registry import resolve
 from saliency_assay.shards import part_of
@@ -22,8 +21,8 @@ with (
     takes, part = settings["takes"], part_of(at.part)
     device = prepare(settings["device"], snakemake.threads)
     classifier = load_classifier(Path(paths.weights), blueprint := Blueprint(**settings["model"]))
-    classifier.to(device, memory_format=torch.channels_last)
     data = stack.enter_context(store.open_store(Path(paths.data), kind="data"))
+    place(classifier, device, data["image"].shape[2:])
     made = {"part": part, "data": data.attributes["digest"], "model": digest(classifier.network.state_dict())}
     here = {**made, "device": device.type}  # what noise depends on, where a metric draws it anew
     expect = here if "explain" in takes else made

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import torch
 
 from saliency_assay import scores, store
 from saliency_assay.concepts import examples_of, images_under_test, rows_of, tcav
 from saliency_assay.device import prepare
 from saliency_assay.job import job
 from saliency_assay.models.classifier import Blueprint
+from saliency_assay.models.layout import place
 from saliency_assay.models.weights import load_classifier
 from saliency_assay.provenance import seed_of
 from saliency_assay.registry import unknown
@@ -24,8 +24,8 @@ with job("score_concepts", snakemake.log[0], snakemake.params.settings), ExitSta
     settings, at, paths = snakemake.params.settings, snakemake.wildcards, snakemake.input
     device = prepare(settings["device"], snakemake.threads)
     classifier = load_classifier(Path(paths.weights), Blueprint(**settings["model"]))
-    classifier.to(device, memory_format=torch.channels_last)
     having, data = opened(paths.with_concept), opened(paths.data)
+    place(classifier, device, data["image"].shape[2:])
     lacking = opened(paths.without, sources=having.attributes["sources"])
     concept, objects = settings["concept"], having.attributes["classes"]["object"]
     if concept not in objects:

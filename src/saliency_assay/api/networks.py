@@ -10,8 +10,9 @@ from torch import Tensor, nn
 
 from saliency_assay.methods.differentiate import describe
 from saliency_assay.methods.draw import pixels_of
-from saliency_assay.models.classifier import Blueprint, Classifier
+from saliency_assay.models.classifier import Blueprint, Classifier, main_output
 from saliency_assay.models.inference import evaluating, exact_float32
+from saliency_assay.models.layout import adapt
 from saliency_assay.models.weights import load_classifier
 
 Model: TypeAlias = nn.Module | Callable[[Tensor], Any]
@@ -76,7 +77,7 @@ def load(weights: str | Path, model: Mapping[str, Any], *, device: str = "cpu") 
         ValueError: it does not hold the weights of such a model.
     """
     classifier = load_classifier(Path(weights), Blueprint(**model))
-    # Of another memory layout, convolutions add in another order. (torch's stubs know it of tensors alone.)
+    # In another memory format, convolutions add in another order. (torch's stubs know it of tensors alone.)
     classifier.to(torch.device(device), memory_format=torch.channels_last)  # type: ignore[call-overload]
     return classifier
 
@@ -105,6 +106,8 @@ def classifier_of(model: Model, images: Tensor) -> Classifier:
         ValueError: neither a network nor a function; it does not take the images, or gives no logits.
     """
     if isinstance(model, Classifier):
+        if not isinstance(model.network, Prediction):
+            adapt(model, images.shape[2:])
         return model
     if not callable(model):
         raise ValueError(f"model: found {type(model).__name__}, expected a torch.nn.Module or a function")
@@ -112,9 +115,11 @@ def classifier_of(model: Model, images: Tensor) -> Classifier:
     channels = images.shape[1]
     plain = wrap(network, classes=1, mean=[0.0] * channels, std=[1.0] * channels)
     first = pixels_of(images[:1], plain.device)
+    if not isinstance(network, Prediction):
+        adapt(plain, images.shape[2:])
     try:
         with evaluating(network), exact_float32(), torch.no_grad():
-            logits = network(first)
+            logits = main_output(network(plain.network_input(first)))
     except (RuntimeError, TypeError) as error:
         said = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ValueError(f"model: does not take images {list(first.shape)}: {said}") from error

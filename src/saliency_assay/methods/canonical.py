@@ -62,7 +62,7 @@ class Add(nn.Module):
 
 def normalised(model: nn.Module, images: Tensor) -> Tensor:
     """What ``canonical(model)`` takes: images as a ``Classifier``'s network sees them, or as they are."""
-    return (images - model.mean) / model.std if isinstance(model, Classifier) else images
+    return model.network_input(images) if isinstance(model, Classifier) else images
 
 
 def canonical(model: nn.Module) -> fx.GraphModule:

@@ -55,6 +55,8 @@ class Classifier(nn.Module):
         self.register_buffer("mean", torch.tensor(mean, dtype=torch.float32).reshape(1, -1, 1, 1))
         self.register_buffer("std", torch.tensor(std, dtype=torch.float32).reshape(1, -1, 1, 1))
         self.network = network
+        self.memory_format = torch.channels_last
+        """In which the network is given images: contiguous where ``layout.adapt`` finds that it takes no other."""
         self.classes = classes
         self.cam_layer = cam_layer
         self.concept_layers = tuple(concept_layers)
@@ -82,12 +84,21 @@ class Classifier(nn.Module):
             raise ValueError(f"images {list(pixels.shape)}: expected [N, {self.channels}, H, W]")
         if pixels.dtype != self.mean.dtype:
             raise ValueError(f"images of {pixels.dtype}: expected {self.mean.dtype} in [0, 1]")
-        logits: Tensor = self.network((pixels - self.mean) / self.std)
+        logits = main_output(self.network(self.network_input(pixels)))
+        if not isinstance(logits, Tensor):
+            raise ValueError(
+                f"network: returned {type(logits).__name__}, expected logits [N, {self.classes}]"
+            )
         if logits.shape != (len(pixels), self.classes):
             raise ValueError(
                 f"logits {list(logits.shape)} of {len(pixels)} images: expected [N, {self.classes}]"
             )
         return logits
+
+    def network_input(self, pixels: Tensor) -> Tensor:
+        """Normalize images ``[N, C, H, W]`` in [0, 1] for the network, in the memory format that it takes."""
+        normalized = (pixels - self.mean) / self.std
+        return normalized if self.memory_format == torch.channels_last else normalized.contiguous()
 
     def layer(self, name: str) -> nn.Module:
         """The layer at path ``name`` of the network, as ``get_submodule`` reads it.
@@ -100,6 +111,15 @@ class Classifier(nn.Module):
         except AttributeError:
             children = (child for child, _ in self.network.named_children())
             raise ValueError(unknown("layer", name, children)) from None
+
+
+def main_output(output: object) -> object:
+    """Return the logits of a network that has auxiliary outputs beside them, and any other output as it is.
+
+    They are the attribute ``logits`` (as in torchvision's and Hugging Face's outputs), or the first of a tuple.
+    """
+    logits = getattr(output, "logits", output)
+    return logits[0] if isinstance(logits, tuple | list) and logits else logits
 
 
 def build(

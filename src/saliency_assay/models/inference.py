@@ -10,17 +10,42 @@ from torch import Tensor, nn
 from saliency_assay.feed import batches
 from saliency_assay.models.classifier import Classifier
 
+# Where torch keeps the precision of float32 products: settings on which others fall back, and those of operations.
+_FALLBACKS = (("generic", "all"), ("cuda", "all"), ("mkldnn", "all"))
+_MATMULS = (("cuda", "matmul"), ("mkldnn", "matmul"))
+_OTHERS = tuple((backend, operation) for backend in ("cuda", "mkldnn") for operation in ("conv", "rnn"))
+
 
 @contextmanager
 def exact_float32() -> Iterator[None]:
-    """Switch TF32 off for as long as the context lasts: its 10-bit mantissa changes ranks of pixels."""
-    cudnn, matmul = torch.backends.cudnn, torch.backends.cuda.matmul
-    before = cudnn.allow_tf32, matmul.allow_tf32
-    cudnn.allow_tf32 = matmul.allow_tf32 = False
+    """Compute float32 products in float32, not TF32 or bf16, within the context: their rounding changes pixel ranks.
+
+    Precision that was set by any of torch's interfaces, or a mix of them, is the same afterwards.
+    """
+    # The private functions behind ``torch.backends…fp32_precision``, which does not reach every setting.
+    read, write = torch._C._get_fp32_precision_getter, torch._C._set_fp32_precision_setter
+    before = {}
+    for setting in (*_FALLBACKS, *_MATMULS):  # each is read while none on which it would fall back is set
+        before[setting] = read(*setting)
+        write(*setting, "none" if setting in _FALLBACKS else "ieee")
+    matmul = (
+        torch.get_float32_matmul_precision()
+    )  # refused unless it agrees with the settings above, as it now does
+    torch.set_float32_matmul_precision("highest")
+    for setting in _FALLBACKS:
+        write(*setting, "ieee")
+    for setting in _OTHERS:
+        # Torch's default for convolutions follows the fallbacks and cannot be set again, so it is never overwritten.
+        # ``cudnn.allow_tf32``, which would overwrite it, is left alone for the same reason.
+        if read(*setting) != "ieee":
+            before[setting] = read(*setting)
+            write(*setting, "ieee")
     try:
         yield
     finally:
-        cudnn.allow_tf32, matmul.allow_tf32 = before
+        torch.set_float32_matmul_precision(matmul)
+        for setting, precision in before.items():
+            write(*setting, precision)
 
 
 @contextmanager

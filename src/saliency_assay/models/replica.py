@@ -20,11 +20,12 @@ from saliency_assay.launch import rank
 from saliency_assay.models.classifier import Classifier
 
 
-def replica(classifier: Classifier) -> nn.Module:
-    """What to call in training: ``classifier`` itself in one process, else a copy that shares its tensors.
+def replica(classifier: Classifier, *, unused: bool = False) -> nn.Module:
+    """Return what to call in training: ``classifier`` in one process, else a copy that shares its tensors.
 
     Gradients are means over the whole batch, where every process has an equal part of it. The classifier stays of
-    ordinary layers, and is what is evaluated and saved.
+    ordinary layers, and is what is evaluated and saved. ``unused`` tells that some parameters have no part in the
+    logits, such as those of auxiliary heads; these get no gradient, as in one process.
     """
     if processes() == 1:
         return classifier
@@ -39,22 +40,36 @@ def replica(classifier: Classifier) -> nn.Module:
             layer.forward = partial(whole_batch_norm, layer)  # type: ignore[method-assign]  # on purpose
         elif isinstance(layer, _DropoutNd):
             layer.forward = partial(whole_dropout, layer.forward)
+    own, parts = (dict(each.named_modules(remove_duplicate=False)) for each in (classifier, copied))
+    shared_buffers = [(own[name]._buffers, part._buffers) for name, part in parts.items()]
+
+    def share(*call: object) -> None:
+        # A forward pass may replace buffers rather than write to them.
+        for mine, theirs in shared_buffers:
+            mine.update(theirs)
+
+    copied.register_forward_hook(share)
     device_ids = [classifier.device.index] if on_gpu else None
-    return DistributedDataParallel(copied.train(), device_ids=device_ids)
+    return DistributedDataParallel(copied.train(), device_ids=device_ids, find_unused_parameters=unused)
 
 
 def whole_batch_norm(norm: _BatchNorm, x: Tensor) -> Tensor:
-    """What ``norm`` in training makes of this process's ``x`` ``[n, C, …]`` as equal part of the batch of all.
+    """Return what ``norm`` makes of this process's ``x`` ``[n, C, …]`` as an equal part of the batch of all.
 
     With process r's mean m_r and variance v_r, the batch has the mean E of all m_r and the variance mean of
-    v_r + (m_r − E)², where nothing cancels. Running statistics are kept as ``nn.BatchNorm2d`` keeps them.
+    v_r + (m_r − E)², where nothing cancels. As in ``nn.BatchNorm2d``, a layer in evaluation mode normalizes with its
+    running statistics, if it has any, and only one in training that tracks them moves them.
     """
+    if not norm.training and (norm.running_mean is not None or norm.running_var is not None):
+        frozen: Tensor = type(norm).forward(norm, x)
+        return frozen
     wide = x.to(torch.promote_types(x.dtype, torch.float32))
     variance, mean = torch.var_mean(wide, [0, *range(2, x.ndim)], correction=0)
     means, variances = gathered(torch.stack([mean, variance])).unbind(1)
     mean = means.mean(0)
     variance = (variances + (means - mean).square()).mean(0)
-    _keep(norm, mean.detach(), variance.detach(), processes() * x.numel() // x.shape[1])
+    if norm.training and norm.track_running_stats:
+        _keep(norm, mean.detach(), variance.detach(), processes() * x.numel() // x.shape[1])
     scale = (variance + norm.eps).rsqrt()
     if norm.weight is not None:
         scale = scale * norm.weight
