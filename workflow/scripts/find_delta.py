@@ -14,7 +14,7 @@ from saliency_assay.models.weights import load_classifier
 
 with job("find_delta", snakemake.log[0]):
     settings, paths = snakemake.params.settings, snakemake.input
-    device = prepare(settings["device"], snakemake.threads)
+    device = prepare(settings["device"], snakemake.threads, snakemake.resources)
     classifier = load_classifier(Path(paths.weights), Blueprint(**settings["model"]))
     classifier.to(device, memory_format=torch.channels_last)
     with (

@@ -20,7 +20,7 @@ from saliency_assay.retrain_settings import pixels
 
 with job("remask", snakemake.log[0]), ExitStack() as stack:
     settings, paths = snakemake.params.settings, snakemake.input
-    device = prepare(settings["device"], snakemake.threads)
+    device = prepare(settings["device"], snakemake.threads, snakemake.resources)
     classifier = load_classifier(Path(paths.weights), Blueprint(**settings["model"]))
     classifier.to(device, memory_format=torch.channels_last)
     data = stack.enter_context(store.open_store(Path(paths.data), kind="data"))

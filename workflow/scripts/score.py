@@ -17,7 +17,7 @@ from saliency_assay.shards import part_of
 with job(f"score: metrics.{snakemake.wildcards.metric}", snakemake.log[0]), ExitStack() as stack:
     settings, at, paths = snakemake.params.settings, snakemake.wildcards, snakemake.input
     takes, part = settings["takes"], part_of(at.part)
-    device = prepare(settings["device"], snakemake.threads)
+    device = prepare(settings["device"], snakemake.threads, snakemake.resources)
     classifier = load_classifier(Path(paths.weights), blueprint := Blueprint(**settings["model"]))
     classifier.to(device, memory_format=torch.channels_last)
     data = stack.enter_context(store.open_store(Path(paths.data), kind="data"))
