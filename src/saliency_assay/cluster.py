@@ -1,21 +1,33 @@
 """What a cluster still works on in this folder: a second run beside it would write the same files."""
 
 import getpass
+import json
+import os
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 OF_SNAKEMAKE = "rule_"
 """How its Slurm executor begins the comment of each job; a job that Snakemake itself runs in has none."""
+SKIP = "SALIENCY_ASSAY_SKIP_SQUEUE"
+"""Environment variable: set to start although Slurm does not say which jobs are in its queue."""
+ATTEMPTS = 3
+PAUSE = 5.0
+"""Seconds between two attempts to ask Slurm."""
 
 
 def running_jobs(folder: Path) -> list[str]:
-    """Numbers of the Slurm jobs that an earlier run in ``folder`` left in the queue; none where there is no Slurm."""
-    if shutil.which("squeue") is None:
+    """Return the numbers of the Slurm jobs that an earlier run in ``folder`` left in the queue.
+
+    There are none where there is no Slurm.
+
+    Raises:
+        ValueError: Slurm does not answer, and an earlier run was interrupted while it had jobs on a cluster.
+    """
+    if shutil.which("squeue") is None or SKIP in os.environ:
         return []
-    asked = ["squeue", "--noheader", f"--user={getpass.getuser()}", "--format=%i|%k|%Z"]
-    done = subprocess.run(asked, check=False, capture_output=True, text=True)
-    lines = (line.split("|", 2) for line in done.stdout.splitlines() if line.count("|") >= 2)
+    lines = (line.split("|", 2) for line in _queue(folder).splitlines() if line.count("|") >= 2)
     return [
         job for job, comment, where in lines if comment.startswith(OF_SNAKEMAKE) and Path(where) == folder
     ]
@@ -25,7 +37,7 @@ def check_alone(folder: Path) -> None:
     """Refuse to start beside the jobs of an earlier run, which go on when their Snakemake is killed.
 
     Raises:
-        ValueError: there are some; the line says what to do.
+        ValueError: there are some, or there may be; the line says what to do.
     """
     if jobs := running_jobs(folder):
         numbers = " ".join(jobs)
@@ -33,3 +45,39 @@ def check_alone(folder: Path) -> None:
             f"Slurm jobs of an earlier run still work in {folder}: {numbers}; wait until they end, "
             f"or stop them with: scancel {numbers} (a training saves its state, and goes on from it)"
         )
+
+
+def _was_interrupted(folder: Path) -> bool:
+    """Return if Snakemake's notes name jobs that were submitted to a cluster and not seen to end."""
+    notes = folder / ".snakemake"
+    # Notes in a database, which a user may ask for, are not searched.
+    return (notes / "metadata.db").exists() or any(map(_names_job, (notes / "incomplete").rglob("*")))
+
+
+def _names_job(note: Path) -> bool:
+    try:
+        return note.is_file() and json.loads(note.read_text())["external_jobid"] is not None
+    except (OSError, ValueError, KeyError, TypeError):  # cut short when Snakemake was killed
+        return True
+
+
+def _queue(folder: Path) -> str:
+    """Return the user's jobs in the queue, one a line.
+
+    Raises:
+        ValueError: see ``running_jobs``.
+    """
+    command = ["squeue", "--noheader", f"--user={getpass.getuser()}", "--format=%i|%k|%Z"]
+    reason = ""
+    for attempt in range(ATTEMPTS):
+        time.sleep(PAUSE if attempt else 0)
+        try:
+            return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
+        except (OSError, subprocess.SubprocessError) as error:
+            reason = getattr(error, "stderr", None) or str(error)
+        if not _was_interrupted(folder):  # such as on a workstation where Slurm is installed and not set up
+            return ""
+    raise ValueError(
+        f"squeue: {' '.join(reason.split())}; jobs of an interrupted run may still work in {folder}; "
+        f"try again when Slurm answers, or if none do, start with {SKIP}=1"
+    )

@@ -10,6 +10,7 @@ from typing import Any
 
 from tqdm import tqdm
 
+from saliency_assay.atomic import replacing
 from saliency_assay.downloads import DOWNLOADS, Download, Remote
 from saliency_assay.fetch import Patience, check, fetch
 from saliency_assay.job import print_anything
@@ -100,9 +101,8 @@ def _fetched(url: str, remote: Remote, folder: Path, kept: Path, patience: Patie
     if remote.archive:
         with _bar(f"unpacking {remote.name}") as told:
             receipt["files"] = unpack(file, folder / remote.to, told)
-    temporary = kept.with_name(f"{kept.name}.tmp")
-    temporary.write_text(json.dumps(receipt, indent=1), encoding="utf-8")
-    temporary.replace(kept)
+    with replacing(kept) as temporary:
+        temporary.write_text(json.dumps(receipt, indent=1), encoding="utf-8")
     if remote.archive:
         file.unlink()
     return receipt

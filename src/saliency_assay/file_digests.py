@@ -9,8 +9,8 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 
+from saliency_assay.atomic import replacing
 from saliency_assay.provenance import digest_of_file
 
 SETTLED = 2_000_000_000  # ns; a file as young as this may change again without another time
@@ -57,10 +57,8 @@ class FileDigests:
 
     def _write(self) -> None:
         """Keep the digests. Several processes may, each of its own; what is lost is computed again."""
-        with suppress(OSError):  # a folder that cannot be written: every run reads the files anew
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with NamedTemporaryFile(
-                "w", dir=self.path.parent, prefix=f".{self.path.name}.", delete=False, encoding="utf-8"
-            ) as file:
-                json.dump(self._known, file)
-            Path(file.name).replace(self.path)
+        with (
+            suppress(OSError),
+            replacing(self.path) as temporary,
+        ):  # where it cannot be written, files are read anew
+            temporary.write_text(json.dumps(self._known), encoding="utf-8")

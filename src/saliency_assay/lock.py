@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
+from saliency_assay.atomic import machine
 from saliency_assay.cluster import check_alone
 
 NAME = ".lock"
@@ -70,7 +71,7 @@ def _taken(path: Path) -> bool:
         file.seek(0)
         _check_free(path, file.read())
         file.truncate(0)
-        os.environ[RUN] = run = f"{_machine()}:{os.getpid()}:{_started(os.getpid())}"
+        os.environ[RUN] = run = f"{machine()}:{os.getpid()}:{_started(os.getpid())}"
         json.dump({"run": run, "host": socket.gethostname(), "folder": str(Path.cwd())}, file)
     return True
 
@@ -94,14 +95,14 @@ def _check_free(path: Path, content: str) -> None:
     try:
         holder: dict[str, str] = json.loads(content)
         run, host, folder = (str(holder[key]) for key in ("run", "host", "folder"))
-        machine, process, started = run.rsplit(":", 2)
+        place, process, started = run.rsplit(":", 2)
     except (ValueError, KeyError, TypeError):
         raise ValueError(
             f"results: {path.absolute()} is no lock of a run; delete it if none works in that folder"
         ) from None
     results = path.parent.absolute()
     who = f"another run works in {results}: process {process} on {host}, started in {folder}"
-    if machine != _machine():
+    if place != machine():
         raise ValueError(
             f"results: {who}; wait until it ends, or choose another folder; if it was killed, delete {results / NAME}"
         )
@@ -117,13 +118,6 @@ def _check_free(path: Path, content: str) -> None:
             f"wait until they end, or stop them with: kill {numbers}"
         )
     check_alone(Path(folder))
-
-
-def _machine() -> str:
-    """Where numbers of processes mean the same: containers may have their host's name and processes of their own."""
-    with suppress(OSError):
-        return f"{socket.gethostname()} {Path('/proc/self/ns/pid').readlink()}"
-    return socket.gethostname()
 
 
 def _started(process: int) -> str:

@@ -15,6 +15,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.dataset as pads  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
+from saliency_assay.atomic import replacing
 from saliency_assay.environment import loaded_versions
 from saliency_assay.store_format import FORMAT, unreadable
 
@@ -71,13 +72,8 @@ def write(path: Path, table: pd.DataFrame) -> None:
         ScoreError: see ``check``.
     """
     table = check(table, str(path))
-    temporary = path.with_name(f".{path.name}.tmp")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
+    with replacing(path) as temporary:
         pq.write_table(_with_format(pa.Table.from_pandas(table, preserve_index=False)), temporary)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -91,22 +87,16 @@ def writer(path: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
     """
     nothing = pd.DataFrame(columns=list(COLUMNS)).astype(COLUMNS)
     schema = _with_format(pa.Table.from_pandas(nothing, preserve_index=False)).schema
-    temporary = path.with_name(f".{path.name}.tmp")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with pq.ParquetWriter(temporary, schema) as file:
+    with replacing(path) as temporary, pq.ParquetWriter(temporary, schema) as file:
 
-            def append(part: pd.DataFrame) -> None:
-                part = check(part, str(path), compact=True)
-                # Text takes far more memory than categories, so there is little of it at a time.
-                for start in range(0, len(part), ROW_GROUP):
-                    rows = pa.Table.from_pandas(part.iloc[start : start + ROW_GROUP], preserve_index=False)
-                    file.write_table(rows.cast(schema))
+        def append(part: pd.DataFrame) -> None:
+            part = check(part, str(path), compact=True)
+            # Text takes far more memory than categories, so there is little of it at a time.
+            for start in range(0, len(part), ROW_GROUP):
+                rows = pa.Table.from_pandas(part.iloc[start : start + ROW_GROUP], preserve_index=False)
+                file.write_table(rows.cast(schema))
 
-            yield append
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+        yield append
 
 
 def read(paths: Iterable[Path], *, compact: bool = False, only: Conditions | None = None) -> pd.DataFrame:
@@ -146,7 +136,8 @@ def read(paths: Iterable[Path], *, compact: bool = False, only: Conditions | Non
 def write_predictions(path: Path, table: pd.DataFrame, libraries: Mapping[str, str]) -> None:
     """Write the predictions of a model, with the versions of the packages that made its weights."""
     rows = pa.Table.from_pandas(table, preserve_index=False)
-    pq.write_table(_with_metadata(rows, {LIBRARIES_KEY: json.dumps(libraries).encode()}), path)
+    with replacing(path) as temporary:
+        pq.write_table(_with_metadata(rows, {LIBRARIES_KEY: json.dumps(libraries).encode()}), temporary)
 
 
 def libraries_in(path: Path) -> dict[str, str]:

@@ -1,14 +1,13 @@
 """The one place that knows Zarr: how arrays and their provenance are written to, and read from, one file.
 
 A store is a ``.zarr.zip`` file of equally long arrays (axis 0 counts items: images, cut-outs, …) and attributes.
-It is written block by block into a hidden folder beside the target, zipped, and renamed, so that a file which has
-the target's name is whole. Equal content gives equal bytes. Boolean arrays are bit-packed, 8 items of the trailing
-axes a byte; readers see booleans. Bytes (images and packed booleans) are stored uncompressed, so that any row can be
-read by itself (``store_rows``); all else is compressed.
+It is written block by block into a hidden folder beside the target, zipped, and renamed (``atomic``), so that a file
+which has the target's name is whole. Equal content gives equal bytes. Boolean arrays are bit-packed, 8 items of the
+trailing axes a byte; readers see booleans. Bytes (images and packed booleans) are stored uncompressed, so that any row
+can be read by itself (``store_rows``); all else is compressed.
 """
 
 import hashlib
-import os
 import shutil
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,6 +21,7 @@ import zarr
 from zarr.storage import LocalStore, ZipStore
 
 from saliency_assay import __version__
+from saliency_assay.atomic import remove_leftovers, replacing, temporary_path
 from saliency_assay.environment import loaded_versions
 from saliency_assay.provenance import plain
 from saliency_assay.registry import shown
@@ -54,8 +54,8 @@ def write(path: Path, blocks: Iterable[Block], *, kind: str, attributes: Mapping
         StoreError: no block at all, or a block that does not fit the first one.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    folder = path.with_name(f".{path.name}.writing")
-    shutil.rmtree(folder, ignore_errors=True)
+    remove_leftovers(path)
+    folder = temporary_path(path, "writing")
     try:
         writer = _Writer(folder, path)
         for block in blocks:
@@ -157,20 +157,13 @@ class _Writer:
 
 
 def _zip(folder: Path, path: Path) -> None:
-    temporary = path.with_name(f".{path.name}.tmp")
-    try:
-        with zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as archive:
-            for file in sorted(file for file in folder.rglob("*") if file.is_file()):
-                member = zipfile.ZipInfo(file.relative_to(folder).as_posix(), ZIP_DATE)
-                member.file_size = file.stat().st_size  # so that large members get 64-bit headers
-                with file.open("rb") as source, archive.open(member, "w") as target:
-                    shutil.copyfileobj(source, target, 1 << 20)
-                file.unlink()  # so that the disk never holds two copies
-        with temporary.open("rb") as written:
-            os.fsync(written.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with replacing(path) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as archive:
+        for file in sorted(file for file in folder.rglob("*") if file.is_file()):
+            member = zipfile.ZipInfo(file.relative_to(folder).as_posix(), ZIP_DATE)
+            member.file_size = file.stat().st_size  # so that large members get 64-bit headers
+            with file.open("rb") as source, archive.open(member, "w") as target:
+                shutil.copyfileobj(source, target, 1 << 20)
+            file.unlink()  # so that the disk never holds two copies
 
 
 def _pack(array: Array) -> Array:

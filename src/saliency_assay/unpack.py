@@ -5,7 +5,6 @@ import lzma
 import shutil
 import stat
 import tarfile
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -13,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO
 
+from saliency_assay.atomic import remove_leftovers, temporary_path
 from saliency_assay.fetch import CHUNK, need_space
 
 DAMAGED = (
@@ -49,11 +49,18 @@ def unpack(
         sizes = list(members(archive, None))
     total, done = sum(size for _, size in sizes), 0
     need_space(folder, total)
-    with tempfile.TemporaryDirectory(prefix=".unpacking_", dir=folder) as temporary, _in_one_line(archive):
-        for _, size in members(archive, Path(temporary)):
-            done += size
-            told(done, total)
-        _move(Path(temporary), folder)
+    target = folder / archive.name
+    remove_leftovers(target)
+    temporary = temporary_path(target, "unpacking")
+    temporary.mkdir()
+    try:
+        with _in_one_line(archive):
+            for _, size in members(archive, temporary):
+                done += size
+                told(done, total)
+            _move(temporary, folder)
+    finally:
+        shutil.rmtree(temporary)
     return dict(sizes)
 
 

@@ -9,6 +9,7 @@ from studies import PROFILE, change_profile, profile_of, small_study
 
 SAME = ("data", "models", "maps", "scores", "curves", "probes", "remask", "tables")
 """Folders of results that hold nothing but results; the others tell how long it took, and where."""
+WEIGHTS = "results/models/digits/seed0/weights.pt"
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +58,56 @@ def test_jobs_that_run_a_model_got_a_gpu(on_cluster: Checkout, jobs: list[Job]) 
             told = log.read_text()
             assert any(f"CUDA_VISIBLE_DEVICES={number}\n" in told for number in range(len(GPUS))), told
     assert {(job.gpus, job.first_rule in on_gpu) for job in jobs} == {(1, True), (0, False)}
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    """The small study with its data alone, and a device that is a GPU where there is one."""
+    checkout = small_study(tmp_path_factory.mktemp("built") / "project")
+    checkout.configure(device="auto")
+    checkout.make("results/data/digits.zarr.zip")
+    return checkout
+
+
+@pytest.fixture
+def untrained(built: Checkout, tmp_path: Path) -> Checkout:
+    """A copy of it."""
+    return built.copy(tmp_path / "project")
+
+
+def test_a_job_that_requests_a_gpu_and_finds_none_fails(slurm: Slurm, untrained: Checkout) -> None:
+    """The GPUs of these tests are pretend ones, which Slurm hands out and CUDA does not see."""
+    before = len(slurm.jobs("train"))
+    status, _ = untrained.snakemake(WEIGHTS, "--retries=0", profile=PROFILE)
+    assert status == 1
+    (job,) = slurm.jobs("train")[before:]
+    assert (job.state, job.gpus) == ("FAILED", 1)
+    assert "ValueError: device: the job requests a GPU, and PyTorch finds none on " in untrained.log(
+        "train/digits/seed0.log"
+    )
+    assert not (untrained.root / WEIGHTS).exists()
+
+
+def test_a_rule_may_say_that_it_needs_no_gpu(slurm: Slurm, untrained: Checkout) -> None:
+    before = len(slurm.jobs("train"))
+    requested = profile_of(untrained)["set-resources"]
+    change_profile(untrained, **{"set-resources": requested | {"train": requested["train"] | {"gpu": 0}}})
+    status, message = untrained.snakemake(WEIGHTS, profile=PROFILE)
+    assert status == 0, message
+    (job,) = slurm.jobs("train")[before:]
+    assert (job.state, job.gpus) == ("COMPLETED", 0)
+
+
+def test_nothing_is_submitted_when_the_command_line_replaced_the_profile_s_requests(
+    slurm: Slurm, untrained: Checkout
+) -> None:
+    before = len(slurm.jobs())
+    status, message = untrained.snakemake(
+        WEIGHTS, "--set-resources", "train:save_seconds=10", profile=PROFILE
+    )
+    assert status == 1
+    assert "\nset-resources: found no gpu for train; valid: " in message
+    assert len(slurm.jobs()) == before
 
 
 def test_never_more_gpus_at_once_than_there_are(jobs: list[Job]) -> None:

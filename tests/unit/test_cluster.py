@@ -1,10 +1,12 @@
 """A run does not begin beside Slurm jobs that an earlier one left behind."""
 
+import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from saliency_assay.cluster import check_alone, running_jobs
+from saliency_assay.cluster import ATTEMPTS, SKIP, check_alone, running_jobs
 
 QUEUE = """\
 7|rule_train_wildcards_f_o_0|{here}
@@ -27,8 +29,9 @@ def queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def squeue(folder: Path, said: str, status: int = 0) -> None:
     program = folder / "squeue"
     (folder / "said").write_text(said)
+    stream = " >&2" if status else ""
     program.write_text(
-        f'#!/bin/sh\nwhile read -r line; do echo "$line"; done < {folder}/said\nexit {status}\n'
+        f'#!/bin/sh\nwhile read -r line; do echo "$line"{stream}; done < {folder}/said\nexit {status}\n'
     )
     program.chmod(0o755)
 
@@ -54,7 +57,58 @@ def test_no_slurm_is_no_reason(queue: Path, tmp_path: Path) -> None:
     assert running_jobs(tmp_path) == []
 
 
-def test_a_slurm_that_does_not_answer_is_no_reason(queue: Path, tmp_path: Path) -> None:
-    """The executor will say what is wrong with it."""
-    squeue(queue, "slurm_load_jobs error: Unable to contact slurm controller\n", status=1)
+DOWN = "slurm_load_jobs error: Unable to contact slurm controller\n"
+
+
+def note(folder: Path, content: str) -> None:
+    """As Snakemake keeps one for each output file of a job that has begun and not ended."""
+    path = folder / ".snakemake/incomplete/@cmVzdWx0cw/cw=="
+    path.parent.mkdir(parents=True)
+    path.write_text(content)
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Seconds that are waited, which do not pass."""
+    waited: list[float] = []
+    monkeypatch.setattr("saliency_assay.cluster.time", SimpleNamespace(sleep=waited.append))
+    return waited
+
+
+@pytest.mark.parametrize("content", [json.dumps({"external_jobid": "7"}), '{"extern'])
+def test_a_slurm_that_does_not_answer_is_a_reason_after_an_interrupted_run(
+    queue: Path, tmp_path: Path, pauses: list[float], monkeypatch: pytest.MonkeyPatch, content: str
+) -> None:
+    squeue(queue, DOWN, status=1)
+    note(tmp_path, content)
+    with pytest.raises(ValueError, match=SKIP) as error:
+        check_alone(tmp_path)
+    message = str(error.value)
+    assert message.startswith(f"squeue: {DOWN.strip()}; ")
+    assert str(tmp_path) in message
+    assert len(message.splitlines()) == 1
+    assert sum(seconds > 0 for seconds in pauses) == ATTEMPTS - 1
+    monkeypatch.setenv(SKIP, "1")
+    check_alone(tmp_path)
+
+
+def test_a_slurm_that_answers_the_second_time_is_heard(
+    queue: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    squeue(queue, DOWN, status=1)
+    note(tmp_path, json.dumps({"external_jobid": "7"}))
+    answer = QUEUE.format(here=tmp_path, elsewhere=tmp_path / "b")
+    comes_up = SimpleNamespace(sleep=lambda seconds: squeue(queue, answer) if seconds else None)
+    monkeypatch.setattr("saliency_assay.cluster.time", comes_up)
+    assert running_jobs(tmp_path) == ["7", "8"]
+
+
+@pytest.mark.parametrize("content", [None, json.dumps({"external_jobid": None})], ids=["none", "local"])
+def test_a_slurm_that_does_not_answer_is_no_reason_where_it_was_never_used(
+    queue: Path, tmp_path: Path, pauses: list[float], content: str | None
+) -> None:
+    """A workstation on which Slurm is installed and not set up, after a local run that was killed or none at all."""
+    squeue(queue, DOWN, status=1)
+    if content:
+        note(tmp_path, content)
     check_alone(tmp_path)

@@ -1,11 +1,17 @@
 """The device that a configuration asks for."""
 
+import os
+import socket
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from saliency_assay.device import prepare
+from saliency_assay.gpus import SHARED, SUBMITTED
+from saliency_assay.launch import FAULT
 
 
 @pytest.fixture(autouse=True)
@@ -39,6 +45,72 @@ def test_no_gpu_where_one_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match="device") as error:
         prepare("cuda", 1)
     assert str(error.value) == "device: found 'cuda', but no GPU is available here; valid: auto, cpu"
+
+
+@pytest.mark.parametrize("resources", [{"gpu": 1}, {"gres": "gpu:1"}])
+def test_a_job_of_a_cluster_does_not_occupy_a_gpu_that_it_cannot_use(
+    monkeypatch: pytest.MonkeyPatch, resources: dict[str, Any]
+) -> None:
+    monkeypatch.setenv(SUBMITTED, "1")
+    gpu(monkeypatch, there=False)
+    with pytest.raises(
+        ValueError, match=f"^device: .* finds none on {socket.gethostname()}; .*gpu: 0"
+    ) as error:
+        prepare("auto", 1, resources)
+    assert len(str(error.value).splitlines()) == 1
+    assert prepare("cpu", 1, resources).type == "cpu"
+    gpu(monkeypatch, there=True)
+    assert prepare("auto", 1, resources).type == "cuda"
+
+
+@pytest.mark.parametrize("submitted", [False, True])
+def test_a_job_that_requests_no_gpu_runs_on_the_cpu(
+    monkeypatch: pytest.MonkeyPatch, submitted: bool, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Even where it sees one, as on a node that does not hide the GPUs of other jobs."""
+    if submitted:
+        monkeypatch.setenv(SUBMITTED, "1")
+    gpu(monkeypatch, there=True)
+    assert prepare("auto", 1, {"gpu": 0}).type == "cpu"
+    assert prepare("cuda", 1, {"gpu": 0}).type == "cuda"
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize(("shared", "lines"), [("", 0), ("0,1", 1)])
+def test_a_gpu_of_this_machine_that_cannot_be_used_is_mentioned(
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+    tmp_path: Path,
+    shared: str,
+    lines: int,
+) -> None:
+    """And where there is none, nothing is: the local profile requests one everywhere."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", shared)
+    monkeypatch.setenv(SHARED, shared)
+    gpu(monkeypatch, there=False)
+    assert prepare("auto", 1, {"gpu": 1}).type == "cpu"
+    assert len(capfd.readouterr().err.splitlines()) == lines
+    assert sum(record.levelname == "WARNING" for record in caplog.records) == lines
+
+
+def test_a_job_is_pinned_before_cuda_is_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    seen: list[str] = []
+
+    def is_available() -> bool:
+        seen.append(os.environ["CUDA_VISIBLE_DEVICES"])
+        return True
+
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(torch.cuda, "is_available", is_available)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1,2")
+    monkeypatch.setenv(SHARED, "0,1,2")
+    prepare("auto", 1, {"gpu": 1})
+    prepare("cuda", 1, {"gpu": 2})
+    monkeypatch.setenv(FAULT, "one of several processes")  # which have the GPUs of the one that started them
+    prepare("auto", 1, {"gpu": 2})
+    assert seen == ["0", "1,2", "1,2"]
 
 
 @pytest.mark.parametrize("count", [1, 2])

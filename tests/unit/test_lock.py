@@ -14,6 +14,7 @@ import pytest
 from mounts import mounted
 
 from saliency_assay import lock
+from saliency_assay.atomic import machine
 from saliency_assay.lock import NAME, RUN, hold, release
 from saliency_assay.provenance import SOURCE
 
@@ -135,7 +136,7 @@ def test_slurm_jobs_that_a_killed_run_left_are_looked_for_where_it_worked(
 
 def test_another_process_of_that_number_is_not_the_run(results: Path) -> None:
     results.mkdir(parents=True)
-    run = f"{lock._machine()}:{os.getppid()}:1"
+    run = f"{machine()}:{os.getppid()}:1"
     (results / NAME).write_text(json.dumps({"run": run, "host": "here", "folder": "/"}))
     hold(results)
 

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from saliency_assay.atomic import machine_digest
 from saliency_assay.unpack import unpack
 
 FILES = {"set/a.txt": b"one", "set/deep/b.txt": b"two\n" * 1000, "read me.txt": "ü".encode()}
@@ -141,3 +142,14 @@ def test_a_disk_that_fills_leaves_nothing(tmp_path: Path, full_disk: Path) -> No
         with pytest.raises(OSError, match="No space left on device"):
             unpack(tmp_path / "a.zip", full_disk)
     assert list(full_disk.iterdir()) == []
+
+
+def test_what_a_killed_unpacking_left_is_deleted(tmp_path: Path) -> None:
+    archive, folder = tmp_path / "a.zip", tmp_path / "data"
+    zipped(archive, FILES)
+    left = folder / f".a.zip.{machine_digest()}-999999999.unpacking/set"
+    left.mkdir(parents=True)
+    (left / "a.txt").write_bytes(b"half")
+    unpack(archive, folder)
+    assert below(folder) == FILES
+    assert not left.parent.exists()

@@ -35,11 +35,23 @@ PROFILES = [ROOT / f"profiles/{name}/config.yaml" for name in ("local", "slurm")
 # Left to right: a module imports from its own place and from places before it, never from one after it. A module's
 # place is the longest name here that it is or begins with; so training_state stands where training does.
 ORDER = (
-    ("registry", "commonality", "bam_classes", "shards", "downloads"),
+    ("registry", "commonality", "bam_classes", "shards", "downloads", "atomic"),
     ("schema", "source"),
     ("config", "retrain_settings", "training_settings"),
     ("provenance", "environment", "file_digests", "code_digest"),
-    ("launch", "launcher", "job", "device", "distributed", "fetch", "unpack", "download", "cluster", "lock"),
+    (
+        "launch",
+        "launcher",
+        "job",
+        "gpus",
+        "device",
+        "distributed",
+        "fetch",
+        "unpack",
+        "download",
+        "cluster",
+        "lock",
+    ),
     ("data", "feed"),
     ("models",),
     ("training", "evaluation", "fit", "search"),

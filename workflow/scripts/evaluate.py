@@ -16,7 +16,7 @@ from saliency_assay.models.weights import libraries_in, load_classifier
 
 with job("evaluate", snakemake.log[0], snakemake.params.settings):
     settings, at = snakemake.params.settings, snakemake.wildcards
-    device = prepare(settings["device"], snakemake.threads)
+    device = prepare(settings["device"], snakemake.threads, snakemake.resources)
     classifier = load_classifier(Path(snakemake.input.weights), Blueprint(**settings["model"])).to(device)
     tables = []
     for name, path in zip(settings["sets"], snakemake.input.data, strict=True):

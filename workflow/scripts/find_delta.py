@@ -13,7 +13,7 @@ from saliency_assay.models.weights import load_classifier
 
 with job("find_delta", snakemake.log[0], snakemake.params.settings):
     settings, paths = snakemake.params.settings, snakemake.input
-    device = prepare(settings["device"], snakemake.threads)
+    device = prepare(settings["device"], snakemake.threads, snakemake.resources)
     classifier = load_classifier(Path(paths.weights), Blueprint(**settings["model"]))
     with (
         store.open_store(Path(paths.data), kind="data") as data,

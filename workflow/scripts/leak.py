@@ -14,7 +14,7 @@ from saliency_assay.provenance import fingerprint
 
 with job("leak", snakemake.log[0], snakemake.params.settings), ExitStack() as stack:
     settings, paths = snakemake.params.settings, snakemake.input
-    device = prepare(settings["device"], snakemake.threads)
+    device = prepare(settings["device"], snakemake.threads, snakemake.resources)
     data = stack.enter_context(store.open_store(Path(paths.data), kind="data"))
     masks = open_masks(stack, paths.masks, data)
     images = Shapes(layers_of(masks, "zero", settings["iteration"]), device)

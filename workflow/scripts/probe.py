@@ -15,7 +15,7 @@ from saliency_assay.shards import part_of
 
 with job(f"probe: metrics.{snakemake.wildcards.metric}", snakemake.log[0], snakemake.params.settings):
     settings, at, part = snakemake.params.settings, snakemake.wildcards, part_of(snakemake.wildcards.part)
-    device = prepare(settings["device"], snakemake.threads)
+    device = prepare(settings["device"], snakemake.threads, snakemake.resources)
     classifier = load_classifier(Path(snakemake.input.weights), Blueprint(**settings["model"]))
     with store.open_store(Path(snakemake.input.data), kind="data") as data:
         place(classifier, device, data["image"].shape[2:])

@@ -19,7 +19,7 @@ from saliency_assay.retrain_settings import pixels
 
 with job("remask", snakemake.log[0], snakemake.params.settings), ExitStack() as stack:
     settings, paths = snakemake.params.settings, snakemake.input
-    device = prepare(settings["device"], snakemake.threads)
+    device = prepare(settings["device"], snakemake.threads, snakemake.resources)
     classifier = load_classifier(Path(paths.weights), Blueprint(**settings["model"]))
     data = stack.enter_context(store.open_store(Path(paths.data), kind="data"))
     place(classifier, device, data["image"].shape[2:])

@@ -23,7 +23,7 @@ from saliency_assay.training_state import remove_state
 
 with job("retrain", snakemake.log[0], snakemake.params.settings), ExitStack() as stack:
     settings, at, paths = snakemake.params.settings, snakemake.wildcards, snakemake.input
-    device = prepare(settings["device"], snakemake.threads)
+    device = prepare(settings["device"], snakemake.threads, snakemake.resources)
     device = stack.enter_context(joined(device, snakemake.threads, snakemake.resources))
     data = stack.enter_context(store.open_store(Path(paths.data), kind="data"))
     masks = open_masks(stack, paths.masks, data)

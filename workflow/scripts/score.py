@@ -19,7 +19,7 @@ with (
 ):
     settings, at, paths = snakemake.params.settings, snakemake.wildcards, snakemake.input
     takes, part = settings["takes"], part_of(at.part)
-    device = prepare(settings["device"], snakemake.threads)
+    device = prepare(settings["device"], snakemake.threads, snakemake.resources)
     classifier = load_classifier(Path(paths.weights), blueprint := Blueprint(**settings["model"]))
     data = stack.enter_context(store.open_store(Path(paths.data), kind="data"))
     place(classifier, device, data["image"].shape[2:])

@@ -22,7 +22,7 @@ with job("score_concepts", snakemake.log[0], snakemake.params.settings), ExitSta
         return stack.enter_context(store.open_store(Path(path), kind="data", expect=expected))
 
     settings, at, paths = snakemake.params.settings, snakemake.wildcards, snakemake.input
-    device = prepare(settings["device"], snakemake.threads)
+    device = prepare(settings["device"], snakemake.threads, snakemake.resources)
     classifier = load_classifier(Path(paths.weights), Blueprint(**settings["model"]))
     having, data = opened(paths.with_concept), opened(paths.data)
     place(classifier, device, data["image"].shape[2:])

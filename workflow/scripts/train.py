@@ -17,7 +17,7 @@ from saliency_assay.training_state import remove_state
 
 with job("train", snakemake.log[0], snakemake.params.settings):
     settings, paths = snakemake.params.settings, snakemake.input
-    device = prepare(settings["device"], snakemake.threads)
+    device = prepare(settings["device"], snakemake.threads, snakemake.resources)
     with (
         joined(device, snakemake.threads, snakemake.resources) as device,
         store.open_store(Path(paths.data), kind="data") as data,

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from saliency_assay.atomic import replacing
 from saliency_assay.environment import loaded_versions
 from saliency_assay.models.classifier import Blueprint, Classifier, build, digest
 from saliency_assay.models.normalisation import IMAGENET
@@ -29,13 +30,9 @@ CALLS = {"GLOBAL", "STACK_GLOBAL", "INST", "OBJ", "NEWOBJ", "NEWOBJ_EX", "REDUCE
 
 def write(path: Path, content: object) -> None:
     """Write ``content`` with torch.save under a temporary name, then rename: a kill leaves the old file or none."""
-    temporary = path.with_name(f"{path.name}.tmp")
-    try:
-        with temporary.open("wb") as file:  # given a path, torch.save would write the name into the file
-            torch.save(content, file)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    # Given a path, torch.save would write the name into the file.
+    with replacing(path) as temporary, temporary.open("wb") as file:
+        torch.save(content, file)
 
 
 def read(path: Path) -> Any:

@@ -1,0 +1,77 @@
+"""GPUs of one machine, which need not be there: as many jobs at once as are visible, each on its own."""
+
+import re
+from datetime import datetime
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+from checkout import Checkout
+
+SEEDS = range(3)
+WEIGHTS = [f"results/models/digits/seed{seed}/weights.pt" for seed in SEEDS]
+BEGIN = re.compile(
+    r"^(?P<time>\S+ \S+),(?P<ms>\d+) device cpu, threads 1(?:, .*CUDA_VISIBLE_DEVICES=(?P<gpu>\S*))?",
+    re.MULTILINE,
+)
+
+
+@pytest.fixture
+def trainings(tmp_path: Path) -> Checkout:
+    """A study of three seeds, with its data alone."""
+    checkout = Checkout.fresh(tmp_path / "project", Path(__file__).parents[1] / "cluster/small.yaml")
+    checkout.configure(seeds=list(SEEDS), device="auto")
+    checkout.make("results/data/digits.zarr.zip")
+    return checkout
+
+
+def jobs(checkout: Checkout) -> list[tuple[float, float, str]]:
+    """When each training got its GPU and when its results were written, and which GPU."""
+    found = []
+    for seed, weights in zip(SEEDS, WEIGHTS, strict=True):
+        line = BEGIN.search(checkout.log(f"train/digits/seed{seed}.log"))
+        assert line
+        begin = datetime.fromisoformat(line["time"]).timestamp() + int(line["ms"]) / 1000
+        found.append((begin, (checkout.root / weights).stat().st_mtime, line["gpu"]))
+    return found
+
+
+def run(checkout: Checkout, *arguments: str) -> str:
+    """What Snakemake said."""
+    status, message = checkout.snakemake(*WEIGHTS, "--cores=4", *arguments)
+    assert status == 0, message
+    return message
+
+
+def test_jobs_at_once_have_a_gpu_each(trainings: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,7")
+    message = run(trainings)
+    assert "Provided resources: gpu=2\n" in message
+    found = jobs(trainings)
+    assert {gpu for _, _, gpu in found} <= {"4", "7"}
+    for one, other in combinations(found, 2):
+        if one[0] < other[1] and other[0] < one[1]:
+            assert one[2] != other[2]
+    # PyTorch cannot use them: each job says so, and runs on the CPU.
+    assert message.count("device: this job runs on the CPU: PyTorch cannot use 4, 7 on ") == len(SEEDS)
+
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4")
+    assert trainings.planned(*WEIGHTS) == set()  # how many there are is no reason to train again
+
+
+def test_a_user_may_allow_more_jobs_than_gpus(trainings: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,7")
+    assert "Provided resources: gpu=3\n" in run(trainings, "--resources", "gpu=3")
+    assert {gpu for _, _, gpu in jobs(trainings)} <= {"4", "7"}
+
+
+@pytest.mark.parametrize(("device", "visible"), [("auto", ""), ("cpu", "4,7")])
+def test_jobs_on_cpus_are_limited_by_cores_alone(
+    device: str, visible: str, trainings: Checkout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    trainings.configure(device=device)
+    message = run(trainings)
+    assert "gpu" not in message.partition("Provided resources:")[2].partition("\n")[0]
+    assert "device: " not in message
+    assert {gpu for _, _, gpu in jobs(trainings)} == {visible}
