@@ -21,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -45,6 +45,7 @@ from saliency_assay.source import declared
 
 ROOT = Path(__file__).resolve().parents[1]
 TRAINED, EXPLAINED, ASKED = 3, 2, 1
+TRAINING, FORWARD = 2470, 1261  # images/s, see docs/scaling.md
 FORWARD_ONLY = {"cam", "occlusion", "kernel_shap", "square", "noisy_baseline", "halves"}
 IMAGES = {  # to train on, to test: of the data sets as they are published
     "mnist": (60_000, 10_000),
@@ -264,6 +265,13 @@ def explained(job: Job, counts: Counts) -> int:
     return int(part.stop - part.start)
 
 
+def remasked(job: Job, counts: Counts) -> int:
+    """The images of a job of masks: all of its set, or those of its part."""
+    [name] = counts.config.studies[job.at["study"]].models
+    part = part_of(job.at.get("part", "")).stretch(sum(counts.images(counts.config.models[name].data)))
+    return int(part.stop - part.start)
+
+
 def job_work(job: Job, counts: Counts) -> tuple[float, float]:
     """Passes of a job at a training's speed and at that of float32, in passes of ResNet-50 at 224."""
     config, at = counts.config, job.at
@@ -289,7 +297,7 @@ def job_work(job: Job, counts: Counts) -> tuple[float, float]:
     if job.rule == "remask":
         model = config.models[name]
         each = counts.map_passes(config.methods[at["method"]], model) + (model.target == "predicted")
-        return 0, sum(counts.images(model.data)) * each * counts.share(model)
+        return 0, remasked(job, counts) * each * counts.share(model)
     if job.rule == "evaluate":
         sets = [Path(path).name.removesuffix(".zarr.zip") for path in job.inputs if "/data/" in path]
         return 0, sum(sum(counts.images(of)) for of in sets) * counts.share(config.models[name])
@@ -320,7 +328,7 @@ def stored(jobs: list[Job], counts: Counts) -> float:
                 assert retraining is not None
                 channels, size = counts.size(model.data)
                 masks = retraining.iterations if job.at["protocol"] == "roar" else 1
-                total += mask_bytes(sum(counts.images(model.data)), (channels, size, size), masks)
+                total += mask_bytes(remasked(job, counts), (channels, size, size), masks)
             else:
                 total += counts.weights(model)
     return total
@@ -342,8 +350,10 @@ def longest(jobs: list[Job], hours: Mapping[Job, float]) -> float:
     return max(ends.values(), default=0.0)
 
 
-def report(file: Path, options: argparse.Namespace) -> None:
-    """Print what one configuration takes."""
+def counted(
+    file: Path, training: float = TRAINING, forward: float = FORWARD
+) -> tuple[Counts, dict[Job, float]]:
+    """The counts of one configuration, and the hours of each of its jobs on a GPU of these speeds, in images/s."""
     raw = yaml.safe_load(file.read_text(encoding="utf-8"))
     with tempfile.TemporaryDirectory() as place:
         stand_ins(raw, Path(place))
@@ -353,22 +363,31 @@ def report(file: Path, options: argparse.Namespace) -> None:
         schema = yaml.safe_load((ROOT / "config/schema.yaml").read_text())
         counts = Counts(read(raw, schema=schema, catalogue=CATALOGUE, source=str(file)))
         os.chdir(here)
-    hours, by_rule, models = {}, defaultdict(float), 0
-    numbers: Counter[str] = Counter(job.rule for job in jobs)
+    hours = {}
     for job in jobs:
-        trained, forward = job_work(job, counts)
-        hours[job] = (trained / TRAINED / options.training + forward / options.forward) / 3600
-        by_rule[job.rule] += hours[job]
+        trained, seen = job_work(job, counts)
+        hours[job] = (trained / TRAINED / training + seen / forward) / 3600
+    return counts, hours
+
+
+def report(file: Path, options: argparse.Namespace) -> None:
+    """Print what one configuration takes."""
+    counts, hours = counted(file, options.training, options.forward)
+    jobs, by_rule, models = list(hours), defaultdict(list), 0
+    for job in jobs:
+        by_rule[job.rule].append(hours[job])
         models += job.rule in ("train", "trial", "retrain")
         if job.rule == "leak":
             models += 2 * counts.config.studies[job.at["study"]].retraining.repeats
     total, chain = sum(hours.values()), longest(jobs, hours)
     held = f"{stored(jobs, counts) / 1e9:,.3g} GB"
     print(f"{file.name}: {len(jobs):,} jobs, {models:,} trainings, {total:,.3g} GPU hours, {held}")
-    for rule, part in sorted(by_rule.items(), key=lambda pair: -pair[1]):
-        if part > 0.005 * total:
-            each = f"{part / numbers[rule]:10.3g} h each{part / total:7.0%}"
-            print(f"  {rule:12}{numbers[rule]:7,} jobs{part:12,.3g} h{each}")
+    for rule, each in sorted(by_rule.items(), key=lambda pair: -sum(pair[1])):
+        if sum(each) > 0.005 * total:
+            per_job = (
+                f"{sum(each) / len(each):10.3g} h each, at most {max(each):8.3g}{sum(each) / total:7.0%}"
+            )
+            print(f"  {rule:12}{len(each):7,} jobs{sum(each):12,.3g} h{per_job}")
     print(f"  longest chain {chain:,.3g} h")
     for gpus in GPUS:
         least = max(total / gpus, chain)
@@ -403,10 +422,10 @@ def main() -> None:
     )
     parser.add_argument("configurations", type=Path, nargs="*", metavar="configuration")
     parser.add_argument(
-        "--training", type=float, default=2470, help="images/s that a GPU trains on, ResNet-50 at 224"
+        "--training", type=float, default=TRAINING, help="images/s that a GPU trains on, ResNet-50 at 224"
     )
     parser.add_argument(
-        "--forward", type=float, default=1261, help="images/s of forward passes in float32, the same"
+        "--forward", type=float, default=FORWARD, help="images/s of forward passes in float32, the same"
     )
     parser.add_argument(
         "--measure", action="store_true", help="measure both on this processor instead, in float32"

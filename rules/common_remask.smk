@@ -3,7 +3,7 @@
 # One arm: f_i and D_i for i = 0, 1, … The masks of f_0 serve every fill, so theirs is SHARED.
 ARM = "{study}/{protocol}/{method}/{fill}/seed{seed}"
 RETRAINED = f"{RESULTS}/remask/{ARM}/iteration{{iteration}}"
-MASKS = f"{RETRAINED}/masks.zarr.zip"
+MASKS = f"{RETRAINED}/masks{{part}}.zarr.zip"
 SHARED = "shared"
 RETRAIN_SCORES = f"{RESULTS}/scores/retrain/{ARM}.parquet"
 
@@ -11,6 +11,7 @@ RETRAIN_STUDIES = [name for name, study in CONFIG.studies.items() if study.kind 
 LEAK_STUDIES = [name for name in RETRAIN_STUDIES if CONFIG.studies[name].retraining.leak_iterations]
 RETRAININGS = [CONFIG.studies[name].retraining for name in RETRAIN_STUDIES]
 PROTOCOLS = list(dict.fromkeys(name for retraining in RETRAININGS for name in retraining.protocols))
+MASK_PARTS = list(dict.fromkeys(part for each in RETRAININGS for part in part_names(each.shards) if part))
 FILLS = list(dict.fromkeys(name for retraining in RETRAININGS for name in retraining.fills))
 
 
@@ -29,12 +30,17 @@ def studied(wildcards):
     return CONFIG.models[CONFIG.studies[wildcards.study].models[0]]
 
 
+def masks_of(wildcards, iteration, **others):
+    """The parts of the masks of f_i on D_i, in their order."""
+    arm = {**wildcards, **others, "iteration": iteration, "fill": wildcards.fill if iteration else SHARED}
+    return [MASKS.format(**{**arm, "part": part}) for part in part_names(retraining_of(wildcards).shards)]
+
+
 def masks_before(wildcards, iteration=None, **others):
     """The stores of masks behind D_i: ROAR's are all in the first, IteROAR has one an iteration."""
-    iteration, arm = int(iteration or wildcards.iteration), {**wildcards, **others}
-    first = MASKS.format(**{**arm, "fill": SHARED, "iteration": 0})
-    later = [] if wildcards.protocol == "roar" else range(1, iteration)
-    return [first, *(MASKS.format(**{**arm, "iteration": step}) for step in later)] if iteration else []
+    iteration = int(iteration or wildcards.iteration)
+    steps = range(min(iteration, 1) if wildcards.protocol == "roar" else iteration)
+    return [path for step in steps for path in masks_of(wildcards, step, **others)]
 
 
 def retrained(wildcards, name, iteration):
@@ -53,7 +59,7 @@ def remask_input(wildcards):
 
 
 def remask_settings(wildcards):
-    """Nothing of it knows the study: equal masks of two studies are drawn with equal noise."""
+    """Apart from the state, independent of the study: equal masks of two studies have equal noise."""
     model, method, retraining = studied(wildcards), CONFIG.methods[wildcards.method], retraining_of(wildcards)
     roar = wildcards.protocol == "roar"
     return settings(
@@ -78,6 +84,7 @@ def remask_settings(wildcards):
         iteration=int(wildcards.iteration),
         seed=int(wildcards.seed),
         device=CONFIG.device,
+        state=f"{RESULTS}/.state/remask/{ARM}/iteration{{iteration}}{{part}}".format(**wildcards),
     )
 
 

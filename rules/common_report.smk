@@ -98,7 +98,7 @@ def plan_of(study):
             "train": once,
             "trial": once[::-1],
             "retrain": [[f"retrain/{study}", 1], *once],
-            "remask": [[f"remask/{study}", 1]],
+            "remask": [[f"remask/{study}", 1 / (entry.retraining.shards if entry.retraining else 1)]],
             "evaluate": [[f"evaluate/{model}", 1]],
             "attribute": [[f"attribute/{model}", 1 / data.shards]],
             "probe": [["probe", 1 / data.shards]],

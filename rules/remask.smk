@@ -7,11 +7,12 @@ rule remask:
     output:
         MASKS,
     log:
-        f"{LOGS}/remask/{ARM}/iteration{{iteration}}.log",
+        f"{LOGS}/remask/{ARM}/iteration{{iteration}}{{part}}.log",
     benchmark:
-        f"{BENCHMARKS}/remask/{ARM}/iteration{{iteration}}.tsv"
+        f"{BENCHMARKS}/remask/{ARM}/iteration{{iteration}}{{part}}.tsv"
     wildcard_constraints:
         fill=one_of([*FILLS, SHARED]),
+        part=f"({one_of(MASK_PARTS)})?",
     priority: EARLY
     conda:
         "../envs/models.yaml"

@@ -7,6 +7,7 @@ m̄_i filled. Images are never rewritten: bits and colours are kept, and images 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,9 @@ import torch
 from torch import Tensor
 
 from saliency_assay.retrain_settings import FILLS
-from saliency_assay.store import Store, open_store
+from saliency_assay.shards import NAMED
+from saliency_assay.store import Store
+from saliency_assay.store_parts import open_stores
 
 
 @dataclass(frozen=True)
@@ -31,16 +34,19 @@ class Layer:
 
 
 def open_masks(stack: ExitStack, paths: Iterable[str], data: Store) -> list[Store]:
-    """The stores of masks at ``paths`` of the images in ``data``, in their order; ``stack`` closes them.
+    """Open the stores of masks at ``paths`` of the images in ``data``, in their order; ``stack`` closes them.
+
+    Paths that differ only in the name of a part (``shards``) are the parts of one store, in their order.
 
     Raises:
-        StoreError: one of other images, or one that was not made of what the masks before it leave.
+        StoreError: one of other images, or one that was not made of what the masks before it leave; parts that do not
+            belong together, or not of all images.
     """
     opened: list[Store] = []
-    for path in paths:
+    for _, parts in groupby(paths, lambda path: NAMED.sub("", path)):
         before = [earlier.attributes["digest"] for earlier in opened]
         expect = {"data": data.attributes["digest"], "before": before}
-        opened.append(stack.enter_context(open_store(Path(path), kind="masks", expect=expect)))
+        opened.append(stack.enter_context(open_stores(list(map(Path, parts)), kind="masks", expect=expect)))
     return opened
 
 
@@ -88,6 +94,22 @@ class Occluded:
         for mask, colour in _steps(self._layers, where, composed):
             composed = occlude(composed, mask, colour)
         return composed
+
+
+class Stretch:
+    """The images of ``images`` at ``where``, sliced as if they were all there are."""
+
+    def __init__(self, images: Any, where: slice) -> None:
+        self._images = images
+        self._where = where
+        self.shape: tuple[int, ...] = (where.stop - where.start, *images.shape[1:])
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, part: slice) -> Any:
+        start, stop, _ = part.indices(len(self))
+        return self._images[self._where.start + start : self._where.start + stop]
 
 
 class Shapes:

@@ -2,23 +2,24 @@
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from saliency_assay import shards
 from saliency_assay.mask_transforms import transform
-from saliency_assay.methods.draw import drawn
-from saliency_assay.methods.sampling import draw_seeds
+from saliency_assay.methods.draw import check_targets, drawn
+from saliency_assay.methods.sampling import BlockGenerator, draw_seeds
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.metrics.scored import varies, where_defined
 from saliency_assay.models.classifier import Classifier
-from saliency_assay.models.inference import logit_batches
+from saliency_assay.models.inference import logits
 from saliency_assay.occluded import occlude
 from saliency_assay.perturb import ranks_of
 from saliency_assay.provenance import seed_of
+from saliency_assay.remask_state import Block, MaskState
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +58,7 @@ def remasked(
     parameters: Mapping[str, Any],
     classifier: Classifier,
     images: Any,
-    targets: np.ndarray,
+    targets: Any,
     *,
     seed: int,
     batch_size: int,
@@ -67,7 +68,9 @@ def remasked(
     masks: int,
     shape: Mapping[str, Any],
     keep_maps: bool = False,
-) -> Iterator[dict[str, np.ndarray]]:
+    offset: int = 0,
+    state: MaskState | None = None,
+) -> Iterator[Block]:
     """Blocks of what each map occludes: ``mask`` bool ``[n, masks, H, W]`` and the colours ``mean`` there.
 
     ``mean`` is uint8 ``[n, masks, C]``: each mask's of the image as the masks before it leave it under fill ``mean``.
@@ -76,24 +79,43 @@ def remasked(
         method: with its ``parameters``; see ``methods.draw`` for them and for ``finite``.
         classifier: f_i.
         images: D_i, uint8 ``[N, C, H, W]``, read ``batch_size`` at a time.
-        targets: the class that each map explains, int64 ``[N]``.
+        targets: the class that each map explains, see ``targets_of``.
         seed: of the method's noise and of the masks' transform.
         reduction: from raw maps to one value a pixel.
         count: pixels of a mask.
         masks: 1 for IteROAR; for ROAR one an iteration, each of the next highest values.
         shape: the transform of each mask, its ``kind`` and parameters (``mask_transforms``).
         keep_maps: whether blocks hold the raw maps, too, as ``map`` float32 ``[n, C or 1, H, W]``.
+        offset: images of the set before these; masks do not depend on how the set is split into parts.
+        state: yields the blocks that an earlier, interrupted run has saved, and saves the others.
 
     Also in a block: ``ranked`` bool ``[n]``, whether the map is finite and not constant (``metrics.scored.varies``).
     Those of the others occlude the pixels that come first in reading order, and are counted in the log.
     """
+    generator, done, unranked = BlockGenerator(seed), 0, 0
+    for block in state.resume() if state else ():
+        done += len(block["ranked"])
+        unranked += int((~block["ranked"]).sum())
+        yield block
+    if state and state.noise is not None:
+        generator.at((offset + done - 1) // shards.BLOCK).set_state(state.noise)
     # A stream for each mask: ROAR's first is transformed as IteROAR's.
     streams = [torch.Generator().manual_seed(seed_of(seed, "transform", str(step))) for step in range(masks)]
-    unranked = 0
-    parts = drawn(
-        method, parameters, classifier, images, targets, seed=seed, batch_size=batch_size, finite=finite
+    for stream in streams:
+        draw_seeds(offset + done, 1, stream)
+    batches = drawn(
+        method,
+        parameters,
+        classifier,
+        images,
+        targets,
+        generator=generator,
+        batch_size=batch_size,
+        finite=finite,
+        offset=offset,
+        done=done,
     )
-    for stored, maps in parts:
+    for stored, maps in batches:
         saliency = reduce(maps, reduction)
         ranked = varies(saliency)
         unranked += int((~ranked).sum())
@@ -101,20 +123,53 @@ def remasked(
         chosen = _transformed(chosen, shape, [draw_seeds(len(chosen), 1, stream) for stream in streams])
         means = _means(stored, chosen)
         kept = {"map": maps} if keep_maps else {}
-        block = {"mask": chosen, "mean": means, "ranked": ranked, **kept}
-        yield {name: values.cpu().contiguous().numpy() for name, values in block.items()}
+        tensors = {"mask": chosen, "mean": means, "ranked": ranked, **kept}
+        block = {name: values.cpu().contiguous().numpy() for name, values in tensors.items()}
+        yield block
+        done += len(chosen)
+        if state and done < len(images):
+            state.add(block, generator.get_state())
     if unranked:
         log.warning("%d of %d maps are constant or not finite and rank no pixels", unranked, len(images))
 
 
+class Predicted:
+    """The class that the classifier predicts for each image, computed block by block when sliced, int64.
+
+    Batches do not reach from one block into the next: with others, rounding could make another class the most
+    probable one, and targets would depend on how the set is split into parts.
+    """
+
+    def __init__(self, classifier: Classifier, images: Any, batch_size: int) -> None:
+        self._classifier = classifier
+        self._images = images
+        self._batch_size = batch_size
+        self._block = slice(0, 0)
+        self._classes = np.empty(0, dtype=np.int64)
+
+    def __getitem__(self, part: slice) -> np.ndarray:
+        """The classes of images within one block."""
+        if not self._block.start <= part.start < part.stop <= self._block.stop:
+            start = part.start - part.start % shards.BLOCK
+            self._block = slice(start, min(start + shards.BLOCK, len(self._images)))
+            found = logits(self._classifier, self._images[self._block], batch_size=self._batch_size)
+            self._classes = found.argmax(1).numpy()
+        start = self._block.start
+        return self._classes[part.start - start : part.stop - start]
+
+
 def targets_of(
     classifier: Classifier, images: Any, labels: np.ndarray, target: str, batch_size: int
-) -> np.ndarray:
-    """The class that the map of each image explains, int64 ``[N]``: its label, or what the classifier predicts."""
-    if target == "label":
-        return labels
-    with closing(logit_batches(classifier, images, batch_size=batch_size)) as parts:
-        return np.concatenate([part.argmax(1).cpu().numpy() for part in parts])
+) -> np.ndarray | Predicted:
+    """The class that the map of each image explains: its label, or what the classifier predicts.
+
+    Raises:
+        ValueError: labels that are not int64 ``[N]``, or not classes of the classifier.
+    """
+    if target == "predicted":
+        return Predicted(classifier, images, batch_size)
+    check_targets(labels, len(images), classifier.classes)
+    return labels
 
 
 def _means(images: Tensor, masks: Tensor) -> Tensor:

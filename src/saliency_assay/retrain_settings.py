@@ -18,6 +18,7 @@ KEYS = (
     "transform",
     "leakage",
     "keep_maps",
+    "shards",
 )
 PROTOCOLS = ("iteroar", "roar")
 FILLS = ("zero", "mean")
@@ -47,7 +48,8 @@ class Retraining:
     section 3 of IteROAR: a mask holds the share 1 − τ/100 of the pixels, all masks together at most ρ. ``reduction``
     turns maps into one value a pixel, unless ``reductions`` names another for the method. ``transform`` is a ``kind``
     of ``TRANSFORMS`` and its parameters. ``leak_iterations`` are the i of the D_i whose masks a classifier is trained
-    on, ``repeats`` times each; none where leakage is not measured. ``keep_maps`` stores raw maps beside the masks.
+    on, ``repeats`` times each; none where leakage is not measured. ``keep_maps`` stores raw maps beside the masks. The
+    images of one iteration are remasked in ``shards`` parts, by jobs of their own.
     """
 
     protocols: tuple[str, ...]
@@ -60,6 +62,7 @@ class Retraining:
     repeats: int
     leak_iterations: tuple[int, ...]
     keep_maps: bool = False
+    shards: int = 1
 
     @property
     def iterations(self) -> int:
@@ -97,6 +100,7 @@ def retraining_from(given: Mapping[str, Any]) -> Retraining:
         repeats=repeats,
         leak_iterations=leak_iterations if "leakage" in given else (),
         keep_maps=bool(given.get("keep_maps", False)),
+        shards=int(given.get("shards", 1)),
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from saliency_assay.provenance import fingerprint
 from saliency_assay.shards import WHOLE, Part
 from saliency_assay.store import Array, Store, StoredArray, StoreError, open_store
 
@@ -25,8 +26,8 @@ run again."""
 def open_stores(paths: Sequence[Path], *, kind: str, expect: Mapping[str, Any] | None = None) -> Store:
     """Open the stores of all parts of a set, in their order, for reading as one; one that is whole by itself.
 
-    ``kind`` and ``expect`` are as in ``open_store``, for each of them. Attributes of one part, such as its digest, are
-    left out, and ``length`` is that of all.
+    ``kind`` and ``expect`` are as in ``open_store``, for each of them. Attributes of one part, such as its offset, are
+    left out; ``length`` is that of all, and ``digest`` a digest of the digests of the parts.
 
     Raises:
         StoreError: none; a part that is missing, truncated, out of order, of another split or of another run.
@@ -108,7 +109,8 @@ class Parts(Store):
             for name, value in stores[0].attributes.items()
             if name not in OF_ONE_PART | OF_PROCESS
         }
-        self.attributes = {**kept, "length": sum(map(len, stores))}
+        digests = [store.attributes["digest"] for store in stores]
+        self.attributes = {**kept, "length": sum(map(len, stores)), "digest": fingerprint(digests)}
         self._stores = tuple(stores)
 
     def __exit__(self, *exception: object) -> None:
@@ -144,7 +146,13 @@ class PartedArray(StoredArray):
     def _read(self, index: Any) -> Array:
         if isinstance(index, slice) and index.step in (None, 1):
             return self._stretch(*index.indices(len(self))[:2])
-        rows = np.arange(len(self))[index]
+        rows = np.asarray(index)
+        if rows.dtype.kind not in "iu":  # steps, booleans, an empty list
+            rows = np.arange(len(self))[index]
+        outside = (rows < -len(self)) | (rows >= len(self))
+        if outside.any():
+            raise IndexError(f"{self._array.path}: row {rows[outside].flat[0]}, of {len(self)}")
+        rows = np.where(rows < 0, rows + len(self), rows)
         found = self._rows_at(np.atleast_1d(rows))
         return found if np.ndim(rows) else np.asarray(found[0])
 

@@ -19,17 +19,18 @@ from support import CLASSES, SmoothNet, conv_classifier, cyclic_targets, with_ra
 from support import classifier as wrapped
 from torch import Tensor, nn
 
-from saliency_assay import store
+from saliency_assay import shards, store
 from saliency_assay.mask_transforms import transform
 from saliency_assay.methods.controls import constant, random
 from saliency_assay.methods.gradient import gradient
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.models.inference import to_pixels
-from saliency_assay.occluded import Occluded, layers_of
+from saliency_assay.occluded import Occluded, Stretch, layers_of
 from saliency_assay.provenance import seed_of
 from saliency_assay.remask import highest, mean_under, remasked, targets_of
 from saliency_assay.remask_scores import overlap_scores
 from saliency_assay.retrain_settings import pixels
+from saliency_assay.shards import Part
 
 CPU = torch.device("cpu")
 NONE = {"kind": "none"}
@@ -197,6 +198,39 @@ def test_masks_do_not_depend_on_batches(
         assert equal(whole, remask(some_images(), method, shape=shape, masks=masks, batch_size=batch_size))
 
 
+@pytest.mark.parametrize("target", ["label", "predicted"])
+@each_kind
+def test_masks_do_not_depend_on_parts(
+    method: Callable[..., Tensor],
+    shape: Mapping[str, Any],
+    masks: int,
+    target: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Seven images in blocks of three and batches of two: masks, colors and flags of all parts are those of one."""
+    monkeypatch.setattr(shards, "BLOCK", 3)
+    images = torch.cat([some_images(), some_images(seed=8)[:2]])
+    labels = cyclic_targets(7).numpy()
+    classifier = conv_classifier(dtype=torch.float32)
+
+    def parts(of: int) -> Blocks:
+        blocks = []
+        for number in range(1, of + 1):
+            where = Part(number, of).stretch(7)
+            mine = Stretch(images, where)
+            blocks += remasked(
+                method, {}, classifier, mine, targets_of(classifier, mine, labels[where], target, 2),
+                seed=3, batch_size=2, finite=True, reduction="abs_max", count=7, masks=masks, shape=shape,
+                offset=where.start,
+            )  # fmt: skip
+        return {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
+
+    whole = parts(1)
+    assert len(whole["mask"]) == 7
+    for of in (2, 3):
+        assert equal(whole, parts(of))
+
+
 @each_kind
 def test_a_mask_depends_on_its_own_image_alone(
     method: Callable[..., Tensor], shape: Mapping[str, Any], masks: int
@@ -345,9 +379,23 @@ def test_targets_are_labels_or_what_the_classifier_says() -> None:
     assert targets_of(classifier, images, labels, "label", 5).tolist() == labels.tolist()
     said = classifier(to_pixels(images)).argmax(1)
     assert len(set(said.tolist())) > 1
-    found = targets_of(classifier, images, labels, "predicted", 5)
+    found = targets_of(classifier, images, labels, "predicted", 5)[0:23]
     assert found.dtype == np.int64
     assert found.tolist() == said.tolist()
+    with pytest.raises(ValueError, match=f"^targets: found class {CLASSES}, expected 0 to {CLASSES - 1}$"):
+        targets_of(classifier, images, labels + CLASSES - labels.max(), "label", 5)
+
+
+def test_predictions_are_made_block_by_block_when_they_are_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shards, "BLOCK", 8)
+    images, seen = some_images(23), []
+    classifier = conv_classifier(dtype=torch.float32)
+    expected = classifier(to_pixels(images)).argmax(1)
+    classifier.register_forward_pre_hook(lambda _, given: seen.append(len(given[0])))
+    found = targets_of(classifier, images, np.empty(0), "predicted", 5)
+    for start, stop, batches in [(8, 11, [5, 3]), (11, 16, [5, 3]), (20, 23, [5, 3, 5, 2])]:
+        assert found[start:stop].tolist() == expected[start:stop].tolist()
+        assert seen == batches
 
 
 # ------------------------------------------------------------------------------------------ the chain in small

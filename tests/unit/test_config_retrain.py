@@ -63,6 +63,7 @@ def test_every_key_of_a_study_is_heard() -> None:
         "transform": {"kind": "noise", "share": 0.25},
         "leakage": {"repeats": 4, "iterations": [3, 1]},
         "keep_maps": True,
+        "shards": 4,
     }
     assert set(given) == {*SCHEMA["$defs"]["retrain_study"]["properties"]} - {"kind", "model"}
     found = reading(with_study(**given)).studies["r"]
@@ -78,6 +79,7 @@ def test_every_key_of_a_study_is_heard() -> None:
         repeats=4,
         leak_iterations=(1, 3),
         keep_maps=True,
+        shards=4,
     )
 
 
@@ -119,7 +121,7 @@ kind: retrian
 
 modle: f_o
     : unknown key 'modle'; did you mean 'model'? valid: fills, keep_maps, kind, leakage, methods, model, occluded,
-    percentile, protocols, reduction, reductions, transform
+    percentile, protocols, reduction, reductions, shards, transform
 
 model: fo
     .model: unknown model 'fo'; did you mean 'f_o'? valid: d, f_o, f_s
@@ -226,6 +228,12 @@ transform: {kind: rotation, degrees: 181}
 
 keep_maps: 1
     .keep_maps: found 1, expected true or false
+
+shards: 0
+    .shards: found 0, expected at least 1
+
+shards: 2.5
+    .shards: found 2.5, expected an integer
 
 leakage: true
     .leakage: found true, expected a mapping

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from saliency_assay import shards
 from saliency_assay.methods.controls import random
-from saliency_assay.methods.draw import arguments, draw, drawn
+from saliency_assay.methods.draw import arguments, draw
 from saliency_assay.methods.gradient import gradient
 from saliency_assay.methods.optimal_square import square
 from saliency_assay.methods.path import integrated_gradients
@@ -345,7 +345,7 @@ def test_wrong_input_is_refused(
 
 def test_an_offset_within_a_block_is_refused(model: Classifier) -> None:
     with pytest.raises(ValueError, match=r"^offset: found 7, expected a multiple of 256$"):
-        drawn(gradient, {}, model, IMAGES, TARGETS, seed=0, batch_size=3, finite=False, offset=7)
+        draw(gradient, {}, model, IMAGES, TARGETS, seed=0, batch_size=3, offset=7)
 
 
 def test_wrong_targets_are_refused_before_the_first_map(model: Classifier) -> None:

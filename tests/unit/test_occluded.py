@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from saliency_assay import store
 from saliency_assay.feed import batches
-from saliency_assay.occluded import Layer, Occluded, Shapes, layers_of, open_masks, states_of
+from saliency_assay.occluded import Layer, Occluded, Shapes, Stretch, layers_of, open_masks, states_of
+from saliency_assay.shards import part_names
 
 CPU = torch.device("cpu")
 COUNT, MASKS = 11, 5
@@ -186,6 +187,50 @@ def test_bits_in_the_last_byte_belong_to_no_pixel(opened: Open) -> None:
     found = Occluded(IMAGES[1], [layer], CPU)[:]
     expected = np.where(MASK[:, :3].any(1)[:, None], 0, IMAGES[1])
     np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("fill", ["zero", "mean"])
+def test_masks_in_parts_are_masks_of_all_images(fill: str, tmp_path: Path) -> None:
+    """Two stores of masks, each in parts of four, four and three images, against the same masks whole."""
+    paths: list[str] = []
+    with ExitStack() as stack:
+        store.write(tmp_path / "data", [{"image": IMAGES[3]}], kind="data", attributes={})
+        data = stack.enter_context(store.open_store(tmp_path / "data", kind="data"))
+        for step in (0, 1):
+            before = [opened.attributes["digest"] for opened in open_masks(stack, paths, data)]
+            shared = {"data": data.attributes["digest"], "before": before}
+            for number, name in enumerate(part_names(3), 1):
+                here = slice(4 * (number - 1), 4 * number)
+                block = {"mask": MASK[here, step : step + 1], "mean": MEAN[3][here, step : step + 1]}
+                path = tmp_path / f"{step}{name}.zarr.zip"
+                attributes = {**shared, "part": (number, 3), "offset": here.start}
+                store.write(path, [block], kind="masks", attributes=attributes)
+                paths.append(str(path))
+        opened = open_masks(stack, paths, data)
+        assert [len(masks) for masks in opened] == [COUNT, COUNT]
+        layers = layers_of(opened, fill, 2)
+        expected = torch.from_numpy(plain_states(3, fill, 2)[-1])
+        found = Occluded(data["image"], layers, CPU)
+        order = torch.from_numpy(np.random.default_rng(1).permutation(COUNT))
+        assert torch.equal(torch.cat(list(batches(found, None, 3, CPU))), expected)
+        assert torch.equal(torch.cat(list(batches(found, order, 3, CPU))), expected[order])
+        covered = torch.from_numpy(MASK[:, :2].any(1)[:, None].astype(np.uint8) * 255)
+        assert torch.equal(Shapes(layers, CPU)[order], covered[order])
+        with pytest.raises(
+            store.StoreError, match=r"1\.part2of3\.zarr\.zip: part is 2 of 3, expected 1 of 2$"
+        ):
+            open_masks(stack, [*paths[:3], *paths[4:]], data)
+        with pytest.raises(
+            store.StoreError, match=r"1\.part1of3\.zarr\.zip: before is \['.*'\], expected \[\]$"
+        ):
+            open_masks(stack, paths[3:], data)
+
+
+def test_a_stretch_is_sliced_as_all_there_is() -> None:
+    found = Stretch(IMAGES[1], slice(3, 9))
+    assert (len(found), found.shape) == (6, (6, 1, *SIZE))
+    np.testing.assert_array_equal(found[0:4], IMAGES[1][3:7])
+    np.testing.assert_array_equal(found[4:9], IMAGES[1][7:9])
 
 
 def test_masks_that_were_not_made_one_after_another_are_refused(tmp_path: Path) -> None:

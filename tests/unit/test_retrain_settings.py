@@ -142,6 +142,7 @@ def test_every_setting_is_heard() -> None:
         "transform": {"kind": "dilation", "radius": 3},
         "leakage": {"repeats": 5, "iterations": [3, 2]},
         "keep_maps": True,
+        "shards": 4,
     }
     assert list(given) == list(KEYS)
     found = retraining_from(given)
@@ -156,10 +157,11 @@ def test_every_setting_is_heard() -> None:
         repeats=5,
         leak_iterations=(2, 3),
         keep_maps=True,
+        shards=4,
     )
     assert found.iterations == 3
     assert [found.reduction_of(name) for name in ("gradcam", "gradient")] == ["positive_sum", "abs_max"]
-    assert len(fields(Retraining)) == 10
+    assert len(fields(Retraining)) == 11
 
 
 def test_leakage_is_of_the_first_and_the_last_masks_unless_others_are_named() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from saliency_assay import store
+from saliency_assay.provenance import fingerprint
 from saliency_assay.store import StoreError, open_store, rows_of, same
 from saliency_assay.store_parts import grouped, open_stores
 
@@ -128,7 +129,17 @@ def test_parts_are_a_store(paths: list[Path], whole: Path) -> None:
 
 def test_attributes_are_those_of_all(paths: list[Path]) -> None:
     with open_stores(paths, kind="maps", expect={"model": "abc"}) as found:
+        digest = found.attributes.pop("digest")
         assert found.attributes == {**MADE, "kind": "maps", "length": COUNT}
+    digests = []
+    for path in paths:
+        with open_store(path, kind="maps") as part:
+            digests.append(part.attributes["digest"])
+    assert digest == fingerprint(digests)
+    changed = {"map": ARRAYS["map"][6:12] + 1}
+    write(paths[1], 6, 12, **changed, attributes={"part": (2, 4), "offset": 6})
+    with open_stores(paths, kind="maps") as found:
+        assert found.attributes["digest"] != digest
 
 
 def test_only_the_parts_that_are_asked_for_are_read(paths: list[Path]) -> None:

@@ -25,9 +25,11 @@ with job("plot_arm", snakemake.log[0], snakemake.params.settings), ExitStack() a
     area = data["image"].shape[2] * data["image"].shape[3]
     counts = {"area": area, "occluded": pixels(area, settings["percentile"]), "iterations": iterations}
     chosen = explained_images(data["split"][:], labels_of(data), settings["images"], order=settings["order"])
-    of_each = np.array_split([str(path) for path in paths.masks], len(methods))
-    stores = [open_masks(stack, of_method, data) for of_method in of_each]
-    states = [states_of(data["image"], layers_of(masks, at.fill, iterations), chosen) for masks in stores]
+    states = []
+    for of_method in np.array_split([str(path) for path in paths.masks], len(methods)):
+        with ExitStack() as opened:  # of all methods together they may be more files than a process may open
+            layers = layers_of(open_masks(opened, of_method, data), at.fill, iterations)
+            states.append(states_of(data["image"], layers, chosen))
     table = pd.read_parquet(paths.means)
     with styled():
         arm = {"protocol": at.protocol, "fill": at.fill}

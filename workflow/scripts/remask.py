@@ -3,6 +3,8 @@
 from contextlib import ExitStack
 from pathlib import Path
 
+import torch
+
 from saliency_assay import store
 from saliency_assay.device import prepare, resident_bytes
 from saliency_assay.feed import resident
@@ -11,26 +13,41 @@ from saliency_assay.methods.explained import arguments_of
 from saliency_assay.models.classifier import Blueprint, digest
 from saliency_assay.models.layout import place
 from saliency_assay.models.weights import load_classifier
-from saliency_assay.occluded import Occluded, layers_of, open_masks
-from saliency_assay.provenance import seed_of
+from saliency_assay.occluded import Occluded, Stretch, layers_of, open_masks
+from saliency_assay.provenance import fingerprint, seed_of
 from saliency_assay.registry import resolve
 from saliency_assay.remask import remasked, targets_of
+from saliency_assay.remask_state import MaskState
 from saliency_assay.retrain_settings import pixels
+from saliency_assay.shards import part_of
 
 with job("remask", snakemake.log[0], snakemake.params.settings), ExitStack() as stack:
-    settings, paths = snakemake.params.settings, snakemake.input
+    settings, paths = dict(snakemake.params.settings), snakemake.input
+    part, folder = part_of(snakemake.wildcards.part), Path(settings.pop("state"))
     device = prepare(settings["device"], snakemake.threads, snakemake.resources)
     classifier = load_classifier(Path(paths.weights), Blueprint(**settings["model"]))
     data = stack.enter_context(store.open_store(Path(paths.data), kind="data"))
     place(classifier, device, data["image"].shape[2:])
     masks = open_masks(stack, paths.masks, data)
     seen = Occluded(data["image"], layers_of(masks, settings["fill"], settings["iteration"]), device)
-    images = resident(seen, device, resident_bytes(snakemake.resources))
-    labels, batch_size = data[f"label_{settings['label']}"][:], settings["batch_size"]
+    where = part.stretch(len(seen))
+    images = resident(Stretch(seen, where), device, resident_bytes(snakemake.resources))
+    labels, batch_size = data[f"label_{settings['label']}"][where], settings["batch_size"]
     names = [str(settings[key]) for key in ("name", "data", "stream", "iteration")]
+    attributes = {
+        "provenance": settings,
+        "part": part,
+        "offset": where.start,
+        "data": data.attributes["digest"],
+        "model": digest(classifier.network.state_dict()),
+        "before": [opened.attributes["digest"] for opened in masks],
+    }
+    here = [device.type, torch.__version__, snakemake.threads]
+    seconds = snakemake.resources.get("save_seconds", 60)
+    state = stack.enter_context(MaskState(folder, fingerprint([attributes, here]), seconds=seconds))
     blocks = remasked(
         resolve(settings["function"]),
-        arguments_of(settings, data, device, images),
+        arguments_of(settings, data, device, seen),
         classifier,
         images,
         targets_of(classifier, images, labels, settings["target"], batch_size),
@@ -43,15 +60,8 @@ with job("remask", snakemake.log[0], snakemake.params.settings), ExitStack() as 
         masks=settings["masks"],
         shape=settings["transform"],
         keep_maps=settings["keep_maps"],
+        offset=where.start,
+        state=state,
     )
-    store.write(
-        Path(snakemake.output[0]),
-        blocks,
-        kind="masks",
-        attributes={
-            "provenance": settings,
-            "data": data.attributes["digest"],
-            "model": digest(classifier.network.state_dict()),
-            "before": [opened.attributes["digest"] for opened in masks],
-        },
-    )
+    store.write(Path(snakemake.output[0]), blocks, kind="masks", attributes=attributes)
+    state.remove()

@@ -47,13 +47,14 @@ def draw(
         ValueError: images, targets or offset do not fit; the method returns another shape, type or device or, with
             ``finite``, NaN or infinity, or changes the images, the targets or the classifier in place.
     """
+    check_targets(targets, len(images), classifier.classes)
     parts = drawn(
         method,
         parameters,
         classifier,
         images,
         targets,
-        seed=seed,
+        generator=BlockGenerator(seed),
         batch_size=batch_size,
         finite=finite,
         offset=offset,
@@ -66,17 +67,23 @@ def drawn(
     parameters: Mapping[str, Any],
     classifier: Classifier,
     images: Any,
-    targets: np.ndarray,
+    targets: Any,
     *,
-    seed: int,
+    generator: BlockGenerator,
     batch_size: int,
     finite: bool,
     offset: int = 0,
+    done: int = 0,
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """As ``draw``, each batch on the classifier's device: its images as they are given, and their maps."""
-    parts = list(batches(len(images), batch_size, offset=offset))
-    check_targets(targets, len(images), classifier.classes)
-    return _batches(method, parameters, classifier, images, targets, seed, parts, finite, offset)
+    """As ``draw``, each batch on the classifier's device: its images as they are given, and their maps.
+
+    ``targets`` are sliced batch by batch, and are classes of the classifier. The first ``done`` images, whole batches,
+    are skipped; ``generator`` is then in the state in which their maps left it.
+    """
+    parts = [
+        (block, part) for block, part in batches(len(images), batch_size, offset=offset) if part.start >= done
+    ]
+    return _batches(method, parameters, classifier, images, targets, generator, parts, finite, offset)
 
 
 def check_targets(targets: np.ndarray, images: int, classes: int) -> None:
@@ -120,19 +127,19 @@ def _batches(
     parameters: Mapping[str, Any],
     classifier: Classifier,
     images: Any,
-    targets: np.ndarray,
-    seed: int,
+    targets: Any,
+    generator: BlockGenerator,
     parts: Sequence[tuple[int, slice]],
     finite: bool,
     offset: int,
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    name, generator = name_of(method), BlockGenerator(seed)
-    progress = _Progress(name, len(images))
-    for block, part in parts:
+    name = name_of(method)
+    progress = _Progress(name, sum(part.stop - part.start for _, part in parts))
+    for number, (block, part) in enumerate(parts):
         stored = _stored(images[part], classifier.device)
         pixels = to_pixels(stored)
         wanted = torch.tensor(targets[part], device=classifier.device)
-        before = _snapshot(classifier, pixels, wanted) if part.start == 0 else {}
+        before = _snapshot(classifier, pixels, wanted) if number == 0 else {}
         with evaluating(classifier), frozen(classifier), exact_float32():
             maps = method(classifier, pixels, wanted, generator=generator.at(block), **parameters)
         if before:

@@ -1,0 +1,143 @@
+"""The masks that an interrupted job has already computed: saved in a folder, where its next attempt continues."""
+
+import logging
+import shutil
+import signal
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import FrameType
+from typing import Any, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from saliency_assay.models.weights import read, write
+
+log = logging.getLogger(__name__)
+
+Block = dict[str, np.ndarray]
+TERMINATED = 128 + signal.SIGTERM
+BYTES = 8 << 20
+"""Saved at the latest when so much is unsaved: a fast method would fill the memory within ``seconds``."""
+
+
+class MaskState:
+    """Files ``0.pt``, ``1.pt``, … in ``folder``, each of consecutive images; as a context, it holds SIGTERM back.
+
+    SIGTERM then ends the process after the next block, with everything saved and status 143. Files of another
+    ``fingerprint`` are deleted. Outside the main thread, where Python sets no handlers, signals do what they did
+    before.
+    """
+
+    def __init__(self, folder: Path, fingerprint: str, *, seconds: float) -> None:
+        self.noise: Tensor | None = None
+        """State of the method's generator after the resumed blocks; None where there are none."""
+        self._folder = folder
+        self._fingerprint = fingerprint
+        self._seconds = seconds
+        self._saved = time.monotonic()
+        self._files = 0
+        self._images = 0
+        self._pending: list[Block] = []
+        self._terminated = False
+        self._handler: Any = None
+
+    def __enter__(self) -> Self:
+        """Take over SIGTERM."""
+        if threading.current_thread() is threading.main_thread():
+            self._handler = signal.signal(signal.SIGTERM, self._note)
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        """Give SIGTERM back. One that came after the last block is ignored: the job has ended by itself."""
+        if self._handler is not None:
+            signal.signal(signal.SIGTERM, self._handler)
+
+    def resume(self) -> Iterator[Block]:
+        """Yield the saved blocks in order, up to the first that is missing or does not fit; delete what is beyond."""
+        while content := self._read(self._path(self._files)):
+            self._files += 1
+            self._images += content["images"]
+            self.noise = content["noise"]
+            yield _unpacked(content)
+            self._end_if_terminated()
+        for path in self._folder.glob("*"):
+            if path not in map(self._path, range(self._files)):
+                path.unlink()
+        if self._images:
+            log.info("%s: going on after %d images", self._folder, self._images)
+
+    def add(self, block: Block, noise: Tensor) -> None:
+        """Take a new block, and the state of the method's generator after it; save what is unsaved where it is time.
+
+        Raises:
+            SystemExit: SIGTERM has come; everything is saved.
+        """
+        mask = block["mask"]
+        packed = np.packbits(mask.reshape(len(mask), -1), axis=1)
+        self._pending.append({**block, "mask": packed})
+        size = sum(array.nbytes for pending in self._pending for array in pending.values())
+        due = size >= BYTES or time.monotonic() - self._saved >= self._seconds
+        if due or self._terminated:
+            self._write(mask.shape[1:], noise)
+        self._end_if_terminated()
+
+    def remove(self) -> None:
+        """Delete the folder, once the final store is written."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _write(self, shape: tuple[int, ...], noise: Tensor) -> None:
+        arrays = {name: np.concatenate([block[name] for block in self._pending]) for name in self._pending[0]}
+        images = len(arrays["mask"])
+        content = {
+            "fingerprint": self._fingerprint,
+            "first": self._images,
+            "images": images,
+            "shape": list(shape),
+            "noise": noise,
+            "arrays": {name: torch.from_numpy(array) for name, array in arrays.items()},
+        }
+        self._folder.mkdir(parents=True, exist_ok=True)
+        write(self._path(self._files), content)
+        self._files, self._images = self._files + 1, self._images + images
+        self._pending, self._saved = [], time.monotonic()
+
+    def _read(self, path: Path) -> Mapping[str, Any] | None:
+        """The content of a file, None where there is none that fits."""
+        if not path.exists():
+            return None
+        try:
+            content: dict[str, Any] = read(path)
+            found, first = content["fingerprint"], content["first"]
+        except (ValueError, TypeError, KeyError) as error:
+            log.warning("%s: discarded, not a state of masks (%s)", path, error)
+            return None
+        if found != self._fingerprint:
+            log.warning("%s: discarded, of fingerprint %s, now %s", path, found, self._fingerprint)
+            return None
+        if first != self._images:
+            log.warning("%s: discarded, begins with image %s, expected %d", path, first, self._images)
+            return None
+        return content
+
+    def _path(self, number: int) -> Path:
+        return self._folder / f"{number}.pt"
+
+    def _end_if_terminated(self) -> None:
+        if self._terminated:
+            log.warning("SIGTERM after %d images: state saved", self._images)
+            raise SystemExit(TERMINATED)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self._terminated = True
+
+
+def _unpacked(content: Mapping[str, Any]) -> Block:
+    """A block as it was added."""
+    arrays: Block = {name: values.numpy() for name, values in content["arrays"].items()}
+    shape = content["shape"]
+    bits = np.unpackbits(arrays["mask"], axis=1, count=int(np.prod(shape))).view(np.bool_)
+    return {**arrays, "mask": bits.reshape(-1, *shape)}
