@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from networks import train_networks
 from torch import Tensor, nn
 
 from saliency_assay.distributed import gathered, joined, processes
@@ -236,7 +237,7 @@ def batch(turn: int) -> tuple[Tensor, Tensor]:
     return far, torch.randn(8, 3, 4, 5, generator=generator, dtype=torch.float64)
 
 
-TASKS = (train_all, stopped, resumed, terminated, indivisible, faulty, killed, layers)
+TASKS = (train_all, train_networks, stopped, resumed, terminated, indivisible, faulty, killed, layers)
 
 
 @dataclass(frozen=True)
