@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from networks import train_networks
 from torch import Tensor, nn
 
 from saliency_assay.distributed import gathered, joined, processes
@@ -127,6 +128,32 @@ def resumed(folder: Path) -> dict[str, Any]:
     return stop_after(folder, 0)
 
 
+def evaluated(folder: Path) -> dict[str, Any]:
+    """SIGTERM to the second process while test images are evaluated, of which it has fewer batches than the first."""
+    settings, passes, steps = replace(SETTINGS, batch_size=8, epochs=2), 0, 0
+    whole = trained("resnet", folder, settings)
+
+    def note(model: Classifier, given: tuple[Tensor]) -> None:
+        nonlocal passes, steps
+        passes, steps = passes + (not model.training), steps + model.training
+        if passes == 2 and rank() == 1:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    status: object = None
+    try:
+        trained("resnet", folder, settings, on_step=note)
+    except SystemExit as stopped:
+        status = stopped.code
+    before, passes = steps, 3
+    return {
+        "whole": whole,
+        "status": status,
+        "before": before,
+        **trained("resnet", folder, settings, on_step=note),
+        "steps": steps,
+    }
+
+
 def terminated(folder: Path) -> dict[str, Any]:
     """SIGTERM to the process that has started the others, as Snakemake and clusters send it."""
 
@@ -236,7 +263,18 @@ def batch(turn: int) -> tuple[Tensor, Tensor]:
     return far, torch.randn(8, 3, 4, 5, generator=generator, dtype=torch.float64)
 
 
-TASKS = (train_all, stopped, resumed, terminated, indivisible, faulty, killed, layers)
+TASKS = (
+    train_all,
+    train_networks,
+    stopped,
+    resumed,
+    evaluated,
+    terminated,
+    indivisible,
+    faulty,
+    killed,
+    layers,
+)
 
 
 @dataclass(frozen=True)

@@ -197,6 +197,13 @@ def test_a_training_goes_on_in_as_many_processes_or_fewer(
         assert same == (processes == 2)
 
 
+def test_sigterm_while_processes_evaluate(tmp_path: Path) -> None:
+    for found in results(parallel.evaluated, tmp_path, 2):
+        assert (found["status"], found["before"], found["steps"]) == (143, 16, 32)
+        assert digest(found["state"]) == digest(found["whole"]["state"])
+        assert repr(found["rows"]) == repr(found["whole"]["rows"])
+
+
 def test_sigterm_to_the_process_that_started_the_others(tmp_path: Path) -> None:
     ended = parallel.run(parallel.terminated, tmp_path, 2)
     assert (ended.status, ended.said, ended.found) == (143, "", [])

@@ -98,7 +98,10 @@ class Classifier(nn.Module):
     def network_input(self, pixels: Tensor) -> Tensor:
         """Normalize images ``[N, C, H, W]`` in [0, 1] for the network, in the memory format that it takes."""
         normalized = (pixels - self.mean) / self.std
-        return normalized if self.memory_format == torch.channels_last else normalized.contiguous()
+        if self.memory_format == torch.channels_last:
+            return normalized
+        # Not ``contiguous()``, which leaves the channels-last strides of images of one channel as they are.
+        return normalized.clone(memory_format=torch.contiguous_format)
 
     def layer(self, name: str) -> nn.Module:
         """The layer at path ``name`` of the network, as ``get_submodule`` reads it.

@@ -4,6 +4,7 @@ Channels-last images make convolutions faster, but ``x.view(len(x), -1)`` and ha
 """
 
 import logging
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -11,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from saliency_assay.models.classifier import Classifier, main_output
-from saliency_assay.models.inference import evaluating
+from saliency_assay.models.inference import evaluating, to_pixels
 
 log = logging.getLogger(__name__)
 
@@ -74,8 +75,9 @@ def _gradients(classifier: Classifier, size: Sequence[int], *, training: bool) -
     """Return the gradients of a trial pass: of the pixels, and in ``training`` of all parameters that learn."""
     count = 2  # in training BatchNorm wants more than one value
     shape, mean = (count, classifier.channels, *size), classifier.mean
-    levels = torch.linspace(0, 1, count * classifier.channels * size[0] * size[1], device=mean.device)
-    pixels = levels.to(mean.dtype).reshape(shape).contiguous(memory_format=torch.channels_last)
+    levels = torch.arange(math.prod(shape), device=mean.device).remainder(256).to(torch.uint8)
+    # Made as all images are: of one channel, strides alone tell the format.
+    pixels = to_pixels(levels.reshape(shape)).to(mean.dtype)
     learning = [parameter for parameter in classifier.parameters() if parameter.requires_grad]
     devices = [mean.device] if mean.device.type == "cuda" else []
     with (

@@ -1,0 +1,127 @@
+"""Networks as users have them, explained, scored and trained in one process and in two."""
+
+from typing import Any
+
+import networks
+import numpy as np
+import parallel
+import pytest
+import torch
+from networks import CLASSES, KINDS, Kind
+
+from saliency_assay import methods, metrics, models
+from saliency_assay.models.classifier import Classifier
+
+TARGETS = [1, 2]
+METHODS: dict[str, dict[str, Any]] = {
+    "gradient": {},
+    "integrated_gradients": {"steps": 3},
+    "guided_backprop": {},
+    "gradcam": {},
+}
+NAMED = [pytest.param(name, kind, id=name) for name, kind in KINDS.items()]
+
+
+@pytest.fixture(scope="module")
+def built() -> dict[str, Classifier]:
+    """Each network, wrapped."""
+    parts = {"classes": CLASSES, "mean": [0.5] * 3, "std": [0.25] * 3}
+    return {
+        name: models.wrap(networks.network(name), cam_layer=kind.cam_layer, **parts)
+        for name, kind in KINDS.items()
+    }
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What a training in this process comes to."""
+    return networks.train_networks(tmp_path_factory.mktemp("alone"))
+
+
+@pytest.fixture(scope="module")
+def together(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    """What the same training comes to in each of two processes."""
+    ended = parallel.run(networks.train_networks, tmp_path_factory.mktemp("together"), 2)
+    assert (ended.status, ended.said) == (0, "")
+    return ended.found
+
+
+def refusal(method: str, kind: Kind) -> str:
+    """The one line of a method that does not apply to a network; empty where it does."""
+    if method == "guided_backprop" and not kind.relu:
+        return "^guided_backprop: found no ReLU in .*; without one it is the gradient, use that$"
+    if method == "gradcam" and not kind.feature_maps:
+        return r"^cam_layer: 'encoder' gives no feature maps \[N, K, h, w\]$"
+    return ""
+
+
+@pytest.mark.parametrize(("name", "kind"), NAMED)
+def test_attribute(name: str, kind: Kind, built: dict[str, Classifier]) -> None:
+    model, images = built[name], networks.images(2)
+    for method, parameters in METHODS.items():
+        if line := refusal(method, kind):
+            with pytest.raises(ValueError, match=line):
+                methods.attribute(method, model, images, TARGETS, batch_size=1, **parameters)
+            continue
+        maps = methods.attribute(method, model, images, TARGETS, batch_size=1, **parameters)
+        assert isinstance(maps, torch.Tensor)
+        assert maps.shape[2:] == images.shape[2:]
+        assert bool(maps.isfinite().all())
+        if method == "gradient":
+            assert bool((maps != 0).any())
+
+
+@pytest.mark.parametrize("name", [name for name, kind in KINDS.items() if kind.repeats])
+def test_gradient_is_that_of_plain_torch(name: str, built: dict[str, Classifier]) -> None:
+    network, pixels = networks.network(name), networks.images(2) / 255
+    pixels.requires_grad_()
+    logits = network((pixels - 0.5) / 0.25)
+    expected = torch.autograd.grad(logits[[0, 1], TARGETS].sum(), pixels)[0]
+    found = methods.attribute("gradient", built[name], networks.images(2), TARGETS)
+    assert float((found - expected).norm() / expected.norm()) < 1e-2  # a ReLU at 0 may turn
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_score(name: str, built: dict[str, Classifier]) -> None:
+    images = networks.images(2)
+    maps = np.random.default_rng(0).normal(size=(2, 3, networks.SIZE, networks.SIZE))
+    found = metrics.score("insertion", built[name], images, TARGETS, maps, batch_size=1, steps=4)
+    assert found["insertion"].shape == (2,)
+    assert bool(np.isfinite(found["insertion"]).all())
+    moved = metrics.score(
+        "sensitivity_max", built[name], images, TARGETS, maps, batch_size=1, method="gradient", samples=2
+    )
+    assert all(values.shape == (2,) for values in moved.values())
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_train(name: str, alone: dict[str, Any]) -> None:
+    before, after = networks.marks(networks.network(name)), alone[name]["marks"]
+    changed = {
+        key for key, values in before.items() if after[f"network.{key}"] != pytest.approx(values, rel=1e-7)
+    }
+    parameters = {key for key, value in networks.network(name).named_parameters() if value.requires_grad}
+    still = {key for key in parameters if key.startswith(("aux", "second.", "idle."))}
+    assert changed & parameters >= {key for key in parameters - still if key.endswith("weight")}
+    assert not changed & still
+    assert np.isfinite(alone[name]["loss"])
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_two_processes_train_as_one(name: str, alone: dict[str, Any], together: list[dict[str, Any]]) -> None:
+    expected = alone[name]
+    for found in (process[name] for process in together):
+        assert found["marks"].keys() == expected["marks"].keys()
+        for key, values in expected["marks"].items():
+            assert found["marks"][key] == pytest.approx(values, rel=1e-7, abs=1e-9), key
+        assert found["loss"] == pytest.approx(expected["loss"], rel=1e-6)
+    assert together[0][name] == together[1][name]
+
+
+def test_what_a_step_does_to_buffers(alone: dict[str, Any]) -> None:
+    counted = alone["buffers of integers"]["marks"]
+    assert counted["network.written"][0] == 2
+    assert counted["network.replaced"][0] == 2 * 2 * 2
+    frozen = alone["frozen BatchNorm"]["marks"]
+    assert frozen["network.features.1.running_mean"][0] == 4 * 0.5
+    assert frozen["network.features.1.num_batches_tracked"][0] == 0
