@@ -29,7 +29,9 @@ def visible_gpus() -> list[str]:
     """Return the GPUs that CUDA would use here, as CUDA_VISIBLE_DEVICES names them; none if they cannot be counted."""
     if VISIBLE in os.environ:
         names = (name.strip() for name in os.environ[VISIBLE].split(","))
-        return list(dict.fromkeys(takewhile(NAME.fullmatch, names)))  # CUDA, too, stops at the first that is none
+        return list(
+            dict.fromkeys(takewhile(NAME.fullmatch, names))
+        )  # CUDA, too, stops at the first that is none
     try:
         listed = subprocess.run(
             ["nvidia-smi", "--list-gpus"], check=True, capture_output=True, text=True, timeout=60
@@ -132,5 +134,7 @@ def _lock(path: Path) -> bool:
     except BlockingIOError:
         os.close(descriptor)
         return False
-    os.set_inheritable(descriptor, True)  # the program that starts several processes takes this process's place
+    os.set_inheritable(
+        descriptor, True
+    )  # the program that starts several processes takes this process's place
     return True
