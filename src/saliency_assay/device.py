@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from saliency_assay.gpus import SUBMITTED, pin, requested_gpus, shared_gpus
-from saliency_assay.launch import launched, rank
+from saliency_assay.launch import launched
 
 log = logging.getLogger(__name__)
 # Where a cluster put the job: for who reads its log.
@@ -61,7 +61,7 @@ def _explain_missing_gpu(requested: int | None) -> None:
             "PyTorch's CUDA version, or set device: cpu"
         )
         log.warning("%s", line)
-        if rank() == 0:
+        if not launched():
             print(line, file=sys.__stderr__, flush=True)  # standard error itself is the job's log
 
 

@@ -29,9 +29,8 @@ def visible_gpus() -> list[str]:
     """Return the GPUs that CUDA would use here, as CUDA_VISIBLE_DEVICES names them; none if they cannot be counted."""
     if VISIBLE in os.environ:
         names = (name.strip() for name in os.environ[VISIBLE].split(","))
-        return list(
-            dict.fromkeys(takewhile(NAME.fullmatch, names))
-        )  # CUDA, too, stops at the first that is none
+        # CUDA, too, ignores what follows an invalid name.
+        return list(dict.fromkeys(takewhile(NAME.fullmatch, names)))
     try:
         listed = subprocess.run(
             ["nvidia-smi", "--list-gpus"], check=True, capture_output=True, text=True, timeout=60

@@ -1,5 +1,6 @@
 """What clusters do to jobs: each time the run ends with the tables of one that nothing disturbed."""
 
+import os
 import re
 import shutil
 import signal
@@ -173,7 +174,7 @@ def test_one_that_runs_out_of_memory_gets_more(
 
 
 def test_snakemake_is_killed_and_started_again(
-    slurm: Slurm, prepared: Checkout, undisturbed: Checkout
+    slurm: Slurm, prepared: Checkout, undisturbed: Checkout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     running = start(prepared)
     half_way(prepared, running)
@@ -194,6 +195,17 @@ def test_snakemake_is_killed_and_started_again(
         f"Slurm jobs of an earlier run still work in {prepared.root}: {job.number}; wait until they end"
         in told
     )
+
+    # Nor does it begin when Slurm does not say if there are any.
+    broken = tmp_path / "broken/squeue"
+    broken.parent.mkdir()
+    broken.write_text("#!/bin/sh\necho no answer >&2\nexit 1\n")
+    broken.chmod(0o755)
+    with monkeypatch.context() as patched:
+        patched.setenv("PATH", str(broken.parent), prepend=os.pathsep)
+        status, told = prepared.snakemake(*TABLES, profile=PROFILE)
+    assert status != 0
+    assert "squeue: no answer; jobs of an interrupted run may still work" in told
 
     said("scancel", job.number)
     wait_until(
