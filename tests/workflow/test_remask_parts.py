@@ -38,7 +38,7 @@ CONFIGURATION = {
         }
     },
     # Slow enough to be killed half-way.
-    "methods": {"smooth": {"method": "smoothgrad", "base": "gradient", "samples": 150}},
+    "methods": {"smooth": {"method": "smoothgrad", "base": "gradient", "samples": 8}},
     "studies": {"retrain": {"kind": "retrain", "model": "digits", "fills": ["mean"], "percentile": 75}},
 }
 
@@ -110,7 +110,7 @@ def test_more_parts_than_blocks_of_images_are_refused(whole: Checkout, tmp_path:
 def killed_half_way(checkout: Checkout, kill: Callable[[Checkout], None], target: str, state: str) -> None:
     """The job that makes ``target``, killed as soon as some of it is saved in ``state``."""
     running = checkout.start(target, *OFTEN)
-    wait_until((checkout.root / state / "3.pt").exists)
+    wait_until((checkout.root / state / "1.pt").exists)
     kill(checkout)
     said, _ = running.communicate()
     assert running.returncode != 0, said

@@ -395,6 +395,12 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
         }
         | RETRAINED_SHOWN,
     ),
+    "masks in parts": (
+        configured(studies__retrain__shards=2),
+        {f"{job} .part{number}of2" for job in of_rules("remask") for number in (1, 2)}
+        | of_rules("retrain", "leak", "score_retrain")
+        | RETRAINED_SHOWN,
+    ),
     "a value more to try": (
         configured(models__searched__search__learning_rate=[0.05, 0.1, 0.2]),
         {"trial searched 2", "choose searched", *RETRAINED},
