@@ -14,6 +14,7 @@ with job("provenance", snakemake.log[0]):
     for name, path in zip(settings["sets"], snakemake.input.data, strict=True):
         with store.open_store(Path(path), kind="data") as stored:
             data.append(data_facts(name, stored["image"].shape, stored.attributes))
+            attributes.append(stored.attributes)
     page = provenance_page(
         settings["configuration"],
         versions=versions(attributes),
