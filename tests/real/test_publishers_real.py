@@ -14,6 +14,8 @@ from saliency_assay.data.coco import Source, cut_out, find_instances
 from saliency_assay.data.mnist import mnist
 
 
+# pycocotools does not know NumPy 2's copy keyword.
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 @pytest.mark.parametrize("half", ["train2017", "val2017"])
 def test_cocos_masks_are_those_of_its_api(real_data: Path, half: str) -> None:
     """COCO's API decodes each annotation; a cut-out's alpha is that mask, cropped, and its pixels the photograph's."""
@@ -24,9 +26,7 @@ def test_cocos_masks_are_those_of_its_api(real_data: Path, half: str) -> None:
     api = COCO(str(file))
     for instance in instances:
         (annotation,) = api.loadAnns(instance.annotation)
-        with np.testing.suppress_warnings() as quiet:  # pycocotools does not know NumPy 2's copy keyword
-            quiet.filter(DeprecationWarning)
-            mask = api.annToMask(annotation).astype(bool)
+        mask = api.annToMask(annotation).astype(bool)
         assert instance.area == mask.sum()
         assert api.loadImgs(annotation["image_id"])[0]["file_name"] == instance.photo.name
         rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
