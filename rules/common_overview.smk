@@ -119,7 +119,14 @@ def overview_settings():
         {**study_facts(study), "files": summary_files(study), "evaluations": evaluations_of(study)}
         for study in CONFIG.studies
     ]
-    return settings("overview.py", studies=studies, seeds=CONFIG.seeds, benchmarks=BENCHMARKS)
+    return settings(
+        "overview.py",
+        studies=studies,
+        sets=[] if CONFIG.studies else SHOWN_SETS,
+        models=list(CONFIG.models),
+        seeds=CONFIG.seeds,
+        benchmarks=BENCHMARKS,
+    )
 
 
 # The maps of the galleries: each method of a study once for each of its models.
@@ -136,7 +143,8 @@ DRAWN = list(
         for method in entry.methods
     }.values()
 )
-SHOWN_SETS = list(dict.fromkeys(at["data"] for at in DRAWN))
+# Without studies all data sets are built and all models trained, and the report lists them.
+SHOWN_SETS = list(dict.fromkeys(at["data"] for at in DRAWN) if CONFIG.studies else CONFIG.sets)
 
 
 def describe_settings():

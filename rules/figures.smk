@@ -213,7 +213,11 @@ rule plot_leakage:
         "../workflow/scripts/plot_leakage.py"
 
 
-STUDIED_MODELS = list(dict.fromkeys(model for study in CONFIG.studies.values() for model in study.all_models))
+STUDIED_MODELS = list(
+    dict.fromkeys(model for study in CONFIG.studies.values() for model in study.all_models)
+    if CONFIG.studies
+    else CONFIG.models
+)
 
 
 rule plot_training:

@@ -56,8 +56,8 @@ rule describe:
 # In the order in which the report shows them; around them go the overview and provenance, which tell how long all took.
 SHOWN = [
     *(path for study in CONFIG.studies for path in reported_of(study)),
-    *rules.describe.output,
-    *rules.plot_training.output,
+    *(rules.describe.output if CONFIG.studies else []),
+    *(rules.plot_training.output if STUDIED_MODELS else []),
 ]
 
 
@@ -67,6 +67,7 @@ rule overview:
         [path for study in CONFIG.studies for paths in evaluations_of(study).values() for path in paths],
         SHOWN,
         maps=flat(all_parts(MAPS, **drawn) for drawn in DRAWN),
+        data=[] if CONFIG.studies else expand(DATA, data=SHOWN_SETS),
     output:
         report(
             f"{FIGURES}/overview.html",

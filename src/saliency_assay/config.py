@@ -43,6 +43,9 @@ def read(raw: Mapping[str, Any], *, schema: Mapping[str, Any], catalogue: Catalo
 
 
 def _read(raw: Settings, catalogue: Catalogue) -> Config:
+    for section in ("models", "methods"):
+        if raw["studies"] and not raw[section]:
+            raise ConfigError(f"{section}: found none, expected at least one, because there are studies")
     data = {name: read_data(name, entry, catalogue) for name, entry in raw["data"].items()}
     makers: dict[str, str] = {}
     for entry in data.values():

@@ -2,8 +2,6 @@
 
 import gzip
 import json
-import pickle
-import struct
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -32,6 +30,18 @@ from saliency_assay.models.weights import load_classifier, load_initial, normali
 from saliency_assay.provenance import SOURCE
 from saliency_assay.source import check_call
 from saliency_assay.store import open_store, write
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # as a program, only this folder is on it
+
+from publishers import (
+    CIFAR10_NAMES,
+    STL10_NAMES,
+    cifar10_batch,
+    cifar10_meta,
+    cifar10_records,
+    mnist_idx,
+    stl10_images,
+)
 
 
 @dataclass(frozen=True)
@@ -69,11 +79,26 @@ def make_coco(root: Path) -> None:
         {"size": [30, 40], "counts": packed["counts"].decode()},
     ]
     content = {
-        "images": [{"id": n, "file_name": f"{n}.png", "height": 30, "width": 40} for n in (1, 2, 3)],
-        "categories": [{"id": 7, "name": "dog"}, {"id": 8, "name": "cat"}],
+        "info": {"description": "COCO 2017 Dataset", "year": 2017},
+        "licenses": [{"url": "http://example.org/1", "id": 1, "name": "a license"}],
+        "images": [
+            {"license": 1, "file_name": f"{n}.png", "height": 30, "width": 40, "id": n} for n in (1, 2, 3)
+        ],
         "annotations": [
-            {"id": n, "image_id": n, "category_id": 7, "iscrowd": 0, "segmentation": outline}
+            {
+                "segmentation": outline,
+                "area": 390.5,
+                "iscrowd": 0,
+                "image_id": n,
+                "bbox": [4.0, 5.0, 26.0, 15.0],
+                "category_id": 18,
+                "id": 900_000_000_000 + n,
+            }
             for n, outline in enumerate(outlines, 1)
+        ],
+        "categories": [
+            {"supercategory": "animal", "id": 17, "name": "cat"},
+            {"supercategory": "animal", "id": 18, "name": "dog"},
         ],
     }
     (root / "instances.json").write_text(json.dumps(content))
@@ -151,10 +176,12 @@ def read_folder(root: Path) -> object:
 
 
 def make_tiny(root: Path) -> None:
-    for name in ("a", "b"):
-        photo(root / f"train/{name}/1.png")
-        photo(root / f"val/images/{name}.png")
-    (root / "val/val_annotations.txt").write_text("a.png\ta\t0\t0\nb.png\tb\t0\t0\n")
+    lines = []
+    for number, wnid in enumerate(("n01443537", "n01629819")):
+        photo(root / f"train/{wnid}/images/{wnid}_0.JPEG")
+        photo(root / f"val/images/val_{number}.JPEG")
+        lines.append(f"val_{number}.JPEG\t{wnid}\t0\t32\t44\t62\n")
+    (root / "val/val_annotations.txt").write_text("".join(lines))
 
 
 # ---- files of pixels
@@ -164,8 +191,7 @@ def make_mnist(root: Path) -> None:
     rng = np.random.default_rng(0)
     for prefix, count in (("train", 4), ("t10k", 3)):
         pixels = rng.integers(0, 256, (count, 28, 28), dtype=np.uint8)
-        images = struct.pack(">4I", 0x803, count, 28, 28) + pixels.tobytes()
-        labels = struct.pack(">2I", 0x801, count) + bytes(range(count))
+        images, labels = mnist_idx(pixels), mnist_idx(np.arange(count, dtype=np.uint8))
         if prefix == "train":
             (root / "train-images-idx3-ubyte").write_bytes(images)
             (root / "train-labels-idx1-ubyte").write_bytes(labels)
@@ -180,37 +206,31 @@ def plain(build: Callable[..., object], size: int) -> Callable[[Path], object]:
     )
 
 
-CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 BATCHES = ("data_batch_1", "data_batch_2", "data_batch_3", "data_batch_4", "data_batch_5", "test_batch")
 
 
 def make_cifar(root: Path) -> None:
     rng = np.random.default_rng(0)
     for name in BATCHES:
-        batch = {
-            b"data": rng.integers(0, 256, (2, 3072), dtype=np.uint8),
-            b"labels": [1, 9],
-            b"filenames": [b"x"],
-        }
-        (root / name).write_bytes(pickle.dumps(batch, protocol=2))
-    meta = {b"label_names": [name.encode() for name in CLASSES], b"num_cases_per_batch": 2}
-    (root / "batches.meta").write_bytes(pickle.dumps(meta, protocol=2))
+        (root / name).write_bytes(cifar10_batch(rng.integers(0, 256, (2, 3072), dtype=np.uint8), [1, 9]))
+    (root / "batches.meta").write_bytes(cifar10_meta(2))
 
 
 def make_cifar_binary(root: Path) -> None:
     rng = np.random.default_rng(0)
     for name in BATCHES:
-        records = [bytes([label]) + rng.bytes(3072) for label in (3, 4)]
-        (root / f"{name}.bin").write_bytes(b"".join(records))
-    (root / "batches.meta.txt").write_text("\n".join(CLASSES))
+        rows = rng.integers(0, 256, (2, 3072), dtype=np.uint8)
+        (root / f"{name}.bin").write_bytes(cifar10_records(rows, [3, 4]))
+    (root / "batches.meta.txt").write_bytes(CIFAR10_NAMES)
 
 
 def make_stl10(root: Path) -> None:
     rng = np.random.default_rng(0)
     for prefix in ("train", "test"):
-        (root / f"{prefix}_X.bin").write_bytes(rng.bytes(2 * 3 * 96 * 96))
+        images = rng.integers(0, 256, (2, 3, 96, 96), dtype=np.uint8)
+        (root / f"{prefix}_X.bin").write_bytes(stl10_images(images))
         (root / f"{prefix}_y.bin").write_bytes(bytes([1, 10]))
-    (root / "class_names.txt").write_text("\n".join(CLASSES))
+    (root / "class_names.txt").write_bytes(STL10_NAMES)
 
 
 # ---- stores, tables, weights

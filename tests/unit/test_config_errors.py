@@ -61,8 +61,14 @@ studies.digits.data: digits
 """
 
 MISSING = """
-studies
-    top level: key 'studies' is missing; required: data, models, methods, studies
+data
+    top level: key 'data' is missing; required: data
+
+models
+    models: found none, expected at least one, because there are studies
+
+methods
+    methods: found none, expected at least one, because there are studies
 
 data.digits.kind
     data.digits: key 'kind' is missing; required: kind

@@ -2,7 +2,6 @@ import logging
 import os
 import pickle
 import re
-import struct
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -10,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
+from publishers import CIFAR10, CIFAR10_NAMES, cifar10_batch, cifar10_meta, cifar10_records
 
 from saliency_assay.data.cifar10 import cifar10
 from saliency_assay.data.splits import TEST, TRAIN
 
-CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 BATCHES = ("data_batch_1", "data_batch_2", "data_batch_3", "data_batch_4", "data_batch_5", "test_batch")
 COUNT = 7
 VERSIONS = ("python2", "python3", "binary")
@@ -27,34 +26,6 @@ def content(batch: str, count: int = COUNT) -> tuple[np.ndarray, list[int]]:
     return rows, generator.choice([0, 4, 9], count).tolist()
 
 
-def text(value: str) -> bytes:
-    return b"U" + bytes([len(value)]) + value.encode()
-
-
-def python2(rows: np.ndarray, labels: list[int]) -> bytes:
-    """As Python 2's cPickle and its numpy write a batch, opcode by opcode."""
-    count = struct.pack("<H", len(rows))
-    array = (
-        b"cnumpy.core.multiarray\n_reconstruct\nq\x07cnumpy\nndarray\nq\x08K\x00\x85U\x01b\x87Rq\x09(K\x01M"
-        + count
-        + b"M\x00\x0c\x86cnumpy\ndtype\nq\x0aU\x02u1K\x00K\x01\x87Rq\x0b"
-        b"(K\x03U\x01|NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb\x89T"
-        + struct.pack("<I", rows.size)
-        + rows.tobytes()
-        + b"tb"
-    )
-    numbers = b"".join(b"K" + bytes([label]) for label in labels)
-    names = b"".join(text(f"leptodactylus_s_{index:06}.png") for index in range(len(rows)))
-    return (
-        b"\x80\x02}q\x01("
-        + (text("batch_label") + b"q\x02" + text("training batch 1 of 5") + b"q\x03")
-        + (text("labels") + b"q\x04]q\x05(" + numbers + b"e")
-        + (text("data") + b"q\x06" + array)
-        + (text("filenames") + b"q\x0c]q\x0d(" + names + b"e")
-        + b"u."
-    )
-
-
 def python3(rows: object, labels: object) -> bytes:
     """As Python 3 and the numpy that is installed write a batch for Python 2 to read."""
     names = [f"{number}.png".encode() for number in range(3)]
@@ -62,14 +33,10 @@ def python3(rows: object, labels: object) -> bytes:
     return pickle.dumps(batch, protocol=2)
 
 
-def binary(rows: np.ndarray, labels: list[int]) -> bytes:
-    return b"".join(bytes([label]) + row.tobytes() for row, label in zip(rows, labels, strict=True))
+WRITERS = {"python2": cifar10_batch, "python3": python3, "binary": cifar10_records}
 
 
-WRITERS = {"python2": python2, "python3": python3, "binary": binary}
-
-
-def meta(names: tuple[str, ...] = CLASSES, **changes: Any) -> bytes:
+def meta(names: tuple[str, ...] = CIFAR10, **changes: Any) -> bytes:
     described = {
         b"num_cases_per_batch": COUNT,
         b"label_names": [name.encode() for name in names],
@@ -83,9 +50,9 @@ def original(folder: Path, version: str, changes: dict[str, bytes] | None = None
     suffix = ".bin" if version == "binary" else ""
     files = {f"{batch}{suffix}": WRITERS[version](*content(batch, count)) for batch in BATCHES}
     if version == "binary":
-        files["batches.meta.txt"] = ("\n".join(CLASSES) + "\n\n").encode()
+        files["batches.meta.txt"] = CIFAR10_NAMES
     else:
-        files["batches.meta"] = meta(num_cases_per_batch=count)
+        files["batches.meta"] = cifar10_meta(count)
     folder.mkdir(exist_ok=True, parents=True)
     for name, written in {**files, **(changes or {})}.items():
         (folder / name).write_bytes(written)
@@ -102,7 +69,7 @@ def built(
         generator=np.random.default_rng(seed),
         block=block,
     )
-    assert classes == {"class": CLASSES}
+    assert classes == {"class": CIFAR10}
     blocks = list(parts)
     assert max(len(part["image"]) for part in blocks) <= block
     return {key: np.concatenate([part[key] for part in blocks]) for key in blocks[0]}
@@ -247,7 +214,7 @@ def test_a_folder_without_the_files(tmp_path: Path) -> None:
 
 
 ROWS, LABELS = content("data_batch_3")
-RECORDS = binary(ROWS, LABELS)
+RECORDS = cifar10_records(ROWS, LABELS)
 
 
 @pytest.mark.parametrize(
@@ -258,7 +225,7 @@ RECORDS = binary(ROWS, LABELS)
         (RECORDS + b"\x00", "found 21512 bytes, expected 3073 for each image, a label and 3072 pixels"),
         (RECORDS[3073:], "found 6 images, expected 7 as ROOT/data_batch_1.bin has"),
         (RECORDS + RECORDS[:3073], "found 8 images, expected 7 as ROOT/data_batch_1.bin has"),
-        (binary(ROWS, [0, 9, 10, 11, 0, 0, 0]), "label 2 (from 0) is 10, expected 0 to 9"),
+        (cifar10_records(ROWS, [0, 9, 10, 11, 0, 0, 0]), "label 2 (from 0) is 10, expected 0 to 9"),
     ],
     ids=named,
 )
@@ -296,7 +263,7 @@ ARRAY = "data: expected an array in C order, as numpy pickles it"
             "data: found 7 × 3072 of type i1, expected N × 3072 of type u1",
         ),
         (
-            python2(ROWS, LABELS).replace(b"K\x01M\x07\x00", b"K\x01M\x08\x00"),
+            cifar10_batch(ROWS, LABELS).replace(b"K\x01M\x07\x00", b"K\x01M\x08\x00"),
             "data: found 21504 bytes, expected 24576 for 8 × 3072 of type u1",
         ),
         (python3(ROWS, None), "labels: expected a list of int"),
@@ -316,7 +283,7 @@ def test_what_is_wrong_with_a_pickle(tmp_path: Path, found: bytes, message: str)
 
 @pytest.mark.parametrize("kept", [0, 1, 9, 100, 300, -1000, -3, -1])
 def test_a_pickle_that_is_cut(tmp_path: Path, kept: int) -> None:
-    whole = python2(ROWS, LABELS)
+    whole = cifar10_batch(ROWS, LABELS)
     original(tmp_path, "python2", {"test_batch": whole[: kept % len(whole)]})
     reasons = "pickle exhausted.*|not enough data.*|no newline.*|expected \\d+ bytes .*, but only \\d+ remain"
     assert re.fullmatch(rf"ROOT/test_batch: truncated, or not a pickle \(({reasons})\)", fault(tmp_path))
@@ -329,8 +296,8 @@ def test_a_pickle_that_is_cut(tmp_path: Path, kept: int) -> None:
         (meta(num_cases_per_batch="7"), "num_cases_per_batch: found '7', expected an integer of 1 or more"),
         (meta(label_names=b"airplane"), "label_names: expected a list of str"),
         (meta(label_names=[b"airplane", 3]), "label_names: expected a list of str"),
-        (meta(CLASSES[:9]), "found 9 class names, 9 different, expected 10 different"),
-        (meta((*CLASSES[:9], "ship")), "found 10 class names, 9 different, expected 10 different"),
+        (meta(CIFAR10[:9]), "found 9 class names, 9 different, expected 10 different"),
+        (meta((*CIFAR10[:9], "ship")), "found 10 class names, 9 different, expected 10 different"),
     ],
     ids=named,
 )
@@ -340,7 +307,7 @@ def test_what_is_wrong_with_the_description(tmp_path: Path, found: bytes, messag
 
 
 def test_what_is_wrong_with_the_binary_versions_names(tmp_path: Path) -> None:
-    original(tmp_path, "binary", {"batches.meta.txt": "\n".join((*CLASSES, "frigate")).encode()})
+    original(tmp_path, "binary", {"batches.meta.txt": "\n".join((*CIFAR10, "frigate")).encode()})
     expected = "found 11 class names, 11 different, expected 10 different"
     assert fault(tmp_path) == f"ROOT/batches.meta.txt: {expected}"
 
@@ -394,7 +361,7 @@ def test_whatever_else_is_named(tmp_path: Path, found: bytes, name: str) -> None
 
 def test_bytes_that_would_be_taken_for_pointers(tmp_path: Path) -> None:
     """numpy itself would make an array of objects of these bytes: the type's flags say that it has none."""
-    array = python2(ROWS, LABELS).replace(b"U\x02u1", b"U\x02O8")
+    array = cifar10_batch(ROWS, LABELS).replace(b"U\x02u1", b"U\x02O8")
     original(tmp_path, "python2", {"data_batch_2": array})
     expected = "data: found 7 × 3072 of type O8, expected N × 3072 of type u1"
     assert fault(tmp_path) == f"ROOT/data_batch_2: {expected}"

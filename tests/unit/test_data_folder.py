@@ -11,6 +11,7 @@ from PIL import Image
 
 from saliency_assay.data import DATA_KINDS
 from saliency_assay.data.folder import folder, square
+from saliency_assay.data.images import SUFFIXES
 from saliency_assay.data.splits import TEST, TRAIN
 from saliency_assay.registry import record_of
 
@@ -19,7 +20,7 @@ DEFAULTS = {
     for name, parameter in record_of(DATA_KINDS, "folder", "data").parameters.items()
     if name != "seed"
 }
-MISSING = "expected .bmp, .jpeg, .jpg, .pgm, .png, .ppm, .tif, .tiff, .webp"
+MISSING = f"expected {', '.join(SUFFIXES)}"
 
 
 def write(path: Path, grey: int = 0, size: tuple[int, int] = (12, 10)) -> None:
@@ -192,9 +193,17 @@ def test_images_may_lie_deeper_and_other_files_are_counted(
     assert classes == ("a", "b")
     assert found["label_class"].tolist() == [0, 0, 1, 1]
     assert [record.getMessage() for record in caplog.records] == [
-        f"{tmp_path}: left out 6 files that are no images of a class: .DS_Store 1, .db 1, .jpg 1, .md 1, .txt 2",
+        f"{tmp_path}: left out 8 files and folders: .db 1, .md 1, .txt 2, hidden 4",
         f"{tmp_path}: 2 images to train on, 2 to test",
     ]
+
+
+def test_a_folder_that_macos_adds_is_no_class(tmp_path: Path) -> None:
+    for name in ("a/0.gif", "a/1.jfif", "b/0.png", "b/1.pnm", "__MACOSX/a/._0.gif"):
+        write(tmp_path / name)
+    classes, found = built(tmp_path)
+    assert classes == ("a", "b")
+    assert found["label_class"].tolist() == [0, 0, 1, 1]
 
 
 def test_folders_may_be_links(tmp_path: Path) -> None:

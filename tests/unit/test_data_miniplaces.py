@@ -1,3 +1,4 @@
+import logging
 import re
 from pathlib import Path
 
@@ -64,6 +65,24 @@ def test_a_folder_per_scene(tmp_path: Path) -> None:
         ("bedroom", "bedroom/a.png"),
         ("bedroom", "bedroom/b.JPG"),
         ("track", "track/outdoor/x.jpeg"),
+    ]
+
+
+def test_a_folder_per_scene_reads_every_format_and_no_hidden_file(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in ("bedroom/1.webp", "bedroom/2.tif", "bedroom/3.GIF", "bedroom/.hidden.jpg", ".git/4.png"):
+        touch_image(tmp_path / name)
+    (tmp_path / "bedroom/._1.jpg").write_bytes(b"Mac OS X")
+    (tmp_path / "bedroom/notes.txt").write_text("")
+    with caplog.at_level(logging.INFO):
+        scenes, _ = find_scenes(tmp_path, ["bedroom"], limit=9)
+    assert names(tmp_path, scenes) == [
+        ("bedroom", f"bedroom/{name}") for name in ("1.webp", "2.tif", "3.GIF")
+    ]
+    assert [read_scene(scene, 4).shape for scene in scenes] == [(3, 4, 4)] * 3
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{tmp_path}: left out 4 files and folders: .txt 1, hidden 3"
     ]
 
 

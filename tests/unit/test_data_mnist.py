@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from publishers import mnist_idx
 
 from saliency_assay.data.mnist import CLASSES, mnist
 from saliency_assay.data.splits import TEST, TRAIN
@@ -17,10 +18,6 @@ NAMES = {
     "test images": "t10k-images-idx3-ubyte",
     "test labels": "t10k-labels-idx1-ubyte",
 }
-
-
-def idx(array: np.ndarray) -> bytes:
-    return struct.pack(f">BBBB{array.ndim}I", 0, 0, 8, array.ndim, *array.shape) + array.tobytes()
 
 
 def arrays() -> dict[str, np.ndarray]:
@@ -37,7 +34,7 @@ def original(folder: Path, suffix: str = "", **changes: Any) -> Path:
     """The four files; ``changes`` are arrays or bytes that stand for one, by its key with an underscore."""
     for key, array in arrays().items():
         content = changes.get(key.replace(" ", "_"), array)
-        content = content if isinstance(content, bytes) else idx(content)
+        content = content if isinstance(content, bytes) else mnist_idx(content)
         path = folder / f"{NAMES[key]}{suffix}"
         path.write_bytes(gzip.compress(content) if suffix else content)
     return folder
@@ -135,7 +132,7 @@ def test_what_the_log_says(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> 
 def test_an_unpacked_file_is_read_rather_than_the_packed_one(tmp_path: Path) -> None:
     original(tmp_path, ".gz")
     labels = tmp_path / NAMES["test labels"]
-    labels.write_bytes(idx(np.array([3, 3, 3, 3], dtype=np.uint8)))
+    labels.write_bytes(mnist_idx(np.array([3, 3, 3, 3], dtype=np.uint8)))
     assert built(tmp_path)["label_class"].tolist()[7:] == [3, 3, 3, 3]
 
 
@@ -160,15 +157,15 @@ def test_a_file_that_is_missing(tmp_path: Path, name: str) -> None:
             "train-labels-idx1-ubyte: found magic number 00000d01, expected 00000801",
         ),
         (
-            {"train_images": idx(arrays()["train images"])[:12]},
+            {"train_images": mnist_idx(arrays()["train images"])[:12]},
             "train-images-idx3-ubyte: truncated, found 12 bytes, expected a header of 16",
         ),
         (
-            {"train_images": idx(arrays()["train images"])[:-1]},
+            {"train_images": mnist_idx(arrays()["train images"])[:-1]},
             "train-images-idx3-ubyte: found 5503 bytes, expected 5504 for 7 × 28 × 28 as its header says",
         ),
         (
-            {"test_labels": idx(arrays()["test labels"]) + b"\x00"},
+            {"test_labels": mnist_idx(arrays()["test labels"]) + b"\x00"},
             "t10k-labels-idx1-ubyte: found 13 bytes, expected 12 for 4 as its header says",
         ),
         (

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
+from publishers import STL10, STL10_NAMES, stl10_images
 
 from saliency_assay.data.splits import TEST, TRAIN
 from saliency_assay.data.stl10 import stl10
 
-CLASSES = ("airplane", "bird", "car", "cat", "deer", "dog", "horse", "monkey", "ship", "truck")
 IMAGE_BYTES = 3 * 96 * 96
 TRAIN_LABELS = [10, 1, 1, 7, 1, 10, 2]
 TEST_LABELS = [3, 3, 10, 3]
@@ -20,20 +20,14 @@ def pictures() -> np.ndarray:
     return np.random.default_rng(0).integers(0, 256, (11, 3, 96, 96), dtype=np.uint8)
 
 
-def column_major(images: np.ndarray) -> bytes:
-    """Image by image and channel by channel, the columns one after another."""
-    columns = [image[channel, :, x] for image in images for channel in range(3) for x in range(96)]
-    return b"".join(column.tobytes() for column in columns)
-
-
 def original(folder: Path, changes: dict[str, bytes] | None = None) -> Path:
     """The five files; ``changes`` are bytes that stand for one, by its name."""
     files = {
-        "train_X.bin": column_major(pictures()[:7]),
+        "train_X.bin": stl10_images(pictures()[:7]),
         "train_y.bin": bytes(TRAIN_LABELS),
-        "test_X.bin": column_major(pictures()[7:]),
+        "test_X.bin": stl10_images(pictures()[7:]),
         "test_y.bin": bytes(TEST_LABELS),
-        "class_names.txt": ("\n".join(CLASSES) + "\n").encode(),
+        "class_names.txt": STL10_NAMES,
     }
     folder.mkdir(exist_ok=True)
     for name, written in {**files, **(changes or {})}.items():
@@ -51,7 +45,7 @@ def built(
         generator=np.random.default_rng(seed),
         block=block,
     )
-    assert classes == {"class": CLASSES}
+    assert classes == {"class": STL10}
     blocks = list(parts)
     assert max(len(part["image"]) for part in blocks) <= block
     assert all(part["image"].flags.c_contiguous for part in blocks)
@@ -149,7 +143,7 @@ def test_a_file_that_is_missing(tmp_path: Path, name: str) -> None:
 
 
 def test_a_folder_without_the_files(tmp_path: Path) -> None:
-    (tmp_path / "class_names.txt").write_text("\n".join(CLASSES))
+    (tmp_path / "class_names.txt").write_text("\n".join(STL10))
     expected = "found none of train_X.bin, train_y.bin, test_X.bin, test_y.bin, nor in stl10_binary"
     assert fault(tmp_path, FileNotFoundError) == f"ROOT: {expected}"
 
@@ -159,7 +153,7 @@ def test_a_folder_without_the_files(tmp_path: Path) -> None:
     [
         (
             "train_X.bin",
-            column_major(pictures()[:7])[:-1],
+            stl10_images(pictures()[:7])[:-1],
             "found 193535 bytes, expected 193536 for 7 × 3 × 96 × 96, as many images as ROOT/train_y.bin has labels",
         ),
         (

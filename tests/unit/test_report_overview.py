@@ -13,11 +13,13 @@ from saliency_assay.report.heat_map import heat_map
 from saliency_assay.report.overview import (
     StudyResult,
     agreement_words,
+    build_page,
     in_short,
     main_names,
     overview_page,
     summary_page,
 )
+from saliency_assay.report.provenance import data_facts
 from saliency_assay.report.reliability import consistency_table, order_table, reliability_table
 from saliency_assay.report.words import (
     alpha_row,
@@ -312,6 +314,21 @@ def test_a_study_without_scores_is_shown_without_ranks() -> None:
     page = Page(overview_page([study({}, kind="gallery")], seeds=[0, 1], ran=""))
     assert "nothing is scored" in page.text
     assert "table" not in page.tags
+
+
+def test_without_studies_the_overview_lists_data_sets_and_models() -> None:
+    sets = [
+        data_facts(name, (7, 3, 4, 5), {"classes": {"class": ["a", "b"]}, "digest": "d1"}) for name in "xy"
+    ]
+    page = Page(build_page(sets, ["m"], seeds=[0, 1], ran="2 jobs."))
+    assert "no studies; 2 data sets built, 1 model trained with 2 seeds. 2 jobs." in page.text
+    assert page.tags.count("tr") == 3  # the head, x and y
+    assert "2 (class)" in page.text
+    assert ("href", "accuracy.html") in page.attributes
+    page = Page(build_page(sets, [], seeds=[0], ran=EVIL))
+    assert "trained" not in page.text
+    assert ("href", "accuracy.html") not in page.attributes
+    assert EVIL in page.text
 
 
 def test_names_are_text() -> None:

@@ -125,7 +125,7 @@ def test_bare_state_dict_is_no_saved_classifier(path: Path) -> None:
         weights.load_classifier(path, RESNET8)
 
 
-@pytest.mark.parametrize("prefix", ["", "module."])
+@pytest.mark.parametrize("prefix", ["", "module.", "_orig_mod.", "module._orig_mod.", "_orig_mod.module."])
 @pytest.mark.parametrize("key", ["", "state_dict", "model_state_dict", "model"])
 def test_initial_weights(path: Path, prefix: str, key: str, caplog: pytest.LogCaptureFixture) -> None:
     source, target = small(seed=1), small(seed=2)

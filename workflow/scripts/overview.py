@@ -4,8 +4,8 @@ from pathlib import Path
 
 from saliency_assay import store
 from saliency_assay.job import job
-from saliency_assay.report.overview import overview_page
-from saliency_assay.report.provenance import ran, times
+from saliency_assay.report.overview import build_page, overview_page
+from saliency_assay.report.provenance import data_facts, ran, times
 from saliency_assay.report.results import study_result
 
 with job("overview", snakemake.log[0], snakemake.params.settings):
@@ -19,6 +19,14 @@ with job("overview", snakemake.log[0], snakemake.params.settings):
     for path in snakemake.input.maps:
         with store.open_store(Path(path), kind="maps") as maps:
             attributes.append(maps.attributes)
-    took = times(Path(settings["benchmarks"]))
-    page = overview_page(results, seeds=settings["seeds"], ran=ran(attributes, took))
+    sets = []
+    for name, path in zip(settings["sets"], snakemake.input.data, strict=True):
+        with store.open_store(Path(path), kind="data") as data:
+            sets.append(data_facts(name, data["image"].shape, data.attributes))
+            attributes.append(data.attributes)
+    took = ran(attributes, times(Path(settings["benchmarks"])))
+    if results:
+        page = overview_page(results, seeds=settings["seeds"], ran=took)
+    else:
+        page = build_page(sets, settings["models"], seeds=settings["seeds"], ran=took)
     Path(snakemake.output[0]).write_text(page, encoding="utf-8")

@@ -8,15 +8,16 @@ from saliency_assay.report.provenance import data_facts, packages_of, provenance
 
 with job("provenance", snakemake.log[0], snakemake.params.settings):
     settings, paths, attributes, data = snakemake.params.settings, snakemake.input, [], []
-    files = {"weights": [scores.libraries_in(Path(path)) for path in paths.predictions], "data sets": []}
+    files = {"weights": [scores.libraries_in(Path(path)) for path in paths.predictions]}
     for name, path in zip(settings["sets"], paths.data, strict=True):
         with store.open_store(Path(path), kind="data") as stored:
             data.append(data_facts(name, stored["image"].shape, stored.attributes))
-            files["data sets"].append(stored.attributes["libraries"])
+            attributes.append(stored.attributes)
+    files["data sets"] = [each["libraries"] for each in attributes]
     for path in paths.maps:
         with store.open_store(Path(path), kind="maps") as maps:
             attributes.append(maps.attributes)
-    files["maps"] = [each["libraries"] for each in attributes]
+    files["maps"] = [each["libraries"] for each in attributes[len(data) :]]
     files["scores"] = [scores.libraries_in(Path(path)) for path in paths.scores]
     page = provenance_page(
         settings["configuration"],

@@ -1,8 +1,6 @@
 """Image files in a folder for each class, as ImageNet is laid out: any size in, squares of one size out."""
 
 import logging
-import os
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from saliency_assay.data.images import Pixels, read_rgb
+from saliency_assay.data.images import SUFFIXES, Pixels, find_images, is_hidden, log_left_out, read_rgb
 from saliency_assay.data.splits import TEST, TRAIN, Ints, Split, random_split
 from saliency_assay.registry import shown
 
@@ -20,7 +18,6 @@ logger = logging.getLogger(__name__)
 Block = dict[str, npt.NDArray[Any]]
 Listing = Mapping[str, Sequence[str]]  # paths of images below a folder, sorted, by class
 
-SUFFIXES = (".bmp", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp")
 LONGEST_NAME = 255  # bytes of a file's name
 _TEST_FOLDERS = ("test", "val")
 _TINY_LIST = "val_annotations.txt"  # Tiny ImageNet's val/ has one folder for all classes, and this list
@@ -40,9 +37,9 @@ def folder(
 ) -> tuple[dict[str, tuple[str, ...]], Iterator[Block]]:
     """The images below ``path``: ``train/CLASS/`` beside ``test/CLASS/`` or ``val/CLASS/``, or ``CLASS/`` alone.
 
-    Images lie anywhere below their class's folder and are known by their suffix (``SUFFIXES``); other files are left
-    out and counted in the log. Labels follow the sorted names of the classes, images the sorted paths, those of
-    ``train`` first. Only the block that is yielded is in memory.
+    Images lie anywhere below their class's folder and are known by their suffix (``images.SUFFIXES``); other files
+    and hidden ones are left out and counted in the log. Labels follow the sorted names of the classes, images the
+    sorted paths, those of ``train`` first. Only the block that is yielded is in memory.
 
     Args:
         path: the folder.
@@ -140,32 +137,25 @@ def _halves(root: Path, wanted: str) -> list[Path]:
 
 
 def _by_class(half: Path) -> Listing:
-    """The images below ``half``, other files counted in the log."""
+    """Return the images below ``half`` by class; other files are counted in the log."""
     if (half / _TINY_LIST).is_file():
         return _listed(half / _TINY_LIST)
-    listing: dict[str, list[str]] = {}
-    entries = sorted(half.iterdir())
-    others = Counter(entry.suffix.lower() or entry.name for entry in entries if not entry.is_dir())
-    for name in (entry.name for entry in entries if entry.is_dir() and not _hidden(entry.name)):
-        listing[name] = []
-        for place, folders, files in os.walk(half / name, onerror=_stop):
-            folders[:] = [inner for inner in folders if not _hidden(inner)]
-            below = Path(place).relative_to(half).as_posix()
-            for file in files:
-                suffix = Path(file).suffix.lower()
-                if suffix in SUFFIXES and not _hidden(file):
-                    listing[name].append(f"{below}/{file}")
-                else:
-                    others[suffix or file] += 1
-        listing[name].sort()
-        if not listing[name]:
+    images, left_out = find_images(half)
+    folders = sorted(entry.name for entry in half.iterdir() if entry.is_dir() and not is_hidden(entry.name))
+    listing: dict[str, list[str]] = {name: [] for name in folders}
+    for image in images:
+        name, within, _ = image.partition("/")
+        if within:
+            listing[name].append(image)
+        else:
+            left_out[Path(image).suffix.lower()] += 1  # beside the classes
+    log_left_out(half, left_out)
+    for name, found in listing.items():
+        if not found:
             raise ValueError(f"{half / name}: found no image of this class, expected {', '.join(SUFFIXES)}")
-    if others:
-        counts = ", ".join(f"{suffix} {count}" for suffix, count in sorted(others.items()))
-        logger.info("%s: left out %d files that are no images of a class: %s", half, others.total(), counts)
     if len(listing) < 2:
-        found = f"{', '.join(listing) or 'none'}, expected a folder for each of two or more classes"
-        raise ValueError(f"{half}: found {found}")
+        classes = f"{', '.join(listing) or 'none'}, expected a folder for each of two or more classes"
+        raise ValueError(f"{half}: found {classes}")
     return listing
 
 
@@ -180,14 +170,6 @@ def _listed(file: Path) -> Listing:
             )
         listing.setdefault(rest[0], set()).add(f"images/{name}")
     return {name: sorted(listing[name]) for name in sorted(listing)}
-
-
-def _stop(error: OSError) -> None:
-    raise error
-
-
-def _hidden(name: str) -> bool:
-    return name.startswith(".")
 
 
 def _check_classes(halves: Sequence[Path], listings: Sequence[Listing]) -> None:

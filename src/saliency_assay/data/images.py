@@ -1,7 +1,9 @@
 """Reading, drawing and resizing images: what the kinds of data set share."""
 
 import logging
+import os
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from PIL import Image, UnidentifiedImageError
+from PIL.ImageFile import ImageFile
+from PIL.TiffImagePlugin import BITSPERSAMPLE, TiffImageFile
 
 from saliency_assay.data.splits import TEST, TRAIN, Ints
 
@@ -23,6 +27,61 @@ _EIGHT_BIT = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "CMYK", "YCbCr", "LAB", 
 # Pillow knows a file by its content, not by its name, and has some that it knows drawn by another program: PostScript,
 # which is a language, by Ghostscript.
 FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
+
+# Pillow's suffixes of these formats; .pfm is left out, because its pixels are always floats.
+SUFFIXES = (
+    *(".apng", ".bmp", ".gif", ".jfif", ".jpe", ".jpeg", ".jpg", ".pbm", ".pgm", ".png", ".pnm", ".ppm"),
+    *(".tif", ".tiff", ".webp"),
+)
+
+
+def find_images(folder: Path) -> tuple[list[str], Counter[str]]:
+    """Find the image files at any depth below a folder, by their suffix.
+
+    Hidden files and folders are left out, so are other files. Links are followed, but not to a folder that they are in.
+
+    Returns:
+        The images' paths relative to ``folder``, sorted, and how many files and folders of each suffix were left out;
+        hidden ones are counted as ``hidden``, and of a hidden folder only the folder.
+
+    Raises:
+        OSError: a folder that cannot be read.
+    """
+    images: list[str] = []
+    left_out: Counter[str] = Counter()
+    for place, folders, files in os.walk(folder, onerror=_stop, followlinks=True):
+        here, below = Path(place).resolve(), Path(place).relative_to(folder)
+        left_out["hidden"] += sum(map(is_hidden, [*folders, *files]))
+        folders[:] = [
+            name
+            for name in folders
+            if not is_hidden(name) and not here.is_relative_to((here / name).resolve())
+        ]
+        for name in files:
+            if is_hidden(name):
+                continue
+            suffix = Path(name).suffix.lower()
+            if suffix in SUFFIXES:
+                images.append((below / name).as_posix())
+            else:
+                left_out[suffix or "no suffix"] += 1
+    return sorted(images), +left_out
+
+
+def is_hidden(name: str) -> bool:
+    """Return whether a file or folder is not meant to be seen: ``._1.jpg`` and what macOS adds to zip archives, too."""
+    return name.startswith(".") or name == "__MACOSX"
+
+
+def log_left_out(folder: Path, left_out: Counter[str]) -> None:
+    """Log how many files and folders ``find_images`` left out, by suffix."""
+    if left_out:
+        counts = ", ".join(f"{kind} {count}" for kind, count in sorted(left_out.items()))
+        logger.info("%s: left out %d files and folders: %s", folder, left_out.total(), counts)
+
+
+def _stop(error: OSError) -> None:
+    raise error
 
 
 def read_rgb(path: Path) -> Image.Image:
@@ -40,6 +99,7 @@ def read_rgb(path: Path) -> Image.Image:
         raise no_file(path)
     try:
         with _opened(path) as image:
+            bits = _bits_a_channel(image)
             image.load()
             mode = image.mode
             # Palettes may carry transparency as bytes, which only RGBA takes without a warning.
@@ -52,12 +112,30 @@ def read_rgb(path: Path) -> Image.Image:
     except Exception as error:  # a damaged image raises whatever its format's reader stumbles over
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ValueError(f"{path}: truncated, or not an image ({reason})") from error
-    if mode not in _EIGHT_BIT:
-        raise ValueError(f"{path}: found pixels of mode {mode}, expected 8 bits a channel")
+    if bits > 8 or mode not in _EIGHT_BIT:
+        found = f"{bits} bits" if bits > 8 else f"pixels of mode {mode}"
+        raise ValueError(f"{path}: found {found}, expected 8 bits a channel")
     return rgb
 
 
-def _opened(path: Path) -> Image.Image:
+def _bits_a_channel(image: ImageFile) -> int:
+    """Return the file's bits a channel where Pillow's mode hides them, before the pixels are loaded; else 8.
+
+    Of 16-bit color images Pillow has no mode: it keeps the upper 8 bits and calls them RGB.
+    """
+    if isinstance(image, TiffImageFile):
+        bits: Sequence[int] = image.tag_v2.get(BITSPERSAMPLE, (1,))
+        return max(bits)
+    arguments = image.tile[0].args if image.format in ("PNG", "PPM") else None
+    match arguments:
+        case str() if arguments.endswith(";16B"):
+            return 16
+        case (str(), int(largest_value)):
+            return largest_value.bit_length()
+    return 8
+
+
+def _opened(path: Path) -> ImageFile:
     """The image, its header read; one of too many pixels is a fault before memory is taken for them."""
     with warnings.catch_warnings():
         warnings.simplefilter("error", Image.DecompressionBombWarning)

@@ -10,10 +10,9 @@ from xml.etree import ElementTree
 import numpy as np
 from PIL import Image
 
-from saliency_assay.data.images import Pixels, no_file, read_rgb
+from saliency_assay.data.images import Pixels, find_images, log_left_out, no_file, read_rgb
 from saliency_assay.registry import shown, unknown
 
-_SUFFIXES = (".jpg", ".jpeg", ".png")
 _LISTS = ("train.txt", "val.txt")
 LABEL = re.compile(r"[0-9]{1,9}")
 LONGEST_NAME = 1000  # characters of an image's path
@@ -134,11 +133,12 @@ def _lines(file: Path) -> Iterable[tuple[int, str]]:
 
 
 def _by_folder(folder: Path) -> dict[str, list[str]]:
+    """Return the images below ``folder`` by the folder that they are in; other files are counted in the log."""
+    images, left_out = find_images(folder)
+    log_left_out(folder, left_out)
     available: dict[str, list[str]] = {}
-    for path in sorted(folder.rglob("*")):
-        if path.suffix.lower() in _SUFFIXES:
-            relative = path.relative_to(folder)
-            available.setdefault(relative.parent.as_posix(), []).append(relative.as_posix())
+    for image in images:
+        available.setdefault(Path(image).parent.as_posix(), []).append(image)
     return available
 
 

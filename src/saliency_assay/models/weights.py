@@ -23,6 +23,8 @@ logger = logging.getLogger(__name__)
 VALID = "a state dict of tensors, written by torch.save"
 KEYS = ("state_dict", "model_state_dict", "model")
 """Under one of which training programs keep a state dict beside an optimiser's and the like."""
+WRAPPERS = re.compile(r"^(module\.)?(_orig_mod\.)?(?(1)|(module\.)?)")
+"""What data parallelism (``module``) and ``torch.compile`` (``_orig_mod``) put before every name, in either order."""
 # Opcodes by which a pickle imports or calls something.
 PROTOCOL = b"\x80"  # the opcode that pickles begin with
 CALLS = {"GLOBAL", "STACK_GLOBAL", "INST", "OBJ", "NEWOBJ", "NEWOBJ_EX", "REDUCE", "BUILD"}
@@ -73,7 +75,7 @@ def _check_members(path: Path) -> None:
 
 
 def read_state(path: Path) -> dict[str, Tensor]:
-    """The state dict in ``path``: bare or under one of ``KEYS``, a prefix ``module.`` taken off.
+    """The state dict in ``path``: bare or under one of ``KEYS``, without the prefixes of ``WRAPPERS``.
 
     Raises:
         FileNotFoundError: no file at ``path``.
@@ -214,7 +216,7 @@ def _state_in(path: Path, content: Any) -> dict[str, Tensor]:
         # torch would take a complex number's real part, and has no values at all for a tensor on "meta".
         if value.layout != torch.strided or value.is_quantized or value.is_complex() or value.is_meta:
             raise ValueError(f"{path}: {shown(name)} is {value.type()}; valid: dense tensors of real numbers")
-    return {name.removeprefix("module."): value for name, value in content.items()}
+    return {WRAPPERS.sub("", name): value for name, value in content.items()}
 
 
 def _fill(network: nn.Module, state: Mapping[str, Tensor], problem: str) -> None:

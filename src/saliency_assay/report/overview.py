@@ -166,6 +166,34 @@ def overview_page(results: Sequence[StudyResult], *, seeds: Sequence[int], ran: 
     return page("\n".join(body), title="Overview")
 
 
+def build_page(
+    data: Sequence[Mapping[str, object]], models: Sequence[str], *, seeds: Sequence[int], ran: str
+) -> str:
+    """Return the overview of a configuration without studies: its data sets and models.
+
+    Args:
+        data: as ``report.provenance.data_facts`` gives each data set.
+        models: names of the trained models.
+        seeds: training seeds.
+        ran: hours and versions, as a phrase.
+    """
+    made = f"The configuration has no studies; {_count(len(data), 'data set')} built"
+    trained = f", {_count(len(models), 'model')} trained with {_count(len(seeds), 'seed')}" if models else ""
+    links = (
+        '<a data-page="Models" href="accuracy.html">Models</a>: accuracy and training curves. '
+        if models
+        else ""
+    )
+    body = [
+        "<h1>Data sets and models</h1>" if models else "<h1>Data sets</h1>",
+        f"<p>{escape(f'{made}{trained}. {ran}')}</p>",
+        table_of(pd.DataFrame(data), "Data sets", 0),
+        f'<p>{links}<a data-page="Provenance" href="provenance.html">Provenance</a>: configuration, versions,'
+        " times.</p>",
+    ]
+    return page("\n".join(body), title="Overview")
+
+
 def summary_page(result: StudyResult) -> str:
     """The first part of a study's own page: what it asks, and all that its tables say in words."""
     body = [f"<h1>{escape(result.name)}</h1>", _about(result)]

@@ -110,13 +110,14 @@ def _mixture(packages: pd.DataFrame) -> str:
 
 
 def versions(attributes: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Return the versions of the project, Python and torch, and the devices of the maps, from the maps' attributes."""
+    """Return the versions of the project, Python and torch, and the devices of the maps, from the attributes of stores."""
     found: dict[str, list[str]] = {"saliency-assay": [], "Python": [python_version()]}
     for each in attributes:
         found["saliency-assay"].append(each["version"])
         if "torch" in each["libraries"]:
             found.setdefault("torch", []).append(each["libraries"]["torch"])
-        found.setdefault("device of the maps", []).append(each["device"])
+        if "device" in each:
+            found.setdefault("device of the maps", []).append(each["device"])
     return {name: ", ".join(dict.fromkeys(several)) for name, several in found.items()}
 
 
@@ -127,8 +128,8 @@ def ran(attributes: Sequence[Mapping[str, Any]], took: pd.DataFrame) -> str:
         f"{name} {known[name]}" for name in ("saliency-assay", "torch", "Python") if name in known
     )
     jobs = f"{int(took['jobs'].sum())} jobs whose times sum to {took['hours'].sum():.1f} hours"
-    device = f"models and maps on {known.get('device of the maps', 'no device')}"
-    return f"{jobs}, the last on {took['ended'].max():%Y-%m-%d}; {device}; {named}."
+    device = f"models and maps on {known['device of the maps']}; " if "device of the maps" in known else ""
+    return f"{jobs}, the last on {took['ended'].max():%Y-%m-%d}; {device}{named}."
 
 
 def data_facts(name: str, shape: Sequence[int], attributes: Mapping[str, Any]) -> dict[str, object]:

@@ -1,0 +1,161 @@
+import struct
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from saliency_assay.data.images import FORMATS, SUFFIXES, find_images, read_rgb
+
+# --- which files are images ---------------------------------------------------------------------------------
+
+
+def write(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.new("RGB", (2, 2)).save(path)
+
+
+def test_the_suffixes_are_pillows_of_the_formats_that_are_read() -> None:
+    Image.init()
+    known = {suffix for suffix, name in Image.registered_extensions().items() if name in FORMATS}
+    assert set(SUFFIXES) == known - {".pfm"}
+    assert list(SUFFIXES) == sorted(SUFFIXES)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_each_suffix_is_found_in_either_case_and_can_be_read(tmp_path: Path, suffix: str) -> None:
+    write(tmp_path / f"a/0{suffix}")
+    (tmp_path / f"a/0{suffix}").rename(tmp_path / f"a/0{suffix.upper()}")
+    images, left_out = find_images(tmp_path)
+    assert (images, left_out) == ([f"a/0{suffix.upper()}"], {})
+    assert read_rgb(tmp_path / images[0]).size == (2, 2)
+
+
+def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
+    for name in ("b/2.png", "b/1/3.JPG", "a/x.webp", "a/._x.jpg", "a/.hidden.jpg", ".cache/1.png"):
+        write(tmp_path / name)
+    write(tmp_path / "__MACOSX/b/._2.png")
+    for name in ("a/notes.txt", "a/LICENSE", "b/Thumbs.db", "list.TXT", "a/.DS_Store"):
+        (tmp_path / name).write_text("no image")
+    images, left_out = find_images(tmp_path)
+    assert images == ["a/x.webp", "b/1/3.JPG", "b/2.png"]
+    assert left_out == {"hidden": 5, ".txt": 2, ".db": 1, "no suffix": 1}
+
+
+def test_links_are_followed_but_not_round_in_circles(tmp_path: Path) -> None:
+    write(tmp_path / "all/n01/0.png")
+    (tmp_path / "some/deep").mkdir(parents=True)
+    (tmp_path / "some/deep/n01").symlink_to(tmp_path / "all/n01")
+    (tmp_path / "some/deep/again").symlink_to(tmp_path / "some")
+    assert find_images(tmp_path / "some") == (["deep/n01/0.png"], {})
+
+
+# --- bits a channel -----------------------------------------------------------------------------------------
+
+RAMP = bytes(range(16))
+
+
+def png(bits: int, kind: int) -> bytes:
+    """Four pixels in a row: signature, IHDR, IDAT, IEND (PNG specification, 11.2); rows begin with their filter."""
+
+    def chunk(name: bytes, content: bytes) -> bytes:
+        return (
+            struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
+        )
+
+    channels = {0: 1, 2: 3, 4: 2, 6: 4}[kind]
+    row = (2 * RAMP)[: 4 * channels * bits // 8]
+    header = struct.pack(">IIBBBBB", 4, 1, bits, kind, 0, 0, 0)
+    chunks = [chunk(b"IHDR", header), chunk(b"IDAT", zlib.compress(b"\0" + row)), chunk(b"IEND", b"")]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
+
+
+def tiff(bits: int, channels: int, *, packed: bool, planes: bool = False) -> bytes:
+    """Four pixels in a row: header, one directory of entries of 12 bytes, values that need more room, pixels."""
+    pixels = (2 * RAMP)[: 4 * channels * bits // 8]
+    count = channels if planes else 1
+    strips = [pixels[i * len(pixels) // count : (i + 1) * len(pixels) // count] for i in range(count)]
+    if packed:
+        strips = [zlib.compress(strip) for strip in strips]
+    start = 8 + 2 + 12 * 10 + 4
+    places = [start + 100 + sum(map(len, strips[:i])) for i in range(count)]
+    entries: list[tuple[int, int, Sequence[int]]] = [
+        (256, 3, [4]),
+        (257, 3, [1]),
+        (258, 3, [bits] * channels),
+        (259, 3, [8 if packed else 1]),
+        (262, 3, [2 if channels >= 3 else 1]),
+        (273, 4, places),
+        (277, 3, [channels]),
+        (278, 3, [1]),
+        (279, 4, list(map(len, strips))),
+        (284, 3, [2 if planes else 1]),
+    ]
+    directory, further = b"", b""
+    for tag, kind, values in entries:
+        content = struct.pack(f"<{len(values)}{'H' if kind == 3 else 'I'}", *values)
+        if len(content) > 4:
+            further, content = further + content, struct.pack("<I", start + len(further))
+        directory += struct.pack("<HHI", tag, kind, len(values)) + content.ljust(4, b"\0")
+    head = b"II*\0" + struct.pack("<IH", 8, len(entries)) + directory + bytes(4)
+    return head + further.ljust(100, b"\0") + b"".join(strips)
+
+
+def pnm(magic: str, largest: int, values: int) -> bytes:
+    """Two pixels; the plain forms as text, the others as bytes, two a value above 255 (netpbm's pages ppm, pgm)."""
+    head = f"{magic}\n2 1\n{largest}\n".encode()
+    if magic in ("P2", "P3"):
+        return head + b" ".join(b"7" for _ in range(values)) + b"\n"
+    return head + bytes(values * (2 if largest > 255 else 1))
+
+
+DEEP = {
+    "grey.png": png(16, 0),
+    "rgb.png": png(16, 2),
+    "grey_alpha.png": png(16, 4),
+    "rgba.png": png(16, 6),
+    "grey.tif": tiff(16, 1, packed=False),
+    "rgb.tif": tiff(16, 3, packed=False),
+    "rgb_packed.tif": tiff(16, 3, packed=True),
+    "rgb_planes.tif": tiff(16, 3, packed=False, planes=True),
+    "rgb.ppm": pnm("P6", 65535, 6),
+    "plain.ppm": pnm("P3", 65535, 6),
+    "grey.pgm": pnm("P5", 65535, 2),
+}
+
+
+@pytest.mark.parametrize("name", DEEP)
+def test_more_than_8_bits_a_channel_are_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(DEEP[name])
+    with pytest.raises(ValueError, match="expected 8 bits a channel") as error:
+        read_rgb(tmp_path / name)
+    assert str(error.value).startswith(f"{tmp_path / name}: found ")
+    (tmp_path / "ten.ppm").write_bytes(pnm("P6", 1023, 6))
+    with pytest.raises(ValueError, match=r"ten\.ppm: found 10 bits, expected 8 bits a channel"):
+        read_rgb(tmp_path / "ten.ppm")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        ("rgb.png", png(8, 2), RAMP[:12]),
+        ("rgba.png", png(8, 6), [0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14]),
+        ("grey_alpha.png", png(8, 4), np.repeat([0, 2, 4, 6], 3)),
+        ("grey.png", png(8, 0), np.repeat([0, 1, 2, 3], 3)),
+        ("two.png", png(2, 0), np.repeat([0, 0, 0, 0], 3)),
+        ("rgb.tif", tiff(8, 3, packed=False), RAMP[:12]),
+        ("packed.tif", tiff(8, 3, packed=True), RAMP[:12]),
+        ("planes.tif", tiff(8, 3, packed=False, planes=True), [0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11]),
+        ("rgb.ppm", pnm("P6", 255, 6), [0] * 6),
+        ("plain.ppm", pnm("P3", 255, 6), [7] * 6),
+        ("few.ppm", pnm("P3", 7, 6), [255] * 6),
+        ("bits.pbm", b"P1\n2 1\n1 0\n", [0, 0, 0, 255, 255, 255]),
+    ],
+)
+def test_8_bits_and_fewer_are_read(
+    tmp_path: Path, name: str, content: bytes, expected: Sequence[int] | bytes
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    assert np.asarray(read_rgb(tmp_path / name)).flatten().tolist() == list(expected)
