@@ -60,7 +60,8 @@ def collect_bam_input(wildcards):
     entry = CONFIG.data[wildcards.collection]
     if entry.kind == "embedded":
         return {"sources": f"{RESULTS}/sources/{entry.name}/SHA256SUMS"}
-    lists = [Path(entry.miniplaces) / name for name in ("categories.txt", "train.txt", "val.txt")]
+    names = ("categories.txt", "train.txt", "val.txt", "object_categories.txt")
+    lists = [Path(entry.miniplaces) / name for name in names]
     return {
         "annotations": [annotations for annotations, _ in entry.coco],
         "lists": [str(path) for path in lists if path.is_file()],
