@@ -87,7 +87,7 @@ def visible_part(rgba: Pixels, canvas: int, longer: int) -> Pixels:
     """Crop a cut-out ``[H, W, 4]`` until, pasted with that ``longer`` side, its mask spans its box.
 
     Parts thinner than half a pixel vanish when a cut-out is pasted. Were they to count for its size, what is left of it
-    would be smaller than it should be. A mask that is one pixel short is left as it is: that is rounding.
+    would be smaller than it should be. A mask may be one pixel short at either end: that is rounding.
     """
     while True:
         fitted = _fitted(rgba, canvas)
@@ -95,7 +95,7 @@ def visible_part(rgba: Pixels, canvas: int, longer: int) -> Pixels:
         height, width = (int(side[0]) for side in sides)
         _, mask = paste(fitted.transpose(2, 0, 1), (0, 0, height, width), longer)
         top, left, rows, columns = tight_box(mask)
-        if max(rows, columns) >= longer - 1:
+        if max(rows, columns) >= longer - 2:
             return rgba
         # Outwards to whole pixels of the photograph: a pixel that is visible is never cut.
         tall, wide = rgba.shape[:2]
