@@ -128,29 +128,28 @@ def test_the_scene_with_a_truck_is_left_out_counted_and_named(small: Path, colle
 
 
 def test_composites_are_traced_to_their_files(small: Path, real_data: Path, miniplaces: Path) -> None:
-    annotations = [
-        json.loads((real_data / f"coco/annotations/instances_{half}2017.json").read_text())
-        for half in ("train", "val")
-    ]
-    folders = [real_data / f"coco/{half}2017" for half in ("train", "val")]
+    instances = []  # of each source: category and file by annotation id
+    for half in ("train", "val"):
+        content = json.loads((real_data / f"coco/annotations/instances_{half}2017.json").read_text())
+        names = {category["id"]: category["name"] for category in content["categories"]}
+        files = {image["id"]: image["file_name"] for image in content["images"]}
+        instances.append(
+            {
+                entry["id"]: (names[entry["category_id"]], files[entry["image_id"]])
+                for entry in content["annotations"]
+            }
+        )
     with (
         open_store(small / "collections/bam/cutouts.zarr.zip", kind="cutouts") as cutouts,
         open_store(small / "collections/bam/scenes.zarr.zip", kind="scenes") as scenes,
         open_store(small / "data/bam_0s.zarr.zip", kind="data") as data,
     ):
-        assert set(cutouts["source"][:].tolist()) == {0, 1}
+        sources, annotations = cutouts["source"][:].tolist(), cutouts["annotation"][:].tolist()
+        assert set(sources) == {0, 1}
         for index in range(0, len(data), 137):
             scene, cutout = int(data["scene"][index]), int(data["cutout"][index])
             file = miniplaces / scenes.attributes["files"][scene]
             np.testing.assert_array_equal(data["image"][index], read_scene(Scene("", file), 64))
-            source = int(cutouts["source"][cutout])
-            assert (folders[source] / cutouts.attributes["files"][cutout]).is_file()
-            (entry,) = (
-                entry
-                for entry in annotations[source]["annotations"]
-                if entry["id"] == cutouts["annotation"][cutout]
-            )
-            names = {category["id"]: category["name"] for category in annotations[source]["categories"]}
-            images = {image["id"]: image["file_name"] for image in annotations[source]["images"]}
-            assert names[entry["category_id"]] == cutouts.attributes["objects"][data["label_object"][index]]
-            assert images[entry["image_id"]] == cutouts.attributes["files"][cutout]
+            name = cutouts.attributes["objects"][data["label_object"][index]]
+            traced = instances[sources[cutout]][annotations[cutout]]
+            assert traced == (name, cutouts.attributes["files"][cutout])
