@@ -1,6 +1,7 @@
 """What several kinds of test share."""
 
 import os
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from pathlib import Path
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
+from archives import SAFELY
 from mounts import mounted
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -19,6 +21,19 @@ def real_data() -> Path:
     folder = Path(os.environ.get("SALIENCY_ASSAY_DATA", ROOT.parent / "shared" / "data"))
     if not folder.is_dir():
         pytest.skip(f"no real images: {folder} is no folder; set SALIENCY_ASSAY_DATA to one that is")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def miniplaces(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """MiniPlaces' real images with the publishers' object annotations and their list of names beside them."""
+    folder = tmp_path_factory.mktemp("miniplaces")
+    for entry in (real_data / "miniplaces").iterdir():
+        (folder / entry.name).symlink_to(entry.resolve())
+    annotations = real_data / "miniplaces_objects"
+    with tarfile.open(annotations / "objects.tar.xz") as archive:
+        archive.extractall(folder, **SAFELY)
+    (folder / "object_categories.txt").symlink_to((annotations / "object_categories.txt").resolve())
     return folder
 
 

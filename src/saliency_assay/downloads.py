@@ -141,16 +141,17 @@ DOWNLOADS = (
     ),
     Download(
         name="miniplaces",
-        title="MiniPlaces: images, objects, and the lists of its development kit",
+        title="MiniPlaces: images, object annotations, and the lists of its development kit",
         page="https://github.com/CSAILVision/miniplaces",
         licence="for research and education; images from Places2",
-        layout="miniplaces/images/, miniplaces/objects/, miniplaces/categories.txt, train.txt, val.txt",
+        layout="miniplaces/images/, miniplaces/objects/, miniplaces/categories.txt, train.txt, val.txt, "
+        "object_categories.txt",
         files=(
             *(
                 Remote(f"{_MINIPLACES_KIT}/{name}.txt", f"miniplaces/{name}.txt")
-                for name in ("categories", "train", "val")
+                for name in ("categories", "train", "val", "object_categories")
             ),
-            Remote("http://miniplaces.csail.mit.edu/data/data.tar.gz", "miniplaces", archive=True),
+            Remote("https://places.csail.mit.edu/miniplaces/data/data.tar.gz", "miniplaces", archive=True),
         ),
     ),
     Download(

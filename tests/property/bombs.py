@@ -119,10 +119,13 @@ def expanded(root: Path) -> None:
     torch.save({"conv1.weight": torch.zeros(1).expand(1 << 40)}, root / "weights.pt")
 
 
+ANNOTATION = "objects/train/b/bedroom/1.xml"
+
+
 def lol(root: Path) -> None:
     entities = "".join(f"<!ENTITY a{n} '{f'&a{n - 1};' * 10}'>" for n in range(1, 12))
-    text = f"<!DOCTYPE x [<!ENTITY a0 'lamp'>{entities}]><x><name>&a11;</name></x>"
-    (root / "objects/train/b/bedroom/1.xml").write_text(text)
+    text = f"<!DOCTYPE x [<!ENTITY a0 '1'>{entities}]><filename>1.jpg</filename>"
+    (root / ANNOTATION).write_text(f"{text}<objects><class>&a11;</class></objects>")
 
 
 def pipe(root: Path) -> None:
@@ -237,7 +240,13 @@ BOMBS: dict[str, tuple[str, Callable[[Path], None], str]] = {
         "expected a path inside the image folder",
     ),
     "an integer of 400 digits": ("coco", coco(image_id=10**400), "expected an integer of 64 bits"),
-    "laughing entities": ("miniplaces", lol, "not XML: "),
+    "laughing entities": ("miniplaces", lol, "1.xml: line 1: not well-formed"),
+    "elements in elements": ("miniplaces", put(ANNOTATION, "<a>" * DEEP), "1.xml: line 2: mismatched tag"),
+    "an annotation of 1 TB that is a hole": (
+        "miniplaces",
+        sparse(ANNOTATION, 1 << 40),
+        "1.xml: found 1099511627776 bytes, expected MiniPlaces' object annotations of at most",
+    ),
     "an array of 10^18 items": (
         "store",
         member("map/zarr.json", metadata(shape=[10**18, 1, 5, 5])),

@@ -116,16 +116,21 @@ def make_miniplaces(root: Path) -> None:
     (root / "objects/train/b/bedroom").mkdir(parents=True)
     names = [f"train/{letter}/{name}/{n}.jpg" for letter, name in ("bb", "aa") for n in (1, 2)]
     names = [name.replace("/b/b/", "/b/bedroom/").replace("/a/a/", "/a/attic/") for name in names]
-    for name in names:
-        photo(root / "images" / name)
+    for side, name in enumerate(names, 30):  # of a size each: images of equal content are one scene
+        photo(root / "images" / name, size=(side, side))
     (root / "categories.txt").write_text("/b/bedroom 0\n/a/attic 1\n")
     (root / "train.txt").write_text("".join(f"{name} {int('attic' in name)}\n" for name in names))
-    annotation = "<annotation><object><name>lamp</name></object></annotation>"
+    (root / "object_categories.txt").write_text("lamp 0\ndog 1\n")
+    annotation = "<filename>1.jpg</filename>\n<folder>/b/bedroom</folder>\n<class>0</class>\n"
+    annotation += (
+        "<objects>\n\t<class>0</class>\n\t<polygon>\n\t\t<pt>\n\t\t\t<x>1</x>\n\t\t\t<y>5</y>\n\t\t</pt>\n"
+    )
+    annotation += "\t</polygon>\n\t<bndbox>\n\t\t<xmin>1</xmin>\n\t</bndbox>\n</objects>\n"
     (root / "objects/train/b/bedroom/1.xml").write_text(annotation)
 
 
 def read_miniplaces(root: Path) -> object:
-    scenes, _ = find_scenes(root, ["bedroom", "attic"], objects=("dog", "stop sign"), limit=5)
+    scenes, _, _ = find_scenes(root, ["bedroom", "attic"], objects=("dog", "stop sign"), limit=5)
     return [read_scene(scene, 8).tobytes() for scene in scenes]
 
 
@@ -372,7 +377,9 @@ IDX = (
 READERS = {
     "coco": Reader(make_coco, read_coco, ("instances.json",)),
     "miniplaces": Reader(
-        make_miniplaces, read_miniplaces, ("categories.txt", "train.txt", "objects/train/b/bedroom/1.xml")
+        make_miniplaces,
+        read_miniplaces,
+        ("categories.txt", "train.txt", "object_categories.txt", "objects/train/b/bedroom/1.xml"),
     ),
     "images": Reader(make_folder, read_folder, _names("a", [*IMAGES, "14.png"])),
     "tiny_list": Reader(make_tiny, read_folder, ("val/val_annotations.txt",)),

@@ -10,14 +10,14 @@ from archives import SAFELY
 from PIL import Image
 
 from saliency_assay.bam_classes import OBJECTS, SCENES
-from saliency_assay.data.bam import GREY, SETS, compose
+from saliency_assay.data.bam import GREY, SETS, compose, paste, tight_box
 from saliency_assay.data.coco import Source, find_instances
 from saliency_assay.data.collection import collect_cutouts, collect_scenes
 from saliency_assay.data.explained import explained_images
 from saliency_assay.data.folder import folder
 from saliency_assay.data.miniplaces import find_scenes
 from saliency_assay.data.mnist import mnist
-from saliency_assay.data.plan import Collection, canvas_side, collection_of, plan
+from saliency_assay.data.plan import Collection, box_sides, canvas_side, collection_of, plan, side_range
 from saliency_assay.data.splits import TEST, TRAIN
 
 SIZE = 64
@@ -25,17 +25,18 @@ SIDES = {"measure": "area", "smallest": 1 / 3, "largest": 1 / 2}
 
 
 @pytest.fixture(scope="module")
-def collection(real_data: Path) -> Collection:
+def collection(real_data: Path, miniplaces: Path) -> Collection:
     sources = [
         Source(real_data / f"coco/annotations/instances_{half}2017.json", real_data / f"coco/{half}2017")
         for half in ("train", "val")
     ]
     instances, skipped = find_instances(sources, OBJECTS, min_area=1024, limit=1000)
-    scenes, held = find_scenes(real_data / "miniplaces", SCENES, objects=OBJECTS, limit=30)
+    scenes, held, _ = find_scenes(miniplaces, SCENES, objects=OBJECTS, limit=30)
     assert min(sum(i.category == name for i in instances) for name in OBJECTS) >= 5
     assert skipped["kite"]["smaller than 1024 px²"] > 0
     assert held["track"] == {"beyond the limit": 370}
-    cutouts = list(collect_cutouts(instances, OBJECTS, canvas=canvas_side(SIZE, **SIDES)))
+    least, _ = side_range(SIZE, **SIDES)
+    cutouts = list(collect_cutouts(instances, OBJECTS, canvas=canvas_side(SIZE, **SIDES), least=least))
     places = list(collect_scenes(scenes, SCENES, size=SIZE))
     return collection_of(
         {name: np.concatenate([block[name] for block in cutouts]) for name in cutouts[0]},
@@ -85,6 +86,35 @@ def test_real_composites(collection: Collection, leak_free: bool) -> None:
     assert share.min() > 0.1
     changed = (os != none).any(axis=1).sum(axis=(1, 2)) / mask.sum(axis=(1, 2, 3))
     assert changed.min() > 0.9
+
+
+def test_the_visible_object_has_the_size_of_its_box(collection: Collection) -> None:
+    for index in range(len(collection.label_object)):
+        height, width = int(collection.heights[index]), int(collection.widths[index])
+        cutout = collection.cutouts[index][:, :height, :width]
+        for longer in range(37, 46):
+            (tall,), (wide,) = box_sides(np.array([height]), np.array([width]), np.array([longer]))
+            _, mask = paste(cutout, (0, 0, int(tall), int(wide)), SIZE)
+            assert max(tight_box(mask)[2:]) >= longer - 2
+
+
+def test_one_scene_of_the_publishers_annotations_holds_an_object(miniplaces: Path) -> None:
+    files = [path.relative_to(miniplaces / "objects") for path in (miniplaces / "objects").rglob("*.xml")]
+    listed = {line.split()[0] for line in (miniplaces / "train.txt").read_text().splitlines()}
+    assert len(files) == 409
+    seen = sum(path.with_suffix(".jpg").as_posix() in listed for path in files)
+    scenes, skipped, left_out = find_scenes(miniplaces, SCENES, objects=OBJECTS, limit=1000)
+    assert len(scenes) == 10 * 400 - 1
+    assert skipped == {name: {"holds one of the objects": 1} if name == "runway" else {} for name in SCENES}
+    assert left_out == {"images/train/r/runway/00000005.jpg": "holds truck"}
+    # Names that many annotations hold are found in as many files as hold their number.
+    assert seen == len(files)
+    numbers = dict(line.split() for line in (miniplaces / "object_categories.txt").read_text().splitlines())
+    for name, others in (("bed", ()), ("lamp", ("ceiling_lamp", "desk_lamp", "floor_lamp")), ("toilet", ())):
+        wanted = [f"<class>{numbers[other]}</class>" for other in others or (name,)]
+        texts = [(miniplaces / "objects" / path).read_text().partition("<objects>")[2] for path in files]
+        expected = sum(any(number in text for number in wanted) for text in texts)
+        assert expected == len(find_scenes(miniplaces, SCENES, objects=[name], limit=1000)[2])
 
 
 # --- whole data sets, by class --------------------------------------------------------------------------------

@@ -135,6 +135,56 @@ def test_sources_are_pooled_in_order_and_limited(tmp_path: Path) -> None:
     assert skipped == {"stop sign": {}, "dog": {"beyond the limit": 1}}
 
 
+def test_a_photograph_in_two_folders_is_one(tmp_path: Path) -> None:
+    first = write(
+        tmp_path / "a",
+        [
+            annotation(1, 1, [box(0, 0, 9, 9)]),
+            annotation(2, 2, [box(0, 0, 9, 9)]),
+            annotation(3, 1, [box(20, 0, 29, 9)], category=9),
+        ],
+    )
+    # The same three photographs, two of them under other names, and another one of the same size.
+    (tmp_path / "b/photos/x").mkdir(parents=True)
+    other = Image.fromarray(pixels(4))
+    other.save(tmp_path / "b/photos/4.png")
+    for number in (1, 2):
+        (tmp_path / f"b/photos/x/{number}.png").write_bytes((first.images / f"{number}.png").read_bytes())
+    files = {1: "x/1.png", 2: "x/2.png", 3: "3.png", 4: "4.png", 5: "gone.png"}
+    images = [{"id": n, "file_name": name, "height": HEIGHT, "width": WIDTH} for n, name in files.items()]
+    second = write(
+        tmp_path / "b",
+        [
+            annotation(4, 1, [box(0, 0, 8, 8)]),
+            annotation(5, 2, [box(0, 0, 10, 10)]),
+            annotation(6, 3, [box(0, 0, 8, 8)]),
+            annotation(7, 4, [box(0, 0, 8, 8)]),
+            annotation(8, 5, [box(0, 0, 8, 8)]),
+        ],
+        images=images,
+    )
+    found, skipped = find(first, second, categories=("dog", "stop sign"), limit=4)
+    chosen = [(i.category, i.annotation, i.source) for i in found]
+    assert chosen == [("dog", 1, 0), ("dog", 5, 1), ("dog", 6, 1), ("dog", 7, 1), ("stop sign", 3, 0)]
+    assert skipped == {"dog": {"same photograph listed again": 2, "beyond the limit": 1}, "stop sign": {}}
+
+
+def test_one_id_is_of_one_image(tmp_path: Path) -> None:
+    images = [{"id": 4, "file_name": f"{n}.png", "height": HEIGHT, "width": WIDTH} for n in (1, 1, 2)]
+    source = write(tmp_path, [annotation(1, 4, [box(0, 0, 9, 9)])], images=images[:2])
+    assert [i.photo.name for i in find(source)[0]] == ["1.png"]
+    write(tmp_path, [annotation(1, 4, [box(0, 0, 9, 9)])], images=images)
+    message = f"{source.annotations}: images[2]: id is 4, as of images[0]; expected an id of its own"
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        find(source)
+
+
+def test_one_id_is_of_one_category(tmp_path: Path) -> None:
+    source = write(tmp_path, [GOOD], categories=[*CATEGORIES, {"id": 7, "name": "cat"}])
+    with pytest.raises(ValueError, match=re.escape("categories[2]: id is 7, as of categories[0]; expected")):
+        find(source)
+
+
 @pytest.mark.parametrize("mode", ["L", "P", "CMYK", "1", "LA"])
 def test_photographs_of_other_modes_become_rgb(tmp_path: Path, mode: str) -> None:
     source = write(tmp_path, [annotation(1, 1, [box(0, 0, WIDTH, HEIGHT)])])

@@ -1,11 +1,14 @@
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
 from PIL import Image
 from pycocotools import mask as rle
 
+from saliency_assay.data.bam import paste, tight_box
 from saliency_assay.data.coco import Instance
-from saliency_assay.data.collection import collect_cutouts, collect_scenes
+from saliency_assay.data.collection import collect_cutouts, collect_scenes, visible_part
 from saliency_assay.data.miniplaces import Scene
 
 
@@ -32,7 +35,7 @@ def test_cutouts_are_shrunk_to_the_canvas_and_never_enlarged(tmp_path: Path) -> 
         instance(second, "dog", 12, size, (10, 7)),
         instance(first, "zebra", 13, size, (48, 6)),
     ]
-    blocks = list(collect_cutouts(instances, ("zebra", "dog"), canvas=20, block=2))
+    blocks = list(collect_cutouts(instances, ("zebra", "dog"), canvas=20, least=10, block=2))
     assert [len(block["image"]) for block in blocks] == [2, 1]
     whole = {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
     assert whole["image"].shape == (3, 4, 20, 20)
@@ -41,12 +44,65 @@ def test_cutouts_are_shrunk_to_the_canvas_and_never_enlarged(tmp_path: Path) -> 
     assert whole["width"].tolist() == [20, 7, 2]
     assert whole["label_object"].tolist() == [1, 1, 0]
     assert whole["photo"].tolist() == [0, 1, 0]
+    assert whole["source"].tolist() == [0, 0, 0]
     assert whole["annotation"].tolist() == [11, 12, 13]
     photo = np.asarray(Image.open(second))
     assert (whole["image"][1, :3, :10, :7] == photo[:10, :7].transpose(2, 0, 1)).all()
     for image, height, width in zip(whole["image"], whole["height"], whole["width"], strict=True):
         assert (image[3, :height, :width] == 255).all()
         assert image.any(axis=0)[height:].sum() == image.any(axis=0)[:, width:].sum() == 0
+
+
+def test_cutouts_of_one_photograph_have_one_number(tmp_path: Path) -> None:
+    size = (50, 90)
+    photos = [photograph(tmp_path, name, size) for name in ("a.png", "bb.png", "ccc.png")]
+    photos[2].write_bytes(photos[0].read_bytes())
+    instances = [
+        replace(instance(photo, "dog", 1, size, (40, 40)), source=number)
+        for number, photo in enumerate(photos)
+    ]
+    (block,) = collect_cutouts(instances, ("dog",), canvas=20, least=10)
+    assert block["photo"].tolist() == [0, 1, 0]
+    assert block["source"].tolist() == [0, 1, 2]
+
+
+def lollipop(width: int, stick: int) -> np.ndarray:
+    """A disc of 60 pixels on a stick of 200 × ``width`` pixels, ``stick`` of them opaque."""
+    rgba = np.zeros((60, 260, 4), np.uint8)
+    rgba[..., :3] = 200
+    rows, columns = np.ogrid[:60, :60]
+    rgba[:, :60, 3] = 255 * ((rows - 29.5) ** 2 + (columns - 29.5) ** 2 < 900)
+    rgba[30 : 30 + width, 60 : 60 + stick, 3] = 255
+    return rgba
+
+
+@pytest.mark.parametrize("longer", [26, 37, 45])
+def test_what_is_too_thin_to_be_seen_does_not_count_for_the_size(longer: int) -> None:
+    rgba = lollipop(2, 200)
+    visible = visible_part(rgba, 90, longer)
+    tall, wide = visible.shape[:2]
+    assert 60 == tall <= wide <= 66
+    assert (visible == rgba[:, :wide]).all()
+    _, mask = paste(visible.transpose(2, 0, 1), (0, 0, round(longer * tall / wide), longer), 64)
+    assert max(tight_box(mask)[2:]) >= longer - 2
+
+
+def test_what_is_seen_is_kept(tmp_path: Path) -> None:
+    rgba = lollipop(12, 200)
+    assert visible_part(rgba, 90, 37) is rgba
+    few = np.zeros((2, 3, 4), np.uint8)
+    few[0, 0], few[1, 1:] = 255, 255
+    assert visible_part(few, 90, 37) is few
+
+
+def test_cutouts_are_cropped_to_what_is_visible(tmp_path: Path) -> None:
+    rgba = lollipop(2, 200)
+    Image.fromarray(rgba[..., :3]).save(tmp_path / "a.png")
+    mask = np.asfortranarray(rgba[..., 3] // 255)
+    found = Instance("dog", tmp_path / "a.png", 1, int(mask.sum()), rle.encode(mask))
+    (block,) = collect_cutouts([found], ("dog",), canvas=90, least=37)
+    assert block["height"].tolist() == [60]
+    assert 60 <= block["width"][0] <= 66
 
 
 def test_scenes(tmp_path: Path) -> None:

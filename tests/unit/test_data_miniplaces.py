@@ -1,5 +1,8 @@
+import io
 import logging
 import re
+from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +13,11 @@ from saliency_assay.data.miniplaces import Scene, find_scenes, read_scene
 
 
 def touch_image(path: Path) -> None:
+    """An image of its own; all are of one size in bytes, so that only their contents tell them apart."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    Image.new("RGB", (4, 4)).save(path)
+    content = io.BytesIO()
+    Image.new("RGB", (4, 4)).save(content, format="BMP")
+    path.write_bytes(content.getvalue() + sha256(str(path).encode()).digest())
 
 
 @pytest.fixture
@@ -39,7 +45,7 @@ def names(folder: Path, scenes: list[Scene]) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("track", ["track", "track/outdoor", "track_outdoor"])
 def test_original_layout(original: Path, kit: str, track: str) -> None:
     (original / "categories.txt").write_text(kit)
-    scenes, skipped = find_scenes(original, [track, "bedroom"], limit=9)
+    scenes, skipped, _ = find_scenes(original, [track, "bedroom"], limit=9)
     assert names(original, scenes) == [
         (track, "images/train/t/track/outdoor/00000001.jpg"),
         (track, "images/val/00000001.jpg"),
@@ -52,7 +58,7 @@ def test_original_layout(original: Path, kit: str, track: str) -> None:
 
 def test_one_list_is_enough_and_the_first_are_kept(original: Path) -> None:
     (original / "val.txt").unlink()
-    scenes, skipped = find_scenes(original, ["bedroom"], limit=1)
+    scenes, skipped, _ = find_scenes(original, ["bedroom"], limit=1)
     assert names(original, scenes) == [("bedroom", "images/train/b/bedroom/00000001.jpg")]
     assert skipped == {"bedroom": {"beyond the limit": 1}}
 
@@ -60,7 +66,7 @@ def test_one_list_is_enough_and_the_first_are_kept(original: Path) -> None:
 def test_a_folder_per_scene(tmp_path: Path) -> None:
     for name in ("bedroom/b.JPG", "bedroom/a.png", "track/outdoor/x.jpeg", "bedroom/notes.txt"):
         touch_image(tmp_path / name) if not name.endswith("txt") else (tmp_path / name).write_text("")
-    scenes, _ = find_scenes(tmp_path, ["bedroom", "track"], limit=9)
+    scenes, _, _ = find_scenes(tmp_path, ["bedroom", "track"], limit=9)
     assert names(tmp_path, scenes) == [
         ("bedroom", "bedroom/a.png"),
         ("bedroom", "bedroom/b.JPG"),
@@ -76,7 +82,7 @@ def test_a_folder_per_scene_reads_every_format_and_no_hidden_file(
     (tmp_path / "bedroom/._1.jpg").write_bytes(b"Mac OS X")
     (tmp_path / "bedroom/notes.txt").write_text("")
     with caplog.at_level(logging.INFO):
-        scenes, _ = find_scenes(tmp_path, ["bedroom"], limit=9)
+        scenes, *_ = find_scenes(tmp_path, ["bedroom"], limit=9)
     assert names(tmp_path, scenes) == [
         ("bedroom", f"bedroom/{name}") for name in ("1.webp", "2.tif", "3.GIF")
     ]
@@ -86,44 +92,135 @@ def test_a_folder_per_scene_reads_every_format_and_no_hidden_file(
     ]
 
 
+def annotate(root: Path, image: str, *numbers: int | str) -> Path:
+    """Write an annotation as the publishers do: several root elements, objects as numbers."""
+    file = root / "objects" / image.replace(".jpg", ".xml")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    point = "\t\t<pt>\n\t\t\t<x>1</x>\n\t\t\t<y>96</y>\n\t\t</pt>\n"
+    box = "".join(f"\t\t<{side}>1</{side}>\n" for side in ("xmin", "xmax", "ymin", "ymax"))
+    objects = (
+        f"<objects>\n\t<class>{number}</class>\n\t<polygon>\n{point * 5}\t</polygon>\n"
+        f"\t<bndbox>\n{box}\t</bndbox>\n</objects>\n"
+        for number in numbers
+    )
+    # The number of the scene is that of no object that is looked for.
+    head = "<filename>34260187.jpg</filename>\n<folder>/b/bedroom</folder>\n<class>5</class>\n"
+    file.write_text(head + "".join(objects))
+    return file
+
+
+OBJECTS = ["truck", "toilet", "wall", "fire_truck", "tow_truck_part", "struck", "trucks", "stop_sign", "sign"]
+IMAGE = "train/b/bedroom/00000002.jpg"
+
+
+def name_objects(root: Path) -> None:
+    lines = [f"{name} {number}" for number, name in enumerate(OBJECTS)]
+    (root / "object_categories.txt").write_text("\n".join(lines) + "\n")
+
+
 @pytest.mark.parametrize(
-    ("name", "held"),
+    ("objects", "held"),
     [
-        ("truck", True),
-        ("Trucks", True),
-        ("stop_sign", True),
-        ("fire truck", True),
-        ("struck", False),
-        ("dogma", False),
+        (["truck"], ["truck", "fire_truck", "tow_truck_part", "trucks"]),
+        (["dog", "Toilet"], ["toilet"]),
+        (["stop sign"], ["stop_sign"]),
+        (["sign"], ["stop_sign", "sign"]),
+        (["dog", "truc"], []),
+        ([], []),
     ],
 )
-def test_scenes_that_hold_an_object_are_left_out(original: Path, name: str, held: bool) -> None:
-    file = original / "objects" / "train" / "b" / "bedroom" / "00000002.xml"
-    file.parent.mkdir(parents=True)
-    file.write_text(
-        f"<annotation><filename>2.jpg</filename><objects><name>bed</name></objects>"
-        f"<objects><name>{name}</name></objects></annotation>"
-    )
-    scenes, skipped = find_scenes(original, ["bedroom"], objects=["dog", "truck", "stop sign"], limit=9)
-    left_out = "images/train/b/bedroom/00000002.jpg" not in [path for _, path in names(original, scenes)]
-    assert left_out == held
-    assert skipped == {"bedroom": {"holds one of the objects": 1} if held else {}}
-    assert len(find_scenes(original, ["bedroom"], limit=9)[0]) == 3
+def test_scenes_that_hold_an_object_are_left_out(original: Path, objects: list[str], held: list[str]) -> None:
+    name_objects(original)
+    found = []
+    for number, name in enumerate(OBJECTS):
+        annotate(original, IMAGE, 2, number, number)
+        scenes, skipped, left_out = find_scenes(original, ["bedroom"], objects=objects, limit=9)
+        out = f"images/{IMAGE}" not in [path for _, path in names(original, scenes)]
+        assert len(scenes) == 3 - out
+        assert skipped == {"bedroom": {"holds one of the objects": 1} if out else {}}
+        assert left_out == ({f"images/{IMAGE}": f"holds {name}"} if out else {})
+        found += [name] * out
+    assert found == held
+
+
+def test_annotations_of_validation_images_are_flat(original: Path) -> None:
+    name_objects(original)
+    annotate(original, "val/00000002.jpg", 2, 1, 0)
+    _, _, left_out = find_scenes(original, ["bedroom", "track"], objects=["truck", "toilet"], limit=9)
+    assert left_out == {"images/val/00000002.jpg": "holds truck, toilet"}
 
 
 def test_a_category_all_left_out(original: Path) -> None:
-    (original / "train.txt").write_text("train/b/bedroom/00000002.jpg 0\n")
+    name_objects(original)
+    (original / "train.txt").write_text(f"{IMAGE} 0\n")
     (original / "val.txt").unlink()
-    file = original / "objects" / "train" / "b" / "bedroom" / "00000002.xml"
-    file.parent.mkdir(parents=True)
-    file.write_text("<annotation><object><name>dog</name></object></annotation>")
+    annotate(original, IMAGE, 0)
     with pytest.raises(
         ValueError, match="no usable image of scene 'bedroom'; found: holds one of the objects 1"
     ):
-        find_scenes(original, ["bedroom"], objects=["dog"], limit=9)
-    file.write_text("<annotation><object>")
-    with pytest.raises(ValueError, match=r"00000002\.xml: not XML: no element found: line 1, column 20"):
-        find_scenes(original, ["bedroom"], objects=["dog"], limit=9)
+        find_scenes(original, ["bedroom"], objects=["truck"], limit=9)
+
+
+LAUGHS = "<!DOCTYPE x [<!ENTITY a 'aa'>]><filename>&a;</filename>"
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (lambda text: text[: text.index("</polygon>")], "line 28: mismatched tag"),
+        (lambda text: text.replace("</folder>", "</fold>"), "line 2: mismatched tag"),
+        (lambda text: LAUGHS + text, "line 1: not well-formed"),
+        (lambda text: "", "found 'no element'"),
+        (lambda text: f"<annotation>{text}</annotation>", "found 'annotation'"),
+        (lambda text: text + " " * (1 << 20), "of at most 1048576"),
+        (
+            lambda text: text.replace("<class>1<", "<class>9<"),
+            "class of objects 2 is '9', expected a number that",
+        ),
+        (lambda text: text.replace("<class>1<", "<class>-1<"), "class of objects 2 is '-1'"),
+        (lambda text: text.replace("<class>1</class>", "<name>toilet</name>"), "class of objects 2 is ''"),
+    ],
+)
+def test_damaged_annotations(original: Path, change: Callable[[str], str], expected: str) -> None:
+    name_objects(original)
+    file = annotate(original, IMAGE, 2, 1)
+    file.write_text(change(file.read_text()))
+    with pytest.raises(ValueError, match=rf"^{re.escape(str(file))}: [^\n]*{re.escape(expected)}[^\n]*$"):
+        find_scenes(original, ["bedroom"], objects=["truck"], limit=9)
+
+
+@pytest.mark.parametrize("line", ["truck", "165 truck", "truck 1", "a truck 9"])
+def test_a_damaged_list_of_objects(original: Path, line: str) -> None:
+    name_objects(original)
+    annotate(original, IMAGE, 2)
+    with (original / "object_categories.txt").open("a") as file:
+        file.write(f"{line}\n")
+    message = rf"object_categories\.txt: line {len(OBJECTS) + 1} is '{line}', expected a name and a number"
+    with pytest.raises(ValueError, match=message):
+        find_scenes(original, ["bedroom"], objects=["truck"], limit=9)
+
+
+def test_annotations_without_the_list_of_objects(original: Path) -> None:
+    annotate(original, IMAGE, 2)
+    with pytest.raises(
+        ValueError, match=r"object_categories\.txt: no such file; objects/ holds numbers, which"
+    ):
+        find_scenes(original, ["bedroom"], objects=["truck"], limit=9)
+    assert len(find_scenes(original, ["bedroom"], limit=9)[0]) == 3
+
+
+def test_an_image_that_lies_in_two_places_is_one_scene(original: Path) -> None:
+    images = original / "images"
+    (images / "val/00000001.jpg").write_bytes((images / IMAGE).read_bytes())  # of another category
+    (images / "val/00000002.jpg").write_bytes((images / "train/b/bedroom/00000001.jpg").read_bytes())
+    scenes, skipped, left_out = find_scenes(original, ["bedroom", "track"], limit=2)
+    assert names(original, scenes) == [
+        ("bedroom", "images/train/b/bedroom/00000001.jpg"),
+        ("bedroom", "images/train/b/bedroom/00000002.jpg"),
+        ("track", "images/train/t/track/outdoor/00000001.jpg"),
+    ]
+    assert skipped == {"bedroom": {"beyond the limit": 1}, "track": {"same image as another": 1}}
+    assert left_out == {"images/val/00000001.jpg": f"same image as images/{IMAGE}"}
 
 
 def test_category_names(original: Path) -> None:

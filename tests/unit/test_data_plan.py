@@ -156,6 +156,19 @@ def test_leak_free_shares_no_material() -> None:
     assert [len(set(drawing.scene[tested & (drawing.label_scene == s)].tolist())) for s in range(2)] == [2, 3]
 
 
+@pytest.mark.parametrize("images_per_pair", [7, 40, 53])
+def test_leak_free_uses_material_evenly_within_each_half(images_per_pair: int) -> None:
+    material = collection()
+    drawing = drawn(material, leak_free=True, images_per_pair=images_per_pair, test_share=0.3)
+    for half in (TRAIN, TEST):
+        for used, labels in ((drawing.cutout, material.label_object), (drawing.scene, material.label_scene)):
+            for label in np.unique(labels):
+                counts = np.bincount(used[drawing.split == half], minlength=len(labels))[labels == label]
+                assert counts.max() > 0
+                elsewhere = np.bincount(used[drawing.split != half], minlength=len(labels))[labels == label]
+                assert np.ptp(counts[elsewhere == 0]) <= 1
+
+
 def test_leak_free_keeps_cutouts_of_one_photograph_together() -> None:
     # Photographs 0 to 9 show a dog, a kite and a zebra each.
     material = collection(cutouts=(10, 10, 12), photo=[*range(10), *range(10), *range(12)])

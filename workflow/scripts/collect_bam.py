@@ -8,7 +8,7 @@ from saliency_assay.bam_classes import OBJECTS, SCENES
 from saliency_assay.data.coco import Source, find_instances
 from saliency_assay.data.collection import collect_cutouts, collect_scenes
 from saliency_assay.data.miniplaces import find_scenes
-from saliency_assay.data.plan import canvas_side
+from saliency_assay.data.plan import canvas_side, side_range
 from saliency_assay.job import job
 
 with job("collect_bam", snakemake.log[0], snakemake.params.settings):
@@ -19,34 +19,49 @@ with job("collect_bam", snakemake.log[0], snakemake.params.settings):
         root = Path(embedded).parent
         settings = {**settings, "objects": OBJECTS, "scenes": SCENES, "miniplaces": root / "miniplaces"}
         settings["coco"] = [(root / "coco/annotations/instances.json", root / "coco/images")]
-    instances, left_out = find_instances(
-        [Source(Path(annotations), Path(images)) for annotations, images in settings["coco"]],
+    sources = [Source(Path(annotations), Path(images)) for annotations, images in settings["coco"]]
+    miniplaces = Path(settings["miniplaces"])
+    instances, skipped_instances = find_instances(
+        sources,
         settings["objects"],
         min_area=parameters["min_object_area"],
         limit=parameters["cutouts_per_object"],
     )
-    scenes, scenes_left_out = find_scenes(
-        Path(settings["miniplaces"]),
+    scenes, skipped_scenes, left_out = find_scenes(
+        miniplaces,
         settings["scenes"],
         objects=settings["objects"],
         limit=parameters["scenes_per_class"],
     )
-    skipped = {name: dict(counts) for name, counts in {**left_out, **scenes_left_out}.items() if counts}
+    skipped = {
+        name: dict(counts) for name, counts in {**skipped_instances, **skipped_scenes}.items() if counts
+    }
     logging.info("%d cut-outs, %d scenes; left out: %s", len(instances), len(scenes), skipped or "none")
+    for file, reason in left_out.items():
+        logging.info("left out %s: %s", miniplaces / file, reason)
     attributes = {"provenance": settings, "skipped": skipped}
-    canvas = canvas_side(
-        parameters["size"],
-        **{key: parameters[key] for key in ("measure", "smallest", "largest")},
-    )
+    sides = {key: parameters[key] for key in ("measure", "smallest", "largest")}
+    least, _ = side_range(parameters["size"], **sides)
     store.write(
         Path(snakemake.output.cutouts),
-        collect_cutouts(instances, settings["objects"], canvas=canvas),
+        collect_cutouts(
+            instances, settings["objects"], canvas=canvas_side(parameters["size"], **sides), least=least
+        ),
         kind="cutouts",
-        attributes={**attributes, "objects": settings["objects"]},
+        attributes={
+            **attributes,
+            "objects": settings["objects"],
+            "files": [i.photo.relative_to(sources[i.source].images).as_posix() for i in instances],
+        },
     )
     store.write(
         Path(snakemake.output.scenes),
         collect_scenes(scenes, settings["scenes"], size=parameters["size"]),
         kind="scenes",
-        attributes={**attributes, "scenes": settings["scenes"]},
+        attributes={
+            **attributes,
+            "scenes": settings["scenes"],
+            "files": [scene.path.relative_to(miniplaces).as_posix() for scene in scenes],
+            "left_out": left_out,
+        },
     )

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from saliency_assay import store
+from saliency_assay.data.bam import log_sizes
 from saliency_assay.data.members import compose_member, is_series
 from saliency_assay.data.plan import collection_of
 from saliency_assay.job import job
@@ -27,7 +28,7 @@ with job("compose_bam", snakemake.log[0], snakemake.params.settings):
         labels = ("scene",) if is_series(settings["member"]) else ("object", "scene")
         store.write(
             Path(snakemake.output[0]),
-            blocks,
+            log_sizes(blocks),
             kind="data",
             attributes={
                 "classes": {label: classes[label] for label in labels},

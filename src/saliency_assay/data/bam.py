@@ -4,7 +4,8 @@ The three sets of one plan are aligned index by index: ``os`` is the object on t
 alone (X_0s), ``og`` the object on grey (X_og). So are those of a series: ``os_kNN`` (X_os^k) and ``0s_k``.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ import numpy.typing as npt
 from saliency_assay.data.images import Pixels, resize_rgba
 from saliency_assay.data.plan import Collection, Images, Plan
 from saliency_assay.data.splits import Ints
+
+logger = logging.getLogger(__name__)
 
 Array = npt.NDArray[Any]
 Block = dict[str, Array]
@@ -103,6 +106,35 @@ def paste(cutout: Pixels, placement: Sequence[int], size: int) -> tuple[Pixels, 
         raise ValueError(f"a cut-out has no visible pixel left at {height} × {width}; raise min_object_area")
     mask[box] = opacity >= min(128, int(opacity.max()))
     return colour, mask
+
+
+def log_sizes(blocks: Iterable[Block]) -> Iterator[Block]:
+    """Pass on the ``blocks`` of a set, then log the masks' areas, and their longer sides relative to their boxes'."""
+    areas, shares = [], []
+    for block in blocks:
+        areas.append(block["mask"].mean(axis=(1, 2)))
+        sides = np.array([max(tight_box(mask)[2:]) for mask in block["mask"]])
+        shares.append(sides / block["placement"][:, 2:].max(axis=1))
+        yield block
+    area, share = np.concatenate(areas), np.concatenate(shares)
+    logger.info(
+        "masks cover %.1f to %.1f %% of the image, median %.1f %%; "
+        "their longer side is at least %.0f %% of their box's, less than 90 %% in %d of %d images",
+        *(100 * np.array([area.min(), area.max(), np.median(area), share.min()])),
+        np.count_nonzero(share < 0.9),
+        len(share),
+    )
+
+
+def tight_box(mask: Mask) -> tuple[int, int, int, int]:
+    """Return top, left, height and width of the smallest box around a mask ``[H, W]`` that is not empty."""
+    rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
+    return (
+        int(rows[0]),
+        int(columns[0]),
+        int(rows[-1] - rows[0]) + 1,
+        int(columns[-1] - columns[0]) + 1,
+    )
 
 
 def _gather(images: Images, indices: Ints) -> dict[int, Pixels]:

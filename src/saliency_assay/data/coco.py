@@ -8,7 +8,7 @@ import json
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from reprlib import repr as short
 from typing import Any
@@ -20,6 +20,7 @@ from PIL import Image
 from pycocotools import mask as rle
 
 from saliency_assay.data.images import Pixels, no_file, read_rgb
+from saliency_assay.data.known_files import KnownFiles
 from saliency_assay.registry import unknown
 
 Skipped = dict[str, Counter[str]]
@@ -42,13 +43,17 @@ class Source:
 
 @dataclass(frozen=True)
 class Instance:
-    """One annotated object; ``area`` in px of the photograph, ``mask`` run-length encoded."""
+    """One annotated object; ``area`` in px of the photograph, ``mask`` run-length encoded.
+
+    ``source`` is the index of its annotation file among those that are pooled.
+    """
 
     category: str
     photo: Path
     annotation: int
     area: int
     mask: dict[str, Any] = field(repr=False)
+    source: int = 0
 
 
 @dataclass(frozen=True)
@@ -61,10 +66,11 @@ class _Candidate:
 def find_instances(
     sources: Sequence[Source], categories: Sequence[str], *, min_area: int, limit: int
 ) -> tuple[list[Instance], Skipped]:
-    """The largest instance of each category in each photograph, sources pooled.
+    """Return the largest instance of each category in each photograph, sources pooled.
 
-    Crowds do not count. Instances come sorted by category (in the order given), source and image id; of each
-    category the first ``limit`` are kept. Every instance left out is counted by category and reason.
+    Files of the same content are one photograph, wherever they lie and however often they are annotated. Crowds do
+    not count. Instances come sorted by category (in the order given), source and image id; of each category the first
+    ``limit`` are kept. Every instance left out is counted by category and reason.
 
     Args:
         sources: annotation files and their folders.
@@ -85,6 +91,7 @@ def find_instances(
         for candidate in _largest(number, source, content, skipped, min_area):
             found[candidate.instance.category].append(candidate)
     files = ", ".join(str(source.annotations) for source in sources)
+    photos = KnownFiles()
     chosen = []
     for category in categories:
         if category not in known:
@@ -92,7 +99,8 @@ def find_instances(
         if not found[category]:
             counts = ", ".join(f"{reason} {count}" for reason, count in (+skipped[category]).items())
             raise ValueError(f"{files}: no usable instance of {category!r}; found: {counts or 'none at all'}")
-        candidates = sorted(found[category], key=lambda candidate: candidate.order)
+        candidates = _one_of_each_photo(found[category], photos)
+        skipped[category]["same photograph listed again"] += len(found[category]) - len(candidates)
         skipped[category]["beyond the limit"] += len(candidates[limit:])
         chosen += candidates[:limit]
     for candidate in chosen:
@@ -101,6 +109,17 @@ def find_instances(
             fault = no_file(photo)
             raise type(fault)(f"{fault}; {candidate.place} needs it")
     return [candidate.instance for candidate in chosen], {name: +counts for name, counts in skipped.items()}
+
+
+def _one_of_each_photo(candidates: Sequence[_Candidate], photos: KnownFiles) -> list[_Candidate]:
+    """Return the largest candidate of each photograph in order; of equally large ones the first."""
+    largest: dict[Path, _Candidate] = {}
+    for candidate in sorted(candidates, key=lambda candidate: candidate.order):
+        photo = photos.first(candidate.instance.photo)
+        rival = largest.setdefault(photo, candidate)
+        if candidate.instance.area > rival.instance.area:
+            largest[photo] = candidate
+    return sorted(largest.values(), key=lambda candidate: candidate.order)
 
 
 def cut_out(instance: Instance) -> Pixels:
@@ -167,25 +186,35 @@ def _names(content: dict[str, Any], file: Path) -> set[str]:
     }
 
 
+def _by_id(content: dict[str, Any], file: Path, section: str) -> dict[int, tuple[int, Any]]:
+    """Return index and entry of each of a section's ids.
+
+    Raises:
+        ValueError: two different entries have one id.
+    """
+    entries: dict[int, tuple[int, Any]] = {}
+    for index, entry in enumerate(content[section]):
+        key = _get(entry, "id", int, (file, section, index))
+        first, other = entries.setdefault(key, (index, entry))
+        if entry != other:
+            raise ValueError(
+                f"{_place((file, section, index))}: id is {key}, as of {section}[{first}]; expected an id of its own"
+            )
+    return entries
+
+
 def _largest(
     number: int, source: Source, content: dict[str, Any], skipped: Skipped, min_area: int
 ) -> Iterator[_Candidate]:
     """Of one source, the largest instance of each category in each photograph."""
     file = source.annotations
-    wanted = {
-        _get(entry, "id", int, (file, "categories", index)): entry["name"]
-        for index, entry in enumerate(content["categories"])
-        if entry["name"] in skipped
-    }
-    images = {
-        _get(entry, "id", int, (file, "images", index)): (index, entry)
-        for index, entry in enumerate(content["images"])
-    }
+    categories, images = (_by_id(content, file, section) for section in ("categories", "images"))
     best: dict[tuple[str, int], _Candidate] = {}
     for index, annotation in enumerate(content["annotations"]):
         place = (file, "annotations", index)
-        category = wanted.get(_get(annotation, "category_id", int, place))
-        if category is None:
+        category_id = _get(annotation, "category_id", int, place)
+        category = categories[category_id][1]["name"] if category_id in categories else None
+        if category not in skipped:
             continue
         image_id = _get(annotation, "image_id", int, place)
         if image_id not in images:
@@ -197,6 +226,7 @@ def _largest(
         size = _size(image, (file, "images", image_index))
         instance = _instance(category, photo, annotation, size, min_area, skipped[category], place)
         if instance:
+            instance = replace(instance, source=number)
             rival = best.get((category, image_id))
             skipped[category]["not the largest of its photograph"] += rival is not None
             if rival is None or instance.area > rival.instance.area:

@@ -123,13 +123,14 @@ def plan(
     """Draw cut-out, scene, size, location and split of ``images_per_pair`` composites of each class pair.
 
     Cut-outs and scenes are dealt in shuffled rounds: within its class each is used equally often (±1), and a
-    pair repeats none before it had them all. Where a pair has fewer than ``images_per_pair`` of them they are
-    reused with other partners, sizes and locations, so that all pairs have the same number of images and chance
-    is the same for every class.
+    pair repeats none before it had them all; with ``leak_free`` this holds in each half by itself. Where a pair
+    has fewer than ``images_per_pair`` of them they are reused with other partners, sizes and locations, so that
+    all pairs have the same number of images and chance is the same for every class.
 
     Split, in the paper: a random ``test_share`` of all composites, so cut-outs and scenes are in both halves.
     ``leak_free``: cut-outs (with all others of their photograph) and scenes are split first, within each class;
-    ``test_share`` of each pair is composed of test material only, the rest of training material only.
+    ``test_share`` of each pair is composed of test material only, the rest of training material only. Both shares
+    are rounded: between the halves, cut-outs and scenes are used equally often only where they come out alike.
 
     Args:
         collection: only its labels and sizes are read.

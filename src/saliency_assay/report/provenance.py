@@ -110,7 +110,7 @@ def _mixture(packages: pd.DataFrame) -> str:
 
 
 def versions(attributes: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Return the versions of the project, Python and torch, and the devices of the maps, from the attributes of stores."""
+    """Return the versions of the project, Python and torch, and the maps' devices, by the attributes of stores."""
     found: dict[str, list[str]] = {"saliency-assay": [], "Python": [python_version()]}
     for each in attributes:
         found["saliency-assay"].append(each["version"])
