@@ -243,7 +243,7 @@ def test_miniplaces_archive_beside_its_kits_lists(tmp_path: Path) -> None:
     lists = {"categories": "/b/bakery/shop 10\n/b/bedroom 18\n", "train": f"{names[0]} 18\n{names[1]} 10\n"}
     for name, text in {**lists, "val": f"{names[2]} 10\n"}.items():
         (tmp_path / f"miniplaces/{name}.txt").write_text(text)
-    scenes, _ = find_scenes(tmp_path / "miniplaces", ["bakery", "bedroom"], limit=9)
+    scenes, *_ = find_scenes(tmp_path / "miniplaces", ["bakery", "bedroom"], limit=9)
     assert [(scene.category, scene.path.read_bytes()) for scene in scenes] == [
         ("bakery", PHOTO),
         ("bakery", PHOTO),
