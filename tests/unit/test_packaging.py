@@ -73,5 +73,5 @@ def test_the_sdist_holds_what_the_wheel_is_made_of_and_no_tests(built: Path) -> 
 
 def test_the_changelog_begins_with_this_version() -> None:
     versions = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
-    assert [version for version in versions if version != "Unreleased"][0] == __version__
+    assert next(version for version in versions if version != "Unreleased") == __version__
     assert re.fullmatch(r"\d+\.\d+\.\d+", __version__)
