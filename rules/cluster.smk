@@ -1,6 +1,6 @@
 """Before the first job: the GPUs that jobs share, and nobody else may work in this folder or the folder of results."""
 
-from saliency_assay.cluster import check_alone
+from saliency_assay.cluster import begin_submitting, check_alone, end_submitting
 from saliency_assay.environment import announce
 from saliency_assay.gpus import check_requests, share_gpus
 from saliency_assay.lock import check_writable, hold
@@ -42,3 +42,15 @@ onstart:
             hold(Path(RESULTS))
     except ValueError as error:
         sys.exit(str(error))
+    if ON_CLUSTER:
+        begin_submitting(Path.cwd())
+
+
+onsuccess:
+    if ON_CLUSTER:
+        end_submitting(Path.cwd())
+
+
+onerror:
+    if ON_CLUSTER:
+        end_submitting(Path.cwd())

@@ -1,7 +1,6 @@
 """What a cluster still works on in this folder: a second run beside it would write the same files."""
 
 import getpass
-import json
 import os
 import shutil
 import subprocess
@@ -47,18 +46,19 @@ def check_alone(folder: Path) -> None:
         )
 
 
-def _was_interrupted(folder: Path) -> bool:
-    """Return if Snakemake's notes name jobs that were submitted to a cluster and not seen to end."""
-    notes = folder / ".snakemake"
-    # Notes in a database, which a user may ask for, are not searched.
-    return (notes / "metadata.db").exists() or any(map(_names_job, (notes / "incomplete").rglob("*")))
+def begin_submitting(folder: Path) -> None:
+    """Note that a run in ``folder`` submits jobs; the note stays if the run is killed."""
+    _note(folder).parent.mkdir(exist_ok=True)
+    _note(folder).touch()
 
 
-def _names_job(note: Path) -> bool:
-    try:
-        return note.is_file() and json.loads(note.read_text())["external_jobid"] is not None
-    except (OSError, ValueError, KeyError, TypeError):  # cut short when Snakemake was killed
-        return True
+def end_submitting(folder: Path) -> None:
+    """Remove that note: the run has seen all of its jobs end."""
+    _note(folder).unlink(missing_ok=True)
+
+
+def _note(folder: Path) -> Path:
+    return folder / ".snakemake/saliency_assay_submitting"
 
 
 def _queue(folder: Path) -> str:
@@ -75,7 +75,7 @@ def _queue(folder: Path) -> str:
             return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
         except (OSError, subprocess.SubprocessError) as error:
             reason = getattr(error, "stderr", None) or str(error)
-        if not _was_interrupted(folder):  # such as on a workstation where Slurm is installed and not set up
+        if not _note(folder).exists():  # such as on a workstation where Slurm is installed and not set up
             return ""
     raise ValueError(
         f"squeue: {' '.join(reason.split())}; jobs of an interrupted run may still work in {folder}; "

@@ -1,12 +1,11 @@
 """A run does not begin beside Slurm jobs that an earlier one left behind."""
 
-import json
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from saliency_assay.cluster import ATTEMPTS, SKIP, check_alone, running_jobs
+from saliency_assay.cluster import ATTEMPTS, SKIP, begin_submitting, check_alone, end_submitting, running_jobs
 
 QUEUE = """\
 7|rule_train_wildcards_f_o_0|{here}
@@ -60,13 +59,6 @@ def test_no_slurm_is_no_reason(queue: Path, tmp_path: Path) -> None:
 DOWN = "slurm_load_jobs error: Unable to contact slurm controller\n"
 
 
-def note(folder: Path, content: str) -> None:
-    """As Snakemake keeps one for each output file of a job that has begun and not ended."""
-    path = folder / ".snakemake/incomplete/@cmVzdWx0cw/cw=="
-    path.parent.mkdir(parents=True)
-    path.write_text(content)
-
-
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Seconds that are waited, which do not pass."""
@@ -75,12 +67,11 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return waited
 
 
-@pytest.mark.parametrize("content", [json.dumps({"external_jobid": "7"}), '{"extern'])
 def test_a_slurm_that_does_not_answer_is_a_reason_after_an_interrupted_run(
-    queue: Path, tmp_path: Path, pauses: list[float], monkeypatch: pytest.MonkeyPatch, content: str
+    queue: Path, tmp_path: Path, pauses: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     squeue(queue, DOWN, status=1)
-    note(tmp_path, content)
+    begin_submitting(tmp_path)
     with pytest.raises(ValueError, match=SKIP) as error:
         check_alone(tmp_path)
     message = str(error.value)
@@ -96,19 +87,20 @@ def test_a_slurm_that_answers_the_second_time_is_heard(
     queue: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     squeue(queue, DOWN, status=1)
-    note(tmp_path, json.dumps({"external_jobid": "7"}))
+    begin_submitting(tmp_path)
     answer = QUEUE.format(here=tmp_path, elsewhere=tmp_path / "b")
     comes_up = SimpleNamespace(sleep=lambda seconds: squeue(queue, answer) if seconds else None)
     monkeypatch.setattr("saliency_assay.cluster.time", comes_up)
     assert running_jobs(tmp_path) == ["7", "8"]
 
 
-@pytest.mark.parametrize("content", [None, json.dumps({"external_jobid": None})], ids=["none", "local"])
-def test_a_slurm_that_does_not_answer_is_no_reason_where_it_was_never_used(
-    queue: Path, tmp_path: Path, pauses: list[float], content: str | None
+@pytest.mark.parametrize("earlier", [False, True], ids=["never used", "all jobs ended"])
+def test_a_slurm_that_does_not_answer_is_no_reason_where_no_job_can_be_left(
+    queue: Path, tmp_path: Path, pauses: list[float], earlier: bool
 ) -> None:
-    """A workstation on which Slurm is installed and not set up, after a local run that was killed or none at all."""
+    """Such as on a workstation on which Slurm is installed and not set up."""
     squeue(queue, DOWN, status=1)
-    if content:
-        note(tmp_path, content)
+    if earlier:
+        begin_submitting(tmp_path)
+        end_submitting(tmp_path)
     check_alone(tmp_path)
