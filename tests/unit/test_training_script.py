@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from torch import Tensor, nn
 
 from saliency_assay import store
 from saliency_assay.data.splits import TEST, TRAIN
@@ -41,7 +42,37 @@ def classifier(*, classes: int = 3, channels: int = 3, seed: int = 1) -> Classif
     return build(BLUEPRINT, classes=classes, mean=mean, std=std, generator=generator)
 
 
-def run(folder: Path, *, channels: int = 3, **training: int) -> dict[str, Path]:
+class View(nn.Module):
+    """A network that takes contiguous images alone."""
+
+    def __init__(self, *, classes: int, channels: int, generator: torch.Generator) -> None:
+        super().__init__()
+        self.conv, self.head = nn.Conv2d(channels, 4, 3), nn.Linear(4 * 6 * 6, classes)
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.head(self.conv(images).view(len(images), -1))
+
+
+VIEW: dict[str, Any] = {"architecture": "view", "function": f"{__name__}:View", "parameters": {}}
+
+
+def script(name: str, folder: Path, settings: dict[str, Any], given: dict[str, Any], **output: Path) -> None:
+    """Run one of the workflow's scripts over model ``m`` and set ``d``."""
+    snakemake = SimpleNamespace(
+        log=[str(folder / f"{name}.log")],
+        params=SimpleNamespace(settings={"device": "cpu", **settings}),
+        input=Input(given),
+        output=SimpleNamespace(**{key: str(path) for key, path in output.items()}),
+        wildcards=SimpleNamespace(model="m", data="d", seed="0", part=""),
+        threads=1,
+        resources={},
+    )
+    runpy.run_path(str(SOURCE.parent / f"workflow/scripts/{name}.py"), init_globals={"snakemake": snakemake})
+
+
+def run(
+    folder: Path, *, channels: int = 3, model: dict[str, Any] = MODEL, initial: bool = True, **training: int
+) -> dict[str, Path]:
     """The script over 20 images of 3 classes, from the weights in ``initial.pt``."""
     generator = np.random.default_rng(0)
     columns = {
@@ -53,27 +84,18 @@ def run(folder: Path, *, channels: int = 3, **training: int) -> dict[str, Path]:
     store.write(data, [columns], kind="data", attributes={"classes": {"class": ["a", "b", "c"]}})
     output = {"weights": folder / "weights.pt", "curve": folder / "training.csv"}
     settings = {
-        "model": MODEL,
+        "model": model,
         "label": "class",
         "training": training,
         "seed": 0,
-        "device": "cpu",
         "state": str(folder / ".state/state.pt"),
     }
-    snakemake = SimpleNamespace(
-        log=[str(folder / "train.log")],
-        params=SimpleNamespace(settings=settings),
-        input=Input(data=str(data), weights=str(folder / "initial.pt")),
-        output=SimpleNamespace(**{name: str(path) for name, path in output.items()}),
-        threads=1,
-        resources={},
-    )
-    script = SOURCE.parent / "workflow/scripts/train.py"
-    runpy.run_path(str(script), init_globals={"snakemake": snakemake})
+    weights = {"weights": str(folder / "initial.pt")} if initial else {}
+    script("train", folder, settings, {"data": str(data), **weights}, **output)
     return output
 
 
-class Input(dict[str, str]):
+class Input(dict[str, Any]):
     """Named files, as attributes and by ``get``."""
 
     __getattr__ = dict.__getitem__
@@ -147,3 +169,41 @@ def test_training_starts_from_the_weights(tmp_path: Path, caplog: pytest.LogCapt
     assert (list(curve.columns), len(curve)) == (list(COLUMNS), 1)
     found = weights.load_classifier(tmp_path / "weights.pt", BLUEPRINT)
     assert torch.equal(found.layer("conv1").weight, classifier(classes=7).layer("conv1").weight)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_a_network_that_takes_contiguous_images_alone(tmp_path: Path, channels: int) -> None:
+    """Trained, evaluated and explained, each by a job that loads it anew."""
+    trained = run(tmp_path, channels=channels, model=VIEW, initial=False, epochs=1, batch_size=7)
+    paths = {"weights": str(trained["weights"]), "data": str(tmp_path / "data.zarr.zip")}
+    evaluation = {"predictions": tmp_path / "predictions.parquet", "evaluation": tmp_path / "evaluation.json"}
+    settings = {"model": VIEW, "sets": ["d"], "label": "class", "validation_share": 0, "batch_size": 4}
+    script("evaluate", tmp_path, settings, {**paths, "data": [paths["data"]]}, **evaluation)
+    explained = {"explain": 5, "order": "first", "label": "class", "target": "label", "batch_size": 2}
+    settings = {
+        "model": VIEW,
+        "function": "saliency_assay.methods.gradient:gradient",
+        "parameters": {},
+        "registered": True,
+        "explained": explained,
+        "stream": "gradient",
+        "pairs": False,
+        "seed": 0,
+    }
+    maps = tmp_path / "maps.zarr.zip"
+    script("attribute", tmp_path, settings, paths, maps=maps, cost=tmp_path / "cost.json")
+    table = pd.read_parquet(evaluation["predictions"]).set_index("image")
+    with (
+        store.open_store(maps, kind="maps") as drawn,
+        store.open_store(Path(paths["data"]), kind="data") as data,
+    ):
+        chosen, targets, found = drawn["image"][:], drawn["target"][:], drawn["map"][:]
+        pixels = torch.from_numpy(data["image"][:] / 255).float()
+    model = weights.load_classifier(trained["weights"], Blueprint(**VIEW))
+    network = model.network.eval()
+    predicted = network((pixels - model.mean) / model.std).argmax(1)
+    assert predicted.tolist() == table["predicted"].tolist()
+    images = pixels[chosen].requires_grad_()
+    logits = network((images - model.mean) / model.std)
+    expected = torch.autograd.grad(logits[torch.arange(len(chosen)), targets].sum(), images)[0]
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
