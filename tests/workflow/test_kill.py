@@ -115,7 +115,6 @@ RETRAINED = [
 ]
 MASKS = [f"{ARM}/shared/seed0/iteration0/masks.zarr.zip", f"{ARM}/mean/seed0/iteration1/masks.zarr.zip"]
 HALF_WAY = {
-    "remask": f"{ARM}/shared/seed0/iteration0/.masks.zarr.zip.*.writing",
     "retrain": "results/.state/retrain/retrain/iteroar/gradient/mean/seed0/iteration2.pt",
     "leak": "results/.state/leak/retrain/iteroar/gradient/mean/seed0/iteration2/1_own.pt",
 }
@@ -125,7 +124,7 @@ HALF_WAY = {
 def test_a_retrain_study_that_is_killed_at_every_turn_ends_as_if_never(
     number: signal.Signals, finished: Checkout, finished_once: Checkout
 ) -> None:
-    """Half-way through a mask store, a training and the last but one classifier of masks."""
+    """Half-way through a training and the last but one classifier of masks; for masks see test_remask_parts."""
     for folder in ("remask", "scores/retrain", "tables/retrain"):
         shutil.rmtree(finished.root / "results" / folder)
     every_step = ("--cores=1", "--set-resources", "retrain:save_seconds=0", "leak:save_seconds=0")
