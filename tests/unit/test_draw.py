@@ -191,13 +191,13 @@ def test_method_sees_evaluation_mode_and_frozen_parameters_and_nothing_stays(mod
     def watcher(model: Classifier, images: Tensor, targets: Tensor, *, generator: torch.Generator) -> Tensor:
         assert not any(module.training for module in model.modules())
         assert not any(parameter.requires_grad for parameter in model.parameters())
-        assert not torch.backends.cudnn.allow_tf32
+        assert torch.backends.cudnn.conv.fp32_precision == "ieee"
         return images
 
     blocks = draw(watcher, {}, model, IMAGES, TARGETS, seed=0, batch_size=3)
     next(blocks)
     assert state_of(model) == before  # between blocks too: an abandoned iterator leaves nothing behind
-    assert torch.backends.cudnn.allow_tf32
+    assert torch.backends.cudnn.conv.fp32_precision == "tf32"
 
 
 def failing(change: Callable[[Classifier, Tensor, Tensor], Tensor]) -> Callable[..., Tensor]:

@@ -648,20 +648,20 @@ def test_functions_see_evaluation_mode_and_frozen_parameters_and_nothing_stays(m
     model.network.body[9].eval()
     next(model.parameters()).requires_grad_(False)
     before = state_of(model)
-    assert torch.backends.cudnn.allow_tf32
+    assert torch.backends.cudnn.conv.fp32_precision == "tf32"
 
     def watcher(predict: Classifier, images: Tensor, *rest: Any, generator: Any) -> Any:
         assert predict is model
         assert not any(module.training for module in model.modules())
         assert not any(parameter.requires_grad for parameter in model.parameters())
-        assert not torch.backends.cudnn.allow_tf32
+        assert torch.backends.cudnn.conv.fp32_precision == "ieee"
         model(images)
         return torch.zeros(len(images)) if len(rest) == 2 else {"zero": torch.zeros(len(images))}
 
     def between(blocks: Iterator[Any]) -> None:
         next(blocks)
         assert state_of(model) == before  # an abandoned iterator leaves nothing behind
-        assert torch.backends.cudnn.allow_tf32
+        assert torch.backends.cudnn.conv.fp32_precision == "tf32"
         list(blocks)
         assert state_of(model) == before
 
@@ -676,7 +676,7 @@ def test_functions_see_evaluation_mode_and_frozen_parameters_and_nothing_stays(m
     with pytest.raises(ArithmeticError):
         scored(failing, model)
     assert state_of(model) == before
-    assert torch.backends.cudnn.allow_tf32
+    assert torch.backends.cudnn.conv.fp32_precision == "tf32"
 
 
 def test_arrays_and_global_noise_are_left_alone(model: Classifier, fresh: Classifier) -> None:
