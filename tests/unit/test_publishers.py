@@ -238,14 +238,16 @@ def test_cocos_archives(tmp_path: Path) -> None:
 
 def test_miniplaces_archive_beside_its_kits_lists(tmp_path: Path) -> None:
     names = ["train/b/bedroom/00000001.jpg", "train/b/bakery/shop/00000001.jpg", "val/00000001.jpg"]
-    write_tar(tmp_path / "data.tar.gz", "images", {f"images/{name}": PHOTO for name in names})
+    contents = [PHOTO + bytes([number]) for number in range(3)]  # equal images are one scene
+    files = {f"images/{name}": content for name, content in zip(names, contents, strict=True)}
+    write_tar(tmp_path / "data.tar.gz", "images", files)
     unpack(tmp_path / "data.tar.gz", tmp_path / "miniplaces")
     lists = {"categories": "/b/bakery/shop 10\n/b/bedroom 18\n", "train": f"{names[0]} 18\n{names[1]} 10\n"}
     for name, text in {**lists, "val": f"{names[2]} 10\n"}.items():
         (tmp_path / f"miniplaces/{name}.txt").write_text(text)
     scenes, *_ = find_scenes(tmp_path / "miniplaces", ["bakery", "bedroom"], limit=9)
     assert [(scene.category, scene.path.read_bytes()) for scene in scenes] == [
-        ("bakery", PHOTO),
-        ("bakery", PHOTO),
-        ("bedroom", PHOTO),
+        ("bakery", contents[1]),
+        ("bakery", contents[2]),
+        ("bedroom", contents[0]),
     ]
