@@ -31,11 +31,18 @@ def on_gpu_if_there():
             yield job.rule.name, job.resources
 
 
+def packages_of_jobs():
+    """The packages of all jobs to run: their parameters, which collect them, are otherwise computed when they start."""
+    for job in workflow.dag.needrun_jobs():
+        job.params
+    return PACKAGES
+
+
 onstart:
-    announce(PACKAGES)
     try:
         check_alone(Path.cwd())
         if ON_CLUSTER:
+            announce(packages_of_jobs())
             check_requests(on_gpu_if_there())
         # Asked for with --nolock by who only reads, such as the rule plan.
         if workflow.execution_settings.lock:

@@ -105,7 +105,9 @@ def settings(script, *functions, **values):
     path = f"{workflow.basedir}/workflow/scripts/{script}"
     code = CODE_OF(path, *map(module_of, functions))
     ignored = TABLE_PACKAGES if Path(script).stem in ON_DEVICE else set()
-    packages = versions_of({*code.packages} - ignored) if PACKAGES_COUNT else {}
+    users = [module for module in map(module_of, functions) if module.partition(".")[0] != "saliency_assay"]
+    names = {*code.packages} - ignored | {*CODE_OF(*users).packages}
+    packages = versions_of(names) if PACKAGES_COUNT else {}
     PACKAGES.update(packages)
     return plain({**values, "code": code.digest, "environment": packages})
 
@@ -335,7 +337,14 @@ def trial_settings(wildcards):
 
 def initial_weights(model):
     """The file that a training starts from, if not from scratch. Its date does not count: see `initial_settings`."""
-    return {"weights": ancient(model.weights)} if model.weights else {}
+    if not model.weights:
+        return {}
+    return {"weights": model.weights if is_result(model.weights) else ancient(model.weights)}
+
+
+def is_result(path):
+    """Whether a file may be made by a job of this run: then Snakemake knows when it changes."""
+    return Path(path).resolve().is_relative_to(Path(RESULTS).resolve())
 
 
 def chosen_settings(model):
@@ -345,7 +354,8 @@ def chosen_settings(model):
 
 def initial_settings(model):
     """The content of the file that a training starts from."""
-    return {"files": FILES.of_all([model.weights])} if model.weights else {}
+    named = model.weights and not is_result(model.weights)
+    return {"files": FILES.of_all([model.weights])} if named else {}
 
 
 def resident_limit(data):

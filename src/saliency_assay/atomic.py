@@ -51,8 +51,9 @@ def remove_leftovers(path: Path) -> None:
         if not (found.name.startswith(prefix) and process.isdecimal()):
             continue
         here = machine == machine_digest()
-        if not Path("/proc", process).exists() if here else _unchanged(found) > ABANDONED:
-            shutil.rmtree(found) if found.is_dir() else found.unlink(missing_ok=True)
+        with suppress(OSError):  # another writer deletes it, too, or it is another user's
+            if not Path("/proc", process).exists() if here else _unchanged(found) > ABANDONED:
+                shutil.rmtree(found) if found.is_dir() else found.unlink()
 
 
 def machine() -> str:

@@ -63,20 +63,16 @@ def code_of(*roots: str) -> Code:
     Raises:
         ValueError: a root that is neither a file nor a module that can be found.
     """
-    pending, packages = [], set[str]()
-    for root in roots:
-        path = _file_of_root(root)
-        if INSTALLED & set(path.parts):
-            packages.add(root.partition(".")[0])
-        else:
-            pending.append(path)
+    pending, packages = list(map(_file_of_root, roots)), set[str]()
     seen: dict[Path, str] = {}
     while pending:
         path = pending.pop()
         if path not in seen:
             seen[path], files, imported = _read(path)
-            pending.extend(files)
             packages.update(imported)
+            # Of an installed module its own content counts: lab packages are edited without another version.
+            if not INSTALLED & set(path.parts):
+                pending.extend(files)
     # Names, not absolute paths: a checkout elsewhere is the same code.
     digest = fingerprint(sorted([path.stem, digest] for path, digest in seen.items()))
     return Code(digest, tuple(sorted(packages)))

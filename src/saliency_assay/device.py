@@ -31,7 +31,7 @@ def prepare(name: str, threads: int, resources: Mapping[str, Any] | None = None)
     requested = requested_gpus(resources or {})
     wanted = name == "cuda" or (name == "auto" and requested != 0)
     if wanted and not launched():  # several processes inherit the GPUs of the one that started them
-        pin(requested or 1)
+        pin(max(requested or 1, int((resources or {}).get("processes") or 1)))
     available = wanted and torch.cuda.is_available()
     if name == "cuda" and not available:
         raise ValueError("device: found 'cuda', but no GPU is available here; valid: auto, cpu")

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from torch import distributed as dist
 
+from saliency_assay.gpus import requested_gpus
 from saliency_assay.launch import launch, launched, rank
 
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
@@ -52,7 +53,8 @@ def joined(device: torch.device, threads: int, resources: Mapping[str, Any]) -> 
 def _wanted(device: torch.device, resources: Mapping[str, Any]) -> int:
     on_gpu = device.type == "cuda"
     name = "processes" if resources.get("processes") is not None else "gpu"
-    wanted = int(resources.get(name, 1)) if on_gpu or name == "processes" else 1
+    given = resources["processes"] if name == "processes" else (requested_gpus(resources) or 1)
+    wanted = int(given) if on_gpu or name == "processes" else 1
     if wanted < 1 and name == "processes":
         raise ValueError(f"resource processes: found {wanted}, expected at least 1")
     visible = torch.cuda.device_count() if on_gpu else wanted

@@ -3,7 +3,9 @@
 import json
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
 
@@ -17,6 +19,9 @@ RECORDED = ("PIL", "captum", "numpy", "pycocotools", "scipy", "skimage", "sklear
 PLANNED = "SALIENCY_ASSAY_PACKAGES"
 """Environment variable of all jobs of a run: JSON of the versions that the run was planned with."""
 
+_COUNTING: ContextVar[frozenset[str] | None] = ContextVar("counting", default=None)
+"""Distributions that count for the running job; None outside of jobs."""
+
 
 def versions_of(modules: Iterable[str]) -> dict[str, str]:
     """Return the versions of installed packages by distribution; ``modules`` are the names that are imported."""
@@ -24,9 +29,24 @@ def versions_of(modules: Iterable[str]) -> dict[str, str]:
     return {name: number for name in named if (number := installed_version(name))}
 
 
+@contextmanager
+def counting(packages: Mapping[str, str]) -> Iterator[None]:
+    """Record only ``packages``, versions by distribution, within the context; all that are loaded if there are none."""
+    token = _COUNTING.set(frozenset(packages) or None)
+    try:
+        yield
+    finally:
+        _COUNTING.reset(token)
+
+
 def loaded_versions() -> dict[str, str]:
-    """Return the versions of the packages of ``RECORDED`` that this process has loaded."""
-    return versions_of(module for module in RECORDED if module in sys.modules)
+    """Return the versions of the packages of ``RECORDED`` that this process has loaded.
+
+    In a job these are only packages that count for it (``counting``): another version of a package that is
+    loaded by the way makes nothing again, and is no mixture.
+    """
+    loaded, counting = versions_of(module for module in RECORDED if module in sys.modules), _COUNTING.get()
+    return {name: number for name, number in loaded.items() if counting is None or name in counting}
 
 
 def announce(packages: Mapping[str, str]) -> None:

@@ -25,6 +25,9 @@ class FileDigests:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._known = self._read()
+        self._fresh: dict[
+            str, str
+        ] = {}  # a plan is of the files as they were when it was first asked for them
 
     def of(self, file: Path) -> str:
         """Return the SHA-256 (hex) of a file's bytes; an empty text if there is no such file."""
@@ -37,11 +40,12 @@ class FileDigests:
         known = self._known.get(key)
         if isinstance(known, list) and known[:-1] == marks:
             return str(known[-1])
-        digest = digest_of_file(file)
-        if time.time_ns() - max(state.st_mtime_ns, state.st_ctime_ns) > SETTLED:
-            self._known[key] = [*marks, digest]
-            self._write()
-        return digest
+        if key not in self._fresh:
+            self._fresh[key] = digest_of_file(file)
+            if time.time_ns() - max(state.st_mtime_ns, state.st_ctime_ns) > SETTLED:
+                self._known[key] = [*marks, self._fresh[key]]
+                self._write()
+        return self._fresh[key]
 
     def of_all(self, files: Sequence[str | Path]) -> list[list[str]]:
         """Return the name and the SHA-256 of each file, in their order."""

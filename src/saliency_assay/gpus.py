@@ -22,6 +22,9 @@ SHARED = "SALIENCY_ASSAY_GPUS"
 SUBMITTED = "SALIENCY_ASSAY_SUBMITTED"
 """Environment variable of jobs that run on a cluster, where the scheduler assigns GPUs."""
 MOST_ON_ONE = 1000
+OPTION = re.compile(r"--(gres|gpus(?:-per-\w+)?)[= ](\S+)")
+"""How Slurm is asked for GPUs: ``--gres=gpu:a100:2``, ``--gpus=2``, ``--gpus-per-node=a100:2``."""
+QUOTES = str.maketrans("", "", "'\"")
 NAME = re.compile(r"[0-9]+|(?:GPU|MIG)-.+")
 
 
@@ -74,8 +77,14 @@ def requested_gpus(resources: Mapping[str, Any]) -> int | None:
     """Return how many GPUs a job requests, by ``gpu`` or by Slurm's own options; None if its resources do not say."""
     if (number := resources.get("gpu")) is not None:
         return int(number)
-    options = " ".join(str(resources.get(name, "")) for name in ("gres", "slurm_extra"))
-    return 1 if "gpu" in options else None
+    options = f"--gres={resources.get('gres', '')} {resources.get('slurm_extra', '')}".translate(QUOTES)
+    counts = [
+        int(count) if (count := value.rpartition(":")[2]).isdecimal() else 1
+        for option, values in OPTION.findall(options)
+        for value in values.split(",")
+        if option != "gres" or value.partition(":")[0] == "gpu"
+    ]
+    return max(counts, default=None)
 
 
 def check_requests(jobs: Iterable[tuple[str, Mapping[str, Any]]]) -> None:

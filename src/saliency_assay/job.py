@@ -9,7 +9,7 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, TextIO
 
-from saliency_assay.environment import check_environment
+from saliency_assay.environment import check_environment, counting
 from saliency_assay.launch import rank, tell
 
 LONGEST = 1500  # characters of an error line; the log has all of them
@@ -36,8 +36,9 @@ def job(rule: str, log: str, settings: Mapping[str, Any] | None = None) -> Itera
         redirect_stderr(file),
     ):
         try:
-            with _logging_to(file):
-                check_environment((settings or {}).get("environment", {}))
+            packages = (settings or {}).get("environment", {})
+            with _logging_to(file), counting(packages):
+                check_environment(packages)
                 yield
         except SystemExit as error:
             if error.code:  # a training that was told to end, with its state saved

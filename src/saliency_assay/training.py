@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from tqdm import tqdm
 
-from saliency_assay.distributed import leading, own, own_rows, processes, summed
+from saliency_assay.distributed import anyone, leading, own, own_rows, processes, summed
 from saliency_assay.feed import Images, batches, resident
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import exact_float32, logit_batches, to_pixels
@@ -22,7 +22,7 @@ from saliency_assay.models.layout import leaves_unused, place
 from saliency_assay.models.replica import replica
 from saliency_assay.provenance import seed_of
 from saliency_assay.training_settings import Training
-from saliency_assay.training_state import Checkpoint, NotFinite, Progress, Row, remove_state
+from saliency_assay.training_state import Checkpoint, NotFinite, Progress, Row, check_finite
 
 log = logging.getLogger(__name__)
 RESIDENT_LIMIT = 8_000_000_000  # bytes
@@ -57,8 +57,8 @@ def train(
     A training that was killed goes on from the state at ``state_path`` if that has the same ``fingerprint``, and ends
     with the weights of one never killed: on a CPU bit for bit, for an equal seed and number of threads. The state is
     written every ``save_seconds`` and on SIGTERM, which then raises SystemExit(143), in training and in the evaluation
-    after an epoch alike; the caller deletes it with ``training_state.remove_state``. A training that diverges deletes
-    it by itself.
+    after an epoch alike; the caller deletes it with ``training_state.remove_state``. A training that diverges leaves
+    the reason in its place, with which the next attempt of the same fingerprint ends at once.
 
     Several processes (``distributed.joined``) train one classifier together, each on its rows of every batch, and all
     return with the same weights and curve: those of one process up to the order of floating-point sums. Their number
@@ -84,7 +84,7 @@ def train(
     try:
         with _backend(classifier, images.shape[2:]), checkpoint:
             progress = checkpoint.resume()
-            unused = processes() > 1 and leaves_unused(classifier, images.shape[2:])
+            unused = processes() > 1 and anyone(leaves_unused(classifier, images.shape[2:]))
             network = replica(classifier, unused=unused)
             with _bar(settings, steps, progress) as bar:
                 while not finished(progress.rows, settings):
@@ -111,12 +111,12 @@ def train(
             if progress.best:
                 classifier.load_state_dict(progress.best)
     except NotFinite as error:
-        if leading():  # a retry would go on from weights that lead here
-            remove_state(state_path)
-        raise ValueError(
+        message = (
             f"training diverged: {error} in epoch {progress.epoch + 1} of {settings.epochs}; "
             f"expected a finite loss, try a learning_rate below {settings.learning_rate}"
-        ) from None
+        )
+        checkpoint.give_up(message)
+        raise ValueError(message) from None
     return progress.rows
 
 
@@ -271,12 +271,11 @@ def _figures(
     """Return the finished epoch's loss and accuracies; here, once an epoch, the device is waited for.
 
     Raises:
-        NotFinite: a loss that is not.
+        NotFinite: a loss or a weight that is not.
     """
     count = progress.step * settings.batch_size
     loss = progress.loss.item() / count
-    if not math.isfinite(loss):
-        raise NotFinite(f"loss {loss}")
+    check_finite(loss, classifier)
     found = {"train_loss": loss, "train_accuracy": progress.correct.item() / count}
     for name, indices in held_out.items():  # validation first: it decides whether the epoch is the last
         asked = settings.evaluate == "epoch" or (settings.patience > 0 and name == "validation")

@@ -106,10 +106,17 @@ class Checkpoint:
         """Put classifier and optimiser where the state left them; the start if there is none.
 
         A state that cannot be read or has another fingerprint is deleted, with a line in the log.
+
+        Raises:
+            ValueError: an earlier attempt has diverged.
         """
         device = self.classifier.device
         state = self._read() if self.path.exists() else None
         anyone(False)  # until all processes have read it: the first may now delete or replace it
+        if state and "diverged" in state:
+            raise ValueError(
+                f"{state['diverged']} (found in an earlier attempt; to repeat it, delete {self.path})"
+            )
         if state is None:
             if leading():
                 remove_state(self.path)
@@ -139,13 +146,14 @@ class Checkpoint:
             )
             raise SystemExit(TERMINATED)
 
+    def give_up(self, reason: str) -> None:
+        """Put ``reason`` in place of the state: with the same settings a retry would only diverge again."""
+        if leading():
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            write(self.path, {"fingerprint": self.fingerprint, "diverged": reason})
+
     def _write(self, progress: Progress) -> None:
-        # Only here, because looking at values on a GPU waits for it.
-        loss = progress.loss.item()
-        if not math.isfinite(loss):
-            raise NotFinite(f"loss {loss}")
-        if not all(bool(parameter.isfinite().all()) for parameter in self.classifier.parameters()):
-            raise NotFinite("weights that are not finite")
+        check_finite(progress.loss.item(), self.classifier)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         state = {
             "fingerprint": self.fingerprint,
@@ -170,6 +178,18 @@ class Checkpoint:
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self.terminated = True
+
+
+def check_finite(loss: float, classifier: Classifier) -> None:
+    """Check the loss and all weights; only where the device is waited for anyway.
+
+    Raises:
+        NotFinite: one that is not.
+    """
+    if not math.isfinite(loss):
+        raise NotFinite(f"loss {loss}")
+    if not all(bool(parameter.isfinite().all()) for parameter in classifier.parameters()):
+        raise NotFinite("weights that are not finite")
 
 
 def remove_state(path: Path) -> None:

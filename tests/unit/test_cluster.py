@@ -56,6 +56,15 @@ def test_no_slurm_is_no_reason(queue: Path, tmp_path: Path) -> None:
     assert running_jobs(tmp_path) == []
 
 
+def test_no_slurm_is_a_reason_after_an_interrupted_run(
+    queue: Path, tmp_path: Path, pauses: list[float]
+) -> None:
+    """Such as in a shell that has not loaded the cluster's programs."""
+    begin_submitting(tmp_path)
+    with pytest.raises(ValueError, match=f"squeue: .*{SKIP}"):
+        check_alone(tmp_path)
+
+
 DOWN = "slurm_load_jobs error: Unable to contact slurm controller\n"
 
 

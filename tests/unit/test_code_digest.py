@@ -171,8 +171,21 @@ def test_installed_packages_count_by_name_and_not_by_their_files(
     monkeypatch.syspath_prepend(str(tmp_path))
     forget()
     assert code_of("mine").packages == ("PIL", "scipy", "torch")
-    assert code_of("torch.nn.functional").packages == ("torch",)
-    assert code_of("torch.nn.functional").digest == code_of().digest
+
+
+def test_of_an_installed_module_its_own_content_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    (folder / "labkit.py").write_text("import beside\nSIZE = 3\n")
+    (folder / "beside.py").write_text("")
+    monkeypatch.syspath_prepend(str(folder))
+    forget()
+    before = code_of("labkit")
+    assert before.packages == ("beside",)
+    assert digest_after(folder / "beside.py", "SIZE = 4\n", "labkit") == before.digest
+    assert digest_after(folder / "labkit.py", "import beside\nSIZE = 4\n", "labkit") != before.digest
 
 
 def test_a_script_counts_the_packages_of_all_its_modules(package: Path) -> None:

@@ -87,6 +87,15 @@ def test_what_is_too_thin_to_be_seen_does_not_count_for_the_size(longer: int) ->
     assert max(tight_box(mask)[2:]) >= longer - 2
 
 
+@pytest.mark.parametrize("longer", [26, 37, 45])
+def test_an_object_that_is_thin_everywhere_is_kept_whole(longer: int) -> None:
+    """A diagonal bar that covers no pixel by half at this size: its most opaque pixel is not the object."""
+    rows, columns = np.ogrid[:600, :600]
+    rgba = np.zeros((600, 600, 4), np.uint8)
+    rgba[..., 3] = 255 * (np.abs(rows - columns) < 3 + columns / 200)
+    assert visible_part(rgba, 90, longer) is rgba
+
+
 def test_what_is_seen_is_kept(tmp_path: Path) -> None:
     rgba = lollipop(12, 200)
     assert visible_part(rgba, 90, 37) is rgba

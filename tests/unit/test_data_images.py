@@ -52,6 +52,14 @@ def test_links_are_followed_but_not_round_in_circles(tmp_path: Path) -> None:
     assert find_images(tmp_path / "some") == (["deep/n01/0.png"], {})
 
 
+def test_links_across_folders_end_where_they_meet(tmp_path: Path) -> None:
+    write(tmp_path / "a/1.png")
+    (tmp_path / "b").mkdir()
+    (tmp_path / "a/x").symlink_to("../b")
+    (tmp_path / "b/y").symlink_to("../a")
+    assert find_images(tmp_path) == (["a/1.png", "b/y/1.png"], {})
+
+
 # --- bits a channel -----------------------------------------------------------------------------------------
 
 RAMP = bytes(range(16))

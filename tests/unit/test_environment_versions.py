@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from saliency_assay import environment
-from saliency_assay.environment import announce, check_environment, loaded_versions, versions_of
+from saliency_assay.environment import announce, check_environment, counting, loaded_versions, versions_of
 
 
 def forget() -> None:
@@ -55,6 +55,17 @@ def test_a_job_refuses_another_environment_than_the_planned_one(monkeypatch: pyt
         check_environment({"torch": version("torch"), "numpy": "0.1"})
     with pytest.raises(ValueError, match=r"found no-such-package missing, expected 2,"):
         check_environment({"no-such-package": "2"})
+
+
+def test_a_job_records_only_packages_that_count_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "numpy", sys)
+    monkeypatch.setitem(sys.modules, "torch", sys)
+    both = {"numpy": version("numpy"), "torch": version("torch")}
+    assert loaded_versions().items() >= both.items()
+    with counting({"numpy": "", "pandas": ""}):
+        assert loaded_versions() == {"numpy": version("numpy")}
+    with counting({}):
+        assert loaded_versions().items() >= both.items()
 
 
 def test_a_job_on_a_cluster_is_held_to_what_its_run_announced(monkeypatch: pytest.MonkeyPatch) -> None:

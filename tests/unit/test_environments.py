@@ -140,6 +140,26 @@ def test_environments_hold_what_scripts_import(script: str, environment: str) ->
     assert needed <= set(installed(ROOT / f"envs/{environment}.yaml"))
 
 
+def test_packages_that_bear_results_are_found_in_the_code() -> None:
+    """For one script or registered function each, which imports the package itself or by other modules."""
+    importing = {
+        "captum": "saliency_assay.methods.cam",
+        "krippendorff": "saliency_assay.reliability",
+        "matplotlib": "saliency_assay.report.curves",
+        "numpy": "saliency_assay.store",
+        "pandas": "saliency_assay.scores",
+        "PIL": "saliency_assay.data.images",
+        "pycocotools": "saliency_assay.data.coco",
+        "scipy": "saliency_assay.mask_transforms",
+        "skimage": "saliency_assay.mask_transforms",
+        "sklearn": "saliency_assay.data.digits",
+        "torch": "saliency_assay.training",
+        "zarr": "saliency_assay.remask_scores",
+        "zennit": "saliency_assay.methods.relevance",
+    }
+    assert {name for name, module in importing.items() if name not in code_of(module).packages} == set()
+
+
 @pytest.mark.parametrize("path", LOCKS, ids=lambda path: path.name)
 def test_every_lock_is_a_version_with_hashes(path: Path) -> None:
     lines = list(logical_lines(path.read_text()))

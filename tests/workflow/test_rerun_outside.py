@@ -142,6 +142,12 @@ def annotated_scene(root: Path) -> None:
     path.write_text("<filename>00000001.jpg</filename>\n")
 
 
+def other_photograph(root: Path) -> None:
+    first, second, *_ = sorted((root / "sources/coco/images").glob("*.jpg"))
+    assert first.read_bytes() != second.read_bytes()
+    shutil.copyfile(second, first)
+
+
 def older_labels(root: Path) -> None:
     path = root / "mnist/t10k-labels-idx1-ubyte"
     older(path, path.read_bytes()[:-1] + b"\0")
@@ -176,6 +182,7 @@ CHANGES: dict[str, tuple[Callable[[Path], None], set[str]]] = {
     "older annotations": (older_annotations, {COLLECT}),
     "an older list of scenes": (older_scenes, {COLLECT}),
     "an annotation of a scene more": (annotated_scene, {COLLECT}),
+    "another photograph": (other_photograph, NOTHING),
     "older labels of MNIST": (older_labels, {BUILD, TRAIN}),
     "a helper module": (helper, {TRAIN}),
     "another version of torch": (package("torch"), {TRAIN}),

@@ -22,6 +22,7 @@ Block = dict[str, Array]
 Mask = npt.NDArray[np.bool_]
 
 SETS = ("os", "0s", "og")
+OPAQUE = 128  # opacity from which a pixel is the object's
 GREY = 128  # the paper says "gray pixels"; this is mid-grey in 8 bits
 
 
@@ -104,7 +105,7 @@ def paste(cutout: Pixels, placement: Sequence[int], size: int) -> tuple[Pixels, 
     colour[:, *box] = scaled[..., :3].transpose(2, 0, 1)
     if not opacity.any():
         raise ValueError(f"a cut-out has no visible pixel left at {height} × {width}; raise min_object_area")
-    mask[box] = opacity >= min(128, int(opacity.max()))
+    mask[box] = opacity >= min(OPAQUE, int(opacity.max()))
     return colour, mask
 
 

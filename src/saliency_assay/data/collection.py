@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from saliency_assay.data.bam import paste, tight_box
+from saliency_assay.data.bam import OPAQUE, tight_box
 from saliency_assay.data.coco import Instance, cut_out
 from saliency_assay.data.images import Pixels, resize_rgba
 from saliency_assay.data.known_files import KnownFiles
@@ -87,14 +87,20 @@ def visible_part(rgba: Pixels, canvas: int, longer: int) -> Pixels:
     """Crop a cut-out ``[H, W, 4]`` until, pasted with that ``longer`` side, its mask spans its box.
 
     Parts thinner than half a pixel vanish when a cut-out is pasted. Were they to count for its size, what is left of it
-    would be smaller than it should be. A mask may be one pixel short at either end: that is rounding.
+    would be smaller than it should be. A mask may be one pixel short at either end: that is rounding. A cut-out that is
+    thin nearly everywhere, so that less than half of it would be left, is kept whole.
     """
+    whole = rgba
     while True:
         fitted = _fitted(rgba, canvas)
         sides = box_sides(np.array([fitted.shape[0]]), np.array([fitted.shape[1]]), np.array([longer]))
         height, width = (int(side[0]) for side in sides)
-        _, mask = paste(fitted.transpose(2, 0, 1), (0, 0, height, width), longer)
-        top, left, rows, columns = tight_box(mask)
+        opaque = resize_rgba(fitted, height, width)[..., 3] >= OPAQUE
+        if (
+            not opaque.any()
+        ):  # so thin that ``paste`` keeps its most opaque pixels, which say nothing of its extent
+            return whole
+        top, left, rows, columns = tight_box(opaque)
         if max(rows, columns) >= longer - 2:
             return rgba
         # Outwards to whole pixels of the photograph: a pixel that is visible is never cut.
@@ -103,6 +109,8 @@ def visible_part(rgba: Pixels, canvas: int, longer: int) -> Pixels:
             top * tall // height : -(-(top + rows) * tall // height),
             left * wide // width : -(-(left + columns) * wide // width),
         ]
+        if 2 * np.count_nonzero(visible[..., 3]) < np.count_nonzero(whole[..., 3]):
+            return whole
         if visible.shape == rgba.shape:  # enlarged: what is missing is less than a pixel of the photograph
             return rgba
         rgba = visible

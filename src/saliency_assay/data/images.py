@@ -49,14 +49,16 @@ def find_images(folder: Path) -> tuple[list[str], Counter[str]]:
     """
     images: list[str] = []
     left_out: Counter[str] = Counter()
+    entered = {folder: [folder.resolve()]}  # by folder: where it and those around it really are
     for place, folders, files in os.walk(folder, onerror=_stop, followlinks=True):
-        here, below = Path(place).resolve(), Path(place).relative_to(folder)
+        here, below = Path(place), Path(place).relative_to(folder)
+        around = entered.pop(here)
         left_out["hidden"] += sum(map(is_hidden, [*folders, *files]))
+        really = {name: (here / name).resolve() for name in folders if not is_hidden(name)}
         folders[:] = [
-            name
-            for name in folders
-            if not is_hidden(name) and not here.is_relative_to((here / name).resolve())
+            name for name, path in really.items() if not any(outer.is_relative_to(path) for outer in around)
         ]
+        entered |= {here / name: [*around, really[name]] for name in folders}
         for name in files:
             if is_hidden(name):
                 continue

@@ -32,6 +32,7 @@ def replica(classifier: Classifier, *, unused: bool = False) -> nn.Module:
     shared = {id(tensor): tensor for tensor in (*classifier.parameters(), *classifier.buffers())}
     copied = deepcopy(classifier, shared)
     on_gpu = classifier.device.type == "cuda"
+    _check_batch_norms(copied)
     if on_gpu:
         copied = nn.SyncBatchNorm.convert_sync_batchnorm(copied)  # type: ignore[no-untyped-call]  # so in torch
     for layer in copied.modules():
@@ -50,7 +51,34 @@ def replica(classifier: Classifier, *, unused: bool = False) -> nn.Module:
 
     copied.register_forward_hook(share)
     device_ids = [classifier.device.index] if on_gpu else None
-    return DistributedDataParallel(copied.train(), device_ids=device_ids, find_unused_parameters=unused)
+    replicated = DistributedDataParallel(copied.train(), device_ids=device_ids, find_unused_parameters=unused)
+    match_modes(classifier, copied)
+    return replicated
+
+
+def match_modes(classifier: nn.Module, copied: nn.Module) -> None:
+    """Put every layer of ``copied`` in the mode of its original in ``classifier``.
+
+    A network that keeps layers frozen by its own ``train`` may not know them after their conversion to another type.
+    """
+    own = dict(classifier.named_modules(remove_duplicate=False))
+    for name, layer in copied.named_modules(remove_duplicate=False):
+        layer.training = own[name].training
+
+
+def _check_batch_norms(network: nn.Module) -> None:
+    """Refuse layers whose own ``forward`` would be replaced, such as a BatchNorm with an activation in it.
+
+    Raises:
+        ValueError: there is one.
+    """
+    for name, layer in network.named_modules():
+        known = isinstance(layer, nn.SyncBatchNorm) or type(layer).forward is _BatchNorm.forward
+        if isinstance(layer, _BatchNorm) and not known:
+            raise ValueError(
+                f"{name}: found {type(layer).__name__}, a BatchNorm with a forward of its own, which several processes "
+                "cannot share; valid: one process"
+            )
 
 
 def whole_batch_norm(norm: _BatchNorm, x: Tensor) -> Tensor:
