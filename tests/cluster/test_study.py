@@ -1,5 +1,6 @@
 """A whole study through ``snakemake --profile slurm``: the results of one machine, and GPUs for who needs them."""
 
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -108,6 +109,25 @@ def test_nothing_is_submitted_when_the_command_line_replaced_the_profile_s_reque
     assert status == 1
     assert "\nset-resources: found no gpu for train; valid: " in message
     assert len(slurm.jobs()) == before
+
+
+def test_a_job_refuses_an_environment_that_changed_since_the_plan(
+    slurm: Slurm, untrained: Checkout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A submitted job plans itself once more, so it is held to what its run announced."""
+    untrained.configure(device="cpu")
+    installed = untrained.root / "site/torch-99.0.dist-info"
+    installed.mkdir(parents=True)
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: torch\nVersion: 99.0\n")
+    monkeypatch.setenv("PYTHONPATH", str(untrained.root / "site"))
+    # Once the run is planned, torch 99.0 is replaced by the one that is there.
+    begun = "begin_submitting(Path.cwd())\n"
+    removal = f"{begun}        import shutil\n\n        shutil.rmtree('site')\n"
+    untrained.edit("rules/cluster.smk", lambda text: text.replace(begun, removal, 1))
+    status, _ = untrained.snakemake(WEIGHTS, "--retries=0", profile=PROFILE)
+    assert status == 1
+    found = f"environment: found torch {version('torch')}, expected 99.0, with which this run was planned"
+    assert found in untrained.log("train/digits/seed0.log")
 
 
 def test_never_more_gpus_at_once_than_there_are(jobs: list[Job]) -> None:
