@@ -69,7 +69,7 @@ def provenance_page(
         " this run had it; saved to a file, it can be run again.</p>",
         table_of(listed, "Versions", 0),
         _mixture(packages),
-        table_of(packages, "Packages that made the files of the results, by the number of files", 0),
+        table_of(packages, "Package versions, with the number of result files that each made", 0),
         table_of(pd.DataFrame(data), "Data sets", 0),
         table_of(shown, "Time and memory of the jobs, by rule (those that ran last)", 3),
         "<h2>Configuration</h2>",
