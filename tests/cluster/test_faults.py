@@ -127,7 +127,7 @@ def test_a_training_goes_on(
     assert [job.state for job in jobs] == STATES[fault]
     if len(jobs) > 1:
         assert [job.memory for job in jobs] == [32000, 64000]  # twice as much for the second attempt
-        assert jobs[1].limit == "16:00:00"
+        assert jobs[1].limit == "1-08:00:00"
     check_goes_on(prepared)
     check_same(prepared, undisturbed)
 
