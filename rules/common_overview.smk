@@ -47,8 +47,8 @@ def scores_of(study):
     if entry.kind == "bam":
         comparison = comparison_of(study)
         paths = {BAM_SCORES: True, SERIES_SCORES: comparison.series, DELTA_SCORES: comparison.independence}
-        asked = [path for path, wanted in paths.items() if wanted]
-        return expand(asked, study=study, seed=CONFIG.seeds, method=entry.methods)
+        present = [path for path, is_in_study in paths.items() if is_in_study]
+        return expand(present, study=study, seed=CONFIG.seeds, method=entry.methods)
     if entry.kind == "retrain":
         return arms_of(study, RETRAIN_SCORES)
     return of_study(SCORES, study, entry.metrics) if entry.metrics else []

@@ -25,9 +25,8 @@ class FileDigests:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._known = self._read()
-        self._fresh: dict[
-            str, str
-        ] = {}  # a plan is of the files as they were when it was first asked for them
+        # Read by this process: a plan is of the files as they are when it first needs them.
+        self._fresh: dict[str, str] = {}
 
     def of(self, file: Path) -> str:
         """Return the SHA-256 (hex) of a file's bytes; an empty text if there is no such file."""
