@@ -74,7 +74,9 @@ def annotated_scenes(entry):
     """Which scenes have an annotation of their objects: the paths of the files alone, which are thousands."""
     root = f"{entry.miniplaces}/objects"
     folders = os.walk(root, followlinks=True)
-    return fingerprint(sorted(f"{os.path.relpath(place, root)}/{file}" for place, _, files in folders for file in files))
+    return fingerprint(
+        sorted(f"{os.path.relpath(place, root)}/{file}" for place, _, files in folders for file in files)
+    )
 
 
 def parameters_of(entry, *names):
