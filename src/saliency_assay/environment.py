@@ -86,8 +86,7 @@ def installed_version(distribution: str) -> str | None:
 def _distribution(module: str) -> str:
     """Return the name of the distribution that a top-level module belongs to."""
     name = DISTRIBUTIONS.get(module, module)
-    if (
-        installed_version(name) is None
-    ):  # reads the files of every distribution, so only where the name tells nothing
+    # Reads the files of every distribution, so only where the name tells nothing.
+    if installed_version(name) is None:
         return next(iter(packages_distributions().get(module, [name])))
     return name

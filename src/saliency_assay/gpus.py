@@ -23,7 +23,7 @@ SUBMITTED = "SALIENCY_ASSAY_SUBMITTED"
 """Environment variable of jobs that run on a cluster, where the scheduler assigns GPUs."""
 MOST_ON_ONE = 1000
 OPTION = re.compile(r"--(gres|gpus(?:-per-\w+)?)[= ](\S+)")
-"""How Slurm is asked for GPUs: ``--gres=gpu:a100:2``, ``--gpus=2``, ``--gpus-per-node=a100:2``."""
+"""Options of Slurm that request GPUs: ``--gres=gpu:a100:2``, ``--gpus=2``, ``--gpus-per-node=a100:2``."""
 QUOTES = str.maketrans("", "", "'\"")
 NAME = re.compile(r"[0-9]+|(?:GPU|MIG)-.+")
 

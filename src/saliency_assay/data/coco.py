@@ -43,7 +43,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Instance:
-    """One annotated object; ``area`` in px of the photograph, ``mask`` run-length encoded.
+    """One annotated object; ``area`` in px of the image, ``mask`` run-length encoded.
 
     ``source`` is the index of its annotation file among those that are pooled.
     """
@@ -66,9 +66,9 @@ class _Candidate:
 def find_instances(
     sources: Sequence[Source], categories: Sequence[str], *, min_area: int, limit: int
 ) -> tuple[list[Instance], Skipped]:
-    """Return the largest instance of each category in each photograph, sources pooled.
+    """Return the largest instance of each category in each image, sources pooled.
 
-    Files of the same content are one photograph, wherever they lie and however often they are annotated. Crowds do
+    Files of the same content are one image, wherever they lie and however often they are annotated. Crowds do
     not count. Instances come sorted by category (in the order given), source and image id; of each category the first
     ``limit`` are kept. Every instance left out is counted by category and reason.
 
@@ -112,7 +112,7 @@ def find_instances(
 
 
 def _one_of_each_photo(candidates: Sequence[_Candidate], photos: KnownFiles) -> list[_Candidate]:
-    """Return the largest candidate of each photograph in order; of equally large ones the first."""
+    """Return the largest candidate of each image in order; of equally large ones the first."""
     largest: dict[Path, _Candidate] = {}
     for candidate in sorted(candidates, key=lambda candidate: candidate.order):
         photo = photos.first(candidate.instance.photo)

@@ -96,14 +96,13 @@ def visible_part(rgba: Pixels, canvas: int, longer: int) -> Pixels:
         sides = box_sides(np.array([fitted.shape[0]]), np.array([fitted.shape[1]]), np.array([longer]))
         height, width = (int(side[0]) for side in sides)
         opaque = resize_rgba(fitted, height, width)[..., 3] >= OPAQUE
-        if (
-            not opaque.any()
-        ):  # so thin that ``paste`` keeps its most opaque pixels, which say nothing of its extent
+        # So thin that ``paste`` keeps its most opaque pixels, which say nothing of its extent.
+        if not opaque.any():
             return whole
         top, left, rows, columns = tight_box(opaque)
         if max(rows, columns) >= longer - 2:
             return rgba
-        # Outwards to whole pixels of the photograph: a pixel that is visible is never cut.
+        # Outwards to whole pixels of the original: a pixel that is visible is never cut.
         tall, wide = rgba.shape[:2]
         visible = rgba[
             top * tall // height : -(-(top + rows) * tall // height),
@@ -111,7 +110,7 @@ def visible_part(rgba: Pixels, canvas: int, longer: int) -> Pixels:
         ]
         if 2 * np.count_nonzero(visible[..., 3]) < np.count_nonzero(whole[..., 3]):
             return whole
-        if visible.shape == rgba.shape:  # enlarged: what is missing is less than a pixel of the photograph
+        if visible.shape == rgba.shape:  # enlarged: what is missing is less than a pixel of the original
             return rgba
         rgba = visible
 

@@ -24,7 +24,7 @@ VALID = "a state dict of tensors, written by torch.save"
 KEYS = ("state_dict", "model_state_dict", "model")
 """Under one of which training programs keep a state dict beside an optimiser's and the like."""
 WRAPPERS = re.compile(r"^(module\.)?(_orig_mod\.)?(?(1)|(module\.)?)")
-"""What data parallelism (``module``) and ``torch.compile`` (``_orig_mod``) put before every name, in either order."""
+"""Prefixes of names from data parallelism (``module``) and ``torch.compile`` (``_orig_mod``), in either order."""
 # Opcodes by which a pickle imports or calls something.
 PROTOCOL = b"\x80"  # the opcode that pickles begin with
 CALLS = {"GLOBAL", "STACK_GLOBAL", "INST", "OBJ", "NEWOBJ", "NEWOBJ_EX", "REDUCE", "BUILD"}
