@@ -572,8 +572,8 @@ def test_scores_of_pairs_are_in_range_and_nan_where_undefined(metric: Metric) ->
     scores = on_pairs(metric)(first, second, correct.bool())
     assert scores.shape == first.shape
     defined = correct.bool() & first.isfinite() & second.isfinite()
-    if metric.name == "iir":  # a change is a share of what there was without it
-        defined &= second > 0
+    if metric.name == "iir":  # 0/0 is no change, while a positive number over 0 is an infinite one
+        defined &= (first > 0) | (second > 0)
     np.testing.assert_array_equal(scores.isfinite(), defined)
     least, greatest = metric.scores[0].range
     assert scores[defined].min() == least
