@@ -27,6 +27,7 @@ from support import (
 from torch import Tensor, nn
 
 import saliency_assay
+from saliency_assay.directions import target_of
 from saliency_assay.methods.smoothing import smoothgrad
 from saliency_assay.metrics import METRICS, Metric
 from saliency_assay.metrics.formulas import FORMULAS
@@ -287,7 +288,8 @@ def test_scores_are_described(metric: Metric) -> None:
     names = [found.name for found in metric.scores]
     assert len(set(names)) == len(names) >= 1
     for found in metric.scores:
-        assert found.direction in ("higher", "lower")
+        target = target_of(found.direction)
+        assert target is None or found.range[0] < target < found.range[1]  # an end is higher or lower
         assert found.range[0] < found.range[1]
         assert re.fullmatch(r"[a-z][a-z0-9_]*", found.name)
         assert found.label

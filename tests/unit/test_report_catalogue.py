@@ -69,16 +69,16 @@ def test_the_page_of_methods_has_the_cost_of_an_image_beside_the_plain_gradient(
     assert "what noise is (control: knows no model)" in text
 
 
-def metric(name: str, scores: list[str], kind: str = "fidelity") -> dict[str, object]:
+def metric(name: str, scores: list[str], direction: str = "lower") -> dict[str, object]:
     told = [
-        {"name": score, "label": f"label of {score}", "direction": "lower", "range": "[0, ∞)"}
+        {"name": score, "label": f"label of {score}", "direction": direction, "range": "[0, ∞)"}
         for score in scores
     ]
     said = {"summary": "what it measures", "reference": "Someone, 2018", "formula": "F = ρ(R, Δ)"}
     return {
         "name": name,
         "metric": "aopc",
-        "kind": kind,
+        "kind": "fidelity",
         "reduction": "sum",
         "parameters": {"steps": 3},
         **said,
@@ -95,9 +95,10 @@ def test_the_page_of_metrics_has_formula_direction_and_reliability_found() -> No
         }
     ).assign(study="s", data="d", model="m", seed=0, metric="morf", variant="mine L=3")
     table = reliability_table(scores, (), resamples=50, level=0.9).assign(study="s")
-    text = metrics_page([metric("mine", ["morf"]), metric("other", ["morf"])], table)
+    text = metrics_page([metric("mine", ["morf"]), metric("other", ["morf"], "target 0")], table)
     assert text.count("<dd>F = ρ(R, Δ)</dd>") == 2
-    assert text.count("<dd>label of morf, range [0, ∞); lower is better</dd>") == 2
+    for phrase in ("lower is better", "closer to 0 is better"):
+        assert text.count(f"<dd>label of morf, range [0, ∞); {phrase}</dd>") == 1
     assert "mine: reliability found here" in text
     assert "other: reliability found here" not in text  # another entry of the same score
     assert "so what holds on average holds for most single maps" in text

@@ -169,6 +169,8 @@ def test_methods_are_rows_controls_below_and_the_best_bold() -> None:
     assert [cell.count("arrow") for cell in rows[0]] == [0, 1, 1]
     assert r"$\uparrow$" in rows[0][1]
     assert r"$\downarrow$" in rows[0][2]
+    (text,) = score_floats(tidy(scores()).assign(direction="target 0.5"), "my_study", level=0.9)
+    assert r"$\rightarrow 0.5$" in body(text)[0][1]
     upper = {row[0]: row[1:] for row in rows[1::2]}
     assert list(upper) == ["gradient x input", r"a \& b", "random", r"$\alpha$"]
     assert [bool(re.fullmatch(r"\\textbf\{.*\} \(1\)", cell)) for cell in upper["random"]] == [True, False]

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from saliency_assay.directions import arrow
 from saliency_assay.report.agreement import agreement_table
 from saliency_assay.report.heat_map import heat_map
 from saliency_assay.report.overview import (
@@ -261,6 +262,23 @@ def test_the_heat_map_has_rank_share_mean_interval_and_alpha() -> None:
     # Without controls: a is above b in every image.
     foot = "single maps: α without controls <small>90 % interval</small></th><td>"
     assert f"{foot}<b>1.00</b><small>[1.00, 1.00]</small>" in text
+
+
+@pytest.mark.parametrize(
+    ("direction", "mark"),
+    [
+        ("higher", '<span title="higher is better">↑</span>'),
+        ("lower", '<span title="lower is better">↓</span>'),
+        ("target 0", '<span title="closer to 0 is better">→ 0</span>'),
+    ],
+)
+def test_the_heat_map_says_which_scores_are_better(direction: str, mark: str) -> None:
+    tables = tables_of(scored(CLEAR))
+    order = tables["order"].assign(direction=direction)
+    text = heat_map(order, tables["reliability"], main_names(order), title="t", level=0.9)
+    assert f"<button>good {mark}</button>" in text
+    found = in_short([study({**tables, "order": order})])
+    assert f"good {arrow(direction)}" in found["metric"].iloc[0]
 
 
 def test_a_method_that_is_not_above_the_controls_is_hatched() -> None:

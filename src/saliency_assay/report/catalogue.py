@@ -6,6 +6,7 @@ from typing import Any
 
 import pandas as pd
 
+from saliency_assay.directions import phrase
 from saliency_assay.methods.cost import passes
 from saliency_assay.report.html import table_of
 from saliency_assay.report.page import page
@@ -121,7 +122,7 @@ def metrics_page(metrics: Sequence[Facts], reliability: pd.DataFrame) -> str:
         }
         for score in facts["scores"]:
             told = f"{score['label']}, range {score['range']}" if score["range"] else score["label"]
-            said[f"Score {score['name']}"] = f"{told}; {score['direction']} is better"
+            said[f"Score {score['name']}"] = f"{told}; {phrase(score['direction'])}"
         body += [f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in said.items() if text]
         body.append("</dl>")
         names = [score["name"] for score in facts["scores"]]

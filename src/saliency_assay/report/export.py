@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
+from saliency_assay.directions import target_of
 from saliency_assay.report import latex
 from saliency_assay.report.export_known import known_floats
 from saliency_assay.report.reliability import SCORED
@@ -151,7 +152,7 @@ def _score_float(
     header = ["method"]
     for column, rows in columns.items():
         lines = [line for title in titles[column] for line in latex.wrapped(title, LETTERS)]
-        header.append(latex.stacked([*lines, ARROWS[rows["direction"].iloc[0]]]))
+        header.append(latex.stacked([*lines, _arrow(rows["direction"].iloc[0])]))
     groups: list[list[str]] = [[], []]
     for method, control in dict(zip(every["method"], every["control"], strict=True)).items():
         cells = [_score_cell(rows[rows["method"] == method]) for rows in columns.values()]
@@ -164,6 +165,12 @@ def _score_float(
         cells = [latex.with_interval(*rows[asked].iloc[0]) for rows in columns.values()]
         last += latex.paired([r"$\alpha$", *([kind] if kind else [])], cells)
     return latex.floating(_score_caption(every, study, controls, level), reference, header, [*groups, last])
+
+
+def _arrow(direction: str) -> str:
+    """Return a direction as LaTeX."""
+    target = target_of(direction)
+    return ARROWS[direction] if target is None else rf"$\rightarrow {target:g}$"
 
 
 def _score_cell(row: pd.DataFrame) -> tuple[str, str]:
@@ -189,7 +196,8 @@ def _score_caption(rows: pd.DataFrame, study: str, controls: bool, level: float)
             of += f", {'set' if name == 'data' else name} {latex.escaped(str(rows[name].iloc[0]))}"
     return (
         f"Study {latex.escaped(study)}{of}: mean score of each method over images (n = {images}{seeds}), below it the "
-        r"95\,\% interval over resamples of images; $\uparrow$ higher, $\downarrow$ lower is better. "
+        r"95\,\% interval over resamples of images; $\uparrow$ higher, $\downarrow$ lower, "
+        r"$\rightarrow$ closer to the number is better. "
         "In brackets the rank, 1 and the number of methods that are surely better; rank 1 in bold. "
         f"{'Controls stand apart. ' if controls else ''}"
         rf"$\alpha$: agreement of images on the order of methods (Krippendorff), with its {100 * level:.4g}\,\% "

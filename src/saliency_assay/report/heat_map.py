@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from saliency_assay.directions import arrow, phrase
 from saliency_assay.report.html import breakable
 from saliency_assay.report.material import span_text
 from saliency_assay.report.words import SURE, alpha_row, number, percent
 
 BEST, WORST = (0x8C, 0xC0, 0xE6), (0xFF, 0xFF, 0xFF)  # one hue, told apart in grey too; black text on both
-ARROWS = {"higher": "↑", "lower": "↓"}
 TABLE = """<div class="scroll" tabindex="0" role="region" aria-label="{title}">
 <table class="heat">
 <caption>{title}</caption>
@@ -75,7 +75,7 @@ def heat_map(
 
 def _arrow(rows: pd.DataFrame) -> str:
     direction = str(rows["direction"].iloc[0])
-    return f'<span title="{direction} is better">{ARROWS[direction]}</span>'
+    return f'<span title="{phrase(direction)}">{arrow(direction)}</span>'
 
 
 def _cell(row: pd.Series, methods: int) -> str:

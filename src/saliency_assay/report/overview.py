@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from saliency_assay.report.heat_map import ARROWS, heat_map
+from saliency_assay.directions import arrow
+from saliency_assay.report.heat_map import heat_map
 from saliency_assay.report.html import table_of
 from saliency_assay.report.material import span_text
 from saliency_assay.report.page import page
@@ -115,7 +116,7 @@ def in_short(results: Sequence[StudyResult]) -> pd.DataFrame:
                 {
                     "study": result.name,
                     "metric": _asked(
-                        f"{name} {ARROWS[rows_of['direction'].iloc[0]]}", result.asks.get(metric)
+                        f"{name} {arrow(rows_of['direction'].iloc[0])}", result.asks.get(metric)
                     ),
                     "first (share of resamples)": joined(map(_first, first)) or "no scores",
                     "wins on single images": joined(
