@@ -1,14 +1,13 @@
-"""How far scores can be trusted: does a metric order methods alike on all images, and images alike under all methods?
+"""Reliability of a metric: agreement of images on the order of methods, and of methods on the difficulty of images.
 
 Scores of one metric are an array ``[images, methods]``, NaN where a map has no score. The statistics are those of
 Tomsett, Harborne, Chakraborty, Gurram & Preece, *Sanity Checks for Saliency Metrics* (AAAI 2020): images are raters,
-methods are what they rate, and a rating is a method's rank among the methods of its image (Krippendorff, *Content
-Analysis*, 2004). All intervals are percentiles over bootstrap resamples of images.
+methods are the units, and a rating is a method's rank among the methods of its image (Krippendorff, *Content Analysis*,
+2004). Where scores are missing, two images are compared on the methods that both score, and two methods on the images
+on which both have a score.
 """
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING, Any
 
 import krippendorff
@@ -16,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import rankdata
 
+from saliency_assay.comparison import NO_FACTORS, Factors, mean_of
 from saliency_assay.registry import offered
 
 if TYPE_CHECKING:
@@ -23,12 +23,16 @@ if TYPE_CHECKING:
     from saliency_assay.api.agreement import assess as assess
 
 OFFERED = {name: f"saliency_assay.api.agreement:{name}" for name in ("Assessment", "assess")}
-"""What notebooks call."""
+"""Functions for notebooks."""
 
 Array = npt.NDArray[Any]
 
 HELD = 20_000_000
-"""Most numbers held at once while images are resampled."""
+"""Most numbers held at once in a computation over all images."""
+LEAST_IMAGES = 5
+"""Fewer images, or clusters of images, have no interval."""
+MOST_SETS = 256
+"""Most sets of common methods behind α: many methods that miss scores at random have tens of thousands."""
 
 
 def __getattr__(name: str) -> Any:
@@ -37,191 +41,296 @@ def __getattr__(name: str) -> Any:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A statistic of all images, and the ends of its interval; NaN where undefined."""
+    """A statistic with the ends of its confidence interval; NaN where undefined."""
 
     value: float
     low: float
     high: float
+    images: int
+    """Images behind the value."""
 
 
-@dataclass(frozen=True)
-class Order:
-    """Mean scores of methods, and how surely they are in this order."""
+@dataclass
+class _Agreement:
+    """The agreement of each image with the others, over all sets of methods that two images have in common."""
 
-    mean: Array
-    """``[M]``, over the images that have a score; NaN where none has."""
-    resampled: Array
-    """The same of every resample, ``[resamples, M]``."""
-
-    def interval(self, level: float = 0.95) -> tuple[Array, Array]:
-        """Ends ``[M]`` of the interval of each mean that holds ``level`` of the resamples; NaN without a score."""
-        low, high = (_quantile(self.resampled, end) for end in ((1 - level) / 2, (1 + level) / 2))
-        return low, high
-
-    def above(self) -> Array:
-        """Share ``[M, M]`` of resamples in which the row's mean is above the column's, equal ones counted half.
-
-        NaN on the diagonal and where a method has no score.
-        """
-        drawn = self.resampled[~np.isnan(self.resampled[:, ~np.isnan(self.mean)]).any(1)]
-        shares = [((of > drawn.T) + 0.5 * (of == drawn.T)).sum(1) for of in drawn.T]
-        found: Array = np.array(shares) / max(len(drawn), 1)
-        unknown = np.isnan(self.mean)
-        found[unknown] = found[:, unknown] = np.nan
-        np.fill_diagonal(found, np.nan)
-        return found if len(drawn) else np.full_like(found, np.nan)
-
-    def best(self, *, higher_is_better: bool) -> Array:
-        """Share ``[M]`` of resamples in which a method has the best mean; several best ones share the resample."""
-        oriented = self.resampled if higher_is_better else -self.resampled
-        drawn = oriented[~np.isnan(oriented).all(1)]
-        first = drawn == np.nanmax(drawn, axis=1, keepdims=True, initial=-np.inf)
-        share = (first / np.maximum(first.sum(1, keepdims=True), 1)).sum(0) / max(len(drawn), 1)
-        return np.where(np.isnan(self.mean) | (len(drawn) == 0), np.nan, share)
-
-    def above_all(self, others: Array, *, higher_is_better: bool) -> Array:
-        """Share ``[M]`` of resamples in which a method is better than all of ``others``, bool ``[M]``.
-
-        A tie with the best of them counts half. NaN for ``others`` themselves, where none of them has a score, and for
-        a method without one.
-        """
-        oriented = self.resampled if higher_is_better else -self.resampled
-        scored = others & ~np.isnan(self.mean)
-        found = np.full(len(self.mean), np.nan)
-        if scored.any() and len(oriented):
-            best = np.nanmax(oriented[:, scored], axis=1, initial=-np.inf)
-            for place in np.flatnonzero(~others & ~np.isnan(self.mean)):
-                drawn = ~np.isnan(oriented[:, place])
-                of, limit = oriented[drawn, place], best[drawn]
-                found[place] = ((of > limit) + 0.5 * (of == limit)).mean() if drawn.any() else np.nan
-        return found
-
-    def ranks(self, *, higher_is_better: bool, level: float = 0.95) -> Array:
-        """Rank ``[M]`` of each method: 1 and the number of methods that are surely better; NaN without a score.
-
-        Surely is in at least ``level`` of the resamples. As many others are surely better than each method of one rank:
-        these need not be equally good, nor need methods of different ranks be told apart from each other.
-        """
-        above = self.above()
-        better = above.T if higher_is_better else above  # [i, j]: j is better than i
-        rank = 1.0 + (np.nan_to_num(better) >= level).sum(1)
-        return np.where(np.isnan(self.mean), np.nan, rank)
+    alpha: float
+    images: Array
+    """Indices ``[n]`` of the images that share two methods with another."""
+    shared: Array
+    """``[n]``, products of the standardized ranks of an image and of the others; their mean is their correlation."""
+    norm: Array
+    """``[n]``, the same of perfect agreement; their mean is 1."""
 
 
-def ranks(scores: Array) -> Array:
-    """Rank of each method within its image, 1 for the lowest score, equal scores sharing their mean; NaN stays NaN.
+def alpha(
+    scores: Array,
+    *,
+    clusters: Factors = NO_FACTORS,
+    resamples: int = 10_000,
+    level: float = 0.999,
+    seed: int = 0,
+) -> Estimate:
+    """Return the inter-rater reliability: Krippendorff's α (ordinal) of the ranks within images, with its interval.
 
-    Raises:
-        ValueError: ``scores`` is not ``[N, M]``.
-    """
-    _check(scores)
-    found = rankdata(scores, axis=1, nan_policy="omit") if scores.size else scores
-    return np.where(np.isnan(scores), np.nan, found)
+    At most 1. It is 1 where all images rank the methods alike, about 0 where they agree as often as by chance, and
+    negative where less often. NaN where no two images score the same two methods, or all ranks are equal.
 
+    Where scores are missing, α is a mean over sets T of methods. For every T that is all that some two images have in
+    common, the images that score all of T make a complete table, whose methods are ranked among T and which has an α of
+    its own. Its weight is the number of such pairs of images times |T| − 1, the degrees of freedom of their rank
+    correlation. So images are compared on common methods only, an identical order gives 1 whatever is missing, and of a
+    complete table α is that of the package ``krippendorff``. Of more than 256 sets those with the most weight count.
 
-def alpha(scores: Array, *, resamples: int = 10_000, level: float = 0.999, seed: int = 0) -> Estimate:
-    """Inter-rater reliability: Krippendorff's α (ordinal) of the ranks within images, with its interval.
-
-    At most 1. 1 where all images rank the methods alike, 0 where they agree as often as by chance, negative where
-    less often. NaN where there is nothing to compare: no method is rated twice, or all ranks are equal.
+    The interval is of the population of images from which these are sampled. It comes from the correlation of each
+    image's ranks with the mean ranks: the Bayesian bootstrap of its mean with one more image, which agrees perfectly for
+    the upper end and is exactly opposed for the lower (Gaffke 2005). It covers with few images, too.
 
     Args:
         scores: ``[N, M]``.
-        resamples: how many; with 0 there is no interval.
-        level: share of the resamples within the interval, in (0, 1).
+        clusters: by name the cluster of each image, ``[N]``; images that share one are resampled together, and several
+            kinds of clusters independently (Owen & Eckles 2012).
+        resamples: with 0 there is no interval, nor with fewer than 5 images or clusters.
+        level: of the confidence interval, in (0, 1).
         seed: of the resamples.
+
+    Raises:
+        ValueError: ``scores`` is not ``[N, M]``, or ``level`` not in (0, 1).
     """
-    rated = ranks(scores)
-    images, methods = rated.shape
-    if not methods:
-        return Estimate(float("nan"), float("nan"), float("nan"))
-    values = 2 * methods - 1  # mean ranks are halves
-    # A cell is one value of one method; an image marks the cell of each of its ranks.
-    marked = np.zeros((images, methods, values), dtype=np.float32)  # sums up to 2²⁴ are exact
-    image, method = np.nonzero(~np.isnan(rated))
-    marked[image, method, np.rint(2 * rated[image, method] - 2).astype(int)] = 1
-    counts = marked.sum(0, dtype=np.float64)
-
-    def of(weights: Array) -> Array:
-        given = weights.astype(np.float32) @ marked.reshape(images, -1)
-        return alpha_of(given.reshape(-1, methods, values).astype(np.float64))
-
-    value = float("nan")
-    if not np.isnan(alpha_of(counts[None])[0]):
-        value = float(krippendorff.alpha(value_counts=counts, level_of_measurement="ordinal"))
-    return _estimate(value, of, resampled(images, resamples, seed, columns=methods), level)
+    if not 0 < level < 1:
+        raise ValueError(f"level: found {level}, expected a share in (0, 1)")
+    found = _agreement(scores)
+    count = len(found.images)
+    if np.isnan(found.alpha) or not resamples:
+        return Estimate(found.alpha, np.nan, np.nan, count)
+    factors = {name: np.asarray(factor)[found.images] for name, factor in clusters.items()}
+    if any(len(np.unique(factor)) < LEAST_IMAGES for factor in (found.images, *factors.values())):
+        return Estimate(found.alpha, np.nan, np.nan, count)
+    low, high = _bounds(found, factors, resamples, (1 - level) / 2, seed)
+    return Estimate(found.alpha, min(low, found.alpha), max(high, found.alpha), count)
 
 
-def alpha_of(counts: Array) -> Array:
-    """α (ordinal) ``[B]`` of how often each unit was given each value, ``[B, units, values]``; NaN where undefined.
+def _bounds(
+    found: _Agreement, factors: Factors, resamples: int, error: float, seed: int
+) -> tuple[float, float]:
+    """Return the ends of the interval of the mean correlation of two images, each missed with probability ``error``."""
+    count, r = len(found.images), float(found.shared.mean())
+    # Each image's correlation with the mean ranks: of all images for the upper end, which can only be too high, and of
+    # the others for the lower end, which can only be too low. The mean of either is the root of that of two images.
+    length = np.sqrt(max(((count - 1) * r + 1) / count, np.finfo(float).tiny))
+    upper = ((count - 1) * found.shared + found.norm) / count / length
+    without = (count * r - 2 * found.shared) / (count - 2)
+    lower = found.shared / np.sqrt(np.maximum(((count - 2) * without + 1) / (count - 1), 1 / count**2))
+    generator = np.random.default_rng(seed)
+    values = np.stack([upper, lower, found.norm], axis=1)
+    together = max(1, min(resamples, HELD // count))
+    sampled = []
+    for start in range(0, resamples, together):
+        weights, extra = _weights(count, factors, min(together, resamples - start), generator)
+        sums, extra = weights @ values, extra * found.norm.max()
+        total = sums[:, 2] + extra
+        sampled.append(np.stack([(sums[:, 0] + extra) / total, (sums[:, 1] - extra) / total], axis=1))
+    high, low = np.concatenate(sampled).T
+    ends = np.clip([np.quantile(low, error), np.quantile(high, 1 - error)], -1, 1)
+    return float(ends[0] * abs(ends[0])), float(ends[1] * abs(ends[1]))
 
-    Two values differ by their mid-ranks r among all that were given, so α needs two sums for each unit and no matrix of
-    coincidences:
 
-        α = 1 − (n − 1) Σ_u (m_u Σ_v n_uv r_v² − (Σ_v n_uv r_v)²) / (m_u − 1)  /  (n Σ_v n_v r_v² − (Σ_v n_v r_v)²)
+def _weights(
+    images: int, factors: Factors, resamples: int, generator: np.random.Generator
+) -> tuple[Array, Array]:
+    """Return exponential weights ``[b, images]`` of the Bayesian bootstrap, and those of one more image ``[b]``."""
+    if not factors:
+        drawn = generator.standard_exponential((resamples, images + 1))
+        return drawn[:, 1:], drawn[:, 0]
+    weights, size = np.ones((resamples, images)), 1.0
+    for factor in factors.values():
+        levels, places = np.unique(factor, return_inverse=True)
+        weights *= generator.standard_exponential((resamples, len(levels)))[:, places]
+        size = max(size, images / len(levels))
+    return weights, size * generator.standard_exponential(resamples)
 
-    with n_uv the counts, m_u = Σ_v n_uv of units with at least two, n_v = Σ_u n_uv and n = Σ_v n_v.
-    """
-    paired = np.where(counts.sum(-1, keepdims=True) >= 2, counts, 0)
-    given, totals = paired.sum(-1), paired.sum(-2)
-    n = totals.sum(-1)
-    middle = totals.cumsum(-1) - totals / 2 - n[:, None] / 2  # about 0, for the sake of precision
-    first = np.einsum("buv,bv->bu", paired, middle)
-    second = np.einsum("buv,bv->bu", paired, middle**2)
-    within = ((given * second - first**2) / np.where(given >= 2, given - 1, 1)).sum(-1)
-    expected = n * second.sum(-1) - first.sum(-1) ** 2
-    defined = expected > 0
-    found: Array = np.where(defined, 1 - (n - 1) * within / np.where(defined, expected, 1), np.nan)
-    return found
+
+def _agreement(scores: Array) -> _Agreement:
+    """Compare every two images on the methods that both score."""
+    _check(scores)
+    there = ~np.isnan(scores)
+    shared, norm = np.zeros((2, len(scores)))
+    whole = total = 0.0
+    for methods, weight in zip(*_common_methods(there), strict=True):
+        images = np.flatnonzero(there[:, methods].all(1))
+        ranked = rankdata(scores[np.ix_(images, methods)], axis=1)
+        value, places = np.unique(ranked, return_inverse=True)
+        places = places.reshape(ranked.shape)
+        counts = np.stack([np.bincount(column, minlength=len(value)) for column in places.T])
+        if len(value) < 2:
+            continue  # all methods of all images share one rank
+        # The ordinal distance of two ranks is that of their mid-ranks among all ratings.
+        totals = counts.sum(0)
+        middle = totals.cumsum() - totals / 2 - totals.sum() / 2
+        ratings = middle[places]
+        square, mean = (ratings**2).sum(1), ratings.mean(0)
+        count, scale = len(images), (ratings**2).sum() / len(images)
+        others = (count * (ratings @ mean) - square) / (count - 1)
+        shared[images] += weight / count * others / scale
+        norm[images] += weight / count * (1 + square / scale) / 2
+        whole += float(weight) * krippendorff.alpha(value_counts=counts, level_of_measurement="ordinal")
+        total += float(weight)
+    images = np.flatnonzero(norm)
+    per_image = len(images) / max(total, 1.0)
+    return _Agreement(
+        float(whole / total) if total else np.nan,
+        images,
+        shared[images] * per_image,
+        norm[images] * per_image,
+    )
+
+
+def _common_methods(there: Array) -> tuple[Array, Array]:
+    """Return the sets of at least two methods that two images have in common, bool ``[T, M]``, and their weights."""
+    patterns, counts = np.unique(there[there.sum(1) >= 2], axis=0, return_counts=True)
+    bits = np.packbits(patterns, axis=1)
+    words: list[Array] = [np.empty((0, bits.shape[1]), np.uint8)]
+    numbers: list[Array] = [np.empty(0, np.float64)]
+    together = max(1, HELD // max(8 * bits.size, 1))
+    for start in range(0, len(bits), together):
+        part = slice(start, start + together)
+        common = (bits[part, None] & bits[None]).reshape(-1, bits.shape[1])
+        pairs = counts[part, None] * counts[None] / 2
+        own = np.arange(len(pairs))
+        pairs[own, start + own] -= counts[part] / 2
+        distinct, place = np.unique(common, axis=0, return_inverse=True)
+        words.append(distinct)
+        numbers.append(np.bincount(place.ravel(), pairs.ravel()))
+    distinct, place = np.unique(np.concatenate(words), axis=0, return_inverse=True)
+    pairs = np.bincount(place.ravel(), np.concatenate(numbers), minlength=len(distinct))
+    methods = np.unpackbits(distinct, axis=1, count=there.shape[1]).astype(bool)
+    weight = pairs * np.maximum(methods.sum(1) - 1.0, 0)
+    first = np.argsort(-weight, kind="stable")[:MOST_SETS]
+    first = first[weight[first] > 0]
+    return methods[first], weight[first]
 
 
 def correlations(scores: Array) -> Array:
-    """Spearman's ρ ``[K, K]`` over images of every two columns of ``[N, K]``, over the images that have both scores.
+    """Return Spearman's ρ ``[K, K]`` over images of every two columns of ``[N, K]``, on the images that have both.
 
     Of methods under one metric it is inter-method reliability, of metrics of one method internal consistency. NaN where
     fewer than two images have both, or all of a column are equal.
     """
-    found: Array = _correlations(scores)(np.ones((1, len(scores))))[0]
+    _check(scores)
+    found = np.full((scores.shape[1],) * 2, np.nan)
+    for one in range(scores.shape[1]):
+        for other in range(one + 1):
+            both = ~np.isnan(scores[:, [one, other]]).any(1)
+            ranked = rankdata(scores[both][:, [one, other]], axis=0)
+            ranked -= ranked.mean(0)
+            scale = (ranked**2).sum(0).prod()
+            if scale > 0:
+                found[one, other] = found[other, one] = ranked.prod(1).sum() / scale**0.5
     return found
 
 
-def mean_correlation(
-    scores: Array, *, resamples: int = 10_000, level: float = 0.999, seed: int = 0
-) -> Estimate:
-    """Inter-method reliability: the mean of Spearman's ρ over images of every two methods that have one.
+def mean_correlation(scores: Array, *, clusters: Factors = NO_FACTORS, level: float = 0.999) -> Estimate:
+    """Return the inter-method reliability: the mean of Spearman's ρ over images of every two methods that have one.
+
+    The interval is Student's on Fisher's z, with the variance of the infinitesimal jackknife, that is of the derivatives
+    of the statistic by the weight of each image; NaN for fewer than 5 images behind any ρ. ``images`` are the fewest
+    behind one.
 
     Args:
         scores: ``[N, M]``.
-        resamples: see ``alpha``, as for ``level`` and ``seed``.
-    """
-    correlated = _correlations(scores)
-    one, other = np.triu_indices(scores.shape[1], 1)
-
-    def of(weights: Array) -> Array:
-        pairs = correlated(weights)[:, one, other].T
-        return _mean(pairs, ~np.isnan(pairs))
-
-    value = float(of(np.ones((1, len(scores))))[0])
-    drawn = resampled(len(scores), resamples, seed, columns=4 * scores.shape[1])
-    return _estimate(value, of, drawn, level)
-
-
-def order(scores: Array, *, resamples: int = 10_000, seed: int = 0) -> Order:
-    """The methods' mean scores over all images, and over resamples of them.
-
-    Args:
-        scores: ``[N, M]``; means are over the images that have a score, the same resamples for all methods.
-        resamples: see ``alpha``, as for ``seed``.
+        clusters: see ``alpha``.
+        level: of the confidence interval, in (0, 1).
     """
     _check(scores)
-    images, methods = scores.shape
+    values, counts = [], []
+    influence = np.zeros(len(scores))
+    for one in range(scores.shape[1]):
+        for other in range(one):
+            both = np.flatnonzero(~np.isnan(scores[:, [one, other]]).any(1))
+            rho, derivatives = _spearman(scores[both, one], scores[both, other])
+            if not np.isnan(rho):
+                values.append(rho)
+                counts.append(len(both))
+                influence[both] += derivatives
+    if not values:
+        return Estimate(np.nan, np.nan, np.nan, 0)
+    value, fewest = float(np.mean(values)), min(counts)
+    there = (~np.isnan(scores)).sum(1) >= 2
+    mean = mean_of(
+        influence[there] / len(values) * np.count_nonzero(there),
+        {name: np.asarray(factor)[there] for name, factor in clusters.items()},
+    )
+    if fewest < LEAST_IMAGES or abs(value) > 1 - 1e-12 or np.isnan(mean.variance):
+        return Estimate(value, np.nan, np.nan, fewest)
+    half = (mean.interval(level)[1] - mean.value) / (1 - value**2)
+    low, high = np.tanh(np.arctanh(value) + np.array([-half, half]))
+    return Estimate(value, float(low), float(high), fewest)
+
+
+def _spearman(one: Array, other: Array) -> tuple[float, Array]:
+    """Return Spearman's ρ of two columns ``[n]``, and its derivative by the weight of each image."""
+    a, b = (rankdata(column) - (len(column) + 1) / 2 for column in (one, other))
+    squares = a @ a, b @ b
+    if not squares[0] * squares[1] > 0:
+        return np.nan, np.zeros(len(a))
+    scale = (squares[0] * squares[1]) ** 0.5
+    rho = float(a @ b / scale)
+    # A weight changes its image's own term, and the ranks of all that score more.
+    product = a * b + _sum_above(one, b) + _sum_above(other, a)
+    of_a, of_b = a * a + 2 * _sum_above(one, a), b * b + 2 * _sum_above(other, b)
+    return rho, product / scale - rho / 2 * (of_a / squares[0] + of_b / squares[1])
+
+
+def _sum_above(column: Array, values: Array) -> Array:
+    """Return for each image the sum of the ``values`` of images above it in ``column``; equal ones count half."""
+    _, places = np.unique(column, return_inverse=True)
+    sums = np.bincount(places, values)
+    found: Array = (sums[::-1].cumsum()[::-1] - sums / 2)[places]
+    return found
+
+
+def paired_means(scores: Array, weights: Array | None = None) -> Array:
+    """Return the methods' means ``[..., M]``, less those of the images that each has a score on.
+
+    Least squares of score = image + method: methods are compared within images, so that one without a score on hard
+    images gains nothing. Their mean is 0; of a complete table they are the usual means less their mean. NaN for a
+    method without a score beside another, and for all where images do not connect the methods to each other.
+
+    Args:
+        scores: ``[N, M]``, NaN for none.
+        weights: of images, ``[B, N]``, at least 0; by default 1 for each.
+    """
+    _check(scores)
+    given = np.ones((1, len(scores))) if weights is None else weights
     there = ~np.isnan(scores)
-    filled = np.where(there, scores, 0)
-    means = [np.empty((0, methods))]
-    for weights in resampled(images, resamples, seed, columns=methods):
-        with np.errstate(invalid="ignore"):  # a method without a score in a resample
-            means.append((weights @ filled) / (weights @ there))
-    return Order(_mean(filled, there), np.concatenate(means))
+    usable = there.sum(1) >= 2
+    there, scores, given = there[usable], scores[usable], given[:, usable]
+    if there.all() and len(there):
+        # A column at a time, so that equal columns have equal means to the last bit.
+        means = np.stack([given @ np.ascontiguousarray(column) for column in scores.T], axis=-1)
+        with np.errstate(invalid="ignore"):
+            found = means / given.sum(1, keepdims=True)
+            found -= found.mean(1, keepdims=True)
+    else:
+        known = there.astype(np.float64)
+        share = known / known.sum(1, keepdims=True)
+        centered = np.where(there, scores - (np.where(there, scores, 0) * share).sum(1, keepdims=True), 0)
+        methods = scores.shape[1]
+        within = (known[:, :, None] * (np.eye(methods) - share[:, None, :])).reshape(len(known), -1)
+        found = _solved((given @ within).reshape(-1, methods, methods), given @ centered)
+    return found[0] if weights is None else found
+
+
+def _solved(matrices: Array, sides: Array) -> Array:
+    """Return the solutions ``[B, M]`` of mean 0 of singular normal equations; see ``paired_means`` for NaN."""
+    scored = np.diagonal(matrices, axis1=1, axis2=2) > 0
+    values, vectors = np.linalg.eigh(matrices)
+    # One eigenvalue is 0 for the common level, and one for each method without a score.
+    zero = values <= 1e-9 * values.max(-1, keepdims=True, initial=np.finfo(float).tiny)
+    inverse = np.where(zero, 0, 1 / np.where(zero, 1, values))
+    found = ((sides[:, None] @ vectors) * inverse[:, None] @ vectors.swapaxes(1, 2))[:, 0]
+    connected = zero.sum(1) == 1 + (~scored).sum(1)
+    return np.where(scored & connected[:, None], found, np.nan)
 
 
 def variance_shares(scores: Array) -> dict[str, float]:
@@ -260,99 +369,6 @@ def variance_shares(scores: Array) -> dict[str, float]:
         explained[kept] = effect
         shares[name] = float((effect**2).sum() * (whole.size / effect.size) / total)
     return shares
-
-
-def resampled(images: int, resamples: int, seed: int, *, columns: int = 1) -> Iterator[Array]:
-    """How often each image is in each resample of as many images, ``[b, N]`` float64, a few resamples at a time.
-
-    Resamples are drawn one after the other, so what they are does not depend on how many come at a time: as many as
-    ``columns`` numbers for each of their images fit into ``HELD``.
-    """
-    generator = np.random.default_rng(seed)
-    together = max(1, min(resamples, HELD // max(columns * images, 1)))
-    for start in range(0, resamples if images else 0, together):
-        weights = np.empty((min(together, resamples - start), images))
-        for row in weights:
-            row[:] = np.bincount(generator.integers(images, size=images), minlength=images)
-        yield weights
-
-
-def _correlations(scores: Array) -> Callable[[Array], Array]:
-    """ρ ``[b, K, K]`` of every two columns of ``[N, K]`` for weights of images ``[b, N]``: Pearson's of their ranks."""
-    _check(scores)
-    there = ~np.isnan(scores)
-    # Pairs of the same images share their ranks.
-    shared: dict[bytes, list[tuple[int, int]]] = {}
-    for pair in combinations_with_replacement(range(scores.shape[1]), 2):
-        shared.setdefault(there[:, pair].all(1).tobytes(), []).append(pair)
-    groups = []
-    for pairs in shared.values():
-        columns = sorted({column for pair in pairs for column in pair})
-        images = np.flatnonzero(there[:, pairs[0]].all(1))
-        places = np.array([[columns.index(column) for column in pair] for pair in pairs])
-        ranked = [_weighted_ranks(scores[images, column]) for column in columns]
-        groups.append((images, ranked, places, np.array(pairs)))
-
-    def of(weights: Array) -> Array:
-        found = np.full((len(weights), *there.shape[1:] * 2), np.nan)
-        for images, ranked, places, pairs in groups:
-            given = weights[:, images]
-            by_column = np.stack([rank(given) for rank in ranked], axis=-1)
-            products = (by_column * given[..., None]).swapaxes(1, 2) @ by_column
-            a, b = places.T
-            squares = products[:, a, a] * products[:, b, b]
-            rho = np.where(
-                squares > 0, products[:, a, b] / np.sqrt(np.where(squares > 0, squares, 1)), np.nan
-            )
-            found[:, pairs[:, 0], pairs[:, 1]] = found[:, pairs[:, 1], pairs[:, 0]] = rho
-        return found
-
-    return of
-
-
-def _weighted_ranks(column: Array) -> Callable[[Array], Array]:
-    """Ranks ``[b, n]`` of ``column`` where each value is there as often as its weight says, less their mean."""
-    _, place = np.unique(column, return_inverse=True)
-    ordered = np.argsort(place, kind="stable")
-    starts = np.searchsorted(place[ordered], np.arange(place.max(initial=-1) + 1))
-
-    def of(weights: Array) -> Array:
-        if not len(column):
-            return weights
-        by_value = np.add.reduceat(weights[:, ordered], starts, axis=1)
-        middle = by_value.cumsum(1) - by_value / 2
-        middle -= weights.sum(1, keepdims=True) / 2
-        return middle[:, place]
-
-    return of
-
-
-def _quantile(values: Array, share: float) -> Array:
-    """Quantile of each column of what is not NaN; NaN where nothing is."""
-    columns = [column[~np.isnan(column)] for column in values.T]
-    return np.array([np.quantile(column, share) if len(column) else np.nan for column in columns])
-
-
-def _mean(values: Array, there: Array) -> Array:
-    """Means over the first axis of what is there; NaN where nothing is."""
-    count = there.sum(0)
-    total = np.where(there, values, 0).sum(0)
-    found: Array = np.where(count > 0, total / np.maximum(count, 1), np.nan)
-    return found
-
-
-def _estimate(
-    value: float, of: Callable[[Array], Array], resamples: Iterator[Array], level: float
-) -> Estimate:
-    if not 0 < level < 1:
-        raise ValueError(f"level: found {level}, expected a share in (0, 1)")
-    drawn = [of(weights) for weights in resamples] if not np.isnan(value) else []
-    found = np.concatenate(drawn) if drawn else np.empty(0)
-    found = found[~np.isnan(found)]
-    if not len(found):
-        return Estimate(value, float("nan"), float("nan"))
-    low, high = np.quantile(found, [(1 - level) / 2, (1 + level) / 2])
-    return Estimate(value, float(low), float(high))
 
 
 def _check(scores: Array) -> None:

@@ -1,6 +1,7 @@
 """Do raters that are not single images order methods alike: seeds, classes, variants of a score, halves of the images?
 
-Such a rater scores a method once, by its mean over images: an array ``[raters, methods]``, NaN where it has none. How
+Such a rater scores a method once, by its mean over images (``reliability.paired_means``): an array ``[raters,
+methods]``, NaN where it has none. How
 far raters order the methods alike is what a metric of whole sets has for reliability: of two raters Spearman's ρ over
 methods, of all of them Krippendorff's α, as ``reliability`` has it for images.
 """
@@ -66,10 +67,8 @@ def halves(scores: Array, *, splits: int = SPLITS, level: float = 0.95, seed: in
     scores = scores[~np.isnan(scores).all(1)]
     if len(scores) < LEAST_IMAGES:
         return Agreement(*[float("nan")] * 4)
-    there = (~np.isnan(scores)).astype(np.float64)
-    filled = np.nan_to_num(scores)
     found = [
-        paired_correlations(_means(first, filled, there), _means(1 - first, filled, there))
+        paired_correlations(*(reliability.paired_means(scores, half) for half in (first, 1 - first)))
         for first in _splits(len(scores), splits, seed)
     ]
     rho = np.concatenate([np.empty(0), *found])
@@ -122,16 +121,3 @@ def _splits(images: int, splits: int, seed: int) -> Iterator[Array]:
         for row in first:
             row[generator.permutation(images)[: images // 2]] = 1
         yield first
-
-
-def _means(chosen: Array, filled: Array, there: Array) -> Array:
-    """Means ``[b, M]`` of ``filled`` over the ``chosen`` images that are ``there``.
-
-    A column at a time: equal columns then have equal means to the last bit, and share their rank.
-    """
-    means = []
-    for score, known in zip(filled.T, there.T, strict=True):
-        count = chosen @ np.ascontiguousarray(known)
-        total = chosen @ np.ascontiguousarray(score)
-        means.append(np.where(count > 0, total / np.maximum(count, 1), np.nan))
-    return np.stack(means, axis=-1)
