@@ -5,10 +5,11 @@ from pathlib import Path
 from saliency_assay import store
 from saliency_assay.job import job
 from saliency_assay.report.agreement import agreement_table
-from saliency_assay.report.rated import BETWEEN, Rated
+from saliency_assay.report.rated import BETWEEN, CLUSTERS, Rated
 from saliency_assay.report.reliability import (
     consistency_table,
     order_table,
+    rankings_table,
     reliability_table,
     variance_table,
 )
@@ -20,19 +21,25 @@ with job("tabulate_reliability", snakemake.log[0], snakemake.params.settings):
     variant, method = ("metric", "variant"), ("seed", "method")
     with store.open_store(Path(paths.data), kind="data") as data:
         labels = data[f"label_{settings['label']}"][:]
-    resamples, directions, controls = (settings[name] for name in ("resamples", "directions", "controls"))
+        clusters = {name: data[of_image][:] for name, of_image in CLUSTERS.get(kind, {}).items()}
+    directions, controls = settings["directions"], settings["controls"]
     alphas, correlations = settings["printed_alpha"], settings["printed_correlation"]
     found = {
         "reliability": reliability_table(
             rated.parts(*variant, "seed"),
+            directions,
             controls,
-            resamples=resamples,
+            resamples=settings["resamples"],
             level=settings["level"],
+            clusters=clusters,
             printed=alphas,
         ),
-        "agreement": agreement_table(rated.parts(*variant), labels, variants=BETWEEN.get(kind, "variants")),
-        "order": order_table(rated.parts(*variant), directions, controls, resamples=resamples),
+        "agreement": agreement_table(
+            rated.parts(*variant), directions, labels, variants=BETWEEN.get(kind, "variants")
+        ),
+        "order": order_table(rated.parts(*variant), directions, controls, clusters=clusters),
         "consistency": consistency_table(rated.parts(*method), directions, correlations),
+        "rankings": rankings_table(rated.parts(*variant), directions, controls),
         "variance": variance_table(rated.parts(*variant)),
     }
     for name, made in found.items():

@@ -7,75 +7,83 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from saliency_assay import reliability
+from saliency_assay import comparison, reliability
+from saliency_assay.directions import oriented
 
 
 @dataclass(frozen=True)
 class Assessment:
-    """How far one metric's scores of several methods can be trusted, and its order of the methods."""
+    """Reliability of one metric, and the order of methods under it."""
 
-    images: int
-    """That have scores of at least two methods."""
     alpha: reliability.Estimate
     """Krippendorff's α: see ``reliability.alpha``."""
     correlation: reliability.Estimate
     """Mean of Spearman's ρ over pairs of methods: see ``reliability.mean_correlation``."""
     order: pd.DataFrame
-    """A row for each method: ``mean``, the ends ``low`` and ``high`` of its interval, ``rank`` (1 and the number of
-    methods that are surely better) and ``best``, the share of resamples in which it is first."""
+    """A row for each method: ``images`` with a score, ``mean`` with the ends ``low`` and ``high`` of its confidence
+    interval, and the rank as a confidence set from ``rank_low`` to ``rank_high``."""
 
 
 def assess(
     scores: Mapping[str, Any] | pd.DataFrame,
     *,
     direction: str,
+    clusters: Mapping[str, Any] | None = None,
     resamples: int = 10_000,
     level: float = 0.999,
-    sure: float = 0.95,
+    rank_level: float = 0.95,
     seed: int = 0,
 ) -> Assessment:
-    """Whether one metric's scores order methods alike on all images, and in which order.
+    """Assess one metric from its scores of several methods: do images rank methods alike, and in which order?
 
     Args:
-        scores: of each method ``[N]``, of the same images in the same order, by the method's name; NaN for none.
-        direction: ``higher`` or ``lower``, which is better.
-        resamples: of images, for all intervals.
-        level: share of the resamples that the intervals of ``alpha`` and ``correlation`` hold.
-        sure: the same of the means' intervals, and from which on a method is surely better than another.
+        scores: of each method ``[N]``, of the same images in the same order, by the method's name; NaN for none. Methods
+            are compared on images on which both have a score.
+        direction: ``higher``, ``lower``, or ``target X`` where scores closest to X are best.
+        clusters: by name the cluster of each image, ``[N]``, where images are not independent, such as
+            ``{"patients": patient_of_image}``.
+        resamples: for the interval of ``alpha``.
+        level: of the confidence intervals of ``alpha`` and ``correlation``.
+        rank_level: of the confidence intervals of the means, and of all rank sets together.
         seed: of the resamples.
 
     Raises:
-        ValueError: fewer than two methods, scores of different lengths, another direction or level.
+        ValueError: fewer than two methods, scores or clusters of different lengths, another direction or level.
 
+    >>> import numpy as np
     >>> from saliency_assay import reliability
-    >>> scores = {"gradcam": [0.9, 0.8, 0.7, 0.9], "gradient": [0.5, 0.6, 0.6, 0.4], "random": [0.1, 0.2, 0.1, 0.3]}
-    >>> found = reliability.assess(scores, direction="higher")
-    >>> found.alpha.value
-    1.0
-    >>> found.order["rank"].to_dict()
-    {'gradcam': 1.0, 'gradient': 2.0, 'random': 3.0}
+    >>> noise = np.random.default_rng(0).normal(size=(3, 20))
+    >>> gradcam, gradient, baseline = noise + [[9.0], [9.0], [0.0]]
+    >>> result = reliability.assess({"gradcam": gradcam, "gradient": gradient, "random": baseline}, direction="higher")
+    >>> result.order[["rank_low", "rank_high"]].astype(int).to_numpy().tolist()
+    [[1, 2], [1, 2], [3, 3]]
     """
-    if direction not in ("higher", "lower"):
-        raise ValueError(f"direction: found {direction!r}, valid: higher, lower")
     columns = {str(name): np.asarray(values, dtype=np.float64) for name, values in scores.items()}
     shapes = {values.shape for values in columns.values()}
     if len(columns) < 2 or len(shapes) != 1 or len(*shapes) != 1:
         found = {name: list(values.shape) for name, values in columns.items()}
         raise ValueError(f"scores: found {found}, expected [N] of at least two methods")
-    values, better = np.stack(list(columns.values()), axis=1), direction == "higher"
-    together = {"resamples": resamples, "seed": seed}
-    ordered = reliability.order(values, **together)
-    low, high = ordered.interval(sure)
+    if not 0 < rank_level < 1:
+        raise ValueError(f"rank_level: found {rank_level}, expected a share in (0, 1)")
+    raw = np.stack(list(columns.values()), axis=1)
+    factors = {name: np.asarray(of_images) for name, of_images in (clusters or {}).items()}
+    for name, of_images in factors.items():
+        if of_images.shape != raw.shape[:1]:
+            raise ValueError(f"clusters: {name}: found {list(of_images.shape)}, expected [{len(raw)}]")
+    values = oriented(raw, direction)
+    ranks = comparison.rank_sets(values, factors, level=rank_level)
+    means = [comparison.mean_of(column, factors) for column in raw.T]
+    low, high = np.array([mean.interval(rank_level) for mean in means]).T
     table = {
-        "mean": ordered.mean,
+        "images": (~np.isnan(raw)).sum(0),
+        "mean": [mean.value for mean in means],
         "low": low,
         "high": high,
-        "rank": ordered.ranks(higher_is_better=better, level=sure),
-        "best": ordered.best(higher_is_better=better),
+        "rank_low": ranks.low,
+        "rank_high": ranks.high,
     }
     return Assessment(
-        int(((~np.isnan(values)).sum(1) >= 2).sum()),
-        reliability.alpha(values, level=level, **together),
-        reliability.mean_correlation(values, level=level, **together),
+        reliability.alpha(values, clusters=factors, resamples=resamples, level=level, seed=seed),
+        reliability.mean_correlation(values, clusters=factors, level=level),
         pd.DataFrame(table, index=pd.Index(list(columns), name="method")),
     )

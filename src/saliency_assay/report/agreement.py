@@ -1,11 +1,13 @@
 """Do raters that are not images order methods alike, for every metric of a study (``reliability_raters``)?"""
 
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from saliency_assay.reliability import paired_means
 from saliency_assay.reliability_raters import SPLITS, agreement, halves
 from saliency_assay.report.reliability import SCORED, Scores, by_method, groups
 
@@ -17,13 +19,19 @@ COLUMNS = [*SCORED, "between", "raters", "methods", "alpha", "correlation", "low
 
 
 def agreement_table(
-    scores: Scores, labels: Array, *, variants: str = "variants", splits: int = SPLITS
+    scores: Scores,
+    directions: Mapping[str, str],
+    labels: Array,
+    *,
+    variants: str = "variants",
+    splits: int = SPLITS,
 ) -> pd.DataFrame:
     """Agreement of raters on the order of all methods, for every metric and variant.
 
     Args:
         scores: a score table, or its parts by variant; scores of whole sets are left out. A rater scores a method by
-            its mean over images.
+            its mean over images, on common images of the methods (``reliability.paired_means``).
+        directions: of each metric's scores, see ``directions``.
         labels: the class of each image of the set, by its number in the table.
         variants: what the variants of a score are called as raters.
         splits: of the images into halves.
@@ -38,17 +46,25 @@ def agreement_table(
     rows: list[Row] = []
     metrics: dict[tuple[object, ...], list[Means]] = {}
     for names, of_variant in groups(scores, SCORED):
-        wide = by_method(of_variant)
-        metrics.setdefault((names["metric"], names["data"], names["model"]), []).append(wide.mean())
-        seeds = [by_method(of_seed).mean() for _, of_seed in of_variant.groupby("seed", sort=False)]
+        direction = directions[str(names["metric"])]
+        wide = by_method(of_variant, direction)
+        metrics.setdefault((names["metric"], names["data"], names["model"]), []).append(_means(wide))
+        seeds = [
+            _means(by_method(of_seed, direction)) for _, of_seed in of_variant.groupby("seed", sort=False)
+        ]
         rows += _rows(names, "seeds", pd.DataFrame(seeds))
-        rows += _rows(names, "classes", wide.groupby(labels[wide.index.to_numpy()]).mean())
+        classes = wide.groupby(labels[wide.index.to_numpy()])
+        rows += _rows(names, "classes", pd.DataFrame([_means(of_class) for _, of_class in classes]))
         found = halves(wide.to_numpy(), splits=splits)
         rows.append({**names, "between": "halves", "raters": 2, "methods": _scored(wide), **vars(found)})
     for (metric, data, model), means in metrics.items():
         names = {"metric": metric, "variant": "", "data": data, "model": model}
         rows += _rows(names, variants, pd.DataFrame(means))
     return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def _means(wide: pd.DataFrame) -> Means:
+    return pd.Series(paired_means(wide.to_numpy()), index=wide.columns)
 
 
 def _rows(names: Row, between: str, rated: pd.DataFrame) -> list[Row]:

@@ -15,6 +15,10 @@ BETWEEN = {"caption": "models"}
 """What the variants of a score are, where they are not variants, by kind of study."""
 
 
+CLUSTERS = {"bam": {"cut-outs": "cutout", "scenes": "scene"}}
+"""The arrays of a data set whose images share something that makes their scores alike, by kind of study."""
+
+
 @dataclass(frozen=True)
 class Rated:
     """What rates a study's methods, as ``rated_scores`` gives it, in parts that fit into memory."""
