@@ -83,8 +83,8 @@ def alpha(
     complete table α is that of the package ``krippendorff``. Of more than 256 sets those with the most weight count.
 
     The interval is of the population of images from which these are sampled. It comes from the correlation of each
-    image's ranks with the mean ranks: the Bayesian bootstrap of its mean with one more image, which agrees perfectly for
-    the upper end and is exactly opposed for the lower (Gaffke 2005). It covers with few images, too.
+    image's ranks with the mean ranks: the Bayesian bootstrap of its mean with one more image, which agrees perfectly
+    for the upper end and is exactly opposed for the lower (Gaffke 2005). It covers with few images, too.
 
     Args:
         scores: ``[N, M]``.
@@ -195,14 +195,14 @@ def _common_methods(there: Array) -> tuple[Array, Array]:
     for start in range(0, len(bits), together):
         part = slice(start, start + together)
         common = (bits[part, None] & bits[None]).reshape(-1, bits.shape[1])
-        pairs = counts[part, None] * counts[None] / 2
-        own = np.arange(len(pairs))
-        pairs[own, start + own] -= counts[part] / 2
+        together_with = counts[part, None] * counts[None] / 2
+        own = np.arange(len(together_with))
+        together_with[own, start + own] -= counts[part] / 2
         distinct, place = np.unique(common, axis=0, return_inverse=True)
         words.append(distinct)
-        numbers.append(np.bincount(place.ravel(), pairs.ravel()))
+        numbers.append(np.bincount(place.ravel(), together_with.ravel()))
     distinct, place = np.unique(np.concatenate(words), axis=0, return_inverse=True)
-    pairs = np.bincount(place.ravel(), np.concatenate(numbers), minlength=len(distinct))
+    pairs: Array = np.bincount(place.ravel(), np.concatenate(numbers), minlength=len(distinct))
     methods = np.unpackbits(distinct, axis=1, count=there.shape[1]).astype(bool)
     weight = pairs * np.maximum(methods.sum(1) - 1.0, 0)
     first = np.argsort(-weight, kind="stable")[:MOST_SETS]
@@ -232,9 +232,9 @@ def correlations(scores: Array) -> Array:
 def mean_correlation(scores: Array, *, clusters: Factors = NO_FACTORS, level: float = 0.999) -> Estimate:
     """Return the inter-method reliability: the mean of Spearman's ρ over images of every two methods that have one.
 
-    The interval is Student's on Fisher's z, with the variance of the infinitesimal jackknife, that is of the derivatives
-    of the statistic by the weight of each image; NaN for fewer than 5 images behind any ρ. ``images`` are the fewest
-    behind one.
+    The interval is Student's on Fisher's z, with the variance of the infinitesimal jackknife, that is of the
+    statistic's derivatives by the weights of images; NaN for fewer than 5 images behind any ρ. ``images`` of the
+    result are the fewest behind one.
 
     Args:
         scores: ``[N, M]``.
@@ -318,7 +318,8 @@ def paired_means(scores: Array, weights: Array | None = None) -> Array:
         methods = scores.shape[1]
         within = (known[:, :, None] * (np.eye(methods) - share[:, None, :])).reshape(len(known), -1)
         found = _solved((given @ within).reshape(-1, methods, methods), given @ centered)
-    return found[0] if weights is None else found
+    result: Array = found[0] if weights is None else found
+    return result
 
 
 def _solved(matrices: Array, sides: Array) -> Array:

@@ -34,11 +34,11 @@ def assess(
     rank_level: float = 0.95,
     seed: int = 0,
 ) -> Assessment:
-    """Assess one metric from its scores of several methods: do images rank methods alike, and in which order?
+    """Assess one metric from its scores of several methods.
 
     Args:
-        scores: of each method ``[N]``, of the same images in the same order, by the method's name; NaN for none. Methods
-            are compared on images on which both have a score.
+        scores: of each method ``[N]``, of the same images in the same order, by the method's name; NaN for none.
+            Methods are compared on images on which both have a score.
         direction: ``higher``, ``lower``, or ``target X`` where scores closest to X are best.
         clusters: by name the cluster of each image, ``[N]``, where images are not independent, such as
             ``{"patients": patient_of_image}``.

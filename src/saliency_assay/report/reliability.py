@@ -99,8 +99,8 @@ def consistency_table(
     Returns:
         ``data, model, seed, method, metric, variant, other_metric, other_variant, images`` (that have both),
         ``correlation``: ρ of the scores as they are, as the paper prints it; ``agreement``: of the scores with their
-        directions, so that 1 means that the maps of the same images are good under both; and ``printed``, the paper's ρ,
-        NaN for none.
+        directions, so that 1 means that the maps of the same images are good under both; and ``printed``, the paper's
+        ρ, NaN for none.
 
     Raises:
         ValueError: see ``printed_correlations``.
@@ -154,9 +154,9 @@ def order_table(
         level: of the intervals of the means, and of all rank sets of a metric together.
 
     Returns:
-        ``metric, variant, direction, data, model, method, control`` (bool); ``seeds``, how many; ``over``, the sources of
-        variation in the intervals, such as ``images × seeds``; ``images`` with a score, and ``undefined``, the share of
-        scores that are NaN; ``mean, low, high``: see ``comparison.mean_of``; ``rank_low, rank_high``: see
+        ``metric, variant, direction, data, model, method, control`` (bool); ``seeds``, how many; ``over``, the sources
+        of variation in the intervals, such as ``images × seeds``; ``images`` with a score, and ``undefined``, the share
+        of scores that are NaN; ``mean, low, high``: see ``comparison.mean_of``; ``rank_low, rank_high``: see
         ``comparison.rank_sets``; ``above_controls``: 1 where the method is better than every control, else 0, NaN for
         these and where none has a score; ``wins``: share of the images with scores of this and another method on which
         none has a better one. In the order of the score table.
@@ -186,7 +186,7 @@ def order_table(
                 "over": " × ".join(over),
                 "images": len(np.unique(image[~np.isnan(score)])),
             }
-            row |= {"undefined": undefined[method], "mean": mean.value, "low": low, "high": high}
+            row |= {"undefined": undefined[str(method)], "mean": mean.value, "low": low, "high": high}
             row |= {"rank_low": ranks.low[place], "rank_high": ranks.high[place]}
             rows.append({**row, "above_controls": above[place], "wins": wins[place]})
     return pd.DataFrame(rows, columns=ORDERED)
