@@ -37,7 +37,7 @@ button.csv { font-size: .85rem; margin: 0 0 .3rem; padding: .1rem .6rem; border:
 img { max-width: 100%; height: auto; }
 img.wide { min-width: 40rem; max-width: none; width: 100%; }
 .note { color: #555; font-size: .9rem; }
-table.heat td { border: 1px solid #fff; min-width: 6.2rem; line-height: 1.25; }
+table.heat td { border: 1px solid #fff; min-width: 6.2rem; max-width: 11rem; line-height: 1.25; }
 table.heat th[scope=row] { position: sticky; left: 0; background: #fff; min-width: 6.5rem; max-width: 11rem; }
 table.heat thead th { max-width: 9rem; }
 table.heat small { display: block; color: #333; font-size: .8rem; }

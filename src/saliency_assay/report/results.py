@@ -94,8 +94,11 @@ def leakage_words(leakage: pd.DataFrame | None) -> str:
         return f"Mask leakage could not be tested; {risk}."
     leaks = tested[tested["leaks"].astype(bool)]
     if leaks.empty:
-        return f"No mask leakage was detected in the {len(tested)} arms that were tested."
+        return f"No mask leakage was detected in any tested arm ({len(tested)})."
     greatest = leaks.groupby("method", sort=False)["accuracy"].max()
     named = joined(f"{method} ({100 * accuracy:.0f} % accuracy)" for method, accuracy in greatest.items())
     chance = f"chance {100 * leaks['chance'].iloc[0]:.0f} %"
-    return f"Masks alone predict the class for {named}, {chance}: accuracy may stay high whatever the masks occlude, so the ranks of these methods need not be about the pixels they mark."
+    return (
+        f"Masks alone predict the class for {named}, {chance}: accuracy may stay high whatever the masks occlude, so"
+        " the ranks of these methods need not be about the pixels they mark."
+    )

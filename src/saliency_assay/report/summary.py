@@ -76,7 +76,7 @@ def top_words(findings: Sequence[Finding]) -> str:
     for finding in findings:
         leading = top(ranked(finding.rows))
         if len(leading) and first(finding.rows) is None:
-            texts.append(f"{leading_words(leading)} {sets_words(leading)} on {finding.name}")
+            texts.append(f"{leading_words(leading)} on {finding.name} {sets_words(leading)}")
             shared.append(finding)
     return f"Not distinguishable at the top: {'; '.join(texts)}. {_basis(shared)}" if texts else ""
 
@@ -106,13 +106,13 @@ def baseline_words(findings: Sequence[Finding]) -> list[str]:
     for finding in findings:
         baselines = finding.rows.loc[finding.rows["control"] & (finding.rows["rank_low"] == 1), "method"]
         if len(baselines):
-            leading.append(f"{finding.name} ({joined(baselines)})")
+            leading.append(f"{joined(baselines)} on {finding.name}")
         if names := weak_methods(finding.rows):
             weak.append(f"{joined(names)} ({finding.name})")
     texts = []
     if leading:
         texts.append(
-            f"No method is significantly better than a baseline on {joined(leading)}: there, a good score is no"
+            f"No method is significantly better than these baselines: {'; '.join(leading)}. There, a good score is no"
             " evidence that a map explains the model."
         )
     if weak:

@@ -115,7 +115,7 @@ def basis_words(rows: pd.DataFrame) -> str:
     seeds = int(rows["seeds"].min())
     training = ONE_SEED if seeds == 1 else f"{seeds} training seeds"
     over = joined(dict.fromkeys(rows["over"]))
-    return f"{span_text(rows['images'])} images; rank sets account for variation over {over}; {training}"
+    return f"{images_text(rows['images'])}; rank sets account for variation over {over}; {training}"
 
 
 def few_words(rows: pd.DataFrame) -> str:
@@ -199,7 +199,7 @@ def reliability_words(row: Mapping[str, Any], level: float) -> str:
     """
     if np.isnan(row["alpha"]):
         return f"α is undefined: {alpha_words(row)}."
-    given = [f"{span_text(row['images'])} images"]
+    given = [images_text(row["images"])]
     if not np.isnan(row["alpha_low"]):
         given.insert(
             0, f"{100 * level:.4g} % confidence interval {two(row['alpha_low'])} to {two(row['alpha_high'])}"
@@ -327,7 +327,7 @@ def ranking_words(rankings: pd.DataFrame, names: Mapping[tuple[str, str], str]) 
             images.append(int(count))
     if not images:
         return ""
-    condition = f"(mean Spearman's ρ ≥ {AGREE}, {span_text(images)} images)"
+    condition = f"(mean Spearman's ρ ≥ {AGREE}, {images_text(images)})"
     together = [group for group in groups(correlations, list(names.values())) if len(group) > 1]
     if not together:
         return f"No two metrics rank the methods of single images alike {condition}."
@@ -345,6 +345,12 @@ def groups(correlations: Array, names: Sequence[str]) -> list[list[str]]:
     for name, group in zip(names, found, strict=True):
         members.setdefault(int(group), []).append(name)
     return list(members.values())
+
+
+def images_text(counts: Iterable[int]) -> str:
+    """Return the least and the greatest number of images: ``40–60 images``."""
+    text = span_text(counts)
+    return f"{text} image" if text == "1" else f"{text} images"
 
 
 def rank_set(low: float, high: float) -> str:
