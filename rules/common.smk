@@ -402,7 +402,7 @@ def figures_of(study):
 
 
 def directions_of(study):
-    """Which end of a score is the better one, for all scores of a study that rate its methods."""
+    """Return the directions of all scores of a study that rate its methods."""
     entry = CONFIG.studies[study]
     if entry.kind == "retrain":
         return {"accuracy": "lower"}  # what mattered is gone

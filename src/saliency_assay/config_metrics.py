@@ -11,6 +11,8 @@ from saliency_assay.schema import ConfigError
 from saliency_assay.source import GENERATOR, OFFERED, check_call, told
 
 POSITIONAL = ("predict", "images", "targets", "maps")
+DIRECTIONS = ("direction", "target")
+"""Keys of a custom metric that say which scores are better."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +46,9 @@ def _metric(name: str, entry: Settings, catalogue: Catalogue) -> Metric:
         )
     if "function" in entry:
         return _own_metric(name, entry)
-    if "direction" in entry:
-        raise ConfigError(f"{place}.direction: a registered metric has its own, expected function beside it")
+    for key in DIRECTIONS:
+        if key in entry:
+            raise ConfigError(f"{place}.{key}: a registered metric has its own, expected function beside it")
     record = look_up(place, "metric", entry.get("metric", name), catalogue.metrics)
     if record.kind == "bam" and record.name != name:
         raise ConfigError(f"{place}.metric: found {record.name!r}, which stands under its own name only")
@@ -73,9 +76,7 @@ def _own_metric(name: str, entry: Settings) -> Metric:
     place = f"metrics.{name}"
     if "metric" in entry:
         raise ConfigError(f"{place}: found both function and metric, expected one of them")
-    if "direction" not in entry:
-        raise ConfigError(f"{place}.direction: missing, expected higher or lower: which is better")
-    parameters = {key: value for key, value in entry.items() if key not in ("function", "direction")}
+    parameters = {key: value for key, value in entry.items() if key not in ("function", *DIRECTIONS)}
     try:
         takes = check_call(entry["function"], parameters, positional=POSITIONAL, offered=OFFERED)
     except ValueError as error:
@@ -89,11 +90,24 @@ def _own_metric(name: str, entry: Settings) -> Metric:
         kind="fidelity",
         takes=takes,
         probe="",
-        directions={name: entry["direction"]},
+        directions={name: _direction(place, entry)},
         labels={name: name},
         figures={"scores": BOXES},
         summary=found.summary or entry["function"],
     )
+
+
+def _direction(place: str, entry: Settings) -> str:
+    """Return the direction of a custom metric, which has either ``direction`` or ``target``."""
+    given = [key for key in DIRECTIONS if key in entry]
+    if len(given) > 1:
+        raise ConfigError(f"{place}: found both direction and target, expected one of them")
+    if not given:
+        expected = "expected higher or lower, or target, the ideal value, in its place"
+        raise ConfigError(f"{place}.direction: missing, {expected}")
+    if given == ["direction"]:
+        return str(entry["direction"])
+    return f"target {float(entry['target'])!r}".removesuffix(".0")
 
 
 def metrics_of(

@@ -157,7 +157,7 @@ class Metric:
     takes: tuple[str, ...]
     probe: str
     directions: Mapping[str, str]
-    """Of each of its scores: ``higher`` or ``lower`` is better."""
+    """Of each of its scores: ``higher`` or ``lower``, which is better, or ``target X`` (``directions``)."""
     labels: Mapping[str, str]
     """Of each of its scores, for an axis."""
     figures: Mapping[str, Any]

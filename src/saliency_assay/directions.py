@@ -1,46 +1,59 @@
-"""Directions of scores: higher is better, lower is better, or closer to a target is better."""
+"""Directions of scores: ``higher`` or ``lower`` values are better, or those closest to a value, ``target 0``."""
 
-import re
-from typing import Any
+from contextlib import suppress
+from math import isfinite
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
+if TYPE_CHECKING:
+    import numpy.typing as npt  # the Snakefile reads this module through the configuration, so nothing heavy
 
-Array = npt.NDArray[Any]
+ARROWS = {"higher": "↑", "lower": "↓"}
+VALID = "higher, lower, target followed by a number"
 
 
 def target_of(direction: str) -> float | None:
-    """Return the target of ``target X``, or None for ``higher`` and ``lower``.
+    """Return the ideal value of a score, None where higher or lower scores are better.
 
     Raises:
-        ValueError: ``direction`` is none of these, or X is not a finite number.
+        ValueError: ``direction`` is neither ``higher``, ``lower`` nor ``target X`` with a finite number X.
     """
-    if direction in ("higher", "lower"):
+    if direction in ARROWS:
         return None
-    name, _, number = direction.partition(" ")
-    if name == "target" and re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", number):
-        target = float(number)
-        if np.isfinite(target):
-            return target
-    raise ValueError(f"direction: found {direction!r}, valid: higher, lower, target followed by a number")
+    name, _, number = str(direction).partition(" ")
+    if name == "target":
+        with suppress(ValueError):
+            if isfinite(value := float(number)):
+                return value
+    raise ValueError(f"direction: found {direction!r}, valid: {VALID}")
 
 
-def oriented(scores: Array, direction: str) -> Array:
-    """Return scores of which higher ones are better: minus the distance from a target; NaN stays NaN."""
+def oriented(scores: "npt.NDArray[Any]", direction: str) -> "npt.NDArray[Any]":
+    """Return scores of which higher ones are better: ``scores``, ``-scores`` or ``-|scores - X|``; NaN stays NaN.
+
+    Raises:
+        ValueError: see ``target_of``.
+    """
     target = target_of(direction)
-    if target is None:
-        return scores if direction == "higher" else -scores
-    distance: Array = np.abs(scores - target)
-    return -distance
+    if target is not None:
+        return -abs(scores - target)
+    return scores if direction == "higher" else -scores
 
 
 def arrow(direction: str) -> str:
-    """Return ``↑``, ``↓``, or an arrow to the target, such as ``→ 0``."""
+    """Return ``↑``, ``↓`` or ``→ 0``.
+
+    Raises:
+        ValueError: see ``target_of``.
+    """
     target = target_of(direction)
-    return {"higher": "↑", "lower": "↓"}.get(direction, f"→ {target:g}" if target is not None else "")
+    return ARROWS[direction] if target is None else f"→ {target:g}"
 
 
 def phrase(direction: str) -> str:
-    """Return the direction in words, such as ``closer to 0 is better``."""
+    """Return ``higher is better``, ``lower is better`` or ``closer to 0 is better``.
+
+    Raises:
+        ValueError: see ``target_of``.
+    """
     target = target_of(direction)
-    return f"{direction} is better" if target is None else f"closer to {target:g} is better"
+    return f"{direction if target is None else f'closer to {target:g}'} is better"

@@ -419,7 +419,39 @@ def test_the_rate_counts_strictly_and_the_change_is_relative() -> None:
     np.testing.assert_allclose(change, [0, 0.125, 0.125, 0.1, 1, NAN, NAN, NAN, NAN], rtol=1e-12)
     rate = input_independence(with_delta, without, correct, 0.125)
     assert rate.dtype == torch.float64
-    np.testing.assert_array_equal(rate, [1, 0, 0, 1, 0, NAN, NAN, NAN, NAN])
+    np.testing.assert_array_equal(rate, [1, 0, 0, 1, 0, 0, NAN, NAN, NAN])
+
+
+def test_attribution_that_appears_where_there_was_none_is_a_failure() -> None:
+    """An infinite relative change is not below t; only 0/0 is undefined, and the mean of ratios leaves out both."""
+    without = torch.tensor([0.0, 0.0, 0.0, 0.5, 0.0, 0.0, 0.0])
+    with_delta = torch.tensor([0.2, 1e-30, 1.0, 0.5, 0.0, 0.2, NAN])
+    correct = torch.tensor([True] * 5 + [False, True])
+    rate = input_independence(with_delta, without, correct, 0.1)
+    np.testing.assert_array_equal(rate, [0, 0, 0, 1, NAN, NAN, NAN])
+    assert rate[:4].mean() == 0.25
+    change = relative_change(with_delta, without, correct)
+    np.testing.assert_array_equal(change, [NAN, NAN, NAN, 0, NAN, NAN, NAN])
+
+
+def test_a_region_that_gains_attribution_counts_in_a_study() -> None:
+    """Four maps that are 0 on the region; with δ three of them light up there."""
+    maps = np.zeros((4, 1, 4, 4))
+    maps[:, :, 2:] = 1
+    maps[3, :, 0, 0] = 0.5
+    changed = maps.copy()
+    changed[:3, :, 0, 0] = 0.5
+    mask = np.zeros((4, 4, 4), dtype=bool)
+    mask[:, 0, :2] = True
+    found = score_independence(
+        {"without": [maps], "with_delta": [changed]},
+        [mask],
+        np.ones(4, dtype=bool),
+        threshold=0.1,
+        generator=generator(0),
+    )
+    assert found["iir_object"].tolist() == [0, 0, 0, 1]
+    np.testing.assert_array_equal(found["iir_difference_object"], [NAN, NAN, NAN, 0])
 
 
 def test_nothing_is_less_than_a_threshold_of_zero() -> None:

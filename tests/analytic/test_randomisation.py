@@ -20,7 +20,9 @@ from support import (
 )
 from torch import Tensor, nn
 
+from saliency_assay.directions import oriented
 from saliency_assay.methods.differentiate import input_gradient
+from saliency_assay.metrics import METRICS
 from saliency_assay.metrics.randomisation import (
     Stage,
     likeness,
@@ -108,6 +110,25 @@ def test_likeness_is_scipys_and_scikit_images(size: int, window: int) -> None:
     undefined[4] = (False, True, False)  # of ±1 the sizes are constant
     assert [tuple(row) for row in found.isnan().tolist()] == undefined
     np.testing.assert_allclose(found[6], [1, 1, 1], rtol=1e-14)
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_an_unrelated_map_is_better_than_the_same_one_and_than_its_reverse(measure: str) -> None:
+    """A reversed map has the negative likeness of one that the model decides as much as before."""
+    first, second = torch.rand(2, 50, 24, 24, generator=generator(3))
+    index = MEASURES.index(measure)
+    (direction,) = (
+        score.direction
+        for metric in METRICS
+        for score in metric.scores
+        if score.name == f"randomisation_{measure}"
+    )
+    same, reverse, unrelated = (
+        oriented(likeness(first, other)[:, index].numpy(), direction) for other in (first, 1 - first, second)
+    )
+    assert (likeness(first, 1 - first)[:, index] < -0.4).all()
+    assert (unrelated > same).all()
+    assert (unrelated > reverse).all()
 
 
 def test_ssim_needs_three_pixels_and_spearman_does_not() -> None:

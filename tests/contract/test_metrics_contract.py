@@ -27,6 +27,7 @@ from support import (
 from torch import Tensor, nn
 
 import saliency_assay
+from saliency_assay.directions import target_of
 from saliency_assay.methods.smoothing import smoothgrad
 from saliency_assay.metrics import METRICS, Metric
 from saliency_assay.metrics.formulas import FORMULAS
@@ -287,7 +288,8 @@ def test_scores_are_described(metric: Metric) -> None:
     names = [found.name for found in metric.scores]
     assert len(set(names)) == len(names) >= 1
     for found in metric.scores:
-        assert found.direction in ("higher", "lower")
+        target = target_of(found.direction)
+        assert target is None or found.range[0] < target < found.range[1]  # an end is higher or lower
         assert found.range[0] < found.range[1]
         assert re.fullmatch(r"[a-z][a-z0-9_]*", found.name)
         assert found.label
@@ -572,8 +574,8 @@ def test_scores_of_pairs_are_in_range_and_nan_where_undefined(metric: Metric) ->
     scores = on_pairs(metric)(first, second, correct.bool())
     assert scores.shape == first.shape
     defined = correct.bool() & first.isfinite() & second.isfinite()
-    if metric.name == "iir":  # a change is a share of what there was without it
-        defined &= second > 0
+    if metric.name == "iir":  # 0/0 is no change, while a positive number over 0 is an infinite one
+        defined &= (first > 0) | (second > 0)
     np.testing.assert_array_equal(scores.isfinite(), defined)
     least, greatest = metric.scores[0].range
     assert scores[defined].min() == least

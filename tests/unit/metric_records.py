@@ -7,6 +7,7 @@ import re
 from math import isinf
 from pathlib import Path
 
+from saliency_assay.directions import phrase
 from saliency_assay.metrics import METRICS, Metric
 from saliency_assay.metrics.formulas import FORMULAS
 
@@ -53,7 +54,7 @@ def interval(low: float, high: float) -> str:
 def rows_of(metric: Metric) -> list[tuple[str, str]]:
     """What stands before a metric's section."""
     scores = [
-        f"`{score.name}`: {score.direction} is better, {interval(*score.range)}" for score in metric.scores
+        f"`{score.name}`: {phrase(score.direction)}, {interval(*score.range)}" for score in metric.scores
     ]
     parameters = [f"`{name}` {shown(parameter.default)}" for name, parameter in metric.parameters.items()]
     unreduced = "none: no map" if metric.name == "tcav" else "none: raw maps"

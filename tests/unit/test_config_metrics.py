@@ -14,6 +14,7 @@ from saliency_assay.catalogue import CATALOGUE
 from saliency_assay.config import read
 from saliency_assay.config_metrics import BOXES, OFFERED
 from saliency_assay.config_records import Metric, Study
+from saliency_assay.directions import target_of
 from saliency_assay.metrics import Figure
 from saliency_assay.schema import ConfigError
 
@@ -75,6 +76,9 @@ metrics.few: {metric: deletion, fill: exact}
 metrics.few: {metric: deletion, direction: lower}
     metrics.few.direction: a registered metric has its own, expected function beside it
 
+metrics.few: {metric: deletion, target: 0}
+    metrics.few.target: a registered metric has its own, expected function beside it
+
 metrics.contrast: {metric: mcs}
     metrics.contrast.metric: found 'mcs', which stands under its own name only
 
@@ -88,10 +92,22 @@ metrics.idr: {function: 'own_metrics:plain', direction: higher}
     metrics.idr: is the name of a metric of BAM studies, which stands for itself; rename it
 
 metrics.mine: {function: 'own_metrics:plain'}
-    metrics.mine.direction: missing, expected higher or lower: which is better
+    metrics.mine.direction: missing, expected higher or lower, or target, the ideal value, in its place
 
 metrics.mine: {function: 'own_metrics:plain', direction: up}
     metrics.mine.direction: found 'up'; valid: higher, lower
+
+metrics.mine: {function: 'own_metrics:plain', direction: target 1}
+    metrics.mine.direction: found 'target 1'; valid: higher, lower
+
+metrics.mine: {function: 'own_metrics:plain', direction: higher, target: 1}
+    metrics.mine: found both direction and target, expected one of them
+
+metrics.mine: {function: 'own_metrics:plain', target: one}
+    metrics.mine.target: found 'one', expected a number
+
+metrics.mine: {function: 'own_metrics:plain', target: .inf}
+    metrics.mine.target: found inf, expected a finite number
 
 metrics.mine: {function: 'own_metrics:plain', direction: higher, metric: deletion}
     metrics.mine: found both function and metric, expected one of them
@@ -311,6 +327,17 @@ def test_a_function_of_ones_own_is_a_metric(own: Path, direction: str) -> None:
         figures={"scores": BOXES},
         summary="own_metrics:tuned",
     )
+
+
+@pytest.mark.parametrize(
+    ("target", "direction"),
+    [(1.0, "target 1"), (0, "target 0"), (-0.5, "target -0.5"), (1 / 3, f"target {1 / 3!r}")],
+)
+def test_a_custom_metric_may_have_a_target(own: Path, target: float, direction: str) -> None:
+    found = mine(function="own_metrics:tuned", target=target, level=2)
+    assert found.directions == {"mine": direction}
+    assert target_of(direction) == target
+    assert found.parameters == {"power": 1, "level": 2}
 
 
 def test_a_function_is_given_what_it_names(own: Path) -> None:

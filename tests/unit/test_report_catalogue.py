@@ -68,16 +68,16 @@ def test_the_page_of_methods_has_the_cost_of_an_image_beside_the_plain_gradient(
     assert "what noise is (baseline: does not use the model)" in text
 
 
-def metric(name: str, scores: list[str], kind: str = "fidelity") -> dict[str, object]:
+def metric(name: str, scores: list[str], direction: str = "lower") -> dict[str, object]:
     told = [
-        {"name": score, "label": f"label of {score}", "direction": "lower", "range": "[0, ∞)"}
+        {"name": score, "label": f"label of {score}", "direction": direction, "range": "[0, ∞)"}
         for score in scores
     ]
     said = {"summary": "what it measures", "reference": "Someone, 2018", "formula": "F = ρ(R, Δ)"}
     return {
         "name": name,
         "metric": "aopc",
-        "kind": kind,
+        "kind": "fidelity",
         "reduction": "sum",
         "parameters": {"steps": 3},
         **said,
@@ -87,9 +87,10 @@ def metric(name: str, scores: list[str], kind: str = "fidelity") -> dict[str, ob
 
 def test_the_page_of_metrics_has_formula_direction_and_reliability_found() -> None:
     table = reliability_rows((0.9, 0.8, 1.0), study="s", metric="morf", variant="mine L=3")
-    text = metrics_page([metric("mine", ["morf"]), metric("other", ["morf"])], table)
+    text = metrics_page([metric("mine", ["morf"]), metric("other", ["morf"], "target 0")], table)
     assert text.count("<dd>F = ρ(R, Δ)</dd>") == 2
-    assert text.count("<dd>label of morf, range [0, ∞); lower is better</dd>") == 2
+    for phrase in ("lower is better", "closer to 0 is better"):
+        assert text.count(f"<dd>label of morf, range [0, ∞); {phrase}</dd>") == 1
     assert "mine: reliability found here" in text
     assert "other: reliability found here" not in text  # another entry of the same score
     assert ">images rank the methods alike</td>" in text

@@ -300,7 +300,8 @@ def randomised(layers: Sequence[str] = LAYERS) -> Material:
         for kind, named in (("cascading", layers), ("independent", layers[::-1]))
         for number, layer in enumerate(named, start=1)
     ]
-    return material(curves, {f"randomisation_{measure}": subs for measure in MEASURES})
+    scores = {f"randomisation_{measure}": subs for measure in MEASURES}
+    return replace(material(curves, scores), directions=dict.fromkeys(scores, "target 0"))
 
 
 def test_randomisation_curves_begin_with_the_model_and_name_the_layers() -> None:
@@ -317,7 +318,7 @@ def test_randomisation_curves_begin_with_the_model_and_name_the_layers() -> None
             names = ["fc", "layer3.a b", "…ath.to.the.first.conv"]
             assert ticks == ["model", *(names if kind == "cascading" else names[::-1])]
             assert axes.get_title().startswith(f"{kind}: ")
-            assert axes.get_ylabel() == f"the randomisation_{measure}\n← lower is better"
+            assert axes.get_ylabel() == f"the randomisation_{measure}\ncloser to 0 is better"
             assert axes.get_xlabel() == "randomised layer\nmean and its 95 % band, n = 4 images"
 
 

@@ -217,7 +217,7 @@ def test_a_score_with_a_target_has_it_in_its_head() -> None:
     table = tidy()
     table.loc[table["metric"] == "infidelity", "direction"] = "target -0.5"
     (text,) = score_floats(table, "s", level=0.9)
-    assert r"$\rightarrow$ $-$0.5" in body(text)[0][2]
+    assert r"$\rightarrow -0.5$" in body(text)[0][2]
     assert r"$\rightarrow$ closer to the value is better" in text
     assert "closer" not in score_floats(tidy(), "s", level=0.9)[0]
 

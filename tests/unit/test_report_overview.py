@@ -4,8 +4,10 @@ from html.parser import HTMLParser
 from typing import Any
 
 import pandas as pd
+import pytest
 from report_tables import NAN, order_rows, ranking_rows, reliability_rows
 
+from saliency_assay.directions import arrow
 from saliency_assay.report.heat_map import heat_map
 from saliency_assay.report.overview import (
     StudyResult,
@@ -129,9 +131,18 @@ def test_the_heat_map_shows_missing_scores_ranks_and_intervals() -> None:
     assert "<b>0.50</b><small>too few images for an interval</small>" in few
 
 
-def test_the_heat_map_shows_the_target_of_a_score() -> None:
-    text = heat(CLEAR.assign(direction="target 0"))
-    assert '<span title="closer to 0 is better">→ 0</span>' in text
+@pytest.mark.parametrize(
+    ("direction", "mark"),
+    [
+        ("higher", '<span title="higher is better">↑</span>'),
+        ("lower", '<span title="lower is better">↓</span>'),
+        ("target 0", '<span title="closer to 0 is better">→ 0</span>'),
+    ],
+)
+def test_the_heat_map_says_which_scores_are_better(direction: str, mark: str) -> None:
+    order = CLEAR.assign(direction=direction)
+    assert f"<button>good {mark}</button>" in heat(order)
+    assert summary_table([study(tables_of(order))])["metric"].iloc[0] == f"good {arrow(direction)}"
 
 
 def test_the_summary_table_has_a_row_for_every_score() -> None:

@@ -586,6 +586,20 @@ def test_thirteen_methods_look_different_in_grey() -> None:
 
 def test_better() -> None:
     assert (better("higher"), better("lower")) == ("higher is better →", "← lower is better")
+    assert better("target 1") == "closer to 1 is better"
+
+
+@pytest.mark.parametrize(("scores", "scale"), [([0.2, 0.6], "linear"), ([1.0, 1.0, 1.0, 5000.0], "symlog")])
+def test_the_target_is_marked_on_the_axis(scores: list[float], scale: str) -> None:
+    """Outside the scores too, and as the 0 of an axis in powers of ten."""
+    figure = boxes(material({("m", "entry", "a", 0): scores}, directions={"m": "target 0"}))
+    figure.draw_without_rendering()
+    (axes,) = figure.axes
+    assert axes.get_xlabel() == f"the m\ncloser to 0 is better\nn = {len(scores)} images\nall scores defined"
+    (line,) = (line for line in axes.lines if line.get_linestyle() == ":")
+    assert list(line.get_xdata()) == [0, 0]
+    assert axes.get_xlim()[0] <= 0 < axes.get_xlim()[1]
+    assert axes.get_xscale() == scale
 
 
 def test_the_mean_has_a_colour_of_its_own() -> None:

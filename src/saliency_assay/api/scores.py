@@ -57,7 +57,7 @@ class Scores(dict[str, Array]):
         self.reduction = record.reduction if record else ""
         """By which it reads maps (``metrics.reductions``); empty where it judges raw maps, or decides itself."""
         self.directions = {key: score.direction for key, score in of_key.items()}
-        """``higher`` or ``lower``, which is better; of registered metrics."""
+        """``higher`` or ``lower``, which is better, or ``target X``, the ideal value; of registered metrics."""
         self.ranges = {key: score.range for key, score in of_key.items()}
         """Least and greatest possible score, with default parameters; of registered metrics."""
         self.curves = {

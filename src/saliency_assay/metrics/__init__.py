@@ -26,7 +26,7 @@ class Score:
 
     name: str
     direction: str
-    """``higher`` or ``lower``: which is better."""
+    """``higher`` or ``lower``, which is better, or ``target X``: the closer to X the better (``directions``)."""
     range: tuple[float, float]
     """Least and greatest possible score, inclusive, with the metric's default parameters."""
     label: str
@@ -324,9 +324,9 @@ METRICS: tuple[Metric, ...] = (
         "Adebayo et al., 2018",
         "likeness of the map to that of the model with random weights",
         scores=(
-            Score("randomisation_spearman", "lower", (-1, 1), "Spearman's ρ, signed"),
-            Score("randomisation_spearman_absolute", "lower", (-1, 1), "Spearman's ρ, absolute values"),
-            Score("randomisation_ssim", "lower", (-1, 1), "SSIM"),
+            Score("randomisation_spearman", "target 0", (-1, 1), "Spearman's ρ, signed"),
+            Score("randomisation_spearman_absolute", "target 0", (-1, 1), "Spearman's ρ, absolute values"),
+            Score("randomisation_ssim", "target 0", (-1, 1), "SSIM"),
         ),
         reduction="sum",
         takes=("explain", "fresh"),

@@ -23,7 +23,8 @@ def relative_change(with_delta: Tensor, without: Tensor, correct: Tensor) -> Ten
     """|g_c(x + δ) − g_c(x)| / g_c(x), ``[N]`` in [0, ∞); its mean is appendix C's, lower is better.
 
     Both are ``[N]`` under one model, over δ's region, in [0, 1]. NaN outside ``correct``, bool ``[N]``, the images x
-    that the model classifies rightly, where g_c(x) is 0, and where one of the two is NaN.
+    that the model classifies rightly, where one of the two is NaN, and where g_c(x) is 0: the change is then infinite
+    or 0/0, and a single infinite value would make the mean infinite. ``input_independence`` counts infinite changes.
     """
     change = (with_delta - without).abs() / without
     return torch.where(correct & (without > 0), change, torch.nan)
@@ -32,10 +33,11 @@ def relative_change(with_delta: Tensor, without: Tensor, correct: Tensor) -> Ten
 def input_independence(with_delta: Tensor, without: Tensor, correct: Tensor, threshold: float) -> Tensor:
     """1 where the relative change is less than ``threshold``, strictly, else 0, ``[N]``; the mean is IIR (4.4).
 
-    Arguments, and where it is NaN, as in ``relative_change``.
+    Arguments as in ``relative_change``. Where g_c(x) is 0 and g_c(x + δ) is not, the change is infinite and counts 0.
+    NaN outside ``correct``, where both are 0, and where one of the two is NaN.
     """
-    change = relative_change(with_delta, without, correct)
-    return torch.where(change.isnan(), change, (change < threshold).to(change.dtype))
+    change = (with_delta - without).abs() / without  # infinite for a positive number over 0, NaN for 0/0
+    return torch.where(correct & ~change.isnan(), (change < threshold).to(change.dtype), torch.nan)
 
 
 def score_independence(

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from saliency_assay import directions
+from saliency_assay.directions import target_of
 from saliency_assay.report import latex
 from saliency_assay.report.export_known import known_floats
 from saliency_assay.report.reliability import SCORED
@@ -51,7 +51,7 @@ TIDY = [
 COLUMN = ["data", "model", "metric", "variant"]
 MOST_COLUMNS = 5  # with intervals they fill a page at \footnotesize
 LETTERS, METHOD_LETTERS = 15, 20
-ARROWS = {"↑": r"$\uparrow$", "↓": r"$\downarrow$", "→": r"$\rightarrow$"}
+ARROWS = {"higher": r"$\uparrow$", "lower": r"$\downarrow$"}
 HEAD = "% Tables of study {study}. To be read with \\input; all they need is \\usepackage{{booktabs}}."
 
 
@@ -189,9 +189,9 @@ def _score_cell(row: pd.DataFrame) -> tuple[str, str]:
 
 
 def _arrow(direction: str) -> str:
-    """Return the arrow of a direction in LaTeX."""
-    sign, *target = directions.arrow(direction).split(" ")
-    return " ".join([ARROWS[sign], *map(latex.signed, target)])
+    """Return a direction as LaTeX."""
+    target = target_of(direction)
+    return ARROWS[direction] if target is None else rf"$\rightarrow {target:g}$"
 
 
 def _score_caption(rows: pd.DataFrame, study: str, controls: bool, level: float) -> str:
@@ -201,7 +201,7 @@ def _score_caption(rows: pd.DataFrame, study: str, controls: bool, level: float)
     seeds = f", {counted} training seed{'s' if counted > 1 else ''}"
     over = latex.escaped(joined(dict.fromkeys(rows["over"]))).replace("×", r"$\times$")
     directed = r"$\uparrow$ higher, $\downarrow$ lower is better"
-    if any(directions.target_of(direction) is not None for direction in rows["direction"]):
+    if any(target_of(direction) is not None for direction in rows["direction"]):
         directed += r", $\rightarrow$ closer to the value is better"
     of = ""
     for name in ("model", "data"):

@@ -10,6 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import SymmetricalLogLocator
 
+from saliency_assay.directions import phrase
 from saliency_assay.report.style import CYCLE
 
 Array = npt.NDArray[Any]
@@ -35,7 +36,7 @@ class Material:
     labels: Mapping[str, str]
     """What an axis says, by the score's name."""
     directions: Mapping[str, str]
-    """``higher`` or ``lower``, by the score's name."""
+    """``higher``, ``lower`` or ``target X`` (``directions``), by the score's name."""
     curves: Mapping[str, Mapping[str, Array]]
     """For each method, by name: ``[n, S]``, the images of one seed after those of another; empty where a figure
     does not read them."""
@@ -110,8 +111,9 @@ def look(place: int) -> dict[str, Any]:
 
 
 def better(direction: str) -> str:
-    """Which end of an axis is the better one; turned with the axis's label it points the right way."""
-    return "higher is better →" if direction == "higher" else "← lower is better"
+    """Return which values on an axis are better; an arrow points the right way when turned with the axis's label."""
+    text = phrase(direction)
+    return {"higher": f"{text} →", "lower": f"← {text}"}.get(direction, text)
 
 
 def span_text(counts: Iterable[int]) -> str:

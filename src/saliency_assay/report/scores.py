@@ -15,6 +15,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
+from saliency_assay.directions import target_of
 from saliency_assay.report.material import (
     NO_SCORE,
     Material,
@@ -138,7 +139,11 @@ def box_panel(axes: Axes, rows: pd.DataFrame, methods: Sequence[str], *, label: 
         everything = np.concatenate(list(defined.values()))
         seen = [[*found[1:], defined[place].mean()] for place, found in ends.items()]
         lows = np.array([found[0] for found in ends.values()])
-        spread_out(axes, "x", np.array(seen), float(everything.min()), lows=lows)
+        target = target_of(direction)
+        if target is not None:  # the axis shows it, too
+            seen.append([target])
+            everything = np.append(everything, target)
+        spread_out(axes, "x", np.concatenate(seen), float(everything.min()), lows=lows)
     _finish(axes, rows, methods, valid, label=label, direction=direction)
 
 
@@ -202,6 +207,9 @@ def _finish(
         means = rows[rows["method"] == method].groupby("seed")["score"].mean().dropna()
         if rows["seed"].nunique() > 1:
             axes.plot(means, np.full(len(means), place + 0.38), **SEED)
+    target = target_of(direction)
+    if target is not None:
+        axes.axvline(target, color="black", linewidth=0.8, linestyle=":", zorder=1)
     axes.set_ylim(len(methods) - 0.5, -0.5)
     axes.set_yticks(range(len(methods)), _ticks(axes, rows, methods, valid))
     axes.grid(visible=False, axis="y")

@@ -1,0 +1,49 @@
+"""Directions of scores: higher, lower, or closest to a value."""
+
+from math import nan
+
+import numpy as np
+import pytest
+
+from saliency_assay.directions import arrow, oriented, phrase, target_of
+
+WORDS = {
+    "higher": ("↑", "higher is better"),
+    "lower": ("↓", "lower is better"),
+    "target 0": ("→ 0", "closer to 0 is better"),
+    "target 1": ("→ 1", "closer to 1 is better"),
+    "target -0.25": ("→ -0.25", "closer to -0.25 is better"),
+}
+
+
+@pytest.mark.parametrize(
+    ("direction", "target"),
+    [("higher", None), ("lower", None), ("target 0", 0), ("target -0.25", -0.25), ("target 1e-3", 0.001)],
+)
+def test_the_target_of_a_direction(direction: str, target: float | None) -> None:
+    assert target_of(direction) == target
+
+
+@pytest.mark.parametrize(
+    "direction",
+    ["up", "", "Higher", "target", "target ", "target x", "target nan", "target inf", "1", None, nan],
+)
+def test_other_directions_are_refused_in_one_line(direction: str) -> None:
+    for function in (target_of, arrow, phrase, lambda name: oriented(np.zeros(2), name)):
+        with pytest.raises(ValueError, match=r"^direction: found .*") as error:
+            function(direction)
+        valid = "valid: higher, lower, target followed by a number"
+        assert str(error.value) == f"direction: found {direction!r}, {valid}"
+
+
+@pytest.mark.parametrize(
+    ("direction", "expected"),
+    [("higher", [-1, 0, 0.5, nan]), ("lower", [1, 0, -0.5, nan]), ("target 0.5", [-1.5, -0.5, 0, nan])],
+)
+def test_of_oriented_scores_higher_ones_are_better(direction: str, expected: list[float]) -> None:
+    np.testing.assert_array_equal(oriented(np.array([-1, 0, 0.5, nan]), direction), expected)
+
+
+@pytest.mark.parametrize("direction", WORDS)
+def test_arrows_and_phrases(direction: str) -> None:
+    assert (arrow(direction), phrase(direction)) == WORDS[direction]
