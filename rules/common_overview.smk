@@ -16,7 +16,7 @@ def summary_files(study):
         "data": DATA.format(data=gallery_set(study)),
         "maps": all_parts(MAPS, gallery_set(study), **first),
     }
-    tables = ["order", "reliability", "agreement", "consistency"] if study in RATED_STUDIES else []
+    tables = ["order", "reliability", "rankings", "agreement"] if study in RATED_STUDIES else []
     tables += ["claims"] if study in BAM_STUDIES else []
     tables += ["leakage"] if study in LEAK_STUDIES else []
     return files | {name: f"{RESULTS}/tables/{study}/{name}.csv" for name in tables}

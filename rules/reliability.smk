@@ -9,6 +9,7 @@ rule tabulate_reliability:
         agreement=f"{RESULTS}/tables/{{study}}/agreement.csv",
         order=f"{RESULTS}/tables/{{study}}/order.csv",
         consistency=f"{RESULTS}/tables/{{study}}/consistency.csv",
+        rankings=f"{RESULTS}/tables/{{study}}/rankings.csv",
         variance=f"{RESULTS}/tables/{{study}}/variance.csv",
     log:
         f"{LOGS}/tabulate_reliability/{{study}}.log",

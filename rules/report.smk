@@ -73,7 +73,7 @@ rule overview:
             f"{FIGURES}/overview.html",
             caption="../workflow/report/overview.rst",
             category="Overview",
-            labels={"shown": "what was found, and how sure that is"},
+            labels={"shown": "results and their uncertainty"},
         ),
     log:
         f"{LOGS}/overview.log",

@@ -3,14 +3,13 @@
 import re
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
+from report_tables import reliability_rows
 
 from saliency_assay.methods.cost import Stopwatch
 from saliency_assay.report.catalogue import cost_table, methods_page, metrics_page
 from saliency_assay.report.provenance import data_facts, packages_of, provenance_page, ran, times, versions
-from saliency_assay.report.reliability import reliability_table
 
 EVIL = "<script>alert('1')</script>"
 
@@ -66,7 +65,7 @@ def test_the_page_of_methods_has_the_cost_of_an_image_beside_the_plain_gradient(
     assert cost["plain"] == ["1.0000", "0.0500", "1.0000"]
     assert cost["smooth"] == ["20.0000", "1.0000", "20.0000"]
     assert cost["mine"] == ["–", "0.1250", "2.5000"]
-    assert "what noise is (control: knows no model)" in text
+    assert "what noise is (baseline: does not use the model)" in text
 
 
 def metric(name: str, scores: list[str], direction: str = "lower") -> dict[str, object]:
@@ -87,21 +86,14 @@ def metric(name: str, scores: list[str], direction: str = "lower") -> dict[str, 
 
 
 def test_the_page_of_metrics_has_formula_direction_and_reliability_found() -> None:
-    scores = pd.DataFrame(
-        {
-            "image": np.tile(np.arange(30), 2),
-            "method": np.repeat(["a", "b"], 30),
-            "score": np.repeat([1.0, 2.0], 30),
-        }
-    ).assign(study="s", data="d", model="m", seed=0, metric="morf", variant="mine L=3")
-    table = reliability_table(scores, (), resamples=50, level=0.9).assign(study="s")
+    table = reliability_rows((0.9, 0.8, 1.0), study="s", metric="morf", variant="mine L=3")
     text = metrics_page([metric("mine", ["morf"]), metric("other", ["morf"], "target 0")], table)
     assert text.count("<dd>F = ρ(R, Δ)</dd>") == 2
     for phrase in ("lower is better", "closer to 0 is better"):
         assert text.count(f"<dd>label of morf, range [0, ∞); {phrase}</dd>") == 1
     assert "mine: reliability found here" in text
     assert "other: reliability found here" not in text  # another entry of the same score
-    assert "so what holds on average holds for most single maps" in text
+    assert ">images rank the methods alike</td>" in text
 
 
 def test_times_are_summed_by_rule(tmp_path: Path) -> None:

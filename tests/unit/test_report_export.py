@@ -4,6 +4,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,38 +13,51 @@ import pytest
 from saliency_assay.report import latex
 from saliency_assay.report.export import TIDY, score_floats, study_tex, tidy_table
 from saliency_assay.report.export_known import KNOWN
-from saliency_assay.report.reliability import order_table, reliability_table
 
 NASTY = "<script>alert('&')</script> \"50 %\" $a_b$ #1 {x} ~ ^2 C:\\d -- [k] * |z|"
 METHODS = ("gradient_x_input", "a_&_b", "random")
 DIRECTIONS = {"aopc": "higher", "infidelity": "lower"}
+ORDERED = ["metric", "variant", "direction", "data", "model", "method", "control", "seeds", "over", "images"]
+ORDERED += ["undefined", "mean", "low", "high", "rank_low", "rank_high", "above_controls", "wins"]
 
 
-def scores(variants: int = 1, seeds: int = 1, controls: bool = True) -> pd.DataFrame:
-    """Of METHODS, whose means are 0, 10 and 20: far apart beside a deviation of 1."""
-    generator = np.random.default_rng(0)
-    rows = [
-        {
-            **{"data": "set_1", "model": "m", "seed": seed, "method": method, "metric": metric},
-            **{"variant": f"{metric} L={variant}", "image": image},
-            "score": 10 * place + generator.normal(),
-        }
-        for metric in DIRECTIONS
-        for variant in range(variants)
-        for seed in range(seeds)
-        for place, method in enumerate(METHODS[: 3 if controls else 2])
-        for image in range(12)
-    ]
-    return pd.DataFrame(rows)
+def tables(
+    variants: int = 1, seeds: int = 1, controls: bool = True, model: str = "m"
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Of METHODS, whose means are 0, 10 and 20: the order of two metrics and its reliability."""
+    count = 3 if controls else 2
+    ordered, reliable = [], []
+    for metric, direction in DIRECTIONS.items():
+        for variant in range(variants):
+            named = {"metric": metric, "variant": f"{metric} L={variant}", "data": "set_1", "model": model}
+            for place, method in enumerate(METHODS[:count]):
+                rank = count - place if direction == "higher" else place + 1
+                ordered.append(
+                    {
+                        **{**named, "direction": direction, "method": method, "control": method == "random"},
+                        **{"seeds": seeds, "over": "images × seeds" if seeds > 1 else "images"},
+                        **{"images": 12, "undefined": 0.0, "mean": 10.0 * place, "low": 10.0 * place - 1},
+                        **{"high": 10.0 * place + 1, "rank_low": float(rank), "rank_high": float(rank)},
+                        **{"above_controls": np.nan, "wins": float(rank == 1)},
+                    }
+                )
+            for seed in range(seeds):
+                for kind in ("with", "without") if controls else ("none",):
+                    value = 0.5 + 0.1 * seed + 0.2 * (kind == "with")
+                    reliable.append(
+                        {
+                            **{**named, "seed": seed, "controls": kind, "methods": count, "images": 12},
+                            **{"alpha": value, "alpha_low": value - 0.1, "alpha_high": value + 0.1},
+                            **{"correlation_images": 12, "correlation": value / 2},
+                            **{"correlation_low": value / 2 - 0.1, "correlation_high": value / 2 + 0.1},
+                            "printed": np.nan,
+                        }
+                    )
+    return pd.DataFrame(ordered)[ORDERED], pd.DataFrame(reliable)
 
 
-def tables(table: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    order = order_table(table, DIRECTIONS, ("random",), resamples=40)
-    return order, reliability_table(table, ("random",), resamples=40, level=0.9)
-
-
-def tidy(table: pd.DataFrame, printed: pd.DataFrame | None = None) -> pd.DataFrame:
-    return tidy_table("my_study", "fidelity", *tables(table), printed)
+def tidy(printed: pd.DataFrame | None = None, **given: Any) -> pd.DataFrame:
+    return tidy_table("my_study", "fidelity", *tables(**given), printed)
 
 
 def body(text: str) -> list[list[str]]:
@@ -56,11 +70,11 @@ def body(text: str) -> list[list[str]]:
 
 
 def test_the_tidy_table_has_a_row_for_every_score_and_method() -> None:
-    order, reliability = tables(scores(variants=2, seeds=2))
+    order, reliability = tables(variants=2, seeds=2)
     found = tidy_table("my_study", "fidelity", order, reliability)
     assert list(found) == TIDY
     assert len(found) == len(order) == 2 * 2 * 3
-    pd.testing.assert_frame_equal(found[list(order)], order)
+    pd.testing.assert_frame_equal(found[ORDERED], order)
     assert set(found["study"]) == {"my_study"}
     assert set(found["kind"]) == {"fidelity"}
     assert set(found["seeds"]) == {2}
@@ -70,7 +84,7 @@ def test_the_tidy_table_has_a_row_for_every_score_and_method() -> None:
 
 
 def test_reliability_is_of_the_mean_over_seeds_with_and_without_controls() -> None:
-    order, reliability = tables(scores(seeds=2))
+    order, reliability = tables(seeds=2)
     found = tidy_table("s", "fidelity", order, reliability)
     for metric, rows in found.groupby("metric"):
         of_metric = reliability[reliability["metric"] == metric]
@@ -85,12 +99,12 @@ def test_reliability_is_of_the_mean_over_seeds_with_and_without_controls() -> No
 
 
 def test_a_study_without_controls_has_one_reliability() -> None:
-    found = tidy(scores(controls=False))
+    found = tidy(controls=False)
     assert found["alpha"].notna().all()
     assert found["alpha_without_controls"].isna().all()
     (text,) = score_floats(found, "s", level=0.9)
     assert text.count(r"\midrule") == 2
-    assert "ontrols" not in text
+    assert "aseline" not in text
 
 
 def test_what_a_paper_printed_stands_beside_its_own_score() -> None:
@@ -103,14 +117,13 @@ def test_what_a_paper_printed_stands_beside_its_own_score() -> None:
             "printed": [4.12, 4.12, np.nan],
         }
     )
-    found = tidy(scores(seeds=2), summary)
+    found = tidy(summary, seeds=2)
     given = found[found["printed"].notna()]
     assert given[["metric", "method", "printed"]].to_numpy().tolist() == [["infidelity", "random", 4.12]]
 
 
 def test_scores_of_several_models_stay_apart() -> None:
-    one, two = scores(), scores().assign(model="other", score=lambda table: -table["score"])
-    found = tidy(pd.concat([one, two]))
+    found = pd.concat([tidy(), tidy(model="other")])
     assert len(found) == 12
     (text,) = score_floats(found, "s", level=0.9)
     header = body(text)[0]
@@ -164,13 +177,11 @@ def test_what_latex_would_take_for_a_command_is_escaped() -> None:
 
 
 def test_methods_are_rows_controls_below_and_the_best_bold() -> None:
-    (text,) = score_floats(tidy(scores()), "my_study", level=0.9)
+    (text,) = score_floats(tidy(), "my_study", level=0.9)
     rows = body(text)
     assert [cell.count("arrow") for cell in rows[0]] == [0, 1, 1]
     assert r"$\uparrow$" in rows[0][1]
     assert r"$\downarrow$" in rows[0][2]
-    (text,) = score_floats(tidy(scores()).assign(direction="target 0.5"), "my_study", level=0.9)
-    assert r"$\rightarrow 0.5$" in body(text)[0][1]
     upper = {row[0]: row[1:] for row in rows[1::2]}
     assert list(upper) == ["gradient x input", r"a \& b", "random", r"$\alpha$"]
     assert [bool(re.fullmatch(r"\\textbf\{.*\} \(1\)", cell)) for cell in upper["random"]] == [True, False]
@@ -180,32 +191,53 @@ def test_methods_are_rows_controls_below_and_the_best_bold() -> None:
         True,
     ]
     lower = [row[0] for row in rows[2::2]]
-    assert lower == ["", "", "", "all methods", "without controls"]
+    assert lower == ["", "", "", "all methods", "without baselines"]
     before, controls, reliability = text.partition(r"\toprule")[2].split(r"\midrule")[1:]
     assert "gradient" in before
     assert "random" in controls
     assert "alpha" in reliability
     assert r"Study my\_study, model m, set set\_1:" in text
-    assert r"(n = 12, 1 training seed)" in text
+    assert r"(n = 12 images, 1 training seed), below it the 95\,\% confidence interval over images;" in text
     assert r"90\,\%" in text
     assert r"\label{tab:my-study-scores}" in text
 
 
-def test_methods_that_share_the_first_rank_are_all_bold() -> None:
-    table = scores()
-    table.loc[table["method"] == "random", "score"] = table.loc[table["method"] == METHODS[1], "score"].array
-    (text,) = score_floats(tidy(table), "s", level=0.9)
+def test_methods_that_may_be_first_are_bold_with_their_rank_sets() -> None:
+    table = tidy(seeds=3)
+    table["rank_low"], table["rank_high"] = [1.0, 1.0, 3.0] * 2, [2.0, 2.0, 3.0] * 2
+    (text,) = score_floats(table, "s", level=0.9)
     upper = {row[0]: row[1] for row in body(text)[1::2]}
-    assert upper["random"] == upper[r"a \& b"]
-    assert upper["random"].startswith(r"\textbf{")
-    assert upper["gradient x input"].endswith(" (3)")
+    assert upper["gradient x input"] == r"\textbf{0.00} (1--2)"
+    assert upper[r"a \& b"] == r"\textbf{10.0} (1--2)"
+    assert upper["random"] == "20.0 (3)"
+    assert r"3 training seeds), below it the 95\,\% confidence interval over images $\times$ seeds;" in text
+
+
+def test_a_score_with_a_target_has_it_in_its_head() -> None:
+    table = tidy()
+    table.loc[table["metric"] == "infidelity", "direction"] = "target -0.5"
+    (text,) = score_floats(table, "s", level=0.9)
+    assert r"$\rightarrow -0.5$" in body(text)[0][2]
+    assert r"$\rightarrow$ closer to the value is better" in text
+    assert "closer" not in score_floats(tidy(), "s", level=0.9)[0]
+
+
+def test_a_seed_without_an_interval_leaves_none_for_the_mean_of_seeds() -> None:
+    order, reliability = tables(seeds=2)
+    reliability.loc[reliability["seed"] == 1, ["alpha_low", "alpha_high"]] = np.nan
+    found = tidy_table("s", "fidelity", order, reliability)
+    assert found[["alpha_low", "alpha_high", "alpha_without_controls_low"]].isna().all(axis=None)
+    assert found[["alpha", "correlation_low"]].notna().all(axis=None)
 
 
 def test_a_method_without_a_score_has_a_dash() -> None:
-    table = scores()
-    table.loc[(table["method"] == "random") & (table["metric"] == "aopc"), "score"] = np.nan
+    table = tidy()
+    table.loc[
+        (table["method"] == "random") & (table["metric"] == "aopc"),
+        ["mean", "low", "high", "rank_low", "rank_high"],
+    ] = np.nan
     table = table[~((table["method"] == METHODS[1]) & (table["metric"] == "infidelity"))]
-    (text,) = score_floats(tidy(table), "s", level=0.9)
+    (text,) = score_floats(table, "s", level=0.9)
     upper = {row[0]: row[1:] for row in body(text)[1::2]}
     assert upper["random"][0] == "--"
     assert upper[r"a \& b"][1] == "--"
@@ -213,13 +245,13 @@ def test_a_method_without_a_score_has_a_dash() -> None:
 
 
 def test_of_many_variants_the_last_and_many_scores_in_several_tables() -> None:
-    few = score_floats(tidy(scores(variants=2)), "s", level=0.9)
+    few = score_floats(tidy(variants=2), "s", level=0.9)
     assert len(few) == 1
     assert [cell.count("L=1") for cell in body(few[0])[0]] == [0, 0, 1, 0, 1]
-    (many,) = score_floats(tidy(scores(variants=3)), "s", level=0.9)
+    (many,) = score_floats(tidy(variants=3), "s", level=0.9)
     assert [cell.count("L=2") for cell in body(many)[0]] == [0, 1, 1]
-    wide = pd.concat([scores().assign(model=f"m{place}") for place in range(4)])
-    parts = score_floats(tidy(wide), "s", level=0.9)
+    wide = pd.concat([tidy(model=f"m{place}") for place in range(4)])
+    parts = score_floats(wide, "s", level=0.9)
     assert [len(body(part)[0]) for part in parts] == [6, 4]
     assert [re.findall(r"\\label\{(.*)\}", part) for part in parts] == [
         ["tab:s-scores-1"],
@@ -292,9 +324,10 @@ def test_a_studys_own_tables_are_shown_as_they_are() -> None:
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
 def test_it_compiles_with_booktabs_alone(tmp_path: Path) -> None:
-    nasty = scores(variants=3).replace({"method": {"random": "random", METHODS[0]: NASTY}})
+    nasty = tidy(variants=3, seeds=2).replace({"method": {METHODS[0]: NASTY}})
+    nasty.loc[nasty["metric"] == "infidelity", "direction"] = "target 0"
     nasty["variant"] = nasty["variant"] + " " + NASTY
-    (tmp_path / "scores.tex").write_text(study_tex("my_study", "fidelity", tidy(nasty), {}, level=0.9))
+    (tmp_path / "scores.tex").write_text(study_tex("my_study", "fidelity", nasty, {}, level=0.9))
     for kind, of_kind in KNOWN.items():
         own = {name: known(name, kind) for name in of_kind} | {"summary": retrained(9, seeds=2)}
         text = study_tex("my_study", kind, pd.DataFrame(columns=TIDY), own, level=0.9)

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
+from report_tables import order_rows
 
 from saliency_assay.report.reliability_figures import (
     agreement_figure,
@@ -28,7 +29,14 @@ def drawn(figure: Figure, folder: Path) -> Figure:
 def reliability_rows(kinds: tuple[str, ...] = ("with", "without"), seeds: int = 1) -> pd.DataFrame:
     rows = [
         {
-            **{"metric": metric, "variant": variant, "seed": seed, "controls": kind, "images": 20},
+            **{
+                "metric": metric,
+                "variant": variant,
+                "seed": seed,
+                "controls": kind,
+                "images": 20,
+                "correlation_images": 18,
+            },
             **{"alpha": 0.3 + 0.1 * seed, "alpha_low": 0.2, "alpha_high": 0.4 + 0.1 * seed},
             **{"correlation": 0.5, "correlation_low": 0.4, "correlation_high": 0.6},
         }
@@ -51,7 +59,10 @@ def test_reliability_has_an_interval_for_every_metric(kinds: tuple[str, ...], tm
         spans = [list(map(float, line.get_xdata())) for line in whiskers if line.get_marker() == "None"]
         assert spans == [ends] * 2 * len(kinds)
     legend = figure.legends[0]
-    assert legend.get_title().get_text() == "n = 20 images; whiskers: 99.9 % interval over images"
+    assert (
+        legend.get_title().get_text()
+        == "n = 20 images (α), 18 (ρ); whiskers: 99.9 % confidence interval over images"
+    )
     assert len(legend.get_texts()) == len(kinds) + 1
 
 
@@ -69,13 +80,11 @@ def test_unknown_reliability_is_left_out(tmp_path: Path) -> None:
     assert not [line for line in figure.axes[0].lines if line.get_marker() == "o"]
 
 
-def test_order_says_rank_and_how_often_first(tmp_path: Path) -> None:
-    rows = [
-        {"metric": "aopc", "variant": "aopc", "method": method, "rank": rank, "best": best}
-        for method, rank, best in (("grad_cam", 1, 0.999), ("edge", 2, 0.001), ("broken", np.nan, np.nan))
-    ]
-    figure = drawn(order_figure(pd.DataFrame(rows)), tmp_path)
-    assert [text.get_text() for text in figure.axes[0].texts] == ["1 (> 99 %)", "2", "no score"]
+def test_the_order_has_a_rank_set_for_every_method(tmp_path: Path) -> None:
+    rows = order_rows({"grad_cam": (1, 1), "edge": (2, 3), "broken": (np.nan, np.nan)})
+    figure = drawn(order_figure(rows), tmp_path)
+    assert [text.get_text() for text in figure.axes[0].texts] == ["1", "2–3", "no rank"]
+    np.testing.assert_array_equal(figure.axes[0].images[0].get_array(), [[1], [2.5], [np.nan]])
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["grad cam", "edge", "broken"]
 
 
@@ -158,6 +167,6 @@ def test_figures_of_nothing_say_so(tmp_path: Path) -> None:
     for figure in (
         agreement_figure(agreement_rows().assign(correlation=np.nan)),
         reliability_figure(reliability_rows().head(0), level=0.9),
-        order_figure(pd.DataFrame(columns=["metric", "variant", "method", "rank", "best"])),
+        order_figure(order_rows({"a": (1, 1)}).head(0)),
     ):
         assert "score" in drawn(figure, tmp_path).axes[0].texts[0].get_text()

@@ -42,7 +42,8 @@ def consistency_rows(scores: tuple[tuple[str, str], ...] = SCORES, seeds: int = 
 
 def page(reliability: pd.DataFrame, consistency: pd.DataFrame) -> dict[str, pd.DataFrame]:
     others = {name: pd.DataFrame({name: [1]}) for name in ("agreement", "order", "variance")}
-    return page_tables({"reliability": reliability, "consistency": consistency, **others}, "s", level=0.999)
+    pairs = {"rankings": consistency.drop(columns="seed"), "consistency": consistency}
+    return page_tables({"reliability": reliability, **pairs, **others}, "s", level=0.999)
 
 
 def test_the_page_begins_with_ours_beside_the_papers() -> None:
@@ -57,20 +58,23 @@ def test_the_page_begins_with_ours_beside_the_papers() -> None:
     assert first[0] == "s: α, ours [99.9 % interval] / printed"
     assert first[1].to_dict("list") == {
         "score": ["mean L=100: aopc", "faithfulness"],
-        "with controls": ["0.35 [0.20, 0.50] / 0.48", "0.35 [0.20, 0.50] / 0.04"],
-        "without controls": ["– / –", "0.35 [0.20, 0.50] / 0.04"],
+        "with baselines": ["0.35 [0.20, 0.50] / 0.48", "0.35 [0.20, 0.50] / 0.04"],
+        "without baselines": ["– / –", "0.35 [0.20, 0.50] / 0.04"],
     }
     assert second[0] == "s: Spearman's ρ between two scores, ours / printed"
     assert second[1].to_dict("list") == {
         "scores": ["mean L=100: aopc and faithfulness"],
         "edge": ["0.20 / 0.00"],
     }
-    assert [next(iter(table)) for _, table in others] == ["metric", "agreement", "order", "variance", "seed"]
+    assert [next(iter(table)) for _, table in others] == [
+        *("metric", "agreement", "order", "variance"),
+        *("method", "seed"),
+    ]
 
 
 def test_without_printed_values_the_tables_are_ours() -> None:
     shown = page(reliability_rows(), consistency_rows())
-    assert len(shown) == 5
+    assert len(shown) == 6
     assert not [title for title in shown if "printed" in title or "CSV" in title or "csv" in title]
 
 
@@ -83,4 +87,6 @@ def test_of_many_variants_the_page_has_the_last_of_each_score() -> None:
         list(kept[["variant", "other_variant"]].itertuples(index=False, name=None))
         == [("mean L=19", "faithfulness")] * 2
     )
-    assert list(page(reliability_rows(), rhos))[-1].endswith("tables/…/consistency.csv has all)")
+    titles = list(page(reliability_rows(), rhos))
+    assert titles[-2].endswith("tables/…/rankings.csv has all)")
+    assert titles[-1].endswith("tables/…/consistency.csv has all)")

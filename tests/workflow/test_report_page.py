@@ -19,7 +19,7 @@ RELIABILITY = [
 ]
 SUMMARY = "summary: ranks, intervals and reliability in words"
 SHOWN = {
-    "Overview": ["what was found, and how sure that is"],
+    "Overview": ["results and their uncertainty"],
     "Methods": ["what the methods are, and what a map costs"],
     "Metrics": ["what the metrics are, and how reliable"],
     "Provenance": ["configuration, versions, data, times"],
@@ -79,7 +79,7 @@ SHOWN = {
 }
 OF_A_METRIC = "so boxes or intervals that overlap may still differ reliably"
 WORDS_OF_CAPTIONS = {
-    "what was found, and how sure that is": "nor what other data or trainings would give",
+    "results and their uncertainty": "nor what other data or trainings would give",
     "what the methods are, and what a map costs": "passes depend on the parameters alone",
     "what the metrics are, and how reliable": "not whether the order is right",
     "configuration, versions, data, times": "time spent in a queue is not counted",
@@ -191,7 +191,7 @@ def test_the_overview_opens_first_and_the_menu_is_in_the_order_of_the_book(
     browser: Browser, finished_once: Checkout
 ) -> None:
     with opened(browser, finished_once, WIDE) as page:
-        assert inside(page).locator("h1").first.inner_text() == "What was found"
+        assert inside(page).locator("h1").first.inner_text() == "Results"
         menu = [item.inner_text().strip() for item in page.locator("nav.transition-all li").all()]
         studies = [f"Study {name}" for name in ("bam", "captions", "digits", "retrain")]
         assert menu[menu.index("Overview") :] == [

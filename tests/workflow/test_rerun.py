@@ -104,7 +104,7 @@ ALL = {
     "report",
     "all",
 }
-RELIABILITY = ("reliability", "agreement", "order", "consistency", "variance")
+RELIABILITY = ("reliability", "agreement", "order", "consistency", "rankings", "variance")
 NOTHING: set[str] = set()
 REPORT = {"report", "all"}
 

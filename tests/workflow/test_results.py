@@ -83,7 +83,9 @@ TABLES = (
 )
 RATED = ("bam", "captions", "digits", "retrain")
 RELIABILITY = {
-    "tables": [f"{name}.csv" for name in ("reliability", "agreement", "order", "consistency", "variance")],
+    "tables": [
+        f"{name}.csv" for name in ("reliability", "agreement", "order", "consistency", "rankings", "variance")
+    ],
     "figures": [
         *(f"{name}.svg" for name in ("reliability", "agreement", "order", "consistency")),
         "reliability.html",

@@ -9,7 +9,7 @@ COPIES = {
         *("independence", "metrics", "premise", "ranking", "series"),
     ),
     "captions": ("premise", "table"),
-    "digits": ("consistency", "order", "reliability", "summary", "variance"),
+    "digits": ("consistency", "order", "rankings", "reliability", "summary", "variance"),
     "retrain": ("leakage", "summary"),
 }
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from saliency_assay.directions import phrase
+from saliency_assay import directions
 from saliency_assay.methods.cost import passes
 from saliency_assay.report.html import table_of
 from saliency_assay.report.page import page
@@ -67,7 +67,8 @@ def methods_page(methods: Sequence[Facts], costs: pd.DataFrame) -> str:
         {
             "entry": facts["name"],
             "method": facts["method"] or "a function of the configuration",
-            "what it is": facts["summary"] + (" (control: knows no model)" if facts["control"] else ""),
+            "what it is": facts["summary"]
+            + (" (baseline: does not use the model)" if facts["control"] else ""),
             "source": facts["reference"],
             "signed": {True: "yes", False: "no", None: ""}[facts["signed"]],
             "parameters": _parameters(facts["parameters"]),
@@ -122,7 +123,7 @@ def metrics_page(metrics: Sequence[Facts], reliability: pd.DataFrame) -> str:
         }
         for score in facts["scores"]:
             told = f"{score['label']}, range {score['range']}" if score["range"] else score["label"]
-            said[f"Score {score['name']}"] = f"{told}; {phrase(score['direction'])}"
+            said[f"Score {score['name']}"] = f"{told}; {directions.phrase(score['direction'])}"
         body += [f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in said.items() if text]
         body.append("</dl>")
         names = [score["name"] for score in facts["scores"]]

@@ -10,6 +10,7 @@ from saliency_assay.report import latex
 from saliency_assay.report.export_known import known_floats
 from saliency_assay.report.reliability import SCORED
 from saliency_assay.report.reliability_figures import scored_names
+from saliency_assay.report.words import joined, rank_set
 
 WITHOUT = {
     f"{name}{end}": f"{name}_without_controls{end}"
@@ -28,15 +29,17 @@ TIDY = [
         "direction",
         "method",
         "control",
-        "images",
         "seeds",
+        "over",
+        "images",
+        "undefined",
     ),
     *(
         "mean",
         "low",
         "high",
-        "rank",
-        "best",
+        "rank_low",
+        "rank_high",
         "above_controls",
         "wins",
         "printed",
@@ -69,18 +72,15 @@ def tidy_table(
         printed: as ``report.scores.summary`` gives it, of a study that has one.
 
     Returns:
-        The columns ``TIDY``. ``mean, low, high``: over images, with a 95 % interval over resamples of images;
-        ``rank, best``: see ``order_table``; ``printed``: what a paper prints of this method and score, or NaN. Of the
-        metric, the same in the rows of all methods: ``alpha`` and ``correlation`` of all methods, means over
-        ``seeds``, from the least ``low`` to the greatest ``high`` of them; ``…_without_controls`` the same of the
-        methods that are no controls, NaN in a study that has none.
+        The columns ``TIDY``. ``seeds`` to ``wins``: see ``order_table``; ``printed``: a paper's value of this method
+        and score, or NaN. Of the metric, the same in the rows of all methods: ``alpha`` and ``correlation`` of all
+        methods, means over seeds, from the least ``low`` to the greatest ``high`` of them, NaN where a seed has no
+        interval; ``…_without_controls`` the same without baselines, NaN in a study that has none.
     """
     table = order.assign(study=study, kind=kind)
     for controls, names in ((["with", "none"], {}), (["without"], WITHOUT)):
         chosen = reliability[reliability["controls"].isin(controls)]
         table = table.merge(_over_seeds(chosen).rename(columns=names), how="left", on=SCORED)
-    seeds = reliability.groupby(SCORED, sort=False, dropna=False)["seed"].nunique().rename("seeds")
-    table = table.merge(seeds.reset_index(), how="left", on=SCORED)
     if printed is None:
         return table.assign(printed=np.nan)[TIDY]
     keys = ["metric", "variant", "method"]
@@ -89,9 +89,18 @@ def tidy_table(
 
 
 def _over_seeds(reliability: pd.DataFrame) -> pd.DataFrame:
-    """One row for each metric, variant, set and model: means of statistics, outermost ends of their intervals."""
-    how = {name: {"low": "min", "high": "max"}.get(name.rpartition("_")[2], "mean") for name in STATISTICS}
-    return reliability.groupby(SCORED, sort=False, dropna=False).agg(how).reset_index()
+    """Return means of statistics and outermost ends of their intervals by metric, variant, set and model.
+
+    An end is NaN where a seed has none.
+    """
+    by_score = reliability.groupby(SCORED, sort=False, dropna=False)[STATISTICS]
+    kinds = {"low": by_score.min(), "high": by_score.max()}
+    table = by_score.mean()
+    known = by_score.count().eq(by_score.size(), axis=0)
+    for name in STATISTICS:
+        if (end := name.rpartition("_")[2]) in kinds:
+            table[name] = kinds[end][name].where(known[name])
+    return table.reset_index()
 
 
 def study_tex(
@@ -111,7 +120,7 @@ def study_tex(
 
 
 def score_floats(scores: pd.DataFrame, study: str, *, level: float) -> list[str]:
-    """Methods × scores: means, intervals, ranks, and α of each score below; several tables where there are many scores.
+    """Return methods × scores: means, intervals, rank sets, and α below; several tables where there are many scores.
 
     Of more variants than columns the last of each score is shown, as in the figures of reliability.
 
@@ -158,7 +167,7 @@ def _score_float(
         cells = [_score_cell(rows[rows["method"] == method]) for rows in columns.values()]
         groups[bool(control)] += latex.paired(latex.wrapped(method, METHOD_LETTERS), cells)
     controls = bool(every["control"].any())
-    kinds = {"all methods": "", "without controls": "_without_controls"} if controls else {"": ""}
+    kinds = {"all methods": "", "without baselines": "_without_controls"} if controls else {"": ""}
     last: list[str] = []
     for kind, ending in kinds.items():
         asked = [f"alpha{ending}{end}" for end in ("", "_low", "_high")]
@@ -167,39 +176,43 @@ def _score_float(
     return latex.floating(_score_caption(every, study, controls, level), reference, header, [*groups, last])
 
 
+def _score_cell(row: pd.DataFrame) -> tuple[str, str]:
+    """Return the mean with its rank set, bold where no method is significantly better, and the interval."""
+    if row.empty:
+        return latex.NONE, ""
+    mean, low, high, *ranks = row[["mean", "low", "high", "rank_low", "rank_high"]].iloc[0]
+    shown, interval = latex.with_interval(mean, low, high)
+    if not (text := rank_set(*ranks)):
+        return shown, interval
+    shown = rf"\textbf{{{shown}}}" if ranks[0] == 1 else shown
+    return f"{shown} ({text.replace('–', '--')})", interval
+
+
 def _arrow(direction: str) -> str:
     """Return a direction as LaTeX."""
     target = target_of(direction)
     return ARROWS[direction] if target is None else rf"$\rightarrow {target:g}$"
 
 
-def _score_cell(row: pd.DataFrame) -> tuple[str, str]:
-    """Mean with rank, bold where no method is surely better; and the interval."""
-    if row.empty:
-        return latex.NONE, ""
-    mean, rank = row["mean"].iloc[0], row["rank"].iloc[0]
-    shown, interval = latex.with_interval(mean, row["low"].iloc[0], row["high"].iloc[0])
-    if np.isnan(rank):
-        return shown, interval
-    shown = rf"\textbf{{{shown}}}" if rank == 1 else shown
-    return f"{shown} ({rank:g})", interval
-
-
 def _score_caption(rows: pd.DataFrame, study: str, controls: bool, level: float) -> str:
     counts = rows.loc[rows["mean"].notna(), "images"]
     images = " to ".join(map(str, dict.fromkeys((counts.min(), counts.max())))) if len(counts) else "0"
-    found = rows["seeds"].max()
-    seeds = "" if np.isnan(found) else f", {found:.0f} training seed{'s' if found > 1 else ''}"
+    counted = rows["seeds"].max()
+    seeds = f", {counted} training seed{'s' if counted > 1 else ''}"
+    over = latex.escaped(joined(dict.fromkeys(rows["over"]))).replace("×", r"$\times$")
+    directed = r"$\uparrow$ higher, $\downarrow$ lower is better"
+    if any(target_of(direction) is not None for direction in rows["direction"]):
+        directed += r", $\rightarrow$ closer to the value is better"
     of = ""
     for name in ("model", "data"):
         if rows[name].nunique() == 1:
             of += f", {'set' if name == 'data' else name} {latex.escaped(str(rows[name].iloc[0]))}"
     return (
-        f"Study {latex.escaped(study)}{of}: mean score of each method over images (n = {images}{seeds}), below it the "
-        r"95\,\% interval over resamples of images; $\uparrow$ higher, $\downarrow$ lower, "
-        r"$\rightarrow$ closer to the number is better. "
-        "In brackets the rank, 1 and the number of methods that are surely better; rank 1 in bold. "
-        f"{'Controls stand apart. ' if controls else ''}"
-        rf"$\alpha$: agreement of images on the order of methods (Krippendorff), with its {100 * level:.4g}\,\% "
-        "interval."
+        f"Study {latex.escaped(study)}{of}: mean score of each method (n = {images} images{seeds}), below it the "
+        rf"95\,\% confidence interval over {over}; {directed}. "
+        r"In brackets the set of ranks that a method may have, with simultaneous 95\,\% confidence over the methods of "
+        "a score, not over scores; bold where no method is significantly better. "
+        f"{'Baselines stand apart. ' if controls else ''}"
+        rf"$\alpha$: inter-rater reliability of the ranking (Krippendorff), with its {100 * level:.4g}\,\% "
+        "confidence interval."
     )

@@ -1,4 +1,4 @@
-"""Methods × metrics in one picture: rank, mean with its interval, and how reliable each metric is."""
+"""Table of methods × metrics: rank sets, means with their intervals, and the reliability of each metric."""
 
 from collections.abc import Mapping
 from html import escape
@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from saliency_assay.directions import arrow, phrase
+from saliency_assay import directions
 from saliency_assay.report.html import breakable
 from saliency_assay.report.material import span_text
-from saliency_assay.report.words import SURE, alpha_row, number, percent
+from saliency_assay.report.words import UNDEFINED, alpha_row, number, percent, rank_set, two
 
-BEST, WORST = (0x8C, 0xC0, 0xE6), (0xFF, 0xFF, 0xFF)  # one hue, told apart in grey too; black text on both
+BEST, WORST = (0x8C, 0xC0, 0xE6), (0xFF, 0xFF, 0xFF)  # one hue, also distinct in gray; black text on both
 TABLE = """<div class="scroll" tabindex="0" role="region" aria-label="{title}">
 <table class="heat">
 <caption>{title}</caption>
@@ -35,12 +35,15 @@ def heat_map(
     title: str,
     level: float,
 ) -> str:
-    """The ranks of one study as an HTML table, methods in the order of ``order``.
+    """Return the rank sets of one study as an HTML table, methods in the order of ``order``.
+
+    The color of a cell follows the middle of its rank set. A cell is hatched where the method is not significantly
+    better than every baseline.
 
     Args:
         order: as ``report.reliability.order_table`` gives it, of one set and model.
         reliability: as ``report.reliability.reliability_table`` gives it, of the same.
-        names: metrics and variants to show, and what they are called.
+        names: metrics and variants to show, and their labels.
         title: text.
         level: of the intervals of α.
     """
@@ -56,18 +59,20 @@ def heat_map(
     )
     rows = []
     for method in methods:
-        label = breakable(method) + (" <small>control: knows no model</small>" if method in controls else "")
+        note = " <small>baseline: does not use the model</small>" if method in controls else ""
+        label = breakable(method) + note
         cells = "".join(
-            _cell(of.loc[method], len(of)) if method in of.index else "<td></td>" for of in columns.values()
+            _cell(of.loc[method], int(of["rank_low"].count())) if method in of.index else "<td></td>"
+            for of in columns.values()
         )
         rows.append(f'<tr><th scope="row" data-value="{escape(method)}">{label}</th>{cells}</tr>')
     reliable = {pair: alpha_row(reliability, *pair) for pair in names}
-    without = (
-        " without controls" if any(row and row["controls"] == "without" for row in reliable.values()) else ""
+    without = any(row and row["controls"] == "without" for row in reliable.values())
+    label = (
+        f"α{' without baselines' if without else ''} <small>{100 * level:.4g} % confidence interval</small>"
     )
-    held = f"{100 * level:.4g} % interval"
     foot = [
-        _foot(f"single maps: α{without} <small>{held}</small>", [_alpha(row) for row in reliable.values()]),
+        _foot(label, [_alpha(row) for row in reliable.values()]),
         _foot("images", [span_text(of["images"]) for of in columns.values()]),
     ]
     return TABLE.format(title=escape(title), head=head, rows="\n".join(rows), foot="\n".join(foot))
@@ -75,43 +80,41 @@ def heat_map(
 
 def _arrow(rows: pd.DataFrame) -> str:
     direction = str(rows["direction"].iloc[0])
-    return f'<span title="{phrase(direction)}">{arrow(direction)}</span>'
+    return f'<span title="{directions.phrase(direction)}">{directions.arrow(direction)}</span>'
 
 
 def _cell(row: pd.Series, methods: int) -> str:
-    if np.isnan(row["rank"]):
+    if np.isnan(row["mean"]):
         return "<td>no score</td>"
-    worse = (row["rank"] - 1) / max(methods - 1, 1)
-    colour = "".join(f"{round(a + (b - a) * worse):02x}" for a, b in zip(BEST, WORST, strict=True))
-    first = f'<span class="first">first in {percent(row["best"])}</span>' if row["best"] >= 0.005 else ""
-    shown, unsure = f"#{colour}", ""
-    if row["above_controls"] < SURE:  # a rank that says nothing shall not look as one that does
-        shown = f"repeating-linear-gradient(135deg,#{colour} 0 5px,#fff 5px 10px)"
-        unsure = "<small>not surely better than the controls</small>"
-    interval = f"<small>{number(row['mean'])} [{number(row['low'])}, {number(row['high'])}]</small>"
-    ends = f"{row['mean']:.6g} [{row['low']:.6g}, {row['high']:.6g}]"
-    told = f"rank {row['rank']:.0f}, mean {ends}, first in {row['best']:.3f}"
-    look = f'style="background:{shown}" data-value="{row["mean"]:.6g}" data-csv="{told}"'
-    return f"<td {look}><b>{row['rank']:.0f}</b>{first}{interval}{unsure}</td>"
+    ranks, background, notes = rank_set(row["rank_low"], row["rank_high"]), "#ffffff", ""
+    if ranks:
+        worse = ((row["rank_low"] + row["rank_high"]) / 2 - 1) / max(methods - 1, 1)
+        color = (f"{round(a + (b - a) * worse):02x}" for a, b in zip(BEST, WORST, strict=True))
+        background = f"#{''.join(color)}"
+    if row["above_controls"] == 0:
+        background = f"repeating-linear-gradient(135deg,{background} 0 5px,#fff 5px 10px)"
+        notes += "<small>not significantly better than every baseline</small>"
+    if row["undefined"] > UNDEFINED:
+        notes += f"<small>no score on {percent(row['undefined'])}</small>"
+    mean, exact = number(row["mean"]), f"{row['mean']:.6g}"
+    if not np.isnan(row["low"]):
+        mean += f" [{number(row['low'])}, {number(row['high'])}]"
+        exact += f" [{row['low']:.6g}, {row['high']:.6g}]"
+    saved = f"rank {ranks}, mean {exact}" if ranks else f"mean {exact}"
+    look = f'style="background:{background}" data-value="{row["mean"]:.6g}" data-csv="{saved}"'
+    return f"<td {look}><b>{ranks}</b><small>{mean}</small>{notes}</td>"
 
 
 def _alpha(row: Mapping[str, Any] | None) -> str:
     if row is None or np.isnan(row["alpha"]):
         return "undefined"
+    interval = "too few images for an interval"
+    if not np.isnan(row["alpha_low"]):
+        interval = f"[{two(row['alpha_low'])}, {two(row['alpha_high'])}]"
     width = round(100 * min(max(row["alpha"], 0), 1))
     meter = f'<span class="meter" aria-hidden="true"><i style="width:{width}%"></i></span>'
-    interval = (
-        ""
-        if np.isnan(row["alpha_low"])
-        else f"<small>[{_two(row['alpha_low'])}, {_two(row['alpha_high'])}]</small>"
-    )
-    return f"<b>{_two(row['alpha'])}</b>{interval}{meter}"
+    return f"<b>{two(row['alpha'])}</b><small>{interval}</small>{meter}"
 
 
 def _foot(label: str, cells: list[str]) -> str:
     return f'<tr><th scope="row">{label}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>'
-
-
-def _two(value: float) -> str:
-    """Two decimals, and no 0 below 0."""
-    return f"{value:.2f}".replace("-0.00", "0.00")

@@ -1,6 +1,6 @@
-"""The page that is read first: what was run, which method is first at what, how sure that is, and for single maps."""
+"""The first page of the report: the run, and the ranks of the methods with their uncertainty and reliability."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any
@@ -8,26 +8,30 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from saliency_assay.directions import arrow
+from saliency_assay import directions
 from saliency_assay.report.heat_map import heat_map
 from saliency_assay.report.html import table_of
 from saliency_assay.report.material import span_text
 from saliency_assay.report.page import page
-from saliency_assay.report.reliability import PAIR
 from saliency_assay.report.reliability_figures import scored_names
 from saliency_assay.report.style import readable
+from saliency_assay.report.summary import Finding, summary_words
 from saliency_assay.report.words import (
-    RELIABLE,
     alpha_row,
     alpha_words,
-    group_words,
-    groups,
     halves_words,
     joined,
     order_words,
     percent,
+    rank_set,
+    ranked,
+    ranking_words,
     reliability_words,
-    unsure_words,
+    single_image_words,
+    top,
+    two,
+    undefined_words,
+    weak_methods,
 )
 
 KINDS = {
@@ -44,22 +48,25 @@ KINDS = {
 }
 READ = """<details open><summary>How to read this page</summary>
 <dl>
-<dt>rank</dt><dd>1 + the number of methods that are surely better: whose mean over images is better in at least 95 % of
-the resamples of images. Only sure defeats count, so rank 1 is “not surely beaten”, and a method whose scores vary
-much can have a better rank than one with a better mean.</dd>
-<dt>first in … %</dt><dd>the share of resamples in which the method has the best mean: how sure its first place
-is.</dd>
-<dt>[low, high]</dt><dd>the 95 % interval of the mean over resamples of images. It knows nothing of other training
-seeds, models or data, nor of how many metrics are compared.</dd>
-<dt>control</dt><dd>a “method” that knows no model: <code>random</code>, <code>edge</code>, <code>constant</code>. A
-method that is not surely better than the controls has shown nothing under this metric: its cell is hatched, whatever
-its rank.</dd>
-<dt>α</dt><dd>Krippendorff's α: whether single images put the methods into the same order. 1: all do; 0: as by chance.
-A low α means that the order of the means cannot be expected of the next map, however sure it is on average. Without
-controls; the level of its interval stands beside it. 0.65 is what Tomsett et al. (2020) name as the usual demand.</dd>
-<dt>wins</dt><dd>the share of single images on which no other method has a better score.</dd>
+<dt>rank set</dt><dd>The ranks that a method may have, such as 1–2: from 1 + the number of methods that are
+significantly better to the number of methods less those that are significantly worse. Methods are compared in pairs, on
+the images on which both have a score. A method is ranked first if its rank set is 1. Methods whose rank sets begin with
+1 are not distinguishable at the top.</dd>
+<dt>95 % confidence</dt><dd>The rank sets of all methods under one metric hold simultaneously with 95 % confidence.
+They are not corrected for the number of metrics: of K metrics, up to about K × 5 % are expected to contain an
+error.</dd>
+<dt>[low, high]</dt><dd>The 95 % confidence interval of the mean. Each summary states what it accounts for: images, the
+cut-outs and scenes they are composed of, or training seeds. With one training seed, other trainings of the same model
+may order the methods differently.</dd>
+<dt>baseline</dt><dd>A method that does not use the model: <code>random</code>, <code>edge</code>,
+<code>constant</code>. A cell is hatched if its method is not significantly better than every baseline, whatever its
+rank set.</dd>
+<dt>α</dt><dd>Krippendorff's α, the inter-rater reliability of the ranking: 1 if all images rank the methods alike, 0
+if they agree as often as by chance. With a low α, the order of the means says little about the next image. Computed
+without baselines. The usual demand is 0.65 (Tomsett et al., 2020).</dd>
+<dt>wins</dt><dd>The share of the images on which no other method has a better score.</dd>
 </dl>
-<p>Ranks of different metrics are not averaged: they do not measure the same thing.</p></details>"""
+<p>Ranks of different metrics are not averaged, because metrics measure different things.</p></details>"""
 
 
 @dataclass(frozen=True)
@@ -76,12 +83,12 @@ class StudyResult:
     """What each score is, by name."""
     methods: Sequence[str]
     tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
-    """``order``, ``reliability``, ``agreement`` and ``consistency`` as ``report.reliability`` and ``report.agreement``
+    """``order``, ``reliability``, ``rankings`` and ``agreement`` as ``report.reliability`` and ``report.agreement``
     make them; empty where nothing is scored."""
     level: float = 0.999
     """Of the intervals of α."""
     cautions: Sequence[str] = ()
-    """What else must be known before the ranks are read."""
+    """Sentences on limits of the ranks."""
 
     @property
     def names(self) -> dict[tuple[str, str], str]:
@@ -89,6 +96,15 @@ class StudyResult:
         order = self.tables["order"]
         # What is known to matter differs from model to model.
         return scored_names(order, most=len(order)) if self.kind == "caption" else main_names(order)
+
+    @property
+    def findings(self) -> list[Finding]:
+        """The order and the reliability of each of ``names``."""
+        order, reliability = self.tables["order"], self.tables["reliability"]
+        return [
+            Finding(name, _rows(order, *pair), alpha_row(reliability, *pair))
+            for pair, name in self.names.items()
+        ]
 
 
 def main_names(order: pd.DataFrame) -> dict[tuple[str, str], str]:
@@ -100,38 +116,35 @@ def main_names(order: pd.DataFrame) -> dict[tuple[str, str], str]:
     return scored_names(keyed[keyed["bare"] | ~has_bare], most=0)
 
 
-def in_short(results: Sequence[StudyResult]) -> pd.DataFrame:
-    """A row for each study and score: what is asked, which method is first, how surely, and what single maps say."""
+def summary_table(results: Sequence[StudyResult]) -> pd.DataFrame:
+    """Return a row for each study and score: the methods at the top, and the reliability of the ranking."""
     rows = []
     for result in results:
         if not result.tables:
             continue
-        order, reliability = result.tables["order"], result.tables["reliability"]
-        for (metric, variant), name in result.names.items():
-            rows_of = _rows(order, metric, variant)
-            ranked = rows_of[rows_of["rank"].notna()].sort_values("best", ascending=False, kind="stable")
-            first = ranked[ranked["rank"] == ranked["rank"].min()].to_dict("records")
-            alpha = alpha_row(reliability, metric, variant)
+        for (metric, _), finding in zip(result.names, result.findings, strict=True):
+            scored = ranked(finding.rows)
+            leading = top(scored).to_dict("records")
+            name = f"{finding.name} {directions.arrow(str(finding.rows['direction'].iloc[0]))}"
             rows.append(
                 {
                     "study": result.name,
-                    "metric": _asked(
-                        f"{name} {arrow(rows_of['direction'].iloc[0])}", result.asks.get(metric)
-                    ),
-                    "first (share of resamples)": joined(map(_first, first)) or "no scores",
+                    "metric": f"{name}: {asks}" if (asks := result.asks.get(metric)) else name,
+                    "top (rank set)": joined(map(_ranked, leading)) or "none",
                     "wins on single images": joined(
-                        f"{row['method']} {percent(row['wins'])}" for row in first
+                        f"{row['method']} {percent(row['wins'])}" for row in leading
                     ),
-                    "not surely better than the controls": unsure_words(rows_of),
-                    "images": span_text(ranked["images"]) if len(ranked) else "0",
-                    "single maps (α without controls)": _single(alpha),
+                    "not significantly better than every baseline": joined(weak_methods(finding.rows)),
+                    "images": span_text(scored["images"]) if len(scored) else "0",
+                    "training seeds": span_text(finding.rows["seeds"]),
+                    "α without baselines": _alpha(finding.alpha),
                 }
             )
     return pd.DataFrame(rows)
 
 
 def overview_page(results: Sequence[StudyResult], *, seeds: Sequence[int], ran: str) -> str:
-    """The overview as a page of its own.
+    """Return the overview as an HTML page.
 
     Args:
         results: the studies in the order of the configuration.
@@ -139,24 +152,16 @@ def overview_page(results: Sequence[StudyResult], *, seeds: Sequence[int], ran: 
         ran: hours, device and versions, as a phrase.
     """
     scored = dict.fromkeys(method for result in results if result.tables for method in result.methods)
-    what = f"{_count(len(scored), 'method')} scored, controls included, in {_count(len(results), 'study', 'studies')}"
-    several = len(seeds) > 1
+    what = f"{_count(len(scored), 'method')} scored, baselines included, in {_count(len(results), 'study', 'studies')}"
     body = [
-        "<h1>What was found</h1>",
+        "<h1>Results</h1>",
         f"<p>{escape(what)}; {_count(len(seeds), 'training seed')}. {escape(ran)}</p>",
     ]
-    short = in_short(results)
-    if len(short):
-        body.append("<h2>In short</h2>")
-        body += [_in_words(result) for result in results if result.tables]
-        body.append(READ)
-        title = "Which method is first at what, and how sure that is"
-        body.append(table_of(short, title, 2))
-        if not several:
-            body.append(
-                '<p class="note">One training seed: nothing here says whether another training of the same'
-                " model would give the same order.</p>"
-            )
+    table = summary_table(results)
+    if len(table):
+        body.append("<h2>Summary</h2>")
+        body += [_summary(result) for result in results if result.tables]
+        body += [READ, table_of(table, "Methods at the top, and reliability of each metric", 2)]
     body += [_section(result) for result in results]
     body.append(
         '<h2>More</h2><p><a data-page="Methods" href="methods.html">Methods</a>: what each is, and what it costs. '
@@ -196,52 +201,36 @@ def build_page(
 
 
 def summary_page(result: StudyResult) -> str:
-    """The first part of a study's own page: what it asks, and all that its tables say in words."""
+    """Return the first part of a study's own page: its question, and its tables in words."""
     body = [f"<h1>{escape(result.name)}</h1>", _about(result)]
     if result.tables:
-        order, reliability = result.tables["order"], result.tables["reliability"]
-        names, agreed = result.names, result.tables["agreement"]
+        order, agreed = result.tables["order"], result.tables["agreement"]
+        title = f"{result.name}: rank sets of the methods"
         body.append(
-            heat_map(
-                order, reliability, names, title=f"{result.name}: ranks of the methods", level=result.level
-            )
+            heat_map(order, result.tables["reliability"], result.names, title=title, level=result.level)
         )
-        body.append("<h2>In words</h2>")
-        for (metric, variant), name in names.items():
-            texts = [order_words(_rows(order, metric, variant))]
-            if (row := alpha_row(reliability, metric, variant)) is not None:
-                texts.append(reliability_words(row, result.level))
+        body.append("<h2>Interpretation</h2>")
+        for (metric, variant), finding in zip(result.names, result.findings, strict=True):
+            texts = [order_words(finding.rows), *undefined_words(finding.rows, finding.name)]
+            if finding.alpha is not None:
+                texts.append(reliability_words(finding.alpha, result.level))
+            texts.append(single_image_words(finding.rows, finding.alpha))
             texts.append(halves_words(_rows(agreed, metric, variant)))
             asked = f" <small>{escape(result.asks.get(metric, ''))}</small>"
-            body.append(f"<h3>{escape(name)}{asked}</h3>\n<p>{escape(' '.join(filter(None, texts)))}</p>")
-        over = [
-            (metric, halves_words(_rows(agreed, metric, ""))) for metric in dict.fromkeys(order["metric"])
-        ]
-        if said := [f"{readable(metric)}: {words}" for metric, words in over if words]:
-            listed = "".join(f"<li>{escape(each)}</li>" for each in said)
-            body.append(f"<h3>Other variants of a score</h3>\n<ul>{listed}</ul>")
-        if agree := agreement_words(result):
-            body.append(f"<h3>Which metrics agree</h3>\n<p>{escape(agree)}</p>")
+            text = " ".join(filter(None, texts))
+            body.append(f"<h3>{escape(finding.name)}{asked}</h3>\n<p>{escape(text)}</p>")
+        over = {metric: halves_words(_rows(agreed, metric, "")) for metric in dict.fromkeys(order["metric"])}
+        listed = "".join(
+            f"<li>{escape(f'{readable(metric)}: {words}')}</li>" for metric, words in over.items() if words
+        )
+        if listed:
+            body.append(f"<h3>Variants of a score</h3>\n<ul>{listed}</ul>")
+        if words := ranking_words(result.tables["rankings"], result.names):
+            body.append(f"<h3>Agreement of metrics</h3>\n<p>{escape(words)}</p>")
     body.append(
-        '<p><a data-page="Overview" href="../overview.html">Overview</a>, with how to read ranks and α.</p>'
+        '<p><a data-page="Overview" href="../overview.html">Overview</a>, with how to read rank sets and α.</p>'
     )
     return page("\n".join(body), title=f"{result.name}: summary")
-
-
-def agreement_words(result: StudyResult) -> str:
-    """Which metrics of a study find the maps of the same images good; controls aside."""
-    order, table = result.tables["order"], result.tables["consistency"]
-    names = result.names
-    controls = set(order.loc[order["control"], "method"])
-    known = table[~table["method"].isin(controls)]
-    means = known.groupby(PAIR, sort=False)["agreement"].mean()
-    places = {pair: place for place, pair in enumerate(names)}
-    matrix = np.eye(len(names))
-    for *pair, mean in means.reset_index().itertuples(index=False, name=None):
-        a, b = places.get((pair[0], pair[1])), places.get((pair[2], pair[3]))
-        if a is not None and b is not None:
-            matrix[a, b] = matrix[b, a] = mean
-    return group_words(groups(matrix, list(names.values())))
 
 
 def _section(result: StudyResult) -> str:
@@ -250,10 +239,10 @@ def _section(result: StudyResult) -> str:
     parts = [f"<h2>{name}</h2>", _about(result)]
     if result.tables:
         order, reliability = result.tables["order"], result.tables["reliability"]
-        title = f"{result.name}: ranks of the methods, with means, intervals and reliability"
+        title = f"{result.name}: rank sets of the methods, with means, confidence intervals and reliability"
         parts.append(heat_map(order, reliability, result.names, title=title, level=result.level))
-        if agree := agreement_words(result):
-            parts.append(f"<p>{escape(agree)}</p>")
+        if words := ranking_words(result.tables["rankings"], result.names):
+            parts.append(f"<p>{escape(words)}</p>")
     return "\n".join([*parts, link])
 
 
@@ -268,52 +257,21 @@ def _about(result: StudyResult) -> str:
     return about + (f"<ul>{cautions}</ul>" if cautions else "")
 
 
-def _in_words(result: StudyResult) -> str:
-    """The ranks of a study in a few sentences."""
-    order, reliability = result.tables["order"], result.tables["reliability"]
-    alone: dict[str, list[str]] = {}
-    shared, led, reliable, unsure = [], [], [], []
-    for (metric, variant), name in result.names.items():
-        rows = _rows(order, metric, variant)
-        first = rows[rows["rank"] == rows["rank"].min()]
-        if first["control"].any():
-            led.append(f"{name} ({joined(first.loc[first['control'], 'method'])})")
-        elif len(first) == 1:
-            alone.setdefault(first["method"].iloc[0], []).append(f"{name} ({percent(first['best'].iloc[0])})")
-        elif len(first):
-            shared.append(name)
-        alpha = alpha_row(reliability, metric, variant)
-        if alpha is not None and alpha["alpha_low"] >= RELIABLE and not first["control"].any():
-            reliable.append(name)
-        if weak := unsure_words(rows):
-            unsure.append(f"{weak} ({name})")
-    texts = [f"{method} is first by {joined(names)}." for method, names in alone.items()]
-    texts += [f"No single method is first by {joined(shared)}."] if shared else []
-    nothing = (
-        f"A control is first, or shares the first place, by {joined(led)}: there, a good score shows nothing."
-    )
-    texts += [nothing] if led else []
-    texts += [f"Not surely better than the controls: {'; '.join(unsure)}."] if unsure else []
-    by = joined(reliable) if reliable else "no metric"
-    texts += [f"Single maps are ranked alike (α surely at least {RELIABLE}) by {by}.", *result.cautions]
+def _summary(result: StudyResult) -> str:
+    texts = [*summary_words(result.findings), *result.cautions]
     listed = "".join(f"<li>{escape(text)}</li>" for text in texts)
     return f"<h3>{escape(result.name)}</h3>\n<ul>{listed}</ul>"
 
 
-def _asked(name: str, asks: str | None) -> str:
-    return f"{name}: {asks}" if asks else name
-
-
-def _single(alpha: Mapping[str, Any] | None) -> str:
-    """What single maps say, in words behind the number."""
+def _alpha(alpha: Mapping[str, Any] | None) -> str:
     if alpha is None:
         return "–"
-    return alpha_words(alpha) if np.isnan(alpha["alpha"]) else f"{alpha['alpha']:.2f}: {alpha_words(alpha)}"
+    return alpha_words(alpha) if np.isnan(alpha["alpha"]) else f"{two(alpha['alpha'])}: {alpha_words(alpha)}"
 
 
-def _first(row: Mapping[Hashable, Any]) -> str:
-    control = ", a control" if row["control"] else ""
-    return f"{row['method']}{control} ({percent(row['best'])})"
+def _ranked(row: Mapping[Any, Any]) -> str:
+    note = ", a baseline" if row["control"] else ""
+    return f"{row['method']}{note} ({rank_set(row['rank_low'], row['rank_high'])})"
 
 
 def _rows(table: pd.DataFrame, metric: str, variant: str) -> pd.DataFrame:

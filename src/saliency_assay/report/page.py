@@ -37,10 +37,10 @@ button.csv { font-size: .85rem; margin: 0 0 .3rem; padding: .1rem .6rem; border:
 img { max-width: 100%; height: auto; }
 img.wide { min-width: 40rem; max-width: none; width: 100%; }
 .note { color: #555; font-size: .9rem; }
-table.heat td { border: 1px solid #fff; min-width: 6.2rem; line-height: 1.25; }
+table.heat td { border: 1px solid #fff; min-width: 6.2rem; max-width: 11rem; line-height: 1.25; }
 table.heat th[scope=row] { position: sticky; left: 0; background: #fff; min-width: 6.5rem; max-width: 11rem; }
 table.heat thead th { max-width: 9rem; }
-table.heat small, table.heat .first { display: block; color: #333; font-size: .8rem; }
+table.heat small { display: block; color: #333; font-size: .8rem; }
 table.heat b { font-size: 1.1rem; }
 table.heat tfoot th, table.heat tfoot td { border-top: 2px solid #444; background: #fff; }
 .meter { display: block; width: 5.4rem; height: .5rem; border: 1px solid #555; background: #fff; }

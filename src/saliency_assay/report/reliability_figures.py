@@ -1,4 +1,4 @@
-"""Figures of reliability: how alike images rank methods, which methods can be told apart, which metrics agree."""
+"""Figures of reliability: agreement of images on the order of methods, rank sets, agreement of metrics."""
 
 from collections import Counter
 from collections.abc import Collection
@@ -18,6 +18,7 @@ from saliency_assay.reliability_raters import SPLITS
 from saliency_assay.report.material import span_text
 from saliency_assay.report.reliability import PAIR
 from saliency_assay.report.style import BLUE, GREEN, GREY, ORANGE, VERMILION, readable
+from saliency_assay.report.words import rank_set
 
 Array = npt.NDArray[Any]
 
@@ -28,8 +29,8 @@ PANELS = {
     "correlation": "inter-method reliability: mean Spearman's ρ\nhigher: methods find the same images hard →",
 }
 LOOKS = {
-    "with": ("with controls", ORANGE, "s", "white"),
-    "without": ("without controls", BLUE, "o", BLUE),
+    "with": ("with baselines", ORANGE, "s", "white"),
+    "without": ("without baselines", BLUE, "o", BLUE),
     "none": ("all methods", BLUE, "o", BLUE),
 }
 BETWEEN = {
@@ -48,7 +49,9 @@ LETTERS = 34
 
 
 def reliability_figure(table: pd.DataFrame, *, level: float) -> Figure:
-    """α and the mean correlation of methods for every metric and variant, with their intervals.
+    """Return α and the mean correlation of methods for every metric and variant, with their intervals.
+
+    Where there are too few images for an interval, a point has no whiskers.
 
     Args:
         table: as ``report.reliability.reliability_table`` gives it, of one set and model.
@@ -73,12 +76,12 @@ def reliability_figure(table: pd.DataFrame, *, level: float) -> Figure:
     panels[0].set_yticks(range(len(names)), [fill(name, LETTERS) for name in names.values()])
     panels[0].set_ylim(len(names) - 0.5, -0.5)
     seeds = table["seed"].nunique()
-    whiskers = f"whiskers: {100 * level:.4g} % interval over images"
+    whiskers = f"whiskers: {100 * level:.4g} % confidence interval over images"
     if seeds > 1:
         whiskers += f", outermost ends of {seeds} seeds"
     handles = [_look(kind) for kind in kinds]
     handles.append(Line2D([], [], color=GREY, linestyle="--", label=f"α = {UNRELIABLE}, often asked for"))
-    counted = f"n = {span_text(table['images'])} images; {whiskers}"
+    counted = f"n = {span_text(table['images'])} images (α), {span_text(table['correlation_images'])} (ρ); {whiskers}"
     figure.legend(handles=handles, title=counted, loc="outside upper center", ncols=len(handles))
     return figure
 
@@ -104,7 +107,7 @@ def _look(kind: str) -> Line2D:
 
 
 def order_figure(table: pd.DataFrame) -> Figure:
-    """Methods × metrics: ranks, shared by methods that images do not tell apart, and how often each is first.
+    """Return the rank sets of methods × metrics; the color follows the middle of a set.
 
     Args:
         table: as ``report.reliability.order_table`` gives it, of one set and model.
@@ -112,25 +115,22 @@ def order_figure(table: pd.DataFrame) -> Figure:
     if table.empty:
         return _nothing(UNSCORED)
     names, methods = scored_names(table, most=MOST_COLUMNS), list(dict.fromkeys(table["method"]))
-    ranks = np.full((len(methods), len(names)), np.nan)
-    best = ranks.copy()
+    ends = np.full((2, len(methods), len(names)), np.nan)
     for column, (metric, variant) in enumerate(names):
         of_name = table[(table["metric"] == metric) & (table["variant"] == variant)].set_index("method")
-        ranks[:, column] = of_name["rank"].reindex(methods)
-        best[:, column] = of_name["best"].reindex(methods)
+        ends[:, :, column] = of_name[["rank_low", "rank_high"]].reindex(methods).T
+    middle = ends.mean(0)
     figure = Figure(figsize=(1.1 * len(names) + 2.6, 0.42 * len(methods) + 2.4))
     axes = figure.subplots()
-    axes.imshow(ranks, cmap="Blues_r", vmin=1, vmax=MOST_RANK * max(len(methods), 2), aspect="auto")
-    for row, column in np.ndindex(ranks.shape):
-        rank, first = ranks[row, column], best[row, column]
-        text = "no score" if np.isnan(rank) else f"{rank:.0f}"
-        text += f" ({_percent(float(first))})" if first >= 0.01 else ""
-        dark = rank < 0.45 * MOST_RANK * len(methods)
+    axes.imshow(middle, cmap="Blues_r", vmin=1, vmax=MOST_RANK * max(len(methods), 2), aspect="auto")
+    for row, column in np.ndindex(middle.shape):
+        text = rank_set(*ends[:, row, column]) or "no rank"
+        dark = middle[row, column] < 0.45 * MOST_RANK * len(methods)
         axes.text(column, row, text, ha="center", va="center", fontsize=8, color="white" if dark else "black")
     _matrix(axes, list(names.values()), [readable(method) for method in methods])
     axes.set_xlabel(
-        "rank: 1 and the number of methods that are better in at least 95 % of the resamples of images\n"
-        "in brackets: in how many of them the method is first"
+        "rank sets: the ranks that a method may have, simultaneously for all methods\n"
+        "of a metric with 95 % confidence; first is a method with the set 1"
     )
     return figure
 
@@ -263,10 +263,6 @@ def _name(metric: str, variant: str) -> str:
     if metric.startswith(entry):
         return readable(f"{metric} {sub_variant}".strip())
     return readable(variant if entry.startswith(metric) else f"{variant}: {metric}")
-
-
-def _percent(share: float) -> str:
-    return "> 99 %" if 0.995 <= share < 1 else f"{100 * share:.0f} %"
 
 
 def _matrix(axes: Axes, columns: list[str], rows: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""The tables on a study's page of reliability: what a paper prints beside ours, then all but the longest in full."""
+"""Tables of a study's page of reliability: values printed in papers beside ours, then all tables."""
 
 from collections.abc import Mapping
 
@@ -9,15 +9,21 @@ from saliency_assay.report.reliability import PAIR
 from saliency_assay.report.reliability_figures import MOST_COLUMNS, scored_names
 from saliency_assay.report.style import readable
 
-CONTROLS = {"with": "with controls", "without": "without controls", "none": "all methods"}
+CONTROLS = {"with": "with baselines", "without": "without baselines", "none": "all methods"}
+
+PAIRS = {
+    "rankings": "correlations of metrics over methods, within images",
+    "consistency": "correlations of metrics over images, method by method",
+}
+"""Titles of the tables of pairs of scores."""
 
 
 def page_tables(tables: Mapping[str, pd.DataFrame], study: str, *, level: float) -> dict[str, pd.DataFrame]:
-    """Tables by their titles, those beside a paper's first.
+    """Return tables by their titles, those beside a paper's first.
 
     Args:
-        tables: ``reliability``, ``agreement``, ``order``, ``variance`` and ``consistency``, as
-            ``tables/{study}/{name}.csv`` has them. Of the last there are only pairs of scores that figures show.
+        tables: ``reliability``, ``agreement``, ``order``, ``rankings``, ``variance`` and ``consistency``, as
+            ``tables/{study}/{name}.csv`` has them. Tables of pairs of scores are shortened to those in figures.
         study: its name.
         level: of the intervals of reliability.
     """
@@ -28,26 +34,29 @@ def page_tables(tables: Mapping[str, pd.DataFrame], study: str, *, level: float)
     if correlations["printed"].notna().any():
         title = f"{study}: Spearman's ρ between two scores, ours / printed"
         shown[title] = correlations_beside(correlations)
-    few = shortened(correlations)
-    title = f"{study}: correlations of metrics, method by method"
-    if len(few) < len(correlations):
-        title += " (of many variants the last; tables/…/consistency.csv has all)"
-    return {
-        **shown,
-        f"{study}: reliability ({100 * level:.4g} % intervals)": alphas,
+    shown |= {
+        f"{study}: reliability ({100 * level:.4g} % confidence intervals)": alphas,
         f"{study}: agreement of seeds, classes, variants and halves of the images": tables["agreement"],
-        f"{study}: means and ranks (95 % intervals)": tables["order"],
+        f"{study}: means and rank sets (95 % confidence)": tables["order"],
         f"{study}: shares of the variance of scores": tables["variance"],
-        title: few,
     }
+    for name, title in PAIRS.items():
+        few = shortened(tables[name])
+        note = (
+            f" (of many variants the last; tables/…/{name}.csv has all)"
+            if len(few) < len(tables[name])
+            else ""
+        )
+        shown[f"{study}: {title}{note}"] = few
+    return shown
 
 
 def alphas_beside(table: pd.DataFrame) -> pd.DataFrame:
-    """α of the scores that have printed values: a row for each, a column with and one without controls.
+    """Return α of the scores that have printed values: a row for each, a column with and one without baselines.
 
     Args:
         table: as ``report.reliability.reliability_table`` gives it. Of several seeds the mean is shown, with the
-            outermost ends of their intervals.
+            outermost ends of their intervals, dashes where a seed has too few images for one.
     """
     given = table[table["printed"].notna()]
     kinds = [kind for kind in CONTROLS if (given["controls"] == kind).any()]
@@ -57,7 +66,7 @@ def alphas_beside(table: pd.DataFrame) -> pd.DataFrame:
         of_score = given[(given["metric"] == metric) & (given["variant"] == variant)]
         for kind in kinds:
             found = of_score[of_score["controls"] == kind]
-            ends = found["alpha_low"].min(), found["alpha_high"].max()
+            ends = found["alpha_low"].min(skipna=False), found["alpha_high"].max(skipna=False)
             interval = f" [{_text(ends[0])}, {_text(ends[1])}]" if len(found) else ""
             row[CONTROLS[kind]] = (
                 f"{_text(found['alpha'].mean())}{interval} / {_text(found['printed'].mean())}"
@@ -90,7 +99,7 @@ def correlations_beside(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def shortened(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of ``consistency_table`` that the figure of consistency is of: of many variants of a score the last."""
+    """Return the rows of a table of pairs that figures show: of many variants of a score the last."""
     kept = set(scored_names(_each(table), most=MOST_COLUMNS))
     pairs = table[PAIR].itertuples(index=False, name=None)
     return table[[pair[:2] in kept and pair[2:] in kept for pair in pairs]]

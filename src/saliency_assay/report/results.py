@@ -1,10 +1,12 @@
-"""What a study found, from its files, for the pages that put studies into words."""
+"""Results of a study, read from its files, for the overview and the study's summary."""
 
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
+
+import pandas as pd
 
 from saliency_assay import store
 from saliency_assay.report.bam_claims import summary as claims_summary
@@ -13,7 +15,7 @@ from saliency_assay.report.tables import read_table
 from saliency_assay.report.words import joined
 from saliency_assay.store_parts import open_stores
 
-TABLES = ("order", "reliability", "agreement", "consistency")
+TABLES = ("order", "reliability", "rankings", "agreement")
 
 
 def study_result(
@@ -66,31 +68,37 @@ def _accuracy(files: Sequence[Path], data: str) -> str:
 
 
 def _cautions(kind: str, files: Mapping[str, Path]) -> list[str]:
-    if "claims" in files:
-        claims = read_table(files["claims"])
-        return [
-            f"Of the paper's claims (Yang & Kim, 2019), {claims_summary(claims)} here; the report lists each of them."
-        ]
-    if kind != "retrain":
-        return []
-    if "leakage" not in files:
-        return [
-            "It was not measured whether masks alone tell the class; if they do, these ranks say nothing."
-        ]
-    leakage = read_table(files["leakage"])
+    cautions = [claims_words(read_table(files["claims"]))] if "claims" in files else []
+    if kind == "retrain":
+        cautions.append(leakage_words(read_table(files["leakage"]) if "leakage" in files else None))
+    return cautions
+
+
+def claims_words(claims: pd.DataFrame) -> str:
+    """Return how many of the claims of Yang & Kim (2019) hold: for every study that has a table of them."""
+    return f"Of the paper's claims (Yang & Kim, 2019), {claims_summary(claims)} here; the report lists each of them."
+
+
+def leakage_words(leakage: pd.DataFrame | None) -> str:
+    """Return whether masks alone predict the class, so that the ranks of a retrain study need not be about saliency.
+
+    - There is no table, or no arm was tested (``p`` is NaN): unknown.
+    - No arm has ``leaks``: no leakage was detected, which does not exclude it.
+    - Otherwise the methods with such an arm are named, with their greatest accuracy.
+    """
+    risk = "if masks alone predict the class, these ranks say nothing about saliency"
+    if leakage is None:
+        return f"Mask leakage was not measured; {risk}."
     tested = leakage[leakage["p"].notna()]
     if tested.empty:
-        return [
-            "Whether masks alone tell the class could not be tested; if they do, these ranks say nothing."
-        ]
+        return f"Mask leakage could not be tested; {risk}."
     leaks = tested[tested["leaks"].astype(bool)]
     if leaks.empty:
-        return [
-            f"In none of the {len(tested)} arms that were tested were masks alone found to tell the class."
-        ]
-    found = leaks.groupby("method", sort=False)["accuracy"].max()
-    named = joined(f"{method} ({100 * accuracy:.0f} % right)" for method, accuracy in found.items())
-    return [
-        f"Masks alone tell the class for {named}, chance {100 * leaks['chance'].iloc[0]:.0f} %: accuracy may stay up by"
-        " that, whatever the masks hide, so their ranks here need not be about what they mark."
-    ]
+        return f"No mask leakage was detected in any tested arm ({len(tested)})."
+    greatest = leaks.groupby("method", sort=False)["accuracy"].max()
+    named = joined(f"{method} ({100 * accuracy:.0f} % accuracy)" for method, accuracy in greatest.items())
+    chance = f"chance {100 * leaks['chance'].iloc[0]:.0f} %"
+    return (
+        f"Masks alone predict the class for {named}, {chance}: accuracy may stay high whatever the masks occlude, so"
+        " the ranks of these methods need not be about the pixels they mark."
+    )
