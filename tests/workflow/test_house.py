@@ -35,7 +35,7 @@ PROFILES = [ROOT / f"profiles/{name}/config.yaml" for name in ("local", "slurm")
 # Left to right: a module imports from its own place and from places before it, never from one after it. A module's
 # place is the longest name here that it is or begins with; so training_state stands where training does.
 ORDER = (
-    ("registry", "commonality", "bam_classes", "shards", "downloads", "atomic"),
+    ("registry", "directions", "commonality", "bam_classes", "shards", "downloads", "atomic"),
     ("schema", "source"),
     ("config", "retrain_settings", "training_settings"),
     ("provenance", "environment", "file_digests", "code_digest"),
@@ -61,7 +61,7 @@ ORDER = (
     ("metrics", "concepts"),
     ("remask",),
     ("scores", "remask_scores"),
-    ("reliability",),
+    ("comparison", "reliability"),
     ("report", "planning"),
     ("api",),
 )

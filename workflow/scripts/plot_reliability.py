@@ -19,7 +19,7 @@ with job("plot_reliability", snakemake.log[0], snakemake.params.settings):
     study, level = snakemake.wildcards.study, settings["level"]
     tables = {
         name: read_table(Path(paths[name]))
-        for name in ("reliability", "agreement", "order", "consistency", "variance")
+        for name in ("reliability", "agreement", "order", "consistency", "rankings", "variance")
     }
     with styled():
         save(reliability_figure(tables["reliability"], level=level), Path(output.reliability))
