@@ -8,9 +8,9 @@ on which both have a score.
 """
 
 from dataclasses import dataclass
+from itertools import combinations, combinations_with_replacement
 from typing import TYPE_CHECKING, Any
 
-import krippendorff
 import numpy as np
 import numpy.typing as npt
 from scipy.stats import rankdata
@@ -54,13 +54,14 @@ class Estimate:
 class _Agreement:
     """The agreement of each image with the others, over all sets of methods that two images have in common."""
 
-    alpha: float
     images: Array
     """Indices ``[n]`` of the images that share two methods with another."""
-    shared: Array
-    """``[n]``, products of the standardized ranks of an image and of the others; their mean is their correlation."""
+    ratings: int
+    """Their number of scores."""
     norm: Array
-    """``[n]``, the same of perfect agreement; their mean is 1."""
+    """``[n]``, mean product of the standardized ranks of an image and another if they agreed; their mean is 1."""
+    apart: Array
+    """``[n]``, what disagreement takes from it; 1 − their mean is the mean correlation of two images."""
 
 
 def alpha(
@@ -76,11 +77,11 @@ def alpha(
     At most 1. It is 1 where all images rank the methods alike, about 0 where they agree as often as by chance, and
     negative where less often. NaN where no two images score the same two methods, or all ranks are equal.
 
-    Where scores are missing, α is a mean over sets T of methods. For every T that is all that some two images have in
-    common, the images that score all of T make a complete table, whose methods are ranked among T and which has an α of
-    its own. Its weight is the number of such pairs of images times |T| − 1, the degrees of freedom of their rank
-    correlation. So images are compared on common methods only, an identical order gives 1 whatever is missing, and of a
-    complete table α is that of the package ``krippendorff``. Of more than 256 sets those with the most weight count.
+    α = 1 − (1 − ρ̄)(n − 1)/n with n ratings and ρ̄ the mean correlation of two images' ordinal ranks. Where scores are
+    missing, ρ̄ is a mean over sets T of methods: for each T that is all that some two images have in common, the mean
+    correlation of the images that score all of T, ranked among T. Its weight is the number of such pairs of images
+    times |T| − 1, the degrees of freedom of their correlation. So images are compared on common methods only, and an
+    identical order gives 1 whatever is missing. Of more than 256 sets those with the most weight count.
 
     The interval is of the population of images from which these are sampled. It comes from the correlation of each
     image's ranks with the mean ranks: the Bayesian bootstrap of its mean with one more image, which agrees perfectly
@@ -101,26 +102,29 @@ def alpha(
         raise ValueError(f"level: found {level}, expected a share in (0, 1)")
     found = _agreement(scores)
     count = len(found.images)
-    if np.isnan(found.alpha) or not resamples:
-        return Estimate(found.alpha, np.nan, np.nan, count)
+    if not count:
+        return Estimate(np.nan, np.nan, np.nan, 0)
+    value = 1 - float(found.apart.mean()) * (found.ratings - 1) / found.ratings
     factors = {name: np.asarray(factor)[found.images] for name, factor in clusters.items()}
-    if any(len(np.unique(factor)) < LEAST_IMAGES for factor in (found.images, *factors.values())):
-        return Estimate(found.alpha, np.nan, np.nan, count)
+    least = min(len(np.unique(factor)) for factor in (found.images, *factors.values()))
+    if not resamples or least < LEAST_IMAGES:
+        return Estimate(value, np.nan, np.nan, count)
     low, high = _bounds(found, factors, resamples, (1 - level) / 2, seed)
-    return Estimate(found.alpha, min(low, found.alpha), max(high, found.alpha), count)
+    return Estimate(value, min(low, value), max(high, value), count)
 
 
 def _bounds(
     found: _Agreement, factors: Factors, resamples: int, error: float, seed: int
 ) -> tuple[float, float]:
     """Return the ends of the interval of the mean correlation of two images, each missed with probability ``error``."""
-    count, r = len(found.images), float(found.shared.mean())
+    count, shared = len(found.images), found.norm - found.apart
+    r = float(shared.mean())
     # Each image's correlation with the mean ranks: of all images for the upper end, which can only be too high, and of
     # the others for the lower end, which can only be too low. The mean of either is the root of that of two images.
     length = np.sqrt(max(((count - 1) * r + 1) / count, np.finfo(float).tiny))
-    upper = ((count - 1) * found.shared + found.norm) / count / length
-    without = (count * r - 2 * found.shared) / (count - 2)
-    lower = found.shared / np.sqrt(np.maximum(((count - 2) * without + 1) / (count - 1), 1 / count**2))
+    upper = ((count - 1) * shared + found.norm) / count / length
+    without = (count * r - 2 * shared) / (count - 2)
+    lower = shared / np.sqrt(np.maximum(((count - 2) * without + 1) / (count - 1), 1 / count**2))
     generator = np.random.default_rng(seed)
     values = np.stack([upper, lower, found.norm], axis=1)
     together = max(1, min(resamples, HELD // count))
@@ -154,35 +158,32 @@ def _agreement(scores: Array) -> _Agreement:
     """Compare every two images on the methods that both score."""
     _check(scores)
     there = ~np.isnan(scores)
-    shared, norm = np.zeros((2, len(scores)))
-    whole = total = 0.0
+    norm, apart = np.zeros((2, len(scores)))
+    total = 0.0
     for methods, weight in zip(*_common_methods(there), strict=True):
         images = np.flatnonzero(there[:, methods].all(1))
         ranked = rankdata(scores[np.ix_(images, methods)], axis=1)
         value, places = np.unique(ranked, return_inverse=True)
-        places = places.reshape(ranked.shape)
-        counts = np.stack([np.bincount(column, minlength=len(value)) for column in places.T])
         if len(value) < 2:
             continue  # all methods of all images share one rank
         # The ordinal distance of two ranks is that of their mid-ranks among all ratings.
-        totals = counts.sum(0)
+        places = places.reshape(ranked.shape)
+        totals = np.bincount(places.ravel())
         middle = totals.cumsum() - totals / 2 - totals.sum() / 2
         ratings = middle[places]
-        square, mean = (ratings**2).sum(1), ratings.mean(0)
-        count, scale = len(images), (ratings**2).sum() / len(images)
-        others = (count * (ratings @ mean) - square) / (count - 1)
-        shared[images] += weight / count * others / scale
-        norm[images] += weight / count * (1 + square / scale) / 2
-        whole += float(weight) * krippendorff.alpha(value_counts=counts, level_of_measurement="ordinal")
+        count, square = len(images), (ratings**2).sum(1)
+        distance = ((ratings - ratings.mean(0)) ** 2).sum(1)
+        # Means over the other images: of their squared norms, and of their squared distances.
+        others = (square.sum() - square) / (count - 1)
+        distances = (count * distance + distance.sum()) / (count - 1)
+        scale = 2 * square.mean() * count / weight
+        norm[images] += (square + others) / scale
+        apart[images] += distances / scale
         total += float(weight)
     images = np.flatnonzero(norm)
     per_image = len(images) / max(total, 1.0)
-    return _Agreement(
-        float(whole / total) if total else np.nan,
-        images,
-        shared[images] * per_image,
-        norm[images] * per_image,
-    )
+    ratings = np.count_nonzero(there[images])
+    return _Agreement(images, int(ratings), norm[images] * per_image, apart[images] * per_image)
 
 
 def _common_methods(there: Array) -> tuple[Array, Array]:
@@ -218,14 +219,12 @@ def correlations(scores: Array) -> Array:
     """
     _check(scores)
     found = np.full((scores.shape[1],) * 2, np.nan)
-    for one in range(scores.shape[1]):
-        for other in range(one + 1):
-            both = ~np.isnan(scores[:, [one, other]]).any(1)
-            ranked = rankdata(scores[both][:, [one, other]], axis=0)
-            ranked -= ranked.mean(0)
-            scale = (ranked**2).sum(0).prod()
-            if scale > 0:
-                found[one, other] = found[other, one] = ranked.prod(1).sum() / scale**0.5
+    for one, other in combinations_with_replacement(range(scores.shape[1]), 2):
+        pair = scores[:, [one, other]]
+        ranked = rankdata(pair[~np.isnan(pair).any(1)], axis=0)
+        ranked -= ranked.mean(0) if len(ranked) else 0
+        if (scale := (ranked**2).sum(0).prod()) > 0:
+            found[one, other] = found[other, one] = ranked.prod(1).sum() / scale**0.5
     return found
 
 
@@ -244,14 +243,13 @@ def mean_correlation(scores: Array, *, clusters: Factors = NO_FACTORS, level: fl
     _check(scores)
     values, counts = [], []
     influence = np.zeros(len(scores))
-    for one in range(scores.shape[1]):
-        for other in range(one):
-            both = np.flatnonzero(~np.isnan(scores[:, [one, other]]).any(1))
-            rho, derivatives = _spearman(scores[both, one], scores[both, other])
-            if not np.isnan(rho):
-                values.append(rho)
-                counts.append(len(both))
-                influence[both] += derivatives
+    for one, other in combinations(range(scores.shape[1]), 2):
+        both = np.flatnonzero(~np.isnan(scores[:, [one, other]]).any(1))
+        rho, derivatives = _spearman(scores[both, one], scores[both, other])
+        if not np.isnan(rho):
+            values.append(rho)
+            counts.append(len(both))
+            influence[both] += derivatives
     if not values:
         return Estimate(np.nan, np.nan, np.nan, 0)
     value, fewest = float(np.mean(values)), min(counts)
@@ -316,7 +314,7 @@ def paired_means(scores: Array, weights: Array | None = None) -> Array:
         share = known / known.sum(1, keepdims=True)
         centered = np.where(there, scores - (np.where(there, scores, 0) * share).sum(1, keepdims=True), 0)
         methods = scores.shape[1]
-        within = (known[:, :, None] * (np.eye(methods) - share[:, None, :])).reshape(len(known), -1)
+        within = (known[:, :, None] * (np.eye(methods) - share[:, None, :])).reshape(-1, methods**2)
         found = _solved((given @ within).reshape(-1, methods, methods), given @ centered)
     result: Array = found[0] if weights is None else found
     return result

@@ -144,7 +144,6 @@ def test_packages_that_bear_results_are_found_in_the_code() -> None:
     """For one script or registered function each, which imports the package itself or by other modules."""
     importing = {
         "captum": "saliency_assay.methods.cam",
-        "krippendorff": "saliency_assay.reliability",
         "matplotlib": "saliency_assay.report.curves",
         "numpy": "saliency_assay.store",
         "pandas": "saliency_assay.scores",
