@@ -1,9 +1,9 @@
 """Error rates and power of rank sets, and coverage of α's interval, in simulated studies.
 
-Prints two tables in Markdown, with the number of studies behind them. Each study of the first has scores of equal methods
-on images that share cut-outs and scenes (as many of each as a third of the images), or of retrained models with and
-without training noise; once more with one method that is better. ``previous`` is the rule of version 0.1: better in 95 %
-of the bootstrap resamples of images.
+Prints two tables in Markdown, with the number of studies behind them. Each study of the first has scores of equal
+methods on images that share cut-outs and scenes (as many of each as a third of the images), or of retrained models with
+and without training noise; once more with one method that is better. ``previous`` is the rule of version 0.1: better in
+95 % of the bootstrap resamples of images.
 
     python benchmarks/rank_sets.py --studies 1000
 """

@@ -1,21 +1,50 @@
-"""How long reliability takes for so many images and methods, and what counts of ranks gain over the package.
+"""Time and memory of all tables of a study's reliability, on one core.
 
-The package is given each of the same resamples as the ratings that it takes; α of both must agree to 1e-9. Its time is
-that of ``--compared`` resamples, scaled to all.
+The scores are of so many images, methods (two of them baselines) and metrics, optionally with missing ones. Prints
+seconds for each table, and the peak memory of the process less that before.
 
-    python benchmarks/reliability.py --images 10000 --methods 5 --resamples 10000
+    OMP_NUM_THREADS=1 python benchmarks/reliability.py --images 10000 --methods 10 --metrics 5 --missing 0
 """
 
 import argparse
 import json
+import resource
 import time
+from collections.abc import Callable
 
-import krippendorff
 import numpy as np
+import pandas as pd
 
-from saliency_assay import reliability
+from saliency_assay import scores
+from saliency_assay.report.agreement import agreement_table
+from saliency_assay.report.reliability import (
+    consistency_table,
+    order_table,
+    rankings_table,
+    reliability_table,
+    variance_table,
+)
 
-AGREEMENT = 1e-9
+
+def score_table(images: int, methods: int, metrics: int, missing: float) -> pd.DataFrame:
+    """Return a score table of one study as the rules read it."""
+    source = np.random.default_rng(0)
+    names = [f"method{number}" for number in range(methods)]
+    parts = []
+    for metric in range(metrics):
+        values = (
+            source.normal(size=(images, 1)) + 0.3 * np.arange(methods) + source.normal(size=(images, methods))
+        )
+        values[source.random(values.shape) < missing] = np.nan
+        columns = {"image": np.tile(np.arange(images), methods), "score": values.T.ravel()}
+        part = pd.DataFrame(columns).assign(method=np.repeat(names, images), metric=f"metric{metric}")
+        parts.append(part.assign(variant=f"metric{metric}", study="s", data="d", model="m", seed=0))
+    return scores.check(pd.concat(parts, ignore_index=True), "simulated scores", compact=True)
+
+
+def memory() -> float:
+    """Return the most memory that the process has held, in MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def main() -> None:
@@ -23,40 +52,36 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--images", type=int, default=10_000)
-    parser.add_argument("--methods", type=int, default=5)
+    parser.add_argument("--methods", type=int, default=10)
+    parser.add_argument("--metrics", type=int, default=5)
+    parser.add_argument("--missing", type=float, default=0.0)
     parser.add_argument("--resamples", type=int, default=10_000)
-    parser.add_argument("--compared", type=int, default=50)
-    asked = parser.parse_args()
-    scores = np.random.default_rng(0).normal(size=(asked.images, asked.methods))
-    scores += 0.3 * np.arange(asked.methods) + np.random.default_rng(1).normal(size=(asked.images, 1))
-    found = {**vars(asked)}
-    for name in ("alpha", "mean_correlation", "order"):
+    arguments = parser.parse_args()
+    shape = arguments.images, arguments.methods, arguments.metrics
+    table = score_table(*shape, arguments.missing)
+    directions = {f"metric{number}": "higher" for number in range(arguments.metrics)}
+    baselines, labels = ["method0", "method1"], np.arange(arguments.images) % 10
+    tables: dict[str, Callable[[], pd.DataFrame]] = {
+        "reliability": lambda: reliability_table(
+            table, directions, baselines, resamples=arguments.resamples, level=0.999
+        ),
+        "agreement": lambda: agreement_table(table, directions, labels),
+        "order": lambda: order_table(table, directions, baselines),
+        "consistency": lambda: consistency_table(table, directions),
+        "rankings": lambda: rankings_table(table, directions, baselines),
+        "variance": lambda: variance_table(table),
+    }
+    before, seconds = memory(), {}
+    for name, build in tables.items():
         start = time.perf_counter()
-        getattr(reliability, name)(scores, resamples=asked.resamples)
-        found[f"{name}_s"] = time.perf_counter() - start
-    rated = reliability.ranks(scores)
-    weights = next(reliability.resampled(asked.images, asked.compared, 0))
-    start = time.perf_counter()
-    of_package = [
-        krippendorff.alpha(np.repeat(rated, row.astype(int), axis=0), level_of_measurement="ordinal")
-        for row in weights
-    ]
-    package = (time.perf_counter() - start) * asked.resamples / len(weights)
-    values = 2 * asked.methods - 1
-    cells = (2 * rated - 2).astype(int) + values * np.arange(asked.methods)
-    counts = np.array(
-        [
-            np.bincount(np.repeat(cells, row.astype(int), axis=0).ravel(), minlength=values * asked.methods)
-            for row in weights
-        ]
-    ).reshape(-1, asked.methods, values)
-    difference = np.abs(reliability.alpha_of(counts.astype(float)) - of_package).max()
-    if difference > AGREEMENT:
-        raise SystemExit(
-            f"α differs from the package's by {difference:.1e}, expected at most {AGREEMENT:.0e}"
+        build()
+        seconds[name] = round(time.perf_counter() - start, 1)
+    total = round(sum(seconds.values()), 1)
+    print(
+        json.dumps(
+            {**vars(arguments), "s": {**seconds, "total": total}, "added_MB": round(memory() - before)}
         )
-    found |= {"package_s": package, "alpha_ratio": package / found["alpha_s"]}
-    print(json.dumps({name: round(value, 2) for name, value in found.items()}))
+    )
 
 
 if __name__ == "__main__":

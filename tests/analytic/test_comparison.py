@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pytest
 from scipy import stats
 
-from saliency_assay.comparison import compare, holm, mean_of, rank_sets
+from saliency_assay.comparison import Factors, compare, holm, mean_of, rank_sets
 
 Array = npt.NDArray[np.float64]
 
@@ -80,7 +80,7 @@ def test_a_single_level_or_value_has_no_interval() -> None:
     assert mean_of(np.ones(5)).interval() == (1, 1)
 
 
-def unbiased(factors: dict[str, npt.NDArray[np.int64]], components: dict[str, float]) -> float:
+def unbiased(factors: Factors, components: dict[str, float]) -> float:
     """Mean estimated variance of simulated means over the one that they have."""
     source, count = generator(5), len(next(iter(factors.values())))
     means, estimates = [], []
@@ -165,17 +165,17 @@ def test_nothing_to_rank() -> None:
     assert (one_image.low.tolist(), one_image.high.tolist()) == ([1, 1], [2, 2])
 
 
-def images_only(methods: int, source: np.random.Generator) -> tuple[Array, dict[str, Array]]:
+def images_only(methods: int, source: np.random.Generator) -> tuple[Array, Factors]:
     return source.normal(size=(60, 1)) + source.normal(size=(60, methods)), {}
 
 
-def clustered(methods: int, source: np.random.Generator) -> tuple[Array, dict[str, Array]]:
+def clustered(methods: int, source: np.random.Generator) -> tuple[Array, Factors]:
     cutout, scene = source.integers(40, size=120), source.integers(40, size=120)
     scores = 0.3**0.5 * (source.normal(size=(40, methods))[cutout] + source.normal(size=(40, methods))[scene])
     return scores + 0.4**0.5 * source.normal(size=(120, methods)), {"cut-out": cutout, "scene": scene}
 
 
-def trained(methods: int, source: np.random.Generator) -> tuple[Array, dict[str, Array]]:
+def trained(methods: int, source: np.random.Generator) -> tuple[Array, Factors]:
     """300 images scored 0 or 1, three seeds, each training one point better or worse."""
     image, seed = np.repeat(np.arange(300), 3), np.tile(np.arange(3), 300)
     right = 0.7 + 0.01 * source.normal(size=(3, methods))[seed] + 0.2 * source.normal(size=(300, 1))[image]
@@ -185,7 +185,7 @@ def trained(methods: int, source: np.random.Generator) -> tuple[Array, dict[str,
 @pytest.mark.parametrize("study", [images_only, clustered, trained])
 @pytest.mark.parametrize("methods", [2, 5])
 def test_equal_methods_are_rarely_called_different(
-    study: Callable[[int, np.random.Generator], tuple[Array, dict[str, Array]]], methods: int
+    study: Callable[[int, np.random.Generator], tuple[Array, Factors]], methods: int
 ) -> None:
     """At most 5 %, and three standard errors of 400 studies."""
     source, wrong = generator(11), 0
