@@ -28,7 +28,7 @@ def test_the_pages_code_runs() -> None:
     images = np.random.default_rng(0).random((6, 1, 10, 10), dtype=np.float32)
     names: dict[str, Any] = {"network": network, "images": images, "targets": np.arange(6) % 3}
     run = [block for block in BLOCKS if OF_RESULTS not in block]
-    assert len(run) == len(BLOCKS) - 1 == 8
+    assert len(run) == len(BLOCKS) - 1 == 9
     for number, block in enumerate(run):
         exec(compile(block, f"docs/api.md, block {number}", "exec"), names)
     assert list(names["assessed"].order.index) == ["gradient", "occlusion", "random"]
@@ -40,10 +40,10 @@ def test_the_pages_code_runs() -> None:
 def test_the_page_names_every_argument() -> None:
     from inspect import signature
 
-    from saliency_assay import methods, metrics
+    from saliency_assay import methods, metrics, reliability
 
-    for function in (methods.attribute, metrics.score):
-        [shown] = re.findall(rf"`\w+\.{function.__name__}\((.*?)\)` gives", PAGE, re.DOTALL)
+    for function in (methods.attribute, metrics.score, reliability.assess):
+        [shown] = re.findall(rf"`\w+\.{function.__name__}\((.*?)\)` (?:gives|takes)", PAGE, re.DOTALL)
         said = [part.partition("=")[0].strip().lstrip("*") for part in shown.split(",")]
         assert [name for name in said if name] == list(signature(function).parameters)
 
