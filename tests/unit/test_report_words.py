@@ -9,6 +9,7 @@ from saliency_assay.report.summary import (
     Finding,
     baseline_words,
     first_words,
+    missing_words,
     multiplicity_words,
     single_images_words,
     summary_words,
@@ -188,6 +189,21 @@ def test_several_methods_without_scores_are_one_finding_and_those_without_any_an
 
 
 # ---- α
+
+
+def test_metrics_under_which_the_same_scores_are_missing_share_a_sentence() -> None:
+    rows = order_rows({"a": (1, 1), "b": (2, 2)}, undefined={"a": 0.5})
+    other = order_rows({"a": (1, 1), "b": (2, 2)}, undefined={"a": 0.1})
+    [first, second] = missing_words(
+        [
+            Finding("X", rows, None),
+            Finding("Y", other, None),
+            Finding("Z", rows, None),
+            Finding("W", CLEAR, None),
+        ]
+    )
+    assert first.startswith("a has no score on 50\u00a0% of the images under X and Z; ")
+    assert second.startswith("a has no score on 10\u00a0% of the images under Y; ")
 
 
 @pytest.mark.parametrize(

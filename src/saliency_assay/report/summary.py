@@ -11,6 +11,7 @@ from saliency_assay.report.words import (
     CONFIDENCE,
     MOST,
     RELIABLE,
+    UNDEFINED,
     basis_words,
     first,
     joined,
@@ -40,9 +41,22 @@ class Finding:
 
 def summary_words(findings: Sequence[Finding]) -> list[str]:
     """Return all sentences on the metrics of a study, those without a basis left out."""
-    texts = [first_words(findings), top_words(findings), *baseline_words(findings)]
-    texts += [text for finding in findings for text in undefined_words(finding.rows, finding.name)]
+    texts = [first_words(findings), top_words(findings), *baseline_words(findings), *missing_words(findings)]
     return [*filter(None, texts), *single_images_words(findings)]
+
+
+def missing_words(findings: Sequence[Finding]) -> list[str]:
+    """Return the sentences on missing scores, one for all metrics under which the same methods lack as many."""
+    alike: dict[tuple[tuple[str, float], ...], list[Finding]] = {}
+    for finding in findings:
+        lacking = finding.rows[finding.rows["undefined"] > UNDEFINED]
+        key = tuple(lacking[["method", "undefined"]].itertuples(index=False, name=None))
+        alike.setdefault(key, []).append(finding)
+    return [
+        text
+        for same in alike.values()
+        for text in undefined_words(same[0].rows, joined(finding.name for finding in same))
+    ]
 
 
 def first_words(findings: Sequence[Finding]) -> str:
