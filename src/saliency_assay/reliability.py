@@ -30,7 +30,7 @@ Array = npt.NDArray[Any]
 HELD = 20_000_000
 """Most numbers held at once in a computation over all images."""
 LEAST_IMAGES = 5
-"""Fewer images, or clusters of images, have no interval."""
+"""Fewer images, or clusters of them, have no interval of α; fewer images no interval of a correlation."""
 MOST_SETS = 256
 """Most sets of common methods behind α: many methods that miss scores at random have tens of thousands."""
 
@@ -119,12 +119,15 @@ def _bounds(
     """Return the ends of the interval of the mean correlation of two images, each missed with probability ``error``."""
     count, shared = len(found.images), found.norm - found.apart
     r = float(shared.mean())
-    # Each image's correlation with the mean ranks: of all images for the upper end, which can only be too high, and of
-    # the others for the lower end, which can only be too low. The mean of either is the root of that of two images.
-    length = np.sqrt(max(((count - 1) * r + 1) / count, np.finfo(float).tiny))
-    upper = ((count - 1) * shared + found.norm) / count / length
-    without = (count * r - 2 * shared) / (count - 2)
-    lower = shared / np.sqrt(np.maximum(((count - 2) * without + 1) / (count - 1), 1 / count**2))
+    # Each image's correlation with the mean ranks of all images, which is too high, for the upper end, and less its own
+    # part in them, which is too low, for the lower end. The mean of either is about the root of that of two images.
+    signal = (count - 1) * r + 1  # squared length of the mean ranks over that of noise
+    if signal > 1e-9:
+        length = (signal / count) ** 0.5
+        upper, lower = ((count - 1) * shared + found.norm) / count / length, shared / length
+    else:  # exactly opposed images, which leave no mean ranks
+        signal = 1.0
+        upper = lower = found.norm * np.where(np.arange(count) % 2, 1, -1)
     generator = np.random.default_rng(seed)
     values = np.stack([upper, lower, found.norm], axis=1)
     together = max(1, min(resamples, HELD // count))
@@ -135,7 +138,9 @@ def _bounds(
         total = sums[:, 2] + extra
         sampled.append(np.stack([(sums[:, 0] + extra) / total, (sums[:, 1] - extra) / total], axis=1))
     high, low = np.concatenate(sampled).T
-    ends = np.clip([np.quantile(low, error), np.quantile(high, 1 - error)], -1, 1)
+    # Near noise the mean ranks vary as much as the images: that doubles the variance.
+    center, wider = float(lower.mean()), (1 + 1 / signal) ** 0.5
+    ends = np.clip([center + wider * (np.quantile(low, error) - center), np.quantile(high, 1 - error)], -1, 1)
     return float(ends[0] * abs(ends[0])), float(ends[1] * abs(ends[1]))
 
 
