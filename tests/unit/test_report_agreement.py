@@ -1,14 +1,17 @@
 """The table of raters that are not images, and what rates methods in each kind of study."""
 
+import runpy
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from saliency_assay import scores
+from saliency_assay import scores, store
 from saliency_assay.catalogue import CATALOGUE
+from saliency_assay.provenance import SOURCE
 from saliency_assay.reliability_raters import agreement, halves
 from saliency_assay.report.agreement import COLUMNS, agreement_table
 from saliency_assay.report.figures import DIRECTIONS
@@ -273,6 +276,46 @@ def test_tables_of_retraining_are_the_same_in_parts(tmp_path: Path, monkeypatch:
     ):
         assert len(in_parts) > 1
         assert in_parts.to_csv() == at_once.to_csv()
+
+
+def test_the_job_knows_the_cut_outs_and_scenes_of_bam(tmp_path: Path) -> None:
+    """Equal methods on 20 cut-outs and 20 scenes, which account for most of their differences."""
+    generator = np.random.default_rng(0)
+    cutout, scene = np.divmod(np.arange(400), 20)
+    table = pd.concat(
+        pd.DataFrame(
+            row(method=method, metric="mcs", variant="object", data="b_os", model="f_o-f_s")
+            | {"image": np.arange(400), "score": values}
+        )
+        for method, values in {
+            name: generator.normal(size=20)[cutout] + generator.normal(size=20)[scene] for name in "abc"
+        }.items()
+    )
+    scores.write(tmp_path / "scores.parquet", table)
+    arrays = {"label_scene": scene, "cutout": cutout, "scene": scene}
+    store.write(tmp_path / "data.zarr.zip", [arrays], kind="data", attributes={})
+    settings = {"kind": "bam", "data": "b", "models": ["f_o", "f_s"], "label": "scene", "controls": []}
+    settings |= {"directions": {"mcs": "higher"}, "resamples": 50, "level": 0.9}
+    settings |= {"printed_alpha": {}, "printed_correlation": {}}
+    names = ("reliability", "agreement", "order", "consistency", "rankings", "variance")
+    output = {name: tmp_path / f"{name}.csv" for name in names}
+    snakemake = SimpleNamespace(
+        log=[str(tmp_path / "log")],
+        params=SimpleNamespace(settings=settings),
+        input=SimpleNamespace(scores=[tmp_path / "scores.parquet"], data=tmp_path / "data.zarr.zip"),
+        output=output,
+    )
+    script = SOURCE.parent / "workflow/scripts/tabulate_reliability.py"
+    runpy.run_path(str(script), init_globals={"snakemake": snakemake})
+    order = pd.read_csv(output["order"])
+    assert set(order["over"]) == {"cut-outs × scenes"}
+    assert (order[["rank_low", "rank_high"]] == [1, 3]).all(axis=None)
+    alone = order_table(table, {"mcs": "higher"})
+    assert (order["high"] - order["low"] > 2 * (alone["high"] - alone["low"])).all()
+    [alpha] = pd.read_csv(output["reliability"]).to_dict("records")
+    [without] = reliability_table(table, {"mcs": "higher"}, (), resamples=50, level=0.9).to_dict("records")
+    assert alpha["alpha_high"] - alpha["alpha_low"] > without["alpha_high"] - without["alpha_low"]
+    assert all(path.exists() for path in output.values())
 
 
 def test_other_studies_have_one_part(tmp_path: Path) -> None:
