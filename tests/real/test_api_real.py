@@ -169,11 +169,16 @@ def test_reliability_is_the_workflows(run: Run, results: Path) -> None:
     of_each = {
         method: scored(run, "criteria", method, run.images, run.maps[method])["s_ord"] for method in METHODS
     }
-    found = reliability.assess(of_each, direction="higher", resamples=200)
-    table = pd.read_csv(results / "tables/all/reliability.csv")
+    assessed = reliability.assess(of_each, direction="higher", resamples=200)
+    tables = results / "tables/all"
+    table = pd.read_csv(tables / "reliability.csv")
     [row] = table[(table["metric"] == "s_ord") & (table["controls"] == "none")].to_dict("records")
-    assert row["alpha"] == pytest.approx(found.alpha.value, rel=1e-12)
-    assert (row["alpha_low"], row["alpha_high"]) == pytest.approx(
-        (found.alpha.low, found.alpha.high), rel=1e-12
-    )
-    assert row["correlation"] == pytest.approx(found.correlation.value, rel=1e-12)
+    for name, estimate in (("alpha", assessed.alpha), ("correlation", assessed.correlation)):
+        ends = [row[name], row[f"{name}_low"], row[f"{name}_high"]]
+        assert ends == pytest.approx([estimate.value, estimate.low, estimate.high], rel=1e-12, nan_ok=True)
+    assert row["images"] == assessed.alpha.images
+    order = pd.read_csv(tables / "order.csv")
+    order = order[order["metric"] == "s_ord"].set_index("method")
+    assert set(order["over"]) == {"images"}
+    for column in assessed.order:
+        np.testing.assert_allclose(order.loc[list(METHODS), column], assessed.order[column], rtol=1e-12)

@@ -27,6 +27,7 @@ from saliency_assay.metrics.scoring import score as score_batches
 from saliency_assay.metrics.sensitivity_max import sensitivity_max
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.provenance import SOURCE
+from saliency_assay.report.reliability import order_table, reliability_table
 
 RNG = np.random.default_rng(3)
 IMAGES = RNG.integers(0, 256, (6, 3, 8, 8), dtype=np.uint8)
@@ -419,22 +420,54 @@ def test_a_package_offers_no_other_names() -> None:
 def test_reliability_is_that_of_the_tables() -> None:
     scores = {"a": RNG.normal(1, 1, 40), "b": RNG.normal(0, 1, 40), "c": RNG.normal(0, 1, 40)}
     scores["c"][:3] = np.nan
-    found = reliability.assess(pd.DataFrame(scores), direction="lower", resamples=200)
-    wide = np.stack(list(scores.values()), axis=1)
-    assert found.alpha == reliability.alpha(wide, resamples=200)
-    assert found.correlation == reliability.mean_correlation(wide, resamples=200)
-    ordered = reliability.order(wide, resamples=200)
-    np.testing.assert_array_equal(found.order["mean"], ordered.mean)
-    np.testing.assert_array_equal(found.order["rank"], ordered.ranks(higher_is_better=False))
-    np.testing.assert_array_equal(found.order[["low", "high"]].T, ordered.interval())
-    assert found.order["rank"]["a"] == 3
-    assert found.images == 40
+    for direction in ("lower", "target 0.5"):
+        for clusters in ({}, {"patients": np.arange(40) // 3}):
+            assessed = reliability.assess(
+                pd.DataFrame(scores), direction=direction, clusters=clusters, resamples=200
+            )
+            parts = [pd.DataFrame({"method": name, "score": of_one}) for name, of_one in scores.items()]
+            table = pd.concat(parts).reset_index(names="image")
+            table = table.assign(study="s", data="d", model="m", seed=0, metric="aopc", variant="aopc")
+            directions = {"aopc": direction}
+            [row] = reliability_table(
+                table, directions, (), resamples=200, level=0.999, clusters=clusters
+            ).to_dict("records")
+            for name, estimate in (("alpha", assessed.alpha), ("correlation", assessed.correlation)):
+                ends = [row[name], row[f"{name}_low"], row[f"{name}_high"]]
+                assert [estimate.value, estimate.low, estimate.high] == ends
+            assert (assessed.alpha.images, assessed.correlation.images) == (40, 37)
+            order = order_table(table, directions, clusters=clusters).set_index("method")
+            columns = ["images", "mean", "low", "high", "rank_low", "rank_high"]
+            pd.testing.assert_frame_equal(assessed.order, order[columns], check_dtype=False)
+
+
+def test_methods_are_compared_on_images_on_which_both_have_a_score() -> None:
+    """b is worse on every image that it has a score on, and has none on the hard ones."""
+    generator = np.random.default_rng(0)
+    easy, hard = generator.normal(10, 1, 50), generator.normal(0, 1, 50)
+    scores = {"a": [*easy, *hard], "b": [*(easy - generator.uniform(0.1, 0.5, 50)), *[np.nan] * 50]}
+    order = reliability.assess(scores, direction="higher", resamples=0).order
+    assert order["mean"].idxmax() == "b"
+    assert order[["images", "rank_low", "rank_high"]].to_numpy().tolist() == [[100, 1, 1], [50, 2, 2]]
+
+
+def test_clusters_of_images_widen_the_rank_sets() -> None:
+    """Twenty copies of four images are no more than four."""
+    generator = np.random.default_rng(0)
+    patients = np.arange(80) // 20
+    scores = dict(zip("abc", generator.normal(size=(3, 4))[:, patients], strict=True))
+    alone = reliability.assess(scores, direction="higher", resamples=10)
+    clustered = reliability.assess(scores, direction="higher", clusters={"patients": patients}, resamples=10)
+    assert alone.order["rank_low"].max() > 1
+    assert set(clustered.order["rank_low"]) == {1}
+    assert set(clustered.order["rank_high"]) == {3}
+    assert np.isnan([clustered.alpha.low, clustered.alpha.high]).all()
 
 
 @pytest.mark.parametrize(
     ("scores", "direction", "message"),
     [
-        ({"a": [1, 2], "b": [3, 4]}, "up", "direction: found 'up', valid: higher, lower"),
+        ({"a": [1, 2], "b": [3, 4]}, "up", "direction: found 'up', valid: higher, lower, target followed"),
         ({"a": [1, 2]}, "lower", "scores: found {'a': [2]}, expected [N] of at least two methods"),
         (
             {"a": [1, 2], "b": [3]},
@@ -447,6 +480,19 @@ def test_reliability_is_that_of_the_tables() -> None:
 def test_what_cannot_be_compared(scores: dict[str, Any], direction: str, message: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
         reliability.assess(scores, direction=direction)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"clusters": {"patients": [0, 1, 2]}}, "clusters: patients: found [3], expected [2]"),
+        ({"level": 1}, "level: found 1, expected a share in (0, 1)"),
+        ({"rank_level": 0}, "rank_level: found 0, expected a share in (0, 1)"),
+    ],
+)
+def test_options_of_an_assessment_that_do_not_fit(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
+        reliability.assess({"a": [1, 2], "b": [3, 4]}, direction="lower", **options)
 
 
 # ---- the whole

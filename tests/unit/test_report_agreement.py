@@ -1,14 +1,17 @@
 """The table of raters that are not images, and what rates methods in each kind of study."""
 
+import runpy
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from saliency_assay import scores
+from saliency_assay import scores, store
 from saliency_assay.catalogue import CATALOGUE
+from saliency_assay.provenance import SOURCE
 from saliency_assay.reliability_raters import agreement, halves
 from saliency_assay.report.agreement import COLUMNS, agreement_table
 from saliency_assay.report.figures import DIRECTIONS
@@ -16,6 +19,7 @@ from saliency_assay.report.rated import OF_BAM, Rated, rated_scores
 from saliency_assay.report.reliability import (
     consistency_table,
     order_table,
+    rankings_table,
     reliability_table,
     variance_table,
 )
@@ -23,6 +27,7 @@ from saliency_assay.report.reliability import (
 METHODS = ("smooth", "gradcam", "edge", "random")
 LABELS = np.arange(30) % 3
 SPLITS = 30
+HIGHER = {"aopc": "higher"}
 
 
 def row(**changes: Any) -> dict[str, Any]:
@@ -43,19 +48,24 @@ def score_table(
     return pd.DataFrame(rows)
 
 
-def mean_of(table: pd.DataFrame, method: str, **equal: object) -> float:
-    """The mean over images of the means over seeds of what equals."""
-    for name, value in {**equal, "method": method}.items():
-        table = table[table[name] == value]
-    return float(np.nanmean([part["score"].mean() for _, part in table.groupby("image")]))
+def paired_means(table: pd.DataFrame, *by: str) -> list[list[float]]:
+    """Least squares of score = image + method, on means over seeds, for each level of ``by``."""
+    means = []
+    for _, part in table.groupby(list(by)):
+        scores = part.groupby(["image", "method"])["score"].mean().dropna().reset_index()
+        design = pd.get_dummies(scores["method"])[list(METHODS)]
+        design = pd.concat([design, pd.get_dummies(scores["image"])], axis=1).to_numpy(float)
+        solution = np.linalg.lstsq(design, scores["score"].to_numpy(), rcond=None)[0]
+        means.append(list(solution[: len(METHODS)]))
+    return means
 
 
 def test_every_kind_of_rater_has_a_row_by_its_means() -> None:
     table = score_table()
     table.loc[(table["image"] == 4) & (table["method"] == "smooth"), "score"] = np.nan
-    found = agreement_table(table, LABELS, splits=SPLITS)
-    assert list(found.columns) == COLUMNS
-    assert list(found[["variant", "between", "raters", "methods"]].itertuples(index=False, name=None)) == [
+    rows = agreement_table(table, HIGHER, LABELS, splits=SPLITS)
+    assert list(rows.columns) == COLUMNS
+    assert list(rows[["variant", "between", "raters", "methods"]].itertuples(index=False, name=None)) == [
         *(
             (variant, *kind)
             for variant in ("a L=1", "a L=2")
@@ -63,37 +73,77 @@ def test_every_kind_of_rater_has_a_row_by_its_means() -> None:
         ),
         ("", "variants", 2, 4),
     ]
-    classed = table.assign(label=LABELS[table["image"]])
-    second = classed[classed["variant"] == "a L=2"]
-    expected = {
-        "seeds": [[mean_of(second, method, seed=seed) for method in METHODS] for seed in (0, 1)],
-        "classes": [[mean_of(second, method, label=label) for method in METHODS] for label in range(3)],
+    second = table.assign(label=LABELS[table["image"]])
+    second = second[second["variant"] == "a L=2"]
+    expected_means = {
+        3: paired_means(second, "seed"),
+        4: paired_means(second, "label"),
+        6: paired_means(table, "variant"),
     }
-    variants = [
-        [mean_of(table, method, variant=variant) for method in METHODS] for variant in ("a L=1", "a L=2")
-    ]
-    for place, rated in ((3, expected["seeds"]), (4, expected["classes"]), (6, variants)):
-        wanted = agreement(np.array(rated))
+    for place, means in expected_means.items():
+        expected = agreement(np.array(means))
         names = ["alpha", "correlation", "low", "high"]
-        assert found.loc[place, names].to_list() == pytest.approx([*vars(wanted).values()], abs=1e-12)
+        assert rows.loc[place, names].to_list() == pytest.approx([*vars(expected).values()], abs=1e-12)
     wide = second.groupby(["image", "method"])["score"].mean().unstack()[list(METHODS)]
-    wanted = halves(wide.to_numpy(), splits=SPLITS)
-    assert found.loc[5, "correlation"] == wanted.correlation
-    assert np.isnan(found.loc[5, "alpha"])
+    of_halves = halves(wide.to_numpy(), splits=SPLITS)
+    assert rows.loc[5, "correlation"] == of_halves.correlation
+    assert np.isnan(rows.loc[5, "alpha"])
+
+
+def by_level(levels: dict[str, float], **names: Any) -> pd.DataFrame:
+    """Scores on 20 images, of which the last 10 are hard: a level of each method and noise."""
+    noise = 0.1 * np.random.default_rng(names.get("seed", 0)).normal(size=(len(levels), 20))
+    return pd.DataFrame(
+        [
+            row(method=method, image=image, score=level - 10 * (image >= 10) + noise[place, image], **names)
+            for place, (method, level) in enumerate(levels.items())
+            for image in range(20)
+        ]
+    )
+
+
+def test_a_method_without_scores_on_hard_images_does_not_gain_in_a_raters_order() -> None:
+    """The worst method has no score on the hard images under one seed and variant, and so the highest mean."""
+    levels = dict(zip(METHODS, (3.0, 2.0, 1.0, 0.0), strict=True))
+    raters = [("a", 0), ("a", 1), ("b", 0)]
+    parts = {(variant, seed): by_level(levels, variant=variant, seed=seed) for variant, seed in raters}
+    for rater in (("a", 1), ("b", 0)):
+        part = parts[rater]
+        part.loc[(part["method"] == "random") & (part["image"] >= 10), "score"] = np.nan
+        assert part.groupby("method")["score"].mean().idxmax() == "random"
+    labels = np.arange(20) % 2
+    rows = agreement_table(pd.concat(parts.values()), HIGHER, labels, splits=SPLITS)
+    assert set(rows["between"]) == {"seeds", "classes", "halves", "variants"}
+    assert (rows[["correlation", "low", "high"]] == 1).all(axis=None)
+    assert (rows.loc[rows["between"] != "halves", "alpha"] == 1).all()
+
+
+def test_raters_agree_on_the_distance_from_a_target() -> None:
+    """The scores of one seed have the other sign."""
+    levels = dict(zip(METHODS, (30.0, 40.0, 50.0, 60.0), strict=True))
+    opposite = {method: -level for method, level in levels.items()}
+    table = pd.concat([by_level(levels, seed=0), by_level(opposite, seed=1)])
+    labels = np.arange(20) % 2
+    near = agreement_table(table, {"aopc": "target 0"}, labels, splits=SPLITS)
+    assert list(near["between"]) == ["seeds", "classes", "halves"]
+    assert (near["correlation"] == 1).all()
+    for direction in ("higher", "lower"):
+        rows = agreement_table(table, {"aopc": direction}, labels, splits=SPLITS).set_index("between")
+        assert rows.loc["seeds", "correlation"] == -1
 
 
 def test_one_rater_alone_has_no_row() -> None:
     table = score_table(("a",), (0,))
-    found = agreement_table(table[table["image"] % 3 == 0], LABELS, splits=SPLITS)
-    assert list(found["between"]) == ["halves"]
+    rows = agreement_table(table[table["image"] % 3 == 0], HIGHER, LABELS, splits=SPLITS)
+    assert list(rows["between"]) == ["halves"]
     whole = table.assign(image=scores.WHOLE_SET).drop_duplicates("method")
-    assert list(agreement_table(whole, LABELS).columns) == COLUMNS
-    assert agreement_table(whole, LABELS).empty
+    assert list(agreement_table(whole, HIGHER, LABELS).columns) == COLUMNS
+    assert agreement_table(whole, HIGHER, LABELS).empty
 
 
 def test_variants_that_are_models_are_called_so() -> None:
-    found = agreement_table(score_table(), LABELS, variants="models", splits=SPLITS)
-    assert found["between"].iloc[-1] == "models"
+    rows = agreement_table(score_table(), HIGHER, LABELS, variants="models", splits=SPLITS)
+    assert rows["between"].iloc[-1] == "models"
 
 
 # --- what rates methods -------------------------------------------------------------------------------------
@@ -203,28 +253,69 @@ def test_tables_of_retraining_are_the_same_in_parts(tmp_path: Path, monkeypatch:
     of_seed = list(rated.parts("metric", "variant", "seed"))
     assert [len(part) for part in of_seed] == [3 * 30] * 12
     directions, whole = {"accuracy": "lower"}, rated.whole
-    sampled = {"resamples": 40}
+    options = {"resamples": 40, "level": 0.9}
     for in_parts, at_once in (
         (
-            reliability_table(of_seed, ["edge"], level=0.9, **sampled),
-            reliability_table(whole, ["edge"], level=0.9, **sampled),
+            reliability_table(of_seed, directions, ["edge"], **options),
+            reliability_table(whole, directions, ["edge"], **options),
         ),
         (
-            agreement_table(rated.parts("metric", "variant"), LABELS, splits=SPLITS),
-            agreement_table(whole, LABELS, splits=SPLITS),
+            agreement_table(rated.parts("metric", "variant"), directions, LABELS, splits=SPLITS),
+            agreement_table(whole, directions, LABELS, splits=SPLITS),
         ),
         (
-            order_table(rated.parts("metric", "variant"), directions, ["edge"], **sampled),
-            order_table(whole, directions, ["edge"], **sampled),
+            order_table(rated.parts("metric", "variant"), directions, ["edge"]),
+            order_table(whole, directions, ["edge"]),
         ),
         (
             consistency_table(rated.parts("seed", "method"), directions),
             consistency_table(whole, directions),
         ),
+        (rankings_table(rated.parts("metric", "variant"), directions), rankings_table(whole, directions)),
         (variance_table(rated.parts("metric", "variant")), variance_table(whole)),
     ):
         assert len(in_parts) > 1
         assert in_parts.to_csv() == at_once.to_csv()
+
+
+def test_the_job_knows_the_cut_outs_and_scenes_of_bam(tmp_path: Path) -> None:
+    """Equal methods on 20 cut-outs and 20 scenes, which account for most of their differences."""
+    generator = np.random.default_rng(0)
+    cutout, scene = np.divmod(np.arange(400), 20)
+    table = pd.concat(
+        pd.DataFrame(
+            row(method=method, metric="mcs", variant="object", data="b_os", model="f_o-f_s")
+            | {"image": np.arange(400), "score": values}
+        )
+        for method, values in {
+            name: generator.normal(size=20)[cutout] + generator.normal(size=20)[scene] for name in "abc"
+        }.items()
+    )
+    scores.write(tmp_path / "scores.parquet", table)
+    arrays = {"label_scene": scene, "cutout": cutout, "scene": scene}
+    store.write(tmp_path / "data.zarr.zip", [arrays], kind="data", attributes={})
+    settings = {"kind": "bam", "data": "b", "models": ["f_o", "f_s"], "label": "scene", "controls": []}
+    settings |= {"directions": {"mcs": "higher"}, "resamples": 50, "level": 0.9}
+    settings |= {"printed_alpha": {}, "printed_correlation": {}}
+    names = ("reliability", "agreement", "order", "consistency", "rankings", "variance")
+    output = {name: tmp_path / f"{name}.csv" for name in names}
+    snakemake = SimpleNamespace(
+        log=[str(tmp_path / "log")],
+        params=SimpleNamespace(settings=settings),
+        input=SimpleNamespace(scores=[tmp_path / "scores.parquet"], data=tmp_path / "data.zarr.zip"),
+        output=output,
+    )
+    script = SOURCE.parent / "workflow/scripts/tabulate_reliability.py"
+    runpy.run_path(str(script), init_globals={"snakemake": snakemake})
+    order = pd.read_csv(output["order"])
+    assert set(order["over"]) == {"cut-outs × scenes"}
+    assert (order[["rank_low", "rank_high"]] == [1, 3]).all(axis=None)
+    alone = order_table(table, {"mcs": "higher"})
+    assert (order["high"] - order["low"] > 2 * (alone["high"] - alone["low"])).all()
+    [alpha] = pd.read_csv(output["reliability"]).to_dict("records")
+    [without] = reliability_table(table, {"mcs": "higher"}, (), resamples=50, level=0.9).to_dict("records")
+    assert alpha["alpha_high"] - alpha["alpha_low"] > without["alpha_high"] - without["alpha_low"]
+    assert all(path.exists() for path in output.values())
 
 
 def test_other_studies_have_one_part(tmp_path: Path) -> None:

@@ -343,6 +343,13 @@ def test_methods_are_rated_in_every_kind_of_study(study: str, finished_once: Che
     lower = {"iir_difference", "infidelity", "sensitivity_max", "accuracy"}
     assert (order["direction"] == np.where(order["metric"].isin(lower), "lower", "higher")).all()
     assert len(order[["data", "model"]].drop_duplicates()) == 1
+    assert set(order["over"]) == {"cut-outs × scenes" if study == "bam" else "images"}
+    scored = order["rank_low"].notna()
+    assert (order.loc[scored, "rank_low"] <= order.loc[scored, "rank_high"]).all()
+    rankings = pd.read_csv(folder / "rankings.csv")
+    known = set(methods) - {"random", "edge"}
+    assert (rankings["methods"] <= len(known)).all()
+    assert rankings["correlation"].isna().all(), "one or two methods have no correlation of ranks"
     reliability = pd.read_csv(folder / "reliability.csv")
     assert set(reliability["controls"]) == ({"with", "without"} if study == "bam" else {"none"})
     agreement = pd.read_csv(folder / "agreement.csv")
