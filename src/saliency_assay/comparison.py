@@ -21,6 +21,8 @@ from scipy.special import stdtrit
 Array = npt.NDArray[Any]
 Factors = Mapping[str, Array]
 
+SEEDS = "seeds"
+"""The factor of training seeds."""
 FEW = 10
 """Levels below which the component of a factor is pooled over all comparisons: that of three seeds is often near 0."""
 LEAST_P = 1e-30
@@ -41,8 +43,8 @@ class Mean:
         return float(self.parts.sum())
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Return the ends of the confidence interval; NaN where there is no variance."""
-        half = self._quantile((1 - level) / 2) * self.variance**0.5 if self.variance > 0 else self.variance
+        """Return the ends of the confidence interval; NaN where there is no variance, as of equal values."""
+        half = self._quantile((1 - level) / 2) * self.variance**0.5 if self.variance > 0 else np.nan
         return self.value - half, self.value + half
 
     def p_value(self) -> float:
@@ -92,8 +94,8 @@ def compare(scores: Array, factors: Factors = NO_FACTORS) -> Array:
     """Return the one-sided p-values ``[M, M]`` of the row's method not being better than the column's.
 
     NaN on the diagonal and where ``mean_of`` knows no variance of their difference. No p-value is below 2⁻ᵐ, with m
-    the number of differences that are not 0: a sign-flip test has no smaller one, and Student's t takes a few equal
-    differences for certainty.
+    the number of images or, if that is less, of levels of a factor other than ``SEEDS``, on which the methods differ:
+    a sign-flip test has no smaller one, and Student's t takes a few equal differences for certainty.
 
     Args:
         scores: ``[n, M]``, higher is better, NaN for none. A row is an image, or an image under one training seed.
@@ -109,7 +111,7 @@ def compare(scores: Array, factors: Factors = NO_FACTORS) -> Array:
         if (key := there.tobytes()) not in designs:
             designs[key] = _Design(there, factors)
         difference = difference[there]
-        found[pair] = designs[key].moments(difference), 0.5 ** np.count_nonzero(difference)
+        found[pair] = designs[key].moments(difference), 0.5 ** designs[key].differing(difference)
     pooled = {name: _pooled([each for each, _ in found.values()], name, scored) for name in factors}
     p = np.full((methods, methods), np.nan)
     for (one, other), (moments, least) in found.items():
@@ -159,6 +161,14 @@ class _Design:
         self.sizes = [np.bincount(factor).astype(np.float64) for factor in self.levels.values()]
         self.expected = _expectations(list(self.levels.values()), self.sizes, self.count)
         self.known = self.count > 1 and all(len(size) > 1 for size in self.sizes)
+
+    def differing(self, values: Array) -> int:
+        """Return the number of levels with a sum other than 0, the least of all factors but ``SEEDS``."""
+        counts = [np.count_nonzero(values)]
+        for name, factor in self.levels.items():
+            if name != SEEDS:
+                counts.append(np.count_nonzero(np.bincount(factor, values)))
+        return int(min(counts))
 
     def moments(self, values: Array) -> "_Moments":
         """Return the moments of those ``values``."""

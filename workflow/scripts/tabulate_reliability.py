@@ -21,7 +21,7 @@ with job("tabulate_reliability", snakemake.log[0], snakemake.params.settings):
     variant, method = ("metric", "variant"), ("seed", "method")
     with store.open_store(Path(paths.data), kind="data") as data:
         labels = data[f"label_{settings['label']}"][:]
-        clusters = {name: data[of_image][:] for name, of_image in CLUSTERS.get(kind, {}).items()}
+        clusters = {name: data[array][:] for name, array in CLUSTERS.items() if array in data}
     directions, controls = settings["directions"], settings["controls"]
     alphas, correlations = settings["printed_alpha"], settings["printed_correlation"]
     found = {

@@ -15,8 +15,8 @@ BETWEEN = {"caption": "models"}
 """What the variants of a score are, where they are not variants, by kind of study."""
 
 
-CLUSTERS = {"bam": {"cut-outs": "cutout", "scenes": "scene"}}
-"""The arrays of a data set whose images share something that makes their scores alike, by kind of study."""
+CLUSTERS = {"cut-outs": "cutout", "scenes": "scene"}
+"""Clusters of images that are not independent, and the arrays of composed data sets that hold them."""
 
 
 @dataclass(frozen=True)

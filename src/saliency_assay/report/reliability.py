@@ -169,9 +169,9 @@ def order_table(
         values = oriented(wide.to_numpy(), direction)
         seed, image = (wide.index.get_level_values(name).to_numpy() for name in ("seed", "image"))
         factors, seeds = dict(_at(clusters, image)), len(np.unique(seed))
-        over = [*(factors or ["images"]), *(["seeds"] if seeds > 1 else [])]
+        over = [*(factors or ["images"]), *([comparison.SEEDS] if seeds > 1 else [])]
         if seeds > 1:
-            factors |= {"images": image, "seeds": seed}
+            factors |= {"images": image, comparison.SEEDS: seed}
         ranks = comparison.rank_sets(values, factors, level=level)
         known = np.array([method in controls for method in wide], dtype=bool)
         above = _above(ranks, known)
