@@ -45,7 +45,7 @@ rule plot_reliability:
             f"{FIGURES}/{{study}}/order.svg",
             caption="../workflow/report/order.rst",
             category=study_label,
-            labels={"shown": "reliability: which methods can be told apart?"},
+            labels={"shown": "reliability: rank sets of the methods"},
         ),
         consistency=report(
             f"{FIGURES}/{{study}}/consistency.svg",

@@ -57,11 +57,13 @@ def reliability_rows(
     return pd.DataFrame(rows).assign(**changed)
 
 
-def ranking_rows(correlations: Mapping[tuple[str, str], float], methods: int = 3) -> pd.DataFrame:
+def ranking_rows(
+    correlations: Mapping[tuple[str, str], float], methods: int = 3, images: int = 60
+) -> pd.DataFrame:
     """Correlations within images of every two metrics, by their names."""
     columns = ["data", "model", "metric", "variant", "other_metric", "other_variant", "images", "methods"]
     rows = [
-        ("d", "m", one, one, other, other, 60, methods, correlation)
+        ("d", "m", one, one, other, other, images, methods, correlation)
         for (one, other), correlation in correlations.items()
     ]
     return pd.DataFrame(rows, columns=[*columns, "correlation"]).astype({"correlation": np.float64})

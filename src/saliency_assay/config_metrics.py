@@ -99,13 +99,13 @@ def _own_metric(name: str, entry: Settings) -> Metric:
 
 def _direction(place: str, entry: Settings) -> str:
     """Return the direction of a custom metric, which has either ``direction`` or ``target``."""
-    given = [key for key in DIRECTIONS if key in entry]
-    if len(given) > 1:
+    keys = [key for key in DIRECTIONS if key in entry]
+    if len(keys) > 1:
         raise ConfigError(f"{place}: found both direction and target, expected one of them")
-    if not given:
+    if not keys:
         expected = "expected higher or lower, or target, the ideal value, in its place"
         raise ConfigError(f"{place}.direction: missing, {expected}")
-    if given == ["direction"]:
+    if keys == ["direction"]:
         return str(entry["direction"])
     return f"target {float(entry['target'])!r}".removesuffix(".0")
 

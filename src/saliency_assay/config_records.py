@@ -223,9 +223,9 @@ class Reliability:
     """How the reliability of metrics is measured."""
 
     resamples: int
-    """Of images, for every interval."""
+    """For the intervals of α."""
     level: float
-    """Share of the resamples that the intervals of α and of mean correlations hold."""
+    """Confidence level of the intervals of α and of mean correlations."""
 
 
 @dataclass(frozen=True)

@@ -117,18 +117,20 @@ def test_a_method_that_is_not_above_the_baselines_is_hatched_whatever_its_ranks(
     text = heat(order_rows({"a": (1, 1), "b": (1, 1), "random": (2, 2)}, above_controls={"b": 0.0}))
     assert 'background:#8cc0e6"' in cell(text, "a")
     assert "repeating-linear-gradient(135deg,#8cc0e6 0 5px,#fff 5px 10px)" in cell(text, "b")
-    assert Page(text).text.count("not significantly better than every baseline") == 1
+    assert Page(text).text.count("not shown to be better than all baselines") == 1
 
 
 def test_the_heat_map_shows_missing_scores_ranks_and_intervals() -> None:
     text = heat(order_rows({"a": (1, 1), "b": (2, 2), "c": (NAN, NAN)}, undefined={"a": 0.5}))
     assert "<td>no score</td>" in cell(text, "c")
-    assert "<small>no score on 50\u00a0%</small>" in cell(text, "a")
+    assert "<small>50\u00a0% of the scores missing</small>" in cell(text, "a")
     assert 'background:#ffffff"' in cell(text, "b")  # the last of the two methods that are ranked
     alone = heat(order_rows({"a": (1, 1)}).assign(rank_low=NAN, rank_high=NAN, low=NAN, high=NAN))
     assert 'background:#ffffff" data-value="9" data-csv="mean 9"><b></b><small>9</small>' in alone
     few = heat(CLEAR, reliability_rows((0.5, NAN, NAN)))
     assert "<b>0.50</b><small>too few images for an interval</small>" in few
+    seeds = reliability_rows((0.5, 0.4, 0.6), (NAN, NAN, NAN))
+    assert "<td><small>undefined for 1 of 2 seeds</small></td>" in heat(CLEAR, seeds)
 
 
 @pytest.mark.parametrize(
@@ -154,13 +156,13 @@ def test_the_summary_table_has_a_row_for_every_score() -> None:
         "a 100\u00a0%",
         "a 100\u00a0%, b 0\u00a0% and random 0\u00a0%",
     ]
-    assert list(found["not significantly better than every baseline"]) == ["", "a and b"]
+    assert list(found["not shown to be better than all baselines"]) == ["", "a and b"]
     assert list(found["top (rank set)"]) == ["a (1)", "a (1–2), b (1–2) and random, a baseline (1–3)"]
     assert list(found["training seeds"]) == ["1", "1"]
     assert list(found["α without baselines"]) == ["1.00: images rank the methods alike"] * 2
 
 
-def test_the_overview_answers_what_is_best_how_surely_and_on_what() -> None:
+def test_the_overview_summarises_ranks_baselines_and_reliability() -> None:
     rankings = ranking_rows({("good", "bad"): 0.9})
     result = study(
         tables_of(pd.concat([CLEAR, named(TIED, "bad")]), rankings=rankings), cautions=["Mind the gap."]
@@ -168,17 +170,27 @@ def test_the_overview_answers_what_is_best_how_surely_and_on_what() -> None:
     page = Page(overview_page([result], seeds=[0], ran="0.2 hours of computing on cpu."))
     for words in (
         "3 methods scored, baselines included, in 1 study; 1 training seed. 0.2 hours of computing on cpu.",
-        "One method is ranked first on 1 of 2 metrics: a on good. 60 images;",
-        "Not distinguishable at the top: a, b and random (a baseline) on bad (rank sets 1–2, 1–2 and 1–3). 60 images;",
-        "Not significantly better than every baseline: a and b (bad).",
-        "on good (a, best on 100\u00a0%).",
+        "On 1 of 2 metrics a method that uses the model is ranked first: a on good. 60 images;",
+        "Not distinguishable at the top: a, b and random (a baseline) on bad (rank sets 1–2, 1–2 and 1–3).",
+        "No method is significantly better than these baselines: random on bad.",
+        "has the best score on most of them: good (a, 100\u00a0%).",
         "of K metrics, up to about K × 5 %",
-        "Metrics that rank the methods of single images alike (mean Spearman's ρ ≥ 0.5, 60 images): good and bad.",
+        "Mean Spearman's ρ over methods within images is at least 0.5 for: good and bad (60 images).",
         "Run on digits. Models: m (resnet8; 97 % right). Methods: a, b and random.",
         "Mind the gap.",
     ):
         assert words in page.text, words
-    assert page.text.count("other trainings may order the methods differently") == 2
+    assert page.text.count("other trainings may order the methods differently") == 1
+
+
+def test_scores_of_a_caption_study_are_not_compared_as_metrics() -> None:
+    """Its two scores are one metric under two models."""
+    order = pd.concat([CLEAR, named(TIED, "bad")])
+    tables = tables_of(order, rankings=ranking_rows({("good", "bad"): 0.9}))
+    for kind, count in (("fidelity", 1), ("caption", 0)):
+        result = study(tables, kind=kind)
+        assert summary_page(result).count("is at least 0.5 for") == count
+        assert overview_page([result], seeds=[0], ran="").count("is at least 0.5 for") == count
 
 
 def test_a_study_without_scores_is_shown_without_ranks() -> None:
@@ -219,7 +231,7 @@ def test_the_summary_has_a_paragraph_for_every_score() -> None:
         columns=list(AGREEMENT),
     )
     tables = tables_of(
-        pd.concat([CLEAR.assign(undefined=[0.5, 0, 0]), named(TIED, "bad")]),
+        pd.concat([CLEAR.assign(undefined=[0, 0.5, 0]), named(TIED, "bad")]),
         rankings=ranking_rows({("good", "bad"): 0.9}),
         agreement=agreement,
     )
@@ -227,11 +239,11 @@ def test_the_summary_has_a_paragraph_for_every_score() -> None:
     assert page.tags.count("h3") == 4  # two scores, variants and metrics
     for words in (
         "a is ranked first (mean 9, 95 % confidence interval 8.5 to 9.5); 60 images;",
-        "a has no score on 50\u00a0% of the images under good;",
+        "b has no score on 50\u00a0% of the images under good;",
         "α without baselines = 1.00 (99.9 % confidence interval 0.99 to 1.00, 60 images): images rank",
-        "a, which is ranked first by its mean, also has the best score on most single images (100\u00a0%).",
+        "a, which is ranked first, also has the best score on most single images (100\u00a0%).",
         "over two random halves of the images: 0.90.",
         "good: Mean Spearman's ρ between the orders of the methods' means over 2 variants: 0.40.",
-        "rank the methods of single images alike",
+        "is at least 0.5 for: good and bad (60 images).",
     ):
         assert words in page.text, words

@@ -73,6 +73,18 @@ def test_reliability_of_several_seeds_shows_each(tmp_path: Path) -> None:
     assert "outermost ends of 3 seeds" in figure.legends[0].get_title().get_text()
 
 
+def test_one_seed_without_an_interval_leaves_no_whiskers(tmp_path: Path) -> None:
+    """The other seed's interval is not that of both."""
+    rows = reliability_rows(("none",), seeds=2)
+    rows.loc[rows["seed"] == 1, ["alpha_low", "alpha_high"]] = np.nan
+    left, right = drawn(reliability_figure(rows, level=0.999), tmp_path).axes
+    for axes, shown in ((left, False), (right, True)):
+        lines = [
+            line for line in axes.lines if line.get_marker() == "None" and len(set(line.get_ydata())) == 1
+        ]
+        assert [bool(np.isfinite(line.get_xdata()).all()) for line in lines] == [shown] * 2
+
+
 def test_unknown_reliability_is_left_out(tmp_path: Path) -> None:
     rows = reliability_rows(("none",))
     rows.loc[:, [name for name in rows if "alpha" in name]] = np.nan

@@ -19,7 +19,6 @@ from saliency_assay.report.words import (
     ONE_SEED,
     alpha_row,
     alpha_words,
-    groups,
     halves_words,
     joined,
     number,
@@ -35,6 +34,10 @@ from saliency_assay.report.words import (
 CLEAR = order_rows({"a": (1, 1), "b": (2, 2), "random": (3, 3)})
 TIED = order_rows({"a": (1, 2), "b": (1, 3), "c": (2, 3)})
 HIGH = {"alpha": 1.0, "alpha_low": 1.0, "alpha_high": 1.0}
+NONE = (
+    "No metric is shown to rank the methods of single images alike with one method (baselines aside) ranked first and"
+    " best on most images."
+)
 NAMES = {("x", "x"): "X", ("y", "y"): "Y", ("z", "z"): "Z"}
 
 
@@ -61,8 +64,19 @@ def test_one_method_at_the_top_that_some_other_is_not_worse_than_is_not_ranked_f
     """a is better than b alone, b better than c: c is not distinguishable from a."""
     words = order_words(order_rows({"a": (1, 2), "b": (2, 2), "c": (2, 3)}))
     assert words.startswith(
-        "a may be ranked first (rank set 1–2) but is not distinguishable from every other"
+        "a may be ranked first (rank set 1–2), but is not distinguishable from at least one other method; 60"
     )
+
+
+def test_the_summary_names_the_metrics_without_a_method_ranked_first_by_their_cause() -> None:
+    """Neither one method alone nor none is "not distinguishable at the top"."""
+    alone = order_rows({"a": (1, 2), "b": (2, 2), "c": (2, 3)})
+    circle = order_rows({"a": (2, 2), "b": (2, 2), "c": (2, 2)})
+    assert top_words([Finding("X", alone, None), Finding("Y", circle, None), Finding("Z", circle, None)]) == [
+        "a may be ranked first on X (rank set 1–2), but is not distinguishable from at least one other method.",
+        "No method is ranked first on Y and Z: each is worse than another one on the images on which both have a"
+        " score.",
+    ]
 
 
 def test_where_every_method_is_worse_than_another_none_is_ranked_first() -> None:
@@ -74,25 +88,39 @@ def test_where_every_method_is_worse_than_another_none_is_ranked_first() -> None
 
 
 @pytest.mark.parametrize("seeds", [1, 3])
-def test_every_line_on_ranks_has_images_variation_and_seeds(seeds: int) -> None:
+def test_summaries_have_images_variation_and_seeds(seeds: int) -> None:
     over = "images × seeds" if seeds > 1 else "cut-outs × scenes"
     basis = "3 training seeds" if seeds > 1 else "other trainings may order the methods differently"
     for rows in (CLEAR, TIED):
         changed = rows.assign(seeds=seeds, over=over, images=[40, 60, 60])
-        (shared, alone) = (
-            top_words([Finding("X", changed, None)]),
-            first_words([Finding("X", changed, None)]),
-        )
-        for words in filter(None, (order_words(changed), shared, alone)):
+        for words in (order_words(changed), first_words([Finding("X", changed, None)])):
             assert "40–60 images; rank sets account for variation over" in words
             assert over in words
             assert basis in words
 
 
+def test_a_summary_repeats_images_and_variation_only_where_they_differ() -> None:
+    both = [Finding("X", CLEAR, None), Finding("Y", TIED, None)]
+    assert sum("account for variation" in words for words in summary_words(both)) == 1
+    few = [both[0], Finding("Y", TIED.assign(images=20), None)]
+    assert first_words(few).count(" 20–60 images; rank sets") == 1
+    (words,) = top_words(few)
+    assert "(rank sets 1–2 and 1–3). 20 images; rank sets account for variation over images;" in words
+
+
 def test_few_images_detect_large_differences_only() -> None:
     few = "With so few images (20) only large differences can be detected."
     assert few in order_words(CLEAR.assign(images=20))
-    assert "so few images" not in order_words(CLEAR.assign(images=30))
+    assert "large differences" not in order_words(CLEAR.assign(images=30))
+
+
+def test_one_method_with_few_images_leaves_the_comparison_of_the_others_as_it_is() -> None:
+    words = order_words(TIED.assign(images=[500, 500, 10]))
+    assert (
+        "Comparisons with c rest on at most 10 images, so only large differences can be detected there."
+        in words
+    )
+    assert "so few images" not in words
 
 
 def test_a_single_image_has_a_mean_without_an_interval() -> None:
@@ -110,18 +138,27 @@ def test_the_summary_counts_metrics_with_the_errors_to_expect() -> None:
     findings = [Finding("X", CLEAR, None), Finding("Y", TIED, None), Finding("Z", CLEAR, None)]
     words = first_words(findings)
     assert words.startswith(
-        "One method is ranked first on 2 of 3 metrics: a on X and Z. 60 images; rank sets"
+        "On 2 of 3 metrics a method that uses the model is ranked first: a on X and Z. 60 images; rank sets"
     )
     assert words.endswith("of 3 metrics up to 0.15 are expected to contain an error.")
-    assert top_words(findings).startswith(
-        "Not distinguishable at the top: a and b on Y (rank sets 1–2 and 1–3). 60 images;"
-    )
+    assert top_words(findings) == ["Not distinguishable at the top: a and b on Y (rank sets 1–2 and 1–3)."]
     assert first_words(findings[1:2]).startswith(
         "No method that uses the model is ranked first (0 of 1 metric)."
     )
-    assert top_words(findings[:1]) == ""
+    assert top_words(findings[:1]) == []
     assert multiplicity_words(1) == ""
     assert "of 40 metrics up to 2 are" in multiplicity_words(40)
+
+
+def test_a_baseline_ranked_first_is_counted_apart() -> None:
+    led = order_rows({"random": (1, 1), "a": (2, 2)}, above_controls={"a": 0.0})
+    assert first_words([Finding("X", CLEAR, None), Finding("Y", led, None)]).startswith(
+        "On 1 of 2 metrics a method that uses the model is ranked first: a on X. A baseline is ranked first on 1:"
+        " random on Y. 60 images;"
+    )
+    assert first_words([Finding("Y", led, None)]).startswith(
+        "No method that uses the model is ranked first (0 of 1 metric). A baseline is ranked first on 1: random on Y."
+    )
 
 
 # ---- baselines
@@ -135,10 +172,9 @@ def test_a_baseline_that_no_method_is_better_than_makes_a_score_no_evidence() ->
         "random is a baseline that does not use the model, and no method is significantly better than it"
         in words
     )
-    assert words.endswith("Not significantly better than the baseline (random): a and b.")
-    first, weak = baseline_words([Finding("X", rows, None)])
-    assert first.startswith("No method is significantly better than these baselines: random on X. There,")
-    assert weak == "Not significantly better than every baseline: a and b (X)."
+    assert "Not significantly better than" not in words  # the same once more
+    (text,) = baseline_words([Finding("X", rows, None)])
+    assert text.startswith("No method is significantly better than these baselines: random on X. There,")
     assert first_words([Finding("X", rows, None)]).startswith("No method that uses the model is ranked first")
 
 
@@ -146,10 +182,13 @@ def test_better_than_the_baselines_follows_from_comparisons_and_not_from_ranks()
     """m has the rank of a and a smaller rank set than random, and is not significantly better than random."""
     rows = order_rows({"a": (1, 1), "m": (2, 3), "random": (2, 3)}, above_controls={"m": 0.0})
     assert order_words(rows).endswith("Not significantly better than the baseline (random): m.")
-    assert baseline_words([Finding("X", rows, None)]) == [
-        "Not significantly better than every baseline: m (X)."
-    ]
+    assert baseline_words([Finding("X", rows, None)]) == ["Not shown to be better than all baselines: m (X)."]
     assert baseline_words([Finding("X", CLEAR, None)]) == []
+
+
+def test_a_method_better_than_one_of_two_baselines_is_not_called_worse_than_both() -> None:
+    rows = order_rows({"a": (1, 1), "m": (2, 3), "random": (2, 3), "edge": (4, 4)}, above_controls={"m": 0.0})
+    assert order_words(rows).endswith("Not shown to be better than all baselines (random and edge): m.")
 
 
 def test_a_study_of_baselines_alone_has_no_method_above_them() -> None:
@@ -177,6 +216,17 @@ def test_a_method_without_scores_on_many_images_is_a_finding() -> None:
     assert undefined_words(rows, "X") == [words]
     assert words in summary_words([Finding("X", rows, None)])
     assert undefined_words(CLEAR, "X") == []
+
+
+def test_with_several_seeds_missing_scores_are_a_share_of_images_and_seeds() -> None:
+    """One of three seeds has no score on any image, the others on all."""
+    rows = order_rows({"a": (1, 1), "b": (2, 2)}, undefined={"a": 1 / 3}, seeds=3)
+    assert undefined_words(rows, "X") == [
+        "a has no score in 33\u00a0% of the cases (images × seeds) under X; it is compared with each other method only"
+        " in cases in which both have a score."
+    ]
+    (both,) = undefined_words(rows.assign(undefined=1 / 3), "X")
+    assert "have no score in a part of the cases (images × seeds) under X;" in both
 
 
 def test_several_methods_without_scores_are_one_finding_and_those_without_any_another() -> None:
@@ -213,7 +263,14 @@ def test_metrics_under_which_the_same_scores_are_missing_share_a_sentence() -> N
         (0.7, 0.5, 0.8, "images rank the methods more alike than by chance, but α may be below 0.65"),
         (0.3, 0.1, 0.5, "differs from image to image"),
         (0.05, -0.1, 0.08, "hardly more alike than by chance"),
+        (
+            0.3,
+            -0.1,
+            0.6,
+            "do not rank the methods alike (α below 0.65); whether they agree more than by chance is",
+        ),
         (0.38, -0.01, 0.87, "too wide to say"),
+        (0.38, -0.01, 0.65, "too wide to say"),
         (0.7, -0.01, 0.99, "too wide to say"),
         (1.0, NAN, NAN, "too few images for a confidence interval"),
         (NAN, NAN, NAN, "or all methods tie"),
@@ -222,7 +279,7 @@ def test_metrics_under_which_the_same_scores_are_missing_share_a_sentence() -> N
 def test_the_meaning_of_alpha_follows_from_its_interval(
     value: float, low: float, high: float, words: str
 ) -> None:
-    assert words in alpha_words({"alpha": value, "alpha_low": low, "alpha_high": high})
+    assert words in alpha_words({"alpha": value, "alpha_low": low, "alpha_high": high, "methods": 3})
 
 
 def test_a_negative_alpha_is_not_called_a_contradiction() -> None:
@@ -240,7 +297,7 @@ def test_alpha_without_an_interval_is_a_value_and_no_claim() -> None:
     assert reliability_words(row, 0.999) == "α = 1.00 (5 images): too few images for a confidence interval."
     assert single_image_words(CLEAR, row) == ""
     shown, few = single_images_words([Finding("X", CLEAR, row)])
-    assert shown.endswith("on no metric.")
+    assert shown == NONE
     assert few == "Too few images for a confidence interval of α: X (α = 1.00)."
 
 
@@ -261,37 +318,59 @@ def test_one_seed_without_an_interval_leaves_none() -> None:
     assert row is not None
     assert np.isnan(row["alpha_low"])
     assert np.isnan(row["alpha_high"])
+    assert (
+        reliability_words(row, 0.999)
+        == "α = 0.70 (60 images, mean of 2 seeds): too few images for a confidence interval."
+    )
+
+
+def test_alpha_that_one_seed_lacks_is_undefined_for_that_seed() -> None:
+    """The number of images is not the cause."""
+    row = alpha_row(reliability_rows((0.9, 0.8, 1.0), (NAN, NAN, NAN)), "good", "good")
+    assert row is not None
+    assert np.isnan(row["alpha"])
+    assert reliability_words(row, 0.999) == "α is undefined for 1 of 2 seeds."
+
+
+def test_one_method_has_no_alpha_and_not_for_its_scores() -> None:
+    row = alpha_row(reliability_rows((NAN, NAN, NAN), controls=("without",), methods=1), "good", "good")
+    assert row is not None
+    assert reliability_words(row, 0.999) == "α without baselines is undefined: fewer than two methods."
 
 
 # ---- single images
 
 
-def test_the_order_of_means_holds_for_single_images_where_the_leader_wins_most() -> None:
+def test_the_method_ranked_first_is_the_best_on_most_images_where_it_wins_most() -> None:
     words = single_image_words(CLEAR.assign(wins=[0.9, 0.1, 0.0]), HIGH)
-    assert (
-        words
-        == "a, which is ranked first by its mean, also has the best score on most single images (90\u00a0%)."
-    )
-    (shown,) = single_images_words([Finding("X", CLEAR, HIGH)])
-    assert shown.endswith("on X (a, best on 100\u00a0%).")
+    assert words == "a, which is ranked first, also has the best score on most single images (90\u00a0%)."
+    assert single_images_words([Finding("X", CLEAR, HIGH), Finding("Y", CLEAR, HIGH)]) == [
+        "Images rank the methods alike, and the method ranked first has the best score on most of them:"
+        " X (a, 100\u00a0%) and Y (a, 100\u00a0%)."
+    ]
 
 
-def test_a_leader_that_wins_few_images_does_not_hold_for_single_ones() -> None:
+def test_a_leader_that_wins_few_images_is_not_the_best_on_most() -> None:
     """α is 1.00 and a is ranked first by large scores on a tenth of the images; b is best on the others."""
     rows = CLEAR.assign(wins=[0.1, 0.9, 0.0])
     words = single_image_words(rows, HIGH)
     assert words == (
-        "a, which is ranked first by its mean, has the best score on only 10\u00a0% of the images, b on 90\u00a0%: the"
-        " means are decided by few images."
+        "a, which is ranked first, has the best score on only 10\u00a0% of the images, b on 90\u00a0%: a is better on"
+        " average, not on most images."
     )
     shown, few = single_images_words([Finding("X", rows, HIGH)])
-    assert shown.endswith("on no metric.")
+    assert shown == NONE
     assert few == f"On X, images rank the methods alike, but {words}"
     assert "most single images" not in few
     spread = single_image_words(CLEAR.assign(wins=[0.5, 0.3, 0.2]), HIGH)
-    assert (
-        spread == "a, which is ranked first by its mean, has the best score on only 50\u00a0% of the images."
-    )
+    assert spread == "a, which is ranked first, has the best score on only 50\u00a0% of the images."
+
+
+def test_a_share_of_the_few_images_with_a_score_is_no_share_of_most() -> None:
+    """b has a score on a tenth of the images, and the best one on 90 % of these."""
+    rows = CLEAR.assign(wins=[0.4, 0.9, 0.0], undefined=[0.0, 0.9, 0.0])
+    assert single_image_words(rows, HIGH).endswith("on only 40\u00a0% of the images.")
+    assert single_image_words(CLEAR.assign(undefined=[0.9, 0.0, 0.0]), HIGH) == ""
 
 
 @pytest.mark.parametrize(
@@ -308,13 +387,17 @@ def test_single_images_need_a_reliable_ranking_and_a_method_ranked_first(
     rows: pd.DataFrame, alpha: dict[str, float] | None
 ) -> None:
     assert single_image_words(rows, alpha) == ""
-    assert single_images_words([Finding("X", rows, alpha)])[0].endswith("on no metric.")
+    assert single_images_words([Finding("X", rows, alpha)])[0] == NONE
 
 
 def test_a_baseline_ranked_first_is_no_order_to_expect() -> None:
     rows = order_rows({"random": (1, 1), "a": (2, 2)}, above_controls={"a": 0.0})
-    (shown,) = single_images_words([Finding("X", rows, HIGH)])
-    assert shown.endswith("on no metric.")
+    assert single_images_words([Finding("X", rows, HIGH)]) == [NONE]
+
+
+def test_without_ranks_there_is_no_sentence_on_single_images() -> None:
+    rows = order_rows({"a": (1, 1), "b": (NAN, NAN)}).assign(rank_low=NAN, rank_high=NAN)
+    assert single_images_words([Finding("X", rows, HIGH)]) == []
 
 
 # ---- agreement
@@ -327,27 +410,39 @@ def test_raters_other_than_images_are_named_and_undefined_ones_left_out() -> Non
     )
 
 
-def test_metrics_rank_methods_alike_by_correlations_within_images() -> None:
-    words = ranking_words(ranking_rows({("x", "y"): 0.5, ("x", "z"): 0.1, ("y", "z"): NAN}), NAMES)
-    assert (
-        words
-        == "Metrics that rank the methods of single images alike (mean Spearman's ρ ≥ 0.5, 60 images): X and Y."
+def test_pairs_of_metrics_rank_methods_alike_by_correlations_within_images() -> None:
+    """z is alike to y alone: a pair does not stand for a group."""
+    words = ranking_words(ranking_rows({("x", "y"): 0.5, ("x", "z"): 0.1, ("y", "z"): 0.9}), NAMES)
+    assert words == (
+        "Mean Spearman's ρ over methods within images is at least 0.5 for: Y and Z (60 images); X and Y (60 images)."
     )
 
 
-def test_metrics_with_opposite_orders_are_no_group_however_alike_images_are_scored() -> None:
+def test_metrics_with_opposite_orders_are_not_alike_however_alike_images_are_scored() -> None:
     """Two metrics that share the difficulty of images, and rank the methods in opposite orders on each of them."""
     words = ranking_words(ranking_rows({("x", "y"): -1.0}), NAMES)
-    assert words.startswith("No two metrics rank the methods of single images alike")
-    assert "evidence" not in words
+    assert words == (
+        "The only pair of scores that can be compared has a mean Spearman's ρ over methods within images below 0.5."
+    )
+    words = ranking_words(ranking_rows({("x", "y"): 0.4, ("x", "z"): 0.1, ("y", "z"): 0.2}), NAMES)
+    assert words.startswith("None of the 3 pairs of scores that can be compared has a mean Spearman's ρ")
 
 
-def test_a_group_has_no_two_metrics_below_the_limit() -> None:
-    """The mean over the group would be 0.53."""
-    words = ranking_words(ranking_rows({("x", "y"): 0.9, ("y", "z"): 0.6, ("x", "z"): 0.1}), NAMES)
-    assert words.endswith(": X and Y.")
-    agreement = np.array([[1, 0.6, 0.9, 0], [0.6, 1, 0.5, 0], [0.9, 0.5, 1, 0], [0, 0, 0, 1]])
-    assert groups(agreement, list("abcd")) == [["a", "b", "c"], ["d"]]
+def test_pairs_with_few_images_are_not_compared() -> None:
+    rows = pd.concat([ranking_rows({("x", "y"): 1.0}, images=29), ranking_rows({("x", "z"): 0.5}, images=30)])
+    assert ranking_words(rows, NAMES).endswith("for: X and Z (30 images).")
+    assert ranking_words(rows[:1], NAMES) == ""
+
+
+@pytest.mark.parametrize(
+    ("count", "ending"), [(6, ""), (7, "; and 1 other pair"), (8, "; and 2 other pairs")]
+)
+def test_a_long_list_of_pairs_has_the_highest_correlations(count: int, ending: str) -> None:
+    names = {("x", "x"): "X", **{(str(n), str(n)): f"M{n}" for n in range(count)}}
+    words = ranking_words(ranking_rows({("x", str(n)): 0.5 + 0.01 * n for n in range(count)}), names)
+    assert words.count("X and") == 6
+    assert f"for: X and M{count - 1} (60 images); X and M{count - 2}" in words
+    assert words.endswith(f"X and M{count - 6} (60 images){ending}.")
 
 
 def test_two_methods_have_no_correlation_to_compare_metrics_by() -> None:

@@ -14,7 +14,7 @@ RELIABILITY = [
     "reliability in numbers",
     "reliability: do images rank methods alike?",
     "reliability: do seeds, classes and halves agree?",
-    "reliability: which methods can be told apart?",
+    "reliability: rank sets of the methods",
     "reliability: which metrics agree?",
 ]
 SUMMARY = "summary: ranks, intervals and reliability in words"
@@ -114,7 +114,7 @@ WORDS_OF_CAPTIONS = {
     "reliability in numbers": "no single order of methods fits all images",
     "reliability: do images rank methods alike?": "A reliable metric need not be a valid one",
     "reliability: do seeds, classes and halves agree?": "with few methods it moves in large steps",
-    "reliability: which methods can be told apart?": "Ranks of different metrics are not averaged",
+    "reliability: rank sets of the methods": "Ranks of different metrics are not averaged",
     "reliability: which metrics agree?": "metrics that share their perturbations agree for that reason alone",
     "accuracy against the share occluded": "where masks leak the class, accuracy stays up whatever they hide",
     "accuracy and overlap in numbers": "which D_i does not lack yet",

@@ -202,7 +202,10 @@ def _score_caption(rows: pd.DataFrame, study: str, controls: bool, level: float)
     over = latex.escaped(joined(dict.fromkeys(rows["over"]))).replace("×", r"$\times$")
     directed = r"$\uparrow$ higher, $\downarrow$ lower is better"
     if any(target_of(direction) is not None for direction in rows["direction"]):
-        directed += r", $\rightarrow$ closer to the value is better"
+        directed += (
+            r", $\rightarrow$ closer to the value is better (methods are ranked by the mean distance of each image's"
+            " score from it, not by the distance of the mean)"
+        )
     of = ""
     for name in ("model", "data"):
         if rows[name].nunique() == 1:

@@ -10,7 +10,7 @@ import pandas as pd
 from saliency_assay import directions
 from saliency_assay.report.html import breakable
 from saliency_assay.report.material import span_text
-from saliency_assay.report.words import UNDEFINED, alpha_row, number, percent, rank_set, two
+from saliency_assay.report.words import UNDEFINED, alpha_row, alpha_words, number, percent, rank_set, two
 
 BEST, WORST = (0x8C, 0xC0, 0xE6), (0xFF, 0xFF, 0xFF)  # one hue, also distinct in gray; black text on both
 TABLE = """<div class="scroll" tabindex="0" role="region" aria-label="{title}">
@@ -37,8 +37,8 @@ def heat_map(
 ) -> str:
     """Return the rank sets of one study as an HTML table, methods in the order of ``order``.
 
-    The color of a cell follows the middle of its rank set. A cell is hatched where the method is not significantly
-    better than every baseline.
+    The color of a cell follows the middle of its rank set. A cell is hatched where the method is not shown to be
+    better than all baselines.
 
     Args:
         order: as ``report.reliability.order_table`` gives it, of one set and model.
@@ -93,9 +93,9 @@ def _cell(row: pd.Series, methods: int) -> str:
         background = f"#{''.join(color)}"
     if row["above_controls"] == 0:
         background = f"repeating-linear-gradient(135deg,{background} 0 5px,#fff 5px 10px)"
-        notes += "<small>not significantly better than every baseline</small>"
+        notes += "<small>not shown to be better than all baselines</small>"
     if row["undefined"] > UNDEFINED:
-        notes += f"<small>no score on {percent(row['undefined'])}</small>"
+        notes += f"<small>{percent(row['undefined'])} of the scores missing</small>"
     mean, exact = number(row["mean"]), f"{row['mean']:.6g}"
     if not np.isnan(row["low"]):
         mean += f" [{number(row['low'])}, {number(row['high'])}]"
@@ -106,8 +106,10 @@ def _cell(row: pd.Series, methods: int) -> str:
 
 
 def _alpha(row: Mapping[str, Any] | None) -> str:
-    if row is None or np.isnan(row["alpha"]):
+    if row is None:
         return "undefined"
+    if np.isnan(row["alpha"]):
+        return f"<small>{alpha_words(row)}</small>"
     interval = "too few images for an interval"
     if not np.isnan(row["alpha_low"]):
         interval = f"[{two(row['alpha_low'])}, {two(row['alpha_high'])}]"

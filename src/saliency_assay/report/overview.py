@@ -50,17 +50,18 @@ READ = """<details open><summary>How to read this page</summary>
 <dl>
 <dt>rank set</dt><dd>The ranks that a method may have, such as 1–2: from 1 + the number of methods that are
 significantly better to the number of methods less those that are significantly worse. Methods are compared in pairs, on
-the images on which both have a score. A method is ranked first if its rank set is 1. Methods whose rank sets begin with
-1 are not distinguishable at the top.</dd>
+the images on which both have a score. For a score with a target, methods are ranked by the mean distance of each
+image's score from it, not by the distance of the mean. A method is ranked first if its rank set is 1. Several methods
+whose rank sets begin with 1 are not distinguishable at the top.</dd>
 <dt>95 % confidence</dt><dd>The rank sets of all methods under one metric hold simultaneously with 95 % confidence.
 They are not corrected for the number of metrics: of K metrics, up to about K × 5 % are expected to contain an
 error.</dd>
-<dt>[low, high]</dt><dd>The 95 % confidence interval of the mean. Each summary states what it accounts for: images, the
-cut-outs and scenes they are composed of, or training seeds. With one training seed, other trainings of the same model
-may order the methods differently.</dd>
+<dt>[low, high]</dt><dd>The 95 % confidence interval of the mean. The first line of each summary states what it accounts
+for: images, the cut-outs and scenes they are composed of, or training seeds. With one training seed, other trainings of
+the same model may order the methods differently.</dd>
 <dt>baseline</dt><dd>A method that does not use the model: <code>random</code>, <code>edge</code>,
-<code>constant</code>. A cell is hatched if its method is not significantly better than every baseline, whatever its
-rank set.</dd>
+<code>constant</code>. A cell is hatched if its method is not shown to be better than all baselines, whatever its rank
+set.</dd>
 <dt>α</dt><dd>Krippendorff's α, the inter-rater reliability of the ranking: 1 if all images rank the methods alike, 0
 if they agree as often as by chance. With a low α, the order of the means says little about the next image. Computed
 without baselines. The usual demand is 0.65 (Tomsett et al., 2020).</dd>
@@ -106,6 +107,11 @@ class StudyResult:
             for pair, name in self.names.items()
         ]
 
+    @property
+    def agreement(self) -> str:
+        """The sentence on metrics that rank methods alike; the scores of a caption study are one metric's."""
+        return "" if self.kind == "caption" else ranking_words(self.tables["rankings"], self.names)
+
 
 def main_names(order: pd.DataFrame) -> dict[tuple[str, str], str]:
     """What every score is called, one variant for each: the one without sub-variant, else the last."""
@@ -134,7 +140,7 @@ def summary_table(results: Sequence[StudyResult]) -> pd.DataFrame:
                     "wins on single images": joined(
                         f"{row['method']} {percent(row['wins'])}" for row in leading
                     ),
-                    "not significantly better than every baseline": joined(weak_methods(finding.rows)),
+                    "not shown to be better than all baselines": joined(weak_methods(finding.rows)),
                     "images": span_text(scored["images"]) if len(scored) else "0",
                     "training seeds": span_text(finding.rows["seeds"]),
                     "α without baselines": _alpha(finding.alpha),
@@ -216,16 +222,16 @@ def summary_page(result: StudyResult) -> str:
                 texts.append(reliability_words(finding.alpha, result.level))
             texts.append(single_image_words(finding.rows, finding.alpha))
             texts.append(halves_words(_rows(agreed, metric, variant)))
-            asked = f" <small>{escape(result.asks.get(metric, ''))}</small>"
+            description = f" <small>{escape(result.asks.get(metric, ''))}</small>"
             text = " ".join(filter(None, texts))
-            body.append(f"<h3>{escape(finding.name)}{asked}</h3>\n<p>{escape(text)}</p>")
+            body.append(f"<h3>{escape(finding.name)}{description}</h3>\n<p>{escape(text)}</p>")
         over = {metric: halves_words(_rows(agreed, metric, "")) for metric in dict.fromkeys(order["metric"])}
         listed = "".join(
             f"<li>{escape(f'{readable(metric)}: {words}')}</li>" for metric, words in over.items() if words
         )
         if listed:
             body.append(f"<h3>Variants of a score</h3>\n<ul>{listed}</ul>")
-        if words := ranking_words(result.tables["rankings"], result.names):
+        if words := result.agreement:
             body.append(f"<h3>Agreement of metrics</h3>\n<p>{escape(words)}</p>")
     body.append(
         '<p><a data-page="Overview" href="../overview.html">Overview</a>, with how to read rank sets and α.</p>'
@@ -241,7 +247,7 @@ def _section(result: StudyResult) -> str:
         order, reliability = result.tables["order"], result.tables["reliability"]
         title = f"{result.name}: rank sets of the methods, with means, confidence intervals and reliability"
         parts.append(heat_map(order, reliability, result.names, title=title, level=result.level))
-        if words := ranking_words(result.tables["rankings"], result.names):
+        if words := result.agreement:
             parts.append(f"<p>{escape(words)}</p>")
     return "\n".join([*parts, link])
 

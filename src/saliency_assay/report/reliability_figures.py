@@ -51,7 +51,7 @@ LETTERS = 34
 def reliability_figure(table: pd.DataFrame, *, level: float) -> Figure:
     """Return α and the mean correlation of methods for every metric and variant, with their intervals.
 
-    Where there are too few images for an interval, a point has no whiskers.
+    Where a seed has too few images for an interval, a point has no whiskers.
 
     Args:
         table: as ``report.reliability.reliability_table`` gives it, of one set and model.
@@ -95,7 +95,8 @@ def _intervals(
         values = of_name[statistic].dropna()
         if values.empty:
             continue
-        low, high = of_name[f"{statistic}_low"].min(), of_name[f"{statistic}_high"].max()
+        ends = of_name[[f"{statistic}_low", f"{statistic}_high"]]
+        low, high = ends.iloc[:, 0].min(skipna=False), ends.iloc[:, 1].max(skipna=False)
         axes.plot([low, high], [place + shift] * 2, color=colour, linewidth=1.5)
         at = np.full(len(values), place + shift)
         axes.plot(values, at, marker, color=colour, markerfacecolor=face, markersize=6)

@@ -8,14 +8,15 @@ import numpy as np
 import pandas as pd
 
 from saliency_assay.report.words import (
+    CIRCLE,
     CONFIDENCE,
     MOST,
-    RELIABLE,
     UNDEFINED,
     basis_words,
     first,
     joined,
     leading_words,
+    open_words,
     percent,
     ranked,
     sets_words,
@@ -41,16 +42,21 @@ class Finding:
 
 def summary_words(findings: Sequence[Finding]) -> list[str]:
     """Return all sentences on the metrics of a study, those without a basis left out."""
-    texts = [first_words(findings), top_words(findings), *baseline_words(findings), *missing_words(findings)]
-    return [*filter(None, texts), *single_images_words(findings)]
+    return [
+        first_words(findings),
+        *top_words(findings),
+        *baseline_words(findings),
+        *missing_words(findings),
+        *single_images_words(findings),
+    ]
 
 
 def missing_words(findings: Sequence[Finding]) -> list[str]:
     """Return the sentences on missing scores, one for all metrics under which the same methods lack as many."""
-    alike: dict[tuple[tuple[str, float], ...], list[Finding]] = {}
+    alike: dict[tuple[tuple[str, float, int], ...], list[Finding]] = {}
     for finding in findings:
         lacking = finding.rows[finding.rows["undefined"] > UNDEFINED]
-        key = tuple(lacking[["method", "undefined"]].itertuples(index=False, name=None))
+        key = tuple(lacking[["method", "undefined", "seeds"]].itertuples(index=False, name=None))
         alike.setdefault(key, []).append(finding)
     return [
         text
@@ -60,39 +66,63 @@ def missing_words(findings: Sequence[Finding]) -> list[str]:
 
 
 def first_words(findings: Sequence[Finding]) -> str:
-    """Return which methods are ranked first on which metrics: their rank set is 1. Baselines are left out.
+    """Return which methods are ranked first on which metrics, their rank set being 1, and which baselines are.
 
-    The number of metrics comes with ``multiplicity_words``, and the ranks with ``basis_words``.
+    The number of metrics comes with ``multiplicity_words``, and the ranks of the study with ``basis_words``.
     """
-    alone: dict[str, list[str]] = {}
-    for finding in findings:
-        row = first(finding.rows)
-        if row is not None and not row["control"]:
-            alone.setdefault(row["method"], []).append(finding.name)
-    compared = [finding for finding in findings if len(ranked(finding.rows)) > 1]
+    compared = _compared(findings)
     if not compared:
         return "Fewer than two methods have a score under any metric, so there are no ranks."
-    count = sum(map(len, alone.values()))
-    of = f"{count} of {len(compared)} metric{'s' if len(compared) > 1 else ''}"
-    named = "; ".join(f"{method} on {joined(names)}" for method, names in alone.items())
-    text = f"One method is ranked first on {of}: {named}."
-    if not alone:
-        text = f"No method that uses the model is ranked first ({of})."
+    metrics: dict[bool, dict[str, list[str]]] = {False: {}, True: {}}
+    for finding in compared:
+        if (row := first(finding.rows)) is not None:
+            metrics[bool(row["control"])].setdefault(row["method"], []).append(finding.name)
+    (methods, count), (baselines, of_baselines) = (
+        (of, sum(map(len, of.values()))) for of in metrics.values()
+    )
+    total = f"{count} of {len(compared)} metric{'s' if len(compared) > 1 else ''}"
+    text = f"No method that uses the model is ranked first ({total})."
+    if count:
+        text = f"On {total} a method that uses the model is ranked first: {_listed(methods)}."
+    if of_baselines:
+        text += f" A baseline is ranked first on {of_baselines}: {_listed(baselines)}."
     return f"{text} {_basis(compared)}{multiplicity_words(len(compared))}"
 
 
-def top_words(findings: Sequence[Finding]) -> str:
-    """Return the methods that may be first where none is ranked first: ``rank_low`` is 1, a baseline among them or not.
+def top_words(findings: Sequence[Finding]) -> list[str]:
+    """Return the sentences on the metrics under which no method is ranked first.
 
-    Empty where one method is ranked first under every metric.
+    - Several methods have ``rank_low`` 1, a baseline among them or not: they are not distinguishable at the top.
+    - One has: it is not distinguishable from at least one other method.
+    - None has: each is worse than another one.
+
+    A sentence comes with ``basis_words`` only where they are not those of ``first_words``.
     """
-    texts, shared = [], []
-    for finding in findings:
+    compared = _compared(findings)
+    shared: dict[str, Finding] = {}
+    alone: dict[str, Finding] = {}
+    none: dict[str, Finding] = {}
+    for finding in compared:
         leading = top(ranked(finding.rows))
-        if len(leading) and first(finding.rows) is None:
-            texts.append(f"{leading_words(leading)} on {finding.name} {sets_words(leading)}")
-            shared.append(finding)
-    return f"Not distinguishable at the top: {'; '.join(texts)}. {_basis(shared)}" if texts else ""
+        if first(finding.rows) is not None:
+            continue
+        if len(leading) > 1:
+            shared[f"{leading_words(leading)} on {finding.name} {sets_words(leading)}"] = finding
+        elif len(leading):
+            alone[open_words(leading, f" on {finding.name}")] = finding
+        else:
+            none[finding.name] = finding
+    texts = {
+        f"Not distinguishable at the top: {'; '.join(shared)}.": shared,
+        f"{'; '.join(alone)}.": alone,
+        f"No method is ranked first on {joined(none)}: {CIRCLE}.": none,
+    }
+    basis = _basis(compared) if compared else ""
+    return [
+        text if (own := _basis(list(of.values()))) == basis else f"{text} {own}"
+        for text, of in texts.items()
+        if of
+    ]
 
 
 def multiplicity_words(metrics: int) -> str:
@@ -114,14 +144,14 @@ def baseline_words(findings: Sequence[Finding]) -> list[str]:
     """Return where baselines are not outperformed.
 
     - A baseline has ``rank_low`` 1, so no method is better than it: a good score under that metric is no evidence.
-    - A method has ``above_controls`` 0: it is not significantly better than every baseline.
+    - Else a method has ``above_controls`` 0: it is not significantly better than at least one baseline.
     """
     leading, weak = [], []
     for finding in findings:
         baselines = finding.rows.loc[finding.rows["control"] & (finding.rows["rank_low"] == 1), "method"]
         if len(baselines):
             leading.append(f"{joined(baselines)} on {finding.name}")
-        if names := weak_methods(finding.rows):
+        elif names := weak_methods(finding.rows):
             weak.append(f"{joined(names)} ({finding.name})")
     texts = []
     if leading:
@@ -130,38 +160,55 @@ def baseline_words(findings: Sequence[Finding]) -> list[str]:
             " evidence that a map explains the model."
         )
     if weak:
-        texts.append(f"Not significantly better than every baseline: {'; '.join(weak)}.")
+        texts.append(f"Not shown to be better than all baselines: {'; '.join(weak)}.")
     return texts
 
 
 def single_images_words(findings: Sequence[Finding]) -> list[str]:
-    """Return for which metrics the order of the means holds for single images. Metrics led by a baseline are left out.
+    """Return for which metrics images rank the methods alike and the method ranked first is best on most of them.
 
-    - ``alpha_low`` ≥ ``RELIABLE``, one method ranked first, and it wins on more than ``MOST`` of the images: it holds.
+    Metrics led by a baseline are left out, because α is without baselines. Empty where no metric has ranks.
+
+    - ``alpha_low`` ≥ ``RELIABLE``, one method ranked first, and it wins on more than ``MOST`` of the images.
     - The same but for the wins: the sentence of ``single_image_words``.
     - α has no interval: the number of images is too small.
-    - No metric of the first kind: that is said, and is no statement that the order differs from image to image.
+    - No metric of the first kind: "is shown" does not claim that the order differs from image to image.
     """
-    held, texts, unknown = [], [], []
-    for finding in findings:
+    alike, texts, unknown = [], [], []
+    for finding in (compared := _compared(findings)):
         row, alpha = first(finding.rows), finding.alpha
         if alpha is not None and not np.isnan(alpha["alpha"]) and np.isnan(alpha["alpha_low"]):
             unknown.append(f"{finding.name} (α = {two(alpha['alpha'])})")
         if row is None or row["control"] or not (words := single_image_words(finding.rows, alpha)):
             continue
         if row["wins"] > MOST:
-            held.append(f"{finding.name} ({row['method']}, best on {percent(row['wins'])})")
+            alike.append(f"{finding.name} ({row['method']}, {percent(row['wins'])})")
         else:
             texts.append(f"On {finding.name}, images rank the methods alike, but {words}")
-    texts.insert(
-        0,
-        f"The order of the means is shown to hold for single images (interval of α from {RELIABLE} on, and the method"
-        f" ranked first has the best score on more than {percent(MOST)} of the images) on"
-        f" {joined(held) if held else 'no metric'}.",
-    )
+    if alike:
+        texts.insert(
+            0,
+            "Images rank the methods alike, and the method ranked first has the best score on most of them:"
+            f" {joined(alike)}.",
+        )
+    elif compared:
+        texts.insert(
+            0,
+            "No metric is shown to rank the methods of single images alike with one method (baselines aside) ranked"
+            " first and best on most images.",
+        )
     if unknown:
         texts.append(f"Too few images for a confidence interval of α: {joined(unknown)}.")
     return texts
+
+
+def _compared(findings: Sequence[Finding]) -> list[Finding]:
+    """Return those under which at least two methods are ranked."""
+    return [finding for finding in findings if len(ranked(finding.rows)) > 1]
+
+
+def _listed(metrics: Mapping[str, Sequence[str]]) -> str:
+    return "; ".join(f"{method} on {joined(names)}" for method, names in metrics.items())
 
 
 def _basis(findings: Sequence[Finding]) -> str:

@@ -4,19 +4,14 @@
 on several metrics of a study are in ``report.summary``.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
-from scipy.cluster.hierarchy import fcluster, linkage
-from scipy.spatial.distance import squareform
 
 from saliency_assay.report.material import span_text
 from saliency_assay.report.reliability import PAIR
-
-Array = npt.NDArray[Any]
 
 CONFIDENCE = 0.95
 """Simultaneous coverage of the rank sets of one metric."""
@@ -25,15 +20,18 @@ RELIABLE = 0.65
 LITTLE = 0.1
 """Upper end of α's interval up to which images rank methods hardly more alike than by chance."""
 AGREE = 0.5
-"""Least mean correlation within images of metrics that rank methods alike."""
+"""Least mean correlation within images of two metrics that rank methods alike."""
 LEAST_METHODS = 3
 """Methods below which metrics are not compared: of two methods ρ is 1 or −1."""
+MOST_PAIRS = 6
+"""Pairs of metrics that a sentence lists."""
 FEW = 30
-"""Images below which the number of images is called few."""
+"""Images below which only large differences can be detected, and two metrics are not compared."""
 UNDEFINED = 0.05
 """Share of a method's scores above which missing ones are a finding."""
 MOST = 0.5
 """Share of the images that is most of them when exceeded."""
+CIRCLE = "each is worse than another one on the images on which both have a score"
 ONE_SEED = "one training seed or weights file: other trainings may order the methods differently"
 
 
@@ -63,7 +61,7 @@ def top_words(rows: pd.DataFrame) -> str:
 
     - One method has the rank set 1: it is ranked first.
     - Several have ``rank_low`` 1: they are not distinguishable at the top.
-    - One has ``rank_low`` 1 and ``rank_high`` above 1: it is not distinguishable from some method below the top.
+    - One has ``rank_low`` 1 and ``rank_high`` above 1: it is not distinguishable from at least one other method.
     - None has ``rank_low`` 1, which missing scores can cause: no method is ranked first.
     - Fewer than two methods have a rank set: there is no order.
 
@@ -80,13 +78,15 @@ def top_words(rows: pd.DataFrame) -> str:
     if len(leading) > 1:
         return f"{leading_words(leading)} are not distinguishable at the top {sets_words(leading)}; {basis}."
     if len(leading):
-        return (
-            f"{leading_words(leading)} may be ranked first {sets_words(leading)} but is not distinguishable from every"
-            f" other method; {basis}."
-        )
+        return f"{open_words(leading)}; {basis}."
+    return f"No method is ranked first: {CIRCLE}; {basis}."
+
+
+def open_words(leading: pd.DataFrame, on: str = "") -> str:
+    """Return that one method, which ``top`` gives alone, may be ranked first; ``on`` names the metric."""
     return (
-        "No method is ranked first: each is worse than another one on the images on which both have a score;"
-        f" {basis}."
+        f"{leading_words(leading)} may be ranked first{on} {sets_words(leading)}, but is not distinguishable from at"
+        " least one other method"
     )
 
 
@@ -119,19 +119,28 @@ def basis_words(rows: pd.DataFrame) -> str:
 
 
 def few_words(rows: pd.DataFrame) -> str:
-    """Return that only large differences can be detected, where a ranked method has fewer than ``FEW`` images."""
+    """Return that only large differences can be detected where ranked methods have fewer than ``FEW`` images.
+
+    Comparisons with these methods are named, and all of them only where every ranked method has as few.
+    """
     scored = ranked(rows)
-    if len(scored) < 2 or scored["images"].min() >= FEW:
+    few = scored[scored["images"] < FEW]
+    if len(scored) < 2 or few.empty:
         return ""
-    return f"With so few images ({span_text(scored['images'])}) only large differences can be detected."
+    if len(few) == len(scored):
+        return f"With so few images ({span_text(few['images'])}) only large differences can be detected."
+    return (
+        f"Comparisons with {joined(few['method'])} rest on at most {images_text([few['images'].max()])}, so only large"
+        " differences can be detected there."
+    )
 
 
 def baseline_words(rows: pd.DataFrame) -> str:
     """Return how the methods compare with the baselines, which do not use the model.
 
     - A baseline has ``rank_low`` 1, so no method is better than it: a good score is no evidence.
-    - ``above_controls`` is 0: the method is not significantly better than every baseline.
-    - ``above_controls`` is 1 of every other method that is ranked: all are better.
+    - Else ``above_controls`` is 0: the method is not significantly better than at least one baseline.
+    - Else ``above_controls`` is 1 of every other method that is ranked: all are better.
 
     Empty where no baseline or no other method is ranked.
     """
@@ -139,27 +148,27 @@ def baseline_words(rows: pd.DataFrame) -> str:
     baselines, others = scored[scored["control"]], scored[~scored["control"]]
     if baselines.empty:
         return ""
-    texts = []
+    names = joined(baselines["method"])
     if leading := list(baselines.loc[baselines["rank_low"] == 1, "method"]):
         are, do = (
             ("is a baseline that does", "it") if len(leading) == 1 else ("are baselines that do", "them")
         )
-        texts.append(
+        return (
             f"{joined(leading)} {are} not use the model, and no method is significantly better than {do}: under this"
             " metric a good score is no evidence that a map explains the model."
         )
-    of = f"the baseline ({joined(baselines['method'])})"
-    if len(baselines) > 1:
-        of = f"every baseline ({joined(baselines['method'])})"
     if weak := weak_methods(rows):
-        texts.append(f"Not significantly better than {of}: {joined(weak)}.")
-    elif len(others) and (others["above_controls"] == 1).all():
-        texts.append(f"Every other method is significantly better than {of}.")
-    return " ".join(texts)
+        if len(baselines) > 1:
+            return f"Not shown to be better than all baselines ({names}): {joined(weak)}."
+        return f"Not significantly better than the baseline ({names}): {joined(weak)}."
+    if len(others) and (others["above_controls"] == 1).all():
+        every = "every" if len(baselines) > 1 else "the"
+        return f"Every other method is significantly better than {every} baseline ({names})."
+    return ""
 
 
 def weak_methods(rows: pd.DataFrame) -> list[str]:
-    """Return the methods with ``above_controls`` 0, those that are not significantly better than every baseline."""
+    """Return the methods with ``above_controls`` 0, those that are not shown to be better than all baselines."""
     return list(rows.loc[rows["above_controls"] == 0, "method"])
 
 
@@ -167,10 +176,14 @@ def undefined_words(rows: pd.DataFrame, name: str) -> list[str]:
     """Return which methods lack scores under the metric called ``name``.
 
     Methods without any score (``undefined`` 1) are not ranked. Those with ``undefined`` above ``UNDEFINED`` are ranked
-    by comparisons on fewer images. Up to ``UNDEFINED`` there is no sentence.
+    by comparisons on fewer images. Up to ``UNDEFINED`` there is no sentence. With several seeds ``undefined`` is a
+    share of images × seeds.
     """
     none = list(rows.loc[rows["undefined"] == 1, "method"])
     some = rows[(rows["undefined"] > UNDEFINED) & (rows["undefined"] < 1)]
+    of, where = "on {} of the images", "on images on which"
+    if (rows["seeds"] > 1).any():
+        of, where = "in {} of the cases (images × seeds)", "in cases in which"
     texts = []
     if none:
         are = "has no score on any image" if len(none) == 1 else "have no score on any image"
@@ -178,14 +191,14 @@ def undefined_words(rows: pd.DataFrame, name: str) -> list[str]:
     if len(some) == 1:
         row = some.iloc[0]
         texts.append(
-            f"{row['method']} has no score on {percent(row['undefined'])} of the images under {name}; it is compared"
-            " with each other method only on images on which both have a score."
+            f"{row['method']} has no score {of.format(percent(row['undefined']))} under {name}; it is compared with"
+            f" each other method only {where} both have a score."
         )
     elif len(some):
         shares = [f"{row['method']} ({percent(row['undefined'])})" for row in some.to_dict("records")]
         texts.append(
-            f"{joined(shares)} have no score on a part of the images under {name}; two methods are compared only on"
-            " images on which both have a score."
+            f"{joined(shares)} have no score {of.format('a part')} under {name}; two methods are compared only {where}"
+            " both have a score."
         )
     return texts
 
@@ -197,34 +210,42 @@ def reliability_words(row: Mapping[str, Any], level: float) -> str:
         row: as ``alpha_row`` gives it.
         level: of the interval.
     """
-    if np.isnan(row["alpha"]):
-        return f"α is undefined: {alpha_words(row)}."
-    given = [images_text(row["images"])]
-    if not np.isnan(row["alpha_low"]):
-        given.insert(
-            0, f"{100 * level:.4g} % confidence interval {two(row['alpha_low'])} to {two(row['alpha_high'])}"
-        )
-    if row["seeds"] > 1:
-        given.append(f"mean of {row['seeds']} seeds with the outermost ends of their intervals")
     of = " without baselines" if row["controls"] == "without" else ""
-    return f"α{of} = {two(row['alpha'])} ({', '.join(given)}): {alpha_words(row)}."
+    if np.isnan(row["alpha"]):
+        return f"α{of} is {alpha_words(row)}."
+    details = [images_text(row["images"])]
+    if row["seeds"] > 1:
+        details.append(f"mean of {row['seeds']} seeds")
+    if not np.isnan(row["alpha_low"]):
+        ends = f"{two(row['alpha_low'])} to {two(row['alpha_high'])}"
+        details.insert(0, f"{100 * level:.4g} % confidence interval {ends}")
+        if row["seeds"] > 1:
+            details[-1] += " with the outermost ends of their intervals"
+    return f"α{of} = {two(row['alpha'])} ({', '.join(details)}): {alpha_words(row)}."
 
 
 def alpha_words(row: Mapping[str, Any]) -> str:
     """Return the meaning of an α (``alpha, alpha_low, alpha_high``) for the order of methods within images.
 
-    - α is NaN: undefined.
+    - α is NaN: undefined, for some of several seeds (``undefined_seeds`` of ``seeds``, if the row has these), with
+      fewer than two ``methods``, or by the scores.
     - The interval is NaN: too few images for one, and nothing follows from the value alone.
     - ``alpha_low`` ≥ ``RELIABLE``: images rank the methods alike.
     - ``alpha_low`` > 0, ``alpha_high`` ≥ ``RELIABLE``: more than by chance; how far is open.
     - ``alpha_low`` > 0 otherwise: the order differs from image to image.
     - ``alpha_high`` ≤ ``LITTLE``: hardly more than by chance. This includes intervals below 0. They have no sentence of
       their own: of a random sample of images α is not negative in the population.
+    - ``alpha_high`` < ``RELIABLE``: not alike; whether more than by chance is open.
     - Otherwise the interval is too wide.
     """
     value, low, high = (row[name] for name in ("alpha", "alpha_low", "alpha_high"))
     if np.isnan(value):
-        return "no two images have scores of the same two methods, or all methods tie"
+        missing, seeds = row.get("undefined_seeds", 1), row.get("seeds", 1)
+        if missing < seeds:
+            return f"undefined for {missing} of {seeds} seeds"
+        if row["methods"] < 2:
+            return "undefined: fewer than two methods"
+        return "undefined: no two images have scores of the same two methods, or all methods tie"
     if np.isnan(low) or np.isnan(high):
         return "too few images for a confidence interval"
     if low >= RELIABLE:
@@ -235,32 +256,35 @@ def alpha_words(row: Mapping[str, Any]) -> str:
         return "the order of the methods differs from image to image, and images agree on it only in part"
     if high <= LITTLE:
         return "images rank the methods hardly more alike than by chance, so the means say little about one image"
+    if high < RELIABLE:
+        unlike = f"images do not rank the methods alike (α below {RELIABLE})"
+        return f"{unlike}; whether they agree more than by chance is open"
     return "the interval is too wide to say whether images rank the methods more alike than by chance"
 
 
 def single_image_words(rows: pd.DataFrame, alpha: Mapping[str, Any] | None) -> str:
-    """Return how far the order of the means holds for single images.
+    """Return how often the method that is ranked first has the best score on a single image.
 
-    Written only where ``alpha_low`` ≥ ``RELIABLE`` and one method is ranked first (its rank set is 1):
+    Written only where ``alpha_low`` ≥ ``RELIABLE`` and one method is ranked first (its rank set is 1). ``wins`` are of
+    the images on which a method has a score, so methods that lack more than ``UNDEFINED`` of them are left out:
 
-    - It wins on more than ``MOST`` of the images: the means and most images name the same method.
+    - It wins on more than ``MOST`` of the images: the comparison of means and most images name the same method.
     - Else it has the best score on only so many of the images; where another method wins on more than ``MOST`` of them,
-      the means are decided by few images.
+      it is named.
     """
     row = first(rows)
     if row is None or alpha is None or not alpha["alpha_low"] >= RELIABLE or np.isnan(row["wins"]):
         return ""
+    if row["undefined"] > UNDEFINED:
+        return ""
+    name, share = row["method"], percent(row["wins"])
     if row["wins"] > MOST:
-        return (
-            f"{row['method']}, which is ranked first by its mean, also has the best score on most single images"
-            f" ({percent(row['wins'])})."
-        )
-    text = f"{row['method']}, which is ranked first by its mean, has the best score on only"
-    text += f" {percent(row['wins'])} of the images"
-    others = rows[rows["method"] != row["method"]].sort_values("wins", ascending=False, kind="stable")
-    if len(others) and others["wins"].iloc[0] > MOST:
-        other = others.iloc[0]
-        text += f", {other['method']} on {percent(other['wins'])}: the means are decided by few images"
+        return f"{name}, which is ranked first, also has the best score on most single images ({share})."
+    text = f"{name}, which is ranked first, has the best score on only {share} of the images"
+    others = rows[(rows["method"] != name) & (rows["undefined"] <= UNDEFINED) & (rows["wins"] > MOST)]
+    if len(others):
+        other = others.loc[others["wins"].idxmax()]
+        text += f", {other['method']} on {percent(other['wins'])}: {name} is better on average, not on most images"
     return f"{text}."
 
 
@@ -268,7 +292,7 @@ def alpha_row(table: pd.DataFrame, metric: str, variant: str) -> dict[str, Any] 
     """Return α of a metric and variant in ``reliability.csv``, without baselines where there are some.
 
     Of several seeds the mean, with the outermost ends of their intervals, NaN where one of them has none; ``seeds`` is
-    their number, ``images`` the images of each.
+    their number, ``undefined_seeds`` that of those without α, ``images`` the images of each.
     """
     rows = table[(table["metric"] == metric) & (table["variant"] == variant) & (table["controls"] != "with")]
     if rows.empty:
@@ -276,8 +300,10 @@ def alpha_row(table: pd.DataFrame, metric: str, variant: str) -> dict[str, Any] 
     return {
         "controls": rows["controls"].iloc[0],
         "seeds": len(rows),
+        "undefined_seeds": int(rows["alpha"].isna().sum()),
+        "methods": rows["methods"].max(),
         "images": list(rows["images"]),
-        "alpha": rows["alpha"].mean(),
+        "alpha": rows["alpha"].mean(skipna=False),
         "alpha_low": rows["alpha_low"].min(skipna=False),
         "alpha_high": rows["alpha_high"].max(skipna=False),
     }
@@ -304,47 +330,35 @@ def halves_words(agreement: pd.DataFrame) -> str:
 
 
 def ranking_words(rankings: pd.DataFrame, names: Mapping[tuple[str, str], str]) -> str:
-    """Return which metrics rank the methods of single images alike.
+    """Return which pairs of metrics rank the methods of single images alike: their correlation is ``AGREE`` or more.
 
-    Every two metrics of a group have a correlation of at least ``AGREE`` (complete linkage), over at least
-    ``LEAST_METHODS`` methods. It is a likeness of orders, no statement about independent evidence, so metrics outside
-    all groups are not named. Empty where no two metrics can be compared.
+    Pairs are compared that have a correlation over at least ``LEAST_METHODS`` methods on at least ``FEW`` images. Of
+    more than ``MOST_PAIRS`` alike pairs those with the highest correlations are listed. A correlation is a likeness of
+    orders, no statement about independent evidence. Empty where no pair can be compared.
 
     Args:
         rankings: as ``rankings.csv`` has it, of one set and model.
         names: metrics and variants to compare, and their labels.
     """
-    compared = rankings[(rankings["methods"] >= LEAST_METHODS) & rankings["correlation"].notna()]
-    places = {pair: place for place, pair in enumerate(names)}
-    correlations = np.eye(len(names))
-    images = []
-    for *pair, count, correlation in compared[[*PAIR, "images", "correlation"]].itertuples(
-        index=False, name=None
-    ):
-        a, b = places.get((pair[0], pair[1])), places.get((pair[2], pair[3]))
-        if a is not None and b is not None:
-            correlations[a, b] = correlations[b, a] = correlation
-            images.append(int(count))
-    if not images:
+    defined = rankings["correlation"].notna()
+    compared = rankings[(rankings["methods"] >= LEAST_METHODS) & (rankings["images"] >= FEW) & defined]
+    pairs = compared[PAIR].itertuples(index=False, name=None)
+    compared = compared[[pair[:2] in names and pair[2:] in names for pair in pairs]]
+    statistic = "mean Spearman's ρ over methods within images"
+    if compared.empty:
         return ""
-    condition = f"(mean Spearman's ρ ≥ {AGREE}, {images_text(images)})"
-    together = [group for group in groups(correlations, list(names.values())) if len(group) > 1]
-    if not together:
-        return f"No two metrics rank the methods of single images alike {condition}."
-    return f"Metrics that rank the methods of single images alike {condition}: {'; '.join(map(joined, together))}."
-
-
-def groups(correlations: Array, names: Sequence[str]) -> list[list[str]]:
-    """Return groups of metrics of which every two correlate by at least ``AGREE``.
-
-    Complete linkage of 1 − ``correlations`` ``[K, K]``, a pair without a correlation at 0.
-    """
-    distance = 1 - correlations
-    found = fcluster(linkage(squareform(distance, checks=False), "complete"), 1 - AGREE, "distance")
-    members: dict[int, list[str]] = {}
-    for name, group in zip(names, found, strict=True):
-        members.setdefault(int(group), []).append(name)
-    return list(members.values())
+    alike = compared[compared["correlation"] >= AGREE].sort_values(
+        "correlation", ascending=False, kind="stable"
+    )
+    if alike.empty:
+        if len(compared) == 1:
+            return f"The only pair of scores that can be compared has a {statistic} below {AGREE}."
+        return f"None of the {len(compared)} pairs of scores that can be compared has a {statistic} of {AGREE} or more."
+    rows = alike[[*PAIR, "images"]].head(MOST_PAIRS).itertuples(index=False, name=None)
+    texts = [f"{names[row[:2]]} and {names[row[2:4]]} ({images_text(row[4:])})" for row in rows]
+    if others := len(alike) - len(texts):
+        texts.append(f"and {others} other pair{'s' if others > 1 else ''}")
+    return f"{statistic[0].upper()}{statistic[1:]} is at least {AGREE} for: {'; '.join(texts)}."
 
 
 def images_text(counts: Iterable[int]) -> str:
