@@ -3,8 +3,8 @@
 Two methods are compared on the images on which both have a score. The variance of a mean comes from a crossed
 random-effects model: scores that share a level of a factor (an image, a training seed, a cut-out, a scene) are
 correlated. The variance components are estimated without bias by the method of moments (Searle, Casella & McCulloch,
-*Variance Components*, 1992, chapter 5), and each keeps its own degrees of freedom, so that few seeds give wide
-intervals and not wrong ones.
+*Variance Components*, 1992, chapter 5). A factor with few levels keeps its mean square and its degrees of freedom, so
+that few seeds give wide intervals and not wrong ones.
 """
 
 from collections.abc import Mapping
@@ -16,15 +16,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import brentq
+from scipy.sparse.csgraph import connected_components
 from scipy.special import stdtrit
 
 Array = npt.NDArray[Any]
 Factors = Mapping[str, Array]
 
-SEEDS = "seeds"
-"""The factor of training seeds."""
-FEW = 10
-"""Levels below which the component of a factor is pooled over all comparisons: that of three seeds is often near 0."""
+IMAGES, SEEDS = "images", "seeds"
+"""Names of the factors of images and of training seeds, where there are several scores of an image."""
+FEW = 30
+"""Degrees of freedom below which a factor keeps its own part of the variance, pooled over all comparisons."""
+UNLIKE = 3.0
+"""Multiple of the pooled part from which on a comparison's own one counts with its own degrees of freedom."""
+ROUNDING = 1e-12
+"""Share of the largest score up to which a difference is one of rounding."""
 LEAST_P = 1e-30
 NO_FACTORS: Factors = MappingProxyType({})
 
@@ -60,7 +65,9 @@ class Mean:
 
     def _quantile(self, share: float) -> float:
         """Return the upper quantile of the studentized mean: Student's, weighted by the parts (Cochran & Cox, 1950)."""
-        return float(-(self.parts * stdtrit(self.degrees, share)).sum() / self.parts.sum())
+        shares = self.parts / self.parts.sum()
+        there = shares > 0
+        return float(-(shares[there] * stdtrit(self.degrees[there], share)).sum())
 
 
 @dataclass(frozen=True)
@@ -86,6 +93,7 @@ def mean_of(values: Array, factors: Factors = NO_FACTORS) -> Mean:
         factors: by name the level of each value, integers ``[n]``. A factor in which each value has a level of its own
             adds nothing, nor does the repetition of another factor.
     """
+    values = np.asarray(values, dtype=np.float64)
     there = ~np.isnan(values)
     return _Design(there, factors).moments(values[there]).mean()
 
@@ -94,24 +102,28 @@ def compare(scores: Array, factors: Factors = NO_FACTORS) -> Array:
     """Return the one-sided p-values ``[M, M]`` of the row's method not being better than the column's.
 
     NaN on the diagonal and where ``mean_of`` knows no variance of their difference. No p-value is below 2⁻ᵐ, with m
-    the number of images or, if that is less, of levels of a factor other than ``SEEDS``, on which the methods differ:
-    a sign-flip test has no smaller one, and Student's t takes a few equal differences for certainty.
+    the number of images on which the methods differ: a sign-flip test has no smaller one, and Student's t takes a few
+    equal differences for certainty. Where all clusters have the same difference, m is the number of clusters.
 
     Args:
         scores: ``[n, M]``, higher is better, NaN for none. A row is an image, or an image under one training seed.
         factors: see ``mean_of``.
     """
+    scores = np.asarray(scores, dtype=np.float64)
     methods = scores.shape[1]
     scored = int(np.count_nonzero((~np.isnan(scores)).any(0)))
+    rounding = ROUNDING * np.nanmax(np.abs(scores), initial=0)
     designs: dict[bytes, _Design] = {}
     found: dict[tuple[int, int], tuple[_Moments, float]] = {}
     for pair in combinations(range(methods), 2):
         difference = scores[:, pair[0]] - scores[:, pair[1]]
+        difference[np.abs(difference) <= rounding] = 0
         there = ~np.isnan(difference)
         if (key := there.tobytes()) not in designs:
             designs[key] = _Design(there, factors)
         difference = difference[there]
-        found[pair] = designs[key].moments(difference), 0.5 ** designs[key].differing(difference)
+        moments = designs[key].moments(difference)
+        found[pair] = moments, 0.5 ** designs[key].differing(difference, clusters=moments.independent == 0)
     pooled = {name: _pooled([each for each, _ in found.values()], name, scored) for name in factors}
     p = np.full((methods, methods), np.nan)
     for (one, other), (moments, least) in found.items():
@@ -135,7 +147,12 @@ def rank_sets(scores: Array, factors: Factors = NO_FACTORS, *, level: float = 0.
         factors: see ``mean_of``.
         level: of the family of all comparisons.
     """
+    if not 0 < level < 1:
+        raise ValueError(f"level: found {level}, expected a share in (0, 1)")
     better = holm(compare(scores, factors), 1 - level)
+    # Methods with scores on different images can be better in a circle, which is no order.
+    _, circle = connected_components(better, connection="strong")
+    better &= circle[:, None] != circle
     scored = (~np.isnan(scores)).any(0)
     known = scored & (np.count_nonzero(scored) > 1)
     low, high = 1.0 + better.sum(0), np.count_nonzero(scored) - better.sum(1)
@@ -162,11 +179,11 @@ class _Design:
         self.expected = _expectations(list(self.levels.values()), self.sizes, self.count)
         self.known = self.count > 1 and all(len(size) > 1 for size in self.sizes)
 
-    def differing(self, values: Array) -> int:
-        """Return the number of levels with a sum other than 0, the least of all factors but ``SEEDS``."""
+    def differing(self, values: Array, *, clusters: bool) -> int:
+        """Return the number of images with a sum other than 0, or of clusters if that is less."""
         counts = [np.count_nonzero(values)]
         for name, factor in self.levels.items():
-            if name != SEEDS:
+            if name == IMAGES or (clusters and name != SEEDS):
                 counts.append(np.count_nonzero(np.bincount(factor, values)))
         return int(min(counts))
 
@@ -175,25 +192,24 @@ class _Design:
         n = self.count
         mean = float(values.mean()) if n else np.nan
         if not self.known:
-            return _Moments(mean, n, np.nan, [], {}, np.nan)
-        residual = values - mean
+            return _Moments(mean, n, np.nan, np.nan, {})
+        scale = float(np.abs(values).max()) or 1.0
+        residual = (values - mean) / scale
+        residual[np.abs(residual) <= ROUNDING] = 0
         square = float(residual @ residual)
         independent = square / (n - 1) / n
         if not self.levels or square == 0:
-            return _Moments(mean, n, independent, [], {}, independent)
+            return _Moments(mean, n, scale**2 * independent, scale**2 * independent, {})
         sums = [float((np.bincount(factor, residual) ** 2).sum()) for factor in self.levels.values()]
         components = np.linalg.lstsq(self.expected, np.array([*sums, square]), rcond=None)[0]
-        many, few, rest = [], {}, float(components[-1]) / n
-        for name, size, total, component in zip(self.levels, self.sizes, sums, components, strict=False):
+        total, factors = float(components[-1]) / n, {}
+        for name, size, of_levels, component in zip(self.levels, self.sizes, sums, components, strict=False):
             squares = float((size**2).sum())
-            if len(size) < FEW:
-                few[name] = (float(component), squares / n**2, len(size) - 1)
-            else:
-                rest += squares / n**2 * float(component)
-                # Satterthwaite's (1946) degrees of freedom of a sum of squares with weights n_g².
-                degrees = squares**2 / float((size**4).sum()) - 1
-                many.append((total / (n**2 - squares), max(degrees, 1.0)))
-        return _Moments(mean, n, independent, many, few, rest)
+            total += squares / n**2 * float(component)
+            # Satterthwaite's (1946) degrees of freedom of a sum of squares with weights n_g².
+            degrees = max(squares**2 / float((size**4).sum()) - 1, 1.0)
+            factors[name] = scale**2 * of_levels / (n**2 - squares), degrees
+        return _Moments(mean, n, scale**2 * independent, scale**2 * total, factors)
 
 
 @dataclass(frozen=True)
@@ -204,36 +220,36 @@ class _Moments:
     count: int
     independent: float
     """Estimated variance of the mean of as many independent values."""
-    many: list[tuple[float, float]]
-    """The mean square of each factor with many levels, as a part of the variance, and its degrees of freedom."""
-    few: Mapping[str, tuple[float, float, int]]
-    """The component of each factor with few levels, its multiple in the variance, and its degrees of freedom."""
-    rest: float
-    """The variance of the mean without the factors with few levels."""
+    total: float
+    """Estimated variance of the mean."""
+    factors: Mapping[str, tuple[float, float]]
+    """The mean square of each factor, as a variance of the mean, and its degrees of freedom."""
 
-    def mean(self, pooled: Mapping[str, tuple[float, int]] = MappingProxyType({})) -> Mean:
-        """Return the mean with the variance of all parts, those of few levels at least as large as the ``pooled``."""
-        degrees = self.count - 1.0
-        rest = max(self.rest, self.independent)
-        if rest > self.independent:
-            spread = sum(part**2 / of for part, of in self.many)
-            degrees = min(rest**2 / (spread + self.independent**2 / degrees), degrees)
-        parts, of_parts = [rest], [degrees]
-        for name, (component, weight, own) in self.few.items():
+    def mean(self, pooled: Mapping[str, tuple[float, float]] = MappingProxyType({})) -> Mean:
+        """Return the mean with the parts of its variance, a factor's mean square being at least the ``pooled`` one."""
+        total, degrees = max(self.total, self.independent), self.count - 1.0
+        parts, of_parts = [], []
+        for name, (square, own) in self.factors.items():
+            if own >= FEW:
+                degrees = min(degrees, own)
+                continue
             of_all, of_pool = pooled.get(name, (0.0, own))
-            if (part := weight * max(component, of_all)) > 0:
-                parts.append(part)
-                of_parts.append(float(max(own, of_pool)))
-        return Mean(self.value, np.array(parts), np.array(of_parts))
+            parts.append(max(square, of_all))
+            of_parts.append(own if square > UNLIKE * of_all else max(own, of_pool))
+        # Mean squares of several factors hold the residual several times, the total once.
+        variance = max([total, *parts])
+        rest = max(variance - sum(parts), 0.0)
+        shares = np.array([rest, *parts]) / (rest + sum(parts) or 1.0)
+        return Mean(self.value, variance * shares, np.array([degrees, *of_parts]))
 
 
-def _pooled(moments: list[_Moments], name: str, methods: int) -> tuple[float, int]:
-    """Return the mean of a factor's component over all comparisons, and its degrees of freedom."""
-    components = [each.few[name] for each in moments if name in each.few]
-    if not components:
-        return 0.0, 1
-    least = min(degrees for _, _, degrees in components)
-    return float(np.mean([component for component, _, _ in components])), least * (methods - 1)
+def _pooled(moments: list[_Moments], name: str, methods: int) -> tuple[float, float]:
+    """Return the mean of a factor's mean square over all comparisons, and its degrees of freedom."""
+    squares = [each.factors[name] for each in moments if name in each.factors]
+    if not squares:
+        return 0.0, 1.0
+    least = min(degrees for _, degrees in squares)
+    return float(np.mean([square for square, _ in squares])), least * (methods - 1)
 
 
 def _distinct(factors: Factors) -> dict[str, Array]:

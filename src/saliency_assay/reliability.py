@@ -31,8 +31,9 @@ HELD = 20_000_000
 """Most numbers held at once in a computation over all images."""
 LEAST_IMAGES = 5
 """Fewer images, or clusters of them, have no interval of α; fewer images no interval of a correlation."""
-MOST_SETS = 256
-"""Most sets of common methods behind α: many methods that miss scores at random have tens of thousands."""
+MOST_SETS = 1024
+"""Most sets of common methods behind α, and most sets of scored methods that they come from: up to ten methods have no
+more, twenty that miss scores at random have a hundred thousand."""
 
 
 def __getattr__(name: str) -> Any:
@@ -81,7 +82,7 @@ def alpha(
     missing, ρ̄ is a mean over sets T of methods: for each T that is all that some two images have in common, the mean
     correlation of the images that score all of T, ranked among T. Its weight is the number of such pairs of images
     times |T| − 1, the degrees of freedom of their correlation. So images are compared on common methods only, and an
-    identical order gives 1 whatever is missing. Of more than 256 sets those with the most weight count.
+    identical order gives 1 whatever is missing. Of more than 1,024 sets those with the most weight count.
 
     The interval is of the population of images from which these are sampled. It comes from the correlation of each
     image's ranks with the mean ranks: the Bayesian bootstrap of its mean with one more image, which agrees perfectly
@@ -98,8 +99,7 @@ def alpha(
     Raises:
         ValueError: ``scores`` is not ``[N, M]``, or ``level`` not in (0, 1).
     """
-    if not 0 < level < 1:
-        raise ValueError(f"level: found {level}, expected a share in (0, 1)")
+    _check_level(level)
     found = _agreement(scores)
     count = len(found.images)
     if not count:
@@ -107,14 +107,14 @@ def alpha(
     value = 1 - float(found.apart.mean()) * (found.ratings - 1) / found.ratings
     factors = {name: np.asarray(factor)[found.images] for name, factor in clusters.items()}
     least = min(len(np.unique(factor)) for factor in (found.images, *factors.values()))
-    if not resamples or least < LEAST_IMAGES:
+    if resamples < 1 or least < LEAST_IMAGES:
         return Estimate(value, np.nan, np.nan, count)
-    low, high = _bounds(found, factors, resamples, (1 - level) / 2, seed)
+    low, high = _bounds(found, factors, least, resamples, (1 - level) / 2, seed)
     return Estimate(value, min(low, value), max(high, value), count)
 
 
 def _bounds(
-    found: _Agreement, factors: Factors, resamples: int, error: float, seed: int
+    found: _Agreement, factors: Factors, clusters: int, resamples: int, error: float, seed: int
 ) -> tuple[float, float]:
     """Return the ends of the interval of the mean correlation of two images, each missed with probability ``error``."""
     count, shared = len(found.images), found.norm - found.apart
@@ -138,8 +138,8 @@ def _bounds(
         total = sums[:, 2] + extra
         sampled.append(np.stack([(sums[:, 0] + extra) / total, (sums[:, 1] - extra) / total], axis=1))
     high, low = np.concatenate(sampled).T
-    # Near noise the mean ranks vary as much as the images: that doubles the variance.
-    center, wider = float(lower.mean()), (1 + 1 / signal) ** 0.5
+    # Near noise the mean ranks vary as much as the images, or clusters: that doubles the variance.
+    center, wider = float(lower.mean()), (1 + count / clusters / signal) ** 0.5
     ends = np.clip([center + wider * (np.quantile(low, error) - center), np.quantile(high, 1 - error)], -1, 1)
     return float(ends[0] * abs(ends[0])), float(ends[1] * abs(ends[1]))
 
@@ -194,6 +194,8 @@ def _agreement(scores: Array) -> _Agreement:
 def _common_methods(there: Array) -> tuple[Array, Array]:
     """Return the sets of at least two methods that two images have in common, bool ``[T, M]``, and their weights."""
     patterns, counts = np.unique(there[there.sum(1) >= 2], axis=0, return_counts=True)
+    frequent = np.sort(np.argsort(-counts, kind="stable")[:MOST_SETS])
+    patterns, counts = patterns[frequent], counts[frequent]
     bits = np.packbits(patterns, axis=1)
     words: list[Array] = [np.empty((0, bits.shape[1]), np.uint8)]
     numbers: list[Array] = [np.empty(0, np.float64)]
@@ -237,15 +239,19 @@ def mean_correlation(scores: Array, *, clusters: Factors = NO_FACTORS, level: fl
     """Return the inter-method reliability: the mean of Spearman's ρ over images of every two methods that have one.
 
     The interval is Student's on Fisher's z, with the variance of the infinitesimal jackknife, that is of the
-    statistic's derivatives by the weights of images; NaN for fewer than 5 images behind any ρ. ``images`` of the
-    result are the fewest behind one.
+    statistic's derivatives by the weights of images; NaN for fewer than 5 images behind any ρ, or clusters. ``images``
+    of the result are the fewest behind one.
 
     Args:
         scores: ``[N, M]``.
         clusters: see ``alpha``.
         level: of the confidence interval, in (0, 1).
+
+    Raises:
+        ValueError: ``scores`` is not ``[N, M]``, or ``level`` not in (0, 1).
     """
     _check(scores)
+    _check_level(level)
     values, counts = [], []
     influence = np.zeros(len(scores))
     for one, other in combinations(range(scores.shape[1]), 2):
@@ -263,9 +269,11 @@ def mean_correlation(scores: Array, *, clusters: Factors = NO_FACTORS, level: fl
         influence[there] / len(values) * np.count_nonzero(there),
         {name: np.asarray(factor)[there] for name, factor in clusters.items()},
     )
-    if fewest < LEAST_IMAGES or abs(value) > 1 - 1e-12 or np.isnan(mean.variance):
+    least = min([fewest, *(len(np.unique(np.asarray(factor)[there])) for factor in clusters.values())])
+    if least < LEAST_IMAGES or abs(value) > 1 - 1e-12 or np.isnan(mean.variance):
         return Estimate(value, np.nan, np.nan, fewest)
-    half = (mean.interval(level)[1] - mean.value) / (1 - value**2)
+    # The variance of Fisher's z is that of as many images less three.
+    half = (mean.interval(level)[1] - mean.value) / (1 - value**2) * (least / (least - 3)) ** 0.5
     low, high = np.tanh(np.arctanh(value) + np.array([-half, half]))
     return Estimate(value, float(low), float(high), fewest)
 
@@ -319,8 +327,13 @@ def paired_means(scores: Array, weights: Array | None = None) -> Array:
         share = known / known.sum(1, keepdims=True)
         centered = np.where(there, scores - (np.where(there, scores, 0) * share).sum(1, keepdims=True), 0)
         methods = scores.shape[1]
-        within = (known[:, :, None] * (np.eye(methods) - share[:, None, :])).reshape(-1, methods**2)
-        found = _solved((given @ within).reshape(-1, methods, methods), given @ centered)
+        matrices = np.zeros((len(given), methods**2))
+        together = max(1, HELD // methods**2)
+        for start in range(0, len(known), together):
+            part = slice(start, start + together)
+            within = known[part, :, None] * (np.eye(methods) - share[part, None])
+            matrices += given[:, part] @ within.reshape(-1, methods**2)
+        found = _solved(matrices.reshape(-1, methods, methods), given @ centered)
     result: Array = found[0] if weights is None else found
     return result
 
@@ -334,7 +347,9 @@ def _solved(matrices: Array, sides: Array) -> Array:
     inverse = np.where(zero, 0, 1 / np.where(zero, 1, values))
     found = ((sides[:, None] @ vectors) * inverse[:, None] @ vectors.swapaxes(1, 2))[:, 0]
     connected = zero.sum(1) == 1 + (~scored).sum(1)
-    return np.where(scored & connected[:, None], found, np.nan)
+    # Equal columns have equal means, whatever the order of the sums.
+    scale = 10.0 ** np.floor(np.log10(np.abs(found).max(-1, keepdims=True, initial=np.finfo(float).tiny)))
+    return np.where(scored & connected[:, None], np.round(found / scale, 11) * scale, np.nan)
 
 
 def variance_shares(scores: Array) -> dict[str, float]:
@@ -373,6 +388,11 @@ def variance_shares(scores: Array) -> dict[str, float]:
         explained[kept] = effect
         shares[name] = float((effect**2).sum() * (whole.size / effect.size) / total)
     return shares
+
+
+def _check_level(level: float) -> None:
+    if not 0 < level < 1:
+        raise ValueError(f"level: found {level}, expected a share in (0, 1)")
 
 
 def _check(scores: Array) -> None:

@@ -44,7 +44,7 @@ def test_a_nested_factor_gives_the_one_way_analysis_of_variance() -> None:
 
 def test_crossed_factors_give_the_two_way_analysis_of_variance() -> None:
     """Images × seeds in full: the variance is (MS_image + MS_seed − MS_residual) / values, by its sums of squares."""
-    images, seeds = 30, 4
+    images, seeds = 40, 4
     table = generator().normal(size=(images, 1)) + generator(1).normal(size=seeds)
     table = table + generator(2).normal(size=(images, seeds))
     mean, of_images, of_seeds = table.mean(), table.mean(1), table.mean(0)
@@ -96,7 +96,7 @@ def unbiased(factors: Factors, components: dict[str, float]) -> float:
 
 def test_estimated_variances_are_unbiased_where_factors_are_unbalanced() -> None:
     source = generator()
-    cutout, scene = source.integers(25, size=150) ** 2 // 25, source.integers(60, size=150)
+    cutout, scene = source.integers(90, size=300) ** 2 // 90, source.integers(120, size=300)
     factors = {
         "cut-out": np.unique(cutout, return_inverse=True)[1],
         "scene": np.unique(scene, return_inverse=True)[1],

@@ -37,8 +37,8 @@ def assess(
     """Assess one metric from its scores of several methods.
 
     Args:
-        scores: of each method ``[N]``, of the same images in the same order, by the method's name; NaN for none.
-            Methods are compared on images on which both have a score.
+        scores: of each method ``[N]``, of the same images in the same order, by the method's name; NaN or infinite
+            for none. Methods are compared on images on which both have a score.
         direction: ``higher``, ``lower``, or ``target X`` where scores closest to X are best.
         clusters: by name the cluster of each image, ``[N]``, where images are not independent, such as
             ``{"patients": patient_of_image}``.
@@ -48,7 +48,8 @@ def assess(
         seed: of the resamples.
 
     Raises:
-        ValueError: fewer than two methods, scores or clusters of different lengths, another direction or level.
+        ValueError: fewer than two methods or one twice, scores or clusters of different lengths, an image without a
+            cluster, another direction or level.
 
     >>> import numpy as np
     >>> from saliency_assay import reliability
@@ -59,6 +60,10 @@ def assess(
     [[1, 2], [1, 2], [3, 3]]
     """
     columns = {str(name): np.asarray(values, dtype=np.float64) for name, values in scores.items()}
+    names = [str(name) for name in (scores.columns if isinstance(scores, pd.DataFrame) else scores)]
+    if len(columns) < len(names):
+        repeated = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"scores: found the method {repeated!r} twice, expected each once")
     shapes = {values.shape for values in columns.values()}
     if len(columns) < 2 or len(shapes) != 1 or len(*shapes) != 1:
         found = {name: list(values.shape) for name, values in columns.items()}
@@ -66,10 +71,15 @@ def assess(
     if not 0 < rank_level < 1:
         raise ValueError(f"rank_level: found {rank_level}, expected a share in (0, 1)")
     raw = np.stack(list(columns.values()), axis=1)
-    factors = {name: np.asarray(of_images) for name, of_images in (clusters or {}).items()}
-    for name, of_images in factors.items():
-        if of_images.shape != raw.shape[:1]:
-            raise ValueError(f"clusters: {name}: found {list(of_images.shape)}, expected [{len(raw)}]")
+    raw = np.where(np.isfinite(raw), raw, np.nan)
+    factors = {}
+    for name, of_images in ({} if clusters is None else clusters).items():
+        if np.shape(of_images) != raw.shape[:1]:
+            raise ValueError(f"clusters: {name}: found {list(np.shape(of_images))}, expected [{len(raw)}]")
+        labels, _ = pd.factorize(pd.Series(list(of_images), dtype=object))
+        if (labels < 0).any():
+            raise ValueError(f"clusters: {name}: found images without a cluster, expected one for each")
+        factors[f"clusters {name}"] = labels
     values = oriented(raw, direction)
     ranks = comparison.rank_sets(values, factors, level=rank_level)
     means = [comparison.mean_of(column, factors) for column in raw.T]

@@ -272,9 +272,10 @@ def _scored(table: pd.DataFrame) -> list[tuple[str, str]]:
 
 
 def groups(scores: Scores, keys: list[str]) -> Iterator[tuple[dict[str, object], pd.DataFrame]]:
-    """Scores of single images that share ``keys``, with these, in the order of the table."""
+    """Yield scores of single images that share ``keys``, in the order of the table; infinite ones are missing."""
     for table in [scores] if isinstance(scores, pd.DataFrame) else scores:
         of_images = table[table["image"] != WHOLE_SET]
+        of_images = of_images.assign(score=of_images["score"].where(np.isfinite(of_images["score"])))
         for names, part in of_images.groupby(keys, sort=False, observed=True):
             yield dict(zip(keys, names, strict=True)), part
 
