@@ -1,6 +1,6 @@
 """Error rates and power of rank sets, and coverage of α's interval, in simulated studies.
 
-Prints two tables in Markdown, with the number of studies behind them. Each study of the first has scores of equal
+Prints tables in Markdown, with the number of studies behind them. Each study of the first has scores of equal
 methods on images that share cut-outs and scenes (of each a third as many as images, at least 10), or of retrained
 models with and without training noise; once more with one method that is better. ``previous`` is the rule of version
 0.1: better in 95 % of the bootstrap resamples of images.
@@ -9,7 +9,7 @@ models with and without training noise; once more with one method that is better
 """
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -103,6 +103,46 @@ def rates(cell: Cell, studies: int) -> dict[str, float]:
     return {name: count / studies for name, count in counts.items()}
 
 
+def limits(studies: int) -> Iterator[tuple[str, float]]:
+    """Yield designs of equal methods under which the assumptions fail, and the share of studies with a false result."""
+
+    def share(scores: Callable[[np.random.Generator], tuple[Array, Factors]]) -> float:
+        source = np.random.default_rng(0)
+        return float(np.mean([rank_sets(*scores(source)).better.any() for _ in range(studies)]))
+
+    def unlike(seeds: int) -> Callable[[np.random.Generator], tuple[Array, Factors]]:
+        image, seed = np.repeat(np.arange(1000), seeds), np.tile(np.arange(seeds), 1000)
+
+        def scores(source: np.random.Generator) -> tuple[Array, Factors]:
+            accuracy = np.full((seeds, 8), 0.7)
+            accuracy[:, 0] += 0.1 * source.normal(size=seeds)
+            right = source.random((len(seed), 8)) < accuracy[seed]
+            return right.astype(np.float64), {"images": image, "seeds": seed}
+
+        return scores
+
+    def skewed(images: int) -> Callable[[np.random.Generator], tuple[Array, Factors]]:
+        def scores(source: np.random.Generator) -> tuple[Array, Factors]:
+            normal = np.exp(0.5) + source.normal(size=images)
+            return np.stack([source.lognormal(size=images), normal], axis=1), {}
+
+        return scores
+
+    def crossed(source: np.random.Generator) -> tuple[Array, Factors]:
+        factors = {name: source.integers(10, size=60) for name in ("cut-outs", "scenes")}
+        shared = sum(source.normal(size=(10, 8))[factor] for factor in factors.values())
+        return 0.3**0.5 * shared + 0.4**0.5 * source.normal(size=(60, 8)), factors
+
+    for seeds in (2, 3):
+        yield (
+            f"one of 8 methods with a training noise of 0.1, the others with none, {seeds} seeds",
+            share(unlike(seeds)),
+        )
+    for images in (20, 100, 1000):
+        yield f"log-normal scores against normal ones, {images} images", share(skewed(images))
+    yield "8 methods, 60 images, 10 cut-outs and 10 scenes that carry 60 % of the variance", share(crossed)
+
+
 def mixture(images: int, share: float, source: np.random.Generator, methods: int = 5) -> Array:
     """Return scores of images that rank the methods alike with probability ``share``: their α is ``share²``."""
     ordered = source.random((images, 1)) < share
@@ -139,6 +179,9 @@ def main() -> None:
         print(
             f"| {' | '.join([*map(str, row), *(f'{share:.3f}' for share in found.values())])} |", flush=True
         )
+    print("\n| equal methods | false better |\n|---|---|")
+    for design, found_share in limits(arguments.studies):
+        print(f"| {design} | {found_share:.3f} |", flush=True)
     print(f"\n{arguments.coverage_studies} sets a row, five methods\n")
     print("| α | images | level | interval above α | interval below α |\n|---|---|---|---|---|")
     for share in (0.0, 0.3, 0.6, 0.9):

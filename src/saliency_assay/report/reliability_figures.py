@@ -131,7 +131,7 @@ def order_figure(table: pd.DataFrame) -> Figure:
     _matrix(axes, list(names.values()), [readable(method) for method in methods])
     axes.set_xlabel(
         "rank sets: the ranks that a method may have, simultaneously for all methods\n"
-        "of a metric with 95 % confidence; first is a method with the set 1"
+        "of a metric with 95 % confidence; a method with the set 1 is ranked first"
     )
     return figure
 
