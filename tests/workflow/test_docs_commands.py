@@ -55,7 +55,8 @@ TINY = {
     "training": "--size 8 --width 2 --rounds 1 --images 32 --batch-size 16",
     "attribution": "--size 8 --width 2 --rounds 1 --batch-size 2 --images 2 --only passes",
     "perturbation": "--size 32 --width 1 --rounds 1 --batch-size 1 --only captum --squares 4",
-    "reliability": "--images 20 --resamples 20 --compared 2",
+    "rank_sets": "--studies 1 --coverage-studies 1",
+    "reliability": "--images 20 --methods 4 --metrics 2 --resamples 20",
     "folder": "--images 20 --classes 2 --size 8",
 }
 LONG = ("demo", "memory", "memory_rules", "planning", "processes", "scaling")
