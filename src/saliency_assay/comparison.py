@@ -112,12 +112,12 @@ def compare(scores: Array, factors: Factors = NO_FACTORS) -> Array:
     scores = np.asarray(scores, dtype=np.float64)
     methods = scores.shape[1]
     scored = int(np.count_nonzero((~np.isnan(scores)).any(0)))
-    rounding = ROUNDING * np.nanmax(np.abs(scores), initial=0)
+    scores = scores / (np.nanmax(np.abs(scores), initial=0) or 1.0)
     designs: dict[bytes, _Design] = {}
     found: dict[tuple[int, int], tuple[_Moments, float]] = {}
     for pair in combinations(range(methods), 2):
         difference = scores[:, pair[0]] - scores[:, pair[1]]
-        difference[np.abs(difference) <= rounding] = 0
+        difference[np.abs(difference) <= ROUNDING] = 0
         there = ~np.isnan(difference)
         if (key := there.tobytes()) not in designs:
             designs[key] = _Design(there, factors)

@@ -141,6 +141,11 @@ def test_few_images_or_clusters_of_equal_differences_are_no_certainty_either(lev
     assert max(wrong.values()) / 300 <= 0.05 + 3 * (0.05 * 0.95 / 300) ** 0.5
 
 
+def test_a_level_is_a_share() -> None:
+    with pytest.raises(ValueError, match=r"^level: found 95, expected a share in \(0, 1\)$"):
+        rank_sets(np.ones((3, 2)), level=95)
+
+
 def test_holm_is_that_of_the_definition() -> None:
     p = np.array([[np.nan, 0.011, 0.2], [0.6, np.nan, 0.009], [0.04, 0.02, np.nan]])
     # 0.009 ≤ 0.06/6, 0.011 ≤ 0.06/5, 0.02 > 0.06/4.
@@ -175,6 +180,41 @@ def test_nothing_to_rank() -> None:
         assert np.isnan([rank_sets(scores).low, rank_sets(scores).high]).all()
     one_image = rank_sets(np.array([[1.0, 2.0]]))
     assert (one_image.low.tolist(), one_image.high.tolist()) == ([1, 1], [2, 2])
+
+
+def test_differences_of_rounding_are_ties() -> None:
+    scores = np.stack([-abs(np.full(30, 0.6) - 0.7), -abs(np.full(30, 0.8) - 0.7)], axis=1)
+    assert np.ptp(scores) > 0
+    assert rank_sets(scores).low.tolist() == [1, 1]
+    assert np.isnan(mean_of(np.full(30, 0.2)).interval()).all()
+
+
+@pytest.mark.parametrize("scale", [1e160, 1e-200])
+def test_the_scale_of_scores_does_not_matter(scale: float) -> None:
+    scores = generator().normal(size=(40, 3)) + np.array([0, 0.1, 2])
+    expected, found = rank_sets(scores), rank_sets(scale * scores)
+    np.testing.assert_array_equal(found.better, expected.better)
+
+
+def test_methods_that_are_better_in_a_circle_are_not_distinguished() -> None:
+    scores = np.full((90, 3), np.nan)
+    for part, (better, worse) in enumerate([(0, 1), (1, 2), (2, 0)]):
+        scores[30 * part : 30 * (part + 1), [better, worse]] = [1, 0]
+    found = rank_sets(scores)
+    assert (found.low.tolist(), found.high.tolist()) == ([1, 1, 1], [3, 3, 3])
+    scores = np.column_stack([scores, np.full(90, -5.0)])
+    assert rank_sets(scores).high.tolist() == [3, 3, 3, 4]
+
+
+def test_a_comparison_with_more_training_noise_has_its_own_degrees_of_freedom() -> None:
+    """One unstable method of eight: its own two degrees of freedom, not the 14 of all comparisons."""
+    source = generator(3)
+    image, seed = np.repeat(np.arange(200), 3), np.tile(np.arange(3), 200)
+    scores = 0.1 * source.normal(size=(600, 8))
+    scores[:, 0] += np.array([0.5, 1.0, 1.6])[seed]
+    p = compare(scores, {"images": image, "seeds": seed})
+    own = stats.ttest_1samp([0.5, 1.0, 1.6], 0, alternative="greater").pvalue
+    assert p[0, 1] == pytest.approx(own, rel=0.2)
 
 
 def images_only(methods: int, source: np.random.Generator) -> tuple[Array, Factors]:

@@ -464,11 +464,30 @@ def test_clusters_of_images_widen_the_rank_sets() -> None:
     assert np.isnan([clustered.alpha.low, clustered.alpha.high]).all()
 
 
+def test_clusters_have_any_labels_and_names_and_infinite_scores_are_missing() -> None:
+    generator = np.random.default_rng(0)
+    scores = {name: generator.normal(size=40) for name in "abc"}
+    named = reliability.assess(
+        scores, direction="higher", clusters={"seeds": [f"p{i % 8}" for i in range(40)]}
+    )
+    numbered = reliability.assess(scores, direction="higher", clusters={"c": np.arange(40) % 8})
+    assert named.alpha == numbered.alpha
+    pd.testing.assert_frame_equal(named.order, numbered.order)
+    worse = {**scores, "a": np.where(np.arange(40) == 0, -np.inf, scores["a"])}
+    missing = {**scores, "a": np.where(np.arange(40) == 0, np.nan, scores["a"])}
+    found, expected = (
+        reliability.assess(each, direction="higher", resamples=10) for each in (worse, missing)
+    )
+    pd.testing.assert_frame_equal(found.order, expected.order)
+    assert found.order["images"].tolist() == [39, 40, 40]
+
+
 @pytest.mark.parametrize(
     ("scores", "direction", "message"),
     [
         ({"a": [1, 2], "b": [3, 4]}, "up", "direction: found 'up', valid: higher, lower, target followed"),
         ({"a": [1, 2]}, "lower", "scores: found {'a': [2]}, expected [N] of at least two methods"),
+        ({1: [1, 2], "1": [3, 4]}, "lower", "scores: found the method '1' twice, expected each once"),
         (
             {"a": [1, 2], "b": [3]},
             "lower",
@@ -477,7 +496,7 @@ def test_clusters_of_images_widen_the_rank_sets() -> None:
         ({"a": [[1]], "b": [[3]]}, "lower", "scores: found {'a': [1, 1], 'b': [1, 1]}, expected [N] of"),
     ],
 )
-def test_what_cannot_be_compared(scores: dict[str, Any], direction: str, message: str) -> None:
+def test_what_cannot_be_compared(scores: dict[Any, Any], direction: str, message: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
         reliability.assess(scores, direction=direction)
 
@@ -486,6 +505,7 @@ def test_what_cannot_be_compared(scores: dict[str, Any], direction: str, message
     ("options", "message"),
     [
         ({"clusters": {"patients": [0, 1, 2]}}, "clusters: patients: found [3], expected [2]"),
+        ({"clusters": {"patients": ["p", None]}}, "clusters: patients: found images without a cluster"),
         ({"level": 1}, "level: found 1, expected a share in (0, 1)"),
         ({"rank_level": 0}, "rank_level: found 0, expected a share in (0, 1)"),
     ],
