@@ -149,8 +149,8 @@ def _weights(
 ) -> tuple[Array, Array]:
     """Return exponential weights ``[b, images]`` of the Bayesian bootstrap, and those of one more image ``[b]``."""
     if not factors:
-        drawn = generator.standard_exponential((resamples, images + 1))
-        return drawn[:, 1:], drawn[:, 0]
+        weights = generator.standard_exponential((resamples, images + 1))
+        return weights[:, 1:], weights[:, 0]
     weights, size = np.ones((resamples, images)), 1.0
     for factor in factors.values():
         levels, places = np.unique(factor, return_inverse=True)

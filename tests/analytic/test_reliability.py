@@ -95,12 +95,12 @@ def test_alpha_with_missing_scores_is_that_of_a_loop_over_pairs(
 
 
 @st.composite
-def patterns(drawn: st.DrawFn) -> npt.NDArray[np.bool_]:
+def patterns(draw: st.DrawFn) -> npt.NDArray[np.bool_]:
     """Which scores are there: at random or by method, with two methods that two images have in common."""
-    images, methods = drawn(st.integers(2, 40)), drawn(st.integers(2, 10))
-    generator = np.random.default_rng(drawn(st.integers(0, 10_000)))
-    missing = drawn(st.floats(0, 0.9)) * np.ones(methods)
-    if drawn(st.booleans()):
+    images, methods = draw(st.integers(2, 40)), draw(st.integers(2, 10))
+    generator = np.random.default_rng(draw(st.integers(0, 10_000)))
+    missing = draw(st.floats(0, 0.9)) * np.ones(methods)
+    if draw(st.booleans()):
         missing = missing * generator.random(methods).round()  # some methods lack scores, the others none
     there = generator.random((images, methods)) >= missing
     there[:2, :2] = True
