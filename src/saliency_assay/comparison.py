@@ -226,14 +226,20 @@ class _Moments:
     """The mean square of each factor, as a variance of the mean, and its degrees of freedom."""
 
     def mean(self, pooled: Mapping[str, tuple[float, float]] = MappingProxyType({})) -> Mean:
-        """Return the mean with the parts of its variance, a factor's mean square being at least the ``pooled`` one."""
+        """Return the mean with the parts of its variance.
+
+        Args:
+            pooled: of each factor its mean square, relative to the variance of independent values, and its degrees of
+                freedom; a factor's own mean square counts if it is larger.
+        """
         total, degrees = max(self.total, self.independent), self.count - 1.0
         parts, of_parts = [], []
         for name, (square, own) in self.factors.items():
             if own >= FEW:
                 degrees = min(degrees, own)
                 continue
-            of_all, of_pool = pooled.get(name, (0.0, own))
+            ratio, of_pool = pooled.get(name, (0.0, own))
+            of_all = ratio * self.independent
             parts.append(max(square, of_all))
             of_parts.append(own if square > UNLIKE * of_all else max(own, of_pool))
         # Mean squares of several factors hold the residual several times, the total once.
@@ -244,12 +250,16 @@ class _Moments:
 
 
 def _pooled(moments: list[_Moments], name: str, methods: int) -> tuple[float, float]:
-    """Return the mean of a factor's mean square over all comparisons, and its degrees of freedom."""
-    squares = [each.factors[name] for each in moments if name in each.factors]
-    if not squares:
+    """Return the mean over all comparisons of a factor's relative mean square, and its degrees of freedom."""
+    ratios = [
+        (each.factors[name][0] / each.independent, each.factors[name][1])
+        for each in moments
+        if name in each.factors
+    ]
+    if not ratios:
         return 0.0, 1.0
-    least = min(degrees for _, degrees in squares)
-    return float(np.mean([square for square, _ in squares])), least * (methods - 1)
+    least = min(degrees for _, degrees in ratios)
+    return float(np.mean([ratio for ratio, _ in ratios])), least * (methods - 1)
 
 
 def _distinct(factors: Factors) -> dict[str, Array]:
