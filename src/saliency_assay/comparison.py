@@ -27,7 +27,8 @@ IMAGES, SEEDS = "images", "seeds"
 FEW = 30
 """Degrees of freedom below which a factor keeps its own part of the variance, pooled over all comparisons."""
 UNLIKE = 3.0
-"""Multiple of the pooled part from which on a comparison's own one counts with its own degrees of freedom."""
+"""Multiple of a comparison's own variance that no pooled part exceeds, and of the pooled part from which on its own one
+counts with its own degrees of freedom."""
 ROUNDING = 1e-12
 """Share of the largest score up to which a difference is one of rounding."""
 LEAST_P = 1e-30
@@ -225,12 +226,12 @@ class _Moments:
     factors: Mapping[str, tuple[float, float]]
     """The mean square of each factor, as a variance of the mean, and its degrees of freedom."""
 
-    def mean(self, pooled: Mapping[str, tuple[float, float]] = MappingProxyType({})) -> Mean:
+    def mean(self, pooled: Mapping[str, tuple[float, float, float]] = MappingProxyType({})) -> Mean:
         """Return the mean with the parts of its variance.
 
         Args:
-            pooled: of each factor its mean square, relative to the variance of independent values, and its degrees of
-                freedom; a factor's own mean square counts if it is larger.
+            pooled: of each factor its mean square, the same relative to the variance of independent values, and its
+                degrees of freedom. A factor's own mean square counts if it is larger.
         """
         total, degrees = max(self.total, self.independent), self.count - 1.0
         parts, of_parts = [], []
@@ -238,8 +239,9 @@ class _Moments:
             if own >= FEW:
                 degrees = min(degrees, own)
                 continue
-            ratio, of_pool = pooled.get(name, (0.0, own))
-            of_all = ratio * self.independent
+            of_all, ratio, of_pool = pooled.get(name, (0.0, 0.0, own))
+            # Scores of some methods vary far less than those of all.
+            of_all = min(of_all, UNLIKE * ratio * self.independent)
             parts.append(max(square, of_all))
             of_parts.append(own if square > UNLIKE * of_all else max(own, of_pool))
         # Mean squares of several factors hold the residual several times, the total once.
@@ -249,17 +251,17 @@ class _Moments:
         return Mean(self.value, variance * shares, np.array([degrees, *of_parts]))
 
 
-def _pooled(moments: list[_Moments], name: str, methods: int) -> tuple[float, float]:
-    """Return the mean over all comparisons of a factor's relative mean square, and its degrees of freedom."""
-    ratios = [
-        (each.factors[name][0] / each.independent, each.factors[name][1])
-        for each in moments
-        if name in each.factors
-    ]
-    if not ratios:
-        return 0.0, 1.0
-    least = min(degrees for _, degrees in ratios)
-    return float(np.mean([ratio for ratio, _ in ratios])), least * (methods - 1)
+def _pooled(moments: list[_Moments], name: str, methods: int) -> tuple[float, float, float]:
+    """Return means of a factor's mean square over all comparisons, absolute and relative, and degrees of freedom."""
+    squares = [(*each.factors[name], each.independent) for each in moments if name in each.factors]
+    if not squares:
+        return 0.0, 0.0, 1.0
+    absolute, degrees, independent = np.array(squares).T
+    return (
+        float(absolute.mean()),
+        float((absolute / independent).mean()),
+        float(degrees.min() * (methods - 1)),
+    )
 
 
 def _distinct(factors: Factors) -> dict[str, Array]:
