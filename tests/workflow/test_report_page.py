@@ -79,7 +79,7 @@ SHOWN = {
 }
 OF_A_METRIC = "so boxes or intervals that overlap may still differ reliably"
 WORDS_OF_CAPTIONS = {
-    "results and their uncertainty": "nor what other data or trainings would give",
+    "results and their uncertainty": "nor what other data would give",
     "what the methods are, and what a map costs": "passes depend on the parameters alone",
     "what the metrics are, and how reliable": "not whether the order is right",
     "configuration, versions, data, times": "time spent in a queue is not counted",
