@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
 from saliency_assay.models import ARCHITECTURES
 from saliency_assay.models.classifier import Blueprint, Classifier, build
-from saliency_assay.registry import record_of
+from saliency_assay.registry.records import record_of
 
 CLASSES = 10
 

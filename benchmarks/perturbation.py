@@ -36,7 +36,7 @@ from saliency_assay.metrics import METRICS
 from saliency_assay.metrics.scoring import Given, probe, score
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import evaluating, exact_float32, to_pixels
-from saliency_assay.registry import record_of, resolve, with_defaults
+from saliency_assay.registry.records import record_of, resolve, with_defaults
 
 PARTS = ("passes", "captum", "memory")
 MEASURED: Mapping[str, tuple[str, Mapping[str, Any]]] = {

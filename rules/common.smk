@@ -14,10 +14,10 @@ from saliency_assay.config_text import check_text
 from saliency_assay.environment import versions_of
 from saliency_assay.file_digests import FileDigests
 from saliency_assay.provenance import fingerprint, plain
-from saliency_assay.registry import module_of
+from saliency_assay.registry.records import module_of
 from saliency_assay.schema import ConfigError
 from saliency_assay.shards import part_names
-from saliency_assay.source import declared
+from saliency_assay.registry.signatures import declared
 
 try:
     for configfile in workflow.configfiles:

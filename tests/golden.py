@@ -49,7 +49,12 @@ def configurations(real: Path, work: Path) -> Iterator[tuple[str, dict[str, Any]
         )
     bam = _read("config/bam_small.yaml")
     for entry in bam["data"].values():
-        entry |= {"coco": str(real / "coco"), "miniplaces": str(objects), "images_per_pair": 20, "explain": 100}
+        entry |= {
+            "coco": str(real / "coco"),
+            "miniplaces": str(objects),
+            "images_per_pair": 20,
+            "explain": 100,
+        }
     bam["data"]["bam"]["images_per_scene"] = 40
     for model in bam["models"].values():
         model |= {"width": 8, "training": {**model["training"], "epochs": 2}}
@@ -75,7 +80,15 @@ def run(folder: Path, configuration: dict[str, Any]) -> Path:
     """Run the workflow in ``folder`` and return the folder of its results."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "golden.yaml").write_text(yaml.safe_dump({**configuration, "results": "results"}))
-    command = [sys.executable, "-m", "snakemake", "--profile", str(PROJECT / "profiles/local"), "--cores", "2"]
+    command = [
+        sys.executable,
+        "-m",
+        "snakemake",
+        "--profile",
+        str(PROJECT / "profiles/local"),
+        "--cores",
+        "2",
+    ]
     command += ["--snakefile", str(PROJECT / "Snakefile"), "--configfile", "golden.yaml", "--quiet", "all"]
     subprocess.run(command, cwd=folder, check=True)
     return folder / "results"
@@ -152,7 +165,9 @@ def main() -> None:
     )
     record.add_argument("--data", type=Path, default=PROJECT.parent / "shared/data", help="real images")
     record.add_argument("--only", nargs="+", choices=["demo", "bam", "retrain"], default=[])
-    against = commands.add_parser("compare", help="compare two files of digests; exit status 1 if they differ")
+    against = commands.add_parser(
+        "compare", help="compare two files of digests; exit status 1 if they differ"
+    )
     against.add_argument("before", type=Path)
     against.add_argument("after", type=Path)
     against.add_argument(

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from saliency_assay.methods import Method
 from saliency_assay.models.classifier import Classifier
-from saliency_assay.registry import resolve
+from saliency_assay.registry.records import resolve
 
 CLASSES = 4
 

@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from saliency_assay.provenance import SOURCE, fingerprint
-from saliency_assay.source import source_of
+from saliency_assay.registry.signatures import source_of
 
 PACKAGE = "saliency_assay"
 INSTALLED = {"site-packages", "dist-packages"}

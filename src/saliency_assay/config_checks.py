@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from saliency_assay.config_records import Settings
-from saliency_assay.registry import Parameter, unknown, with_defaults
+from saliency_assay.registry.records import Parameter, unknown, with_defaults
 from saliency_assay.schema import ConfigError
 
 V = TypeVar("V")

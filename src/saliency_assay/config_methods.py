@@ -5,9 +5,9 @@ from typing import Any
 
 from saliency_assay.config_checks import look_up, parameters_of
 from saliency_assay.config_records import Catalogue, Method, Model, Settings, Study
-from saliency_assay.registry import Parameter, resolve, shown
+from saliency_assay.registry.records import Parameter, resolve, shown
+from saliency_assay.registry.signatures import GENERATOR, check_call, told
 from saliency_assay.schema import ConfigError
-from saliency_assay.source import GENERATOR, check_call, told
 
 POSITIONAL = ("model", "images", "targets")
 """What a method is given in this order."""

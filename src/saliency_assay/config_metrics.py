@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from saliency_assay.config_caption import METRICS as CAPTIONED
 from saliency_assay.config_checks import look_up, parameters_of
 from saliency_assay.config_records import Catalogue, DataEntry, Method, Metric, Settings, Study
-from saliency_assay.registry import resolve, unknown
+from saliency_assay.registry.records import resolve, unknown
+from saliency_assay.registry.signatures import GENERATOR, OFFERED, check_call, told
 from saliency_assay.schema import ConfigError
-from saliency_assay.source import GENERATOR, OFFERED, check_call, told
 
 POSITIONAL = ("predict", "images", "targets", "maps")
 DIRECTIONS = ("direction", "target")

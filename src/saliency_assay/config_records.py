@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 
-from saliency_assay.registry import Parameter
+from saliency_assay.registry.records import Parameter
 from saliency_assay.retrain_settings import Retraining
 
 Settings = dict[str, Any]

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from scipy.stats import rankdata
 
 from saliency_assay.comparison import NO_FACTORS, Factors, mean_of
-from saliency_assay.registry import offered
+from saliency_assay.registry.records import offered
 
 if TYPE_CHECKING:
     from saliency_assay.api.agreement import Assessment as Assessment

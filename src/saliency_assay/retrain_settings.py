@@ -6,7 +6,7 @@ from fractions import Fraction
 from math import floor, isfinite
 from typing import Any
 
-from saliency_assay.registry import Parameter, shown, unknown, with_defaults
+from saliency_assay.registry.records import Parameter, shown, unknown, with_defaults
 
 KEYS = (
     "protocols",

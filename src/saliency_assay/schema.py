@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
 
-from saliency_assay.registry import representable, shown, unknown
+from saliency_assay.registry.records import representable, shown, unknown
 
 Schema = Mapping[str, Any]
 

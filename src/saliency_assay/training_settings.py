@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from saliency_assay.registry import Parameter, with_defaults
+from saliency_assay.registry.records import Parameter, with_defaults
 
 PARAMETERS: Mapping[str, Parameter] = {
     "epochs": Parameter(10, minimum=0),

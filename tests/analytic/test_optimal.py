@@ -27,7 +27,7 @@ from saliency_assay.methods.optimal_noisy import Baselines, make_scatter, noisy_
 from saliency_assay.methods.optimal_square import make_design, square
 from saliency_assay.methods.path import integrated_gradients
 from saliency_assay.methods.squares import covered, every_square, paint, shared_pixels, shared_squares
-from saliency_assay.registry import record_of
+from saliency_assay.registry.records import record_of
 
 IMAGES, TARGETS = random_images(5, size=8), cyclic_targets(5)
 PIXELS, VALUES = 64, 192

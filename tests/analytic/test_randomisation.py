@@ -20,7 +20,6 @@ from support import (
 )
 from torch import Tensor, nn
 
-from saliency_assay.directions import oriented
 from saliency_assay.methods.differentiate import input_gradient
 from saliency_assay.metrics import METRICS
 from saliency_assay.metrics.randomisation import (
@@ -36,6 +35,7 @@ from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.cnn import mnist_cnn, reliability_cnn
 from saliency_assay.models.resnet import resnet8
 from saliency_assay.models.vgg import vgg16, vgg16_bn
+from saliency_assay.registry.directions import oriented
 
 NAN = float("nan")
 MEASURES = ("spearman", "spearman_absolute", "ssim")

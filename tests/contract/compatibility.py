@@ -12,7 +12,7 @@ from support import CLASSES, bound, conv_classifier, cyclic_targets, explain, ge
 from saliency_assay.methods import METHODS
 from saliency_assay.models import ARCHITECTURES
 from saliency_assay.models.classifier import Blueprint, Classifier, build
-from saliency_assay.registry import record_of
+from saliency_assay.registry.records import record_of
 
 PAGE = Path(__file__).parents[2] / "docs/methods.md"
 SMALL = {"width": 4, "hidden": 8, "pooled": 1}

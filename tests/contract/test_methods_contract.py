@@ -31,7 +31,7 @@ from saliency_assay.methods import METHODS, Method
 from saliency_assay.methods.cost import passes
 from saliency_assay.models import ARCHITECTURES
 from saliency_assay.models.classifier import Blueprint, Classifier, build
-from saliency_assay.registry import module_of, record_of, resolve
+from saliency_assay.registry.records import module_of, record_of, resolve
 
 
 def small_resnet() -> Classifier:

@@ -27,7 +27,6 @@ from support import (
 from torch import Tensor, nn
 
 import saliency_assay
-from saliency_assay.directions import target_of
 from saliency_assay.methods.smoothing import smoothgrad
 from saliency_assay.metrics import METRICS, Metric
 from saliency_assay.metrics.formulas import FORMULAS
@@ -37,8 +36,9 @@ from saliency_assay.metrics.scoring import Explainer, Given, probe, score
 from saliency_assay.metrics.spread import spread
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.perturb import LEAST_ROWS
-from saliency_assay.registry import module_of, resolve
-from saliency_assay.source import declared
+from saliency_assay.registry.directions import target_of
+from saliency_assay.registry.records import module_of, resolve
+from saliency_assay.registry.signatures import declared
 
 OF_A_SET = ["tcav"]
 """Those that have no score of an image: tests of their own hold them to what the page says."""

@@ -7,9 +7,9 @@ import re
 from math import isinf
 from pathlib import Path
 
-from saliency_assay.directions import phrase
 from saliency_assay.metrics import METRICS, Metric
 from saliency_assay.metrics.formulas import FORMULAS
+from saliency_assay.registry.directions import phrase
 
 PAGE = Path(__file__).parents[2] / "docs/metrics.md"
 BEGIN, END = "<!-- record, written by tests/unit/metric_records.py -->", "<!-- end of record -->"

@@ -14,8 +14,8 @@ from saliency_assay.catalogue import CATALOGUE
 from saliency_assay.config import read
 from saliency_assay.config_metrics import BOXES, OFFERED
 from saliency_assay.config_records import Metric, Study
-from saliency_assay.directions import target_of
 from saliency_assay.metrics import Figure
+from saliency_assay.registry.directions import target_of
 from saliency_assay.schema import ConfigError
 
 FUNCTIONS = """raise RuntimeError("never run")

@@ -13,7 +13,7 @@ from saliency_assay.data import DATA_KINDS
 from saliency_assay.data.folder import folder, square
 from saliency_assay.data.images import SUFFIXES
 from saliency_assay.data.splits import TEST, TRAIN
-from saliency_assay.registry import record_of
+from saliency_assay.registry.records import record_of
 
 DEFAULTS = {
     name: parameter.default

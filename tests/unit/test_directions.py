@@ -5,7 +5,7 @@ from math import nan
 import numpy as np
 import pytest
 
-from saliency_assay.directions import arrow, oriented, phrase, target_of
+from saliency_assay.registry.directions import arrow, oriented, phrase, target_of
 
 WORDS = {
     "higher": ("↑", "higher is better"),

@@ -18,7 +18,7 @@ from saliency_assay.environment import DISTRIBUTIONS
 from saliency_assay.methods import METHODS
 from saliency_assay.models import ARCHITECTURES
 from saliency_assay.provenance import SOURCE
-from saliency_assay.registry import module_of
+from saliency_assay.registry.records import module_of
 
 ROOT = SOURCE.parent
 ENVIRONMENTS = sorted((ROOT / "envs").glob("*.yaml"))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from saliency_assay.source import Told, check_call, declared, source_of, told
+from saliency_assay.registry.signatures import Told, check_call, declared, source_of, told
 
 POSITIONAL = ("model", "images", "targets")
 FUNCTIONS = """import os as system

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from saliency_assay.registry import (
+from saliency_assay.registry.records import (
     Parameter,
     module_of,
     record_of,

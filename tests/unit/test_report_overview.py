@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from report_tables import NAN, order_rows, ranking_rows, reliability_rows
 
-from saliency_assay.directions import arrow
+from saliency_assay.registry.directions import arrow
 from saliency_assay.report.heat_map import heat_map
 from saliency_assay.report.overview import (
     StudyResult,

@@ -16,7 +16,7 @@ from saliency_assay.methods.explained import arguments_of, explained, map_seed
 from saliency_assay.models.classifier import Blueprint, digest
 from saliency_assay.models.layout import place
 from saliency_assay.models.weights import load_classifier
-from saliency_assay.registry import resolve
+from saliency_assay.registry.records import resolve
 from saliency_assay.shards import part_of
 
 with job("attribute", snakemake.log[0], snakemake.params.settings):

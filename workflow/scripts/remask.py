@@ -15,7 +15,7 @@ from saliency_assay.models.layout import place
 from saliency_assay.models.weights import load_classifier
 from saliency_assay.occluded import Occluded, Stretch, layers_of, open_masks
 from saliency_assay.provenance import fingerprint, seed_of
-from saliency_assay.registry import resolve
+from saliency_assay.registry.records import resolve
 from saliency_assay.remask import remasked, targets_of
 from saliency_assay.remask_state import MaskState
 from saliency_assay.retrain_settings import pixels

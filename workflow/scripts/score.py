@@ -10,7 +10,7 @@ from saliency_assay.metrics import scoring
 from saliency_assay.models.classifier import Blueprint, digest
 from saliency_assay.models.layout import place
 from saliency_assay.models.weights import load_classifier
-from saliency_assay.registry import resolve
+from saliency_assay.registry.records import resolve
 from saliency_assay.shards import part_of
 
 with (

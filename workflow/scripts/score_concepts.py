@@ -14,7 +14,7 @@ from saliency_assay.models.classifier import Blueprint
 from saliency_assay.models.layout import place
 from saliency_assay.models.weights import load_classifier
 from saliency_assay.provenance import seed_of
-from saliency_assay.registry import unknown
+from saliency_assay.registry.records import unknown
 
 with job("score_concepts", snakemake.log[0], snakemake.params.settings), ExitStack() as stack:
 

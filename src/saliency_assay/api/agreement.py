@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from saliency_assay import comparison, reliability
-from saliency_assay.directions import oriented
+from saliency_assay.registry.directions import oriented
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from saliency_assay.api.networks import check_differentiable
 from saliency_assay.methods import METHODS, Method
 from saliency_assay.methods.draw import arguments
 from saliency_assay.models.classifier import Classifier
-from saliency_assay.registry import Parameter, Record, record_of, resolve, unknown, with_defaults
-from saliency_assay.source import GENERATOR
+from saliency_assay.registry.records import Parameter, Record, record_of, resolve, unknown, with_defaults
+from saliency_assay.registry.signatures import GENERATOR
 
 Explaining: TypeAlias = str | Callable[..., Tensor] | Mapping[str, Any]
 """A method: a registered name, a function, or either under ``method`` beside its parameters, as under ``methods``

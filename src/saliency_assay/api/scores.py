@@ -25,8 +25,8 @@ from saliency_assay.metrics.scored import Scored
 from saliency_assay.metrics.scoring import Explainer, Given, metric_seed, probe, table_of
 from saliency_assay.metrics.scoring import score as score_batches
 from saliency_assay.models.classifier import Classifier
-from saliency_assay.registry import record_of, resolve
-from saliency_assay.source import OFFERED
+from saliency_assay.registry.records import record_of, resolve
+from saliency_assay.registry.signatures import OFFERED
 
 Array = npt.NDArray[np.float64]
 SINGLE = tuple(record for record in METRICS if record.kind == "fidelity")

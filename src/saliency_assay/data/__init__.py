@@ -8,7 +8,7 @@ each label, and blocks: dicts of equally long arrays, among them ``image`` uint8
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from saliency_assay.registry import Parameter
+from saliency_assay.registry.records import Parameter
 
 
 @dataclass(frozen=True)

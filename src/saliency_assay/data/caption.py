@@ -15,7 +15,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from saliency_assay.data.images import Block, Pixels, draw_per_class
 from saliency_assay.data.splits import TEST, TRAIN, Ints, Split
-from saliency_assay.registry import unknown
+from saliency_assay.registry.records import unknown
 
 logger = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from pycocotools import mask as rle
 
 from saliency_assay.data.images import Pixels, no_file, read_rgb
 from saliency_assay.data.known_files import KnownFiles
-from saliency_assay.registry import unknown
+from saliency_assay.registry.records import unknown
 
 Skipped = dict[str, Counter[str]]
 _Place = tuple[Path, str, int]  # file, list in it, index in the list

@@ -11,7 +11,7 @@ from PIL import Image
 
 from saliency_assay.data.images import SUFFIXES, Pixels, find_images, is_hidden, log_left_out, read_rgb
 from saliency_assay.data.splits import TEST, TRAIN, Ints, Split, random_split
-from saliency_assay.registry import shown
+from saliency_assay.registry.records import shown
 
 logger = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from PIL import Image
 
 from saliency_assay.data.images import Pixels, find_images, log_left_out, no_file, read_rgb
 from saliency_assay.data.known_files import KnownFiles
-from saliency_assay.registry import shown, unknown
+from saliency_assay.registry.records import shown, unknown
 
 logger = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from saliency_assay.registry import Parameter, offered
+from saliency_assay.registry.records import Parameter, offered
 
 if TYPE_CHECKING:
     from saliency_assay.api.maps import attribute as attribute

@@ -12,7 +12,7 @@ from saliency_assay.methods.draw import arguments
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import logits
 from saliency_assay.provenance import seed_of
-from saliency_assay.registry import resolve
+from saliency_assay.registry.records import resolve
 from saliency_assay.shards import WHOLE, Part, blocks
 
 TARGETS = ("label", "predicted")

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from saliency_assay.registry import Parameter, offered
+from saliency_assay.registry.records import Parameter, offered
 
 if TYPE_CHECKING:
     from saliency_assay.api.scores import Scores as Scores

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from saliency_assay.registry import Json, resolve, unknown
+from saliency_assay.registry.records import Json, resolve, unknown
 
 
 @dataclass(frozen=True)

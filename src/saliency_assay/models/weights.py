@@ -16,7 +16,7 @@ from saliency_assay.atomic import replacing
 from saliency_assay.environment import loaded_versions
 from saliency_assay.models.classifier import Blueprint, Classifier, build, digest
 from saliency_assay.models.normalisation import IMAGENET
-from saliency_assay.registry import shown
+from saliency_assay.registry.records import shown
 
 logger = logging.getLogger(__name__)
 

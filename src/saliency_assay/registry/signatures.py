@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from saliency_assay.registry import unknown
+from saliency_assay.registry.records import unknown
 
 GENERATOR = "generator"
 """What every function is handed by name."""

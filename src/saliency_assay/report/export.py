@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from saliency_assay.directions import target_of
+from saliency_assay.registry.directions import target_of
 from saliency_assay.report import latex
 from saliency_assay.report.export_known import known_floats
 from saliency_assay.report.reliability import SCORED

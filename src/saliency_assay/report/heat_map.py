@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from saliency_assay import directions
+from saliency_assay.registry import directions
 from saliency_assay.report.html import breakable
 from saliency_assay.report.material import span_text
 from saliency_assay.report.words import UNDEFINED, alpha_row, alpha_words, number, percent, rank_set, two

@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import SymmetricalLogLocator
 
-from saliency_assay.directions import phrase
+from saliency_assay.registry.directions import phrase
 from saliency_assay.report.style import CYCLE
 
 Array = npt.NDArray[Any]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from saliency_assay import directions
+from saliency_assay.registry import directions
 from saliency_assay.report.heat_map import heat_map
 from saliency_assay.report.html import table_of
 from saliency_assay.report.material import span_text

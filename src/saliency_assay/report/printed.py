@@ -6,7 +6,7 @@ from typing import TypeVar
 import numpy as np
 import pandas as pd
 
-from saliency_assay.registry import unknown
+from saliency_assay.registry.records import unknown
 
 Pair = tuple[str, str]
 Key = TypeVar("Key", bound=Hashable)

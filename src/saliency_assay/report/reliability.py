@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from saliency_assay import comparison, reliability
-from saliency_assay.directions import oriented
+from saliency_assay.registry.directions import oriented
 from saliency_assay.reliability_raters import paired_correlations
 from saliency_assay.report.printed import printed_alphas, printed_correlations
 from saliency_assay.scores import WHOLE_SET

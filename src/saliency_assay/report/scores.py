@@ -15,7 +15,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from saliency_assay.directions import target_of
+from saliency_assay.registry.directions import target_of
 from saliency_assay.report.material import (
     NO_SCORE,
     Material,
