@@ -16,7 +16,7 @@ import torch
 from common import CLASSES, classifier, parser_of
 from training import loop_training
 
-from saliency_assay.distributed import joined, leading
+from saliency_assay.runtime.distributed import joined, leading
 from saliency_assay.training import RESIDENT_LIMIT
 from saliency_assay.training_settings import training_from
 

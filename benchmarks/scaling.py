@@ -41,7 +41,7 @@ from saliency_assay.models.classifier import Blueprint, Classifier, build
 from saliency_assay.planning import mask_bytes
 from saliency_assay.registry.records import resolve
 from saliency_assay.registry.signatures import declared
-from saliency_assay.shards import part_of
+from saliency_assay.runtime.shards import part_of
 
 ROOT = Path(__file__).resolve().parents[1]
 TRAINED, EXPLAINED, ASKED = 3, 2, 1

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from saliency_assay.provenance import SOURCE
+from saliency_assay.runtime.provenance import SOURCE
 
 PROJECT = SOURCE.parent
 PARTS = ("src", "rules", "workflow", "config", "envs", "profiles", "slurm", "Snakefile", "pyproject.toml")

@@ -12,8 +12,8 @@ from saliency_assay.data import DataKind
 from saliency_assay.methods import Method
 from saliency_assay.metrics import Metric, Score
 from saliency_assay.models import Architecture
-from saliency_assay.provenance import SOURCE
 from saliency_assay.registry.records import Parameter
+from saliency_assay.runtime.provenance import SOURCE
 from saliency_assay.schema import ConfigError
 
 FOLDER = SOURCE.parent / "config"

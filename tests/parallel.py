@@ -16,13 +16,13 @@ import torch
 from networks import train_networks
 from torch import Tensor, nn
 
-from saliency_assay.distributed import gathered, joined, processes
-from saliency_assay.job import job
-from saliency_assay.launch import rank
 from saliency_assay.models.classifier import Blueprint, Classifier, build
 from saliency_assay.models.normalisation import channel_statistics
 from saliency_assay.models.replica import whole_batch_norm, whole_dropout
-from saliency_assay.provenance import SOURCE
+from saliency_assay.runtime.distributed import gathered, joined, processes
+from saliency_assay.runtime.job import job
+from saliency_assay.runtime.launch import rank
+from saliency_assay.runtime.provenance import SOURCE
 from saliency_assay.training import train
 from saliency_assay.training_settings import Training, training_from
 

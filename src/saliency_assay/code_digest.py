@@ -15,8 +15,8 @@ from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from pathlib import Path
 
-from saliency_assay.provenance import SOURCE, fingerprint
 from saliency_assay.registry.signatures import source_of
+from saliency_assay.runtime.provenance import SOURCE, fingerprint
 
 PACKAGE = "saliency_assay"
 INSTALLED = {"site-packages", "dist-packages"}

@@ -7,8 +7,8 @@ from saliency_assay.bam_classes import OBJECTS, SCENES
 from saliency_assay.commonality import set_names
 from saliency_assay.config_checks import file, folder, look_up, parameters_of
 from saliency_assay.config_records import Catalogue, DataEntry, Settings
+from saliency_assay.runtime.shards import too_many
 from saliency_assay.schema import ConfigError
-from saliency_assay.shards import too_many
 
 OWN = {
     "bam": ("coco", "miniplaces", "objects", "scenes", "common_object", "commonality"),

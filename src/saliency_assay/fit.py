@@ -10,11 +10,11 @@ from typing import Any, Self
 import torch
 
 from saliency_assay.data.splits import TEST, TRAIN, VALIDATION, Ints, Split, with_validation
-from saliency_assay.device import resident_bytes
 from saliency_assay.models import weights
 from saliency_assay.models.classifier import Blueprint, Classifier, build
 from saliency_assay.models.normalisation import channel_statistics
-from saliency_assay.provenance import digest_of_file, fingerprint, seed_of
+from saliency_assay.runtime.device import resident_bytes
+from saliency_assay.runtime.provenance import digest_of_file, fingerprint, seed_of
 from saliency_assay.training import precision_of, train
 from saliency_assay.training_settings import training_from
 from saliency_assay.training_state import Row

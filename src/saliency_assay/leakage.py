@@ -12,7 +12,7 @@ from torch.nn import functional
 from saliency_assay.data.splits import TEST, TRAIN, Ints, Split
 from saliency_assay.fit import Lesson, Place, fit
 from saliency_assay.models.inference import logits
-from saliency_assay.provenance import seed_of
+from saliency_assay.runtime.provenance import seed_of
 from saliency_assay.training_settings import training_from
 
 LABELS = ("own", "random")

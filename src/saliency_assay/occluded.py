@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from saliency_assay.retrain_settings import FILLS
-from saliency_assay.shards import NAMED
+from saliency_assay.runtime.shards import NAMED
 from saliency_assay.store import Store
 from saliency_assay.store_parts import open_stores
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from saliency_assay.shards import NAMED
+from saliency_assay.runtime.shards import NAMED
 
 UNKNOWN = "?"
 MORE = "+"

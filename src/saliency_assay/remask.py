@@ -8,7 +8,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from saliency_assay import shards
 from saliency_assay.mask_transforms import transform
 from saliency_assay.methods.draw import check_targets, drawn
 from saliency_assay.methods.sampling import BlockGenerator, draw_seeds
@@ -18,8 +17,9 @@ from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import logits
 from saliency_assay.occluded import occlude
 from saliency_assay.perturb import ranks_of
-from saliency_assay.provenance import seed_of
 from saliency_assay.remask_state import Block, MaskState
+from saliency_assay.runtime import shards
+from saliency_assay.runtime.provenance import seed_of
 
 log = logging.getLogger(__name__)
 

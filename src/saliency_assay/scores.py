@@ -15,8 +15,8 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.dataset as pads  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
-from saliency_assay.atomic import replacing
-from saliency_assay.environment import loaded_versions
+from saliency_assay.runtime.atomic import replacing
+from saliency_assay.runtime.environment import loaded_versions
 from saliency_assay.store_format import FORMAT, unreadable
 
 FORMAT_KEY = b"saliency_assay_format"

@@ -21,10 +21,10 @@ import zarr
 from zarr.storage import LocalStore, ZipStore
 
 from saliency_assay import __version__
-from saliency_assay.atomic import remove_leftovers, replacing, temporary_path
-from saliency_assay.environment import loaded_versions
-from saliency_assay.provenance import plain
 from saliency_assay.registry.records import shown
+from saliency_assay.runtime.atomic import remove_leftovers, replacing, temporary_path
+from saliency_assay.runtime.environment import loaded_versions
+from saliency_assay.runtime.provenance import plain
 from saliency_assay.store_check import check as check_archive
 from saliency_assay.store_format import FORMAT, unreadable
 from saliency_assay.store_rows import Archive, Rows

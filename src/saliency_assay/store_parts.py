@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from saliency_assay.provenance import fingerprint
-from saliency_assay.shards import WHOLE, Part
+from saliency_assay.runtime.provenance import fingerprint
+from saliency_assay.runtime.shards import WHOLE, Part
 from saliency_assay.store import Array, Store, StoredArray, StoreError, open_store
 
 OF_ONE_PART = {"part", "offset", "length", "digest", "maps"}

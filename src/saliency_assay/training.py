@@ -14,13 +14,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 from tqdm import tqdm
 
-from saliency_assay.distributed import anyone, leading, own, own_rows, processes, summed
 from saliency_assay.feed import Images, batches, resident
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import exact_float32, logit_batches, to_pixels
 from saliency_assay.models.layout import leaves_unused, place
 from saliency_assay.models.replica import replica
-from saliency_assay.provenance import seed_of
+from saliency_assay.runtime.distributed import anyone, leading, own, own_rows, processes, summed
+from saliency_assay.runtime.provenance import seed_of
 from saliency_assay.training_settings import Training
 from saliency_assay.training_state import Checkpoint, NotFinite, Progress, Row, check_finite
 

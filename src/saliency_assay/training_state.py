@@ -17,9 +17,9 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-from saliency_assay.distributed import anyone, leading
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.weights import read, write
+from saliency_assay.runtime.distributed import anyone, leading
 
 logger = logging.getLogger(__name__)
 

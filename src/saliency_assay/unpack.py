@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from saliency_assay.atomic import remove_leftovers, temporary_path
 from saliency_assay.fetch import CHUNK, need_space
+from saliency_assay.runtime.atomic import remove_leftovers, temporary_path
 
 DAMAGED = (
     *(tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, lzma.LZMAError, EOFError),

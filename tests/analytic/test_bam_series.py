@@ -19,7 +19,7 @@ from saliency_assay.metrics.bam_series import (
     correct_images,
     score_series,
 )
-from saliency_assay.provenance import SOURCE, seed_of
+from saliency_assay.runtime.provenance import SOURCE, seed_of
 
 NAN = float("nan")
 MODELS = ("f_k01", "f_k05", "f_k10")

@@ -19,18 +19,19 @@ from support import CLASSES, SmoothNet, conv_classifier, cyclic_targets, with_ra
 from support import classifier as wrapped
 from torch import Tensor, nn
 
-from saliency_assay import shards, store
+from saliency_assay import store
 from saliency_assay.mask_transforms import transform
 from saliency_assay.methods.controls import constant, random
 from saliency_assay.methods.gradient import gradient
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.models.inference import to_pixels
 from saliency_assay.occluded import Occluded, Stretch, layers_of
-from saliency_assay.provenance import seed_of
 from saliency_assay.remask import highest, mean_under, remasked, targets_of
 from saliency_assay.remask_scores import overlap_scores
 from saliency_assay.retrain_settings import pixels
-from saliency_assay.shards import Part
+from saliency_assay.runtime import shards
+from saliency_assay.runtime.provenance import seed_of
+from saliency_assay.runtime.shards import Part
 
 CPU = torch.device("cpu")
 NONE = {"kind": "none"}

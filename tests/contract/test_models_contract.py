@@ -14,8 +14,8 @@ from torch import nn
 from saliency_assay.methods.canonical import canonical, normalised, unfit_relus
 from saliency_assay.models import ARCHITECTURES, Architecture
 from saliency_assay.models.classifier import Blueprint, Classifier, build, digest
-from saliency_assay.provenance import SOURCE
 from saliency_assay.registry.records import resolve, with_defaults
+from saliency_assay.runtime.provenance import SOURCE
 
 CLASSES, CHANNELS, SIZE = 5, 3, 64
 # Networks for tests: small, yet with a convolution of the 5,000 weights that the test of first weights needs.

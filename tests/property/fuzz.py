@@ -26,7 +26,7 @@ from pathlib import Path
 from mutations import mutated_bytes, mutation_of
 from readers import READERS, Reader
 
-from saliency_assay.job import LONGEST, in_one_line
+from saliency_assay.runtime.job import LONGEST, in_one_line
 
 SECONDS = 20
 ROOM = 3 << 30  # bytes of address space that a reader may ask for beyond what the program has

@@ -27,8 +27,8 @@ from saliency_assay.data.mnist import mnist
 from saliency_assay.data.stl10 import stl10
 from saliency_assay.models.classifier import Blueprint, build
 from saliency_assay.models.weights import load_classifier, load_initial, normalisation_of, save
-from saliency_assay.provenance import SOURCE
 from saliency_assay.registry.signatures import check_call
+from saliency_assay.runtime.provenance import SOURCE
 from saliency_assay.store import open_store, write
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))  # as a program, only this folder is on it

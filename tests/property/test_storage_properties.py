@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from saliency_assay import scores, store
-from saliency_assay.provenance import fingerprint, plain, seed_of
+from saliency_assay.runtime.provenance import fingerprint, plain, seed_of
 from saliency_assay.store import open_store, write
 from saliency_assay.store_parts import open_stores
 

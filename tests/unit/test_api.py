@@ -26,8 +26,8 @@ from saliency_assay.metrics.scoring import Explainer, Given, probe
 from saliency_assay.metrics.scoring import score as score_batches
 from saliency_assay.metrics.sensitivity_max import sensitivity_max
 from saliency_assay.models.classifier import Classifier
-from saliency_assay.provenance import SOURCE
 from saliency_assay.report.reliability import order_table, reliability_table
+from saliency_assay.runtime.provenance import SOURCE
 
 RNG = np.random.default_rng(3)
 IMAGES = RNG.integers(0, 256, (6, 3, 8, 8), dtype=np.uint8)

@@ -12,7 +12,7 @@ import torch
 from nbclient import NotebookClient
 from torch import nn
 
-from saliency_assay.provenance import SOURCE
+from saliency_assay.runtime.provenance import SOURCE
 
 ROOT = SOURCE.parent
 PAGE = (ROOT / "docs/api.md").read_text()

@@ -11,9 +11,15 @@ import pandas as pd
 import pytest
 
 from saliency_assay import scores, store
-from saliency_assay.atomic import ABANDONED, machine_digest, remove_leftovers, replacing, temporary_path
 from saliency_assay.models import weights
-from saliency_assay.provenance import SOURCE
+from saliency_assay.runtime.atomic import (
+    ABANDONED,
+    machine_digest,
+    remove_leftovers,
+    replacing,
+    temporary_path,
+)
+from saliency_assay.runtime.provenance import SOURCE
 
 
 def table() -> pd.DataFrame:

@@ -11,7 +11,7 @@ import pytest
 
 from saliency_assay import code_digest
 from saliency_assay.code_digest import canonical, code_of, run_this_source
-from saliency_assay.provenance import SOURCE
+from saliency_assay.runtime.provenance import SOURCE
 
 
 def forget() -> None:

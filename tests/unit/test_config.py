@@ -20,7 +20,7 @@ from saliency_assay.bam_classes import OBJECTS, SCENES
 from saliency_assay.catalogue import CATALOGUE
 from saliency_assay.config import read
 from saliency_assay.config_records import Comparison, Method, Study
-from saliency_assay.provenance import SOURCE
+from saliency_assay.runtime.provenance import SOURCE
 from saliency_assay.schema import EXPECTED, TYPES, check_shape
 
 TRAINING = {"epochs": 10, "learning_rate": 0.1, "validation_share": 0.0}
@@ -266,7 +266,7 @@ def test_the_demo_is_among_them() -> None:
 def test_reading_imports_nothing_heavy() -> None:
     """The Snakefile is parsed again in every cluster job."""
     code = (
-        "import sys, saliency_assay.catalogue, saliency_assay.config, saliency_assay.provenance;"
+        "import sys, saliency_assay.catalogue, saliency_assay.config, saliency_assay.runtime.provenance;"
         "print({'torch', 'numpy', 'pandas', 'captum', 'zarr'} & set(sys.modules))"
     )
     environment = {**os.environ, "PYTHONPATH": str(SOURCE)}

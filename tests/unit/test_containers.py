@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from saliency_assay.provenance import SOURCE
+from saliency_assay.runtime.provenance import SOURCE
 
 ROOT = SOURCE.parent
 FOLDER = ROOT / "containers"

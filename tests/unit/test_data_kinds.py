@@ -19,8 +19,8 @@ from saliency_assay.data.plan import plan
 from saliency_assay.data.silhouettes import SILHOUETTES
 from saliency_assay.data.textures import TEXTURES
 from saliency_assay.data.variants import rescaled
-from saliency_assay.provenance import SOURCE
 from saliency_assay.registry.records import record_of, resolve
+from saliency_assay.runtime.provenance import SOURCE
 from saliency_assay.schema import ConfigError
 
 SCHEMA = yaml.safe_load((SOURCE.parent / "config/schema.yaml").read_text())

@@ -14,7 +14,7 @@ from saliency_assay.data.commonality import plan_common
 from saliency_assay.data.members import VARIANTS, compose_member, is_series
 from saliency_assay.data.plan import Collection, collection_of, plan, side_range
 from saliency_assay.data.splits import TEST
-from saliency_assay.provenance import SOURCE, seed_of
+from saliency_assay.runtime.provenance import SOURCE, seed_of
 
 SIZE, CANVAS, SCENES, SEED = 24, 32, 5, 7
 SHAPE: dict[str, Any] = {"size": SIZE, "measure": "area", "smallest": 1 / 3, "largest": 1 / 2}

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import torch
 
-from saliency_assay.device import prepare
-from saliency_assay.gpus import SHARED, SUBMITTED
-from saliency_assay.launch import FAULT
+from saliency_assay.runtime.device import prepare
+from saliency_assay.runtime.gpus import SHARED, SUBMITTED
+from saliency_assay.runtime.launch import FAULT
 
 
 @pytest.fixture(autouse=True)

@@ -12,8 +12,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from saliency_assay.distributed import joined
 from saliency_assay.models.classifier import digest
+from saliency_assay.runtime.distributed import joined
 
 CPU = torch.device("cpu")
 Found = dict[str, Any]
@@ -248,7 +248,7 @@ def gpus(monkeypatch: pytest.MonkeyPatch) -> None:
         raise Launched(processes)
 
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    monkeypatch.setattr("saliency_assay.distributed.launch", launch)
+    monkeypatch.setattr("saliency_assay.runtime.distributed.launch", launch)
 
 
 @pytest.mark.parametrize(

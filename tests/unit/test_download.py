@@ -21,7 +21,7 @@ from saliency_assay.data import DATA_KINDS
 from saliency_assay.download import by_name, described, obtain
 from saliency_assay.downloads import DOWNLOADS, Download, Remote
 from saliency_assay.fetch import Patience
-from saliency_assay.provenance import SOURCE
+from saliency_assay.runtime.provenance import SOURCE
 
 ROOT = SOURCE.parent
 FILES = {"set/a.bin": b"one", "set/b.bin": b"two" * 1000}

@@ -10,7 +10,6 @@ import torch
 from support import conv_classifier, state_of
 from torch import Tensor
 
-from saliency_assay import shards
 from saliency_assay.methods.controls import random
 from saliency_assay.methods.draw import arguments, draw
 from saliency_assay.methods.gradient import gradient
@@ -19,8 +18,9 @@ from saliency_assay.methods.path import integrated_gradients
 from saliency_assay.methods.sampling import BlockGenerator, block_seed, draw_seeds
 from saliency_assay.methods.smoothing import smoothgrad
 from saliency_assay.models.classifier import Classifier
-from saliency_assay.provenance import seed_of
-from saliency_assay.shards import Part
+from saliency_assay.runtime import shards
+from saliency_assay.runtime.provenance import seed_of
+from saliency_assay.runtime.shards import Part
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (7, 3, 8, 8), dtype=np.uint8)
 TARGETS = np.arange(7) % 4

@@ -4,8 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from saliency_assay import environment
-from saliency_assay.environment import announce, check_environment, counting, loaded_versions, versions_of
+from saliency_assay.runtime import environment
+from saliency_assay.runtime.environment import (
+    announce,
+    check_environment,
+    counting,
+    loaded_versions,
+    versions_of,
+)
 
 
 def forget() -> None:

@@ -14,11 +14,11 @@ from packaging.utils import canonicalize_name
 import saliency_assay
 from saliency_assay.code_digest import code_of
 from saliency_assay.data import DATA_KINDS
-from saliency_assay.environment import DISTRIBUTIONS
 from saliency_assay.methods import METHODS
 from saliency_assay.models import ARCHITECTURES
-from saliency_assay.provenance import SOURCE
 from saliency_assay.registry.records import module_of
+from saliency_assay.runtime.environment import DISTRIBUTIONS
+from saliency_assay.runtime.provenance import SOURCE
 
 ROOT = SOURCE.parent
 ENVIRONMENTS = sorted((ROOT / "envs").glob("*.yaml"))

@@ -9,13 +9,14 @@ import pytest
 import torch
 from support import CLASSES, SmoothNet, classifier, with_random_state
 
-from saliency_assay import shards, store
+from saliency_assay import store
 from saliency_assay.data.explained import background_images, explained_images
 from saliency_assay.data.splits import TEST, TRAIN
 from saliency_assay.methods.explained import arguments_of, explained
 from saliency_assay.methods.path import integrated_gradients
 from saliency_assay.models.classifier import Classifier
-from saliency_assay.shards import Part
+from saliency_assay.runtime import shards
+from saliency_assay.runtime.shards import Part
 
 COUNT = 40
 RNG = np.random.default_rng(3)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from saliency_assay import file_digests
-from saliency_assay.file_digests import FileDigests
+from saliency_assay.runtime import file_digests
+from saliency_assay.runtime.file_digests import FileDigests
 
 LONG_AGO = 1_000_000_000
 

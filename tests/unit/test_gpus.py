@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from saliency_assay import gpus
-from saliency_assay.gpus import (
+from saliency_assay.runtime import gpus
+from saliency_assay.runtime.gpus import (
     SHARED,
     SUBMITTED,
     VISIBLE,
@@ -20,11 +20,11 @@ from saliency_assay.gpus import (
     share_gpus,
     visible_gpus,
 )
-from saliency_assay.provenance import SOURCE
+from saliency_assay.runtime.provenance import SOURCE
 
 PIN = """
 import os, sys
-from saliency_assay.gpus import pin
+from saliency_assay.runtime.gpus import pin
 pin(int(sys.argv[1]))
 if len(sys.argv) > 2:  # as what starts several processes does
     os.execv("/bin/sh", ["/bin/sh", "-c", "echo $CUDA_VISIBLE_DEVICES; read -r line"])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from saliency_assay.job import LONGEST, job
+from saliency_assay.runtime.job import LONGEST, job
 
 
 def test_a_job_that_works_says_nothing_on_the_terminal(

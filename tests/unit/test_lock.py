@@ -13,15 +13,15 @@ from pathlib import Path
 import pytest
 from mounts import mounted
 
-from saliency_assay import lock
-from saliency_assay.atomic import machine
-from saliency_assay.lock import NAME, RUN, hold, release
-from saliency_assay.provenance import SOURCE
+from saliency_assay.runtime import lock
+from saliency_assay.runtime.atomic import machine
+from saliency_assay.runtime.lock import NAME, RUN, hold, release
+from saliency_assay.runtime.provenance import SOURCE
 
 HOLD = """
 import sys
 from pathlib import Path
-from saliency_assay.lock import hold
+from saliency_assay.runtime.lock import hold
 try:
     hold(Path(sys.argv[1]))
 except ValueError as error:

@@ -22,7 +22,7 @@ from saliency_assay.models.inference import evaluating, logits, to_pixels
 from saliency_assay.models.initialisation import initialise
 from saliency_assay.models.resnet import resnet8, resnet18, resnet20, resnet50
 from saliency_assay.models.vgg import vgg16, vgg16_bn
-from saliency_assay.provenance import SOURCE
+from saliency_assay.runtime.provenance import SOURCE
 
 RESNET8 = Blueprint(
     architecture="resnet8",

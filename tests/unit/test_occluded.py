@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from saliency_assay import store
 from saliency_assay.feed import batches
 from saliency_assay.occluded import Layer, Occluded, Shapes, Stretch, layers_of, open_masks, states_of
-from saliency_assay.shards import part_names
+from saliency_assay.runtime.shards import part_names
 
 CPU = torch.device("cpu")
 COUNT, MASKS = 11, 5

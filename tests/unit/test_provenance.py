@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from saliency_assay.provenance import fingerprint, plain, seed_of
+from saliency_assay.runtime.provenance import fingerprint, plain, seed_of
 
 
 class Colour(Enum):

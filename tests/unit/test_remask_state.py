@@ -13,10 +13,11 @@ import torch
 from support import conv_classifier, cyclic_targets
 from torch import Tensor, nn
 
-from saliency_assay import remask_state, shards, store
+from saliency_assay import remask_state, store
 from saliency_assay.methods.controls import random
 from saliency_assay.remask import remasked, targets_of
 from saliency_assay.remask_state import TERMINATED, MaskState
+from saliency_assay.runtime import shards
 
 IMAGES = torch.randint(0, 256, (11, 3, 12, 12), generator=torch.Generator().manual_seed(7), dtype=torch.uint8)
 BATCHES = [2, 2, 1, 2, 2, 1, 1]

@@ -11,7 +11,6 @@ import pytest
 
 from saliency_assay import scores, store
 from saliency_assay.catalogue import CATALOGUE
-from saliency_assay.provenance import SOURCE
 from saliency_assay.reliability_raters import agreement, halves
 from saliency_assay.report.agreement import COLUMNS, agreement_table
 from saliency_assay.report.figures import DIRECTIONS
@@ -23,6 +22,7 @@ from saliency_assay.report.reliability import (
     reliability_table,
     variance_table,
 )
+from saliency_assay.runtime.provenance import SOURCE
 
 METHODS = ("smooth", "gradcam", "edge", "random")
 LABELS = np.arange(30) % 3

@@ -12,7 +12,6 @@ from matplotlib.figure import Figure
 
 from saliency_assay import scores as score_table
 from saliency_assay import store
-from saliency_assay.provenance import SOURCE
 from saliency_assay.report.caption import (
     CHECKS,
     beside_printed,
@@ -22,6 +21,7 @@ from saliency_assay.report.caption import (
     used_half,
 )
 from saliency_assay.report.caption_figures import infidelity_bars, share_bars
+from saliency_assay.runtime.provenance import SOURCE
 
 SCRIPTS = SOURCE.parent / "workflow/scripts"
 NAN = float("nan")

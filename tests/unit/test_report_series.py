@@ -18,7 +18,6 @@ from scipy.stats import pearsonr
 
 from saliency_assay import scores, store
 from saliency_assay.metrics.reductions import reduce
-from saliency_assay.provenance import SOURCE
 from saliency_assay.report.html import tables_page
 from saliency_assay.report.series import (
     SeriesModel,
@@ -30,6 +29,7 @@ from saliency_assay.report.series import (
 from saliency_assay.report.series_curves import looks, series_figure
 from saliency_assay.report.series_maps import chosen_image, series_maps
 from saliency_assay.report.style import BLUE, save, styled
+from saliency_assay.runtime.provenance import SOURCE
 
 NAN = float("nan")
 SERIES = [SeriesModel(f"f_k{nn:02d}", f"bam_os_k{nn:02d}", nn / 10) for nn in (1, 3, 7, 10)]

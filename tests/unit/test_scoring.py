@@ -12,7 +12,6 @@ import torch
 from support import conv_classifier, state_of
 from torch import Tensor, nn
 
-from saliency_assay import shards
 from saliency_assay.methods.draw import draw
 from saliency_assay.methods.gradient import gradient
 from saliency_assay.methods.sampling import draw_seeds
@@ -31,7 +30,8 @@ from saliency_assay.metrics.scoring import (
     table_of,
 )
 from saliency_assay.models.classifier import Blueprint, Classifier, build
-from saliency_assay.shards import Part
+from saliency_assay.runtime import shards
+from saliency_assay.runtime.shards import Part
 
 COUNT = 7
 RNG = np.random.default_rng(0)

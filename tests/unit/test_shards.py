@@ -2,8 +2,8 @@
 
 import pytest
 
-from saliency_assay import shards
-from saliency_assay.shards import (
+from saliency_assay.runtime import shards
+from saliency_assay.runtime.shards import (
     WHOLE,
     Part,
     batches,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from saliency_assay import store
-from saliency_assay.environment import loaded_versions
+from saliency_assay.runtime.environment import loaded_versions
 from saliency_assay.store import StoreError, open_store, write
 from saliency_assay.store_rows import Archive
 

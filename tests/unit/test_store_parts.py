@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from saliency_assay import store
-from saliency_assay.provenance import fingerprint
+from saliency_assay.runtime.provenance import fingerprint
 from saliency_assay.store import StoreError, open_store, rows_of, same
 from saliency_assay.store_parts import grouped, open_stores
 

@@ -22,7 +22,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from saliency_assay import store
 from saliency_assay.models.classifier import Blueprint, Classifier, build, digest
 from saliency_assay.models.inference import logits
-from saliency_assay.provenance import SOURCE
+from saliency_assay.runtime.provenance import SOURCE
 from saliency_assay.training import (
     COLUMNS,
     RESIDENT_LIMIT,

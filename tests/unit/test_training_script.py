@@ -18,7 +18,7 @@ from saliency_assay.data.splits import TEST, TRAIN
 from saliency_assay.models import weights
 from saliency_assay.models.classifier import Blueprint, Classifier, build, digest
 from saliency_assay.models.normalisation import IMAGENET
-from saliency_assay.provenance import SOURCE
+from saliency_assay.runtime.provenance import SOURCE
 from saliency_assay.training import COLUMNS
 
 MODEL: dict[str, Any] = {

@@ -16,8 +16,8 @@ from checkout import PROJECT, Checkout
 from PIL import Image
 
 from saliency_assay.bam_classes import OBJECTS
-from saliency_assay.job import printable
 from saliency_assay.models.resnet import resnet18
+from saliency_assay.runtime.job import printable
 from saliency_assay.store import open_store, write
 
 ANNOTATIONS = "photos/coco/annotations/instances.json"

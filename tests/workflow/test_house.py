@@ -21,8 +21,8 @@ from saliency_assay.data.variants import rescaled
 from saliency_assay.metrics.functional import Descent
 from saliency_assay.metrics.independence import score_independence
 from saliency_assay.metrics.spread import spread
-from saliency_assay.provenance import SOURCE
 from saliency_assay.registry.records import resolve
+from saliency_assay.runtime.provenance import SOURCE
 
 ROOT = SOURCE.parent
 PACKAGE = SOURCE / "saliency_assay"

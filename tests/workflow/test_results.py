@@ -14,7 +14,7 @@ from checkout import PROJECT, Checkout
 from saliency_assay import metrics, models, scores
 from saliency_assay.models.classifier import digest
 from saliency_assay.planning import mask_bytes
-from saliency_assay.provenance import digest_of_file
+from saliency_assay.runtime.provenance import digest_of_file
 from saliency_assay.store import open_store
 
 BAM_METHODS = ("gradcam", "random", "edge")

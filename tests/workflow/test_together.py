@@ -9,7 +9,7 @@ from checkout import Checkout
 from mounts import mounted
 from processes import processes, wait_until
 
-from saliency_assay.lock import NAME
+from saliency_assay.runtime.lock import NAME
 
 TARGET = "data/digits.zarr.zip"
 WEIGHTS = "models/digits/seed0/weights.pt"

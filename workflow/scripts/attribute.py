@@ -8,8 +8,6 @@ from pathlib import Path
 import numpy as np
 
 from saliency_assay import store
-from saliency_assay.device import prepare
-from saliency_assay.job import job
 from saliency_assay.methods.cost import Stopwatch
 from saliency_assay.methods.draw import draw
 from saliency_assay.methods.explained import arguments_of, explained, map_seed
@@ -17,7 +15,9 @@ from saliency_assay.models.classifier import Blueprint, digest
 from saliency_assay.models.layout import place
 from saliency_assay.models.weights import load_classifier
 from saliency_assay.registry.records import resolve
-from saliency_assay.shards import part_of
+from saliency_assay.runtime.device import prepare
+from saliency_assay.runtime.job import job
+from saliency_assay.runtime.shards import part_of
 
 with job("attribute", snakemake.log[0], snakemake.params.settings):
     settings, at, part = snakemake.params.settings, snakemake.wildcards, part_of(snakemake.wildcards.part)

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 
 from saliency_assay import store
-from saliency_assay.job import job
-from saliency_assay.provenance import seed_of
 from saliency_assay.registry.records import resolve
+from saliency_assay.runtime.job import job
+from saliency_assay.runtime.provenance import seed_of
 
 with job("build_data", snakemake.log[0], snakemake.params.settings):
     settings = snakemake.params.settings

@@ -9,7 +9,7 @@ from saliency_assay.data.coco import Source, find_instances
 from saliency_assay.data.collection import collect_cutouts, collect_scenes
 from saliency_assay.data.miniplaces import find_scenes
 from saliency_assay.data.plan import canvas_side, side_range
-from saliency_assay.job import job
+from saliency_assay.runtime.job import job
 
 with job("collect_bam", snakemake.log[0], snakemake.params.settings):
     settings = snakemake.params.settings

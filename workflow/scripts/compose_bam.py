@@ -6,7 +6,7 @@ from saliency_assay import store
 from saliency_assay.data.bam import log_sizes
 from saliency_assay.data.members import compose_member, is_series
 from saliency_assay.data.plan import collection_of
-from saliency_assay.job import job
+from saliency_assay.runtime.job import job
 
 with job("compose_bam", snakemake.log[0], snakemake.params.settings):
     settings = snakemake.params.settings

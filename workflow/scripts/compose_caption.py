@@ -6,8 +6,8 @@ import numpy as np
 
 from saliency_assay import store
 from saliency_assay.data.caption import compose
-from saliency_assay.job import job
-from saliency_assay.provenance import seed_of
+from saliency_assay.runtime.job import job
+from saliency_assay.runtime.provenance import seed_of
 
 with job("compose_caption", snakemake.log[0], snakemake.params.settings):
     settings = snakemake.params.settings

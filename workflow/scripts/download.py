@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 from saliency_assay.download import MIRROR, by_name, described, obtain
-from saliency_assay.job import job
+from saliency_assay.runtime.job import job
 
 with job("download", snakemake.log[0], snakemake.params.settings):
     output = Path(snakemake.output[0])

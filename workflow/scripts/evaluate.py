@@ -7,12 +7,12 @@ import pandas as pd
 
 from saliency_assay import scores, store
 from saliency_assay.data.splits import with_validation
-from saliency_assay.device import prepare
 from saliency_assay.evaluation import accuracies, predict
-from saliency_assay.job import job
 from saliency_assay.models.classifier import Blueprint
 from saliency_assay.models.layout import adapt
 from saliency_assay.models.weights import libraries_in, load_classifier
+from saliency_assay.runtime.device import prepare
+from saliency_assay.runtime.job import job
 
 with job("evaluate", snakemake.log[0], snakemake.params.settings):
     settings, at = snakemake.params.settings, snakemake.wildcards

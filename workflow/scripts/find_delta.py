@@ -3,13 +3,13 @@
 from pathlib import Path
 
 from saliency_assay import store
-from saliency_assay.device import prepare
-from saliency_assay.job import job
 from saliency_assay.metrics.delta_set import chosen_images, paired
 from saliency_assay.metrics.functional import Descent, change_all
 from saliency_assay.models.classifier import Blueprint, digest
 from saliency_assay.models.layout import place
 from saliency_assay.models.weights import load_classifier
+from saliency_assay.runtime.device import prepare
+from saliency_assay.runtime.job import job
 
 with job("find_delta", snakemake.log[0], snakemake.params.settings):
     settings, paths = snakemake.params.settings, snakemake.input

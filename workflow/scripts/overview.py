@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from saliency_assay import store
-from saliency_assay.job import job
 from saliency_assay.report.overview import build_page, overview_page
 from saliency_assay.report.provenance import data_facts, ran, times
 from saliency_assay.report.results import study_result
+from saliency_assay.runtime.job import job
 
 with job("overview", snakemake.log[0], snakemake.params.settings):
     settings, results = snakemake.params.settings, []

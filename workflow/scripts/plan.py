@@ -8,8 +8,8 @@ from tempfile import TemporaryDirectory
 import yaml
 
 from saliency_assay import store
-from saliency_assay.job import job
 from saliency_assay.planning import Study, job_counts, plan_text, row_of, storage_of
+from saliency_assay.runtime.job import job
 
 with job("plan", snakemake.log[0], snakemake.params.settings):
     settings = snakemake.params.settings

@@ -9,13 +9,13 @@ import torch
 
 from saliency_assay import store
 from saliency_assay.data.explained import explained_images
-from saliency_assay.job import job
 from saliency_assay.methods.explained import labels_of
 from saliency_assay.occluded import layers_of, open_masks, states_of
 from saliency_assay.report.html import images_page
 from saliency_assay.report.retrain_masks import iteration_images, overlap_matrices
 from saliency_assay.report.style import png, save, styled
 from saliency_assay.retrain_settings import pixels
+from saliency_assay.runtime.job import job
 
 with job("plot_arm", snakemake.log[0], snakemake.params.settings), ExitStack() as stack:
     settings, paths, at = snakemake.params.settings, snakemake.input, snakemake.wildcards

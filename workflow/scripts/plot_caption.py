@@ -5,11 +5,11 @@ from pathlib import Path
 import pandas as pd
 
 from saliency_assay import scores
-from saliency_assay.job import job
 from saliency_assay.report.caption import beside_printed, caption_table, premise, statements
 from saliency_assay.report.caption_figures import infidelity_bars, share_bars
 from saliency_assay.report.html import tables_page
 from saliency_assay.report.style import save, styled
+from saliency_assay.runtime.job import job
 
 with job("plot_caption", snakemake.log[0], snakemake.params.settings):
     settings, output = snakemake.params.settings, snakemake.output

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from saliency_assay import scores
-from saliency_assay.job import job
 from saliency_assay.report.concepts import concept_figure, concepts_table
 from saliency_assay.report.html import table_page
 from saliency_assay.report.style import save, styled
+from saliency_assay.runtime.job import job
 
 with job("plot_concepts", snakemake.log[0], snakemake.params.settings):
     settings, study = snakemake.params.settings, snakemake.wildcards.study

@@ -6,11 +6,11 @@ import torch
 
 from saliency_assay import store
 from saliency_assay.data.explained import explained_images, fitting
-from saliency_assay.job import job
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.report.gallery import gallery, titles
 from saliency_assay.report.html import image_page
 from saliency_assay.report.style import save, styled
+from saliency_assay.runtime.job import job
 from saliency_assay.store_parts import grouped, open_stores
 
 with job("plot_gallery", snakemake.log[0], snakemake.params.settings):

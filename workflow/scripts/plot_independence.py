@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 
 from saliency_assay import scores, store
-from saliency_assay.job import job
 from saliency_assay.metrics.independence import BASELINES
 from saliency_assay.report.bam import metrics_table
 from saliency_assay.report.figures import metric_bars
 from saliency_assay.report.html import image_page, tables_page
 from saliency_assay.report.independence import convergence_curves, delta_images, delta_table, note
 from saliency_assay.report.style import readable, save, styled
+from saliency_assay.runtime.job import job
 
 NORMS = ("output_norm", "output_change", "delta_norm", "start_distance")
 

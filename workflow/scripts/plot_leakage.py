@@ -5,10 +5,10 @@ from pathlib import Path
 import pandas as pd
 
 from saliency_assay import store
-from saliency_assay.job import job
 from saliency_assay.report.html import table_page
 from saliency_assay.report.retrain_leakage import leakage_bars, leakage_shown, leakage_table
 from saliency_assay.report.style import save, styled
+from saliency_assay.runtime.job import job
 
 ALPHA = 0.01
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 
 from saliency_assay import scores
-from saliency_assay.job import job
 from saliency_assay.registry.records import resolve
 from saliency_assay.report.material import Material
 from saliency_assay.report.style import save, styled
+from saliency_assay.runtime.job import job
 from saliency_assay.store_parts import grouped, open_stores
 
 with job("plot_metric", snakemake.log[0], snakemake.params.settings), ExitStack() as stack:

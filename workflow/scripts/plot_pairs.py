@@ -6,11 +6,11 @@ import numpy as np
 import torch
 
 from saliency_assay import store
-from saliency_assay.job import job
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.report.gallery import gallery, titles
 from saliency_assay.report.html import image_page
 from saliency_assay.report.style import save, styled
+from saliency_assay.runtime.job import job
 
 with job("plot_pairs", snakemake.log[0], snakemake.params.settings):
     settings, output = snakemake.params.settings, snakemake.output

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from saliency_assay.job import job
 from saliency_assay.report.html import tables_page
 from saliency_assay.report.reliability_figures import (
     agreement_figure,
@@ -13,6 +12,7 @@ from saliency_assay.report.reliability_figures import (
 from saliency_assay.report.reliability_page import page_tables
 from saliency_assay.report.style import save, styled
 from saliency_assay.report.tables import read_table
+from saliency_assay.runtime.job import job
 
 with job("plot_reliability", snakemake.log[0], snakemake.params.settings):
     settings, paths, output = snakemake.params.settings, snakemake.input, snakemake.output

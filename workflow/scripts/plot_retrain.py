@@ -5,12 +5,12 @@ from pathlib import Path
 import pandas as pd
 
 from saliency_assay import store
-from saliency_assay.job import job
 from saliency_assay.report.html import tables_page
 from saliency_assay.report.retrain import summary_tables
 from saliency_assay.report.retrain_curves import accuracy_curves, overlap_curves
 from saliency_assay.report.style import save, styled
 from saliency_assay.retrain_settings import pixels
+from saliency_assay.runtime.job import job
 
 with job("plot_retrain", snakemake.log[0], snakemake.params.settings):
     settings, paths, study = snakemake.params.settings, snakemake.input, snakemake.wildcards.study

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from saliency_assay import scores
-from saliency_assay.job import job
 from saliency_assay.report.scatter import infidelity_sensitivity
 from saliency_assay.report.style import save, styled
+from saliency_assay.runtime.job import job
 
 with job("plot_scatter", snakemake.log[0], snakemake.params.settings):
     table = scores.read([Path(snakemake.input[0])])

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from saliency_assay.job import job
 from saliency_assay.report.html import tables_page
 from saliency_assay.report.printed import score_tables
+from saliency_assay.runtime.job import job
 
 with job("plot_scores", snakemake.log[0], snakemake.params.settings):
     # A method may be called NA.

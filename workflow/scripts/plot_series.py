@@ -8,7 +8,6 @@ import pandas as pd
 import torch
 
 from saliency_assay import scores, store
-from saliency_assay.job import job
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.report.html import image_page, tables_page
 from saliency_assay.report.series import (
@@ -21,6 +20,7 @@ from saliency_assay.report.series import (
 from saliency_assay.report.series_curves import series_figure
 from saliency_assay.report.series_maps import chosen_image, series_maps
 from saliency_assay.report.style import png, readable, save, styled
+from saliency_assay.runtime.job import job
 
 COLUMNS = ["model", "seed", "data", "image", "split", "label", "predicted"]
 

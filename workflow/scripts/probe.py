@@ -3,15 +3,15 @@
 from pathlib import Path
 
 from saliency_assay import store
-from saliency_assay.device import prepare
-from saliency_assay.job import job
 from saliency_assay.methods.explained import explained
 from saliency_assay.metrics.scoring import metric_seed, probe
 from saliency_assay.models.classifier import Blueprint, digest
 from saliency_assay.models.layout import place
 from saliency_assay.models.weights import load_classifier
 from saliency_assay.registry.records import resolve
-from saliency_assay.shards import part_of
+from saliency_assay.runtime.device import prepare
+from saliency_assay.runtime.job import job
+from saliency_assay.runtime.shards import part_of
 
 with job(f"probe: metrics.{snakemake.wildcards.metric}", snakemake.log[0], snakemake.params.settings):
     settings, at, part = snakemake.params.settings, snakemake.wildcards, part_of(snakemake.wildcards.part)

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from saliency_assay import scores, store
-from saliency_assay.job import job
 from saliency_assay.report.provenance import data_facts, packages_of, provenance_page, times, versions
+from saliency_assay.runtime.job import job
 
 with job("provenance", snakemake.log[0], snakemake.params.settings):
     settings, paths, attributes, data = snakemake.params.settings, snakemake.input, [], []

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import yaml
 
-from saliency_assay.job import job
 from saliency_assay.report.page import page
+from saliency_assay.runtime.job import job
 
 with job("report", snakemake.log[0], snakemake.params.settings):
     settings, output = snakemake.params.settings, snakemake.output

@@ -7,17 +7,17 @@ import pandas as pd
 
 from saliency_assay import scores, store
 from saliency_assay.data.splits import with_validation
-from saliency_assay.device import prepare, resident_bytes
-from saliency_assay.distributed import joined, leading
-from saliency_assay.environment import loaded_versions
 from saliency_assay.evaluation import predict
 from saliency_assay.feed import resident
 from saliency_assay.fit import Lesson, Place, fit, training_of
-from saliency_assay.job import job
 from saliency_assay.models import weights
 from saliency_assay.models.classifier import Blueprint
 from saliency_assay.occluded import Occluded, layers_of, open_masks
-from saliency_assay.provenance import fingerprint
+from saliency_assay.runtime.device import prepare, resident_bytes
+from saliency_assay.runtime.distributed import joined, leading
+from saliency_assay.runtime.environment import loaded_versions
+from saliency_assay.runtime.job import job
+from saliency_assay.runtime.provenance import fingerprint
 from saliency_assay.training import COLUMNS
 from saliency_assay.training_state import remove_state
 

@@ -4,14 +4,14 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from saliency_assay import scores, store
-from saliency_assay.device import prepare
-from saliency_assay.job import job
 from saliency_assay.metrics import scoring
 from saliency_assay.models.classifier import Blueprint, digest
 from saliency_assay.models.layout import place
 from saliency_assay.models.weights import load_classifier
 from saliency_assay.registry.records import resolve
-from saliency_assay.shards import part_of
+from saliency_assay.runtime.device import prepare
+from saliency_assay.runtime.job import job
+from saliency_assay.runtime.shards import part_of
 
 with (
     job(f"score: metrics.{snakemake.wildcards.metric}", snakemake.log[0], snakemake.params.settings),

@@ -7,10 +7,10 @@ import pandas as pd
 import torch
 
 from saliency_assay import scores, store
-from saliency_assay.device import prepare
-from saliency_assay.job import job
 from saliency_assay.metrics.bam_study import PAIRS, pairs_of, right_images, score_bam, score_rows
-from saliency_assay.provenance import seed_of
+from saliency_assay.runtime.device import prepare
+from saliency_assay.runtime.job import job
+from saliency_assay.runtime.provenance import seed_of
 from saliency_assay.store_parts import grouped, open_stores
 
 with job("score_bam", snakemake.log[0], snakemake.params.settings), ExitStack() as stack:

@@ -8,13 +8,13 @@ import pandas as pd
 
 from saliency_assay import scores, store
 from saliency_assay.concepts import examples_of, images_under_test, rows_of, tcav
-from saliency_assay.device import prepare
-from saliency_assay.job import job
 from saliency_assay.models.classifier import Blueprint
 from saliency_assay.models.layout import place
 from saliency_assay.models.weights import load_classifier
-from saliency_assay.provenance import seed_of
 from saliency_assay.registry.records import unknown
+from saliency_assay.runtime.device import prepare
+from saliency_assay.runtime.job import job
+from saliency_assay.runtime.provenance import seed_of
 
 with job("score_concepts", snakemake.log[0], snakemake.params.settings), ExitStack() as stack:
 

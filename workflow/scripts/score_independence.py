@@ -7,10 +7,10 @@ import pandas as pd
 import torch
 
 from saliency_assay import scores, store
-from saliency_assay.device import prepare
-from saliency_assay.job import job
 from saliency_assay.metrics.independence import score_independence, score_rows
-from saliency_assay.provenance import seed_of
+from saliency_assay.runtime.device import prepare
+from saliency_assay.runtime.job import job
+from saliency_assay.runtime.provenance import seed_of
 
 with job("score_independence", snakemake.log[0], snakemake.params.settings):
     settings, paths = snakemake.params.settings, snakemake.input

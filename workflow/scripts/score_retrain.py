@@ -9,9 +9,9 @@ import pandas as pd
 
 from saliency_assay import scores, store
 from saliency_assay.data.splits import TEST
-from saliency_assay.job import job
 from saliency_assay.occluded import layers_of, open_masks
 from saliency_assay.remask_scores import accuracy_scores, leakage_scores, overlap_scores
+from saliency_assay.runtime.job import job
 
 COLUMNS = ["image", "split", "label", "predicted"]
 

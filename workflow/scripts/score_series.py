@@ -8,10 +8,10 @@ import pandas as pd
 import torch
 
 from saliency_assay import scores, store
-from saliency_assay.device import prepare
-from saliency_assay.job import job
 from saliency_assay.metrics.bam_series import REGIONS, check_images, contrast, correct_images, score_series
-from saliency_assay.provenance import seed_of
+from saliency_assay.runtime.device import prepare
+from saliency_assay.runtime.job import job
+from saliency_assay.runtime.provenance import seed_of
 
 with job("score_series", snakemake.log[0], snakemake.params.settings), ExitStack() as stack:
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from saliency_assay.job import job
 from saliency_assay.report.export import TIDY, study_tex, tidy_table
 from saliency_assay.report.models import accuracy_table
 from saliency_assay.report.tables import read_table
+from saliency_assay.runtime.job import job
 
 with job("table", snakemake.log[0], snakemake.params.settings):
     settings, paths, output = snakemake.params.settings, snakemake.input, snakemake.output

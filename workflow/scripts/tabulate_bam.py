@@ -5,8 +5,8 @@ from pathlib import Path
 import pandas as pd
 
 from saliency_assay import scores
-from saliency_assay.job import job
 from saliency_assay.report.bam import metrics_table, premise
+from saliency_assay.runtime.job import job
 
 with job("tabulate_bam", snakemake.log[0], snakemake.params.settings):
     settings = snakemake.params.settings

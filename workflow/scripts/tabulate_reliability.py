@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from saliency_assay import store
-from saliency_assay.job import job
 from saliency_assay.report.agreement import agreement_table
 from saliency_assay.report.rated import BETWEEN, CLUSTERS, Rated
 from saliency_assay.report.reliability import (
@@ -13,6 +12,7 @@ from saliency_assay.report.reliability import (
     reliability_table,
     variance_table,
 )
+from saliency_assay.runtime.job import job
 
 with job("tabulate_reliability", snakemake.log[0], snakemake.params.settings):
     settings, paths, output = snakemake.params.settings, snakemake.input, snakemake.output

@@ -5,9 +5,9 @@ from pathlib import Path
 import pandas as pd
 
 from saliency_assay import scores, store
-from saliency_assay.job import job
 from saliency_assay.report.retrain import means, summary
 from saliency_assay.retrain_settings import pixels
+from saliency_assay.runtime.job import job
 
 with job("tabulate_retrain", snakemake.log[0], snakemake.params.settings):
     settings, paths, seeds = snakemake.params.settings, snakemake.input, snakemake.params.settings["seeds"]

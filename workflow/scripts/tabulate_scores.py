@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from saliency_assay import scores
-from saliency_assay.job import job
 from saliency_assay.report.scores import summary
+from saliency_assay.runtime.job import job
 
 with job("tabulate_scores", snakemake.log[0], snakemake.params.settings):
     settings = snakemake.params.settings

@@ -5,11 +5,11 @@ from pathlib import Path
 import pandas as pd
 
 from saliency_assay import store
-from saliency_assay.device import prepare
-from saliency_assay.distributed import joined, leading
 from saliency_assay.fit import Lesson, Place, fit
-from saliency_assay.job import job
-from saliency_assay.provenance import fingerprint
+from saliency_assay.runtime.device import prepare
+from saliency_assay.runtime.distributed import joined, leading
+from saliency_assay.runtime.job import job
+from saliency_assay.runtime.provenance import fingerprint
 from saliency_assay.training import COLUMNS
 from saliency_assay.training_state import remove_state
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 
 from saliency_assay.data.embedded import write_sources
-from saliency_assay.job import job
-from saliency_assay.provenance import digest_of_file, seed_of
+from saliency_assay.runtime.job import job
+from saliency_assay.runtime.provenance import digest_of_file, seed_of
 
 with job("write_sources", snakemake.log[0], snakemake.params.settings):
     parameters = snakemake.params.settings["parameters"]

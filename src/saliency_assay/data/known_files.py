@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from saliency_assay.provenance import digest_of_file
+from saliency_assay.runtime.provenance import digest_of_file
 
 
 class KnownFiles:

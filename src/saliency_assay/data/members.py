@@ -10,7 +10,7 @@ from saliency_assay.data.bam import SETS, Block, compose, compose_common
 from saliency_assay.data.commonality import plan_common
 from saliency_assay.data.plan import Collection, Plan, plan
 from saliency_assay.data.variants import relocated, rescaled
-from saliency_assay.provenance import seed_of
+from saliency_assay.runtime.provenance import seed_of
 
 VARIANTS = ("os_scale", "os_location")
 

@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from saliency_assay.provenance import seed_of
+from saliency_assay.runtime.provenance import seed_of
 
 TRAIN = 0
 TEST = 1

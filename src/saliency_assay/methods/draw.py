@@ -15,7 +15,7 @@ from saliency_assay.methods.passes import SECONDS_BETWEEN_LINES
 from saliency_assay.methods.sampling import BlockGenerator
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import evaluating, exact_float32, to_pixels
-from saliency_assay.shards import batches
+from saliency_assay.runtime.shards import batches
 
 log = logging.getLogger(__name__)
 

@@ -11,9 +11,9 @@ from saliency_assay.data.explained import background_images, explained_images, f
 from saliency_assay.methods.draw import arguments
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import logits
-from saliency_assay.provenance import seed_of
 from saliency_assay.registry.records import resolve
-from saliency_assay.shards import WHOLE, Part, blocks
+from saliency_assay.runtime.provenance import seed_of
+from saliency_assay.runtime.shards import WHOLE, Part, blocks
 
 TARGETS = ("label", "predicted")
 

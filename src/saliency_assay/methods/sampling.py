@@ -10,7 +10,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from saliency_assay.provenance import seed_of
+from saliency_assay.runtime.provenance import seed_of
 
 
 def block_seed(seed: int, block: int) -> int:

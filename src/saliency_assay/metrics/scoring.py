@@ -19,9 +19,9 @@ from saliency_assay.methods.sampling import BlockGenerator
 from saliency_assay.metrics.scored import Scored
 from saliency_assay.models.classifier import Blueprint, Classifier, build
 from saliency_assay.models.inference import evaluating, exact_float32
-from saliency_assay.provenance import seed_of
 from saliency_assay.registry.records import resolve
-from saliency_assay.shards import batches
+from saliency_assay.runtime.provenance import seed_of
+from saliency_assay.runtime.shards import batches
 
 K = TypeVar("K")
 log = logging.getLogger(__name__)

@@ -9,8 +9,8 @@ from collections import OrderedDict
 import torch
 from torch import Tensor, nn
 
-from saliency_assay.distributed import gathered
 from saliency_assay.models.initialisation import drawn
+from saliency_assay.runtime.distributed import gathered
 
 MOMENTUM = 0.1  # PyTorch's default for running statistics
 

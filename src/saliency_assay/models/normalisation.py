@@ -5,8 +5,8 @@ from contextlib import closing
 import torch
 from torch import Tensor
 
-from saliency_assay.distributed import own, summed
 from saliency_assay.feed import Images, batches
+from saliency_assay.runtime.distributed import own, summed
 
 # Of ImageNet's training images in [0, 1], as published weights expect them (torchvision's documentation).
 IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))

@@ -15,9 +15,9 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 from torch.nn.parallel import DistributedDataParallel
 
-from saliency_assay.distributed import gathered, processes
-from saliency_assay.launch import rank
 from saliency_assay.models.classifier import Classifier
+from saliency_assay.runtime.distributed import gathered, processes
+from saliency_assay.runtime.launch import rank
 
 
 def replica(classifier: Classifier, *, unused: bool = False) -> nn.Module:

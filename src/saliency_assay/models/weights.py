@@ -12,11 +12,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from saliency_assay.atomic import replacing
-from saliency_assay.environment import loaded_versions
 from saliency_assay.models.classifier import Blueprint, Classifier, build, digest
 from saliency_assay.models.normalisation import IMAGENET
 from saliency_assay.registry.records import shown
+from saliency_assay.runtime.atomic import replacing
+from saliency_assay.runtime.environment import loaded_versions
 
 logger = logging.getLogger(__name__)
 

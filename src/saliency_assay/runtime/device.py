@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
-from saliency_assay.gpus import SUBMITTED, pin, requested_gpus, shared_gpus
-from saliency_assay.launch import launched
+from saliency_assay.runtime.gpus import SUBMITTED, pin, requested_gpus, shared_gpus
+from saliency_assay.runtime.launch import launched
 
 log = logging.getLogger(__name__)
 # Where a cluster put the job: for who reads its log.

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 from torch import distributed as dist
 
-from saliency_assay.gpus import requested_gpus
-from saliency_assay.launch import launch, launched, rank
+from saliency_assay.runtime.gpus import requested_gpus
+from saliency_assay.runtime.launch import launch, launched, rank
 
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from saliency_assay.atomic import replacing
-from saliency_assay.provenance import digest_of_file
+from saliency_assay.runtime.atomic import replacing
+from saliency_assay.runtime.provenance import digest_of_file
 
 SETTLED = 2_000_000_000  # ns; a file as young as this may change again without another time
 

@@ -9,8 +9,8 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, TextIO
 
-from saliency_assay.environment import check_environment, counting
-from saliency_assay.launch import rank, tell
+from saliency_assay.runtime.environment import check_environment, counting
+from saliency_assay.runtime.launch import rank, tell
 
 LONGEST = 1500  # characters of an error line; the log has all of them
 

@@ -25,7 +25,7 @@ def rank() -> int:
 
 def launch(processes: int) -> NoReturn:
     """Run this script anew in so many ``processes``; what starts them takes this process's place and id."""
-    command = [sys.executable, "-m", "saliency_assay.launcher", str(processes), *sys.argv]
+    command = [sys.executable, "-m", "saliency_assay.runtime.launcher", str(processes), *sys.argv]
     os.execv(sys.executable, command)
 
 

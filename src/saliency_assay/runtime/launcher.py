@@ -16,7 +16,7 @@ from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, SignalEx
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
-from saliency_assay.launch import FAULT
+from saliency_assay.runtime.launch import FAULT
 
 
 def run(processes: int, command: Sequence[str]) -> int:

@@ -13,8 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-from saliency_assay.atomic import machine
-from saliency_assay.cluster import check_alone
+from saliency_assay.runtime.atomic import machine
+from saliency_assay.runtime.cluster import check_alone
 
 NAME = ".lock"
 RUN = "SALIENCY_ASSAY_RUN"
