@@ -22,8 +22,8 @@ import numpy as np
 from common import megabytes
 from PIL import Image
 
-from saliency_assay import store
 from saliency_assay.data.folder import folder
+from saliency_assay.storage import zarr_store
 
 QUALITY = 40
 
@@ -59,7 +59,7 @@ def read(options: argparse.Namespace) -> dict[str, float]:
     )
     indexed, middle = time.perf_counter(), megabytes()
     with tempfile.TemporaryDirectory(dir=options.folder) as place:
-        store.write(Path(place, "data.zarr.zip"), blocks, kind="data", attributes={"classes": classes})
+        zarr_store.write(Path(place, "data.zarr.zip"), blocks, kind="data", attributes={"classes": classes})
     return {
         "index_s": indexed - start,
         "build_s": time.perf_counter() - indexed,

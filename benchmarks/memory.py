@@ -23,11 +23,11 @@ import numpy as np
 import torch
 from common import CLASSES, classifier, megabytes, parser_of
 
-from saliency_assay import store
 from saliency_assay.methods.gradient import gradient
 from saliency_assay.occluded import Occluded, layers_of
 from saliency_assay.remask import remasked
 from saliency_assay.retrain_settings import pixels
+from saliency_assay.storage import zarr_store
 from saliency_assay.training import train
 from saliency_assay.training_settings import training_from
 
@@ -37,16 +37,16 @@ KINDS = ("resident", "streamed")
 def masks(options: argparse.Namespace) -> Iterator[dict[str, np.ndarray]]:
     """A mask of a twentieth of the pixels for each image, and the colour that fills it."""
     generator = np.random.default_rng(1)
-    for start in range(0, options.images, store.BLOCK):
-        count = min(store.BLOCK, options.images - start)
+    for start in range(0, options.images, zarr_store.BLOCK):
+        count = min(zarr_store.BLOCK, options.images - start)
         mask = generator.random((count, 1, options.size, options.size), dtype=np.float32) < 1 / 20
         yield {"mask": mask, "mean": generator.integers(0, 256, (count, 1, 3), dtype=np.uint8)}
 
 
 def blocks(options: argparse.Namespace) -> Iterator[dict[str, np.ndarray]]:
     generator = np.random.default_rng(0)
-    for start in range(0, options.images, store.BLOCK):
-        count = min(store.BLOCK, options.images - start)
+    for start in range(0, options.images, zarr_store.BLOCK):
+        count = min(zarr_store.BLOCK, options.images - start)
         shape = (count, 3, options.size, options.size)
         yield {"image": generator.integers(0, 256, shape, dtype=np.uint8)}
 
@@ -59,8 +59,8 @@ def iteration(options: argparse.Namespace) -> dict[str, float]:
     before, model = megabytes(), classifier(options)
     with (
         tempfile.TemporaryDirectory(dir=options.store) as folder,
-        store.open_store(options.store / "data.zarr.zip", kind="data") as data,
-        store.open_store(options.store / "masks.zarr.zip", kind="masks") as occluding,
+        zarr_store.open_store(options.store / "data.zarr.zip", kind="data") as data,
+        zarr_store.open_store(options.store / "masks.zarr.zip", kind="masks") as occluding,
     ):
         images = Occluded(data["image"], layers_of([occluding], "mean", 1), model.device)
         start = time.perf_counter()
@@ -91,7 +91,7 @@ def iteration(options: argparse.Namespace) -> dict[str, float]:
             masks=1,
             shape={"kind": "none"},
         )
-        store.write(Path(folder, "masks.zarr.zip"), found, kind="masks", attributes={})
+        zarr_store.write(Path(folder, "masks.zarr.zip"), found, kind="masks", attributes={})
         end = time.perf_counter()
     speeds = {"train": options.images / (trained - start), "remask": options.images / (end - trained)}
     return {**speeds, "before_mb": before, "peak_mb": megabytes()}
@@ -99,8 +99,8 @@ def iteration(options: argparse.Namespace) -> dict[str, float]:
 
 def measure(options: argparse.Namespace) -> dict[str, dict[str, float]]:
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-        store.write(Path(folder, "data.zarr.zip"), blocks(options), kind="data", attributes={})
-        store.write(Path(folder, "masks.zarr.zip"), masks(options), kind="masks", attributes={})
+        zarr_store.write(Path(folder, "data.zarr.zip"), blocks(options), kind="data", attributes={})
+        zarr_store.write(Path(folder, "masks.zarr.zip"), masks(options), kind="masks", attributes={})
         found = {}
         for kind in KINDS:
             command = [sys.executable, __file__, *sys.argv[1:], "--store", folder, "--kind", kind]

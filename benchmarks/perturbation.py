@@ -29,7 +29,6 @@ import numpy as np
 import torch
 from common import CLASSES, classifier, parser_of, wait
 
-from saliency_assay import store
 from saliency_assay.methods.optimal_square import choose
 from saliency_assay.methods.squares import covered
 from saliency_assay.metrics import METRICS
@@ -37,6 +36,7 @@ from saliency_assay.metrics.scoring import Given, probe, score
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import evaluating, exact_float32, to_pixels
 from saliency_assay.registry.records import record_of, resolve, with_defaults
+from saliency_assay.storage import zarr_store
 
 PARTS = ("passes", "captum", "memory")
 MEASURED: Mapping[str, tuple[str, Mapping[str, Any]]] = {
@@ -199,7 +199,7 @@ def measure_memory(options: argparse.Namespace) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         for count in (1000, 10_000):
             path = Path(folder) / f"{count}.zarr.zip"
-            store.write(path, blocks_of(options, count), kind="benchmark", attributes={})
+            zarr_store.write(path, blocks_of(options, count), kind="benchmark", attributes={})
             command = [sys.executable, *sys.argv, "--peak-of", str(path)]
             run = subprocess.run(command, capture_output=True, text=True, check=True)
             found[f"memory_{count}_mb"] = float(run.stdout)
@@ -215,7 +215,7 @@ def blocks_of(options: argparse.Namespace, count: int) -> Iterator[dict[str, np.
 
 def peak_of(options: argparse.Namespace) -> None:
     model = classifier(options).to(memory_format=torch.channels_last).requires_grad_(False)
-    with store.open_store(Path(options.peak_of), kind="benchmark") as opened:
+    with zarr_store.open_store(Path(options.peak_of), kind="benchmark") as opened:
         everything = np.arange(len(opened))
         images, targets = opened["image"].at(everything), opened["target"][:]
         judge(model, "criteria", {"steps": 2}, images, targets, opened["map"], options.batch_size)

@@ -15,7 +15,6 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 
-from saliency_assay import scores
 from saliency_assay.report.agreement import agreement_table
 from saliency_assay.report.reliability import (
     consistency_table,
@@ -24,6 +23,7 @@ from saliency_assay.report.reliability import (
     reliability_table,
     variance_table,
 )
+from saliency_assay.storage import score_tables
 
 
 def score_table(images: int, methods: int, metrics: int, missing: float) -> pd.DataFrame:
@@ -39,7 +39,7 @@ def score_table(images: int, methods: int, metrics: int, missing: float) -> pd.D
         columns = {"image": np.tile(np.arange(images), methods), "score": values.T.ravel()}
         part = pd.DataFrame(columns).assign(method=np.repeat(names, images), metric=f"metric{metric}")
         parts.append(part.assign(variant=f"metric{metric}", study="s", data="d", model="m", seed=0))
-    return scores.check(pd.concat(parts, ignore_index=True), "simulated scores", compact=True)
+    return score_tables.check(pd.concat(parts, ignore_index=True), "simulated scores", compact=True)
 
 
 def memory() -> float:

@@ -27,11 +27,11 @@ import torch
 from common import CLASSES, classifier, parser_of, wait
 from torch.nn import functional
 
-from saliency_assay import store
 from saliency_assay.feed import Images, resident
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import evaluating, exact_float32, logits, to_pixels
 from saliency_assay.occluded import Layer, Occluded
+from saliency_assay.storage import zarr_store
 from saliency_assay.training import RESIDENT_LIMIT, train
 from saliency_assay.training_settings import Training, training_from
 
@@ -96,7 +96,7 @@ def loop_evaluation(model: Classifier, images: Images, batch_size: int) -> float
 def blocks(images: torch.Tensor, masks: int) -> Iterator[dict[str, np.ndarray]]:
     """What a store holds: ``images``, and for each ``masks`` masks of a twentieth of the pixels with their fills."""
     generator = np.random.default_rng(0)
-    for block in images.cpu().split(store.BLOCK):
+    for block in images.cpu().split(zarr_store.BLOCK):
         shape = (len(block), masks, *block.shape[2:])
         yield {
             "image": block.numpy(),
@@ -110,8 +110,8 @@ def source(options: argparse.Namespace, images: torch.Tensor, stack: ExitStack) 
     if not options.masks and not options.stream:
         return images
     path = Path(stack.enter_context(tempfile.TemporaryDirectory()), "data.zarr.zip")
-    store.write(path, blocks(images, options.masks), kind="data", attributes={})
-    found = stack.enter_context(store.open_store(path, kind="data"))
+    zarr_store.write(path, blocks(images, options.masks), kind="data", attributes={})
+    found = stack.enter_context(zarr_store.open_store(path, kind="data"))
     base = found["image"] if options.stream else images
     layers = [Layer(found["mask"], found["mean"], options.masks)] if options.masks else []
     return Occluded(base, layers, images.device) if layers else base

@@ -17,8 +17,8 @@ from torch import Tensor
 
 from saliency_assay.retrain_settings import FILLS
 from saliency_assay.runtime.shards import NAMED
-from saliency_assay.store import Store
-from saliency_assay.store_parts import open_stores
+from saliency_assay.storage.parts import open_stores
+from saliency_assay.storage.zarr_store import Store
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import torch
 from saliency_assay.data.splits import Ints
 from saliency_assay.metrics.overlap import cma, mamo, mmo, pairwise
 from saliency_assay.occluded import Layer, unpacked
-from saliency_assay.scores import WHOLE_SET
+from saliency_assay.storage.score_tables import WHOLE_SET
 
 BLOCK = 256
 

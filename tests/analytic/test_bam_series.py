@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 import torch
 
-from saliency_assay import scores, store
 from saliency_assay.metrics.bam import random_masks
 from saliency_assay.metrics.bam_series import (
     REGIONS,
@@ -20,6 +19,7 @@ from saliency_assay.metrics.bam_series import (
     score_series,
 )
 from saliency_assay.runtime.provenance import SOURCE, seed_of
+from saliency_assay.storage import score_tables, zarr_store
 
 NAN = float("nan")
 MODELS = ("f_k01", "f_k05", "f_k10")
@@ -204,15 +204,15 @@ def written(folder: Path) -> dict[str, np.ndarray]:
     scene = np.ones(SIZE, dtype=np.int64)
     scene[IMAGES] = 0
     data = folder / "data.zarr.zip"
-    store.write(data, [{"mask": masks, "label_scene": scene}], kind="data", attributes={})
-    with store.open_store(data, kind="data") as opened:
+    zarr_store.write(data, [{"mask": masks, "label_scene": scene}], kind="data", attributes={})
+    with zarr_store.open_store(data, kind="data") as opened:
         digest = opened.attributes["digest"]
     kept: dict[str, np.ndarray] = {"mask": masks}
     for place, (model, name) in enumerate(SETS.items()):
         kept[model] = rng.random((len(IMAGES), 3, 8, 8), dtype=np.float32)
         attributes = {"data": digest if model == "f_k10" else "another"}
         block = {"map": kept[model], "image": IMAGES}
-        store.write(folder / f"{model}.zarr.zip", [block], kind="maps", attributes=attributes)
+        zarr_store.write(folder / f"{model}.zarr.zip", [block], kind="maps", attributes=attributes)
         table = pd.DataFrame({"image": np.arange(SIZE), "label": scene, "predicted": scene})
         table.loc[IMAGES[place], "predicted"] = 5  # each is wrong once, on an image of its own
         other = table.assign(predicted=5, data="bam_0s_k")  # of no concern
@@ -238,7 +238,7 @@ def run(folder: Path) -> pd.DataFrame:
     )
     script = SOURCE.parent / "workflow/scripts/score_series.py"
     runpy.run_path(str(script), init_globals={"snakemake": snakemake})
-    return scores.read([folder / "scores.parquet"])
+    return score_tables.read([folder / "scores.parquet"])
 
 
 def test_the_job_writes_every_score_of_every_image(tmp_path: Path) -> None:
@@ -269,7 +269,7 @@ def test_the_job_writes_every_score_of_every_image(tmp_path: Path) -> None:
 def test_the_job_refuses_stores_that_do_not_fit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     kept = written(tmp_path)
     others = {"map": kept["f_k05"], "image": IMAGES[::-1]}
-    store.write(tmp_path / "f_k05.zarr.zip", [others], kind="maps", attributes={})
+    zarr_store.write(tmp_path / "f_k05.zarr.zip", [others], kind="maps", attributes={})
     with pytest.raises(SystemExit):
         run(tmp_path)
     assert capsys.readouterr().err == (
@@ -277,16 +277,16 @@ def test_the_job_refuses_stores_that_do_not_fit(tmp_path: Path, capsys: pytest.C
     )
     written(tmp_path)
     of_last = {"map": kept["f_k10"], "image": IMAGES}
-    store.write(tmp_path / "f_k10.zarr.zip", [of_last], kind="maps", attributes={"data": "old"})
+    zarr_store.write(tmp_path / "f_k10.zarr.zip", [of_last], kind="maps", attributes={"data": "old"})
     with pytest.raises(SystemExit):
         run(tmp_path)
     assert f"{tmp_path}/f_k10.zarr.zip: data is 'old', expected '" in capsys.readouterr().err
     written(tmp_path)
     for model in SETS:
         elsewhere = {"map": kept[model], "image": IMAGES + 1}
-        with store.open_store(tmp_path / f"{model}.zarr.zip", kind="maps") as opened:
+        with zarr_store.open_store(tmp_path / f"{model}.zarr.zip", kind="maps") as opened:
             attributes = {"data": opened.attributes["data"]}
-        store.write(tmp_path / f"{model}.zarr.zip", [elsewhere], kind="maps", attributes=attributes)
+        zarr_store.write(tmp_path / f"{model}.zarr.zip", [elsewhere], kind="maps", attributes=attributes)
     with pytest.raises(SystemExit):
         run(tmp_path)
     assert capsys.readouterr().err == (

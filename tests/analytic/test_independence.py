@@ -9,7 +9,6 @@ import torch
 from support import conv_classifier, generator, seen_batches, state_of
 from torch import Tensor, nn
 
-from saliency_assay import store
 from saliency_assay.data.splits import TEST, TRAIN
 from saliency_assay.metrics.bam import random_masks
 from saliency_assay.metrics.delta_set import chosen_images, paired
@@ -23,6 +22,7 @@ from saliency_assay.metrics.independence import (
     score_rows,
 )
 from saliency_assay.models.classifier import Classifier
+from saliency_assay.storage import zarr_store
 
 NAN = float("nan")
 RULES = ("constant", "polyak")
@@ -386,8 +386,8 @@ def test_the_set_holds_originals_and_then_changed_images(tmp_path: Path) -> None
     source = np.array([8, 2, 5])
     columns = {"mask": masks, "label_scene": np.array([2, 0, 1])}
     path = tmp_path / "delta.zarr.zip"
-    store.write(path, [paired(images, columns, source, found)], kind="data", attributes={})
-    with store.open_store(path, kind="data") as data:
+    zarr_store.write(path, [paired(images, columns, source, found)], kind="data", attributes={})
+    with zarr_store.open_store(path, kind="data") as data:
         stored = {name: data[name][:] for name in data.names}
     assert len(stored["image"]) == 6
     np.testing.assert_array_equal(stored["image"][:3], images)

@@ -11,7 +11,6 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from saliency_assay import store
 from saliency_assay.data.splits import TEST, TRAIN
 from saliency_assay.fit import Lesson, Place
 from saliency_assay.leakage import leakage, shuffled
@@ -20,6 +19,7 @@ from saliency_assay.occluded import Shapes, layers_of
 from saliency_assay.remask_scores import leakage_scores
 from saliency_assay.report.retrain import means
 from saliency_assay.report.retrain_leakage import leakage_table
+from saliency_assay.storage import zarr_store
 
 CPU = torch.device("cpu")
 CLASSES, COUNT, TESTED, SIDE = 4, 440, 120, 12
@@ -82,8 +82,10 @@ def lesson(folder: Path, masks: Masks) -> Lesson:
     """Masks as the job has them: from a store, two of them, the second one empty."""
     both = np.stack([masks, np.zeros_like(masks)], 1)
     mean = np.zeros((COUNT, 2, 1), dtype=np.uint8)
-    store.write(folder / "masks.zarr.zip", [{"mask": both, "mean": mean}], kind="masks", attributes={})
-    images = Shapes(layers_of([store.open_store(folder / "masks.zarr.zip", kind="masks")], "zero", 2), CPU)
+    zarr_store.write(folder / "masks.zarr.zip", [{"mask": both, "mean": mean}], kind="masks", attributes={})
+    images = Shapes(
+        layers_of([zarr_store.open_store(folder / "masks.zarr.zip", kind="masks")], "zero", 2), CPU
+    )
     return Lesson(images, LABELS, SPLIT, CLASSES, "of these masks")
 
 

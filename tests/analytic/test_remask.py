@@ -19,7 +19,6 @@ from support import CLASSES, SmoothNet, conv_classifier, cyclic_targets, with_ra
 from support import classifier as wrapped
 from torch import Tensor, nn
 
-from saliency_assay import store
 from saliency_assay.mask_transforms import transform
 from saliency_assay.methods.controls import constant, random
 from saliency_assay.methods.gradient import gradient
@@ -32,6 +31,7 @@ from saliency_assay.retrain_settings import pixels
 from saliency_assay.runtime import shards
 from saliency_assay.runtime.provenance import seed_of
 from saliency_assay.runtime.shards import Part
+from saliency_assay.storage import zarr_store
 
 CPU = torch.device("cpu")
 NONE = {"kind": "none"}
@@ -431,8 +431,8 @@ def chain(tmp_path: Path) -> Iterator[Callable[..., tuple[Tensor, dict[str, pd.D
                     reduction="sum", count=K, masks=ITERATIONS if roar else 1, shape=NONE,
                 )  # fmt: skip
                 path = tmp_path / f"{method.__name__}_{roar}_{fill}_{iteration}.zarr.zip"
-                store.write(path, blocks, kind="masks", attributes={})
-                stores.append(stack.enter_context(store.open_store(path, kind="masks")))
+                zarr_store.write(path, blocks, kind="masks", attributes={})
+                stores.append(stack.enter_context(zarr_store.open_store(path, kind="masks")))
             layers = layers_of(stores, fill, ITERATIONS)
             table = overlap_scores(layers, np.arange(count))
             masks = torch.cat([torch.from_numpy(opened["mask"][:]) for opened in stores], 1)

@@ -15,7 +15,6 @@ import yaml
 from PIL import Image
 from pycocotools import mask as rle
 
-from saliency_assay import scores
 from saliency_assay.catalogue import CATALOGUE
 from saliency_assay.config import read as read_configuration
 from saliency_assay.config_text import Loader, check_text
@@ -29,7 +28,8 @@ from saliency_assay.models.classifier import Blueprint, build
 from saliency_assay.models.weights import load_classifier, load_initial, normalisation_of, save
 from saliency_assay.registry.signatures import check_call
 from saliency_assay.runtime.provenance import SOURCE
-from saliency_assay.store import open_store, write
+from saliency_assay.storage import score_tables
+from saliency_assay.storage.zarr_store import open_store, write
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))  # as a program, only this folder is on it
 
@@ -267,14 +267,14 @@ def make_scores(root: Path) -> None:
     keys = {"study": "s", "data": "d", "model": "m", "seed": 0, "metric": "x", "variant": ""}
     table = pd.DataFrame({"method": ["a"] * 20 + ["b"] * 20, "image": [*range(20)] * 2, **keys})
     table["score"] = np.linspace(0, 1, 40)
-    scores.write(root / "scores.parquet", table)
+    score_tables.write(root / "scores.parquet", table)
 
 
 def read_scores(root: Path) -> object:
     path = root / "scores.parquet"
-    scores.combinations(path, ["method"], only=[("metric", "==", "x")])
-    scores.read([path], compact=True)
-    return len(scores.read([path]))
+    score_tables.combinations(path, ["method"], only=[("metric", "==", "x")])
+    score_tables.read([path], compact=True)
+    return len(score_tables.read([path]))
 
 
 BLUEPRINT = Blueprint("resnet8", "saliency_assay.models.resnet:resnet8", {"width": 2}, "layer3", [])

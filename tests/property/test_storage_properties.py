@@ -15,10 +15,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from saliency_assay import scores, store
 from saliency_assay.runtime.provenance import fingerprint, plain, seed_of
-from saliency_assay.store import open_store, write
-from saliency_assay.store_parts import open_stores
+from saliency_assay.storage import score_tables, zarr_store
+from saliency_assay.storage.parts import open_stores
+from saliency_assay.storage.zarr_store import open_store, write
 
 TYPES = ("bool", "uint8", "int64", "float32", "float64", "int32", "float16", "uint16")
 TRAILING = st.lists(st.integers(1, 5), max_size=3).map(tuple)
@@ -43,7 +43,7 @@ def cut(content: dict[str, np.ndarray], size: int) -> Iterator[dict[str, np.ndar
         yield {name: array[start : start + size] for name, array in content.items()}
 
 
-def assert_holds(opened: store.Store, content: dict[str, np.ndarray], rows: np.ndarray) -> None:
+def assert_holds(opened: zarr_store.Store, content: dict[str, np.ndarray], rows: np.ndarray) -> None:
     assert set(opened.names) == set(content)
     for name, array in content.items():
         assert opened[name].shape == array.shape
@@ -68,7 +68,7 @@ def test_any_arrays_come_back(
         data.draw(st.lists(st.integers(0, length - 1), max_size=5)) if length else [], dtype=np.int64
     )
     path, again = tmp_path / "a.zarr.zip", tmp_path / "b.zarr.zip"
-    with mock.patch.object(store, "CHUNK_BYTES", chunk):
+    with mock.patch.object(zarr_store, "CHUNK_BYTES", chunk):
         write(path, cut(content, size), kind="maps", attributes={"model": "m"})
         write(again, cut(content, other), kind="maps", attributes={"model": "m"})
     assert path.read_bytes() == again.read_bytes()  # however it was cut
@@ -95,7 +95,7 @@ def test_parts_are_the_whole(
     rows = np.array(data.draw(st.lists(st.integers(0, length - 1), max_size=5)), dtype=np.int64)
     with open_stores(paths, kind="maps") as opened:
         assert_holds(opened, content, rows)
-    with pytest.raises(store.StoreError, match="part is 2 of"):
+    with pytest.raises(zarr_store.StoreError, match="part is 2 of"):
         open_stores(paths[::-1] if parts == 2 else [paths[1], paths[0], *paths[2:]], kind="maps")
 
 
@@ -118,16 +118,16 @@ ROWS = st.lists(
 @settings(max_examples=25)
 @given(rows=ROWS)
 def test_any_scores_come_back(rows: list[tuple[Any, ...]], tmp_path: Path) -> None:
-    table = pd.DataFrame(rows, columns=list(scores.COLUMNS))
+    table = pd.DataFrame(rows, columns=list(score_tables.COLUMNS))
     path = tmp_path / "scores.parquet"
-    scores.write(path, table)
+    score_tables.write(path, table)
     for compact in (False, True):
-        found = scores.read([path], compact=compact)
+        found = score_tables.read([path], compact=compact)
         assert sorted(map(repr, found.astype(object).itertuples(index=False, name=None))) == sorted(
             map(repr, table.astype(object).itertuples(index=False, name=None))
         )
-    with pytest.raises(scores.ScoreError, match="scored twice"):
-        scores.read([path, path])
+    with pytest.raises(score_tables.ScoreError, match="scored twice"):
+        score_tables.read([path, path])
     assert [file.name for file in tmp_path.iterdir()] == ["scores.parquet"]
 
 

@@ -12,10 +12,11 @@ import yaml
 from archives import SAFELY
 from checkout import run_beside
 
-from saliency_assay import methods, metrics, models, reliability, scores
+from saliency_assay import methods, metrics, models, reliability
 from saliency_assay.metrics.scoring import fresh_seed, newly_built
 from saliency_assay.models.classifier import Blueprint, Classifier
-from saliency_assay.store import open_store
+from saliency_assay.storage import score_tables
+from saliency_assay.storage.zarr_store import open_store
 
 EACH = 40
 CLASSES = ("airplane", "frog", "horse", "ship")
@@ -92,7 +93,7 @@ class Run:
                     self.description = store.attributes["provenance"]["model"]
         self.images = self.all_images[self.chosen]
         self.model = models.load(results / "models/small/seed0/weights.pt", self.description)
-        self.table = scores.read([results / "tables/all/scores.parquet"])
+        self.table = score_tables.read([results / "tables/all/scores.parquet"])
 
     def fresh(self) -> Classifier:
         return newly_built(self.model, Blueprint(**self.description), fresh_seed(0, "small"))

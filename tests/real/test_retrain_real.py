@@ -8,7 +8,7 @@ import pytest
 import yaml
 from checkout import run_beside
 
-from saliency_assay.store import open_store
+from saliency_assay.storage.zarr_store import open_store
 
 K = 196  # a quarter of 28 × 28
 CONFIGURATION = {

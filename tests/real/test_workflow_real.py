@@ -13,7 +13,7 @@ from checkout import PROJECT, run_beside
 
 from saliency_assay.data.miniplaces import Scene, read_scene
 from saliency_assay.data.splits import TEST
-from saliency_assay.store import open_store
+from saliency_assay.storage.zarr_store import open_store
 
 SMALL_SETS = {
     **dict.fromkeys((f"bam_{name}" for name in ("os", "0s", "og", "os_scale", "os_location")), 2000),

@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from saliency_assay import scores, store
 from saliency_assay.models import weights
 from saliency_assay.runtime.atomic import (
     ABANDONED,
@@ -20,25 +19,26 @@ from saliency_assay.runtime.atomic import (
     temporary_path,
 )
 from saliency_assay.runtime.provenance import SOURCE
+from saliency_assay.storage import score_tables, zarr_store
 
 
 def table() -> pd.DataFrame:
-    names = dict.fromkeys(scores.COLUMNS, "")
-    return pd.DataFrame([{**names, "seed": 0, "image": 0, "score": 0.5}]).astype(scores.COLUMNS)
+    names = dict.fromkeys(score_tables.COLUMNS, "")
+    return pd.DataFrame([{**names, "seed": 0, "image": 0, "score": 0.5}]).astype(score_tables.COLUMNS)
 
 
 def write_store(path: Path) -> None:
-    store.write(path, [{"map": np.zeros((3, 2), np.float32)}], kind="maps", attributes={})
+    zarr_store.write(path, [{"map": np.zeros((3, 2), np.float32)}], kind="maps", attributes={})
 
 
 def write_parts(path: Path) -> None:
-    with scores.writer(path) as append:
+    with score_tables.writer(path) as append:
         append(table())
 
 
 WRITERS: dict[str, Callable[[Path], None]] = {
     "store": write_store,
-    "scores": lambda path: scores.write(path, table()),
+    "scores": lambda path: score_tables.write(path, table()),
     "parts of scores": write_parts,
     "weights": lambda path: weights.write(path, {"step": 1}),
 }
@@ -77,11 +77,11 @@ def test_two_writers_of_one_store_both_finish(tmp_path: Path) -> None:
     path = tmp_path / "maps.zarr.zip"
     first = start_writer(path)
     write_store(path)
-    with store.open_store(path, kind="maps") as maps:
+    with zarr_store.open_store(path, kind="maps") as maps:
         assert len(maps) == 3
     first.communicate()
     assert first.returncode == 0
-    with store.open_store(path, kind="maps") as maps:
+    with zarr_store.open_store(path, kind="maps") as maps:
         assert maps["map"][:].sum() == 6 * 500_000
     assert list(tmp_path.iterdir()) == [path]
 

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saliency_assay import store
 from saliency_assay.data.bam import compose
 from saliency_assay.data.commonality import plan_common
 from saliency_assay.data.members import VARIANTS, compose_member, is_series
 from saliency_assay.data.plan import Collection, collection_of, plan, side_range
 from saliency_assay.data.splits import TEST
 from saliency_assay.runtime.provenance import SOURCE, seed_of
+from saliency_assay.storage import zarr_store
 
 SIZE, CANVAS, SCENES, SEED = 24, 32, 5, 7
 SHAPE: dict[str, Any] = {"size": SIZE, "measure": "area", "smallest": 1 / 3, "largest": 1 / 2}
@@ -157,8 +157,8 @@ def test_an_unknown_set(member: str) -> None:
 @pytest.mark.parametrize("member", ["os", "os_scale", "os_k03"])
 def test_the_script(member: str, tmp_path: Path) -> None:
     paths = {name: tmp_path / f"{name}.zarr.zip" for name in ("cutouts", "scenes", "made")}
-    store.write(paths["cutouts"], [CUTOUTS], kind="cutouts", attributes={"objects": OBJECTS})
-    store.write(paths["scenes"], [SCENERY], kind="scenes", attributes={"scenes": PLACES})
+    zarr_store.write(paths["cutouts"], [CUTOUTS], kind="cutouts", attributes={"objects": OBJECTS})
+    zarr_store.write(paths["scenes"], [SCENERY], kind="scenes", attributes={"scenes": PLACES})
     settings = {**SETTINGS[member], "member": member, "seed": SEED}
     snakemake = SimpleNamespace(
         params=SimpleNamespace(settings=settings),
@@ -169,7 +169,7 @@ def test_the_script(member: str, tmp_path: Path) -> None:
     script = SOURCE.parent / "workflow/scripts/compose_bam.py"
     runpy.run_path(str(script), init_globals={"snakemake": snakemake})
     expected = made(member)
-    with store.open_store(paths["made"], kind="data") as found:
+    with zarr_store.open_store(paths["made"], kind="data") as found:
         assert set(found.names) == set(expected)
         for name, array in expected.items():
             assert found[name].dtype == array.dtype

@@ -145,8 +145,8 @@ def test_packages_that_bear_results_are_found_in_the_code() -> None:
     importing = {
         "captum": "saliency_assay.methods.cam",
         "matplotlib": "saliency_assay.report.curves",
-        "numpy": "saliency_assay.store",
-        "pandas": "saliency_assay.scores",
+        "numpy": "saliency_assay.storage.zarr_store",
+        "pandas": "saliency_assay.storage.score_tables",
         "PIL": "saliency_assay.data.images",
         "pycocotools": "saliency_assay.data.coco",
         "scipy": "saliency_assay.mask_transforms",

@@ -9,7 +9,6 @@ import pytest
 import torch
 from support import CLASSES, SmoothNet, classifier, with_random_state
 
-from saliency_assay import store
 from saliency_assay.data.explained import background_images, explained_images
 from saliency_assay.data.splits import TEST, TRAIN
 from saliency_assay.methods.explained import arguments_of, explained
@@ -17,6 +16,7 @@ from saliency_assay.methods.path import integrated_gradients
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.runtime import shards
 from saliency_assay.runtime.shards import Part
+from saliency_assay.storage import zarr_store
 
 COUNT = 40
 RNG = np.random.default_rng(3)
@@ -30,7 +30,7 @@ TESTED = np.flatnonzero(SPLIT == TEST)
 
 
 @pytest.fixture
-def data(tmp_path: Path) -> Iterator[store.Store]:
+def data(tmp_path: Path) -> Iterator[zarr_store.Store]:
     path = tmp_path / "data.zarr.zip"
     block = {
         "image": IMAGES,
@@ -39,8 +39,8 @@ def data(tmp_path: Path) -> Iterator[store.Store]:
         "label_scene": SCENE,
         "present": PRESENT,
     }
-    store.write(path, [block], kind="data", attributes={})
-    with store.open_store(path, kind="data") as opened:
+    zarr_store.write(path, [block], kind="data", attributes={})
+    with zarr_store.open_store(path, kind="data") as opened:
         yield opened
 
 
@@ -60,7 +60,7 @@ def predictions(model: Classifier, chosen: np.ndarray) -> list[int]:
 @pytest.mark.parametrize("order", ["balanced", "first"])
 @pytest.mark.parametrize("explain", [1, 6, 1000])
 def test_images_are_chosen_in_an_order_and_given_in_the_data_sets(
-    data: store.Store, model: Classifier, order: str, explain: int
+    data: zarr_store.Store, model: Classifier, order: str, explain: int
 ) -> None:
     chosen, targets, _ = explained(
         data, model, explain=explain, order=order, label="object", target="label", batch_size=4
@@ -72,7 +72,7 @@ def test_images_are_chosen_in_an_order_and_given_in_the_data_sets(
     assert (chosen.dtype, targets.dtype) == (np.int64, np.int64)
 
 
-def test_the_label_is_the_models_own(data: store.Store, model: Classifier) -> None:
+def test_the_label_is_the_models_own(data: zarr_store.Store, model: Classifier) -> None:
     asked = partial(explained, data, model, explain=9, order="balanced", target="label", batch_size=4)
     chosen, targets, _ = asked(label="scene")
     assert targets.tolist() == SCENE[chosen].tolist()
@@ -83,7 +83,7 @@ def test_the_label_is_the_models_own(data: store.Store, model: Classifier) -> No
 @pytest.mark.parametrize("batch_size", [1, 4, 100])
 @pytest.mark.parametrize("label", ["object", "scene"])
 def test_predicted_is_the_most_probable_class(
-    data: store.Store, model: Classifier, label: str, batch_size: int
+    data: zarr_store.Store, model: Classifier, label: str, batch_size: int
 ) -> None:
     chosen, targets, _ = explained(
         data, model, explain=11, order="first", label=label, target="predicted", batch_size=batch_size
@@ -98,7 +98,7 @@ def test_predicted_is_the_most_probable_class(
 @pytest.mark.parametrize("target", ["label", "predicted"])
 @pytest.mark.parametrize("of", [1, 2, 4])
 def test_parts_are_the_whole_one_after_another(
-    data: store.Store, model: Classifier, monkeypatch: pytest.MonkeyPatch, target: str, of: int
+    data: zarr_store.Store, model: Classifier, monkeypatch: pytest.MonkeyPatch, target: str, of: int
 ) -> None:
     monkeypatch.setattr(shards, "BLOCK", 5)
     asked = partial(
@@ -115,7 +115,7 @@ def test_parts_are_the_whole_one_after_another(
 
 
 def test_the_most_probable_class_is_sought_in_the_batches_of_the_whole(
-    data: store.Store, model: Classifier, monkeypatch: pytest.MonkeyPatch
+    data: zarr_store.Store, model: Classifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shards, "BLOCK", 5)
     seen: list[int] = []
@@ -131,7 +131,7 @@ def test_the_most_probable_class_is_sought_in_the_batches_of_the_whole(
     assert seen == [4, 1]
 
 
-def test_more_parts_than_blocks_of_images_are_refused(data: store.Store, model: Classifier) -> None:
+def test_more_parts_than_blocks_of_images_are_refused(data: zarr_store.Store, model: Classifier) -> None:
     asked = {"explain": 1000, "order": "first", "label": "object", "target": "label", "batch_size": 4}
     with pytest.raises(ValueError, match=r"^shards: found 3, expected at most 1: ") as error:
         explained(data, model, part=Part(1, 3), **asked)
@@ -154,7 +154,7 @@ def test_more_parts_than_blocks_of_images_are_refused(data: store.Store, model: 
 @pytest.mark.parametrize("order", ["balanced", "first"])
 @pytest.mark.parametrize("explain", [2, 1000])
 def test_only_images_with_given_values(
-    data: store.Store,
+    data: zarr_store.Store,
     model: Classifier,
     where: dict[str, int] | None,
     fitting: np.ndarray,
@@ -195,7 +195,7 @@ def test_only_images_with_given_values(
     ],
 )
 def test_no_image_with_given_values(
-    data: store.Store, model: Classifier, where: dict[str, int], message: str
+    data: zarr_store.Store, model: Classifier, where: dict[str, int], message: str
 ) -> None:
     with pytest.raises(ValueError, match=r"^where") as error:
         explained(
@@ -211,7 +211,7 @@ def test_no_image_with_given_values(
     assert str(error.value) == f"where: {message}"
 
 
-def test_another_target_is_refused(data: store.Store, model: Classifier) -> None:
+def test_another_target_is_refused(data: zarr_store.Store, model: Classifier) -> None:
     with pytest.raises(ValueError, match=r"^target") as error:
         explained(data, model, explain=3, order="first", label="object", target="truth", batch_size=4)
     assert str(error.value) == "target: found 'truth', valid: label, predicted"
@@ -237,7 +237,7 @@ def test_another_order_is_refused() -> None:
     assert str(error.value) == "order: found 'frist', valid: balanced, first"
 
 
-def test_a_method_is_given_its_base_and_a_background_of_training_images(data: store.Store) -> None:
+def test_a_method_is_given_its_base_and_a_background_of_training_images(data: zarr_store.Store) -> None:
     cpu = torch.device("cpu")
     assert arguments_of({"parameters": {"samples": 3}}, data, cpu) == {"samples": 3}
     base = {"function": "saliency_assay.methods.path:integrated_gradients", "parameters": {"steps": 5}}

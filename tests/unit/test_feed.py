@@ -12,8 +12,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from saliency_assay import feed, store
+from saliency_assay import feed
 from saliency_assay.feed import batches, resident
+from saliency_assay.storage import zarr_store
 
 CPU = torch.device("cpu")
 COUNT = 23
@@ -57,17 +58,17 @@ def no_thread_is_left() -> Iterator[None]:
 
 
 @pytest.fixture
-def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[store.StoredArray]:
-    monkeypatch.setattr(store, "CHUNK_BYTES", 3 * 3 * 4 * 5)
-    store.write(tmp_path / "data.zarr.zip", [{"image": IMAGES}], kind="data", attributes={})
-    with store.open_store(tmp_path / "data.zarr.zip", kind="data") as found:
+def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[zarr_store.StoredArray]:
+    monkeypatch.setattr(zarr_store, "CHUNK_BYTES", 3 * 3 * 4 * 5)
+    zarr_store.write(tmp_path / "data.zarr.zip", [{"image": IMAGES}], kind="data", attributes={})
+    with zarr_store.open_store(tmp_path / "data.zarr.zip", kind="data") as found:
         yield found["image"]
 
 
 @pytest.mark.parametrize("order", [None, ORDER, ORDER[:1], ORDER[:0]])
 @pytest.mark.parametrize("size", [1, 4, COUNT, 100])
 def test_batches_are_the_same_wherever_they_come_from(
-    stored: store.StoredArray, order: Tensor | None, size: int
+    stored: zarr_store.StoredArray, order: Tensor | None, size: int
 ) -> None:
     wanted = IMAGES if order is None else IMAGES[order.numpy()]
     expected = [wanted[start : start + size] for start in range(0, len(wanted), size)]
@@ -80,7 +81,7 @@ def test_batches_are_the_same_wherever_they_come_from(
             np.testing.assert_array_equal(batch.numpy(), plain)
 
 
-def test_selections_need_no_indices(stored: store.StoredArray) -> None:
+def test_selections_need_no_indices(stored: zarr_store.StoredArray) -> None:
     found = torch.cat(list(batches(stored.at(ORDER.numpy()), None, 4, CPU)))
     np.testing.assert_array_equal(found.numpy(), IMAGES[ORDER.numpy()])
 
@@ -126,7 +127,9 @@ def test_images_are_bytes(images: Tensor | np.ndarray) -> None:
     assert str(caught.value) == "images of torch.float32: expected torch.uint8"
 
 
-def test_images_that_fit_are_gathered(stored: store.StoredArray, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_images_that_fit_are_gathered(
+    stored: zarr_store.StoredArray, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(feed, "BLOCK_BYTES", 4 * 60 + 7)
     view, size = View(tensors=True), IMAGES.nbytes
     for source in (view, stored, IMAGES):
@@ -139,7 +142,7 @@ def test_images_that_fit_are_gathered(stored: store.StoredArray, monkeypatch: py
     ]
 
 
-def test_images_that_do_not_fit_stay_where_they_are(stored: store.StoredArray) -> None:
+def test_images_that_do_not_fit_stay_where_they_are(stored: zarr_store.StoredArray) -> None:
     view = View(tensors=True)
     assert resident(view, CPU, IMAGES.nbytes - 1) is view
     assert resident(stored, CPU, 0) is stored

@@ -11,10 +11,10 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from saliency_assay import store
 from saliency_assay.feed import batches
 from saliency_assay.occluded import Layer, Occluded, Shapes, Stretch, layers_of, open_masks, states_of
 from saliency_assay.runtime.shards import part_names
+from saliency_assay.storage import zarr_store
 
 CPU = torch.device("cpu")
 COUNT, MASKS = 11, 5
@@ -22,7 +22,7 @@ SIZE = (5, 7)  # 35 pixels: no whole number of bytes
 SPLITS = [(1, 1, 1, 1, 1), (5,), (2, 1, 2)]
 """How many of the masks a store holds."""
 Bytes = NDArray[np.uint8]
-Open = Callable[..., list[store.Store]]
+Open = Callable[..., list[zarr_store.Store]]
 RANDOM = np.random.default_rng(0)
 IMAGES = {channels: RANDOM.integers(1, 256, (COUNT, channels, *SIZE), dtype=np.uint8) for channels in (1, 3)}
 MASK = RANDOM.random((COUNT, MASKS, *SIZE)) < RANDOM.random((COUNT, MASKS, 1, 1)) / 2
@@ -33,7 +33,7 @@ MEAN = {channels: RANDOM.integers(0, 256, (COUNT, MASKS, channels), dtype=np.uin
 def opened(tmp_path: Path) -> Iterator[Open]:
     with ExitStack() as stack:
 
-        def open_all(channels: int, split: Sequence[int]) -> list[store.Store]:
+        def open_all(channels: int, split: Sequence[int]) -> list[zarr_store.Store]:
             """The masks in stores of so many each, the images in blocks of 4."""
             found = []
             for number, end in enumerate(np.cumsum(split)):
@@ -42,8 +42,8 @@ def opened(tmp_path: Path) -> Iterator[Open]:
                     {"mask": MASK[start : start + 4, part], "mean": MEAN[channels][start : start + 4, part]}
                     for start in range(0, COUNT, 4)
                 )
-                store.write(path, blocks, kind="masks", attributes={})
-                found.append(stack.enter_context(store.open_store(path, kind="masks")))
+                zarr_store.write(path, blocks, kind="masks", attributes={})
+                found.append(stack.enter_context(zarr_store.open_store(path, kind="masks")))
             return found
 
         yield open_all
@@ -102,11 +102,11 @@ def test_the_order_of_masks_and_fills_is_seen() -> None:
 
 def test_stored_images_are_read_where_they_lie(opened: Open, tmp_path: Path) -> None:
     """As the jobs do: images from a store, batch by batch in any order."""
-    store.write(tmp_path / "data.zarr.zip", [{"image": IMAGES[3]}], kind="data", attributes={})
+    zarr_store.write(tmp_path / "data.zarr.zip", [{"image": IMAGES[3]}], kind="data", attributes={})
     layers = layers_of(opened(3, (2, 1, 2)), "mean", MASKS)
     expected = plain_states(3, "mean", MASKS)[-1]
     order = torch.from_numpy(np.random.default_rng(1).permutation(COUNT))
-    with store.open_store(tmp_path / "data.zarr.zip", kind="data") as data:
+    with zarr_store.open_store(tmp_path / "data.zarr.zip", kind="data") as data:
         found = Occluded(data["image"], layers, CPU)
         assert found.shape == (COUNT, 3, *SIZE)
         assert torch.equal(torch.cat(list(batches(found, order, 4, CPU))), torch.from_numpy(expected)[order])
@@ -194,8 +194,8 @@ def test_masks_in_parts_are_masks_of_all_images(fill: str, tmp_path: Path) -> No
     """Two stores of masks, each in parts of four, four and three images, against the same masks whole."""
     paths: list[str] = []
     with ExitStack() as stack:
-        store.write(tmp_path / "data", [{"image": IMAGES[3]}], kind="data", attributes={})
-        data = stack.enter_context(store.open_store(tmp_path / "data", kind="data"))
+        zarr_store.write(tmp_path / "data", [{"image": IMAGES[3]}], kind="data", attributes={})
+        data = stack.enter_context(zarr_store.open_store(tmp_path / "data", kind="data"))
         for step in (0, 1):
             before = [opened.attributes["digest"] for opened in open_masks(stack, paths, data)]
             shared = {"data": data.attributes["digest"], "before": before}
@@ -204,7 +204,7 @@ def test_masks_in_parts_are_masks_of_all_images(fill: str, tmp_path: Path) -> No
                 block = {"mask": MASK[here, step : step + 1], "mean": MEAN[3][here, step : step + 1]}
                 path = tmp_path / f"{step}{name}.zarr.zip"
                 attributes = {**shared, "part": (number, 3), "offset": here.start}
-                store.write(path, [block], kind="masks", attributes=attributes)
+                zarr_store.write(path, [block], kind="masks", attributes=attributes)
                 paths.append(str(path))
         opened = open_masks(stack, paths, data)
         assert [len(masks) for masks in opened] == [COUNT, COUNT]
@@ -217,11 +217,11 @@ def test_masks_in_parts_are_masks_of_all_images(fill: str, tmp_path: Path) -> No
         covered = torch.from_numpy(MASK[:, :2].any(1)[:, None].astype(np.uint8) * 255)
         assert torch.equal(Shapes(layers, CPU)[order], covered[order])
         with pytest.raises(
-            store.StoreError, match=r"1\.part2of3\.zarr\.zip: part is 2 of 3, expected 1 of 2$"
+            zarr_store.StoreError, match=r"1\.part2of3\.zarr\.zip: part is 2 of 3, expected 1 of 2$"
         ):
             open_masks(stack, [*paths[:3], *paths[4:]], data)
         with pytest.raises(
-            store.StoreError, match=r"1\.part1of3\.zarr\.zip: before is \['.*'\], expected \[\]$"
+            zarr_store.StoreError, match=r"1\.part1of3\.zarr\.zip: before is \['.*'\], expected \[\]$"
         ):
             open_masks(stack, paths[3:], data)
 
@@ -242,13 +242,13 @@ def test_masks_that_were_not_made_one_after_another_are_refused(tmp_path: Path) 
             "mean": np.full((2, 1, 1), len(before), dtype=np.uint8),
         }
         attributes = {"data": data, "before": before}
-        store.write(tmp_path / name, [block], kind="masks", attributes=attributes)
+        zarr_store.write(tmp_path / name, [block], kind="masks", attributes=attributes)
 
-    store.write(
+    zarr_store.write(
         tmp_path / "data", [{"image": np.zeros((2, 1, 3, 3), dtype=np.uint8)}], kind="data", attributes={}
     )
     with ExitStack() as stack:
-        data = stack.enter_context(store.open_store(tmp_path / "data", kind="data"))
+        data = stack.enter_context(zarr_store.open_store(tmp_path / "data", kind="data"))
         digest = data.attributes["digest"]
         write("first", [], digest)
         first = open_masks(stack, [str(tmp_path / "first")], data)[0].attributes["digest"]
@@ -256,9 +256,9 @@ def test_masks_that_were_not_made_one_after_another_are_refused(tmp_path: Path) 
         assert len(open_masks(stack, [str(tmp_path / name) for name in ("first", "second")], data)) == 2
         write("second", ["another"], digest)
         fault = f"{tmp_path}/second: before is ['another'], expected ['{first}']"
-        with pytest.raises(store.StoreError, match=f"^{re.escape(fault)}$"):
+        with pytest.raises(zarr_store.StoreError, match=f"^{re.escape(fault)}$"):
             open_masks(stack, [str(tmp_path / name) for name in ("first", "second")], data)
         write("first", [], "other images")
         fault = f"{tmp_path}/first: data is 'other images', expected '{digest}'"
-        with pytest.raises(store.StoreError, match=f"^{re.escape(fault)}$"):
+        with pytest.raises(zarr_store.StoreError, match=f"^{re.escape(fault)}$"):
             open_masks(stack, [str(tmp_path / "first")], data)

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saliency_assay import store
 from saliency_assay.planning import (
     Study,
     job_counts,
@@ -17,6 +16,7 @@ from saliency_assay.planning import (
     seconds_of,
     storage_of,
 )
+from saliency_assay.storage import zarr_store
 
 PRINTED = """Config file config.yaml is extended by additional config specified via the command line.
 host: here
@@ -155,7 +155,7 @@ def test_masks_take_what_a_store_of_them_takes(tmp_path: Path, images: int, mask
             }
 
     path = tmp_path / "masks.zarr.zip"
-    store.write(path, blocks(), kind="masks", attributes={})
+    zarr_store.write(path, blocks(), kind="masks", attributes={})
     header = path.stat().st_size - mask_bytes(images, (3, 9, 9), masks)
     assert 0 < header < 4000
 

@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from saliency_assay import remask_scores, scores, store
+from saliency_assay import remask_scores
 from saliency_assay.occluded import Layer, layers_of
 from saliency_assay.remask_scores import accuracy_scores, leakage_scores, overlap_scores
+from saliency_assay.storage import score_tables, zarr_store
 
 COUNT, MASKS, SIZE = 13, 4, (3, 5)
 
@@ -31,7 +32,7 @@ def rows(table: pd.DataFrame, metric: str, variant: str) -> dict[int, float]:
 def is_whole(table: pd.DataFrame) -> None:
     """With the arm's own columns beside it, it is a score table."""
     assert list(table.columns) == ["metric", "variant", "image", "score"]
-    scores.check(table.assign(study="s", data="d", model="m", seed=1, method="random"), "test")
+    score_tables.check(table.assign(study="s", data="d", model="m", seed=1, method="random"), "test")
 
 
 # ---------------------------------------------------------------------------------------------- accuracy
@@ -84,13 +85,13 @@ def test_a_training_without_validation_images_has_no_row_for_them() -> None:
 # ----------------------------------------------------------------------------------------------- overlap
 
 
-def stored(folder: Path, masks: np.ndarray, split: Sequence[int]) -> list[store.Store]:
+def stored(folder: Path, masks: np.ndarray, split: Sequence[int]) -> list[zarr_store.Store]:
     opened = []
     for number, part in enumerate(np.split(masks, np.cumsum(split)[:-1], axis=1)):
         path = folder / f"{number}.zarr.zip"
         mean = np.zeros((len(part), part.shape[1], 1), dtype=np.uint8)
-        store.write(path, [{"mask": part, "mean": mean}], kind="masks", attributes={})
-        opened.append(store.open_store(path, kind="masks"))
+        zarr_store.write(path, [{"mask": part, "mean": mean}], kind="masks", attributes={})
+        opened.append(zarr_store.open_store(path, kind="masks"))
     return opened
 
 

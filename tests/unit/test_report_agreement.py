@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from saliency_assay import scores, store
 from saliency_assay.catalogue import CATALOGUE
 from saliency_assay.reliability_raters import agreement, halves
 from saliency_assay.report.agreement import COLUMNS, agreement_table
@@ -23,6 +22,8 @@ from saliency_assay.report.reliability import (
     variance_table,
 )
 from saliency_assay.runtime.provenance import SOURCE
+from saliency_assay.storage import score_tables as scores
+from saliency_assay.storage import zarr_store
 
 METHODS = ("smooth", "gradcam", "edge", "random")
 LABELS = np.arange(30) % 3
@@ -293,7 +294,7 @@ def test_the_job_knows_the_cut_outs_and_scenes_of_bam(tmp_path: Path) -> None:
     )
     scores.write(tmp_path / "scores.parquet", table)
     arrays = {"label_scene": scene, "cutout": cutout, "scene": scene}
-    store.write(tmp_path / "data.zarr.zip", [arrays], kind="data", attributes={})
+    zarr_store.write(tmp_path / "data.zarr.zip", [arrays], kind="data", attributes={})
     settings = {"kind": "bam", "data": "b", "models": ["f_o", "f_s"], "label": "scene", "controls": []}
     settings |= {"directions": {"mcs": "higher"}, "resamples": 50, "level": 0.9}
     settings |= {"printed_alpha": {}, "printed_correlation": {}}

@@ -10,8 +10,6 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from saliency_assay import scores as score_table
-from saliency_assay import store
 from saliency_assay.report.caption import (
     CHECKS,
     beside_printed,
@@ -22,6 +20,8 @@ from saliency_assay.report.caption import (
 )
 from saliency_assay.report.caption_figures import infidelity_bars, share_bars
 from saliency_assay.runtime.provenance import SOURCE
+from saliency_assay.storage import score_tables as score_table
+from saliency_assay.storage import zarr_store
 
 SCRIPTS = SOURCE.parent / "workflow/scripts"
 NAN = float("nan")
@@ -373,7 +373,7 @@ def test_the_script_composes_aligned_sets(tmp_path: Path) -> None:
     image = np.random.default_rng(0).integers(1, 256, (count, 1, 16, 16), dtype=np.uint8)
     split, label = (np.arange(count) % 4 == 0).astype(np.uint8), np.arange(count) // 12
     block = {"image": image, "split": split, "label_class": label}
-    store.write(
+    zarr_store.write(
         tmp_path / "source.zarr.zip", [block], kind="data", attributes={"classes": {"class": ["3", "8"]}}
     )
     parameters = {"image_noise": 0.5, "caption_noise": 0.0, "images_per_class": 0, "seed": 4}
@@ -387,7 +387,7 @@ def test_the_script_composes_aligned_sets(tmp_path: Path) -> None:
             params=SimpleNamespace(settings=settings),
             log=[str(tmp_path / "log")],
         )
-        with store.open_store(tmp_path / f"{member}.zarr.zip", kind="data") as found:
+        with zarr_store.open_store(tmp_path / f"{member}.zarr.zip", kind="data") as found:
             assert found.attributes["classes"] == {"class": ["8", "3"]}
             made[member] = {name: found[name][:] for name in found.names}
     assert sorted(made["both"]) == ["aligned", "image", "label_class", "mask", "source", "split"]

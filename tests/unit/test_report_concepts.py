@@ -10,10 +10,10 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from scipy import stats
 
-from saliency_assay import scores
 from saliency_assay.concepts import rows_of
 from saliency_assay.report.concepts import COLUMNS, concept_figure, concepts_table
 from saliency_assay.report.style import BLUE, ORANGE, save, styled
+from saliency_assay.storage import score_tables
 
 NAN = float("nan")
 
@@ -49,9 +49,9 @@ def study() -> pd.DataFrame:
 
 def test_rows_are_a_score_table(tmp_path: Path) -> None:
     rows = measured("f_o", 0, {"layer1": ([0.25, 0.5], [0.75, NAN])}, images=4)
-    scores.write(tmp_path / "scores.parquet", rows)
-    found = scores.read([tmp_path / "scores.parquet"])
-    assert (found["image"] == scores.WHOLE_SET).all()
+    score_tables.write(tmp_path / "scores.parquet", rows)
+    found = score_tables.read([tmp_path / "scores.parquet"])
+    assert (found["image"] == score_tables.WHOLE_SET).all()
     assert found["metric"].tolist() == ["tcav"] * 4 + ["tcav_images"]
     expected = ["layer1 concept 0", "layer1 concept 1", "layer1 random 0", "layer1 random 1", ""]
     assert found["variant"].tolist() == expected

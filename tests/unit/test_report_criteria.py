@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from saliency_assay.report.criteria import criteria_areas, criteria_boxes
 from saliency_assay.report.material import Material
 from saliency_assay.report.style import save, styled
-from saliency_assay.scores import COLUMNS
+from saliency_assay.storage.score_tables import COLUMNS
 
 NAN = float("nan")
 LABELS = {"n_ord": "N-Ord", "s_ord": "S-Ord", "tpn": "TPN", "tps": "TPS"}

@@ -21,7 +21,7 @@ from saliency_assay.report.retrain_curves import accuracy_curves, looks, overlap
 from saliency_assay.report.retrain_leakage import holm, leakage_bars, leakage_shown, leakage_table, p_above
 from saliency_assay.report.retrain_masks import iteration_images, overlap_matrices
 from saliency_assay.report.style import GREY, ORANGE, PURPLE, SKY, VERMILION, save, styled
-from saliency_assay.scores import COLUMNS
+from saliency_assay.storage.score_tables import COLUMNS
 
 NAN = float("nan")
 AREA, OCCLUDED, ITERATIONS, CLASSES = 40, 10, 3, 5

@@ -25,7 +25,7 @@ from saliency_assay.report.printed import printed_values, score_tables, side_by_
 from saliency_assay.report.scatter import infidelity_sensitivity
 from saliency_assay.report.scores import boxes, distributions, summary
 from saliency_assay.report.style import BLUE, VERMILION, save, styled
-from saliency_assay.scores import COLUMNS
+from saliency_assay.storage.score_tables import COLUMNS
 
 NAN = float("nan")
 LADDER = np.arange(101.0)  # percentiles 5, 25, 50, 75, 95 are these numbers

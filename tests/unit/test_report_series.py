@@ -16,7 +16,6 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from scipy.stats import pearsonr
 
-from saliency_assay import scores, store
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.report.html import tables_page
 from saliency_assay.report.series import (
@@ -30,6 +29,7 @@ from saliency_assay.report.series_curves import looks, series_figure
 from saliency_assay.report.series_maps import chosen_image, series_maps
 from saliency_assay.report.style import BLUE, save, styled
 from saliency_assay.runtime.provenance import SOURCE
+from saliency_assay.storage import score_tables, zarr_store
 
 NAN = float("nan")
 SERIES = [SeriesModel(f"f_k{nn:02d}", f"bam_os_k{nn:02d}", nn / 10) for nn in (1, 3, 7, 10)]
@@ -547,7 +547,7 @@ def inputs(folder: Path, *, seeds: Sequence[int] = SEEDS, concepts: bool = True)
         for method in METHODS:
             rows = table[(table["seed"] == seed) & (table["method"] == method)]
             path = folder / f"scores_{seed}_{method}.parquet"
-            scores.write(path, rows.assign(study="bam", data="any"))
+            score_tables.write(path, rows.assign(study="bam", data="any"))
             files["scores"].append(str(path))
     for member in SERIES:
         for seed in seeds:
@@ -560,8 +560,8 @@ def inputs(folder: Path, *, seeds: Sequence[int] = SEEDS, concepts: bool = True)
         image = rng.integers(0, 256, (16, 3, 8, 8), dtype=np.uint8)
         mask = np.zeros((16, 8, 8), dtype=bool)
         mask[:, 2:5, 1:6] = True
-        store.write(path, [{"image": image, "mask": mask}], kind="data", attributes={})
-        with store.open_store(path, kind="data") as opened:
+        zarr_store.write(path, [{"image": image, "mask": mask}], kind="data", attributes={})
+        with zarr_store.open_store(path, kind="data") as opened:
             digests[member.data] = opened.attributes["digest"]
         files["data"].append(str(path))
     for method in METHODS:
@@ -571,7 +571,7 @@ def inputs(folder: Path, *, seeds: Sequence[int] = SEEDS, concepts: bool = True)
                 "map": rng.random((len(IMAGES), 3, 8, 8), dtype=np.float32),
                 "image": np.array(IMAGES),
             }
-            store.write(path, [block], kind="maps", attributes={"data": digests[member.data]})
+            zarr_store.write(path, [block], kind="maps", attributes={"data": digests[member.data]})
             files["maps"].append(str(path))
     if concepts:
         files["concepts"] = str(folder / "concepts.csv")
@@ -633,12 +633,12 @@ def test_the_job_shows_the_chosen_image_of_the_first_seed(
     assert seen["title"] == f"test image {image}:\nbamboo forest, seed 0"
     assert seen["right"] == right
     assert seen["ks"] == [0.1, 0.3, 0.7, 1.0]
-    with store.open_store(Path(files.data[-1]), kind="data") as data:
+    with zarr_store.open_store(Path(files.data[-1]), kind="data") as data:
         np.testing.assert_array_equal(seen["image"], data["image"][image])
         np.testing.assert_array_equal(seen["mask"], data["mask"][image])
     assert list(seen["maps"]) == list(METHODS)
     for place, path in enumerate(files.maps):
-        with store.open_store(Path(path), kind="maps") as stored:
+        with zarr_store.open_store(Path(path), kind="maps") as stored:
             raw = torch.from_numpy(stored["map"][[IMAGES.index(image)]])
         found = seen["maps"][METHODS[place // 4]][place % 4]
         np.testing.assert_array_equal(found, reduce(raw, "visual")[0])

@@ -5,8 +5,8 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from saliency_assay import scores
-from saliency_assay.scores import ScoreError
+from saliency_assay.storage import score_tables
+from saliency_assay.storage.score_tables import ScoreError
 
 
 def table(**changes: object) -> pd.DataFrame:
@@ -17,55 +17,55 @@ def table(**changes: object) -> pd.DataFrame:
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
     paths = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
-    scores.write(paths[0], table())
-    scores.write(paths[1], table(method="random"))
-    found = scores.read(paths)
-    assert list(found.columns) == list(scores.COLUMNS)
+    score_tables.write(paths[0], table())
+    score_tables.write(paths[1], table(method="random"))
+    found = score_tables.read(paths)
+    assert list(found.columns) == list(score_tables.COLUMNS)
     assert found["method"].tolist() == ["edge", "edge", "random", "random"]
     assert found["score"].isna().tolist() == [False, True, False, True]
     assert sorted(tmp_path.iterdir()) == paths
 
 
 def test_tables_record_the_packages_that_made_them(tmp_path: Path) -> None:
-    scores.write(tmp_path / "scores.parquet", table())
-    with scores.writer(tmp_path / "parts.parquet") as append:
+    score_tables.write(tmp_path / "scores.parquet", table())
+    with score_tables.writer(tmp_path / "parts.parquet") as append:
         append(table())
     for name in ("scores", "parts"):
-        assert scores.libraries_in(tmp_path / f"{name}.parquet")["numpy"] == np.__version__
+        assert score_tables.libraries_in(tmp_path / f"{name}.parquet")["numpy"] == np.__version__
 
 
 def test_predictions_record_the_packages_behind_the_weights(tmp_path: Path) -> None:
     predictions, path = pd.DataFrame({"image": [1, 2], "predicted": [0, 1]}), tmp_path / "predictions.parquet"
-    scores.write_predictions(path, predictions, {"torch": "2.14.0"})
-    assert scores.libraries_in(path) == {"torch": "2.14.0"}
+    score_tables.write_predictions(path, predictions, {"torch": "2.14.0"})
+    assert score_tables.libraries_in(path) == {"torch": "2.14.0"}
     pd.testing.assert_frame_equal(pd.read_parquet(path), predictions)
 
 
 def test_columns_are_named(tmp_path: Path) -> None:
     with pytest.raises(ScoreError, match=r"t\.parquet: columns .*'value'.*expected .*'variant'"):
-        scores.write(tmp_path / "t.parquet", table().rename(columns={"score": "value"}))
+        score_tables.write(tmp_path / "t.parquet", table().rename(columns={"score": "value"}))
     assert not list(tmp_path.iterdir())
 
 
 def test_a_repeated_row_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ScoreError, match=r"scored twice: .*'image': 4"):
-        scores.write(tmp_path / "t.parquet", table(image=[4, 4]))
+        score_tables.write(tmp_path / "t.parquet", table(image=[4, 4]))
 
 
 def test_a_score_that_is_no_number_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ScoreError, match="'high'"):
-        scores.write(tmp_path / "t.parquet", table(score=["high", "low"]))
+        score_tables.write(tmp_path / "t.parquet", table(score=["high", "low"]))
 
 
 def test_a_file_that_is_no_table_is_named(tmp_path: Path) -> None:
     (tmp_path / "t.parquet").write_text("no table")
     with pytest.raises(ScoreError, match=r"t\.parquet: not a parquet file"):
-        scores.read([tmp_path / "t.parquet"])
+        score_tables.read([tmp_path / "t.parquet"])
 
 
 def test_no_table_at_all_is_refused() -> None:
     with pytest.raises(ScoreError, match="expected at least one path"):
-        scores.read([])
+        score_tables.read([])
 
 
 @pytest.mark.parametrize("compact", [False, True])
@@ -82,28 +82,28 @@ def test_tables_of_parts_are_read_as_that_of_the_whole(compact: bool, tmp_path: 
         for name, stretches in {"whole": [range(9)], "parts": [range(4), range(4, 8), range(8, 9)]}.items():
             for stretch in stretches:
                 paths[name].append(tmp_path / f"{method}.{stretch.start}of{len(stretches)}.parquet")
-                scores.write(paths[name][-1], rows(stretch, method=method))
-    whole = scores.read(paths["whole"], compact=compact)
+                score_tables.write(paths[name][-1], rows(stretch, method=method))
+    whole = score_tables.read(paths["whole"], compact=compact)
     assert whole["image"].tolist() == list(range(9)) * 6
-    pd.testing.assert_frame_equal(scores.read(paths["parts"], compact=compact), whole)
+    pd.testing.assert_frame_equal(score_tables.read(paths["parts"], compact=compact), whole)
     only = [("metric", "==", "b")]
-    found = scores.read(paths["parts"], compact=compact, only=only)
+    found = score_tables.read(paths["parts"], compact=compact, only=only)
     assert found["image"].tolist() == list(range(9)) * 2
-    assert len(scores.read(paths["parts"], compact=compact, only=[("metric", "==", "c")])) == 0
+    assert len(score_tables.read(paths["parts"], compact=compact, only=[("metric", "==", "c")])) == 0
 
 
 @pytest.mark.parametrize("compact", [False, True])
 def test_a_table_written_in_parts_is_the_whole(
     compact: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scores, "ROW_GROUP", 1)
+    monkeypatch.setattr(score_tables, "ROW_GROUP", 1)
     parts = [table(), table(method="random", seed=1)]
     for name, part in zip("ab", parts, strict=True):
-        scores.write(tmp_path / f"{name}.parquet", part)
-    with scores.writer(tmp_path / "parts.parquet") as append:
+        score_tables.write(tmp_path / f"{name}.parquet", part)
+    with score_tables.writer(tmp_path / "parts.parquet") as append:
         for name in "ab":
-            append(scores.read([tmp_path / f"{name}.parquet"], compact=compact))
-    scores.write(tmp_path / "whole.parquet", pd.concat(parts))
+            append(score_tables.read([tmp_path / f"{name}.parquet"], compact=compact))
+    score_tables.write(tmp_path / "whole.parquet", pd.concat(parts))
     found, whole = (pd.read_parquet(tmp_path / f"{name}.parquet") for name in ("parts", "whole"))
     pd.testing.assert_frame_equal(found, whole)
     schemas = [pq.read_schema(tmp_path / f"{name}.parquet") for name in ("parts", "whole")]
@@ -114,19 +114,19 @@ def test_a_table_written_in_parts_is_the_whole(
 
 def test_compact_tables_hold_the_same(tmp_path: Path) -> None:
     paths = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
-    scores.write(paths[0], table())
-    scores.write(paths[1], table(method="random"))
-    found = scores.read(paths, compact=True)
-    text = [name for name, kind in scores.COLUMNS.items() if kind == "str"]
+    score_tables.write(paths[0], table())
+    score_tables.write(paths[1], table(method="random"))
+    found = score_tables.read(paths, compact=True)
+    text = [name for name, kind in score_tables.COLUMNS.items() if kind == "str"]
     assert {str(found[name].dtype) for name in text} == {"category"}
-    pd.testing.assert_frame_equal(found.astype(scores.COLUMNS), scores.read(paths))
+    pd.testing.assert_frame_equal(found.astype(score_tables.COLUMNS), score_tables.read(paths))
 
 
 def test_parts_that_fail_leave_nothing(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
 
     def write(*parts: pd.DataFrame) -> None:
-        with scores.writer(path) as append:
+        with score_tables.writer(path) as append:
             for part in parts:
                 append(part)
 
@@ -143,41 +143,41 @@ def test_combinations_come_in_the_order_of_the_rows(tmp_path: Path) -> None:
         table(method="b", variant="other"),
         table(metric="idr"),
     ]
-    scores.write(path, pd.concat(parts))
+    score_tables.write(path, pd.concat(parts))
     only = [("metric", "==", "mcs")]
-    assert scores.combinations(path, ["seed", "method"], only=only) == [
+    assert score_tables.combinations(path, ["seed", "method"], only=only) == [
         {"seed": 0, "method": "b"},
         {"seed": 1, "method": "a"},
     ]
     path.write_text("no table")
     with pytest.raises(ScoreError, match=r"t\.parquet: not a parquet file"):
-        scores.combinations(path, ["seed"], only=only)
+        score_tables.combinations(path, ["seed"], only=only)
 
 
 def with_format(path: Path, version: bytes | None) -> Path:
     """The table at ``path`` as if another version had written it."""
     rows = pq.read_table(path)
-    metadata = {key: value for key, value in rows.schema.metadata.items() if key != scores.FORMAT_KEY}
-    metadata |= {} if version is None else {scores.FORMAT_KEY: version}
+    metadata = {key: value for key, value in rows.schema.metadata.items() if key != score_tables.FORMAT_KEY}
+    metadata |= {} if version is None else {score_tables.FORMAT_KEY: version}
     pq.write_table(rows.replace_schema_metadata(metadata), path)
     return path
 
 
 def test_tables_carry_their_format_however_they_are_written(tmp_path: Path) -> None:
-    scores.write(tmp_path / "whole.parquet", table())
-    with scores.writer(tmp_path / "parts.parquet") as append:
+    score_tables.write(tmp_path / "whole.parquet", table())
+    with score_tables.writer(tmp_path / "parts.parquet") as append:
         append(table())
     for name in ("whole", "parts"):
         metadata = pq.read_schema(tmp_path / f"{name}.parquet").metadata
         assert metadata[b"saliency_assay_format"] == b"1.0"
         assert b"pandas" in metadata
     newer = with_format(tmp_path / "whole.parquet", b"1.3")
-    pd.testing.assert_frame_equal(scores.read([newer]), scores.read([tmp_path / "parts.parquet"]))
+    pd.testing.assert_frame_equal(score_tables.read([newer]), score_tables.read([tmp_path / "parts.parquet"]))
 
 
 @pytest.mark.parametrize(("version", "said"), [(b"2.0", "'2.0'"), (b"0.1", "'0.1'"), (None, "missing")])
 def test_tables_of_other_formats_are_refused(tmp_path: Path, version: bytes | None, said: str) -> None:
-    scores.write(tmp_path / "t.parquet", table())
+    score_tables.write(tmp_path / "t.parquet", table())
     other = with_format(tmp_path / "t.parquet", version)
     with pytest.raises(ScoreError, match=rf"/t\.parquet: format is {said}, expected 1\.x; "):
-        scores.read([other])
+        score_tables.read([other])

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from saliency_assay import store
 from saliency_assay.runtime.environment import loaded_versions
-from saliency_assay.store import StoreError, open_store, write
-from saliency_assay.store_rows import Archive
+from saliency_assay.storage import zarr_store
+from saliency_assay.storage.rows import Archive
+from saliency_assay.storage.zarr_store import StoreError, open_store, write
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def blocks_of(arrays: dict[str, np.ndarray], size: int) -> Iterator[dict[str, np
 
 @pytest.fixture
 def path(tmp_path: Path, arrays: dict[str, np.ndarray], monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(store, "CHUNK_BYTES", 3 * 2 * 7 * 5 * 4)  # three maps a chunk
+    monkeypatch.setattr(zarr_store, "CHUNK_BYTES", 3 * 2 * 7 * 5 * 4)  # three maps a chunk
     target = tmp_path / "maps.zarr.zip"
     write(target, blocks_of(arrays, 8), kind="maps", attributes={"model": "abc"})
     return target
@@ -64,7 +64,7 @@ def plain(array: np.ndarray) -> np.ndarray:
 @pytest.fixture
 def bytes_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Bytes in three chunks of six rows and one of two, the second all zeros; masks alike."""
-    monkeypatch.setattr(store, "CHUNK_BYTES", 6 * 3 * 4 * 5)
+    monkeypatch.setattr(zarr_store, "CHUNK_BYTES", 6 * 3 * 4 * 5)
     rng = np.random.default_rng(2)
     image = rng.integers(0, 256, (20, 3, 4, 5), dtype=np.uint8)
     image[6:12] = 0
@@ -299,27 +299,27 @@ def test_a_missing_store_or_array_is_named(path: Path) -> None:
 
 def test_beside_adds_the_matching_parts(arrays: dict[str, np.ndarray]) -> None:
     target = np.arange(50) + 100
-    parts = list(store.beside(blocks_of(arrays, 8), target=target))
+    parts = list(zarr_store.beside(blocks_of(arrays, 8), target=target))
     assert parts[1]["target"].tolist() == list(range(108, 116))
     assert len(parts[-1]["target"]) == len(parts[-1]["map"]) == 2
 
 
 def test_rows_are_found_by_value(path: Path) -> None:
     with open_store(path, kind="maps") as found:
-        assert store.rows_of("image", np.array([9, 0, 147]), found).tolist() == [3, 0, 49]
+        assert zarr_store.rows_of("image", np.array([9, 0, 147]), found).tolist() == [3, 0, 49]
         with pytest.raises(StoreError, match=r"'image' lacks 1 \(and 1 more\)"):
-            store.rows_of("image", np.array([0, 1, 2]), found)
+            zarr_store.rows_of("image", np.array([0, 1, 2]), found)
 
 
 def test_same_refuses_stores_of_other_images(path: Path, arrays: dict[str, np.ndarray]) -> None:
     other = path.with_name("other.zarr.zip")
     write(other, blocks_of({**arrays, "image": np.arange(50)}, 8), kind="maps", attributes={})
     with open_store(path, kind="maps") as one, open_store(other, kind="maps") as two:
-        assert store.same("image", one, one).tolist() == arrays["image"].tolist()
+        assert zarr_store.same("image", one, one).tolist() == arrays["image"].tolist()
         with pytest.raises(
             StoreError, match=r"other\.zarr\.zip: 'image' differs from that of .*maps\.zarr\.zip"
         ):
-            store.same("image", one, two)
+            zarr_store.same("image", one, two)
 
 
 def test_a_lost_chunk_is_not_read_as_zeros(path: Path) -> None:
@@ -350,10 +350,10 @@ def test_a_zip_that_another_program_made_is_read(path: Path, arrays: dict[str, n
 def test_newer_minor_formats_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format_of_file: str
 ) -> None:
-    monkeypatch.setattr(store, "FORMAT", format_of_file)
+    monkeypatch.setattr(zarr_store, "FORMAT", format_of_file)
     target = tmp_path / "newer.zarr.zip"
-    store.write(target, [{"number": np.arange(3)}], kind="numbers", attributes={})
-    with store.open_store(target, kind="numbers") as found:
+    zarr_store.write(target, [{"number": np.arange(3)}], kind="numbers", attributes={})
+    with zarr_store.open_store(target, kind="numbers") as found:
         assert found.attributes["format"] == format_of_file
         np.testing.assert_array_equal(found["number"][:], np.arange(3))
 
@@ -373,9 +373,9 @@ def test_newer_minor_formats_are_read(
 def test_other_formats_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format_of_file: object, said: str
 ) -> None:
-    monkeypatch.setattr(store, "FORMAT", format_of_file)
+    monkeypatch.setattr(zarr_store, "FORMAT", format_of_file)
     target = tmp_path / "other.zarr.zip"
-    store.write(target, [{"number": np.arange(3)}], kind="numbers", attributes={})
+    zarr_store.write(target, [{"number": np.arange(3)}], kind="numbers", attributes={})
     message = rf"^\S+/other\.zarr\.zip: format is {re.escape(said)}, expected 1\.x; write it anew with this version, "
-    with pytest.raises(store.StoreError, match=message + r"or read it with its own$"):
-        store.open_store(target, kind="numbers")
+    with pytest.raises(zarr_store.StoreError, match=message + r"or read it with its own$"):
+        zarr_store.open_store(target, kind="numbers")

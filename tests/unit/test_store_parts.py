@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saliency_assay import store
 from saliency_assay.runtime.provenance import fingerprint
-from saliency_assay.store import StoreError, open_store, rows_of, same
-from saliency_assay.store_parts import grouped, open_stores
+from saliency_assay.storage import zarr_store
+from saliency_assay.storage.parts import grouped, open_stores
+from saliency_assay.storage.zarr_store import StoreError, open_store, rows_of, same
 
 SIZES = (6, 6, 3, 8)
 ENDS = np.cumsum(SIZES)
@@ -29,7 +29,7 @@ ARRAYS = {
 def write(path: Path, start: int, end: int, **changes: Any) -> None:
     block = {name: array[start:end] for name, array in ARRAYS.items()}
     attributes = {**MADE, **changes.pop("attributes", {})}
-    store.write(path, [{**block, **changes}], kind="maps", attributes=attributes)
+    zarr_store.write(path, [{**block, **changes}], kind="maps", attributes=attributes)
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with four parts, of several chunks each, and the whole."""
     folder = tmp_path_factory.mktemp("parts")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(store, "CHUNK_BYTES", 2 * 2 * 4 * 5 * 4)
+        patch.setattr(zarr_store, "CHUNK_BYTES", 2 * 2 * 4 * 5 * 4)
         for number, (size, end) in enumerate(zip(SIZES, ENDS.tolist(), strict=True), 1):
             place = {"part": (number, 4), "offset": end - size}
             write(folder / f"m.part{number}of4.zarr.zip", end - size, end, attributes=place)
@@ -160,7 +160,7 @@ def test_what_was_opened_is_closed(paths: list[Path]) -> None:
 
 def test_one_store_is_itself(whole: Path, tmp_path: Path) -> None:
     with open_stores([whole], kind="maps") as found:
-        assert type(found) is store.Store
+        assert type(found) is zarr_store.Store
         assert len(bytes.fromhex(found.attributes["digest"])) == 32
     plain = tmp_path / "plain.zarr.zip"
     write(plain, 0, COUNT)  # a store that does not say so is no part

@@ -19,10 +19,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from saliency_assay import store
 from saliency_assay.models.classifier import Blueprint, Classifier, build, digest
 from saliency_assay.models.inference import logits
 from saliency_assay.runtime.provenance import SOURCE
+from saliency_assay.storage import zarr_store
 from saliency_assay.training import (
     COLUMNS,
     RESIDENT_LIMIT,
@@ -343,8 +343,8 @@ def test_streamed_images_give_the_same_weights(tmp_path: Path, limit: int, tenso
 
 def test_a_store_is_streamed(tmp_path: Path) -> None:
     path, images = tmp_path / "data.zarr.zip", data()["images"].numpy()
-    store.write(path, [{"image": images}], kind="data", attributes={})
-    with store.open_store(path, kind="data") as stored:
+    zarr_store.write(path, [{"image": images}], kind="data", attributes={})
+    with zarr_store.open_store(path, kind="data") as stored:
         found = signature(trained(tmp_path / "store.pt", resident_limit=0, images=stored["image"]))
     assert found == signature(trained(tmp_path / "whole.pt"))
 

@@ -13,12 +13,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from saliency_assay import store
 from saliency_assay.data.splits import TEST, TRAIN
 from saliency_assay.models import weights
 from saliency_assay.models.classifier import Blueprint, Classifier, build, digest
 from saliency_assay.models.normalisation import IMAGENET
 from saliency_assay.runtime.provenance import SOURCE
+from saliency_assay.storage import zarr_store
 from saliency_assay.training import COLUMNS
 
 MODEL: dict[str, Any] = {
@@ -81,7 +81,7 @@ def run(
         "label_class": np.arange(20) % 3,
     }
     data = folder / "data.zarr.zip"
-    store.write(data, [columns], kind="data", attributes={"classes": {"class": ["a", "b", "c"]}})
+    zarr_store.write(data, [columns], kind="data", attributes={"classes": {"class": ["a", "b", "c"]}})
     output = {"weights": folder / "weights.pt", "curve": folder / "training.csv"}
     settings = {
         "model": model,
@@ -105,14 +105,14 @@ class Input(dict[str, Any]):
 def read(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
     """Shapes of the arrays that are read from stores."""
     shapes: list[tuple[int, ...]] = []
-    original = store.StoredArray.__getitem__
+    original = zarr_store.StoredArray.__getitem__
 
-    def getitem(self: store.StoredArray, index: Any) -> np.ndarray:
+    def getitem(self: zarr_store.StoredArray, index: Any) -> np.ndarray:
         found = original(self, index)
         shapes.append(found.shape)
         return found
 
-    monkeypatch.setattr(store.StoredArray, "__getitem__", getitem)
+    monkeypatch.setattr(zarr_store.StoredArray, "__getitem__", getitem)
     return shapes
 
 
@@ -142,7 +142,7 @@ def test_published_weights_for_grey_images_are_normalised_as_those(
     torch.save(classifier(channels=1).network.state_dict(), tmp_path / "initial.pt")
     found = weights.load_classifier(run(tmp_path, channels=1, epochs=0)["weights"], BLUEPRINT)
     assert (14, 1, 8, 8) in read  # those of training
-    with store.open_store(tmp_path / "data.zarr.zip", kind="data") as data:
+    with zarr_store.open_store(tmp_path / "data.zarr.zip", kind="data") as data:
         pixels = data["image"][:14] / 255
     assert found.mean.flatten().tolist() == pytest.approx([pixels.mean()])
     assert found.std.flatten().tolist() == pytest.approx([pixels.std()])
@@ -194,8 +194,8 @@ def test_a_network_that_takes_contiguous_images_alone(tmp_path: Path, channels: 
     script("attribute", tmp_path, settings, paths, maps=maps, cost=tmp_path / "cost.json")
     table = pd.read_parquet(evaluation["predictions"]).set_index("image")
     with (
-        store.open_store(maps, kind="maps") as drawn,
-        store.open_store(Path(paths["data"]), kind="data") as data,
+        zarr_store.open_store(maps, kind="maps") as drawn,
+        zarr_store.open_store(Path(paths["data"]), kind="data") as data,
     ):
         chosen, targets, found = drawn["image"][:], drawn["target"][:], drawn["map"][:]
         pixels = torch.from_numpy(data["image"][:] / 255).float()

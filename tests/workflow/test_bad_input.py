@@ -18,7 +18,7 @@ from PIL import Image
 from saliency_assay.bam_classes import OBJECTS
 from saliency_assay.models.resnet import resnet18
 from saliency_assay.runtime.job import printable
-from saliency_assay.store import open_store, write
+from saliency_assay.storage.zarr_store import open_store, write
 
 ANNOTATIONS = "photos/coco/annotations/instances.json"
 PHOTO = "photos/coco/images/000000000001.jpg"

@@ -20,9 +20,9 @@ from checkout import Checkout
 from configurations import SCHEMA
 from pages import DOCS, FENCE, ROOT, blocks, pages, write_files
 
-from saliency_assay import store
 from saliency_assay.catalogue import CATALOGUE
 from saliency_assay.config import read
+from saliency_assay.storage import zarr_store
 
 DEMO = "config/config.yaml"
 SNAKEMAKE = ".venv/bin/snakemake"
@@ -344,7 +344,7 @@ def parts_of_criteria(root: Path) -> None:
             "provenance": {"code": "c"},
         }
         maps = np.zeros((200, 1, 2, 2), np.float32)
-        store.write(
+        zarr_store.write(
             folder / f"gradcam.part{part}of8.zarr.zip", [{"map": maps}], kind="maps", attributes=place
         )
 

@@ -12,7 +12,7 @@ from checkout import Checkout
 from sklearn.datasets import load_digits
 from web import Site, served
 
-from saliency_assay.store import open_store
+from saliency_assay.storage.zarr_store import open_store
 
 NAMES = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
 OFFICIAL = '170_498_071,\n                "md5:c58f30108f718f92721af3b95e74349a"'

@@ -10,7 +10,7 @@ from checkout import LOCAL, Checkout
 from mounts import mounted
 from PIL import Image
 
-from saliency_assay.store import open_store
+from saliency_assay.storage.zarr_store import open_store
 
 LATE = ("tabulate_scores", "tabulate_reliability", "judge_bam", "tabulate_retrain", "plot_leakage", "report")
 EARLY = (

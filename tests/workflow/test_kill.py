@@ -10,7 +10,7 @@ import pytest
 from checkout import Checkout
 from processes import epoch_of, kill_everything, kill_job, wait_until
 
-from saliency_assay.store import open_store
+from saliency_assay.storage.zarr_store import open_store
 
 WEIGHTS = "results/models/f_o/seed0/weights.pt"
 CURVE = "results/models/f_o/seed0/training.csv"

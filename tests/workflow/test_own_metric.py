@@ -11,7 +11,7 @@ import yaml
 from checkout import TINY, Checkout
 from told import told
 
-from saliency_assay.store import open_store
+from saliency_assay.storage.zarr_store import open_store
 
 MINE = '''"""How much of the absolute attribution the strongest pixels hold, and how much the map moves."""
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from checkout import Checkout
 
-from saliency_assay.store import open_store
-from saliency_assay.store_parts import open_stores
+from saliency_assay.storage.parts import open_stores
+from saliency_assay.storage.zarr_store import open_store
 
 CONFIGURATION = Path(__file__).parent / "shards.yaml"
 SIZES = (256, 256, 256, 130)

@@ -11,8 +11,8 @@ import yaml
 from checkout import Checkout
 from processes import kill_everything, kill_job, wait_until
 
-from saliency_assay.store import open_store
-from saliency_assay.store_parts import open_stores
+from saliency_assay.storage.parts import open_stores
+from saliency_assay.storage.zarr_store import open_store
 
 ARM = "retrain/iteroar/smooth"
 FOLDERS = [f"results/remask/{ARM}/shared/seed0/iteration0", f"results/remask/{ARM}/mean/seed0/iteration1"]

@@ -11,11 +11,12 @@ import pytest
 import torch
 from checkout import PROJECT, Checkout
 
-from saliency_assay import metrics, models, scores
+from saliency_assay import metrics, models
 from saliency_assay.models.classifier import digest
 from saliency_assay.planning import mask_bytes
 from saliency_assay.runtime.provenance import digest_of_file
-from saliency_assay.store import open_store
+from saliency_assay.storage import score_tables
+from saliency_assay.storage.zarr_store import open_store
 
 BAM_METHODS = ("gradcam", "random", "edge")
 BAM_SETS = (
@@ -287,8 +288,8 @@ def test_sources_are_what_their_sums_say(finished_once: Checkout) -> None:
 @pytest.mark.parametrize("method", BAM_METHODS)
 def test_a_score_table_has_a_row_for_every_image(method: str, finished_once: Checkout) -> None:
     table = pd.read_parquet(finished_once.root / f"results/scores/bam/bam/seed0/{method}.parquet")
-    assert list(table.columns) == list(scores.COLUMNS)
-    assert {column: str(kind) for column, kind in table.dtypes.items()} == scores.COLUMNS
+    assert list(table.columns) == list(score_tables.COLUMNS)
+    assert {column: str(kind) for column, kind in table.dtypes.items()} == score_tables.COLUMNS
     assert set(table["study"]) == {"bam"}
     assert set(table["method"]) == {method}
     assert set(table["seed"]) == {0}
@@ -305,7 +306,7 @@ def test_a_score_table_has_a_row_for_every_image(method: str, finished_once: Che
 
 def test_a_studys_table_has_all_scores(finished_once: Checkout) -> None:
     results = finished_once.root / "results"
-    table = scores.read([results / "tables/digits/scores.parquet"])
+    table = score_tables.read([results / "tables/digits/scores.parquet"])
     with open_store(results / "maps/digits/seed0/digits/smooth.zarr.zip", kind="maps") as maps:
         images = maps["image"][:].tolist()
     assert set(table["study"]) == {"digits"}
@@ -377,7 +378,7 @@ def test_masks_take_the_bytes_that_the_docs_say(finished_once: Checkout) -> None
 def test_a_retrain_study_scores_every_test_image(finished_once: Checkout) -> None:
     results = finished_once.root / "results"
     table = pd.read_parquet(results / "tables/retrain/scores.parquet")
-    assert list(table.columns) == list(scores.COLUMNS)
+    assert list(table.columns) == list(score_tables.COLUMNS)
     counts = table.groupby(["metric", "variant"]).size()
     iterations, masks = [f"iteroar/mean/{i}" for i in range(3)], [f"iteroar/mean/{i}" for i in range(2)]
     images = counts["accuracy"].iloc[0]

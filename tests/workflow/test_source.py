@@ -2,7 +2,7 @@ from pathlib import Path
 
 from checkout import Checkout
 
-from saliency_assay.store import open_store
+from saliency_assay.storage.zarr_store import open_store
 
 
 def test_scripts_run_the_library_of_their_own_checkout(fresh: Checkout) -> None:

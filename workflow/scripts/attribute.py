@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 
-from saliency_assay import store
 from saliency_assay.methods.cost import Stopwatch
 from saliency_assay.methods.draw import draw
 from saliency_assay.methods.explained import arguments_of, explained, map_seed
@@ -18,12 +17,13 @@ from saliency_assay.registry.records import resolve
 from saliency_assay.runtime.device import prepare
 from saliency_assay.runtime.job import job
 from saliency_assay.runtime.shards import part_of
+from saliency_assay.storage import zarr_store
 
 with job("attribute", snakemake.log[0], snakemake.params.settings):
     settings, at, part = snakemake.params.settings, snakemake.wildcards, part_of(snakemake.wildcards.part)
     device = prepare(settings["device"], snakemake.threads, snakemake.resources)
     classifier = load_classifier(Path(snakemake.input.weights), Blueprint(**settings["model"]))
-    with store.open_store(Path(snakemake.input.data), kind="data") as data:
+    with zarr_store.open_store(Path(snakemake.input.data), kind="data") as data:
         place(classifier, device, data["image"].shape[2:])
         chosen, targets, offset = explained(data, classifier, **settings["explained"], part=part)
         method, arguments = resolve(settings["function"]), arguments_of(settings, data, device)
@@ -43,9 +43,9 @@ with job("attribute", snakemake.log[0], snakemake.params.settings):
             for state in np.split(np.arange(len(chosen)), 2 if settings["pairs"] else 1)
         )
         watch = Stopwatch(time.perf_counter)
-        store.write(
+        zarr_store.write(
             Path(snakemake.output.maps),
-            store.beside(watch.over(blocks), image=chosen, target=targets),
+            zarr_store.beside(watch.over(blocks), image=chosen, target=targets),
             kind="maps",
             attributes={
                 "provenance": settings,

@@ -3,13 +3,13 @@
 import logging
 from pathlib import Path
 
-from saliency_assay import store
 from saliency_assay.bam_classes import OBJECTS, SCENES
 from saliency_assay.data.coco import Source, find_instances
 from saliency_assay.data.collection import collect_cutouts, collect_scenes
 from saliency_assay.data.miniplaces import find_scenes
 from saliency_assay.data.plan import canvas_side, side_range
 from saliency_assay.runtime.job import job
+from saliency_assay.storage import zarr_store
 
 with job("collect_bam", snakemake.log[0], snakemake.params.settings):
     settings = snakemake.params.settings
@@ -42,7 +42,7 @@ with job("collect_bam", snakemake.log[0], snakemake.params.settings):
     attributes = {"provenance": settings, "skipped": skipped}
     sides = {key: parameters[key] for key in ("measure", "smallest", "largest")}
     least, _ = side_range(parameters["size"], **sides)
-    store.write(
+    zarr_store.write(
         Path(snakemake.output.cutouts),
         collect_cutouts(
             instances, settings["objects"], canvas=canvas_side(parameters["size"], **sides), least=least
@@ -54,7 +54,7 @@ with job("collect_bam", snakemake.log[0], snakemake.params.settings):
             "files": [i.photo.relative_to(sources[i.source].images).as_posix() for i in instances],
         },
     )
-    store.write(
+    zarr_store.write(
         Path(snakemake.output.scenes),
         collect_scenes(scenes, settings["scenes"], size=parameters["size"]),
         kind="scenes",

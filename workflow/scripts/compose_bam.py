@@ -2,17 +2,17 @@
 
 from pathlib import Path
 
-from saliency_assay import store
 from saliency_assay.data.bam import log_sizes
 from saliency_assay.data.members import compose_member, is_series
 from saliency_assay.data.plan import collection_of
 from saliency_assay.runtime.job import job
+from saliency_assay.storage import zarr_store
 
 with job("compose_bam", snakemake.log[0], snakemake.params.settings):
     settings = snakemake.params.settings
     with (
-        store.open_store(Path(snakemake.input.cutouts), kind="cutouts") as cutouts,
-        store.open_store(Path(snakemake.input.scenes), kind="scenes") as scenes,
+        zarr_store.open_store(Path(snakemake.input.cutouts), kind="cutouts") as cutouts,
+        zarr_store.open_store(Path(snakemake.input.scenes), kind="scenes") as scenes,
     ):
         classes = {"object": cutouts.attributes["objects"], "scene": scenes.attributes["scenes"]}
         collection = collection_of(
@@ -26,7 +26,7 @@ with job("compose_bam", snakemake.log[0], snakemake.params.settings):
             common_object=settings.get("common_object", ""),
         )
         labels = ("scene",) if is_series(settings["member"]) else ("object", "scene")
-        store.write(
+        zarr_store.write(
             Path(snakemake.output[0]),
             log_sizes(blocks),
             kind="data",

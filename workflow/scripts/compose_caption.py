@@ -4,17 +4,17 @@ from pathlib import Path
 
 import numpy as np
 
-from saliency_assay import store
 from saliency_assay.data.caption import compose
 from saliency_assay.runtime.job import job
 from saliency_assay.runtime.provenance import seed_of
+from saliency_assay.storage import zarr_store
 
 with job("compose_caption", snakemake.log[0], snakemake.params.settings):
     settings = snakemake.params.settings
     parameters = dict(settings["parameters"])
     # The set is not part of the seed: all sets of an entry are aligned.
     generator = np.random.default_rng(seed_of(parameters.pop("seed", 0), "compose_caption"))
-    with store.open_store(Path(snakemake.input[0]), kind="data") as source:
+    with zarr_store.open_store(Path(snakemake.input[0]), kind="data") as source:
         classes, blocks = compose(
             source,
             source.attributes["classes"]["class"],
@@ -24,7 +24,7 @@ with job("compose_caption", snakemake.log[0], snakemake.params.settings):
             **parameters,
             generator=generator,
         )
-        store.write(
+        zarr_store.write(
             Path(snakemake.output[0]),
             blocks,
             kind="data",

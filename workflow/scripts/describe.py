@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pandas as pd
 
-from saliency_assay import store
 from saliency_assay.report.catalogue import cost_table, methods_page, metrics_page
 from saliency_assay.report.tables import read_table
 from saliency_assay.runtime.job import job
+from saliency_assay.storage import zarr_store
 
 with job("describe", snakemake.log[0], snakemake.params.settings):
     settings, paths, output, sizes = snakemake.params.settings, snakemake.input, snakemake.output, {}
     for name, path in zip(settings["sets"], paths.data, strict=True):
-        with store.open_store(Path(path), kind="data") as data:
+        with zarr_store.open_store(Path(path), kind="data") as data:
             sizes[name] = data["image"].shape[2:]
     each = (json.loads(Path(path).read_text(encoding="utf-8")) for path in paths.costs)
     measured = [list(islice(each, at["parts"])) for at in settings["drawn"]]

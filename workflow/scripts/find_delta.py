@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from saliency_assay import store
 from saliency_assay.metrics.delta_set import chosen_images, paired
 from saliency_assay.metrics.functional import Descent, change_all
 from saliency_assay.models.classifier import Blueprint, digest
@@ -10,14 +9,15 @@ from saliency_assay.models.layout import place
 from saliency_assay.models.weights import load_classifier
 from saliency_assay.runtime.device import prepare
 from saliency_assay.runtime.job import job
+from saliency_assay.storage import zarr_store
 
 with job("find_delta", snakemake.log[0], snakemake.params.settings):
     settings, paths = snakemake.params.settings, snakemake.input
     device = prepare(settings["device"], snakemake.threads, snakemake.resources)
     classifier = load_classifier(Path(paths.weights), Blueprint(**settings["model"]))
     with (
-        store.open_store(Path(paths.data), kind="data") as data,
-        store.open_store(
+        zarr_store.open_store(Path(paths.data), kind="data") as data,
+        zarr_store.open_store(
             Path(paths.data_without), kind="data", expect={"sources": data.attributes["sources"]}
         ) as without,
     ):
@@ -37,7 +37,7 @@ with job("find_delta", snakemake.log[0], snakemake.params.settings):
             batch_size=settings["batch_size"],
         )
         columns = {"mask": masks, **{name: label[chosen] for name, label in labels.items()}}
-        store.write(
+        zarr_store.write(
             Path(snakemake.output[0]),
             [paired(images, columns, chosen, found)],
             kind="data",

@@ -4,18 +4,18 @@ import shutil
 from contextlib import ExitStack
 from pathlib import Path
 
-from saliency_assay import store
 from saliency_assay.fit import Lesson, Place, training_of
 from saliency_assay.leakage import leakage
 from saliency_assay.occluded import Shapes, layers_of, open_masks
 from saliency_assay.runtime.device import prepare
 from saliency_assay.runtime.job import job
 from saliency_assay.runtime.provenance import fingerprint
+from saliency_assay.storage import zarr_store
 
 with job("leak", snakemake.log[0], snakemake.params.settings), ExitStack() as stack:
     settings, paths = snakemake.params.settings, snakemake.input
     device = prepare(settings["device"], snakemake.threads, snakemake.resources)
-    data = stack.enter_context(store.open_store(Path(paths.data), kind="data"))
+    data = stack.enter_context(zarr_store.open_store(Path(paths.data), kind="data"))
     masks = open_masks(stack, paths.masks, data)
     images = Shapes(layers_of(masks, "zero", settings["iteration"]), device)
     basis = [settings, data.attributes["digest"], [opened.attributes["digest"] for opened in masks]]

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from saliency_assay import store
 from saliency_assay.report.overview import build_page, overview_page
 from saliency_assay.report.provenance import data_facts, ran, times
 from saliency_assay.report.results import study_result
 from saliency_assay.runtime.job import job
+from saliency_assay.storage import zarr_store
 
 with job("overview", snakemake.log[0], snakemake.params.settings):
     settings, results = snakemake.params.settings, []
@@ -17,11 +17,11 @@ with job("overview", snakemake.log[0], snakemake.params.settings):
         results.append(study_result(facts, files, maps, evaluations))
     attributes = []
     for path in snakemake.input.maps:
-        with store.open_store(Path(path), kind="maps") as maps:
+        with zarr_store.open_store(Path(path), kind="maps") as maps:
             attributes.append(maps.attributes)
     sets = []
     for name, path in zip(settings["sets"], snakemake.input.data, strict=True):
-        with store.open_store(Path(path), kind="data") as data:
+        with zarr_store.open_store(Path(path), kind="data") as data:
             sets.append(data_facts(name, data["image"].shape, data.attributes))
             attributes.append(data.attributes)
     took = ran(attributes, times(Path(settings["benchmarks"])))

@@ -7,9 +7,9 @@ from tempfile import TemporaryDirectory
 
 import yaml
 
-from saliency_assay import store
 from saliency_assay.planning import Study, job_counts, plan_text, row_of, storage_of
 from saliency_assay.runtime.job import job
+from saliency_assay.storage import zarr_store
 
 with job("plan", snakemake.log[0], snakemake.params.settings):
     settings = snakemake.params.settings
@@ -31,7 +31,7 @@ with job("plan", snakemake.log[0], snakemake.params.settings):
         jobs, storage = job_counts(done.stdout + done.stderr), None
         data_file, weights = Path(study["data"]), Path(study["weights"])
         if data_file.is_file() and weights.is_file():
-            with store.open_store(data_file, kind="data") as data:
+            with zarr_store.open_store(data_file, kind="data") as data:
                 drawn = round(jobs.get("attribute", 0) * study["map_images"])
                 kept = weights.stat().st_size * (jobs.get("train", 0) + jobs.get("retrain", 0))
                 storage = storage_of(data["image"].shape, study["mask_stores"], drawn, kept)

@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import torch
 
-from saliency_assay import store
 from saliency_assay.data.explained import explained_images
 from saliency_assay.methods.explained import labels_of
 from saliency_assay.occluded import layers_of, open_masks, states_of
@@ -16,11 +15,12 @@ from saliency_assay.report.retrain_masks import iteration_images, overlap_matric
 from saliency_assay.report.style import png, save, styled
 from saliency_assay.retrain_settings import pixels
 from saliency_assay.runtime.job import job
+from saliency_assay.storage import zarr_store
 
 with job("plot_arm", snakemake.log[0], snakemake.params.settings), ExitStack() as stack:
     settings, paths, at = snakemake.params.settings, snakemake.input, snakemake.wildcards
     methods, iterations = settings["methods"], settings["iterations"]
-    data = stack.enter_context(store.open_store(Path(paths.data), kind="data"))
+    data = stack.enter_context(zarr_store.open_store(Path(paths.data), kind="data"))
     names = data.attributes["classes"][settings["label"]]
     area = data["image"].shape[2] * data["image"].shape[3]
     counts = {"area": area, "occluded": pixels(area, settings["percentile"]), "iterations": iterations}

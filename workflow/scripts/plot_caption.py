@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pandas as pd
 
-from saliency_assay import scores
 from saliency_assay.report.caption import beside_printed, caption_table, premise, statements
 from saliency_assay.report.caption_figures import infidelity_bars, share_bars
 from saliency_assay.report.html import tables_page
 from saliency_assay.report.style import save, styled
 from saliency_assay.runtime.job import job
+from saliency_assay.storage import score_tables
 
 with job("plot_caption", snakemake.log[0], snakemake.params.settings):
     settings, output = snakemake.params.settings, snakemake.output
@@ -17,7 +17,7 @@ with job("plot_caption", snakemake.log[0], snakemake.params.settings):
     predictions = pd.concat(map(pd.read_parquet, snakemake.input.predictions), ignore_index=True)
     names = {key: settings[key] for key in ("image_model", "caption_model", "data")}
     checks = premise(predictions, **names)
-    table = caption_table(scores.read(map(Path, snakemake.input.scores)), checks)
+    table = caption_table(score_tables.read(map(Path, snakemake.input.scores)), checks)
     checks.to_csv(output.premise, index=False)
     table.to_csv(output.table, index=False)
     shown = checks.rename(columns={"percent": "test images (%)", "printed": "printed in the paper (%)"})

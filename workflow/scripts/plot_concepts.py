@@ -2,16 +2,16 @@
 
 from pathlib import Path
 
-from saliency_assay import scores
 from saliency_assay.report.concepts import concept_figure, concepts_table
 from saliency_assay.report.html import table_page
 from saliency_assay.report.style import save, styled
 from saliency_assay.runtime.job import job
+from saliency_assay.storage import score_tables
 
 with job("plot_concepts", snakemake.log[0], snakemake.params.settings):
     settings, study = snakemake.params.settings, snakemake.wildcards.study
     significance = settings["parameters"]["significance"]
-    found = scores.read(map(Path, snakemake.input))
+    found = score_tables.read(map(Path, snakemake.input))
     table = concepts_table(found, significance=significance)
     table.to_csv(snakemake.output.table, index=False)
     page = table_page(table, title=f"{study}: TCAV of {settings['concept']}", digits=3)

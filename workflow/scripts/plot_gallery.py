@@ -4,18 +4,18 @@ from pathlib import Path
 
 import torch
 
-from saliency_assay import store
 from saliency_assay.data.explained import explained_images, fitting
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.report.gallery import gallery, titles
 from saliency_assay.report.html import image_page
 from saliency_assay.report.style import save, styled
 from saliency_assay.runtime.job import job
-from saliency_assay.store_parts import grouped, open_stores
+from saliency_assay.storage import zarr_store
+from saliency_assay.storage.parts import grouped, open_stores
 
 with job("plot_gallery", snakemake.log[0], snakemake.params.settings):
     settings = snakemake.params.settings
-    with store.open_store(Path(snakemake.input.data), kind="data") as data:
+    with zarr_store.open_store(Path(snakemake.input.data), kind="data") as data:
         labels = {name: data[name][:] for name in data.names if name.startswith("label_")}
         asked = {"order": settings["order"], "among": fitting(data, settings["where"])}
         chosen = explained_images(data["split"][:], list(labels.values()), settings["images"], **asked)
@@ -28,7 +28,7 @@ with job("plot_gallery", snakemake.log[0], snakemake.params.settings):
     for model in settings["models"]:
         for method in settings["methods"]:
             with open_stores(next(paths), kind="maps", expect=expect) as drawn:
-                rows = store.rows_of("image", chosen, drawn)
+                rows = zarr_store.rows_of("image", chosen, drawn)
                 maps[model][method] = reduce(torch.from_numpy(drawn["map"][rows]), "visual").numpy()
     with styled():
         save(gallery(images, maps, titles=captions, masks=masks), Path(snakemake.output.image))

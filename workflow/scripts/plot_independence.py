@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 
-from saliency_assay import scores, store
 from saliency_assay.metrics.independence import BASELINES
 from saliency_assay.report.bam import metrics_table
 from saliency_assay.report.figures import metric_bars
@@ -13,21 +12,22 @@ from saliency_assay.report.html import image_page, tables_page
 from saliency_assay.report.independence import convergence_curves, delta_images, delta_table, note
 from saliency_assay.report.style import readable, save, styled
 from saliency_assay.runtime.job import job
+from saliency_assay.storage import score_tables, zarr_store
 
 NORMS = ("output_norm", "output_change", "delta_norm", "start_distance")
 
 with job("plot_independence", snakemake.log[0], snakemake.params.settings), ExitStack() as stack:
     settings, paths, output = snakemake.params.settings, snakemake.input, snakemake.output
     study, original = settings["study"], f"{settings['data']}_0s"
-    stores = [stack.enter_context(store.open_store(Path(path), kind="data")) for path in paths.deltas]
-    data = stack.enter_context(store.open_store(Path(paths.data), kind="data"))
+    stores = [stack.enter_context(zarr_store.open_store(Path(path), kind="data")) for path in paths.deltas]
+    data = stack.enter_context(zarr_store.open_store(Path(paths.data), kind="data"))
     found = {
         seed: {name: of[name][len(of) // 2 :] for name in (*NORMS, "convergence")}
         for seed, of in zip(settings["seeds"], stores, strict=True)
     }
     parameters = dict.fromkeys(BASELINES, settings["metrics"]["iir"])
     table = metrics_table(
-        scores.read(map(Path, paths.scores)), parameters, baselines=BASELINES, sets=[original]
+        score_tables.read(map(Path, paths.scores)), parameters, baselines=BASELINES, sets=[original]
     )
     table.to_csv(output.metrics, index=False)
     numbers = delta_table(found)

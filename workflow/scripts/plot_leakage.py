@@ -4,17 +4,17 @@ from pathlib import Path
 
 import pandas as pd
 
-from saliency_assay import store
 from saliency_assay.report.html import table_page
 from saliency_assay.report.retrain_leakage import leakage_bars, leakage_shown, leakage_table
 from saliency_assay.report.style import save, styled
 from saliency_assay.runtime.job import job
+from saliency_assay.storage import zarr_store
 
 ALPHA = 0.01
 
 with job("plot_leakage", snakemake.log[0], snakemake.params.settings):
     settings, paths = snakemake.params.settings, snakemake.input
-    with store.open_store(Path(paths.data), kind="data") as data:
+    with zarr_store.open_store(Path(paths.data), kind="data") as data:
         classes = len(data.attributes["classes"][settings["label"]])
     table = pd.read_parquet(paths.means)
     leaks = leakage_table(table, classes, ALPHA)

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import numpy as np
 
-from saliency_assay import scores
 from saliency_assay.registry.records import resolve
 from saliency_assay.report.material import Material
 from saliency_assay.report.style import save, styled
 from saliency_assay.runtime.job import job
-from saliency_assay.store_parts import grouped, open_stores
+from saliency_assay.storage import score_tables
+from saliency_assay.storage.parts import grouped, open_stores
 
 with job("plot_metric", snakemake.log[0], snakemake.params.settings), ExitStack() as stack:
     settings, paths = snakemake.params.settings, snakemake.input
@@ -30,7 +30,7 @@ with job("plot_metric", snakemake.log[0], snakemake.params.settings), ExitStack(
     material = Material(
         entry=snakemake.wildcards.metric,
         parameters=settings["parameters"],
-        scores=scores.read(map(Path, paths.scores)),
+        scores=score_tables.read(map(Path, paths.scores)),
         labels=settings["labels"],
         directions=settings["directions"],
         curves=curves,

@@ -5,16 +5,16 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from saliency_assay import store
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.report.gallery import gallery, titles
 from saliency_assay.report.html import image_page
 from saliency_assay.report.style import save, styled
 from saliency_assay.runtime.job import job
+from saliency_assay.storage import zarr_store
 
 with job("plot_pairs", snakemake.log[0], snakemake.params.settings):
     settings, output = snakemake.params.settings, snakemake.output
-    with store.open_store(Path(snakemake.input.data), kind="data") as data:
+    with zarr_store.open_store(Path(snakemake.input.data), kind="data") as data:
         count = len(data) // 2
         shown = np.arange(min(settings["images"], count))
         rows = np.stack([shown, count + shown], axis=1).ravel()  # each x and its x + δ
@@ -24,8 +24,8 @@ with job("plot_pairs", snakemake.log[0], snakemake.params.settings):
     captions = [name if place % 2 == 0 else f"{name} + δ" for place, name in enumerate(named)]
     maps = {}
     for method, path in zip(settings["methods"], snakemake.input.maps, strict=True):
-        with store.open_store(Path(path), kind="maps", expect=expect) as drawn:
-            of_rows = store.rows_of("image", rows, drawn)
+        with zarr_store.open_store(Path(path), kind="maps", expect=expect) as drawn:
+            of_rows = zarr_store.rows_of("image", rows, drawn)
             maps[method] = reduce(torch.from_numpy(drawn["map"][of_rows]), "visual").numpy()
     with styled():
         save(gallery(images, {settings["model"]: maps}, titles=captions, masks=masks), Path(output.image))

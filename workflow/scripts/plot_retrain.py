@@ -4,17 +4,17 @@ from pathlib import Path
 
 import pandas as pd
 
-from saliency_assay import store
 from saliency_assay.report.html import tables_page
 from saliency_assay.report.retrain import summary_tables
 from saliency_assay.report.retrain_curves import accuracy_curves, overlap_curves
 from saliency_assay.report.style import save, styled
 from saliency_assay.retrain_settings import pixels
 from saliency_assay.runtime.job import job
+from saliency_assay.storage import zarr_store
 
 with job("plot_retrain", snakemake.log[0], snakemake.params.settings):
     settings, paths, study = snakemake.params.settings, snakemake.input, snakemake.wildcards.study
-    with store.open_store(Path(paths.data), kind="data") as data:
+    with zarr_store.open_store(Path(paths.data), kind="data") as data:
         area = data["image"].shape[2] * data["image"].shape[3]
         classes = len(data.attributes["classes"][settings["label"]])
     table = pd.read_parquet(paths.means)

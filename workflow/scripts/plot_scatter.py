@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from saliency_assay import scores
 from saliency_assay.report.scatter import infidelity_sensitivity
 from saliency_assay.report.style import save, styled
 from saliency_assay.runtime.job import job
+from saliency_assay.storage import score_tables
 
 with job("plot_scatter", snakemake.log[0], snakemake.params.settings):
-    table = scores.read([Path(snakemake.input[0])])
+    table = score_tables.read([Path(snakemake.input[0])])
     with styled():
         save(infidelity_sensitivity(table, snakemake.params.settings["pairs"]), Path(snakemake.output[0]))

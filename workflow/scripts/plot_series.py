@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import torch
 
-from saliency_assay import scores, store
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.report.html import image_page, tables_page
 from saliency_assay.report.series import (
@@ -21,6 +20,7 @@ from saliency_assay.report.series_curves import series_figure
 from saliency_assay.report.series_maps import chosen_image, series_maps
 from saliency_assay.report.style import png, readable, save, styled
 from saliency_assay.runtime.job import job
+from saliency_assay.storage import score_tables, zarr_store
 
 COLUMNS = ["model", "seed", "data", "image", "split", "label", "predicted"]
 
@@ -34,23 +34,23 @@ with job("plot_series", snakemake.log[0], snakemake.params.settings), ExitStack(
     named = {"keep_default_na": False, "na_values": [""]}  # a model may be called NA
     concepts = pd.read_csv(paths.concepts, **named) if paths.get("concepts") else None
     accuracy = commonality_table(predictions, series, without=settings["without"], scene=scene)
-    mcs = series_table(scores.read(map(Path, paths.scores)), series, concepts)
+    mcs = series_table(score_tables.read(map(Path, paths.scores)), series, concepts)
     correlation = correlation_table(mcs, accuracy)
     accuracy.to_csv(output.commonality, index=False)
     mcs.to_csv(output.series, index=False)
     correlation.to_csv(output.correlation, index=False)
     shown = series_tables(accuracy, mcs, correlation, scene=scene)
     Path(output.accuracy).write_text(tables_page(shown, title=f"{study}: the series", digits=3), "utf-8")
-    sets = [stack.enter_context(store.open_store(Path(path), kind="data")) for path in paths.data]
+    sets = [stack.enter_context(zarr_store.open_store(Path(path), kind="data")) for path in paths.data]
     files, maps, chosen = iter(paths.maps), {method: [] for method in settings["methods"]}, None
     for method in settings["methods"]:
         for data in sets:
             expect = {"data": data.attributes["digest"]}
-            with store.open_store(Path(next(files)), kind="maps", expect=expect) as drawn:
+            with zarr_store.open_store(Path(next(files)), kind="maps", expect=expect) as drawn:
                 if chosen is None:  # all have the same images
                     seed, images = settings["seeds"][0], drawn["image"][:]
                     chosen, right = chosen_image(predictions, series, seed=seed, images=images)
-                row = store.rows_of("image", np.array([chosen]), drawn)
+                row = zarr_store.rows_of("image", np.array([chosen]), drawn)
                 maps[method].append(reduce(torch.from_numpy(drawn["map"][row]), "visual").numpy()[0])
     image, mask = (sets[-1][name][chosen] for name in ("image", "mask"))
     title = f"test image {chosen}:\n{readable(scene)}, seed {seed}"

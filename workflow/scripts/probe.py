@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from saliency_assay import store
 from saliency_assay.methods.explained import explained
 from saliency_assay.metrics.scoring import metric_seed, probe
 from saliency_assay.models.classifier import Blueprint, digest
@@ -12,12 +11,13 @@ from saliency_assay.registry.records import resolve
 from saliency_assay.runtime.device import prepare
 from saliency_assay.runtime.job import job
 from saliency_assay.runtime.shards import part_of
+from saliency_assay.storage import zarr_store
 
 with job(f"probe: metrics.{snakemake.wildcards.metric}", snakemake.log[0], snakemake.params.settings):
     settings, at, part = snakemake.params.settings, snakemake.wildcards, part_of(snakemake.wildcards.part)
     device = prepare(settings["device"], snakemake.threads, snakemake.resources)
     classifier = load_classifier(Path(snakemake.input.weights), Blueprint(**settings["model"]))
-    with store.open_store(Path(snakemake.input.data), kind="data") as data:
+    with zarr_store.open_store(Path(snakemake.input.data), kind="data") as data:
         place(classifier, device, data["image"].shape[2:])
         chosen, targets, offset = explained(data, classifier, **settings["explained"], part=part)
         blocks = probe(
@@ -30,9 +30,9 @@ with job(f"probe: metrics.{snakemake.wildcards.metric}", snakemake.log[0], snake
             batch_size=settings["explained"]["batch_size"],
             offset=offset,
         )
-        store.write(
+        zarr_store.write(
             Path(snakemake.output[0]),
-            store.beside(blocks, image=chosen, target=targets),
+            zarr_store.beside(blocks, image=chosen, target=targets),
             kind="probe",
             attributes={
                 "provenance": settings,

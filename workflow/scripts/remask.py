@@ -5,7 +5,6 @@ from pathlib import Path
 
 import torch
 
-from saliency_assay import store
 from saliency_assay.feed import resident
 from saliency_assay.methods.explained import arguments_of
 from saliency_assay.models.classifier import Blueprint, digest
@@ -20,13 +19,14 @@ from saliency_assay.runtime.device import prepare, resident_bytes
 from saliency_assay.runtime.job import job
 from saliency_assay.runtime.provenance import fingerprint, seed_of
 from saliency_assay.runtime.shards import part_of
+from saliency_assay.storage import zarr_store
 
 with job("remask", snakemake.log[0], snakemake.params.settings), ExitStack() as stack:
     settings, paths = dict(snakemake.params.settings), snakemake.input
     part, folder = part_of(snakemake.wildcards.part), Path(settings.pop("state"))
     device = prepare(settings["device"], snakemake.threads, snakemake.resources)
     classifier = load_classifier(Path(paths.weights), Blueprint(**settings["model"]))
-    data = stack.enter_context(store.open_store(Path(paths.data), kind="data"))
+    data = stack.enter_context(zarr_store.open_store(Path(paths.data), kind="data"))
     place(classifier, device, data["image"].shape[2:])
     masks = open_masks(stack, paths.masks, data)
     seen = Occluded(data["image"], layers_of(masks, settings["fill"], settings["iteration"]), device)
@@ -63,5 +63,5 @@ with job("remask", snakemake.log[0], snakemake.params.settings), ExitStack() as 
         offset=where.start,
         state=state,
     )
-    store.write(Path(snakemake.output[0]), blocks, kind="masks", attributes=attributes)
+    zarr_store.write(Path(snakemake.output[0]), blocks, kind="masks", attributes=attributes)
     state.remove()

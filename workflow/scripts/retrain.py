@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pandas as pd
 
-from saliency_assay import scores, store
 from saliency_assay.data.splits import with_validation
 from saliency_assay.evaluation import predict
 from saliency_assay.feed import resident
@@ -18,6 +17,7 @@ from saliency_assay.runtime.distributed import joined, leading
 from saliency_assay.runtime.environment import loaded_versions
 from saliency_assay.runtime.job import job
 from saliency_assay.runtime.provenance import fingerprint
+from saliency_assay.storage import score_tables, zarr_store
 from saliency_assay.training import COLUMNS
 from saliency_assay.training_state import remove_state
 
@@ -25,7 +25,7 @@ with job("retrain", snakemake.log[0], snakemake.params.settings), ExitStack() as
     settings, at, paths = snakemake.params.settings, snakemake.wildcards, snakemake.input
     device = prepare(settings["device"], snakemake.threads, snakemake.resources)
     device = stack.enter_context(joined(device, snakemake.threads, snakemake.resources))
-    data = stack.enter_context(store.open_store(Path(paths.data), kind="data"))
+    data = stack.enter_context(zarr_store.open_store(Path(paths.data), kind="data"))
     masks = open_masks(stack, paths.masks, data)
     seen = Occluded(data["image"], layers_of(masks, settings["fill"], settings["iteration"]), device)
     images = resident(seen, device, resident_bytes(snakemake.resources))  # composed once where it fits
@@ -47,6 +47,6 @@ with job("retrain", snakemake.log[0], snakemake.params.settings), ExitStack() as
         table = predict(classifier, images, labels, whose, batch_size=training["batch_size"])
         pd.DataFrame(curve, columns=COLUMNS).to_csv(snakemake.output.curve, index=False)
         named = table.assign(model=settings["name"], seed=int(at.seed), data=settings["data"])
-        scores.write_predictions(Path(snakemake.output.predictions), named, loaded_versions())
+        score_tables.write_predictions(Path(snakemake.output.predictions), named, loaded_versions())
         weights.save(Path(snakemake.output.weights), classifier, Blueprint(**settings["model"]))
         remove_state(Path(settings["state"]))

@@ -6,17 +6,17 @@ from pathlib import Path
 import pandas as pd
 import torch
 
-from saliency_assay import scores, store
 from saliency_assay.metrics.bam_study import PAIRS, pairs_of, right_images, score_bam, score_rows
 from saliency_assay.runtime.device import prepare
 from saliency_assay.runtime.job import job
 from saliency_assay.runtime.provenance import seed_of
-from saliency_assay.store_parts import grouped, open_stores
+from saliency_assay.storage import score_tables, zarr_store
+from saliency_assay.storage.parts import grouped, open_stores
 
 with job("score_bam", snakemake.log[0], snakemake.params.settings), ExitStack() as stack:
 
     def opened(path, **expect):
-        return stack.enter_context(store.open_store(Path(path), kind="data", expect=expect))
+        return stack.enter_context(zarr_store.open_store(Path(path), kind="data", expect=expect))
 
     def drawn_maps(parts, data, **expect):
         expect = {"data": data.attributes["digest"], **expect}
@@ -37,7 +37,7 @@ with job("score_bam", snakemake.log[0], snakemake.params.settings), ExitStack() 
     for variant, maps_o, maps_s in zip(variants, *of_variants, strict=True):
         other = opened(variant, **alike)
         sets.append((other, drawn_maps(maps_o, other, **f_o), drawn_maps(maps_s, other, **f_s)))
-    images = store.same("image", *(maps for _, *drawn in sets for maps in drawn), s_0s)
+    images = zarr_store.same("image", *(maps for _, *drawn in sets for maps in drawn), s_0s)
     predictions = pd.concat(map(pd.read_parquet, (paths.predictions_o, paths.predictions_s)))
     parts = []
     for name, (with_object, maps_o, maps_s) in zip(names, sets, strict=True):
@@ -57,4 +57,4 @@ with job("score_bam", snakemake.log[0], snakemake.params.settings), ExitStack() 
         pairs = PAIRS if name == names[0] else PAIRS[:2]
         parts.append(score_rows(found, correct, images, asked, pairs=pairs))
     of_all = {key: settings[key] for key in ("study", "seed", "method")}
-    scores.write(Path(snakemake.output[0]), pd.concat(parts, ignore_index=True).assign(**of_all))
+    score_tables.write(Path(snakemake.output[0]), pd.concat(parts, ignore_index=True).assign(**of_all))

@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from saliency_assay import scores, store
 from saliency_assay.concepts import examples_of, images_under_test, rows_of, tcav
 from saliency_assay.models.classifier import Blueprint
 from saliency_assay.models.layout import place
@@ -15,11 +14,12 @@ from saliency_assay.registry.records import unknown
 from saliency_assay.runtime.device import prepare
 from saliency_assay.runtime.job import job
 from saliency_assay.runtime.provenance import seed_of
+from saliency_assay.storage import score_tables, zarr_store
 
 with job("score_concepts", snakemake.log[0], snakemake.params.settings), ExitStack() as stack:
 
     def opened(path, **expected):
-        return stack.enter_context(store.open_store(Path(path), kind="data", expect=expected))
+        return stack.enter_context(zarr_store.open_store(Path(path), kind="data", expect=expected))
 
     settings, at, paths = snakemake.params.settings, snakemake.wildcards, snakemake.input
     device = prepare(settings["device"], snakemake.threads, snakemake.resources)
@@ -35,8 +35,8 @@ with job("score_concepts", snakemake.log[0], snakemake.params.settings), ExitSta
         having["image"],
         lacking["image"],
         has_concept=having["label_object"][:] == objects.index(concept),
-        split=store.same("split", having, lacking),
-        scene=store.same("scene", having, lacking),
+        split=zarr_store.same("split", having, lacking),
+        scene=zarr_store.same("scene", having, lacking),
     )
     where = settings["where"] or {"label_object": objects.index(concept)}
     table = pd.read_parquet(paths.predictions)
@@ -55,4 +55,4 @@ with job("score_concepts", snakemake.log[0], snakemake.params.settings), ExitSta
     given = {key: value for key, value in settings["parameters"].items() if key != "significance"}
     found = tcav(classifier, examples, tested, labels, settings["batch_size"], **given, generator=generator)
     of_all = {"study": at.study, "data": settings["data"], "model": at.model, "seed": int(at.seed)}
-    scores.write(Path(snakemake.output[0]), rows_of(found, len(chosen)).assign(**of_all, method="tcav"))
+    score_tables.write(Path(snakemake.output[0]), rows_of(found, len(chosen)).assign(**of_all, method="tcav"))

@@ -6,22 +6,22 @@ import numpy as np
 import pandas as pd
 import torch
 
-from saliency_assay import scores, store
 from saliency_assay.metrics.independence import score_independence, score_rows
 from saliency_assay.runtime.device import prepare
 from saliency_assay.runtime.job import job
 from saliency_assay.runtime.provenance import seed_of
+from saliency_assay.storage import score_tables, zarr_store
 
 with job("score_independence", snakemake.log[0], snakemake.params.settings):
     settings, paths = snakemake.params.settings, snakemake.input
     prepare("cpu", snakemake.threads)
     model, original = settings["model"], f"{settings['data']}_0s"
-    with store.open_store(Path(paths.data), kind="data") as data:
+    with zarr_store.open_store(Path(paths.data), kind="data") as data:
         drawn_on = {"data": data.attributes["digest"], "model": data.attributes["model"]}
-        with store.open_store(Path(*paths.maps), kind="maps", expect=drawn_on) as maps:
+        with zarr_store.open_store(Path(*paths.maps), kind="maps", expect=drawn_on) as maps:
             source = data["source"][: len(data) // 2]
             # Maps may be of the images in another order.
-            rows = store.rows_of("image", np.arange(len(data)), maps)
+            rows = zarr_store.rows_of("image", np.arange(len(data)), maps)
             without, with_delta = np.split(rows, 2)
             table = pd.read_parquet(paths.predictions)
             table = table[(table["model"] == model) & (table["data"] == original)].set_index("image")
@@ -40,4 +40,4 @@ with job("score_independence", snakemake.log[0], snakemake.params.settings):
             )
     of_all = {key: settings[key] for key in ("study", "model", "seed", "method")}
     rows = score_rows(found, correct, source).assign(data=original, **of_all)
-    scores.write(Path(snakemake.output[0]), rows)
+    score_tables.write(Path(snakemake.output[0]), rows)

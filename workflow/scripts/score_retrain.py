@@ -7,17 +7,17 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from saliency_assay import scores, store
 from saliency_assay.data.splits import TEST
 from saliency_assay.occluded import layers_of, open_masks
 from saliency_assay.remask_scores import accuracy_scores, leakage_scores, overlap_scores
 from saliency_assay.runtime.job import job
+from saliency_assay.storage import score_tables, zarr_store
 
 COLUMNS = ["image", "split", "label", "predicted"]
 
 with job("score_retrain", snakemake.log[0], snakemake.params.settings), ExitStack() as stack:
     settings, at, paths = snakemake.params.settings, snakemake.wildcards, snakemake.input
-    data = stack.enter_context(store.open_store(Path(paths.data), kind="data"))
+    data = stack.enter_context(zarr_store.open_store(Path(paths.data), kind="data"))
     test = np.flatnonzero(data["split"][:] == TEST)
     masks = open_masks(stack, paths.masks, data)
     layers = layers_of(masks, at.fill, settings["iterations"])
@@ -30,4 +30,4 @@ with job("score_retrain", snakemake.log[0], snakemake.params.settings), ExitStac
     table = pd.concat(tables, ignore_index=True)
     table["variant"] = f"{at.protocol}/{at.fill}/" + table["variant"]
     arm = {"study": at.study, "data": settings["data"], "model": settings["model"], "seed": int(at.seed)}
-    scores.write(Path(snakemake.output[0]), table.assign(**arm, method=at.method))
+    score_tables.write(Path(snakemake.output[0]), table.assign(**arm, method=at.method))

@@ -7,16 +7,16 @@ import numpy as np
 import pandas as pd
 import torch
 
-from saliency_assay import scores, store
 from saliency_assay.metrics.bam_series import REGIONS, check_images, contrast, correct_images, score_series
 from saliency_assay.runtime.device import prepare
 from saliency_assay.runtime.job import job
 from saliency_assay.runtime.provenance import seed_of
+from saliency_assay.storage import score_tables, zarr_store
 
 with job("score_series", snakemake.log[0], snakemake.params.settings), ExitStack() as stack:
 
     def opened(path, **kind_and_expected):
-        return stack.enter_context(store.open_store(Path(path), **kind_and_expected))
+        return stack.enter_context(zarr_store.open_store(Path(path), **kind_and_expected))
 
     settings, paths = snakemake.params.settings, snakemake.input
     prepare("cpu", snakemake.threads)
@@ -26,7 +26,7 @@ with job("score_series", snakemake.log[0], snakemake.params.settings), ExitStack
     for model, path in zip(sets, paths.maps, strict=True):
         expected = {"data": data.attributes["digest"]} if model == last else {}
         maps[model] = opened(path, kind="maps", expect=expected)
-    images = store.same("image", *maps.values())
+    images = zarr_store.same("image", *maps.values())
     check_images(images, data["label_scene"][:][images])
     for model, path in zip(sets, paths.predictions, strict=True):
         columns = ["image", "label", "predicted"]
@@ -53,4 +53,4 @@ with job("score_series", snakemake.log[0], snakemake.params.settings), ExitStack
                 rows = pd.DataFrame({"image": images[shown], "score": values[shown]})
                 parts.append(rows.assign(data=set_name, model=name, metric=metric, variant=region))
     of_all = {key: settings[key] for key in ("study", "seed", "method")}
-    scores.write(Path(snakemake.output[0]), pd.concat(parts, ignore_index=True).assign(**of_all))
+    score_tables.write(Path(snakemake.output[0]), pd.concat(parts, ignore_index=True).assign(**of_all))

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from saliency_assay import store
 from saliency_assay.report.agreement import agreement_table
 from saliency_assay.report.rated import BETWEEN, CLUSTERS, Rated
 from saliency_assay.report.reliability import (
@@ -13,13 +12,14 @@ from saliency_assay.report.reliability import (
     variance_table,
 )
 from saliency_assay.runtime.job import job
+from saliency_assay.storage import zarr_store
 
 with job("tabulate_reliability", snakemake.log[0], snakemake.params.settings):
     settings, paths, output = snakemake.params.settings, snakemake.input, snakemake.output
     kind, models = settings["kind"], settings["models"]
     rated = Rated(list(map(Path, paths.scores)), kind, settings["data"], models)
     variant, method = ("metric", "variant"), ("seed", "method")
-    with store.open_store(Path(paths.data), kind="data") as data:
+    with zarr_store.open_store(Path(paths.data), kind="data") as data:
         labels = data[f"label_{settings['label']}"][:]
         clusters = {name: data[array][:] for name, array in CLUSTERS.items() if array in data}
     directions, controls = settings["directions"], settings["controls"]

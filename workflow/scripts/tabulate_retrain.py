@@ -4,21 +4,21 @@ from pathlib import Path
 
 import pandas as pd
 
-from saliency_assay import scores, store
 from saliency_assay.report.retrain import means, summary
 from saliency_assay.retrain_settings import pixels
 from saliency_assay.runtime.job import job
+from saliency_assay.storage import score_tables, zarr_store
 
 with job("tabulate_retrain", snakemake.log[0], snakemake.params.settings):
     settings, paths, seeds = snakemake.params.settings, snakemake.input, snakemake.params.settings["seeds"]
-    with store.open_store(Path(paths.data), kind="data") as data:
+    with zarr_store.open_store(Path(paths.data), kind="data") as data:
         _, _, height, width = data["image"].shape
         classes = len(data.attributes["classes"][settings["label"]])
     files, tables = [Path(path) for path in paths.scores], []
-    with scores.writer(Path(snakemake.output.scores)) as append:
+    with score_tables.writer(Path(snakemake.output.scores)) as append:
         # An arm at a time: all of ImageNet's would not fit into memory.
         for start in range(0, len(files), seeds):
-            arm = scores.read(files[start : start + seeds], compact=True)
+            arm = score_tables.read(files[start : start + seeds], compact=True)
             append(arm)
             tables.append(means(arm))
     table = pd.concat(tables, ignore_index=True)

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pandas as pd
 
-from saliency_assay import store
 from saliency_assay.fit import Lesson, Place, fit, training_of
 from saliency_assay.models import weights
 from saliency_assay.models.classifier import Blueprint
@@ -12,6 +11,7 @@ from saliency_assay.runtime.device import prepare
 from saliency_assay.runtime.distributed import joined, leading
 from saliency_assay.runtime.job import job
 from saliency_assay.runtime.provenance import fingerprint
+from saliency_assay.storage import zarr_store
 from saliency_assay.training import COLUMNS
 from saliency_assay.training_state import remove_state
 
@@ -20,7 +20,7 @@ with job("train", snakemake.log[0], snakemake.params.settings):
     device = prepare(settings["device"], snakemake.threads, snakemake.resources)
     with (
         joined(device, snakemake.threads, snakemake.resources) as device,
-        store.open_store(Path(paths.data), kind="data") as data,
+        zarr_store.open_store(Path(paths.data), kind="data") as data,
     ):
         basis = fingerprint([settings, data.attributes["digest"]])
         labels, classes = data[f"label_{settings['label']}"][:], data.attributes["classes"][settings["label"]]

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pandas as pd
 
-from saliency_assay import store
 from saliency_assay.fit import Lesson, Place, fit
 from saliency_assay.runtime.device import prepare
 from saliency_assay.runtime.distributed import joined, leading
 from saliency_assay.runtime.job import job
 from saliency_assay.runtime.provenance import fingerprint
+from saliency_assay.storage import zarr_store
 from saliency_assay.training import COLUMNS
 from saliency_assay.training_state import remove_state
 
@@ -18,7 +18,7 @@ with job("trial", snakemake.log[0], snakemake.params.settings):
     device = prepare(settings["device"], snakemake.threads, snakemake.resources)
     with (
         joined(device, snakemake.threads, snakemake.resources) as device,
-        store.open_store(Path(paths.data), kind="data") as data,
+        zarr_store.open_store(Path(paths.data), kind="data") as data,
     ):
         basis = fingerprint([settings, data.attributes["digest"]])
         labels, classes = data[f"label_{settings['label']}"][:], data.attributes["classes"][settings["label"]]

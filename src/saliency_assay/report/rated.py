@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from saliency_assay import scores
+from saliency_assay.storage import score_tables
 
 OF_BAM = ("mcs", "idr", "iir", "iir_difference")
 ACCURACY = [("metric", "==", "accuracy")]
@@ -38,9 +38,9 @@ class Rated:
             yield self.whole
             return
         for path in self.paths:
-            for shared in scores.combinations(path, keys, only=ACCURACY):
+            for shared in score_tables.combinations(path, keys, only=ACCURACY):
                 only = [*ACCURACY, *((name, "==", value) for name, value in shared.items())]
-                part = _retrained(scores.read([path], compact=True, only=only))
+                part = _retrained(score_tables.read([path], compact=True, only=only))
                 if len(part):
                     yield part
 
@@ -67,16 +67,16 @@ def rated_scores(paths: Sequence[Path], kind: str, *, data: str, models: Sequenc
     Raises:
         scores.ScoreError: see ``scores.read``.
     """
-    return scores.check(READERS[kind](paths, data, models), "rated scores", compact=True)
+    return score_tables.check(READERS[kind](paths, data, models), "rated scores", compact=True)
 
 
 def _fidelity(paths: Sequence[Path], data: str, models: Sequence[str]) -> pd.DataFrame:
-    return scores.read(paths, compact=True)
+    return score_tables.read(paths, compact=True)
 
 
 def _bam(paths: Sequence[Path], data: str, models: Sequence[str]) -> pd.DataFrame:
     only = [("metric", "in", list(OF_BAM)), ("variant", "==", "object")]
-    table = scores.read(paths, compact=True, only=only)
+    table = score_tables.read(paths, compact=True, only=only)
     metric, of_set, robust = table["metric"].astype(str), table["data"].astype(str), f"{data}_os_"
     varied = of_set.where(of_set.str.startswith(robust), "").str.removeprefix(robust)
     variant = (metric + " " + varied).str.strip()
@@ -84,13 +84,13 @@ def _bam(paths: Sequence[Path], data: str, models: Sequence[str]) -> pd.DataFram
 
 
 def _caption(paths: Sequence[Path], data: str, models: Sequence[str]) -> pd.DataFrame:
-    table = scores.read(paths, compact=True, only=[("metric", "==", "infidelity")])
+    table = score_tables.read(paths, compact=True, only=[("metric", "==", "infidelity")])
     variant = table["variant"].astype(str) + " " + table["model"].astype(str)
     return table.assign(variant=variant, model=", ".join(models))
 
 
 def _retrain(paths: Sequence[Path], data: str, models: Sequence[str]) -> pd.DataFrame:
-    return _retrained(scores.read(paths, compact=True, only=ACCURACY))
+    return _retrained(score_tables.read(paths, compact=True, only=ACCURACY))
 
 
 def _retrained(table: pd.DataFrame) -> pd.DataFrame:

@@ -13,7 +13,7 @@ from saliency_assay import comparison, reliability
 from saliency_assay.registry.directions import oriented
 from saliency_assay.reliability_raters import paired_correlations
 from saliency_assay.report.printed import printed_alphas, printed_correlations
-from saliency_assay.scores import WHOLE_SET
+from saliency_assay.storage.score_tables import WHOLE_SET
 
 Array = npt.NDArray[Any]
 Scores: TypeAlias = pd.DataFrame | Iterable[pd.DataFrame]

@@ -8,12 +8,12 @@ from typing import Any
 
 import pandas as pd
 
-from saliency_assay import store
 from saliency_assay.report.bam_claims import summary as claims_summary
 from saliency_assay.report.overview import StudyResult
 from saliency_assay.report.tables import read_table
 from saliency_assay.report.words import joined
-from saliency_assay.store_parts import open_stores
+from saliency_assay.storage import zarr_store
+from saliency_assay.storage.parts import open_stores
 
 TABLES = ("order", "reliability", "rankings", "agreement")
 
@@ -53,7 +53,7 @@ def study_result(
 def _data(facts: Mapping[str, Any], path: Path, drawn: Sequence[Path]) -> str:
     with open_stores(drawn, kind="maps") as maps:
         explained = "" if facts["kind"] == "retrain" else f"; maps of {len(maps)} test images"
-    with store.open_store(path, kind="data") as data:
+    with zarr_store.open_store(path, kind="data") as data:
         count, _, height, width = data["image"].shape
         classes = [f"{len(names)} {kind} classes" for kind, names in data.attributes["classes"].items()]
     kinds = ", ".join(classes).replace("class classes", "classes")

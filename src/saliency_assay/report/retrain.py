@@ -7,7 +7,7 @@ import pandas as pd
 
 from saliency_assay.metrics.overlap import expected_cma, expected_mamo, expected_mmo
 from saliency_assay.report.style import readable
-from saliency_assay.scores import COLUMNS
+from saliency_assay.storage.score_tables import COLUMNS
 
 KEYS = ["protocol", "fill", "method", "iteration"]
 ACCURACIES = {"accuracy": "test", "accuracy_validation": "validation", "accuracy_train": "train"}

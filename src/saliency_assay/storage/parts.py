@@ -14,7 +14,7 @@ import numpy as np
 
 from saliency_assay.runtime.provenance import fingerprint
 from saliency_assay.runtime.shards import WHOLE, Part
-from saliency_assay.store import Array, Store, StoredArray, StoreError, open_store
+from saliency_assay.storage.zarr_store import Array, Store, StoredArray, StoreError, open_store
 
 OF_ONE_PART = {"part", "offset", "length", "digest", "maps"}
 """Attributes in which parts of one run differ: their own content, and that of the maps that they are made of."""

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from saliency_assay.runtime.atomic import replacing
 from saliency_assay.runtime.environment import loaded_versions
-from saliency_assay.store_format import FORMAT, unreadable
+from saliency_assay.storage.zarr_format import FORMAT, unreadable
 
 FORMAT_KEY = b"saliency_assay_format"
 """In the file's metadata: the version of what the table looks like (``store_format``)."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from saliency_assay.store_rows import Archive, StoreError
+from saliency_assay.storage.rows import Archive, StoreError
 
 TYPES = {
     **{"bool": 1, "int8": 1, "int16": 2, "int32": 4, "int64": 8, "float16": 2, "float32": 4, "float64": 8},

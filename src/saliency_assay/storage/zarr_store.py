@@ -25,10 +25,10 @@ from saliency_assay.registry.records import shown
 from saliency_assay.runtime.atomic import remove_leftovers, replacing, temporary_path
 from saliency_assay.runtime.environment import loaded_versions
 from saliency_assay.runtime.provenance import plain
-from saliency_assay.store_check import check as check_archive
-from saliency_assay.store_format import FORMAT, unreadable
-from saliency_assay.store_rows import Archive, Rows
-from saliency_assay.store_rows import StoreError as StoreError
+from saliency_assay.storage.rows import Archive, Rows
+from saliency_assay.storage.rows import StoreError as StoreError
+from saliency_assay.storage.zarr_check import check as check_archive
+from saliency_assay.storage.zarr_format import FORMAT, unreadable
 
 Array = npt.NDArray[Any]
 Block = Mapping[str, Array]
