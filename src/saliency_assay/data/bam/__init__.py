@@ -1,0 +1,1 @@
+"""BAM: COCO cut-outs composited onto MiniPlaces scenes."""

@@ -1,0 +1,1 @@
+"""Download of public data sets."""

@@ -1,0 +1,1 @@
+"""Synthetic images of objects and scenes."""
