@@ -54,7 +54,7 @@ dry: $(READY) $(CONFIG) ## Show which jobs CONFIG would run now, and why, withou
 # Asked anew each time, so that data which were deleted come back; what is there is not fetched again.
 download: export SALIENCY_ASSAY_MIRROR := $(MIRROR)
 download: $(READY) ## Fetch public data: DATA="cifar10 coco"; MIRROR=https://… instead of the publishers; without DATA, list them
-	@$(BIN)/python -m saliency_assay.download $(DATA) >$(if $(DATA),/dev/null,/dev/stdout)
+	@$(BIN)/python -m saliency_assay.data.download.command $(DATA) >$(if $(DATA),/dev/null,/dev/stdout)
 	@$(if $(DATA),$(SNAKEMAKE) --nolock --quiet all --forcerun download -- $(DATA:%=data/downloaded/%.json))
 
 # Those that start Snakemake share what it made, file by file. Beside them run those on a Slurm of this machine's own, which

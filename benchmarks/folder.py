@@ -22,7 +22,7 @@ import numpy as np
 from common import megabytes
 from PIL import Image
 
-from saliency_assay.data.folder import folder
+from saliency_assay.data.readers.folder import folder
 from saliency_assay.storage import zarr_store
 
 QUALITY = 40

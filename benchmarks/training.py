@@ -27,7 +27,7 @@ import torch
 from common import CLASSES, classifier, parser_of, wait
 from torch.nn import functional
 
-from saliency_assay.feed import Images, resident
+from saliency_assay.data.batching import Images, resident
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import evaluating, exact_float32, logits, to_pixels
 from saliency_assay.occluded import Layer, Occluded

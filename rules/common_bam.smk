@@ -1,6 +1,6 @@
 """BAM: which sets its models are compared on, and the parameters that decide what of its studies runs again."""
 
-from saliency_assay.commonality import classes_of
+from saliency_assay.data.bam.set_names import classes_of
 
 BAM_STUDIES = [name for name, study in CONFIG.studies.items() if study.kind == "bam"]
 SERIES_STUDIES = [name for name in BAM_STUDIES if CONFIG.studies[name].comparison.series]

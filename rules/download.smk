@@ -1,6 +1,6 @@
 """Public data, for who asks for it by name: snakemake data/downloaded/cifar10.json. Nothing else opens the network."""
 
-from saliency_assay.downloads import DOWNLOADS
+from saliency_assay.data.download.catalogue import DOWNLOADS
 
 
 rule download:

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from itertools import pairwise
 
-from saliency_assay.commonality import classes_of
 from saliency_assay.config_checks import look_up
 from saliency_assay.config_records import (
     Comparison,
@@ -14,6 +13,7 @@ from saliency_assay.config_records import (
     Settings,
     Study,
 )
+from saliency_assay.data.bam.set_names import classes_of
 from saliency_assay.schema import ConfigError
 
 

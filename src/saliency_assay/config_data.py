@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from saliency_assay.bam_classes import OBJECTS, SCENES
-from saliency_assay.commonality import set_names
 from saliency_assay.config_checks import file, folder, look_up, parameters_of
 from saliency_assay.config_records import Catalogue, DataEntry, Settings
+from saliency_assay.data.bam.classes import OBJECTS, SCENES
+from saliency_assay.data.bam.set_names import set_names
 from saliency_assay.runtime.shards import too_many
 from saliency_assay.schema import ConfigError
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from tqdm import tqdm
 
-from saliency_assay.feed import Images, batches, resident
+from saliency_assay.data.batching import Images, batches, resident
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import exact_float32, logit_batches, to_pixels
 from saliency_assay.models.layout import leaves_unused, place

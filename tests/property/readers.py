@@ -18,12 +18,12 @@ from pycocotools import mask as rle
 from saliency_assay.catalogue import CATALOGUE
 from saliency_assay.config import read as read_configuration
 from saliency_assay.config_text import Loader, check_text
-from saliency_assay.data.cifar10 import cifar10
-from saliency_assay.data.coco import Source, cut_out, find_instances
-from saliency_assay.data.folder import folder
-from saliency_assay.data.miniplaces import find_scenes, read_scene
-from saliency_assay.data.mnist import mnist
-from saliency_assay.data.stl10 import stl10
+from saliency_assay.data.bam.coco import Source, cut_out, find_instances
+from saliency_assay.data.bam.miniplaces import find_scenes, read_scene
+from saliency_assay.data.readers.cifar10 import cifar10
+from saliency_assay.data.readers.folder import folder
+from saliency_assay.data.readers.mnist import mnist
+from saliency_assay.data.readers.stl10 import stl10
 from saliency_assay.models.classifier import Blueprint, build
 from saliency_assay.models.weights import load_classifier, load_initial, normalisation_of, save
 from saliency_assay.registry.signatures import check_call

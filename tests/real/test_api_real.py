@@ -106,7 +106,7 @@ def run(results: Path) -> Run:
 
 def background_of(run: Run) -> np.ndarray:
     """Those of the training images that the workflow takes."""
-    from saliency_assay.data.explained import background_images
+    from saliency_assay.data.selection import background_images
 
     return run.all_images[background_images(run.split, [run.labels], METHODS["shap"]["background"])]
 

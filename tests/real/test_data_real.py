@@ -9,15 +9,22 @@ import pytest
 from archives import SAFELY
 from PIL import Image
 
-from saliency_assay.bam_classes import OBJECTS, SCENES
-from saliency_assay.data.bam import GREY, SETS, compose, paste, tight_box
-from saliency_assay.data.coco import Source, find_instances
-from saliency_assay.data.collection import collect_cutouts, collect_scenes
-from saliency_assay.data.explained import explained_images
-from saliency_assay.data.folder import folder
-from saliency_assay.data.miniplaces import find_scenes
-from saliency_assay.data.mnist import mnist
-from saliency_assay.data.plan import Collection, box_sides, canvas_side, collection_of, plan, side_range
+from saliency_assay.data.bam.classes import OBJECTS, SCENES
+from saliency_assay.data.bam.coco import Source, find_instances
+from saliency_assay.data.bam.collection import collect_cutouts, collect_scenes
+from saliency_assay.data.bam.compose import GREY, SETS, compose, paste, tight_box
+from saliency_assay.data.bam.miniplaces import find_scenes
+from saliency_assay.data.bam.placement import (
+    Collection,
+    box_sides,
+    canvas_side,
+    collection_of,
+    plan,
+    side_range,
+)
+from saliency_assay.data.readers.folder import folder
+from saliency_assay.data.readers.mnist import mnist
+from saliency_assay.data.selection import explained_images
 from saliency_assay.data.splits import TEST, TRAIN
 
 SIZE = 64

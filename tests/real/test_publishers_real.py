@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from pycocotools.coco import COCO
 
-from saliency_assay.bam_classes import OBJECTS
-from saliency_assay.data.coco import Source, cut_out, find_instances
-from saliency_assay.data.mnist import mnist
+from saliency_assay.data.bam.classes import OBJECTS
+from saliency_assay.data.bam.coco import Source, cut_out, find_instances
+from saliency_assay.data.readers.mnist import mnist
 
 
 # pycocotools does not know NumPy 2's copy keyword.

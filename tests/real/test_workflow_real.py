@@ -11,7 +11,7 @@ import pytest
 import yaml
 from checkout import PROJECT, run_beside
 
-from saliency_assay.data.miniplaces import Scene, read_scene
+from saliency_assay.data.bam.miniplaces import Scene, read_scene
 from saliency_assay.data.splits import TEST
 from saliency_assay.storage.zarr_store import open_store
 

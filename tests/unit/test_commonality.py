@@ -1,6 +1,6 @@
 import pytest
 
-from saliency_assay.commonality import classes_of, set_names
+from saliency_assay.data.bam.set_names import classes_of, set_names
 
 
 @pytest.mark.parametrize("scenes", [10, 20, 120])

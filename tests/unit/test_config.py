@@ -16,10 +16,10 @@ import yaml
 from configurations import FILE, FOLDER, SCHEMA, bam_folders, base, changed, fault, reading
 
 from saliency_assay import retrain_settings
-from saliency_assay.bam_classes import OBJECTS, SCENES
 from saliency_assay.catalogue import CATALOGUE
 from saliency_assay.config import read
 from saliency_assay.config_records import Comparison, Method, Study
+from saliency_assay.data.bam.classes import OBJECTS, SCENES
 from saliency_assay.runtime.provenance import SOURCE
 from saliency_assay.schema import EXPECTED, TYPES, check_shape
 

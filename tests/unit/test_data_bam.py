@@ -4,8 +4,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saliency_assay.data.bam import GREY, SETS, compose, paste
-from saliency_assay.data.plan import Collection, Plan, collection_of, plan
+from saliency_assay.data.bam.compose import GREY, SETS, compose, paste
+from saliency_assay.data.bam.placement import Collection, Plan, collection_of, plan
 from saliency_assay.data.splits import TEST
 
 SIZE, CANVAS = 24, 32

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 from publishers import CIFAR10, CIFAR10_NAMES, cifar10_batch, cifar10_meta, cifar10_records
 
-from saliency_assay.data.cifar10 import cifar10
+from saliency_assay.data.readers.cifar10 import cifar10
 from saliency_assay.data.splits import TEST, TRAIN
 
 BATCHES = ("data_batch_1", "data_batch_2", "data_batch_3", "data_batch_4", "data_batch_5", "test_batch")

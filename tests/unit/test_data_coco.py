@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 from pycocotools import mask as rle
 
-from saliency_assay.data.coco import Source, cut_out, find_instances
+from saliency_assay.data.bam.coco import Source, cut_out, find_instances
 
 HEIGHT, WIDTH = 60, 80
 CATEGORIES = [{"id": 7, "name": "dog"}, {"id": 9, "name": "stop sign"}]

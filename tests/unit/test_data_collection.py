@@ -6,10 +6,10 @@ import pytest
 from PIL import Image
 from pycocotools import mask as rle
 
-from saliency_assay.data.bam import paste, tight_box
-from saliency_assay.data.coco import Instance
-from saliency_assay.data.collection import collect_cutouts, collect_scenes, visible_part
-from saliency_assay.data.miniplaces import Scene
+from saliency_assay.data.bam.coco import Instance
+from saliency_assay.data.bam.collection import collect_cutouts, collect_scenes, visible_part
+from saliency_assay.data.bam.compose import paste, tight_box
+from saliency_assay.data.bam.miniplaces import Scene
 
 
 def photograph(folder: Path, name: str, size: tuple[int, int]) -> Path:

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saliency_assay.data.bam import compose_common
-from saliency_assay.data.commonality import plan_common
-from saliency_assay.data.plan import Collection, Plan, side_range
+from saliency_assay.data.bam.commonality import plan_common
+from saliency_assay.data.bam.compose import compose_common
+from saliency_assay.data.bam.placement import Collection, Plan, side_range
 from saliency_assay.data.splits import TEST, TRAIN
 
 SIZE, CANVAS, SCENES, EACH = 24, 32, 10, 12

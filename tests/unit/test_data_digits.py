@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from saliency_assay.data.digits import CLASSES, digits
+from saliency_assay.data.readers.digits import CLASSES, digits
 from saliency_assay.data.splits import TEST
 
 

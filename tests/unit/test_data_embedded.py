@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from saliency_assay.bam_classes import OBJECTS, SCENES
-from saliency_assay.data.coco import Instance, Source, cut_out, find_instances
-from saliency_assay.data.embedded import write_sources
-from saliency_assay.data.miniplaces import Scene, find_scenes, read_scene
-from saliency_assay.data.silhouettes import paint, place
-from saliency_assay.data.textures import colour_levels
+from saliency_assay.data.bam.classes import OBJECTS, SCENES
+from saliency_assay.data.bam.coco import Instance, Source, cut_out, find_instances
+from saliency_assay.data.bam.miniplaces import Scene, find_scenes, read_scene
+from saliency_assay.data.synthetic.shapes import paint, place
+from saliency_assay.data.synthetic.sources import write_sources
+from saliency_assay.data.synthetic.textures import colour_levels
 
 EACH = 12
 

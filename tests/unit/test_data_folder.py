@@ -10,8 +10,8 @@ import pytest
 from PIL import Image
 
 from saliency_assay.data import DATA_KINDS
-from saliency_assay.data.folder import folder, square
 from saliency_assay.data.images import SUFFIXES
+from saliency_assay.data.readers.folder import folder, square
 from saliency_assay.data.splits import TEST, TRAIN
 from saliency_assay.registry.records import record_of
 

@@ -6,19 +6,19 @@ from pathlib import Path
 import pytest
 import yaml
 
-from saliency_assay.bam_classes import OBJECTS, SCENES
 from saliency_assay.catalogue import CATALOGUE
 from saliency_assay.config import read
 from saliency_assay.config_records import Config
 from saliency_assay.data import DATA_KINDS, DataKind
-from saliency_assay.data.bam import SETS
-from saliency_assay.data.commonality import plan_common
-from saliency_assay.data.embedded import write_sources
-from saliency_assay.data.members import VARIANTS
-from saliency_assay.data.plan import plan
-from saliency_assay.data.silhouettes import SILHOUETTES
-from saliency_assay.data.textures import TEXTURES
-from saliency_assay.data.variants import rescaled
+from saliency_assay.data.bam.classes import OBJECTS, SCENES
+from saliency_assay.data.bam.commonality import plan_common
+from saliency_assay.data.bam.compose import SETS
+from saliency_assay.data.bam.members import VARIANTS
+from saliency_assay.data.bam.placement import plan
+from saliency_assay.data.bam.variants import rescaled
+from saliency_assay.data.synthetic.shapes import SILHOUETTES
+from saliency_assay.data.synthetic.sources import write_sources
+from saliency_assay.data.synthetic.textures import TEXTURES
 from saliency_assay.registry.records import record_of, resolve
 from saliency_assay.runtime.provenance import SOURCE
 from saliency_assay.schema import ConfigError

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saliency_assay.data.bam import compose
-from saliency_assay.data.commonality import plan_common
-from saliency_assay.data.members import VARIANTS, compose_member, is_series
-from saliency_assay.data.plan import Collection, collection_of, plan, side_range
+from saliency_assay.data.bam.commonality import plan_common
+from saliency_assay.data.bam.compose import compose
+from saliency_assay.data.bam.members import VARIANTS, compose_member, is_series
+from saliency_assay.data.bam.placement import Collection, collection_of, plan, side_range
 from saliency_assay.data.splits import TEST
 from saliency_assay.runtime.provenance import SOURCE, seed_of
 from saliency_assay.storage import zarr_store

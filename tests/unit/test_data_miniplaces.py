@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from saliency_assay.data.miniplaces import Scene, find_scenes, read_scene
+from saliency_assay.data.bam.miniplaces import Scene, find_scenes, read_scene
 
 
 def touch_image(path: Path) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from publishers import mnist_idx
 
-from saliency_assay.data.mnist import CLASSES, mnist
+from saliency_assay.data.readers.mnist import CLASSES, mnist
 from saliency_assay.data.splits import TEST, TRAIN
 
 NAMES = {

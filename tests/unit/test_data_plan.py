@@ -4,7 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saliency_assay.data.plan import Collection, Plan, canvas_side, deal, plan, side_range
+from saliency_assay.data.bam.placement import Collection, Plan, canvas_side, deal, plan, side_range
 from saliency_assay.data.splits import TEST, TRAIN
 
 SIZE = 32

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from saliency_assay.data.explained import background_images, explained_images
+from saliency_assay.data.selection import background_images, explained_images
 from saliency_assay.data.splits import TEST, TRAIN, VALIDATION, random_split, with_validation
 
 

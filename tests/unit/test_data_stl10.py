@@ -7,8 +7,8 @@ import pytest
 from PIL import Image
 from publishers import STL10, STL10_NAMES, stl10_images
 
+from saliency_assay.data.readers.stl10 import stl10
 from saliency_assay.data.splits import TEST, TRAIN
-from saliency_assay.data.stl10 import stl10
 
 IMAGE_BYTES = 3 * 96 * 96
 TRAIN_LABELS = [10, 1, 1, 7, 1, 10, 2]

@@ -18,9 +18,9 @@ from torchvision.models import ResNet50_Weights, VGG16_Weights
 from web import Site, served
 
 from saliency_assay.data import DATA_KINDS
-from saliency_assay.download import by_name, described, obtain
-from saliency_assay.downloads import DOWNLOADS, Download, Remote
-from saliency_assay.fetch import Patience
+from saliency_assay.data.download.catalogue import DOWNLOADS, Download, Remote
+from saliency_assay.data.download.command import by_name, described, obtain
+from saliency_assay.data.download.fetch import Patience
 from saliency_assay.runtime.provenance import SOURCE
 
 ROOT = SOURCE.parent
@@ -209,7 +209,7 @@ def test_it_is_described_with_its_terms() -> None:
 
 
 def test_an_unknown_name_is_one_line() -> None:
-    command = [sys.executable, "-m", "saliency_assay.download", "mnist", "cifar"]
+    command = [sys.executable, "-m", "saliency_assay.data.download.command", "mnist", "cifar"]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert run.returncode == 1
     assert run.stderr.startswith(

@@ -12,8 +12,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from saliency_assay import feed
-from saliency_assay.feed import batches, resident
+from saliency_assay.data import batching
+from saliency_assay.data.batching import batches, resident
 from saliency_assay.storage import zarr_store
 
 CPU = torch.device("cpu")
@@ -91,7 +91,7 @@ def test_a_thread_reads_two_batches_ahead_and_no_more() -> None:
     with closing(batches(view, ORDER, 2, CPU)) as stream:
         for taken in range(1, 6):
             next(stream)
-            expected = min(taken + feed.AHEAD, 10)
+            expected = min(taken + batching.AHEAD, 10)
             deadline = time.monotonic() + 5
             while len(view.asked) < expected and time.monotonic() < deadline:
                 time.sleep(0.001)
@@ -130,7 +130,7 @@ def test_images_are_bytes(images: Tensor | np.ndarray) -> None:
 def test_images_that_fit_are_gathered(
     stored: zarr_store.StoredArray, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(feed, "BLOCK_BYTES", 4 * 60 + 7)
+    monkeypatch.setattr(batching, "BLOCK_BYTES", 4 * 60 + 7)
     view, size = View(tensors=True), IMAGES.nbytes
     for source in (view, stored, IMAGES):
         found = resident(source, CPU, size)

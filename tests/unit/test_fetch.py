@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from web import Site, served
 
-from saliency_assay.fetch import CHUNK, Patience, check, fetch
+from saliency_assay.data.download.fetch import CHUNK, Patience, check, fetch
 
 CONTENT = np.random.default_rng(0).bytes(3 * CHUNK + 17)
 OTHER = np.random.default_rng(1).bytes(2 * CHUNK + 5)

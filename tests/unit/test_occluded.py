@@ -11,7 +11,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from saliency_assay.feed import batches
+from saliency_assay.data.batching import batches
 from saliency_assay.occluded import Layer, Occluded, Shapes, Stretch, layers_of, open_masks, states_of
 from saliency_assay.runtime.shards import part_names
 from saliency_assay.storage import zarr_store

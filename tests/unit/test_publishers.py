@@ -24,16 +24,16 @@ from publishers import (
 )
 from torchvision import datasets, models
 
-from saliency_assay.data.cifar10 import cifar10
-from saliency_assay.data.coco import Source, find_instances
-from saliency_assay.data.folder import folder
-from saliency_assay.data.miniplaces import find_scenes
-from saliency_assay.data.mnist import mnist
+from saliency_assay.data.bam.coco import Source, find_instances
+from saliency_assay.data.bam.miniplaces import find_scenes
+from saliency_assay.data.download.unpack import unpack
+from saliency_assay.data.readers.cifar10 import cifar10
+from saliency_assay.data.readers.folder import folder
+from saliency_assay.data.readers.mnist import mnist
+from saliency_assay.data.readers.stl10 import stl10
 from saliency_assay.data.splits import TEST, TRAIN
-from saliency_assay.data.stl10 import stl10
 from saliency_assay.models.classifier import Blueprint, build
 from saliency_assay.models.weights import load_initial
-from saliency_assay.unpack import unpack
 
 PHOTO = b"\xff\xd8\xff\xe0 any JPEG"
 

@@ -11,8 +11,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from saliency_assay.data.download.unpack import unpack
 from saliency_assay.runtime.atomic import machine_digest
-from saliency_assay.unpack import unpack
 
 FILES = {"set/a.txt": b"one", "set/deep/b.txt": b"two\n" * 1000, "read me.txt": "ü".encode()}
 

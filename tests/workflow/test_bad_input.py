@@ -15,7 +15,7 @@ import torch
 from checkout import PROJECT, Checkout
 from PIL import Image
 
-from saliency_assay.bam_classes import OBJECTS
+from saliency_assay.data.bam.classes import OBJECTS
 from saliency_assay.models.resnet import resnet18
 from saliency_assay.runtime.job import printable
 from saliency_assay.storage.zarr_store import open_store, write

@@ -229,7 +229,7 @@ def test_a_download_is_planned(command: str, project: Checkout) -> None:
     words = dict(word.split("=", 1) for word in shlex.split(command)[2:])
     names = words.get("DATA", "").split()
     environment = {**os.environ, "PYTHONPATH": str(project.root / "src")}
-    listed = [sys.executable, "-m", "saliency_assay.download", *names]
+    listed = [sys.executable, "-m", "saliency_assay.data.download.command", *names]
     asked = {"cwd": project.root, "capture_output": True, "text": True, "env": environment}
     said = subprocess.run(listed, **asked, check=True).stdout  # type: ignore[call-overload]
     assert all(name in said for name in names or ["cifar10", "coco"])

@@ -15,9 +15,9 @@ import yaml
 from saliency_assay import code_digest, training_settings
 from saliency_assay.catalogue import CATALOGUE
 from saliency_assay.concepts import layer_test, tcav
-from saliency_assay.data.commonality import plan_common
-from saliency_assay.data.plan import plan
-from saliency_assay.data.variants import rescaled
+from saliency_assay.data.bam.commonality import plan_common
+from saliency_assay.data.bam.placement import plan
+from saliency_assay.data.bam.variants import rescaled
 from saliency_assay.metrics.functional import Descent
 from saliency_assay.metrics.independence import score_independence
 from saliency_assay.metrics.spread import spread

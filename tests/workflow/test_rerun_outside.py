@@ -14,7 +14,7 @@ import torch
 import yaml
 from checkout import Checkout
 
-from saliency_assay.data.embedded import write_sources
+from saliency_assay.data.synthetic.sources import write_sources
 
 CONFIGURATION = {
     "results": "results",

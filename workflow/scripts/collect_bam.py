@@ -3,11 +3,11 @@
 import logging
 from pathlib import Path
 
-from saliency_assay.bam_classes import OBJECTS, SCENES
-from saliency_assay.data.coco import Source, find_instances
-from saliency_assay.data.collection import collect_cutouts, collect_scenes
-from saliency_assay.data.miniplaces import find_scenes
-from saliency_assay.data.plan import canvas_side, side_range
+from saliency_assay.data.bam.classes import OBJECTS, SCENES
+from saliency_assay.data.bam.coco import Source, find_instances
+from saliency_assay.data.bam.collection import collect_cutouts, collect_scenes
+from saliency_assay.data.bam.miniplaces import find_scenes
+from saliency_assay.data.bam.placement import canvas_side, side_range
 from saliency_assay.runtime.job import job
 from saliency_assay.storage import zarr_store
 

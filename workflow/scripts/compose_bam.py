@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from saliency_assay.data.bam import log_sizes
-from saliency_assay.data.members import compose_member, is_series
-from saliency_assay.data.plan import collection_of
+from saliency_assay.data.bam.compose import log_sizes
+from saliency_assay.data.bam.members import compose_member, is_series
+from saliency_assay.data.bam.placement import collection_of
 from saliency_assay.runtime.job import job
 from saliency_assay.storage import zarr_store
 

@@ -4,7 +4,7 @@ import json
 import os
 from pathlib import Path
 
-from saliency_assay.download import MIRROR, by_name, described, obtain
+from saliency_assay.data.download.command import MIRROR, by_name, described, obtain
 from saliency_assay.runtime.job import job
 
 with job("download", snakemake.log[0], snakemake.params.settings):

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from saliency_assay.data.explained import explained_images
+from saliency_assay.data.selection import explained_images
 from saliency_assay.methods.explained import labels_of
 from saliency_assay.occluded import layers_of, open_masks, states_of
 from saliency_assay.report.html import images_page

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import torch
 
-from saliency_assay.data.explained import explained_images, fitting
+from saliency_assay.data.selection import explained_images, fitting
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.report.gallery import gallery, titles
 from saliency_assay.report.html import image_page

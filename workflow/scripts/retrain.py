@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pandas as pd
 
+from saliency_assay.data.batching import resident
 from saliency_assay.data.splits import with_validation
 from saliency_assay.evaluation import predict
-from saliency_assay.feed import resident
 from saliency_assay.fit import Lesson, Place, fit, training_of
 from saliency_assay.models import weights
 from saliency_assay.models.classifier import Blueprint

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from saliency_assay.data.embedded import write_sources
+from saliency_assay.data.synthetic.sources import write_sources
 from saliency_assay.runtime.job import job
 from saliency_assay.runtime.provenance import digest_of_file, seed_of
 

@@ -62,7 +62,7 @@ _BAM: Mapping[str, Parameter] = {
 DATA_KINDS = (
     DataKind(
         name="bam",
-        function="saliency_assay.data.bam:compose",
+        function="saliency_assay.data.bam.compose:compose",
         labels=("object", "scene"),
         sets=("os", "0s", "og", "os_scale", "os_location"),
         summary="objects cut from COCO photographs, pasted on MiniPlaces scenes",
@@ -71,7 +71,7 @@ DATA_KINDS = (
     ),
     DataKind(
         name="embedded",
-        function="saliency_assay.data.embedded:write_sources",
+        function="saliency_assay.data.synthetic.sources:write_sources",
         labels=("object", "scene"),
         sets=("os", "0s", "og", "os_scale", "os_location"),
         summary="drawn objects and scenes, written as COCO and MiniPlaces folders and read as bam reads them",
@@ -102,7 +102,7 @@ DATA_KINDS = (
     ),
     DataKind(
         name="digits",
-        function="saliency_assay.data.digits:digits",
+        function="saliency_assay.data.readers.digits:digits",
         labels=("class",),
         sets=(),
         summary="scikit-learn's 1,797 handwritten digits, 8 × 8 pixels, enlarged",
@@ -111,7 +111,7 @@ DATA_KINDS = (
     ),
     DataKind(
         name="mnist",
-        function="saliency_assay.data.mnist:mnist",
+        function="saliency_assay.data.readers.mnist:mnist",
         labels=("class",),
         sets=(),
         summary="70,000 handwritten digits, 28 × 28 pixels, from the four original files",
@@ -122,7 +122,7 @@ DATA_KINDS = (
     ),
     DataKind(
         name="cifar10",
-        function="saliency_assay.data.cifar10:cifar10",
+        function="saliency_assay.data.readers.cifar10:cifar10",
         labels=("class",),
         sets=(),
         summary="60,000 photographs of ten classes, 32 × 32 pixels, from the original files, python or binary",
@@ -137,7 +137,7 @@ DATA_KINDS = (
     ),
     DataKind(
         name="stl10",
-        function="saliency_assay.data.stl10:stl10",
+        function="saliency_assay.data.readers.stl10:stl10",
         labels=("class",),
         sets=(),
         summary="STL-10's 13,000 labelled photographs of ten classes, 96 × 96 pixels, from the original binary files",
@@ -148,7 +148,7 @@ DATA_KINDS = (
     ),
     DataKind(
         name="folder",
-        function="saliency_assay.data.folder:folder",
+        function="saliency_assay.data.readers.folder:folder",
         labels=("class",),
         sets=(),
         summary="image files of any size in a folder for each class, as ImageNet is laid out",

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from saliency_assay.data.explained import background_images, explained_images, fitting
+from saliency_assay.data.selection import background_images, explained_images, fitting
 from saliency_assay.methods.draw import arguments
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import logits

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from saliency_assay.data.explained import explained_images
+from saliency_assay.data.selection import explained_images
 from saliency_assay.data.splits import TEST, Ints, Split
 
 log = logging.getLogger(__name__)

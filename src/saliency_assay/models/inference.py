@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from saliency_assay.feed import batches
+from saliency_assay.data.batching import batches
 from saliency_assay.models.classifier import Classifier
 
 # Where torch keeps the precision of float32 products: settings on which others fall back, and those of operations.

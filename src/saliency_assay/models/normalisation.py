@@ -5,7 +5,7 @@ from contextlib import closing
 import torch
 from torch import Tensor
 
-from saliency_assay.feed import Images, batches
+from saliency_assay.data.batching import Images, batches
 from saliency_assay.runtime.distributed import own, summed
 
 # Of ImageNet's training images in [0, 1], as published weights expect them (torchvision's documentation).

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from saliency_assay.data.bam import OPAQUE, tight_box
-from saliency_assay.data.coco import Instance, cut_out
+from saliency_assay.data.bam.coco import Instance, cut_out
+from saliency_assay.data.bam.compose import OPAQUE, tight_box
+from saliency_assay.data.bam.miniplaces import Scene, read_scene
+from saliency_assay.data.bam.placement import box_sides
 from saliency_assay.data.images import Pixels, resize_rgba
 from saliency_assay.data.known_files import KnownFiles
-from saliency_assay.data.miniplaces import Scene, read_scene
-from saliency_assay.data.plan import box_sides
 
 logger = logging.getLogger(__name__)
 

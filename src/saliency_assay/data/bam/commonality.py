@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from saliency_assay.data.plan import Collection, Plan, plan
+from saliency_assay.data.bam.placement import Collection, Plan, plan
 from saliency_assay.data.splits import test_count
 
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from saliency_assay.data.bam.placement import Collection, Images, Plan
 from saliency_assay.data.images import Pixels, resize_rgba
-from saliency_assay.data.plan import Collection, Images, Plan
 from saliency_assay.data.splits import Ints
 
 logger = logging.getLogger(__name__)

@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from saliency_assay.commonality import classes_of
-from saliency_assay.data.bam import SETS, Block, compose, compose_common
-from saliency_assay.data.commonality import plan_common
-from saliency_assay.data.plan import Collection, Plan, plan
-from saliency_assay.data.variants import relocated, rescaled
+from saliency_assay.data.bam.commonality import plan_common
+from saliency_assay.data.bam.compose import SETS, Block, compose, compose_common
+from saliency_assay.data.bam.placement import Collection, Plan, plan
+from saliency_assay.data.bam.set_names import classes_of
+from saliency_assay.data.bam.variants import relocated, rescaled
 from saliency_assay.runtime.provenance import seed_of
 
 VARIANTS = ("os_scale", "os_location")

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from saliency_assay.data.plan import Collection, Plan, box_sides, placed, side_range
+from saliency_assay.data.bam.placement import Collection, Plan, box_sides, placed, side_range
 
 
 def rescaled(

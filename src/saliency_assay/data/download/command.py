@@ -10,12 +10,12 @@ from typing import Any
 
 from tqdm import tqdm
 
-from saliency_assay.downloads import DOWNLOADS, Download, Remote
-from saliency_assay.fetch import Patience, check, fetch
+from saliency_assay.data.download.catalogue import DOWNLOADS, Download, Remote
+from saliency_assay.data.download.fetch import Patience, check, fetch
+from saliency_assay.data.download.unpack import unpack
 from saliency_assay.registry.records import unknown
 from saliency_assay.runtime.atomic import replacing
 from saliency_assay.runtime.job import print_anything
-from saliency_assay.unpack import unpack
 
 logger = logging.getLogger(__name__)
 

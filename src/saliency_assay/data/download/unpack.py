@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from saliency_assay.fetch import CHUNK, need_space
+from saliency_assay.data.download.fetch import CHUNK, need_space
 from saliency_assay.runtime.atomic import remove_leftovers, temporary_path
 
 DAMAGED = (

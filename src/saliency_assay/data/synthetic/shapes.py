@@ -12,7 +12,7 @@ import numpy.typing as npt
 from PIL import Image, ImageDraw
 
 from saliency_assay.data.images import Pixels
-from saliency_assay.data.palettes import vivid
+from saliency_assay.data.synthetic.palettes import vivid
 
 Points = npt.NDArray[np.float64]
 

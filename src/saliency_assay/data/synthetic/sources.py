@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from saliency_assay.bam_classes import OBJECTS, SCENES
-from saliency_assay.data.coco import Source
+from saliency_assay.data.bam.classes import OBJECTS, SCENES
+from saliency_assay.data.bam.coco import Source
 from saliency_assay.data.images import Pixels
-from saliency_assay.data.silhouettes import Drawing, paint, place
-from saliency_assay.data.textures import draw_background, draw_scene
+from saliency_assay.data.synthetic.shapes import Drawing, paint, place
+from saliency_assay.data.synthetic.textures import draw_background, draw_scene
 
 QUALITY = 92  # of the JPEG files
 CROWD_EVERY = 20  # photographs

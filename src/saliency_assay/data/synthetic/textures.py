@@ -11,7 +11,7 @@ import numpy.typing as npt
 from PIL import Image
 
 from saliency_assay.data.images import Pixels
-from saliency_assay.data.palettes import muted
+from saliency_assay.data.synthetic.palettes import muted
 
 Field = npt.NDArray[np.float64]
 Texture = Callable[[Field, Field, np.random.Generator], Field]
