@@ -28,8 +28,8 @@ from saliency_assay.occluded import Occluded, layers_of
 from saliency_assay.remask import remasked
 from saliency_assay.retrain_settings import pixels
 from saliency_assay.storage import zarr_store
-from saliency_assay.training import train
-from saliency_assay.training_settings import training_from
+from saliency_assay.training.loop import train
+from saliency_assay.training.settings import training_from
 
 KINDS = ("resident", "streamed")
 

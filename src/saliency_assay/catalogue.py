@@ -5,7 +5,7 @@ from saliency_assay.data import DATA_KINDS
 from saliency_assay.methods import METHODS
 from saliency_assay.metrics import METRICS
 from saliency_assay.models import ARCHITECTURES
-from saliency_assay.training_settings import PARAMETERS
+from saliency_assay.training.settings import PARAMETERS
 
 CATALOGUE = Catalogue(
     data_kinds={record.name: record for record in DATA_KINDS},

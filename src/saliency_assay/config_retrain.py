@@ -9,7 +9,7 @@ from saliency_assay.config_records import Catalogue, Model, Settings
 from saliency_assay.registry.records import shown
 from saliency_assay.retrain_settings import KEYS, Retraining, retraining_from
 from saliency_assay.schema import ConfigError
-from saliency_assay.training_settings import training_from
+from saliency_assay.training.settings import training_from
 
 
 def trials_of(

@@ -10,10 +10,10 @@ import torch
 from torch.nn import functional
 
 from saliency_assay.data.splits import TEST, TRAIN, Ints, Split
-from saliency_assay.fit import Lesson, Place, fit
 from saliency_assay.models.inference import logits
 from saliency_assay.runtime.provenance import seed_of
-from saliency_assay.training_settings import training_from
+from saliency_assay.training.settings import training_from
+from saliency_assay.training.task import Lesson, Place, fit
 
 LABELS = ("own", "random")
 # A mask's pixels are 0 or 1, whatever their shares: a fixed scale keeps classifiers of all iterations alike.

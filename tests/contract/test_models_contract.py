@@ -58,7 +58,7 @@ def outputs(classifier: Classifier, names: list[str], pixels: torch.Tensor) -> l
 
 def test_registry_needs_no_torch() -> None:
     code = (
-        "import sys, saliency_assay.models, saliency_assay.training_settings; print('torch' in sys.modules)"
+        "import sys, saliency_assay.models, saliency_assay.training.settings; print('torch' in sys.modules)"
     )
     environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
     done = subprocess.run(

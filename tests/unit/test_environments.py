@@ -152,7 +152,7 @@ def test_packages_that_bear_results_are_found_in_the_code() -> None:
         "scipy": "saliency_assay.mask_transforms",
         "skimage": "saliency_assay.mask_transforms",
         "sklearn": "saliency_assay.data.readers.digits",
-        "torch": "saliency_assay.training",
+        "torch": "saliency_assay.training.loop",
         "zarr": "saliency_assay.remask_scores",
         "zennit": "saliency_assay.methods.relevance",
     }

@@ -10,8 +10,8 @@ from support import seen_batches
 from torch import Tensor, nn
 
 from saliency_assay.data.splits import TEST, TRAIN, VALIDATION
-from saliency_assay.evaluation import accuracies, predict
 from saliency_assay.models.classifier import Classifier
+from saliency_assay.training.evaluation import accuracies, predict
 
 COUNT, SIDE, CLASSES = 23, 3, 4
 

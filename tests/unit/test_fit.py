@@ -12,10 +12,10 @@ import torch
 from torch import Tensor
 
 from saliency_assay.data.splits import TEST, TRAIN, VALIDATION, with_validation
-from saliency_assay.fit import Lesson, Place, fit, training_of
 from saliency_assay.models import weights
 from saliency_assay.models.classifier import Blueprint, Classifier, build, digest
 from saliency_assay.models.normalisation import IMAGENET
+from saliency_assay.training.task import Lesson, Place, fit, training_of
 
 CPU = torch.device("cpu")
 COUNT, SIDE, CLASSES = 50, 8, 3

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from saliency_assay.models import replica
-from saliency_assay.models.replica import match_modes
+from saliency_assay.training import replica
+from saliency_assay.training.replica import match_modes
 
 
 class KeepsFrozen(nn.Module):

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from saliency_assay.search import best_of
+from saliency_assay.training.search import best_of
 
 TRIALS = [{"learning_rate": 0.1}, {"learning_rate": 0.2}, {"learning_rate": 0.4}]
 WAITS = {"patience": 2}

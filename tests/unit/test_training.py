@@ -23,7 +23,7 @@ from saliency_assay.models.classifier import Blueprint, Classifier, build, diges
 from saliency_assay.models.inference import logits
 from saliency_assay.runtime.provenance import SOURCE
 from saliency_assay.storage import zarr_store
-from saliency_assay.training import (
+from saliency_assay.training.loop import (
     COLUMNS,
     RESIDENT_LIMIT,
     augment,
@@ -32,8 +32,8 @@ from saliency_assay.training import (
     precision_of,
     train,
 )
-from saliency_assay.training_settings import Training, training_from
-from saliency_assay.training_state import Row, remove_state
+from saliency_assay.training.settings import Training, training_from
+from saliency_assay.training.state import Row, remove_state
 
 COUNT, SIZE, CLASSES = 60, 8, 3
 BLUEPRINT = Blueprint(
@@ -262,7 +262,7 @@ def test_auto_is_bf16_where_a_gpu_computes_with_it(
 
 
 def test_the_log_tells_what_auto_is(state_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.INFO, "saliency_assay.training"):
+    with caplog.at_level(logging.INFO, "saliency_assay.training.loop"):
         trained(state_path, replace(SHORT, epochs=1))
         trained(state_path, replace(SHORT, epochs=1, precision="float32"))
     assert caplog.messages == ["precision auto is float32 on this device"]

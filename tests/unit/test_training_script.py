@@ -19,7 +19,7 @@ from saliency_assay.models.classifier import Blueprint, Classifier, build, diges
 from saliency_assay.models.normalisation import IMAGENET
 from saliency_assay.runtime.provenance import SOURCE
 from saliency_assay.storage import zarr_store
-from saliency_assay.training import COLUMNS
+from saliency_assay.training.loop import COLUMNS
 
 MODEL: dict[str, Any] = {
     "architecture": "resnet20",

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from saliency_assay.training import augment, draw, learning_rates
-from saliency_assay.training_settings import PARAMETERS, Training, training_from
+from saliency_assay.training.loop import augment, draw, learning_rates
+from saliency_assay.training.settings import PARAMETERS, Training, training_from
 
 MOVED = training_from({"augment_flip": True, "augment_shift": 2})
 

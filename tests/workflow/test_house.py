@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from saliency_assay import code_digest, training_settings
+from saliency_assay import code_digest
 from saliency_assay.catalogue import CATALOGUE
 from saliency_assay.concepts import layer_test, tcav
 from saliency_assay.data.bam.commonality import plan_common
@@ -23,6 +23,7 @@ from saliency_assay.metrics.independence import score_independence
 from saliency_assay.metrics.spread import spread
 from saliency_assay.registry.records import resolve
 from saliency_assay.runtime.provenance import SOURCE
+from saliency_assay.training import settings
 
 ROOT = SOURCE.parent
 PACKAGE = SOURCE / "saliency_assay"
@@ -373,7 +374,7 @@ def test_training_reads_its_parameters() -> None:
         and isinstance(node.value, ast.Name)
         and node.value.id == "settings"
     }
-    assert read == set(training_settings.PARAMETERS)
+    assert read == set(settings.PARAMETERS)
 
 
 def schema_keys(node: Any) -> Iterator[str]:
@@ -407,6 +408,6 @@ def test_configurations_hold_only_keys_that_something_reads(path: Path) -> None:
             record = PAGES[section][entry.get(kind, name)]
             assert set(entry) <= SCHEMA_KEYS | set(record.parameters), f"{section}.{name}"
             training = {*entry.get("training", {}), *entry.get("search", {})}
-            assert training <= set(training_settings.PARAMETERS), f"{section}.{name}"
+            assert training <= set(settings.PARAMETERS), f"{section}.{name}"
     for name, entry in content["studies"].items():
         assert set(entry) <= SCHEMA_KEYS, name

@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from saliency_assay.runtime.job import job
-from saliency_assay.search import best_of
+from saliency_assay.training.search import best_of
 
 with job("choose", snakemake.log[0], snakemake.params.settings):
     settings = snakemake.params.settings

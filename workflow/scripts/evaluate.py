@@ -6,13 +6,13 @@ from pathlib import Path
 import pandas as pd
 
 from saliency_assay.data.splits import with_validation
-from saliency_assay.evaluation import accuracies, predict
 from saliency_assay.models.classifier import Blueprint
 from saliency_assay.models.layout import adapt
 from saliency_assay.models.weights import libraries_in, load_classifier
 from saliency_assay.runtime.device import prepare
 from saliency_assay.runtime.job import job
 from saliency_assay.storage import score_tables, zarr_store
+from saliency_assay.training.evaluation import accuracies, predict
 
 with job("evaluate", snakemake.log[0], snakemake.params.settings):
     settings, at = snakemake.params.settings, snakemake.wildcards

@@ -7,8 +7,6 @@ import pandas as pd
 
 from saliency_assay.data.batching import resident
 from saliency_assay.data.splits import with_validation
-from saliency_assay.evaluation import predict
-from saliency_assay.fit import Lesson, Place, fit, training_of
 from saliency_assay.models import weights
 from saliency_assay.models.classifier import Blueprint
 from saliency_assay.occluded import Occluded, layers_of, open_masks
@@ -18,8 +16,10 @@ from saliency_assay.runtime.environment import loaded_versions
 from saliency_assay.runtime.job import job
 from saliency_assay.runtime.provenance import fingerprint
 from saliency_assay.storage import score_tables, zarr_store
-from saliency_assay.training import COLUMNS
-from saliency_assay.training_state import remove_state
+from saliency_assay.training.evaluation import predict
+from saliency_assay.training.loop import COLUMNS
+from saliency_assay.training.state import remove_state
+from saliency_assay.training.task import Lesson, Place, fit, training_of
 
 with job("retrain", snakemake.log[0], snakemake.params.settings), ExitStack() as stack:
     settings, at, paths = snakemake.params.settings, snakemake.wildcards, snakemake.input

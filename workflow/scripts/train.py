@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pandas as pd
 
-from saliency_assay.fit import Lesson, Place, fit, training_of
 from saliency_assay.models import weights
 from saliency_assay.models.classifier import Blueprint
 from saliency_assay.runtime.device import prepare
@@ -12,8 +11,9 @@ from saliency_assay.runtime.distributed import joined, leading
 from saliency_assay.runtime.job import job
 from saliency_assay.runtime.provenance import fingerprint
 from saliency_assay.storage import zarr_store
-from saliency_assay.training import COLUMNS
-from saliency_assay.training_state import remove_state
+from saliency_assay.training.loop import COLUMNS
+from saliency_assay.training.state import remove_state
+from saliency_assay.training.task import Lesson, Place, fit, training_of
 
 with job("train", snakemake.log[0], snakemake.params.settings):
     settings, paths = snakemake.params.settings, snakemake.input

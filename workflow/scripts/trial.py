@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pandas as pd
 
-from saliency_assay.fit import Lesson, Place, fit
 from saliency_assay.runtime.device import prepare
 from saliency_assay.runtime.distributed import joined, leading
 from saliency_assay.runtime.job import job
 from saliency_assay.runtime.provenance import fingerprint
 from saliency_assay.storage import zarr_store
-from saliency_assay.training import COLUMNS
-from saliency_assay.training_state import remove_state
+from saliency_assay.training.loop import COLUMNS
+from saliency_assay.training.state import remove_state
+from saliency_assay.training.task import Lesson, Place, fit
 
 with job("trial", snakemake.log[0], snakemake.params.settings):
     settings, paths = snakemake.params.settings, snakemake.input

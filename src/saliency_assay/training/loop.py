@@ -18,11 +18,11 @@ from saliency_assay.data.batching import Images, batches, resident
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import exact_float32, logit_batches, to_pixels
 from saliency_assay.models.layout import leaves_unused, place
-from saliency_assay.models.replica import replica
 from saliency_assay.runtime.distributed import anyone, leading, own, own_rows, processes, summed
 from saliency_assay.runtime.provenance import seed_of
-from saliency_assay.training_settings import Training
-from saliency_assay.training_state import Checkpoint, NotFinite, Progress, Row, check_finite
+from saliency_assay.training.replica import replica
+from saliency_assay.training.settings import Training
+from saliency_assay.training.state import Checkpoint, NotFinite, Progress, Row, check_finite
 
 log = logging.getLogger(__name__)
 RESIDENT_LIMIT = 8_000_000_000  # bytes

@@ -15,9 +15,9 @@ from saliency_assay.models.classifier import Blueprint, Classifier, build
 from saliency_assay.models.normalisation import channel_statistics
 from saliency_assay.runtime.device import resident_bytes
 from saliency_assay.runtime.provenance import digest_of_file, fingerprint, seed_of
-from saliency_assay.training import precision_of, train
-from saliency_assay.training_settings import training_from
-from saliency_assay.training_state import Row
+from saliency_assay.training.loop import precision_of, train
+from saliency_assay.training.settings import training_from
+from saliency_assay.training.state import Row
 
 log = logging.getLogger(__name__)
 Normalisation = tuple[Sequence[float], Sequence[float]]
