@@ -27,7 +27,7 @@ from common import CLASSES, classifier, parser_of, wait
 
 from saliency_assay.methods import optimal_noisy as noisy
 from saliency_assay.methods.differentiate import input_gradient
-from saliency_assay.methods.draw import draw
+from saliency_assay.methods.engine import draw
 from saliency_assay.methods.gradient import gradient
 from saliency_assay.methods.optimal_square import Design, explain, make_design
 from saliency_assay.methods.path import integrated_gradients

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from saliency_assay.data.splits import TEST, TRAIN, Ints
 from saliency_assay.methods.differentiate import describe
-from saliency_assay.methods.draw import check_targets, frozen, pixels_of
+from saliency_assay.methods.engine import check_targets, frozen, pixels_of
 from saliency_assay.methods.passes import reported
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import evaluating, exact_float32

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from saliency_assay.mask_transforms import transform
-from saliency_assay.methods.draw import check_targets, drawn
+from saliency_assay.methods.engine import check_targets, drawn
 from saliency_assay.methods.sampling import BlockGenerator, draw_seeds
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.metrics.scored import varies, where_defined

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from saliency_assay.methods import METHODS
 from saliency_assay.methods.deeplift import deeplift
-from saliency_assay.methods.draw import draw
+from saliency_assay.methods.engine import draw
 from saliency_assay.models import ARCHITECTURES
 from saliency_assay.models.classifier import Blueprint, Classifier, build
 from saliency_assay.models.inference import to_pixels

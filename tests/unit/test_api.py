@@ -16,7 +16,7 @@ from support import CLASSES, ConvNet, conv_classifier, state_of, with_random_sta
 from torch import Tensor, nn
 
 from saliency_assay import methods, metrics, models, reliability
-from saliency_assay.methods.draw import draw, pixels_of
+from saliency_assay.methods.engine import draw, pixels_of
 from saliency_assay.methods.gradient import gradient
 from saliency_assay.methods.path import integrated_gradients
 from saliency_assay.methods.smoothing import smoothgrad

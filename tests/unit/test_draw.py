@@ -11,7 +11,7 @@ from support import conv_classifier, state_of
 from torch import Tensor
 
 from saliency_assay.methods.controls import random
-from saliency_assay.methods.draw import arguments, draw
+from saliency_assay.methods.engine import arguments, draw
 from saliency_assay.methods.gradient import gradient
 from saliency_assay.methods.optimal_square import square
 from saliency_assay.methods.path import integrated_gradients

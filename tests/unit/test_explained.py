@@ -11,7 +11,7 @@ from support import CLASSES, SmoothNet, classifier, with_random_state
 
 from saliency_assay.data.selection import background_images, explained_images
 from saliency_assay.data.splits import TEST, TRAIN
-from saliency_assay.methods.explained import arguments_of, explained
+from saliency_assay.methods.inputs import arguments_of, explained
 from saliency_assay.methods.path import integrated_gradients
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.runtime import shards

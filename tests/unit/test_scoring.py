@@ -12,7 +12,7 @@ import torch
 from support import conv_classifier, state_of
 from torch import Tensor, nn
 
-from saliency_assay.methods.draw import draw
+from saliency_assay.methods.engine import draw
 from saliency_assay.methods.gradient import gradient
 from saliency_assay.methods.sampling import draw_seeds
 from saliency_assay.methods.smoothing import smoothgrad

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from saliency_assay.methods.cost import Stopwatch
-from saliency_assay.methods.draw import draw
-from saliency_assay.methods.explained import arguments_of, explained, map_seed
+from saliency_assay.methods.engine import draw
+from saliency_assay.methods.inputs import arguments_of, explained, map_seed
 from saliency_assay.models.classifier import Blueprint, digest
 from saliency_assay.models.layout import place
 from saliency_assay.models.weights import load_classifier

@@ -8,7 +8,7 @@ import pandas as pd
 import torch
 
 from saliency_assay.data.selection import explained_images
-from saliency_assay.methods.explained import labels_of
+from saliency_assay.methods.inputs import labels_of
 from saliency_assay.occluded import layers_of, open_masks, states_of
 from saliency_assay.report.html import images_page
 from saliency_assay.report.retrain_masks import iteration_images, overlap_matrices

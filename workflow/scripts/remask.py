@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 
 from saliency_assay.data.batching import resident
-from saliency_assay.methods.explained import arguments_of
+from saliency_assay.methods.inputs import arguments_of
 from saliency_assay.models.classifier import Blueprint, digest
 from saliency_assay.models.layout import place
 from saliency_assay.models.weights import load_classifier

@@ -12,7 +12,7 @@ from torch import Tensor
 from saliency_assay.api.inputs import Arrays, images_of
 from saliency_assay.api.networks import check_differentiable
 from saliency_assay.methods import METHODS, Method
-from saliency_assay.methods.draw import arguments
+from saliency_assay.methods.engine import arguments
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.registry.records import Parameter, Record, record_of, resolve, unknown, with_defaults
 from saliency_assay.registry.signatures import GENERATOR

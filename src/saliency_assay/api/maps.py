@@ -10,8 +10,8 @@ from torch import Tensor
 from saliency_assay.api.choices import Explaining, bind, record_named
 from saliency_assay.api.inputs import Arrays, images_of, targets_of
 from saliency_assay.api.networks import Model, classifier_of, normalises
-from saliency_assay.methods.draw import draw
-from saliency_assay.methods.explained import map_seed
+from saliency_assay.methods.engine import draw
+from saliency_assay.methods.inputs import map_seed
 
 
 def attribute(

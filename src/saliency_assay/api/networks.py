@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from saliency_assay.methods.differentiate import describe
-from saliency_assay.methods.draw import pixels_of
+from saliency_assay.methods.engine import pixels_of
 from saliency_assay.models.classifier import Blueprint, Classifier, main_output
 from saliency_assay.models.inference import evaluating, exact_float32
 from saliency_assay.models.layout import adapt

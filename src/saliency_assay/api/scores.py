@@ -19,7 +19,7 @@ from saliency_assay.api.networks import (
     normalises,
     wrap,
 )
-from saliency_assay.methods.draw import check_targets
+from saliency_assay.methods.engine import check_targets
 from saliency_assay.metrics import METRICS, Metric
 from saliency_assay.metrics.scored import Scored
 from saliency_assay.metrics.scoring import Explainer, Given, metric_seed, probe, table_of

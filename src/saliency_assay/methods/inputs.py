@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from saliency_assay.data.selection import background_images, explained_images, fitting
-from saliency_assay.methods.draw import arguments
+from saliency_assay.methods.engine import arguments
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import logits
 from saliency_assay.registry.records import resolve

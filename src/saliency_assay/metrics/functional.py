@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from saliency_assay.methods.draw import frozen
+from saliency_assay.methods.engine import frozen
 from saliency_assay.methods.passes import per_row, reported
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import evaluating, exact_float32

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from saliency_assay.methods.differentiate import describe
-from saliency_assay.methods.draw import check_targets, frozen, name_of, pixels_of
-from saliency_assay.methods.explained import arguments_of, map_seed
+from saliency_assay.methods.engine import check_targets, frozen, name_of, pixels_of
+from saliency_assay.methods.inputs import arguments_of, map_seed
 from saliency_assay.methods.passes import reported
 from saliency_assay.methods.sampling import BlockGenerator
 from saliency_assay.metrics.scored import Scored
