@@ -32,7 +32,7 @@ from common import CLASSES, classifier, parser_of, wait
 from saliency_assay.methods.optimal_square import choose
 from saliency_assay.methods.squares import covered
 from saliency_assay.metrics import METRICS
-from saliency_assay.metrics.scoring import Given, probe, score
+from saliency_assay.metrics.engine import Given, probe, score
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import evaluating, exact_float32, to_pixels
 from saliency_assay.registry.records import record_of, resolve, with_defaults

@@ -8,9 +8,9 @@ import torch
 from support import SmoothNet, cyclic_targets, generator, random_images, seen_batches, with_random_state
 from torch import Tensor, nn
 
-from saliency_assay.fills import fill as fill_of
 from saliency_assay.methods.sampling import draw_seeds
 from saliency_assay.metrics.criteria import criteria, fewest, positive_shares, ratio
+from saliency_assay.metrics.fills import fill as fill_of
 from saliency_assay.metrics.scored import Scored
 
 SIZE, PIXELS = 6, 36

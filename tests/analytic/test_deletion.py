@@ -6,9 +6,9 @@ import torch
 from support import SmoothNet, cyclic_targets, generator, random_images, seen_batches, with_random_state
 from torch import Tensor, nn
 
-from saliency_assay.fills import fill as fill_of
 from saliency_assay.methods.sampling import draw_seeds
 from saliency_assay.metrics.deletion import block_ends, deletion, insertion
+from saliency_assay.metrics.fills import fill as fill_of
 
 SIZE, PIXELS = 6, 36
 MEAN = torch.tensor([0.2, 0.5, 0.9], dtype=torch.float64)

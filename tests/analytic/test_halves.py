@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from saliency_assay.methods.optimal_halves import each_half, halves
 from saliency_assay.metrics.block_attribution import block_attribution
 from saliency_assay.metrics.infidelity_halves import infidelity_halves, removed_halves
-from saliency_assay.perturb import Predict
+from saliency_assay.metrics.perturbation import Predict
 
 NAN = float("nan")
 COUNT, HEIGHT = 5, 6

@@ -10,8 +10,8 @@ from scipy import stats
 from support import conv_classifier, cyclic_targets, exact, generator, random_images
 from torch import Tensor
 
-from saliency_assay.fills import fill as fill_of
 from saliency_assay.methods.sampling import draw_seeds
+from saliency_assay.metrics.fills import fill as fill_of
 from saliency_assay.metrics.scored import Scored
 from saliency_assay.metrics.sensitivity_n import random_subsets, sensitivity_n, subset_sizes
 

@@ -29,13 +29,13 @@ from torch import Tensor, nn
 import saliency_assay
 from saliency_assay.methods.smoothing import smoothgrad
 from saliency_assay.metrics import METRICS, Metric
+from saliency_assay.metrics.engine import Explainer, Given, probe, score
 from saliency_assay.metrics.formulas import FORMULAS
+from saliency_assay.metrics.perturbation import LEAST_ROWS
 from saliency_assay.metrics.reductions import REDUCTIONS, reduce
 from saliency_assay.metrics.scored import Scored
-from saliency_assay.metrics.scoring import Explainer, Given, probe, score
 from saliency_assay.metrics.spread import spread
 from saliency_assay.models.classifier import Classifier
-from saliency_assay.perturb import LEAST_ROWS
 from saliency_assay.registry.directions import target_of
 from saliency_assay.registry.records import module_of, resolve
 from saliency_assay.registry.signatures import declared

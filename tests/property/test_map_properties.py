@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from saliency_assay.fills import FILLS, fill
+from saliency_assay.metrics.fills import FILLS, fill
 from saliency_assay.metrics.reductions import REDUCTIONS, percentile, reduce
 from saliency_assay.occluded import occlude
 from saliency_assay.remask import highest, mean_under

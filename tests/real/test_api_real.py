@@ -13,7 +13,7 @@ from archives import SAFELY
 from checkout import run_beside
 
 from saliency_assay import methods, metrics, models, reliability
-from saliency_assay.metrics.scoring import fresh_seed, newly_built
+from saliency_assay.metrics.engine import fresh_seed, newly_built
 from saliency_assay.models.classifier import Blueprint, Classifier
 from saliency_assay.storage import score_tables
 from saliency_assay.storage.zarr_store import open_store

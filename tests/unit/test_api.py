@@ -21,9 +21,9 @@ from saliency_assay.methods.gradient import gradient
 from saliency_assay.methods.path import integrated_gradients
 from saliency_assay.methods.smoothing import smoothgrad
 from saliency_assay.metrics.aopc import aopc
+from saliency_assay.metrics.engine import Explainer, Given, probe
+from saliency_assay.metrics.engine import score as score_batches
 from saliency_assay.metrics.faithfulness import faithfulness, single_pixels
-from saliency_assay.metrics.scoring import Explainer, Given, probe
-from saliency_assay.metrics.scoring import score as score_batches
 from saliency_assay.metrics.sensitivity_max import sensitivity_max
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.report.reliability import order_table, reliability_table

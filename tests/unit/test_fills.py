@@ -10,8 +10,8 @@ from scipy.stats import kstest
 from support import random_images
 from torch import Tensor
 
-from saliency_assay.fills import BLUR, FILLS, fill
 from saliency_assay.metrics import METRICS
+from saliency_assay.metrics.fills import BLUR, FILLS, fill
 
 MEAN = torch.tensor([0.4, 0.5, 0.3])
 SEEDS = [11, 12, 13, 14, 15]

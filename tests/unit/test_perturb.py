@@ -9,7 +9,7 @@ import torch
 from support import CLASSES, conv_classifier, cyclic_targets, generator, random_images
 from torch import Tensor
 
-from saliency_assay.perturb import (
+from saliency_assay.metrics.perturbation import (
     LEAST_ROWS,
     Span,
     Subject,

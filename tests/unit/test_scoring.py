@@ -18,9 +18,7 @@ from saliency_assay.methods.sampling import draw_seeds
 from saliency_assay.methods.smoothing import smoothgrad
 from saliency_assay.metrics.aopc import random_orders
 from saliency_assay.metrics.deletion import deletion
-from saliency_assay.metrics.faithfulness import single_pixels
-from saliency_assay.metrics.scored import Scored
-from saliency_assay.metrics.scoring import (
+from saliency_assay.metrics.engine import (
     Explainer,
     Given,
     curves_of,
@@ -29,6 +27,8 @@ from saliency_assay.metrics.scoring import (
     score,
     table_of,
 )
+from saliency_assay.metrics.faithfulness import single_pixels
+from saliency_assay.metrics.scored import Scored
 from saliency_assay.models.classifier import Blueprint, Classifier, build
 from saliency_assay.runtime import shards
 from saliency_assay.runtime.shards import Part

@@ -301,7 +301,7 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
         {"probe infidelity digits 0 digits", *of_metric("infidelity")},
     ),
     "code of the engine": (
-        code("src/saliency_assay/perturb.py"),
+        code("src/saliency_assay/metrics/perturbation.py"),
         {"probe faithfulness digits 0 digits", "probe infidelity digits 0 digits", *FIDELITY, *REMASKED}
         | {job for job in ALL if job.startswith(("probe infidelity_halves", "score infidelity_halves"))}
         | {job for job in ALL if job.startswith("score block_attribution")}

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from saliency_assay.methods.inputs import explained
-from saliency_assay.metrics.scoring import metric_seed, probe
+from saliency_assay.metrics.engine import metric_seed, probe
 from saliency_assay.models.classifier import Blueprint, digest
 from saliency_assay.models.layout import place
 from saliency_assay.models.weights import load_classifier

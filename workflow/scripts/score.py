@@ -3,7 +3,7 @@
 from contextlib import ExitStack
 from pathlib import Path
 
-from saliency_assay.metrics import scoring
+from saliency_assay.metrics import engine
 from saliency_assay.models.classifier import Blueprint, digest
 from saliency_assay.models.layout import place
 from saliency_assay.models.weights import load_classifier
@@ -28,16 +28,16 @@ with (
     expect = here if "explain" in takes else made
     maps = stack.enter_context(zarr_store.open_store(Path(paths.maps), kind="maps", expect=expect))
     images, offset, gathered = maps["image"][:], maps.attributes["offset"], []
-    drawn, seed = (settings["seed"], at.model, at.data), scoring.fresh_seed(settings["seed"], at.model)
+    drawn, seed = (settings["seed"], at.model, at.data), engine.fresh_seed(settings["seed"], at.model)
     sliced = {"mask": data["mask"].at(images)} if "mask" in takes else {}
     if "probed" in takes:
         probed = stack.enter_context(zarr_store.open_store(Path(paths.probe), kind="probe", expect=here))
         zarr_store.same("image", maps, probed)
         zarr_store.same("target", maps, probed)
         sliced["probed"] = {name: probed[name] for name in probed.names}
-    whole = {"fresh": scoring.newly_built(classifier, blueprint, seed)} if "fresh" in takes else {}
-    explainer = scoring.explainer_of(settings["method"], data, device, *drawn) if "explain" in takes else None
-    found = scoring.score(
+    whole = {"fresh": engine.newly_built(classifier, blueprint, seed)} if "fresh" in takes else {}
+    explainer = engine.explainer_of(settings["method"], data, device, *drawn) if "explain" in takes else None
+    found = engine.score(
         resolve(settings["function"]),
         settings["parameters"],
         classifier,
@@ -45,18 +45,18 @@ with (
         maps["target"][:],
         maps["map"],
         names=settings["scores"],
-        seed=scoring.metric_seed(*drawn, settings["stream"]),
+        seed=engine.metric_seed(*drawn, settings["stream"]),
         batch_size=settings["batch_size"],
-        given=scoring.Given(sliced, whole, explainer),
+        given=engine.Given(sliced, whole, explainer),
         offset=offset,
     )
     zarr_store.write(
         Path(snakemake.output.curves),
-        zarr_store.beside(scoring.curves_of(found, gathered), image=images),
+        zarr_store.beside(engine.curves_of(found, gathered), image=images),
         kind="curves",
         attributes={"provenance": settings, **made, "offset": offset, "maps": maps.attributes["digest"]},
     )
     # A file may serve several studies; each study's own table names it.
     of_all = {"study": "", "data": at.data, "model": at.model, "seed": int(at.seed), "method": at.method}
-    table = scoring.table_of(gathered, images, at.metric).assign(**of_all)
+    table = engine.table_of(gathered, images, at.metric).assign(**of_all)
     score_tables.write(Path(snakemake.output.scores), table)

@@ -21,9 +21,9 @@ from saliency_assay.api.networks import (
 )
 from saliency_assay.methods.engine import check_targets
 from saliency_assay.metrics import METRICS, Metric
+from saliency_assay.metrics.engine import Explainer, Given, metric_seed, probe, table_of
+from saliency_assay.metrics.engine import score as score_batches
 from saliency_assay.metrics.scored import Scored
-from saliency_assay.metrics.scoring import Explainer, Given, metric_seed, probe, table_of
-from saliency_assay.metrics.scoring import score as score_batches
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.registry.records import record_of, resolve
 from saliency_assay.registry.signatures import OFFERED

@@ -3,9 +3,9 @@
 import torch
 from torch import Tensor
 
+from saliency_assay.metrics.perturbation import Predict
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.metrics.scored import Scored, where_defined
-from saliency_assay.perturb import Predict
 
 
 def block_attribution(

@@ -3,11 +3,11 @@
 import torch
 from torch import Tensor
 
-from saliency_assay.fills import fill as fill_of
 from saliency_assay.methods.sampling import draw_seeds
+from saliency_assay.metrics.fills import fill as fill_of
+from saliency_assay.metrics.perturbation import Predict, Span, Subject, along, ranks_of, subject
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.metrics.scored import Scored, varies, where_defined
-from saliency_assay.perturb import Predict, Span, Subject, along, ranks_of, subject
 
 EXACT = "exact"
 

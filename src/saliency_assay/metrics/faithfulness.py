@@ -5,11 +5,11 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from saliency_assay.fills import fill as fill_of
 from saliency_assay.methods.sampling import draw_seeds
+from saliency_assay.metrics.fills import fill as fill_of
+from saliency_assay.metrics.perturbation import Predict, Span, along, differs, subject
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.metrics.scored import Scored, correlation, varies, where_defined
-from saliency_assay.perturb import Predict, Span, along, differs, subject
 
 
 def faithfulness(

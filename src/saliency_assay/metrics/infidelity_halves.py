@@ -5,12 +5,12 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from saliency_assay.fills import fill
 from saliency_assay.methods.optimal_halves import each_half
+from saliency_assay.metrics.fills import fill
 from saliency_assay.metrics.infidelity import contributions, score
+from saliency_assay.metrics.perturbation import Predict, original, subject, under
 from saliency_assay.metrics.probed import drop_of
 from saliency_assay.metrics.scored import Scored
-from saliency_assay.perturb import Predict, original, subject, under
 
 
 def removed_halves(

@@ -5,14 +5,14 @@ from collections.abc import Iterator, Mapping
 import torch
 from torch import Tensor
 
-from saliency_assay.fills import fill
 from saliency_assay.methods.optimal import all_logits
 from saliency_assay.methods.optimal_noisy import BLOCK, PROTOCOLS, Baselines
 from saliency_assay.methods.passes import reported
+from saliency_assay.metrics.fills import fill
 from saliency_assay.metrics.infidelity import check_maps, score
+from saliency_assay.metrics.perturbation import Predict, original, subject
 from saliency_assay.metrics.probed import drop_of
 from saliency_assay.metrics.scored import Scored
-from saliency_assay.perturb import Predict, original, subject
 
 
 def noisy_baselines(

@@ -5,13 +5,13 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from saliency_assay.fills import fill
 from saliency_assay.methods.optimal_square import choose
 from saliency_assay.methods.squares import covered
+from saliency_assay.metrics.fills import fill
 from saliency_assay.metrics.infidelity import contributions, score
+from saliency_assay.metrics.perturbation import Predict, original, subject, under
 from saliency_assay.metrics.probed import drop_of
 from saliency_assay.metrics.scored import Scored
-from saliency_assay.perturb import Predict, original, subject, under
 
 BLOCK = 16_384
 """Squares whose sums are looked up at a time."""

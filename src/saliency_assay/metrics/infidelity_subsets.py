@@ -5,12 +5,12 @@ from collections.abc import Iterator, Mapping
 import torch
 from torch import Tensor
 
-from saliency_assay.fills import fill
+from saliency_assay.metrics.fills import fill
 from saliency_assay.metrics.infidelity import contributions, score
+from saliency_assay.metrics.perturbation import Predict, subject
 from saliency_assay.metrics.probed import drop_of
 from saliency_assay.metrics.scored import Scored
 from saliency_assay.metrics.subsets import draw_subsets, drops, shared, sums
-from saliency_assay.perturb import Predict, subject
 
 
 def removed_subsets(

@@ -5,9 +5,9 @@ import torch
 from scipy.ndimage import distance_transform_edt
 from torch import Tensor
 
+from saliency_assay.metrics.perturbation import Predict
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.metrics.scored import Scored, varies, where_defined
-from saliency_assay.perturb import Predict
 
 
 def pointing_game(

@@ -10,10 +10,10 @@ from skimage.metrics import structural_similarity
 from torch import Tensor, nn
 
 from saliency_assay.methods.differentiate import describe
+from saliency_assay.metrics.perturbation import Predict
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.metrics.scored import Scored, correlation, varies, where_defined
 from saliency_assay.models.classifier import Classifier
-from saliency_assay.perturb import Predict
 
 MEASURES = ("spearman", "spearman_absolute", "ssim")
 WINDOW = 7

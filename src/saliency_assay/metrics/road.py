@@ -5,9 +5,9 @@ from torch import Tensor
 
 from saliency_assay.methods.sampling import draw_seeds, standard_normal
 from saliency_assay.metrics.imputation import impute
+from saliency_assay.metrics.perturbation import Predict, original, ranks_of, subject, under
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.metrics.scored import Scored, varies, where_defined
-from saliency_assay.perturb import Predict, original, ranks_of, subject, under
 
 
 def road(

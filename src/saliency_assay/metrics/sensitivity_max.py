@@ -7,8 +7,8 @@ from torch import Tensor
 
 from saliency_assay.methods.passes import reported
 from saliency_assay.methods.sampling import draw_seeds, uniform
+from saliency_assay.metrics.perturbation import Predict
 from saliency_assay.metrics.scored import Scored
-from saliency_assay.perturb import Predict
 
 
 def sensitivity_max(

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from saliency_assay.perturb import Subject, original, under
+from saliency_assay.metrics.perturbation import Subject, original, under
 
 BLOCK = 64
 """Subsets that are held at a time."""
