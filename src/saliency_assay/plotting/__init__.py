@@ -1,0 +1,1 @@
+"""Shared parts of figures and pages: style, axes, legends, galleries."""
