@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 
 from saliency_assay.metrics.spread import spread
+from saliency_assay.plotting.html import table_page
+from saliency_assay.plotting.page import SCRIPT
 from saliency_assay.report.bam import metrics_table, premise
-from saliency_assay.report.html import table_page
 from saliency_assay.report.models import accuracy_table
-from saliency_assay.report.page import SCRIPT
 from saliency_assay.runtime.provenance import seed_of
 
 NAN = float("nan")

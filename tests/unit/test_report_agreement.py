@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 from saliency_assay.catalogue import CATALOGUE
+from saliency_assay.plotting.figures import DIRECTIONS
 from saliency_assay.reliability_raters import agreement, halves
 from saliency_assay.report.agreement import COLUMNS, agreement_table
-from saliency_assay.report.figures import DIRECTIONS
 from saliency_assay.report.rated import OF_BAM, Rated, rated_scores
 from saliency_assay.report.reliability import (
     consistency_table,

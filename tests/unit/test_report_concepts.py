@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 from saliency_assay.concepts import rows_of
+from saliency_assay.plotting.style import BLUE, ORANGE, save, styled
 from saliency_assay.report.concepts import COLUMNS, concept_figure, concepts_table
-from saliency_assay.report.style import BLUE, ORANGE, save, styled
 from saliency_assay.storage import score_tables
 
 NAN = float("nan")

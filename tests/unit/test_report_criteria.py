@@ -10,9 +10,9 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from saliency_assay.plotting.metric_results import Material
+from saliency_assay.plotting.style import save, styled
 from saliency_assay.report.criteria import criteria_areas, criteria_boxes
-from saliency_assay.report.material import Material
-from saliency_assay.report.style import save, styled
 from saliency_assay.storage.score_tables import COLUMNS
 
 NAN = float("nan")

@@ -11,14 +11,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
+from saliency_assay.plotting.metric_results import Material
+from saliency_assay.plotting.style import save, styled
 from saliency_assay.report.curves import (
     aopc_curves,
     randomisation_curves,
     removal_curves,
     subset_curves,
 )
-from saliency_assay.report.material import Material
-from saliency_assay.report.style import save, styled
 
 NAN = float("nan")
 IMAGES = 4

@@ -13,9 +13,9 @@ import torch
 from matplotlib.figure import Figure
 
 from saliency_assay.metrics.reductions import reduce
-from saliency_assay.report.figures import metric_bars, training_curves
-from saliency_assay.report.gallery import gallery, titles
-from saliency_assay.report.style import readable, save, styled
+from saliency_assay.plotting.figures import metric_bars, training_curves
+from saliency_assay.plotting.gallery import gallery, titles
+from saliency_assay.plotting.style import readable, save, styled
 
 NAN = float("nan")
 

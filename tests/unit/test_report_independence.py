@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+from saliency_assay.plotting.style import png, styled
 from saliency_assay.report.independence import (
     convergence_curves,
     delta_images,
@@ -11,7 +12,6 @@ from saliency_assay.report.independence import (
     note,
     relative_change,
 )
-from saliency_assay.report.style import png, styled
 
 NORMS = ("output_norm", "output_change", "delta_norm", "start_distance")
 

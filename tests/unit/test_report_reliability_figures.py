@@ -8,6 +8,7 @@ import pytest
 from matplotlib.figure import Figure
 from report_tables import order_rows
 
+from saliency_assay.plotting.style import save, styled
 from saliency_assay.report.reliability_figures import (
     agreement_figure,
     consistency_figure,
@@ -16,7 +17,6 @@ from saliency_assay.report.reliability_figures import (
     reliability_figure,
     scored_names,
 )
-from saliency_assay.report.style import save, styled
 
 
 def drawn(figure: Figure, folder: Path) -> Figure:

@@ -15,12 +15,12 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from scipy.stats import norm, t
 
-from saliency_assay.report.html import tables_page
+from saliency_assay.plotting.html import tables_page
+from saliency_assay.plotting.style import GREY, ORANGE, PURPLE, SKY, VERMILION, save, styled
 from saliency_assay.report.retrain import KEYS, expected, means, split_variants, summary, summary_tables
 from saliency_assay.report.retrain_curves import accuracy_curves, looks, overlap_curves
 from saliency_assay.report.retrain_leakage import holm, leakage_bars, leakage_shown, leakage_table, p_above
 from saliency_assay.report.retrain_masks import iteration_images, overlap_matrices
-from saliency_assay.report.style import GREY, ORANGE, PURPLE, SKY, VERMILION, save, styled
 from saliency_assay.storage.score_tables import COLUMNS
 
 NAN = float("nan")

@@ -12,8 +12,8 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from saliency_assay.report.html import tables_page
-from saliency_assay.report.material import (
+from saliency_assay.plotting.html import tables_page
+from saliency_assay.plotting.metric_results import (
     Material,
     better,
     look,
@@ -21,10 +21,10 @@ from saliency_assay.report.material import (
     over_seeds,
     spread_out,
 )
+from saliency_assay.plotting.style import BLUE, VERMILION, save, styled
 from saliency_assay.report.printed import printed_values, score_tables, side_by_side
 from saliency_assay.report.scatter import infidelity_sensitivity
 from saliency_assay.report.scores import boxes, distributions, summary
-from saliency_assay.report.style import BLUE, VERMILION, save, styled
 from saliency_assay.storage.score_tables import COLUMNS
 
 NAN = float("nan")

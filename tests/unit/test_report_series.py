@@ -17,7 +17,8 @@ from matplotlib.figure import Figure
 from scipy.stats import pearsonr
 
 from saliency_assay.metrics.reductions import reduce
-from saliency_assay.report.html import tables_page
+from saliency_assay.plotting.html import tables_page
+from saliency_assay.plotting.style import BLUE, save, styled
 from saliency_assay.report.series import (
     SeriesModel,
     commonality_table,
@@ -27,7 +28,6 @@ from saliency_assay.report.series import (
 )
 from saliency_assay.report.series_curves import looks, series_figure
 from saliency_assay.report.series_maps import chosen_image, series_maps
-from saliency_assay.report.style import BLUE, save, styled
 from saliency_assay.runtime.provenance import SOURCE
 from saliency_assay.storage import score_tables, zarr_store
 

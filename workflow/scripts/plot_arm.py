@@ -10,9 +10,9 @@ import torch
 from saliency_assay.data.selection import explained_images
 from saliency_assay.methods.inputs import labels_of
 from saliency_assay.occluded import layers_of, open_masks, states_of
-from saliency_assay.report.html import images_page
+from saliency_assay.plotting.html import images_page
+from saliency_assay.plotting.style import png, save, styled
 from saliency_assay.report.retrain_masks import iteration_images, overlap_matrices
-from saliency_assay.report.style import png, save, styled
 from saliency_assay.retrain_settings import pixels
 from saliency_assay.runtime.job import job
 from saliency_assay.storage import zarr_store

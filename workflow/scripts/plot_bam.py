@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from saliency_assay.report.figures import metric_bars
-from saliency_assay.report.html import table_page
-from saliency_assay.report.style import save, styled
+from saliency_assay.plotting.figures import metric_bars
+from saliency_assay.plotting.html import table_page
+from saliency_assay.plotting.style import save, styled
 from saliency_assay.runtime.job import job
 
 with job("plot_bam", snakemake.log[0], snakemake.params.settings):

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pandas as pd
 
+from saliency_assay.plotting.html import tables_page
+from saliency_assay.plotting.style import save, styled
 from saliency_assay.report.caption import beside_printed, caption_table, premise, statements
 from saliency_assay.report.caption_figures import infidelity_bars, share_bars
-from saliency_assay.report.html import tables_page
-from saliency_assay.report.style import save, styled
 from saliency_assay.runtime.job import job
 from saliency_assay.storage import score_tables
 

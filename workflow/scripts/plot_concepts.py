@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
+from saliency_assay.plotting.html import table_page
+from saliency_assay.plotting.style import save, styled
 from saliency_assay.report.concepts import concept_figure, concepts_table
-from saliency_assay.report.html import table_page
-from saliency_assay.report.style import save, styled
 from saliency_assay.runtime.job import job
 from saliency_assay.storage import score_tables
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from saliency_assay.report.html import table_page
+from saliency_assay.plotting.html import table_page
+from saliency_assay.plotting.style import save, styled
 from saliency_assay.report.retrain_leakage import leakage_bars, leakage_shown, leakage_table
-from saliency_assay.report.style import save, styled
 from saliency_assay.runtime.job import job
 from saliency_assay.storage import zarr_store
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
+from saliency_assay.plotting.metric_results import Material
+from saliency_assay.plotting.style import save, styled
 from saliency_assay.registry.records import resolve
-from saliency_assay.report.material import Material
-from saliency_assay.report.style import save, styled
 from saliency_assay.runtime.job import job
 from saliency_assay.storage import score_tables
 from saliency_assay.storage.parts import grouped, open_stores

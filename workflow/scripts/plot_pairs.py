@@ -6,9 +6,9 @@ import numpy as np
 import torch
 
 from saliency_assay.metrics.reductions import reduce
-from saliency_assay.report.gallery import gallery, titles
-from saliency_assay.report.html import image_page
-from saliency_assay.report.style import save, styled
+from saliency_assay.plotting.gallery import gallery, titles
+from saliency_assay.plotting.html import image_page
+from saliency_assay.plotting.style import save, styled
 from saliency_assay.runtime.job import job
 from saliency_assay.storage import zarr_store
 

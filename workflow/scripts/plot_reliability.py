@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from saliency_assay.report.html import tables_page
+from saliency_assay.plotting.html import tables_page
+from saliency_assay.plotting.style import save, styled
 from saliency_assay.report.reliability_figures import (
     agreement_figure,
     consistency_figure,
@@ -10,7 +11,6 @@ from saliency_assay.report.reliability_figures import (
     reliability_figure,
 )
 from saliency_assay.report.reliability_page import page_tables
-from saliency_assay.report.style import save, styled
 from saliency_assay.report.tables import read_table
 from saliency_assay.runtime.job import job
 

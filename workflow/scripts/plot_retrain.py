@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from saliency_assay.report.html import tables_page
+from saliency_assay.plotting.html import tables_page
+from saliency_assay.plotting.style import save, styled
 from saliency_assay.report.retrain import summary_tables
 from saliency_assay.report.retrain_curves import accuracy_curves, overlap_curves
-from saliency_assay.report.style import save, styled
 from saliency_assay.retrain_settings import pixels
 from saliency_assay.runtime.job import job
 from saliency_assay.storage import zarr_store

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from saliency_assay.plotting.style import save, styled
 from saliency_assay.report.scatter import infidelity_sensitivity
-from saliency_assay.report.style import save, styled
 from saliency_assay.runtime.job import job
 from saliency_assay.storage import score_tables
 

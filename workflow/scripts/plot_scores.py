@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from saliency_assay.report.html import tables_page
+from saliency_assay.plotting.html import tables_page
 from saliency_assay.report.printed import score_tables
 from saliency_assay.runtime.job import job
 

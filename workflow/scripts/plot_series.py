@@ -8,7 +8,8 @@ import pandas as pd
 import torch
 
 from saliency_assay.metrics.reductions import reduce
-from saliency_assay.report.html import image_page, tables_page
+from saliency_assay.plotting.html import image_page, tables_page
+from saliency_assay.plotting.style import png, readable, save, styled
 from saliency_assay.report.series import (
     SeriesModel,
     commonality_table,
@@ -18,7 +19,6 @@ from saliency_assay.report.series import (
 )
 from saliency_assay.report.series_curves import series_figure
 from saliency_assay.report.series_maps import chosen_image, series_maps
-from saliency_assay.report.style import png, readable, save, styled
 from saliency_assay.runtime.job import job
 from saliency_assay.storage import score_tables, zarr_store
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from saliency_assay.report.page import page
+from saliency_assay.plotting.page import page
 from saliency_assay.runtime.job import job
 
 with job("report", snakemake.log[0], snakemake.params.settings):

@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from saliency_assay.report.material import span_text
-from saliency_assay.report.style import BLUE, CYCLE, GREY, ORANGE, VERMILION, readable
+from saliency_assay.plotting.metric_results import span_text
+from saliency_assay.plotting.style import BLUE, CYCLE, GREY, ORANGE, VERMILION, readable
 
 Array = npt.NDArray[Any]
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy.typing as npt
 from matplotlib.figure import Figure
 
-from saliency_assay.report.pictures import bare, show_image, show_map
-from saliency_assay.report.style import readable
+from saliency_assay.plotting.pictures import bare, show_image, show_map
+from saliency_assay.plotting.style import readable
 
 Array = npt.NDArray[Any]
 MOST_COLUMNS = 12

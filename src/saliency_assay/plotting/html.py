@@ -6,7 +6,7 @@ from html import escape
 
 import pandas as pd
 
-from saliency_assay.report.page import page
+from saliency_assay.plotting.page import page
 
 MUCH = 50
 """Letters of a cell from which on a table is one of text."""

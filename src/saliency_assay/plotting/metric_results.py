@@ -10,8 +10,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import SymmetricalLogLocator
 
+from saliency_assay.plotting.style import CYCLE
 from saliency_assay.registry.directions import phrase
-from saliency_assay.report.style import CYCLE
 
 Array = npt.NDArray[Any]
 

@@ -7,7 +7,7 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from saliency_assay.report.style import SKY
+from saliency_assay.plotting.style import SKY
 
 Array = npt.NDArray[Any]
 

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from saliency_assay.report.style import readable
+from saliency_assay.plotting.style import readable
 
 Array = npt.NDArray[Any]
 

@@ -8,8 +8,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from saliency_assay.plotting.style import BLUE, GREY, ORANGE, readable
 from saliency_assay.report.caption import ZERO
-from saliency_assay.report.style import BLUE, GREY, ORANGE, readable
 
 Array = npt.NDArray[Any]
 

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from saliency_assay.concepts import KINDS, layer_test
-from saliency_assay.report.style import BLUE, GREY, ORANGE
+from saliency_assay.plotting.style import BLUE, GREY, ORANGE
 
 COLUMNS = ["model", "seed", "layer", "score", "random", "p_value", "kept", "images", "experiments"]
 MEAN = "mean"

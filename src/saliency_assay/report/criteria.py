@@ -9,9 +9,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from saliency_assay.report.material import NO_SCORE, Material
+from saliency_assay.plotting.metric_results import NO_SCORE, Material
+from saliency_assay.plotting.style import BLUE, GREY, VERMILION, readable
 from saliency_assay.report.scores import BOX, box_panel, mark
-from saliency_assay.report.style import BLUE, GREY, VERMILION, readable
 
 Array = npt.NDArray[Any]
 

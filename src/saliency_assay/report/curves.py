@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from saliency_assay.report.material import (
+from saliency_assay.plotting.metric_results import (
     NO_SCORE,
     Material,
     better,
@@ -23,7 +23,7 @@ from saliency_assay.report.material import (
     span_text,
     sparse,
 )
-from saliency_assay.report.style import GREY, readable
+from saliency_assay.plotting.style import GREY, readable
 
 Array = npt.NDArray[Any]
 

@@ -9,8 +9,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from saliency_assay.report.pictures import bare, show_image
-from saliency_assay.report.style import BLUE, GREY, ORANGE
+from saliency_assay.plotting.pictures import bare, show_image
+from saliency_assay.plotting.style import BLUE, GREY, ORANGE
 
 Array = npt.NDArray[Any]
 

@@ -6,7 +6,7 @@ from textwrap import wrap
 
 import numpy as np
 
-from saliency_assay.report.style import readable
+from saliency_assay.plotting.style import readable
 
 NONE = "--"
 DIGITS = 3

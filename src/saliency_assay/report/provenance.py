@@ -10,8 +10,8 @@ from typing import Any
 
 import pandas as pd
 
-from saliency_assay.report.html import table_of
-from saliency_assay.report.page import page
+from saliency_assay.plotting.html import table_of
+from saliency_assay.plotting.page import page
 
 
 def times(benchmarks: Path) -> pd.DataFrame:

@@ -14,10 +14,10 @@ from matplotlib.lines import Line2D
 from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
+from saliency_assay.plotting.metric_results import span_text
+from saliency_assay.plotting.style import BLUE, GREEN, GREY, ORANGE, VERMILION, readable
 from saliency_assay.reliability_raters import SPLITS
-from saliency_assay.report.material import span_text
 from saliency_assay.report.reliability import PAIR
-from saliency_assay.report.style import BLUE, GREEN, GREY, ORANGE, VERMILION, readable
 from saliency_assay.report.words import rank_set
 
 Array = npt.NDArray[Any]

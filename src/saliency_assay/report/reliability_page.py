@@ -5,9 +5,9 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
+from saliency_assay.plotting.style import readable
 from saliency_assay.report.reliability import PAIR
 from saliency_assay.report.reliability_figures import MOST_COLUMNS, scored_names
-from saliency_assay.report.style import readable
 
 CONTROLS = {"with": "with baselines", "without": "without baselines", "none": "all methods"}
 

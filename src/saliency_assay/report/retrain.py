@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from saliency_assay.metrics.overlap import expected_cma, expected_mamo, expected_mmo
-from saliency_assay.report.style import readable
+from saliency_assay.plotting.style import readable
 from saliency_assay.storage.score_tables import COLUMNS
 
 KEYS = ["protocol", "fill", "method", "iteration"]

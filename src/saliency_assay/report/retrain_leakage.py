@@ -12,9 +12,9 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from scipy.stats import norm, t
 
-from saliency_assay.report.material import NO_SCORE, span_text
+from saliency_assay.plotting.metric_results import NO_SCORE, span_text
+from saliency_assay.plotting.style import BLUE, GREY, SKY, VERMILION, readable
 from saliency_assay.report.retrain import KEYS, PROTOCOLS, named, ordered, split_variants
-from saliency_assay.report.style import BLUE, GREY, SKY, VERMILION, readable
 
 Array = npt.NDArray[Any]
 

@@ -13,9 +13,9 @@ from matplotlib.colors import Normalize, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from saliency_assay.report.material import seeds_text, span_text
+from saliency_assay.plotting.metric_results import seeds_text, span_text
+from saliency_assay.plotting.style import ORANGE, PURPLE, SKY, readable
 from saliency_assay.report.retrain import named, split_variants
-from saliency_assay.report.style import ORANGE, PURPLE, SKY, readable
 
 Array = npt.NDArray[Any]
 

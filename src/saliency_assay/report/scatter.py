@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from saliency_assay.report.material import (
+from saliency_assay.plotting.metric_results import (
     NO_SCORE,
     look,
     mean_and_band,
@@ -17,7 +17,7 @@ from saliency_assay.report.material import (
     span_text,
     spread_out,
 )
-from saliency_assay.report.style import GREY, readable
+from saliency_assay.plotting.style import GREY, readable
 
 Array = npt.NDArray[Any]
 

@@ -15,8 +15,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from saliency_assay.registry.directions import target_of
-from saliency_assay.report.material import (
+from saliency_assay.plotting.metric_results import (
     NO_SCORE,
     Material,
     better,
@@ -25,8 +24,9 @@ from saliency_assay.report.material import (
     span_text,
     spread_out,
 )
+from saliency_assay.plotting.style import BLUE, SKY, VERMILION, readable
+from saliency_assay.registry.directions import target_of
 from saliency_assay.report.printed import printed_values
-from saliency_assay.report.style import BLUE, SKY, VERMILION, readable
 
 Array = npt.NDArray[Any]
 

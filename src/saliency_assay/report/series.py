@@ -14,7 +14,7 @@ import torch
 
 from saliency_assay.metrics.bam_series import contrast
 from saliency_assay.metrics.scored import correlation
-from saliency_assay.report.material import span_text
+from saliency_assay.plotting.metric_results import span_text
 
 Array = npt.NDArray[Any]
 

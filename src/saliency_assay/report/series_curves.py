@@ -12,9 +12,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from saliency_assay.report.material import MARKERS, seeds_text, span_text
+from saliency_assay.plotting.metric_results import MARKERS, seeds_text, span_text
+from saliency_assay.plotting.style import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, readable
 from saliency_assay.report.series import TCAV
-from saliency_assay.report.style import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, readable
 
 Array = npt.NDArray[Any]
 

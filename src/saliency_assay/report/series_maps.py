@@ -9,9 +9,9 @@ import numpy.typing as npt
 import pandas as pd
 from matplotlib.figure import Figure
 
-from saliency_assay.report.pictures import bare, show_image, show_map
+from saliency_assay.plotting.pictures import bare, show_image, show_map
+from saliency_assay.plotting.style import readable
 from saliency_assay.report.series import SeriesModel
-from saliency_assay.report.style import readable
 
 Array = npt.NDArray[Any]
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from saliency_assay.report.material import span_text
+from saliency_assay.plotting.metric_results import span_text
 from saliency_assay.report.reliability import PAIR
 
 CONFIDENCE = 0.95
