@@ -1,0 +1,1 @@
+"""Reliability of metrics: statistics, ranks, and their tables and figures."""
