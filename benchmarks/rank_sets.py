@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from saliency_assay import reliability
-from saliency_assay.comparison import Factors, rank_sets
+from saliency_assay.reliability import statistics
+from saliency_assay.reliability.comparison import Factors, rank_sets
 
 Array = npt.NDArray[np.float64]
 
@@ -154,7 +154,7 @@ def coverage(images: int, share: float, level: float, studies: int, resamples: i
     source = np.random.default_rng([images, int(100 * share)])
     above = below = 0
     for number in range(studies):
-        found = reliability.alpha(
+        found = statistics.alpha(
             mixture(images, share, source), level=level, resamples=resamples, seed=number
         )
         above += found.low > share**2

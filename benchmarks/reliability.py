@@ -15,8 +15,8 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 
-from saliency_assay.report.agreement import agreement_table
-from saliency_assay.report.reliability import (
+from saliency_assay.reliability.agreement import agreement_table
+from saliency_assay.reliability.tables import (
     consistency_table,
     order_table,
     rankings_table,

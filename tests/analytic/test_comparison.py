@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pytest
 from scipy import stats
 
-from saliency_assay.comparison import Factors, compare, holm, mean_of, rank_sets
+from saliency_assay.reliability.comparison import Factors, compare, holm, mean_of, rank_sets
 
 Array = npt.NDArray[np.float64]
 

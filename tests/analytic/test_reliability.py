@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import rankdata, spearmanr
 
-from saliency_assay import reliability
-from saliency_assay.reliability import (
+from saliency_assay.reliability import statistics
+from saliency_assay.reliability.statistics import (
     alpha,
     correlations,
     mean_correlation,
@@ -85,12 +85,12 @@ def test_alpha_of_a_complete_table_is_the_packages(scores: Array) -> None:
     assert alpha(scores, resamples=0).value == pytest.approx(package(scores), abs=1e-12)
 
 
-@pytest.mark.parametrize("held", [reliability.HELD, 1])
+@pytest.mark.parametrize("held", [statistics.HELD, 1])
 @pytest.mark.parametrize("scores", MISSING.values(), ids=MISSING)
 def test_alpha_with_missing_scores_is_that_of_a_loop_over_pairs(
     scores: Array, held: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reliability, "HELD", held)
+    monkeypatch.setattr(statistics, "HELD", held)
     assert alpha(scores, resamples=0).value == pytest.approx(by_pairs(scores), abs=1e-12)
 
 
@@ -157,9 +157,9 @@ def test_many_methods_that_miss_scores_are_compared_on_the_largest_sets(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     scores = some_scores(60, 12, missing=0.2)
-    monkeypatch.setattr(reliability, "MOST_SETS", 10**6)
+    monkeypatch.setattr(statistics, "MOST_SETS", 10**6)
     every = alpha(scores, resamples=0)
-    monkeypatch.setattr(reliability, "MOST_SETS", 100)
+    monkeypatch.setattr(statistics, "MOST_SETS", 100)
     assert alpha(scores, resamples=0).value == pytest.approx(every.value, abs=0.03)
     ordered = np.where(np.isnan(scores), np.nan, np.arange(12.0))
     assert alpha(ordered, resamples=0).value == pytest.approx(1)
@@ -219,7 +219,7 @@ def test_the_interval_of_alpha_does_not_depend_on_how_many_resamples_come_at_a_t
 ) -> None:
     scores = some_scores(30, 4, missing=0.2, ties=True)
     whole = alpha(scores, resamples=101)
-    monkeypatch.setattr(reliability, "HELD", 7 * 30)
+    monkeypatch.setattr(statistics, "HELD", 7 * 30)
     parts = alpha(scores, resamples=101)
     assert [parts.low, parts.high] == pytest.approx([whole.low, whole.high], abs=1e-12)
     assert whole.low < whole.value < whole.high <= 1
@@ -278,7 +278,7 @@ def test_mean_correlation_is_that_of_the_pairs_and_counts_their_images() -> None
 @pytest.mark.parametrize("ties", [False, True])
 def test_the_derivatives_of_spearmans_rho_are_those_of_repeated_images(ties: bool) -> None:
     scores = some_scores(12, 2, ties=ties)
-    rho, derivatives = reliability._spearman(*scores.T)
+    rho, derivatives = statistics._spearman(*scores.T)
     times = 4000
     for image in range(12):
         repeated = np.concatenate([np.repeat(scores, times, axis=0), scores[[image]]])

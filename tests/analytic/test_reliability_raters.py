@@ -7,8 +7,8 @@ import numpy.typing as npt
 import pytest
 from scipy.stats import spearmanr
 
-from saliency_assay import reliability
-from saliency_assay.reliability_raters import agreement, halves, paired_correlations
+from saliency_assay.reliability import statistics
+from saliency_assay.reliability.raters import agreement, halves, paired_correlations
 
 Array = npt.NDArray[np.float64]
 
@@ -37,18 +37,18 @@ def rho(one: Array, other: Array) -> float:
     return float(spearmanr(one[both], other[both]).statistic)
 
 
-@pytest.mark.parametrize("held", [reliability.HELD, 1])
+@pytest.mark.parametrize("held", [statistics.HELD, 1])
 @pytest.mark.parametrize("rated", RATED.values(), ids=RATED)
 def test_agreement_is_that_of_a_loop_over_pairs(
     rated: Array, held: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reliability, "HELD", held)
+    monkeypatch.setattr(statistics, "HELD", held)
     found = agreement(rated)
     pairs = np.array([rho(one, other) for one, other in combinations(rated, 2)])
     assert np.isfinite(pairs).any()
     expected = [np.nanmean(pairs), np.nanmin(pairs), np.nanmax(pairs)]
     assert [found.correlation, found.low, found.high] == pytest.approx(expected, abs=1e-12)
-    assert found.alpha == reliability.alpha(rated, resamples=0).value
+    assert found.alpha == statistics.alpha(rated, resamples=0).value
 
 
 def test_missing_scores_do_not_lower_the_agreement_of_equal_orders() -> None:
@@ -85,17 +85,17 @@ def some_scores(images: int, methods: int, *, effect: float = 0.0, missing: floa
     return np.where(generator.random(scores.shape) < missing, np.nan, scores)
 
 
-@pytest.mark.parametrize("held", [reliability.HELD, 60])
+@pytest.mark.parametrize("held", [statistics.HELD, 60])
 def test_halves_are_those_of_a_loop_over_splits(held: int, monkeypatch: pytest.MonkeyPatch) -> None:
     scores = some_scores(21, 5, effect=0.3, missing=0.3)
     scores[4] = np.nan  # has no score, and is in no half
-    monkeypatch.setattr(reliability, "HELD", held)
+    monkeypatch.setattr(statistics, "HELD", held)
     found = halves(scores, splits=50, level=0.9, seed=3)
     there = np.delete(scores, 4, axis=0)
     generator, expected = np.random.default_rng(3), []
     for _ in range(50):
         drawn = generator.permutation(20)
-        expected.append(rho(*(reliability.paired_means(there[half]) for half in (drawn[:10], drawn[10:]))))
+        expected.append(rho(*(statistics.paired_means(there[half]) for half in (drawn[:10], drawn[10:]))))
     assert found.correlation == pytest.approx(np.mean(expected), abs=1e-12)
     assert [found.low, found.high] == pytest.approx(np.quantile(expected, [0.05, 0.95]), abs=1e-12)
     assert np.isnan(found.alpha)

@@ -12,9 +12,10 @@ import yaml
 from archives import SAFELY
 from checkout import run_beside
 
-from saliency_assay import methods, metrics, models, reliability
+from saliency_assay import methods, metrics, models
 from saliency_assay.metrics.engine import fresh_seed, newly_built
 from saliency_assay.models.classifier import Blueprint, Classifier
+from saliency_assay.reliability import statistics
 from saliency_assay.storage import score_tables
 from saliency_assay.storage.zarr_store import open_store
 
@@ -170,7 +171,7 @@ def test_reliability_is_the_workflows(run: Run, results: Path) -> None:
     of_each = {
         method: scored(run, "criteria", method, run.images, run.maps[method])["s_ord"] for method in METHODS
     }
-    assessed = reliability.assess(of_each, direction="higher", resamples=200)
+    assessed = statistics.assess(of_each, direction="higher", resamples=200)
     tables = results / "tables/all"
     table = pd.read_csv(tables / "reliability.csv")
     [row] = table[(table["metric"] == "s_ord") & (table["controls"] == "none")].to_dict("records")

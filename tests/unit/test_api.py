@@ -15,7 +15,7 @@ import torch
 from support import CLASSES, ConvNet, conv_classifier, state_of, with_random_state
 from torch import Tensor, nn
 
-from saliency_assay import methods, metrics, models, reliability
+from saliency_assay import methods, metrics, models
 from saliency_assay.methods.engine import draw, pixels_of
 from saliency_assay.methods.gradient import gradient
 from saliency_assay.methods.path import integrated_gradients
@@ -26,7 +26,8 @@ from saliency_assay.metrics.engine import score as score_batches
 from saliency_assay.metrics.faithfulness import faithfulness, single_pixels
 from saliency_assay.metrics.sensitivity_max import sensitivity_max
 from saliency_assay.models.classifier import Classifier
-from saliency_assay.report.reliability import order_table, reliability_table
+from saliency_assay.reliability import statistics
+from saliency_assay.reliability.tables import order_table, reliability_table
 from saliency_assay.runtime.provenance import SOURCE
 
 RNG = np.random.default_rng(3)
@@ -408,7 +409,7 @@ def test_what_does_not_fit_a_metric_is_told_in_one_line(
 
 
 def test_a_package_offers_no_other_names() -> None:
-    for module in (methods, metrics, models, reliability):
+    for module in (methods, metrics, models, statistics):
         message = f"^module '{module.__name__}' has no attribute 'atribute'$"
         with pytest.raises(AttributeError, match=message):
             module.atribute  # noqa: B018
@@ -422,7 +423,7 @@ def test_reliability_is_that_of_the_tables() -> None:
     scores["c"][:3] = np.nan
     for direction in ("lower", "target 0.5"):
         for clusters in ({}, {"patients": np.arange(40) // 3}):
-            assessed = reliability.assess(
+            assessed = statistics.assess(
                 pd.DataFrame(scores), direction=direction, clusters=clusters, resamples=200
             )
             parts = [pd.DataFrame({"method": name, "score": of_one}) for name, of_one in scores.items()]
@@ -446,7 +447,7 @@ def test_methods_are_compared_on_images_on_which_both_have_a_score() -> None:
     generator = np.random.default_rng(0)
     easy, hard = generator.normal(10, 1, 50), generator.normal(0, 1, 50)
     scores = {"a": [*easy, *hard], "b": [*(easy - generator.uniform(0.1, 0.5, 50)), *[np.nan] * 50]}
-    order = reliability.assess(scores, direction="higher", resamples=0).order
+    order = statistics.assess(scores, direction="higher", resamples=0).order
     assert order["mean"].idxmax() == "b"
     assert order[["images", "rank_low", "rank_high"]].to_numpy().tolist() == [[100, 1, 1], [50, 2, 2]]
 
@@ -456,8 +457,8 @@ def test_clusters_of_images_widen_the_rank_sets() -> None:
     generator = np.random.default_rng(0)
     patients = np.arange(80) // 20
     scores = dict(zip("abc", generator.normal(size=(3, 4))[:, patients], strict=True))
-    alone = reliability.assess(scores, direction="higher", resamples=10)
-    clustered = reliability.assess(scores, direction="higher", clusters={"patients": patients}, resamples=10)
+    alone = statistics.assess(scores, direction="higher", resamples=10)
+    clustered = statistics.assess(scores, direction="higher", clusters={"patients": patients}, resamples=10)
     assert alone.order["rank_low"].max() > 1
     assert set(clustered.order["rank_low"]) == {1}
     assert set(clustered.order["rank_high"]) == {3}
@@ -467,17 +468,15 @@ def test_clusters_of_images_widen_the_rank_sets() -> None:
 def test_clusters_have_any_labels_and_names_and_infinite_scores_are_missing() -> None:
     generator = np.random.default_rng(0)
     scores = {name: generator.normal(size=40) for name in "abc"}
-    named = reliability.assess(
+    named = statistics.assess(
         scores, direction="higher", clusters={"seeds": [f"p{i % 8}" for i in range(40)]}
     )
-    numbered = reliability.assess(scores, direction="higher", clusters={"c": np.arange(40) % 8})
+    numbered = statistics.assess(scores, direction="higher", clusters={"c": np.arange(40) % 8})
     assert named.alpha == numbered.alpha
     pd.testing.assert_frame_equal(named.order, numbered.order)
     worse = {**scores, "a": np.where(np.arange(40) == 0, -np.inf, scores["a"])}
     missing = {**scores, "a": np.where(np.arange(40) == 0, np.nan, scores["a"])}
-    found, expected = (
-        reliability.assess(each, direction="higher", resamples=10) for each in (worse, missing)
-    )
+    found, expected = (statistics.assess(each, direction="higher", resamples=10) for each in (worse, missing))
     pd.testing.assert_frame_equal(found.order, expected.order)
     assert found.order["images"].tolist() == [39, 40, 40]
 
@@ -498,7 +497,7 @@ def test_clusters_have_any_labels_and_names_and_infinite_scores_are_missing() ->
 )
 def test_what_cannot_be_compared(scores: dict[Any, Any], direction: str, message: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
-        reliability.assess(scores, direction=direction)
+        statistics.assess(scores, direction=direction)
 
 
 @pytest.mark.parametrize(
@@ -512,7 +511,7 @@ def test_what_cannot_be_compared(scores: dict[Any, Any], direction: str, message
 )
 def test_options_of_an_assessment_that_do_not_fit(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
-        reliability.assess({"a": [1, 2], "b": [3, 4]}, direction="lower", **options)
+        statistics.assess({"a": [1, 2], "b": [3, 4]}, direction="lower", **options)
 
 
 # ---- the whole

@@ -40,9 +40,10 @@ def test_the_pages_code_runs() -> None:
 def test_the_page_names_every_argument() -> None:
     from inspect import signature
 
-    from saliency_assay import methods, metrics, reliability
+    from saliency_assay import methods, metrics
+    from saliency_assay.reliability import statistics
 
-    for function in (methods.attribute, metrics.score, reliability.assess):
+    for function in (methods.attribute, metrics.score, statistics.assess):
         [shown] = re.findall(rf"`\w+\.{function.__name__}\((.*?)\)` (?:gives|takes)", PAGE, re.DOTALL)
         said = [part.partition("=")[0].strip().lstrip("*") for part in shown.split(",")]
         assert [name for name in said if name] == list(signature(function).parameters)

@@ -11,10 +11,10 @@ import pytest
 
 from saliency_assay.catalogue import CATALOGUE
 from saliency_assay.plotting.figures import DIRECTIONS
-from saliency_assay.reliability_raters import agreement, halves
-from saliency_assay.report.agreement import COLUMNS, agreement_table
-from saliency_assay.report.rated import OF_BAM, Rated, rated_scores
-from saliency_assay.report.reliability import (
+from saliency_assay.reliability.agreement import COLUMNS, agreement_table
+from saliency_assay.reliability.rated_scores import OF_BAM, Rated, rated_scores
+from saliency_assay.reliability.raters import agreement, halves
+from saliency_assay.reliability.tables import (
     consistency_table,
     order_table,
     rankings_table,

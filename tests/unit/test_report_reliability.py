@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from scipy.stats import spearmanr, t
 
-from saliency_assay import reliability
-from saliency_assay.report.reliability import (
+from saliency_assay.reliability import statistics
+from saliency_assay.reliability.tables import (
     ORDERED,
     RANKINGS,
     consistency_table,
@@ -81,11 +81,11 @@ def test_reliability_is_with_and_without_controls_for_every_metric_and_seed() ->
     assert set(rows["images"]) == set(rows["correlation_images"]) == {19}
     row = rows.iloc[7]
     values = scored(table, "infidelity", 1, METHODS[:2])
-    alpha = reliability.alpha(values, resamples=RESAMPLES, level=0.9)
+    alpha = statistics.alpha(values, resamples=RESAMPLES, level=0.9)
     assert row["alpha"] == alpha.value
     # An image ranks the methods the other way round where lower is better, which changes no agreement.
     assert (row["alpha_low"], row["alpha_high"]) == pytest.approx((alpha.low, alpha.high))
-    rho = reliability.mean_correlation(values, level=0.9)
+    rho = statistics.mean_correlation(values, level=0.9)
     assert row[["correlation", "correlation_low", "correlation_high"]].to_list() == pytest.approx(
         [rho.value, rho.low, rho.high]
     )
@@ -488,7 +488,7 @@ def test_variance_is_of_all_seeds_that_methods_share() -> None:
     row = variance_table(table).iloc[0]
     assert row["images"] == 19
     cube = np.stack([np.delete(scored(table, "aopc", seed), 5, axis=0) for seed in (0, 1)], axis=-1)
-    expected = reliability.variance_shares(cube)
+    expected = statistics.variance_shares(cube)
     assert row[list(expected)].to_dict() == pytest.approx(expected)
     single = variance_table(score_table(metrics=["aopc"]))
     assert "seed" not in single

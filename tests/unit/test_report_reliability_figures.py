@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from report_tables import order_rows
 
 from saliency_assay.plotting.style import save, styled
-from saliency_assay.report.reliability_figures import (
+from saliency_assay.reliability.figures import (
     agreement_figure,
     consistency_figure,
     grouped,

@@ -22,7 +22,7 @@ from saliency_assay.plotting.metric_results import (
     spread_out,
 )
 from saliency_assay.plotting.style import BLUE, VERMILION, save, styled
-from saliency_assay.report.printed import printed_values, score_tables, side_by_side
+from saliency_assay.reliability.printed import printed_values, score_tables, side_by_side
 from saliency_assay.report.scatter import infidelity_sensitivity
 from saliency_assay.report.scores import boxes, distributions, summary
 from saliency_assay.storage.score_tables import COLUMNS

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from saliency_assay.plotting.html import tables_page
 from saliency_assay.plotting.style import save, styled
-from saliency_assay.report.reliability_figures import (
+from saliency_assay.reliability.figures import (
     agreement_figure,
     consistency_figure,
     order_figure,

@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 
 from saliency_assay.plotting.html import tables_page
-from saliency_assay.report.printed import score_tables
+from saliency_assay.reliability.printed import score_tables
 from saliency_assay.runtime.job import job
 
 with job("plot_scores", snakemake.log[0], snakemake.params.settings):

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from saliency_assay.report.agreement import agreement_table
-from saliency_assay.report.rated import BETWEEN, CLUSTERS, Rated
-from saliency_assay.report.reliability import (
+from saliency_assay.reliability.agreement import agreement_table
+from saliency_assay.reliability.rated_scores import BETWEEN, CLUSTERS, Rated
+from saliency_assay.reliability.tables import (
     consistency_table,
     order_table,
     rankings_table,

@@ -7,17 +7,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from saliency_assay import comparison, reliability
 from saliency_assay.registry.directions import oriented
+from saliency_assay.reliability import comparison, statistics
 
 
 @dataclass(frozen=True)
 class Assessment:
     """Reliability of one metric, and the order of methods under it."""
 
-    alpha: reliability.Estimate
+    alpha: statistics.Estimate
     """Krippendorff's α: see ``reliability.alpha``."""
-    correlation: reliability.Estimate
+    correlation: statistics.Estimate
     """Mean of Spearman's ρ over pairs of methods: see ``reliability.mean_correlation``."""
     order: pd.DataFrame
     """A row for each method: ``images`` with a score, ``mean`` with the ends ``low`` and ``high`` of its confidence
@@ -93,7 +93,7 @@ def assess(
         "rank_high": ranks.high,
     }
     return Assessment(
-        reliability.alpha(values, clusters=factors, resamples=resamples, level=level, seed=seed),
-        reliability.mean_correlation(values, clusters=factors, level=level),
+        statistics.alpha(values, clusters=factors, resamples=resamples, level=level, seed=seed),
+        statistics.mean_correlation(values, clusters=factors, level=level),
         pd.DataFrame(table, index=pd.Index(list(columns), name="method")),
     )

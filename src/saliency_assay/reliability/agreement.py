@@ -7,9 +7,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from saliency_assay.reliability import paired_means
-from saliency_assay.reliability_raters import SPLITS, agreement, halves
-from saliency_assay.report.reliability import SCORED, Scores, by_method, groups
+from saliency_assay.reliability.raters import SPLITS, agreement, halves
+from saliency_assay.reliability.statistics import paired_means
+from saliency_assay.reliability.tables import SCORED, Scores, by_method, groups
 
 Array = npt.NDArray[Any]
 Means: TypeAlias = "pd.Series[float]"

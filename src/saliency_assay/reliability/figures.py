@@ -16,8 +16,8 @@ from scipy.spatial.distance import squareform
 
 from saliency_assay.plotting.metric_results import span_text
 from saliency_assay.plotting.style import BLUE, GREEN, GREY, ORANGE, VERMILION, readable
-from saliency_assay.reliability_raters import SPLITS
-from saliency_assay.report.reliability import PAIR
+from saliency_assay.reliability.raters import SPLITS
+from saliency_assay.reliability.tables import PAIR
 from saliency_assay.report.words import rank_set
 
 Array = npt.NDArray[Any]

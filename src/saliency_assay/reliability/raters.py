@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from saliency_assay import reliability
+from saliency_assay.reliability import statistics
 
 Array = npt.NDArray[Any]
 
@@ -43,7 +43,7 @@ def agreement(rated: Array) -> Agreement:
     Raises:
         ValueError: ``rated`` is not two-dimensional.
     """
-    alpha = reliability.alpha(rated, resamples=0).value
+    alpha = statistics.alpha(rated, resamples=0).value
     one, other = np.triu_indices(len(rated), 1)
     rho = paired_correlations(rated, rated, one, other)
     rho = rho[~np.isnan(rho)]
@@ -68,7 +68,7 @@ def halves(scores: Array, *, splits: int = SPLITS, level: float = 0.95, seed: in
     if len(scores) < LEAST_IMAGES:
         return Agreement(*[float("nan")] * 4)
     found = [
-        paired_correlations(*(reliability.paired_means(scores, half) for half in (first, 1 - first)))
+        paired_correlations(*(statistics.paired_means(scores, half) for half in (first, 1 - first)))
         for first in _splits(len(scores), splits, seed)
     ]
     rho = np.concatenate([np.empty(0), *found])
@@ -90,7 +90,7 @@ def paired_correlations(
     rows = np.arange(len(one)) if rows is None else rows
     other_rows = rows if other_rows is None else other_rows
     found = np.full(len(rows), np.nan)
-    together = max(1, reliability.HELD // max(8 * one.shape[1] ** 2, 1))
+    together = max(1, statistics.HELD // max(8 * one.shape[1] ** 2, 1))
     for start in range(0, len(rows), together):
         part = slice(start, start + together)
         a, b = one[rows[part]], other[other_rows[part]]
@@ -115,7 +115,7 @@ def _centred_ranks(values: Array) -> Array:
 def _splits(images: int, splits: int, seed: int) -> Iterator[Array]:
     """The first half of each split, ``[b, N]`` of 0 and 1, a few at a time; how many makes no other splits."""
     generator = np.random.default_rng(seed)
-    together = max(1, min(splits, reliability.HELD // images))
+    together = max(1, min(splits, statistics.HELD // images))
     for start in range(0, splits, together):
         first = np.zeros((min(together, splits - start), images))
         for row in first:

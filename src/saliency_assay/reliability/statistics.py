@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import rankdata
 
-from saliency_assay.comparison import NO_FACTORS, Factors, mean_of
 from saliency_assay.registry.records import offered
+from saliency_assay.reliability.comparison import NO_FACTORS, Factors, mean_of
 
 if TYPE_CHECKING:
     from saliency_assay.api.agreement import Assessment as Assessment

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from saliency_assay import comparison, reliability
 from saliency_assay.registry.directions import oriented
-from saliency_assay.reliability_raters import paired_correlations
-from saliency_assay.report.printed import printed_alphas, printed_correlations
+from saliency_assay.reliability import comparison, statistics
+from saliency_assay.reliability.printed import printed_alphas, printed_correlations
+from saliency_assay.reliability.raters import paired_correlations
 from saliency_assay.storage.score_tables import WHOLE_SET
 
 Array = npt.NDArray[Any]
@@ -72,8 +72,8 @@ def reliability_table(
         for kind, chosen in kinds.items():
             values = chosen.to_numpy()
             row = {**names, "controls": kind, "methods": chosen.shape[1]}
-            alpha = reliability.alpha(values, clusters=factors, resamples=resamples, level=level)
-            correlation = reliability.mean_correlation(values, clusters=factors, level=level)
+            alpha = statistics.alpha(values, clusters=factors, resamples=resamples, level=level)
+            correlation = statistics.mean_correlation(values, clusters=factors, level=level)
             row |= {"images": alpha.images, "correlation_images": correlation.images}
             for name, found in (("alpha", alpha), ("correlation", correlation)):
                 row |= {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
@@ -113,11 +113,11 @@ def consistency_table(
         wide = of_method.pivot(index="image", columns=["metric", "variant"], values="score")[scored]
         values = wide.to_numpy()
         there = ~np.isnan(values)
-        found = reliability.correlations(values)
+        found = statistics.correlations(values)
         columns = [
             oriented(column, directions[metric]) for column, (metric, _) in zip(values.T, scored, strict=True)
         ]
-        agreement = reliability.correlations(np.stack(columns, axis=1))
+        agreement = statistics.correlations(np.stack(columns, axis=1))
         for a, b in combinations(range(len(scored)), 2):
             (metric, variant), (other, of_other) = scored[a], scored[b]
             rows.append(
@@ -262,7 +262,7 @@ def variance_table(scores: Scores) -> pd.DataFrame:
             images, methods = images.union(wide.index), methods.union(wide.columns, sort=False)
         cube = np.stack([wide.reindex(images, columns=methods).to_numpy() for wide in seeds], axis=-1)
         row: dict[str, object] = {**names, "images": int((~np.isnan(cube).any((1, 2))).sum())}
-        rows.append(row | reliability.variance_shares(cube))
+        rows.append(row | statistics.variance_shares(cube))
     return pd.DataFrame(rows, columns=None if rows else [*SCORED, "images"])
 
 

@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 
 from saliency_assay.registry.directions import target_of
+from saliency_assay.reliability.figures import scored_names
+from saliency_assay.reliability.tables import SCORED
 from saliency_assay.report import latex
 from saliency_assay.report.export_known import known_floats
-from saliency_assay.report.reliability import SCORED
-from saliency_assay.report.reliability_figures import scored_names
 from saliency_assay.report.words import joined, rank_set
 
 WITHOUT = {

@@ -13,8 +13,8 @@ from saliency_assay.plotting.metric_results import span_text
 from saliency_assay.plotting.page import page
 from saliency_assay.plotting.style import readable
 from saliency_assay.registry import directions
+from saliency_assay.reliability.figures import scored_names
 from saliency_assay.report.heat_map import heat_map
-from saliency_assay.report.reliability_figures import scored_names
 from saliency_assay.report.summary import Finding, summary_words
 from saliency_assay.report.words import (
     alpha_row,

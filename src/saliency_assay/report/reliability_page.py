@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 
 from saliency_assay.plotting.style import readable
-from saliency_assay.report.reliability import PAIR
-from saliency_assay.report.reliability_figures import MOST_COLUMNS, scored_names
+from saliency_assay.reliability.figures import MOST_COLUMNS, scored_names
+from saliency_assay.reliability.tables import PAIR
 
 CONTROLS = {"with": "with baselines", "without": "without baselines", "none": "all methods"}
 

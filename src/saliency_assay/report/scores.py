@@ -26,7 +26,7 @@ from saliency_assay.plotting.metric_results import (
 )
 from saliency_assay.plotting.style import BLUE, SKY, VERMILION, readable
 from saliency_assay.registry.directions import target_of
-from saliency_assay.report.printed import printed_values
+from saliency_assay.reliability.printed import printed_values
 
 Array = npt.NDArray[Any]
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from saliency_assay.plotting.metric_results import span_text
-from saliency_assay.report.reliability import PAIR
+from saliency_assay.reliability.tables import PAIR
 
 CONFIDENCE = 0.95
 """Simultaneous coverage of the rank sets of one metric."""
