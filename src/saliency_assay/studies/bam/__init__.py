@@ -1,0 +1,1 @@
+"""Studies of relative feature importance (BAM)."""

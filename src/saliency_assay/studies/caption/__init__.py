@@ -1,0 +1,1 @@
+"""Studies of images with captions."""

@@ -1,0 +1,1 @@
+"""Studies that retrain on masked images (ROAR, IteROAR)."""
