@@ -30,8 +30,8 @@ from torch.nn import functional
 from saliency_assay.data.batching import Images, resident
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import evaluating, exact_float32, logits, to_pixels
-from saliency_assay.occluded import Layer, Occluded
 from saliency_assay.storage import zarr_store
+from saliency_assay.studies.retrain.occluded import Layer, Occluded
 from saliency_assay.training.loop import RESIDENT_LIMIT, train
 from saliency_assay.training.settings import Training, training_from
 

@@ -19,7 +19,7 @@ DIRECTIONS = ("direction", "target")
 class Boxes:
     """The figure of a user's metric."""
 
-    function: str = "saliency_assay.report.scores:boxes"
+    function: str = "saliency_assay.studies.fidelity.figures:boxes"
     reads: tuple[str, ...] = ()
 
 

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any, Protocol
 
 from saliency_assay.registry.records import Parameter
-from saliency_assay.retrain_settings import Retraining
+from saliency_assay.studies.retrain.settings import Retraining
 
 Settings = dict[str, Any]
 

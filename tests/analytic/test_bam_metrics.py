@@ -8,8 +8,14 @@ from scipy import stats
 from torch import Tensor
 
 from saliency_assay.methods.sampling import draw_seeds
-from saliency_assay.metrics.bam import concept_attribution, input_dependence, model_contrast, random_masks
-from saliency_assay.metrics.bam_study import (
+from saliency_assay.metrics.spread import spread
+from saliency_assay.studies.bam.contrast import (
+    concept_attribution,
+    input_dependence,
+    model_contrast,
+    random_masks,
+)
+from saliency_assay.studies.bam.scores import (
     PAIRS,
     REGIONS,
     pairs_of,
@@ -17,7 +23,6 @@ from saliency_assay.metrics.bam_study import (
     score_bam,
     score_rows,
 )
-from saliency_assay.metrics.spread import spread
 
 NAN = float("nan")
 

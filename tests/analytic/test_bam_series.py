@@ -10,16 +10,16 @@ import pandas as pd
 import pytest
 import torch
 
-from saliency_assay.metrics.bam import random_masks
-from saliency_assay.metrics.bam_series import (
+from saliency_assay.runtime.provenance import SOURCE, seed_of
+from saliency_assay.storage import score_tables, zarr_store
+from saliency_assay.studies.bam.contrast import random_masks
+from saliency_assay.studies.bam.series import (
     REGIONS,
     check_images,
     contrast,
     correct_images,
     score_series,
 )
-from saliency_assay.runtime.provenance import SOURCE, seed_of
-from saliency_assay.storage import score_tables, zarr_store
 
 NAN = float("nan")
 MODELS = ("f_k01", "f_k05", "f_k10")

@@ -10,7 +10,9 @@ from sklearn.linear_model import SGDClassifier
 from support import CLASSES, classifier, conv_classifier, exact, random_images, state_of
 from torch import Tensor, nn
 
-from saliency_assay.concepts import (
+from saliency_assay.data.splits import TEST, TRAIN
+from saliency_assay.models.classifier import Classifier
+from saliency_assay.studies.bam.tcav import (
     KINDS,
     LOGITS,
     Examples,
@@ -21,8 +23,6 @@ from saliency_assay.concepts import (
     layer_test,
     tcav,
 )
-from saliency_assay.data.splits import TEST, TRAIN
-from saliency_assay.models.classifier import Classifier
 
 NAN = float("nan")
 SIZE = 4

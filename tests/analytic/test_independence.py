@@ -10,10 +10,11 @@ from support import conv_classifier, generator, seen_batches, state_of
 from torch import Tensor, nn
 
 from saliency_assay.data.splits import TEST, TRAIN
-from saliency_assay.metrics.bam import random_masks
-from saliency_assay.metrics.delta_set import chosen_images, paired
-from saliency_assay.metrics.functional import Changed, Descent, change_all, change_images
-from saliency_assay.metrics.independence import (
+from saliency_assay.models.classifier import Classifier
+from saliency_assay.storage import zarr_store
+from saliency_assay.studies.bam.contrast import random_masks
+from saliency_assay.studies.bam.delta_set import chosen_images, paired
+from saliency_assay.studies.bam.input_independence import (
     INPUTS,
     REGIONS,
     input_independence,
@@ -21,8 +22,7 @@ from saliency_assay.metrics.independence import (
     score_independence,
     score_rows,
 )
-from saliency_assay.models.classifier import Classifier
-from saliency_assay.storage import zarr_store
+from saliency_assay.studies.bam.invariant_patch import Changed, Descent, change_all, change_images
 
 NAN = float("nan")
 RULES = ("constant", "polyak")

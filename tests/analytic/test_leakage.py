@@ -12,13 +12,13 @@ import torch
 from numpy.typing import NDArray
 
 from saliency_assay.data.splits import TEST, TRAIN
-from saliency_assay.leakage import leakage, shuffled
-from saliency_assay.mask_transforms import transform
-from saliency_assay.occluded import Shapes, layers_of
-from saliency_assay.remask_scores import leakage_scores
-from saliency_assay.report.retrain import means
-from saliency_assay.report.retrain_leakage import leakage_table
 from saliency_assay.storage import zarr_store
+from saliency_assay.studies.retrain.leakage import leakage, shuffled
+from saliency_assay.studies.retrain.leakage_figures import leakage_table
+from saliency_assay.studies.retrain.mask_transforms import transform
+from saliency_assay.studies.retrain.occluded import Shapes, layers_of
+from saliency_assay.studies.retrain.scores import leakage_scores
+from saliency_assay.studies.retrain.tables import means
 from saliency_assay.training.task import Lesson, Place
 
 CPU = torch.device("cpu")

@@ -9,7 +9,7 @@ import torch
 from support import generator
 from torch import Tensor
 
-from saliency_assay.metrics.overlap import (
+from saliency_assay.studies.retrain.overlap import (
     cma,
     expected_cma,
     expected_mamo,

@@ -19,19 +19,19 @@ from support import CLASSES, SmoothNet, conv_classifier, cyclic_targets, with_ra
 from support import classifier as wrapped
 from torch import Tensor, nn
 
-from saliency_assay.mask_transforms import transform
 from saliency_assay.methods.controls import constant, random
 from saliency_assay.methods.gradient import gradient
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.models.inference import to_pixels
-from saliency_assay.occluded import Occluded, Stretch, layers_of
-from saliency_assay.remask import highest, mean_under, remasked, targets_of
-from saliency_assay.remask_scores import overlap_scores
-from saliency_assay.retrain_settings import pixels
 from saliency_assay.runtime import shards
 from saliency_assay.runtime.provenance import seed_of
 from saliency_assay.runtime.shards import Part
 from saliency_assay.storage import zarr_store
+from saliency_assay.studies.retrain.mask_transforms import transform
+from saliency_assay.studies.retrain.masks import highest, mean_under, remasked, targets_of
+from saliency_assay.studies.retrain.occluded import Occluded, Stretch, layers_of
+from saliency_assay.studies.retrain.scores import overlap_scores
+from saliency_assay.studies.retrain.settings import pixels
 
 CPU = torch.device("cpu")
 NONE = {"kind": "none"}
@@ -346,7 +346,7 @@ def test_maps_that_rank_nothing_occlude_in_reading_order_and_are_counted(
 ) -> None:
     images = some_images()
     images[:, 0, 0, 0] = torch.tensor([9, 1, 2, 9, 3], dtype=torch.uint8)
-    with caplog.at_level(logging.WARNING, "saliency_assay.remask"):
+    with caplog.at_level(logging.WARNING, "saliency_assay.studies.retrain.masks"):
         found = remask(images, says, masks=2)
     assert found["ranked"].tolist() == [True, False, False, True, False]
     for image in (1, 2, 4):
@@ -354,7 +354,11 @@ def test_maps_that_rank_nothing_occlude_in_reading_order_and_are_counted(
         assert flat[0, :7].all()
         assert flat[1, 7:14].all()
     assert (found["mask"].sum((2, 3)) == 7).all()
-    lines = [record.getMessage() for record in caplog.records if record.name == "saliency_assay.remask"]
+    lines = [
+        record.getMessage()
+        for record in caplog.records
+        if record.name == "saliency_assay.studies.retrain.masks"
+    ]
     assert lines == ["3 of 5 maps are constant or not finite and rank no pixels"]
 
 

@@ -12,8 +12,8 @@ from hypothesis.extra.numpy import array_shapes, arrays
 
 from saliency_assay.metrics.fills import FILLS, fill
 from saliency_assay.metrics.reductions import REDUCTIONS, percentile, reduce
-from saliency_assay.occluded import occlude
-from saliency_assay.remask import highest, mean_under
+from saliency_assay.studies.retrain.masks import highest, mean_under
+from saliency_assay.studies.retrain.occluded import occlude
 
 SHAPES = array_shapes(min_dims=4, max_dims=4, max_side=6)
 # Whole numbers are summed without rounding, so what should be equal is equal.

@@ -15,13 +15,13 @@ import pytest
 import yaml
 from configurations import FILE, FOLDER, SCHEMA, bam_folders, base, changed, fault, reading
 
-from saliency_assay import retrain_settings
 from saliency_assay.catalogue import CATALOGUE
 from saliency_assay.config import read
 from saliency_assay.config_records import Comparison, Method, Study
 from saliency_assay.data.bam.classes import OBJECTS, SCENES
 from saliency_assay.runtime.provenance import SOURCE
 from saliency_assay.schema import EXPECTED, TYPES, check_shape
+from saliency_assay.studies.retrain import settings
 
 TRAINING = {"epochs": 10, "learning_rate": 0.1, "validation_share": 0.0}
 FILES = sorted(path for path in FOLDER.glob("*.yaml") if path.name != "schema.yaml")
@@ -195,7 +195,7 @@ def test_every_property_is_described() -> None:
 
 def test_every_property_is_read() -> None:
     names = ("", "_bam", "_caption", "_data", "_methods", "_metrics", "_models", "_retrain")
-    readers = [import_module(f"saliency_assay.config{name}") for name in names] + [retrain_settings]
+    readers = [import_module(f"saliency_assay.config{name}") for name in names] + [settings]
     trees = [ast.parse(inspect.getsource(module)) for module in readers]
     constants = {node.value for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Constant)}
     constants |= {key for kind in CATALOGUE.data_kinds.values() for key in kind.sources}

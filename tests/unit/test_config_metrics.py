@@ -277,7 +277,7 @@ def test_an_entry_takes_all_from_its_record() -> None:
         probe="package.deletion:probe",
         directions={"deletion_score": "higher"},
         labels={"deletion_score": "the deletion"},
-        figures={"scores": Figure("saliency_assay.report.scores:boxes")},
+        figures={"scores": Figure("saliency_assay.studies.fidelity.figures:boxes")},
         summary="what deletion is",
     )
 

@@ -144,16 +144,16 @@ def test_packages_that_bear_results_are_found_in_the_code() -> None:
     """For one script or registered function each, which imports the package itself or by other modules."""
     importing = {
         "captum": "saliency_assay.methods.cam",
-        "matplotlib": "saliency_assay.report.curves",
+        "matplotlib": "saliency_assay.studies.fidelity.curves",
         "numpy": "saliency_assay.storage.zarr_store",
         "pandas": "saliency_assay.storage.score_tables",
         "PIL": "saliency_assay.data.images",
         "pycocotools": "saliency_assay.data.bam.coco",
-        "scipy": "saliency_assay.mask_transforms",
-        "skimage": "saliency_assay.mask_transforms",
+        "scipy": "saliency_assay.studies.retrain.mask_transforms",
+        "skimage": "saliency_assay.studies.retrain.mask_transforms",
         "sklearn": "saliency_assay.data.readers.digits",
         "torch": "saliency_assay.training.loop",
-        "zarr": "saliency_assay.remask_scores",
+        "zarr": "saliency_assay.studies.retrain.scores",
         "zennit": "saliency_assay.methods.relevance",
     }
     assert {name for name, module in importing.items() if name not in code_of(module).packages} == set()

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from saliency_assay.mask_transforms import TRANSFORMS, Masks, transform
-from saliency_assay.retrain_settings import TRANSFORMS as SETTINGS
+from saliency_assay.studies.retrain.mask_transforms import TRANSFORMS, Masks, transform
+from saliency_assay.studies.retrain.settings import TRANSFORMS as SETTINGS
 
 EVERY: tuple[dict[str, Any], ...] = (
     {"kind": "none"},

@@ -12,9 +12,17 @@ import torch
 from numpy.typing import NDArray
 
 from saliency_assay.data.batching import batches
-from saliency_assay.occluded import Layer, Occluded, Shapes, Stretch, layers_of, open_masks, states_of
 from saliency_assay.runtime.shards import part_names
 from saliency_assay.storage import zarr_store
+from saliency_assay.studies.retrain.occluded import (
+    Layer,
+    Occluded,
+    Shapes,
+    Stretch,
+    layers_of,
+    open_masks,
+    states_of,
+)
 
 CPU = torch.device("cpu")
 COUNT, MASKS = 11, 5

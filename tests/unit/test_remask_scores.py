@@ -9,17 +9,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from saliency_assay import remask_scores
-from saliency_assay.occluded import Layer, layers_of
-from saliency_assay.remask_scores import accuracy_scores, leakage_scores, overlap_scores
 from saliency_assay.storage import score_tables, zarr_store
+from saliency_assay.studies.retrain import scores
+from saliency_assay.studies.retrain.occluded import Layer, layers_of
+from saliency_assay.studies.retrain.scores import accuracy_scores, leakage_scores, overlap_scores
 
 COUNT, MASKS, SIZE = 13, 4, (3, 5)
 
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remask_scores, "BLOCK", 4)
+    monkeypatch.setattr(scores, "BLOCK", 4)
 
 
 def rows(table: pd.DataFrame, metric: str, variant: str) -> dict[int, float]:

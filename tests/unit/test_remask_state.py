@@ -13,12 +13,12 @@ import torch
 from support import conv_classifier, cyclic_targets
 from torch import Tensor, nn
 
-from saliency_assay import remask_state
 from saliency_assay.methods.controls import random
-from saliency_assay.remask import remasked, targets_of
-from saliency_assay.remask_state import TERMINATED, MaskState
 from saliency_assay.runtime import shards
 from saliency_assay.storage import zarr_store
+from saliency_assay.studies.retrain import state as remask_state
+from saliency_assay.studies.retrain.masks import remasked, targets_of
+from saliency_assay.studies.retrain.state import TERMINATED, MaskState
 
 IMAGES = torch.randint(0, 256, (11, 3, 12, 12), generator=torch.Generator().manual_seed(7), dtype=torch.uint8)
 BATCHES = [2, 2, 1, 2, 2, 1, 1]

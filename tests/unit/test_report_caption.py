@@ -10,7 +10,11 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from saliency_assay.report.caption import (
+from saliency_assay.runtime.provenance import SOURCE
+from saliency_assay.storage import score_tables as score_table
+from saliency_assay.storage import zarr_store
+from saliency_assay.studies.caption.figures import infidelity_bars, share_bars
+from saliency_assay.studies.caption.tables import (
     CHECKS,
     beside_printed,
     caption_table,
@@ -18,10 +22,6 @@ from saliency_assay.report.caption import (
     statements,
     used_half,
 )
-from saliency_assay.report.caption_figures import infidelity_bars, share_bars
-from saliency_assay.runtime.provenance import SOURCE
-from saliency_assay.storage import score_tables as score_table
-from saliency_assay.storage import zarr_store
 
 SCRIPTS = SOURCE.parent / "workflow/scripts"
 NAN = float("nan")

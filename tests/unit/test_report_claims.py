@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from saliency_assay.report.bam_claims import CLAIMS, FAILS, HOLDS, UNTESTED, claims, summary
-from saliency_assay.report.bam_ranking import agreement, agreement_shown, ranking, ranking_shown
-from saliency_assay.report.bam_tables import BamTables
+from saliency_assay.studies.bam.claims import CLAIMS, FAILS, HOLDS, UNTESTED, claims, summary
+from saliency_assay.studies.bam.ranking import agreement, agreement_shown, ranking, ranking_shown
+from saliency_assay.studies.bam.tables import BamTables
 
 NAN = float("nan")
 

@@ -10,10 +10,10 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from scipy import stats
 
-from saliency_assay.concepts import rows_of
 from saliency_assay.plotting.style import BLUE, ORANGE, save, styled
-from saliency_assay.report.concepts import COLUMNS, concept_figure, concepts_table
 from saliency_assay.storage import score_tables
+from saliency_assay.studies.bam.tcav import rows_of
+from saliency_assay.studies.bam.tcav_figures import COLUMNS, concept_figure, concepts_table
 
 NAN = float("nan")
 

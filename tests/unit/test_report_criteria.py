@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 
 from saliency_assay.plotting.metric_results import Material
 from saliency_assay.plotting.style import save, styled
-from saliency_assay.report.criteria import criteria_areas, criteria_boxes
 from saliency_assay.storage.score_tables import COLUMNS
+from saliency_assay.studies.fidelity.criteria_figures import criteria_areas, criteria_boxes
 
 NAN = float("nan")
 LABELS = {"n_ord": "N-Ord", "s_ord": "S-Ord", "tpn": "TPN", "tps": "TPS"}

@@ -13,7 +13,7 @@ from matplotlib.text import Text
 
 from saliency_assay.plotting.metric_results import Material
 from saliency_assay.plotting.style import save, styled
-from saliency_assay.report.curves import (
+from saliency_assay.studies.fidelity.curves import (
     aopc_curves,
     randomisation_curves,
     removal_curves,

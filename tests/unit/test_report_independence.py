@@ -5,7 +5,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from saliency_assay.plotting.style import png, styled
-from saliency_assay.report.independence import (
+from saliency_assay.studies.bam.input_independence_figures import (
     convergence_curves,
     delta_images,
     delta_table,

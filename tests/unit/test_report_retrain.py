@@ -17,11 +17,24 @@ from scipy.stats import norm, t
 
 from saliency_assay.plotting.html import tables_page
 from saliency_assay.plotting.style import GREY, ORANGE, PURPLE, SKY, VERMILION, save, styled
-from saliency_assay.report.retrain import KEYS, expected, means, split_variants, summary, summary_tables
-from saliency_assay.report.retrain_curves import accuracy_curves, looks, overlap_curves
-from saliency_assay.report.retrain_leakage import holm, leakage_bars, leakage_shown, leakage_table, p_above
-from saliency_assay.report.retrain_masks import iteration_images, overlap_matrices
 from saliency_assay.storage.score_tables import COLUMNS
+from saliency_assay.studies.retrain.curves import accuracy_curves, looks, overlap_curves
+from saliency_assay.studies.retrain.leakage_figures import (
+    holm,
+    leakage_bars,
+    leakage_shown,
+    leakage_table,
+    p_above,
+)
+from saliency_assay.studies.retrain.mask_figures import iteration_images, overlap_matrices
+from saliency_assay.studies.retrain.tables import (
+    KEYS,
+    expected,
+    means,
+    split_variants,
+    summary,
+    summary_tables,
+)
 
 NAN = float("nan")
 AREA, OCCLUDED, ITERATIONS, CLASSES = 40, 10, 3, 5

@@ -23,9 +23,9 @@ from saliency_assay.plotting.metric_results import (
 )
 from saliency_assay.plotting.style import BLUE, VERMILION, save, styled
 from saliency_assay.reliability.printed import printed_values, score_tables, side_by_side
-from saliency_assay.report.scatter import infidelity_sensitivity
-from saliency_assay.report.scores import boxes, distributions, summary
 from saliency_assay.storage.score_tables import COLUMNS
+from saliency_assay.studies.fidelity.figures import boxes, distributions, summary
+from saliency_assay.studies.fidelity.scatter import infidelity_sensitivity
 
 NAN = float("nan")
 LADDER = np.arange(101.0)  # percentiles 5, 25, 50, 75, 95 are these numbers

@@ -19,17 +19,17 @@ from scipy.stats import pearsonr
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.plotting.html import tables_page
 from saliency_assay.plotting.style import BLUE, save, styled
-from saliency_assay.report.series import (
+from saliency_assay.runtime.provenance import SOURCE
+from saliency_assay.storage import score_tables, zarr_store
+from saliency_assay.studies.bam.series_curves import looks, series_figure
+from saliency_assay.studies.bam.series_maps import chosen_image, series_maps
+from saliency_assay.studies.bam.series_tables import (
     SeriesModel,
     commonality_table,
     correlation_table,
     series_table,
     series_tables,
 )
-from saliency_assay.report.series_curves import looks, series_figure
-from saliency_assay.report.series_maps import chosen_image, series_maps
-from saliency_assay.runtime.provenance import SOURCE
-from saliency_assay.storage import score_tables, zarr_store
 
 NAN = float("nan")
 SERIES = [SeriesModel(f"f_k{nn:02d}", f"bam_os_k{nn:02d}", nn / 10) for nn in (1, 3, 7, 10)]
@@ -627,7 +627,7 @@ def test_the_job_shows_the_chosen_image_of_the_first_seed(
         seen.update(image=image, mask=mask, maps=maps, **named)
         return series_maps(image, mask, maps, **named)
 
-    monkeypatch.setattr("saliency_assay.report.series_maps.series_maps", spy)
+    monkeypatch.setattr("saliency_assay.studies.bam.series_maps.series_maps", spy)
     run(tmp_path, files)
     image, right = chosen_image(predictions(), SERIES, seed=0, images=np.array(IMAGES))
     assert seen["title"] == f"test image {image}:\nbamboo forest, seed 0"

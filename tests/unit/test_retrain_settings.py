@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from saliency_assay.metrics.reductions import REDUCTIONS
-from saliency_assay.retrain_settings import (
+from saliency_assay.studies.retrain.settings import (
     KEYS,
     TRANSFORMS,
     Retraining,
@@ -18,7 +18,7 @@ from saliency_assay.retrain_settings import (
     retraining_from,
     transform_from,
 )
-from saliency_assay.retrain_settings import REDUCTIONS as NAMES
+from saliency_assay.studies.retrain.settings import REDUCTIONS as NAMES
 
 
 def fault_of(given: Mapping[str, Any]) -> str:

@@ -14,15 +14,15 @@ import yaml
 
 from saliency_assay import code_digest
 from saliency_assay.catalogue import CATALOGUE
-from saliency_assay.concepts import layer_test, tcav
 from saliency_assay.data.bam.commonality import plan_common
 from saliency_assay.data.bam.placement import plan
 from saliency_assay.data.bam.variants import rescaled
-from saliency_assay.metrics.functional import Descent
-from saliency_assay.metrics.independence import score_independence
 from saliency_assay.metrics.spread import spread
 from saliency_assay.registry.records import resolve
 from saliency_assay.runtime.provenance import SOURCE
+from saliency_assay.studies.bam.input_independence import score_independence
+from saliency_assay.studies.bam.invariant_patch import Descent
+from saliency_assay.studies.bam.tcav import layer_test, tcav
 from saliency_assay.training import settings
 
 ROOT = SOURCE.parent

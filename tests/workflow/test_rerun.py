@@ -257,7 +257,7 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
     ),
     "a method less in the study": (configured(studies__bam__methods=["gradcam", "random"]), SHOWN),
     "code of the metrics": (
-        code("src/saliency_assay/metrics/bam.py"),
+        code("src/saliency_assay/studies/bam/contrast.py"),
         of_rules("score_bam", "score_series", "score_independence", "plot_series", "plot_independence")
         | TABULATED,
     ),
@@ -375,14 +375,14 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
         - of_rules("write_sources", "collect_bam", "compose_bam", "compose_caption", "build_data")
         - SEARCH,
     ),
-    "code of the threshold": (code("src/saliency_assay/remask.py"), REMASKED),
-    "code that composes images and masks": (code("src/saliency_assay/occluded.py"), REMASKED),
+    "code of the threshold": (code("src/saliency_assay/studies/retrain/masks.py"), REMASKED),
+    "code that composes images and masks": (code("src/saliency_assay/studies/retrain/occluded.py"), REMASKED),
     "code of the leak": (
-        code("src/saliency_assay/leakage.py"),
+        code("src/saliency_assay/studies/retrain/leakage.py"),
         of_rules("leak", "score_retrain") | RETRAINED_SHOWN,
     ),
     "code of the overlap": (
-        code("src/saliency_assay/metrics/overlap.py"),
+        code("src/saliency_assay/studies/retrain/overlap.py"),
         of_rules("score_retrain") | RETRAINED_SHOWN,
     ),
     "the reduction of the maps that occlude": (configured(studies__retrain__reduction="abs_sum"), REMASKED),

@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
-from saliency_assay.metrics.delta_set import chosen_images, paired
-from saliency_assay.metrics.functional import Descent, change_all
 from saliency_assay.models.classifier import Blueprint, digest
 from saliency_assay.models.layout import place
 from saliency_assay.models.weights import load_classifier
 from saliency_assay.runtime.device import prepare
 from saliency_assay.runtime.job import job
 from saliency_assay.storage import zarr_store
+from saliency_assay.studies.bam.delta_set import chosen_images, paired
+from saliency_assay.studies.bam.invariant_patch import Descent, change_all
 
 with job("find_delta", snakemake.log[0], snakemake.params.settings):
     settings, paths = snakemake.params.settings, snakemake.input

@@ -5,10 +5,10 @@ from pathlib import Path
 import pandas as pd
 
 from saliency_assay.plotting.html import table_page, tables_page
-from saliency_assay.report.bam_claims import claims, summary
-from saliency_assay.report.bam_ranking import agreement, agreement_shown, ranking, ranking_shown
-from saliency_assay.report.bam_tables import BamTables
 from saliency_assay.runtime.job import job
+from saliency_assay.studies.bam.claims import claims, summary
+from saliency_assay.studies.bam.ranking import agreement, agreement_shown, ranking, ranking_shown
+from saliency_assay.studies.bam.tables import BamTables
 
 with job("judge_bam", snakemake.log[0], snakemake.params.settings):
     settings, made = snakemake.params.settings, snakemake.output

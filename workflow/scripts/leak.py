@@ -4,12 +4,12 @@ import shutil
 from contextlib import ExitStack
 from pathlib import Path
 
-from saliency_assay.leakage import leakage
-from saliency_assay.occluded import Shapes, layers_of, open_masks
 from saliency_assay.runtime.device import prepare
 from saliency_assay.runtime.job import job
 from saliency_assay.runtime.provenance import fingerprint
 from saliency_assay.storage import zarr_store
+from saliency_assay.studies.retrain.leakage import leakage
+from saliency_assay.studies.retrain.occluded import Shapes, layers_of, open_masks
 from saliency_assay.training.task import Lesson, Place, training_of
 
 with job("leak", snakemake.log[0], snakemake.params.settings), ExitStack() as stack:

@@ -9,13 +9,13 @@ import torch
 
 from saliency_assay.data.selection import explained_images
 from saliency_assay.methods.inputs import labels_of
-from saliency_assay.occluded import layers_of, open_masks, states_of
 from saliency_assay.plotting.html import images_page
 from saliency_assay.plotting.style import png, save, styled
-from saliency_assay.report.retrain_masks import iteration_images, overlap_matrices
-from saliency_assay.retrain_settings import pixels
 from saliency_assay.runtime.job import job
 from saliency_assay.storage import zarr_store
+from saliency_assay.studies.retrain.mask_figures import iteration_images, overlap_matrices
+from saliency_assay.studies.retrain.occluded import layers_of, open_masks, states_of
+from saliency_assay.studies.retrain.settings import pixels
 
 with job("plot_arm", snakemake.log[0], snakemake.params.settings), ExitStack() as stack:
     settings, paths, at = snakemake.params.settings, snakemake.input, snakemake.wildcards

@@ -6,10 +6,10 @@ import pandas as pd
 
 from saliency_assay.plotting.html import tables_page
 from saliency_assay.plotting.style import save, styled
-from saliency_assay.report.caption import beside_printed, caption_table, premise, statements
-from saliency_assay.report.caption_figures import infidelity_bars, share_bars
 from saliency_assay.runtime.job import job
 from saliency_assay.storage import score_tables
+from saliency_assay.studies.caption.figures import infidelity_bars, share_bars
+from saliency_assay.studies.caption.tables import beside_printed, caption_table, premise, statements
 
 with job("plot_caption", snakemake.log[0], snakemake.params.settings):
     settings, output = snakemake.params.settings, snakemake.output

@@ -4,9 +4,9 @@ from pathlib import Path
 
 from saliency_assay.plotting.html import table_page
 from saliency_assay.plotting.style import save, styled
-from saliency_assay.report.concepts import concept_figure, concepts_table
 from saliency_assay.runtime.job import job
 from saliency_assay.storage import score_tables
+from saliency_assay.studies.bam.tcav_figures import concept_figure, concepts_table
 
 with job("plot_concepts", snakemake.log[0], snakemake.params.settings):
     settings, study = snakemake.params.settings, snakemake.wildcards.study

@@ -5,14 +5,19 @@ from pathlib import Path
 
 import numpy as np
 
-from saliency_assay.metrics.independence import BASELINES
 from saliency_assay.plotting.figures import metric_bars
 from saliency_assay.plotting.html import image_page, tables_page
 from saliency_assay.plotting.style import readable, save, styled
-from saliency_assay.report.bam import metrics_table
-from saliency_assay.report.independence import convergence_curves, delta_images, delta_table, note
 from saliency_assay.runtime.job import job
 from saliency_assay.storage import score_tables, zarr_store
+from saliency_assay.studies.bam.figures import metrics_table
+from saliency_assay.studies.bam.input_independence import BASELINES
+from saliency_assay.studies.bam.input_independence_figures import (
+    convergence_curves,
+    delta_images,
+    delta_table,
+    note,
+)
 
 NORMS = ("output_norm", "output_change", "delta_norm", "start_distance")
 

@@ -6,9 +6,9 @@ import pandas as pd
 
 from saliency_assay.plotting.html import table_page
 from saliency_assay.plotting.style import save, styled
-from saliency_assay.report.retrain_leakage import leakage_bars, leakage_shown, leakage_table
 from saliency_assay.runtime.job import job
 from saliency_assay.storage import zarr_store
+from saliency_assay.studies.retrain.leakage_figures import leakage_bars, leakage_shown, leakage_table
 
 ALPHA = 0.01
 

@@ -6,11 +6,11 @@ import pandas as pd
 
 from saliency_assay.plotting.html import tables_page
 from saliency_assay.plotting.style import save, styled
-from saliency_assay.report.retrain import summary_tables
-from saliency_assay.report.retrain_curves import accuracy_curves, overlap_curves
-from saliency_assay.retrain_settings import pixels
 from saliency_assay.runtime.job import job
 from saliency_assay.storage import zarr_store
+from saliency_assay.studies.retrain.curves import accuracy_curves, overlap_curves
+from saliency_assay.studies.retrain.settings import pixels
+from saliency_assay.studies.retrain.tables import summary_tables
 
 with job("plot_retrain", snakemake.log[0], snakemake.params.settings):
     settings, paths, study = snakemake.params.settings, snakemake.input, snakemake.wildcards.study

@@ -10,17 +10,17 @@ import torch
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.plotting.html import image_page, tables_page
 from saliency_assay.plotting.style import png, readable, save, styled
-from saliency_assay.report.series import (
+from saliency_assay.runtime.job import job
+from saliency_assay.storage import score_tables, zarr_store
+from saliency_assay.studies.bam.series_curves import series_figure
+from saliency_assay.studies.bam.series_maps import chosen_image, series_maps
+from saliency_assay.studies.bam.series_tables import (
     SeriesModel,
     commonality_table,
     correlation_table,
     series_table,
     series_tables,
 )
-from saliency_assay.report.series_curves import series_figure
-from saliency_assay.report.series_maps import chosen_image, series_maps
-from saliency_assay.runtime.job import job
-from saliency_assay.storage import score_tables, zarr_store
 
 COLUMNS = ["model", "seed", "data", "image", "split", "label", "predicted"]
 

@@ -10,16 +10,16 @@ from saliency_assay.methods.inputs import arguments_of
 from saliency_assay.models.classifier import Blueprint, digest
 from saliency_assay.models.layout import place
 from saliency_assay.models.weights import load_classifier
-from saliency_assay.occluded import Occluded, Stretch, layers_of, open_masks
 from saliency_assay.registry.records import resolve
-from saliency_assay.remask import remasked, targets_of
-from saliency_assay.remask_state import MaskState
-from saliency_assay.retrain_settings import pixels
 from saliency_assay.runtime.device import prepare, resident_bytes
 from saliency_assay.runtime.job import job
 from saliency_assay.runtime.provenance import fingerprint, seed_of
 from saliency_assay.runtime.shards import part_of
 from saliency_assay.storage import zarr_store
+from saliency_assay.studies.retrain.masks import remasked, targets_of
+from saliency_assay.studies.retrain.occluded import Occluded, Stretch, layers_of, open_masks
+from saliency_assay.studies.retrain.settings import pixels
+from saliency_assay.studies.retrain.state import MaskState
 
 with job("remask", snakemake.log[0], snakemake.params.settings), ExitStack() as stack:
     settings, paths = dict(snakemake.params.settings), snakemake.input

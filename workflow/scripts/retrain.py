@@ -9,13 +9,13 @@ from saliency_assay.data.batching import resident
 from saliency_assay.data.splits import with_validation
 from saliency_assay.models import weights
 from saliency_assay.models.classifier import Blueprint
-from saliency_assay.occluded import Occluded, layers_of, open_masks
 from saliency_assay.runtime.device import prepare, resident_bytes
 from saliency_assay.runtime.distributed import joined, leading
 from saliency_assay.runtime.environment import loaded_versions
 from saliency_assay.runtime.job import job
 from saliency_assay.runtime.provenance import fingerprint
 from saliency_assay.storage import score_tables, zarr_store
+from saliency_assay.studies.retrain.occluded import Occluded, layers_of, open_masks
 from saliency_assay.training.evaluation import predict
 from saliency_assay.training.loop import COLUMNS
 from saliency_assay.training.state import remove_state

@@ -6,12 +6,12 @@ from pathlib import Path
 import pandas as pd
 import torch
 
-from saliency_assay.metrics.bam_study import PAIRS, pairs_of, right_images, score_bam, score_rows
 from saliency_assay.runtime.device import prepare
 from saliency_assay.runtime.job import job
 from saliency_assay.runtime.provenance import seed_of
 from saliency_assay.storage import score_tables, zarr_store
 from saliency_assay.storage.parts import grouped, open_stores
+from saliency_assay.studies.bam.scores import PAIRS, pairs_of, right_images, score_bam, score_rows
 
 with job("score_bam", snakemake.log[0], snakemake.params.settings), ExitStack() as stack:
 

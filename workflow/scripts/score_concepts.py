@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from saliency_assay.concepts import examples_of, images_under_test, rows_of, tcav
 from saliency_assay.models.classifier import Blueprint
 from saliency_assay.models.layout import place
 from saliency_assay.models.weights import load_classifier
@@ -15,6 +14,7 @@ from saliency_assay.runtime.device import prepare
 from saliency_assay.runtime.job import job
 from saliency_assay.runtime.provenance import seed_of
 from saliency_assay.storage import score_tables, zarr_store
+from saliency_assay.studies.bam.tcav import examples_of, images_under_test, rows_of, tcav
 
 with job("score_concepts", snakemake.log[0], snakemake.params.settings), ExitStack() as stack:
 

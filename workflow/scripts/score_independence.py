@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import torch
 
-from saliency_assay.metrics.independence import score_independence, score_rows
 from saliency_assay.runtime.device import prepare
 from saliency_assay.runtime.job import job
 from saliency_assay.runtime.provenance import seed_of
 from saliency_assay.storage import score_tables, zarr_store
+from saliency_assay.studies.bam.input_independence import score_independence, score_rows
 
 with job("score_independence", snakemake.log[0], snakemake.params.settings):
     settings, paths = snakemake.params.settings, snakemake.input

@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 
 from saliency_assay.data.splits import TEST
-from saliency_assay.occluded import layers_of, open_masks
-from saliency_assay.remask_scores import accuracy_scores, leakage_scores, overlap_scores
 from saliency_assay.runtime.job import job
 from saliency_assay.storage import score_tables, zarr_store
+from saliency_assay.studies.retrain.occluded import layers_of, open_masks
+from saliency_assay.studies.retrain.scores import accuracy_scores, leakage_scores, overlap_scores
 
 COLUMNS = ["image", "split", "label", "predicted"]
 

@@ -7,11 +7,11 @@ import numpy as np
 import pandas as pd
 import torch
 
-from saliency_assay.metrics.bam_series import REGIONS, check_images, contrast, correct_images, score_series
 from saliency_assay.runtime.device import prepare
 from saliency_assay.runtime.job import job
 from saliency_assay.runtime.provenance import seed_of
 from saliency_assay.storage import score_tables, zarr_store
+from saliency_assay.studies.bam.series import REGIONS, check_images, contrast, correct_images, score_series
 
 with job("score_series", snakemake.log[0], snakemake.params.settings), ExitStack() as stack:
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from saliency_assay.report.retrain import means, summary
-from saliency_assay.retrain_settings import pixels
 from saliency_assay.runtime.job import job
 from saliency_assay.storage import score_tables, zarr_store
+from saliency_assay.studies.retrain.settings import pixels
+from saliency_assay.studies.retrain.tables import means, summary
 
 with job("tabulate_retrain", snakemake.log[0], snakemake.params.settings):
     settings, paths, seeds = snakemake.params.settings, snakemake.input, snakemake.params.settings["seeds"]

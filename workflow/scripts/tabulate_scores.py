@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from saliency_assay.report.scores import summary
 from saliency_assay.runtime.job import job
 from saliency_assay.storage import score_tables
+from saliency_assay.studies.fidelity.figures import summary
 
 with job("tabulate_scores", snakemake.log[0], snakemake.params.settings):
     settings = snakemake.params.settings

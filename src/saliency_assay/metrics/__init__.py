@@ -43,7 +43,7 @@ class Figure:
     """What it needs beside the score table: ``curves``, ``probed``."""
 
 
-BOXES = Figure("saliency_assay.report.scores:boxes")
+BOXES = Figure("saliency_assay.studies.fidelity.figures:boxes")
 
 
 @dataclass(frozen=True)
@@ -81,10 +81,10 @@ _STEPS = {"steps": Parameter(100, minimum=1, words=("exact",))}
 _RESCALE = {"rescale": Parameter(False)}
 _EXPLANATION = {"explanation": Parameter("global", choices=("global", "local"))}
 _INFIDELITY = (Score("infidelity", "lower", (0, inf), "INFD (squared logits)"),)
-_AOPC_CURVES = Figure("saliency_assay.report.curves:aopc_curves", ("curves", "probed"))
-_REMOVAL_CURVES = Figure("saliency_assay.report.curves:removal_curves", ("curves",))
-_SUBSET_CURVES = Figure("saliency_assay.report.curves:subset_curves", ("curves",))
-_RANDOMISATION_CURVES = Figure("saliency_assay.report.curves:randomisation_curves", ("curves",))
+_AOPC_CURVES = Figure("saliency_assay.studies.fidelity.curves:aopc_curves", ("curves", "probed"))
+_REMOVAL_CURVES = Figure("saliency_assay.studies.fidelity.curves:removal_curves", ("curves",))
+_SUBSET_CURVES = Figure("saliency_assay.studies.fidelity.curves:subset_curves", ("curves",))
+_RANDOMISATION_CURVES = Figure("saliency_assay.studies.fidelity.curves:randomisation_curves", ("curves",))
 
 METRICS: tuple[Metric, ...] = (
     Metric(
@@ -117,7 +117,7 @@ METRICS: tuple[Metric, ...] = (
         reduction="sum",
         takes=("mean", "probed"),
         probe="saliency_assay.metrics.faithfulness:single_pixels",
-        figures={"scores": Figure("saliency_assay.report.scores:distributions")},
+        figures={"scores": Figure("saliency_assay.studies.fidelity.figures:distributions")},
         parameters={
             "pixels": Parameter(100, minimum=2),
             "fill": Parameter("mean", choices=_FILLS),
@@ -138,8 +138,8 @@ METRICS: tuple[Metric, ...] = (
         reduction="sum",
         takes=("mean",),
         figures={
-            "boxes": Figure("saliency_assay.report.criteria:criteria_boxes"),
-            "areas": Figure("saliency_assay.report.criteria:criteria_areas", ("curves",)),
+            "boxes": Figure("saliency_assay.studies.fidelity.criteria_figures:criteria_boxes"),
+            "areas": Figure("saliency_assay.studies.fidelity.criteria_figures:criteria_areas", ("curves",)),
         },
         parameters={
             **_STEPS,
@@ -335,7 +335,7 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "mcs",
-        "saliency_assay.metrics.bam:model_contrast",
+        "saliency_assay.studies.bam.contrast:model_contrast",
         "Yang & Kim, 2019",
         "model contrast: how much more a region gets in the model that needs it",
         scores=(Score("mcs", "higher", (-1, 1), "MCS"),),
@@ -346,7 +346,7 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "idr",
-        "saliency_assay.metrics.bam:input_dependence",
+        "saliency_assay.studies.bam.contrast:input_dependence",
         "Yang & Kim, 2019",
         "input dependence: share of images where an unimportant object gets less than what it covers",
         scores=(Score("idr", "higher", (0, 1), "IDR"),),
@@ -357,7 +357,7 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "iir",
-        "saliency_assay.metrics.independence:input_independence",
+        "saliency_assay.studies.bam.input_independence:input_independence",
         "Yang & Kim, 2019",
         "input independence: share of images where a change without effect on the output leaves the region's share",
         scores=(
@@ -381,7 +381,7 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "tcav",
-        "saliency_assay.concepts:tcav",
+        "saliency_assay.studies.bam.tcav:tcav",
         "Kim et al., 2018; Yang & Kim, 2019",
         "share of images whose logit rises along a concept's direction, over the layers where that is significant",
         scores=(Score("tcav", "higher", (0, 1), "TCAV"),),

@@ -9,7 +9,7 @@ from functools import partial
 
 import pandas as pd
 
-from saliency_assay.report.bam_checks_methods import (
+from saliency_assay.studies.bam.claims_methods import (
     BEST,
     MUCH,
     PASSED,
@@ -22,7 +22,7 @@ from saliency_assay.report.bam_checks_methods import (
     most_fail,
     nearly_best,
 )
-from saliency_assay.report.bam_checks_metrics import (
+from saliency_assay.studies.bam.claims_metrics import (
     AGREE,
     HALF,
     ZERO,
@@ -32,7 +32,7 @@ from saliency_assay.report.bam_checks_metrics import (
     rankings_differ,
     robust,
 )
-from saliency_assay.report.bam_checks_premise import (
+from saliency_assay.studies.bam.claims_premise import (
     FALLS,
     KEPT,
     LOST,
@@ -42,7 +42,7 @@ from saliency_assay.report.bam_checks_premise import (
     keeps,
     more_accurate_without,
 )
-from saliency_assay.report.bam_tables import SERIES, TCAV, BamTables, UntestedError
+from saliency_assay.studies.bam.tables import SERIES, TCAV, BamTables, UntestedError
 
 COLUMNS = ["claim", "source", "measured", "verdict"]
 HOLDS, FAILS, UNTESTED = VERDICTS = ("holds", "does not hold", "not tested")

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 import pandas as pd
 
-from saliency_assay.report.bam_tables import DECIMALS, BamTables, Scores, UntestedError, label, named, value
+from saliency_assay.studies.bam.tables import DECIMALS, BamTables, Scores, UntestedError, label, named, value
 
 BEST = 5.0  # points below the best method that are nearly the best
 MUCH = 0.5  # a scale at most this much of another is much smaller

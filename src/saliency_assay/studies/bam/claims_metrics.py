@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import spearmanr
 
-from saliency_assay.report.bam_tables import (
+from saliency_assay.studies.bam.tables import (
     DECIMALS,
     DIRECTIONS,
     LEAST_METHODS,

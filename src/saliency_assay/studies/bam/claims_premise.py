@@ -7,7 +7,7 @@ there. Scores are means over training seeds.
 import numpy as np
 from scipy.stats import spearmanr
 
-from saliency_assay.report.bam_tables import DECIMALS, LEAST_METHODS, BamTables, Scores, UntestedError
+from saliency_assay.studies.bam.tables import DECIMALS, LEAST_METHODS, BamTables, Scores, UntestedError
 
 KEPT, LOST = 0.9, 0.1  # of the accuracy above chance
 ERRORS = 2  # standard errors

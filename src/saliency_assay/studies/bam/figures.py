@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from saliency_assay.metrics.bam_study import BASELINES
 from saliency_assay.metrics.spread import spread
 from saliency_assay.runtime.provenance import seed_of
+from saliency_assay.studies.bam.scores import BASELINES
 
 # Yang & Kim (2019), Fig. 2. The shares of rising confidence stand in these columns of the figure; the text
 # (section 3.4) gives f_s the 86.7.

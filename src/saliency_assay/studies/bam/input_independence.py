@@ -8,8 +8,8 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from saliency_assay.metrics.bam import concept_attribution, random_masks
 from saliency_assay.metrics.reductions import reduce
+from saliency_assay.studies.bam.contrast import concept_attribution, random_masks
 
 INPUTS = ("without", "with_delta")
 """x, and x + δ, of one model."""

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import kendalltau, rankdata, spearmanr
 
-from saliency_assay.report.bam_tables import DECIMALS, DIRECTIONS, LEAST_METHODS, SHOWN, BamTables, label
+from saliency_assay.studies.bam.tables import DECIMALS, DIRECTIONS, LEAST_METHODS, SHOWN, BamTables, label
 
 COLUMNS = ["metric", "method", "score", "spread", "rank"]
 

@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from saliency_assay.metrics.bam import concept_attribution, model_contrast, random_masks
 from saliency_assay.metrics.reductions import reduce
+from saliency_assay.studies.bam.contrast import concept_attribution, model_contrast, random_masks
 
 REGIONS = ("object", "random")
 """The object's mask, and as many random pixels of the image: the baseline."""

@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 
 from saliency_assay.plotting.metric_results import MARKERS, seeds_text, span_text
 from saliency_assay.plotting.style import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, readable
-from saliency_assay.report.series import TCAV
+from saliency_assay.studies.bam.series_tables import TCAV
 
 Array = npt.NDArray[Any]
 

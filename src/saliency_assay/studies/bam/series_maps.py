@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from saliency_assay.plotting.pictures import bare, show_image, show_map
 from saliency_assay.plotting.style import readable
-from saliency_assay.report.series import SeriesModel
+from saliency_assay.studies.bam.series_tables import SeriesModel
 
 Array = npt.NDArray[Any]
 

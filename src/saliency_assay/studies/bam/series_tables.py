@@ -12,9 +12,9 @@ import numpy.typing as npt
 import pandas as pd
 import torch
 
-from saliency_assay.metrics.bam_series import contrast
 from saliency_assay.metrics.scored import correlation
 from saliency_assay.plotting.metric_results import span_text
+from saliency_assay.studies.bam.series import contrast
 
 Array = npt.NDArray[Any]
 

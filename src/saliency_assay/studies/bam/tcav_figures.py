@@ -9,8 +9,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from saliency_assay.concepts import KINDS, layer_test
 from saliency_assay.plotting.style import BLUE, GREY, ORANGE
+from saliency_assay.studies.bam.tcav import KINDS, layer_test
 
 COLUMNS = ["model", "seed", "layer", "score", "random", "p_value", "kept", "images", "experiments"]
 MEAN = "mean"

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from saliency_assay.plotting.style import BLUE, GREY, ORANGE, readable
-from saliency_assay.report.caption import ZERO
+from saliency_assay.studies.caption.tables import ZERO
 
 Array = npt.NDArray[Any]
 

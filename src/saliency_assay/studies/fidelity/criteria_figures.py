@@ -11,7 +11,7 @@ from matplotlib.patches import Patch
 
 from saliency_assay.plotting.metric_results import NO_SCORE, Material
 from saliency_assay.plotting.style import BLUE, GREY, VERMILION, readable
-from saliency_assay.report.scores import BOX, box_panel, mark
+from saliency_assay.studies.fidelity.figures import BOX, box_panel, mark
 
 Array = npt.NDArray[Any]
 

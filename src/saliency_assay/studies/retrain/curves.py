@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 
 from saliency_assay.plotting.metric_results import MARKERS, NO_SCORE, span_text
 from saliency_assay.plotting.style import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, readable
-from saliency_assay.report.retrain import OVERLAPS, by_iteration, expected, named
+from saliency_assay.studies.retrain.tables import OVERLAPS, by_iteration, expected, named
 
 Array = npt.NDArray[Any]
 

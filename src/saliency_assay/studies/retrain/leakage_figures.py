@@ -14,7 +14,7 @@ from scipy.stats import norm, t
 
 from saliency_assay.plotting.metric_results import NO_SCORE, span_text
 from saliency_assay.plotting.style import BLUE, GREY, SKY, VERMILION, readable
-from saliency_assay.report.retrain import KEYS, PROTOCOLS, named, ordered, split_variants
+from saliency_assay.studies.retrain.tables import KEYS, PROTOCOLS, named, ordered, split_variants
 
 Array = npt.NDArray[Any]
 

@@ -15,7 +15,7 @@ from matplotlib.patches import Patch
 
 from saliency_assay.plotting.metric_results import seeds_text, span_text
 from saliency_assay.plotting.style import ORANGE, PURPLE, SKY, readable
-from saliency_assay.report.retrain import named, split_variants
+from saliency_assay.studies.retrain.tables import named, split_variants
 
 Array = npt.NDArray[Any]
 

@@ -8,7 +8,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from saliency_assay.mask_transforms import transform
 from saliency_assay.methods.engine import check_targets, drawn
 from saliency_assay.methods.sampling import BlockGenerator, draw_seeds
 from saliency_assay.metrics.perturbation import ranks_of
@@ -16,10 +15,11 @@ from saliency_assay.metrics.reductions import reduce
 from saliency_assay.metrics.scored import varies, where_defined
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import logits
-from saliency_assay.occluded import occlude
-from saliency_assay.remask_state import Block, MaskState
 from saliency_assay.runtime import shards
 from saliency_assay.runtime.provenance import seed_of
+from saliency_assay.studies.retrain.mask_transforms import transform
+from saliency_assay.studies.retrain.occluded import occlude
+from saliency_assay.studies.retrain.state import Block, MaskState
 
 log = logging.getLogger(__name__)
 

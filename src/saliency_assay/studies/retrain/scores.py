@@ -8,9 +8,9 @@ import pandas as pd
 import torch
 
 from saliency_assay.data.splits import Ints
-from saliency_assay.metrics.overlap import cma, mamo, mmo, pairwise
-from saliency_assay.occluded import Layer, unpacked
 from saliency_assay.storage.score_tables import WHOLE_SET
+from saliency_assay.studies.retrain.occluded import Layer, unpacked
+from saliency_assay.studies.retrain.overlap import cma, mamo, mmo, pairwise
 
 BLOCK = 256
 

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from saliency_assay.metrics.overlap import expected_cma, expected_mamo, expected_mmo
 from saliency_assay.plotting.style import readable
 from saliency_assay.storage.score_tables import COLUMNS
+from saliency_assay.studies.retrain.overlap import expected_cma, expected_mamo, expected_mmo
 
 KEYS = ["protocol", "fill", "method", "iteration"]
 ACCURACIES = {"accuracy": "test", "accuracy_validation": "validation", "accuracy_train": "train"}
