@@ -7,7 +7,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 # In this order: after --configfile, which takes several, a target would be read as one more. A file that cannot be read
 # is one line; Snakemake would answer some with a traceback.
-SNAKEMAKE := $(BIN)/python -m saliency_assay.config_text $(CONFIG) && $(BIN)/snakemake --configfile $(CONFIG) --profile profiles/local
+SNAKEMAKE := $(BIN)/python -m saliency_assay.config.yaml_text $(CONFIG) && $(BIN)/snakemake --configfile $(CONFIG) --profile profiles/local
 
 # Snakemake keeps a cache in the home directory and ends in a traceback where it cannot: then it has one here.
 CACHE := $(or $(XDG_CACHE_HOME),$(if $(HOME),$(HOME)/.cache,$(CURDIR)/.snakemake/cache))

@@ -32,10 +32,10 @@ import torch
 import yaml
 from torch.utils.flop_counter import FlopCounterMode
 
-from saliency_assay.catalogue import CATALOGUE
-from saliency_assay.config import read
-from saliency_assay.config_records import Config, Metric, Model
-from saliency_assay.config_records import Method as Entry
+from saliency_assay.config.catalogue import CATALOGUE
+from saliency_assay.config.read import read
+from saliency_assay.config.records import Config, Metric, Model
+from saliency_assay.config.records import Method as Entry
 from saliency_assay.methods.cost import passes
 from saliency_assay.models.classifier import Blueprint, Classifier, build
 from saliency_assay.planning import mask_bytes

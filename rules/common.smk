@@ -7,15 +7,15 @@ from functools import cache
 
 import yaml
 
-from saliency_assay.catalogue import CATALOGUE
+from saliency_assay.config.catalogue import CATALOGUE
 from saliency_assay.code_digest import code_of
-from saliency_assay.config import read
-from saliency_assay.config_text import check_text
+from saliency_assay.config.read import read
+from saliency_assay.config.yaml_text import check_text
 from saliency_assay.runtime.environment import versions_of
 from saliency_assay.runtime.file_digests import FileDigests
 from saliency_assay.runtime.provenance import fingerprint, plain
 from saliency_assay.registry.records import module_of
-from saliency_assay.schema import ConfigError
+from saliency_assay.config.schema import ConfigError
 from saliency_assay.runtime.shards import part_names
 from saliency_assay.registry.signatures import declared
 

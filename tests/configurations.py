@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 import yaml
 
-from saliency_assay.config import read
-from saliency_assay.config_records import Catalogue, Config
+from saliency_assay.config.read import read
+from saliency_assay.config.records import Catalogue, Config
+from saliency_assay.config.schema import ConfigError
 from saliency_assay.data import DataKind
 from saliency_assay.methods import Method
 from saliency_assay.metrics import Metric, Score
 from saliency_assay.models import Architecture
 from saliency_assay.registry.records import Parameter
 from saliency_assay.runtime.provenance import SOURCE
-from saliency_assay.schema import ConfigError
 
 FOLDER = SOURCE.parent / "config"
 SCHEMA = yaml.safe_load((FOLDER / "schema.yaml").read_text())

@@ -3,7 +3,7 @@
 import pytest
 from compatibility import PAGE, TABLES, bounds, outcome
 
-from saliency_assay.config_methods import unsupported
+from saliency_assay.config.methods import unsupported
 from saliency_assay.methods import METHODS, Method
 from saliency_assay.models import ARCHITECTURES, Architecture
 

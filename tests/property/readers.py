@@ -15,9 +15,9 @@ import yaml
 from PIL import Image
 from pycocotools import mask as rle
 
-from saliency_assay.catalogue import CATALOGUE
-from saliency_assay.config import read as read_configuration
-from saliency_assay.config_text import Loader, check_text
+from saliency_assay.config.catalogue import CATALOGUE
+from saliency_assay.config.read import read as read_configuration
+from saliency_assay.config.yaml_text import Loader, check_text
 from saliency_assay.data.bam.coco import Source, cut_out, find_instances
 from saliency_assay.data.bam.miniplaces import find_scenes, read_scene
 from saliency_assay.data.readers.cifar10 import cifar10

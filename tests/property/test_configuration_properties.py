@@ -9,10 +9,10 @@ from configurations import BASE, CATALOGUE, FILE, FOLDER, SCHEMA
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saliency_assay.catalogue import CATALOGUE as REGISTERED
-from saliency_assay.config import read
-from saliency_assay.config_records import Catalogue
-from saliency_assay.schema import ConfigError
+from saliency_assay.config.catalogue import CATALOGUE as REGISTERED
+from saliency_assay.config.read import read
+from saliency_assay.config.records import Catalogue
+from saliency_assay.config.schema import ConfigError
 
 SMALL = yaml.safe_load(BASE)
 DEMO = yaml.safe_load((FOLDER / "config.yaml").read_text())

@@ -15,12 +15,12 @@ import pytest
 import yaml
 from configurations import FILE, FOLDER, SCHEMA, bam_folders, base, changed, fault, reading
 
-from saliency_assay.catalogue import CATALOGUE
-from saliency_assay.config import read
-from saliency_assay.config_records import Comparison, Method, Study
+from saliency_assay.config.catalogue import CATALOGUE
+from saliency_assay.config.read import read
+from saliency_assay.config.records import Comparison, Method, Study
+from saliency_assay.config.schema import EXPECTED, TYPES, check_shape
 from saliency_assay.data.bam.classes import OBJECTS, SCENES
 from saliency_assay.runtime.provenance import SOURCE
-from saliency_assay.schema import EXPECTED, TYPES, check_shape
 from saliency_assay.studies.retrain import settings
 
 TRAINING = {"epochs": 10, "learning_rate": 0.1, "validation_share": 0.0}
@@ -195,7 +195,7 @@ def test_every_property_is_described() -> None:
 
 def test_every_property_is_read() -> None:
     names = ("", "_bam", "_caption", "_data", "_methods", "_metrics", "_models", "_retrain")
-    readers = [import_module(f"saliency_assay.config{name}") for name in names] + [settings]
+    readers = [import_module(f"saliency_assay.config.read{name}") for name in names] + [settings]
     trees = [ast.parse(inspect.getsource(module)) for module in readers]
     constants = {node.value for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Constant)}
     constants |= {key for kind in CATALOGUE.data_kinds.values() for key in kind.sources}
@@ -266,7 +266,7 @@ def test_the_demo_is_among_them() -> None:
 def test_reading_imports_nothing_heavy() -> None:
     """The Snakefile is parsed again in every cluster job."""
     code = (
-        "import sys, saliency_assay.catalogue, saliency_assay.config, saliency_assay.runtime.provenance;"
+        "import sys, saliency_assay.config.catalogue, saliency_assay.config.read, saliency_assay.runtime.provenance;"
         "print({'torch', 'numpy', 'pandas', 'captum', 'zarr'} & set(sys.modules))"
     )
     environment = {**os.environ, "PYTHONPATH": str(SOURCE)}

@@ -7,7 +7,7 @@ import pytest
 import yaml
 from configurations import base, cases, changed, fault, reading, with_bam
 
-from saliency_assay.config_records import Comparison, Independence
+from saliency_assay.config.records import Comparison, Independence
 from saliency_assay.data.bam.classes import OBJECTS, SCENES
 
 # Each mistake is a change to data of kind bam in ROOT, and below it the message.

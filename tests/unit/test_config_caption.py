@@ -6,10 +6,10 @@ import pytest
 import yaml
 from configurations import FILE, SCHEMA, cases
 
-from saliency_assay.catalogue import CATALOGUE
-from saliency_assay.config import read
-from saliency_assay.config_records import Config
-from saliency_assay.schema import ConfigError
+from saliency_assay.config.catalogue import CATALOGUE
+from saliency_assay.config.read import read
+from saliency_assay.config.records import Config
+from saliency_assay.config.schema import ConfigError
 
 WHOLE = """
 data:

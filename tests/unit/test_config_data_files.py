@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from saliency_assay.catalogue import CATALOGUE
-from saliency_assay.config_data import read_data
+from saliency_assay.config.catalogue import CATALOGUE
+from saliency_assay.config.data import read_data
 
 BATCHES = [*(f"data_batch_{number}" for number in range(1, 6)), "test_batch"]
 MNIST = [f"{half}-{name}-ubyte" for half in ("train", "t10k") for name in ("images-idx3", "labels-idx1")]

@@ -6,8 +6,8 @@ import pytest
 import yaml
 from configurations import base, cases, changed, fault, reading, without
 
-from saliency_assay.config_text import check_text
-from saliency_assay.schema import ConfigError
+from saliency_assay.config.schema import ConfigError
+from saliency_assay.config.yaml_text import check_text
 
 # Each mistake is a change to configurations.BASE, and below it the message.
 

@@ -10,13 +10,13 @@ import yaml
 from configurations import CATALOGUE as FEW
 from configurations import SCHEMA, base, cases, changed, fault, reading
 
-from saliency_assay.catalogue import CATALOGUE
-from saliency_assay.config import read
-from saliency_assay.config_metrics import BOXES, OFFERED
-from saliency_assay.config_records import Metric, Study
+from saliency_assay.config.catalogue import CATALOGUE
+from saliency_assay.config.metrics import BOXES, OFFERED
+from saliency_assay.config.read import read
+from saliency_assay.config.records import Metric, Study
+from saliency_assay.config.schema import ConfigError
 from saliency_assay.metrics import Figure
 from saliency_assay.registry.directions import target_of
-from saliency_assay.schema import ConfigError
 
 FUNCTIONS = """raise RuntimeError("never run")
 

@@ -6,7 +6,7 @@ import pytest
 import yaml
 from configurations import SCHEMA, cases, changed, fault, reading
 
-from saliency_assay.config_records import Study
+from saliency_assay.config.records import Study
 from saliency_assay.studies.retrain.settings import FILLS, KEYS, PROTOCOLS, REDUCTIONS, Retraining
 
 METHODS = ("gradient", "gradcam", "smooth")

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from saliency_assay.catalogue import CATALOGUE
-from saliency_assay.config import read
-from saliency_assay.config_records import Config
+from saliency_assay.config.catalogue import CATALOGUE
+from saliency_assay.config.read import read
+from saliency_assay.config.records import Config
+from saliency_assay.config.schema import ConfigError
 from saliency_assay.data import DATA_KINDS, DataKind
 from saliency_assay.data.bam.classes import OBJECTS, SCENES
 from saliency_assay.data.bam.commonality import plan_common
@@ -21,7 +22,6 @@ from saliency_assay.data.synthetic.sources import write_sources
 from saliency_assay.data.synthetic.textures import TEXTURES
 from saliency_assay.registry.records import record_of, resolve
 from saliency_assay.runtime.provenance import SOURCE
-from saliency_assay.schema import ConfigError
 
 SCHEMA = yaml.safe_load((SOURCE.parent / "config/schema.yaml").read_text())
 

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from support import conv_classifier, cyclic_targets, generator, random_images
 
-from saliency_assay.catalogue import CATALOGUE
-from saliency_assay.config_methods import read_methods
+from saliency_assay.config.catalogue import CATALOGUE
+from saliency_assay.config.methods import read_methods
+from saliency_assay.config.schema import ConfigError
 from saliency_assay.methods import METHODS
 from saliency_assay.registry.records import record_of, resolve
 from saliency_assay.runtime.provenance import SOURCE
-from saliency_assay.schema import ConfigError
 
 MISFITS: list[tuple[str, dict[str, Any]]] = [
     ("lrp_alpha_beta", {"alpha": 2, "beta": 2}),

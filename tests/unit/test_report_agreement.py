@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from saliency_assay.catalogue import CATALOGUE
+from saliency_assay.config.catalogue import CATALOGUE
 from saliency_assay.plotting.figures import DIRECTIONS
 from saliency_assay.reliability.agreement import COLUMNS, agreement_table
 from saliency_assay.reliability.rated_scores import OF_BAM, Rated, rated_scores

@@ -146,7 +146,7 @@ def test_hostile_values_of_a_configuration_are_one_line(
 def test_make_asks_first_whether_a_configuration_can_be_read(text: str, line: str, tmp_path: Path) -> None:
     """Snakemake answers these with a traceback, or not at all, before anything of ours runs."""
     (tmp_path / "my.yaml").write_text(text)
-    module = "saliency_assay.config_text"
+    module = "saliency_assay.config.yaml_text"
     ran = subprocess.run(
         [sys.executable, "-m", module, "my.yaml"], cwd=tmp_path, capture_output=True, text=True
     )

@@ -20,8 +20,8 @@ from checkout import Checkout
 from configurations import SCHEMA
 from pages import DOCS, FENCE, ROOT, blocks, pages, write_files
 
-from saliency_assay.catalogue import CATALOGUE
-from saliency_assay.config import read
+from saliency_assay.config.catalogue import CATALOGUE
+from saliency_assay.config.read import read
 from saliency_assay.storage import zarr_store
 
 DEMO = "config/config.yaml"

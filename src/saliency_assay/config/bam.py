@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from itertools import pairwise
 
-from saliency_assay.config_checks import look_up
-from saliency_assay.config_records import (
+from saliency_assay.config.checks import look_up
+from saliency_assay.config.records import (
     Comparison,
     DataEntry,
     Independence,
@@ -13,8 +13,8 @@ from saliency_assay.config_records import (
     Settings,
     Study,
 )
+from saliency_assay.config.schema import ConfigError
 from saliency_assay.data.bam.set_names import classes_of
-from saliency_assay.schema import ConfigError
 
 
 def read_comparison(

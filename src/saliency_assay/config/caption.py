@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from saliency_assay.config_checks import look_up
-from saliency_assay.config_records import DataEntry, Model, Settings, Study
-from saliency_assay.schema import ConfigError
+from saliency_assay.config.checks import look_up
+from saliency_assay.config.records import DataEntry, Model, Settings, Study
+from saliency_assay.config.schema import ConfigError
 
 METRICS = ("infidelity_halves", "block_attribution")
 """The metrics of a caption study; both stand for themselves in the configuration."""

@@ -1,6 +1,6 @@
 """All registries side by side: what a configuration may name. Imports records only, never what they refer to."""
 
-from saliency_assay.config_records import Catalogue
+from saliency_assay.config.records import Catalogue
 from saliency_assay.data import DATA_KINDS
 from saliency_assay.methods import METHODS
 from saliency_assay.metrics import METRICS

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
-from saliency_assay.config_records import Settings
+from saliency_assay.config.records import Settings
+from saliency_assay.config.schema import ConfigError
 from saliency_assay.registry.records import Parameter, unknown, with_defaults
-from saliency_assay.schema import ConfigError
 
 V = TypeVar("V")
 

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from saliency_assay.config_checks import file, folder, look_up, parameters_of
-from saliency_assay.config_records import Catalogue, DataEntry, Settings
+from saliency_assay.config.checks import file, folder, look_up, parameters_of
+from saliency_assay.config.records import Catalogue, DataEntry, Settings
+from saliency_assay.config.schema import ConfigError
 from saliency_assay.data.bam.classes import OBJECTS, SCENES
 from saliency_assay.data.bam.set_names import set_names
 from saliency_assay.runtime.shards import too_many
-from saliency_assay.schema import ConfigError
 
 OWN = {
     "bam": ("coco", "miniplaces", "objects", "scenes", "common_object", "commonality"),

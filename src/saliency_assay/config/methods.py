@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from saliency_assay.config_checks import look_up, parameters_of
-from saliency_assay.config_records import Catalogue, Method, Model, Settings, Study
+from saliency_assay.config.checks import look_up, parameters_of
+from saliency_assay.config.records import Catalogue, Method, Model, Settings, Study
+from saliency_assay.config.schema import ConfigError
 from saliency_assay.registry.records import Parameter, resolve, shown
 from saliency_assay.registry.signatures import GENERATOR, check_call, told
-from saliency_assay.schema import ConfigError
 
 POSITIONAL = ("model", "images", "targets")
 """What a method is given in this order."""

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from saliency_assay.config_caption import METRICS as CAPTIONED
-from saliency_assay.config_checks import look_up, parameters_of
-from saliency_assay.config_records import Catalogue, DataEntry, Method, Metric, Settings, Study
+from saliency_assay.config.caption import METRICS as CAPTIONED
+from saliency_assay.config.checks import look_up, parameters_of
+from saliency_assay.config.records import Catalogue, DataEntry, Method, Metric, Settings, Study
+from saliency_assay.config.schema import ConfigError
 from saliency_assay.registry.records import resolve, unknown
 from saliency_assay.registry.signatures import GENERATOR, OFFERED, check_call, told
-from saliency_assay.schema import ConfigError
 
 POSITIONAL = ("predict", "images", "targets", "maps")
 DIRECTIONS = ("direction", "target")

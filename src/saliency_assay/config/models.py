@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from saliency_assay.config_checks import file, look_up, parameters_of
-from saliency_assay.config_records import Catalogue, DataEntry, Model, Settings
-from saliency_assay.config_retrain import check_training, trials_of
+from saliency_assay.config.checks import file, look_up, parameters_of
+from saliency_assay.config.records import Catalogue, DataEntry, Model, Settings
+from saliency_assay.config.retrain import check_training, trials_of
+from saliency_assay.config.schema import ConfigError
 from saliency_assay.registry.signatures import GENERATOR, check_call
-from saliency_assay.schema import ConfigError
 
 KEYS = (
     "architecture", "data", "label", "target", "weights", "batch_size", "training", "search", "normalisation",

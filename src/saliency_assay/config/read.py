@@ -8,14 +8,14 @@ Nothing here imports torch: the Snakefile reads the configuration each time it i
 from collections.abc import Mapping
 from typing import Any
 
-from saliency_assay.config_bam import check_methods, read_comparison
-from saliency_assay.config_caption import METRICS, read_caption_study
-from saliency_assay.config_checks import look_up
-from saliency_assay.config_data import check_sources, read_data
-from saliency_assay.config_methods import check_needs, read_methods
-from saliency_assay.config_metrics import check_masks, check_printed, metrics_of, read_metrics
-from saliency_assay.config_models import read_model
-from saliency_assay.config_records import (
+from saliency_assay.config.bam import check_methods, read_comparison
+from saliency_assay.config.caption import METRICS, read_caption_study
+from saliency_assay.config.checks import look_up
+from saliency_assay.config.data import check_sources, read_data
+from saliency_assay.config.methods import check_needs, read_methods
+from saliency_assay.config.metrics import check_masks, check_printed, metrics_of, read_metrics
+from saliency_assay.config.models import read_model
+from saliency_assay.config.records import (
     Catalogue,
     Config,
     DataEntry,
@@ -25,8 +25,8 @@ from saliency_assay.config_records import (
     Settings,
     Study,
 )
-from saliency_assay.config_retrain import read_retraining
-from saliency_assay.schema import ConfigError, check_shape
+from saliency_assay.config.retrain import read_retraining
+from saliency_assay.config.schema import ConfigError, check_shape
 
 
 def read(raw: Mapping[str, Any], *, schema: Mapping[str, Any], catalogue: Catalogue, source: str) -> Config:

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
-from saliency_assay.config_checks import look_up
-from saliency_assay.config_records import Catalogue, Model, Settings
+from saliency_assay.config.checks import look_up
+from saliency_assay.config.records import Catalogue, Model, Settings
+from saliency_assay.config.schema import ConfigError
 from saliency_assay.registry.records import shown
-from saliency_assay.schema import ConfigError
 from saliency_assay.studies.retrain.settings import KEYS, Retraining, retraining_from
 from saliency_assay.training.settings import training_from
 

@@ -1,7 +1,7 @@
 """The text of a configuration, before anything is made of it: that it can be read, and in what size.
 
 Snakemake reads it too, and before anything of ours runs; what its reader trips over it reports with a traceback. So
-``make`` asks here first: ``python -m saliency_assay.config_text FILE``.
+``make`` asks here first: ``python -m saliency_assay.config.yaml_text FILE``.
 """
 
 import json
@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from saliency_assay.schema import ConfigError
+from saliency_assay.config.schema import ConfigError
 
 DEEPEST = 50  # levels; what a configuration can say has six
 LARGEST = 100_000  # values, those that aliases stand for counted each time; the largest of ours has 600
