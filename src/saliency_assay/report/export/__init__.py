@@ -1,0 +1,1 @@
+"""Export of tables as CSV and LaTeX."""
