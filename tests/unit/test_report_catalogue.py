@@ -8,8 +8,15 @@ import pytest
 from report_tables import reliability_rows
 
 from saliency_assay.methods.cost import Stopwatch
-from saliency_assay.report.catalogue import cost_table, methods_page, metrics_page
-from saliency_assay.report.provenance import data_facts, packages_of, provenance_page, ran, times, versions
+from saliency_assay.report.pages.catalogue import cost_table, methods_page, metrics_page
+from saliency_assay.report.pages.provenance import (
+    data_facts,
+    packages_of,
+    provenance_page,
+    ran,
+    times,
+    versions,
+)
 
 EVIL = "<script>alert('1')</script>"
 

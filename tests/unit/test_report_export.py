@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from saliency_assay.report import latex
-from saliency_assay.report.export import TIDY, score_floats, study_tex, tidy_table
-from saliency_assay.report.export_known import KNOWN
+from saliency_assay.report.export import latex
+from saliency_assay.report.export.export import TIDY, score_floats, study_tex, tidy_table
+from saliency_assay.report.export.study_tables import KNOWN
 
 NASTY = "<script>alert('&')</script> \"50 %\" $a_b$ #1 {x} ~ ^2 C:\\d -- [k] * |z|"
 METHODS = ("gradient_x_input", "a_&_b", "random")

@@ -8,8 +8,8 @@ import pytest
 from report_tables import NAN, order_rows, ranking_rows, reliability_rows
 
 from saliency_assay.registry.directions import arrow
-from saliency_assay.report.heat_map import heat_map
-from saliency_assay.report.overview import (
+from saliency_assay.report.pages.heat_map import heat_map
+from saliency_assay.report.pages.overview import (
     StudyResult,
     build_page,
     main_names,
@@ -17,7 +17,7 @@ from saliency_assay.report.overview import (
     summary_page,
     summary_table,
 )
-from saliency_assay.report.provenance import data_facts
+from saliency_assay.report.pages.provenance import data_facts
 
 EVIL = "<script>alert('1')</script> \"q\" & _"
 AGREEMENT = pd.DataFrame(columns=["metric", "variant", "between", "raters", "methods", "correlation"])

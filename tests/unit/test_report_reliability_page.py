@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from saliency_assay.report.reliability_page import page_tables, shortened
+from saliency_assay.report.pages.reliability_page import page_tables, shortened
 
 SCORES = (("aopc", "mean L=20"), ("aopc", "mean L=100"), ("faithfulness", "faithfulness"))
 

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from saliency_assay.report.results import claims_words, leakage_words
+from saliency_assay.report.pages.results import claims_words, leakage_words
 
 NAN = float("nan")
 

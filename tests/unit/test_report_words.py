@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from report_tables import NAN, order_rows, ranking_rows, reliability_rows
 
-from saliency_assay.report.summary import (
+from saliency_assay.report.pages.summary import (
     Finding,
     baseline_words,
     first_words,
@@ -15,7 +15,7 @@ from saliency_assay.report.summary import (
     summary_words,
     top_words,
 )
-from saliency_assay.report.words import (
+from saliency_assay.report.pages.words import (
     ONE_SEED,
     alpha_row,
     alpha_words,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from saliency_assay.report.catalogue import cost_table, methods_page, metrics_page
+from saliency_assay.report.pages.catalogue import cost_table, methods_page, metrics_page
 from saliency_assay.report.tables import read_table
 from saliency_assay.runtime.job import job
 from saliency_assay.storage import zarr_store

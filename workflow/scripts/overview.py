@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from saliency_assay.report.overview import build_page, overview_page
-from saliency_assay.report.provenance import data_facts, ran, times
-from saliency_assay.report.results import study_result
+from saliency_assay.report.pages.overview import build_page, overview_page
+from saliency_assay.report.pages.provenance import data_facts, ran, times
+from saliency_assay.report.pages.results import study_result
 from saliency_assay.runtime.job import job
 from saliency_assay.storage import zarr_store
 

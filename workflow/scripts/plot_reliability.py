@@ -10,7 +10,7 @@ from saliency_assay.reliability.figures import (
     order_figure,
     reliability_figure,
 )
-from saliency_assay.report.reliability_page import page_tables
+from saliency_assay.report.pages.reliability_page import page_tables
 from saliency_assay.report.tables import read_table
 from saliency_assay.runtime.job import job
 

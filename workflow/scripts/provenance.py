@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from saliency_assay.report.provenance import data_facts, packages_of, provenance_page, times, versions
+from saliency_assay.report.pages.provenance import data_facts, packages_of, provenance_page, times, versions
 from saliency_assay.runtime.job import job
 from saliency_assay.storage import score_tables, zarr_store
 

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from saliency_assay.report.overview import summary_page
-from saliency_assay.report.results import study_result
+from saliency_assay.report.pages.overview import summary_page
+from saliency_assay.report.pages.results import study_result
 from saliency_assay.runtime.job import job
 
 with job("summarise", snakemake.log[0], snakemake.params.settings):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from saliency_assay.report.export import TIDY, study_tex, tidy_table
+from saliency_assay.report.export.export import TIDY, study_tex, tidy_table
 from saliency_assay.report.models import accuracy_table
 from saliency_assay.report.tables import read_table
 from saliency_assay.runtime.job import job

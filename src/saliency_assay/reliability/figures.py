@@ -18,7 +18,7 @@ from saliency_assay.plotting.metric_results import span_text
 from saliency_assay.plotting.style import BLUE, GREEN, GREY, ORANGE, VERMILION, readable
 from saliency_assay.reliability.raters import SPLITS
 from saliency_assay.reliability.tables import PAIR
-from saliency_assay.report.words import rank_set
+from saliency_assay.report.pages.words import rank_set
 
 Array = npt.NDArray[Any]
 

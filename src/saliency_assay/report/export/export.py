@@ -8,9 +8,9 @@ import pandas as pd
 from saliency_assay.registry.directions import target_of
 from saliency_assay.reliability.figures import scored_names
 from saliency_assay.reliability.tables import SCORED
-from saliency_assay.report import latex
-from saliency_assay.report.export_known import known_floats
-from saliency_assay.report.words import joined, rank_set
+from saliency_assay.report.export import latex
+from saliency_assay.report.export.study_tables import known_floats
+from saliency_assay.report.pages.words import joined, rank_set
 
 WITHOUT = {
     f"{name}{end}": f"{name}_without_controls{end}"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from saliency_assay.report import latex
+from saliency_assay.report.export import latex
 
 MOST_ROWS = 40
 MOST_COLUMNS = 8

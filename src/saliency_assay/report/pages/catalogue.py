@@ -10,7 +10,7 @@ from saliency_assay.methods.cost import passes
 from saliency_assay.plotting.html import table_of
 from saliency_assay.plotting.page import page
 from saliency_assay.registry import directions
-from saliency_assay.report.words import alpha_words
+from saliency_assay.report.pages.words import alpha_words
 
 Facts = Mapping[str, Any]
 

@@ -10,7 +10,15 @@ import pandas as pd
 from saliency_assay.plotting.html import breakable
 from saliency_assay.plotting.metric_results import span_text
 from saliency_assay.registry import directions
-from saliency_assay.report.words import UNDEFINED, alpha_row, alpha_words, number, percent, rank_set, two
+from saliency_assay.report.pages.words import (
+    UNDEFINED,
+    alpha_row,
+    alpha_words,
+    number,
+    percent,
+    rank_set,
+    two,
+)
 
 BEST, WORST = (0x8C, 0xC0, 0xE6), (0xFF, 0xFF, 0xFF)  # one hue, also distinct in gray; black text on both
 TABLE = """<div class="scroll" tabindex="0" role="region" aria-label="{title}">

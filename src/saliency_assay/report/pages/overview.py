@@ -14,9 +14,9 @@ from saliency_assay.plotting.page import page
 from saliency_assay.plotting.style import readable
 from saliency_assay.registry import directions
 from saliency_assay.reliability.figures import scored_names
-from saliency_assay.report.heat_map import heat_map
-from saliency_assay.report.summary import Finding, summary_words
-from saliency_assay.report.words import (
+from saliency_assay.report.pages.heat_map import heat_map
+from saliency_assay.report.pages.summary import Finding, summary_words
+from saliency_assay.report.pages.words import (
     alpha_row,
     alpha_words,
     halves_words,

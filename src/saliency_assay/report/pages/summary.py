@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from saliency_assay.report.words import (
+from saliency_assay.report.pages.words import (
     CIRCLE,
     CONFIDENCE,
     MOST,
