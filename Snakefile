@@ -7,7 +7,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(workflow.basedir) / "src"))
 
-from saliency_assay.code_digest import run_this_source
+from saliency_assay.pipeline.code_digest import run_this_source
 from snakemake.utils import min_version
 
 min_version("9.27")

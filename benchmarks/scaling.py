@@ -38,7 +38,7 @@ from saliency_assay.config.records import Config, Metric, Model
 from saliency_assay.config.records import Method as Entry
 from saliency_assay.methods.cost import passes
 from saliency_assay.models.classifier import Blueprint, Classifier, build
-from saliency_assay.planning import mask_bytes
+from saliency_assay.pipeline.plan import mask_bytes
 from saliency_assay.registry.records import resolve
 from saliency_assay.registry.signatures import declared
 from saliency_assay.runtime.shards import part_of

@@ -8,7 +8,7 @@ from functools import cache
 import yaml
 
 from saliency_assay.config.catalogue import CATALOGUE
-from saliency_assay.code_digest import code_of
+from saliency_assay.pipeline.code_digest import code_of
 from saliency_assay.config.read import read
 from saliency_assay.config.yaml_text import check_text
 from saliency_assay.runtime.environment import versions_of

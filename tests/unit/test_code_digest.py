@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from saliency_assay import code_digest
-from saliency_assay.code_digest import canonical, code_of, run_this_source
+from saliency_assay.pipeline import code_digest
+from saliency_assay.pipeline.code_digest import canonical, code_of, run_this_source
 from saliency_assay.runtime.provenance import SOURCE
 
 
@@ -216,7 +216,7 @@ def test_other_pythons_that_are_there_agree(name: str) -> None:
     scripts = sorted((SOURCE.parent / "workflow/scripts").glob("*.py"))
     code = (
         f"import sys; sys.path.insert(0, {str(SOURCE)!r})\n"
-        "from saliency_assay.code_digest import code_of\n"
+        "from saliency_assay.pipeline.code_digest import code_of\n"
         f"print(code_of(*{[str(path) for path in scripts]!r}).digest)"
     )
     command = [name, "-I", "-S", "-c", code]

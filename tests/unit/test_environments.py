@@ -12,10 +12,10 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import saliency_assay
-from saliency_assay.code_digest import code_of
 from saliency_assay.data import DATA_KINDS
 from saliency_assay.methods import METHODS
 from saliency_assay.models import ARCHITECTURES
+from saliency_assay.pipeline.code_digest import code_of
 from saliency_assay.registry.records import module_of
 from saliency_assay.runtime.environment import DISTRIBUTIONS
 from saliency_assay.runtime.provenance import SOURCE

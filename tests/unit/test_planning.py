@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saliency_assay.planning import (
+from saliency_assay.pipeline.plan import (
     Study,
     job_counts,
     mask_bytes,

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 import yaml
 
-from saliency_assay import code_digest
 from saliency_assay.config.catalogue import CATALOGUE
 from saliency_assay.data.bam.commonality import plan_common
 from saliency_assay.data.bam.placement import plan
 from saliency_assay.data.bam.variants import rescaled
 from saliency_assay.metrics.spread import spread
+from saliency_assay.pipeline import code_digest
 from saliency_assay.registry.records import resolve
 from saliency_assay.runtime.provenance import SOURCE
 from saliency_assay.studies.bam.input_independence import score_independence

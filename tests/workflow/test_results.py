@@ -13,7 +13,7 @@ from checkout import PROJECT, Checkout
 
 from saliency_assay import metrics, models
 from saliency_assay.models.classifier import digest
-from saliency_assay.planning import mask_bytes
+from saliency_assay.pipeline.plan import mask_bytes
 from saliency_assay.runtime.provenance import digest_of_file
 from saliency_assay.storage import score_tables
 from saliency_assay.storage.zarr_store import open_store

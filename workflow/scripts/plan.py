@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 
 import yaml
 
-from saliency_assay.planning import Study, job_counts, plan_text, row_of, storage_of
+from saliency_assay.pipeline.plan import Study, job_counts, plan_text, row_of, storage_of
 from saliency_assay.runtime.job import job
 from saliency_assay.storage import zarr_store
 
