@@ -59,7 +59,7 @@ def known() -> set[Template]:
 
 
 KNOWN = known()
-# Python's own words, in the form that ``job.in_one_line`` gives them.
+# Python's own words, in the form that ``runtime.job.in_one_line`` gives them.
 OTHERS = re.compile(r"score: KeyError: 'a' \(\w+\.py, line \d+\)")
 
 

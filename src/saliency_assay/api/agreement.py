@@ -16,9 +16,9 @@ class Assessment:
     """Reliability of one metric, and the order of methods under it."""
 
     alpha: statistics.Estimate
-    """Krippendorff's α: see ``reliability.alpha``."""
+    """Krippendorff's α: see ``reliability.statistics.alpha``."""
     correlation: statistics.Estimate
-    """Mean of Spearman's ρ over pairs of methods: see ``reliability.mean_correlation``."""
+    """Mean of Spearman's ρ over pairs of methods: see ``reliability.statistics.mean_correlation``."""
     order: pd.DataFrame
     """A row for each method: ``images`` with a score, ``mean`` with the ends ``low`` and ``high`` of its confidence
     interval, and the rank as a confidence set from ``rank_low`` to ``rank_high``."""

@@ -30,7 +30,7 @@ def agreement_table(
 
     Args:
         scores: a score table, or its parts by variant; scores of whole sets are left out. A rater scores a method by
-            its mean over images, on common images of the methods (``reliability.paired_means``).
+            its mean over images, on common images of the methods (``reliability.statistics.paired_means``).
         directions: of each metric's scores, see ``directions``.
         labels: the class of each image of the set, by its number in the table.
         variants: what the variants of a score are called as raters.
@@ -38,7 +38,7 @@ def agreement_table(
 
     Returns:
         ``metric, variant, data, model, between, raters, methods`` (with a score), ``alpha, correlation, low, high`` as
-        in ``reliability_raters.Agreement``. ``between`` is ``seeds`` or ``classes`` (those of the images) where there
+        in ``reliability.raters.Agreement``. ``between`` is ``seeds`` or ``classes`` (those of the images) where there
         are several; ``halves`` of the images, with 95 % of the ``splits`` between ``low`` and ``high``; and, in a last
         row of each metric with several variants, without a variant, ``variants``. But for ``seeds`` an image's scores
         are averaged over seeds first.

@@ -54,7 +54,7 @@ def reliability_figure(table: pd.DataFrame, *, level: float) -> Figure:
     Where a seed has too few images for an interval, a point has no whiskers.
 
     Args:
-        table: as ``report.reliability.reliability_table`` gives it, of one set and model.
+        table: as ``reliability.tables.reliability_table`` gives it, of one set and model.
         level: of the intervals.
     """
     if table.empty:
@@ -111,7 +111,7 @@ def order_figure(table: pd.DataFrame) -> Figure:
     """Return the rank sets of methods × metrics; the color follows the middle of a set.
 
     Args:
-        table: as ``report.reliability.order_table`` gives it, of one set and model.
+        table: as ``reliability.tables.order_table`` gives it, of one set and model.
     """
     if table.empty:
         return _nothing(UNSCORED)
@@ -140,7 +140,7 @@ def agreement_figure(table: pd.DataFrame) -> Figure:
     """How alike raters that are not images order the methods, for every metric and variant.
 
     Args:
-        table: as ``report.agreement.agreement_table`` gives it, an empty variant as an empty text.
+        table: as ``reliability.agreement.agreement_table`` gives it, an empty variant as an empty text.
     """
     table = table[table["correlation"].notna()]
     if table.empty:
@@ -187,7 +187,7 @@ def consistency_figure(table: pd.DataFrame, controls: Collection[str] = ()) -> F
     (average linkage of 1 − agreement). A study with one score alone has nothing to correlate, and the figure says so.
 
     Args:
-        table: as ``report.reliability.consistency_table`` gives it, of one set and model.
+        table: as ``reliability.tables.consistency_table`` gives it, of one set and model.
         controls: methods to leave out.
     """
     of_methods = table[~table["method"].isin(controls)]

@@ -65,7 +65,7 @@ def rated_scores(paths: Sequence[Path], kind: str, *, data: str, models: Sequenc
         models: of the study.
 
     Raises:
-        scores.ScoreError: see ``scores.read``.
+        scores.ScoreError: see ``storage.score_tables.read``.
     """
     return score_tables.check(READERS[kind](paths, data, models), "rated scores", compact=True)
 

@@ -57,7 +57,7 @@ def train(
     A training that was killed goes on from the state at ``state_path`` if that has the same ``fingerprint``, and ends
     with the weights of one never killed: on a CPU bit for bit, for an equal seed and number of threads. The state is
     written every ``save_seconds`` and on SIGTERM, which then raises SystemExit(143), in training and in the evaluation
-    after an epoch alike; the caller deletes it with ``training_state.remove_state``. A training that diverges leaves
+    after an epoch alike; the caller deletes it with ``training.state.remove_state``. A training that diverges leaves
     the reason in its place, with which the next attempt of the same fingerprint ends at once.
 
     Several processes (``distributed.joined``) train one classifier together, each on its rows of every batch, and all

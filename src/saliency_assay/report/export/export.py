@@ -67,9 +67,9 @@ def tidy_table(
     Args:
         study: its name.
         kind: its kind.
-        order: as ``report.reliability.order_table`` gives it.
-        reliability: as ``report.reliability.reliability_table`` gives it.
-        printed: as ``report.scores.summary`` gives it, of a study that has one.
+        order: as ``reliability.tables.order_table`` gives it.
+        reliability: as ``reliability.tables.reliability_table`` gives it.
+        printed: as ``studies.fidelity.figures.summary`` gives it, of a study that has one.
 
     Returns:
         The columns ``TIDY``. ``seeds`` to ``wins``: see ``order_table``; ``printed``: a paper's value of this method

@@ -129,7 +129,7 @@ def retrained_floats(study: str, summary: pd.DataFrame) -> list[str]:
 
     Args:
         study: its name.
-        summary: as ``report.retrain.summary`` gives it.
+        summary: as ``studies.retrain.tables.summary`` gives it.
     """
     floats = []
     for (protocol, fill), rows in summary.groupby(["protocol", "fill"], sort=False):

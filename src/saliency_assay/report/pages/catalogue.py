@@ -109,7 +109,7 @@ def metrics_page(metrics: Sequence[Facts], reliability: pd.DataFrame) -> str:
     Args:
         metrics: ``name, metric, summary, reference, formula, reduction, parameters, scores`` (each with ``name, label,
             direction, range``).
-        reliability: ``study`` and the columns of ``report.reliability.reliability_table``, of all studies.
+        reliability: ``study`` and the columns of ``reliability.tables.reliability_table``, of all studies.
     """
     body = ["<h1>Metrics</h1>"]
     for facts in metrics:

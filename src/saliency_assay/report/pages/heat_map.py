@@ -49,8 +49,8 @@ def heat_map(
     better than all baselines.
 
     Args:
-        order: as ``report.reliability.order_table`` gives it, of one set and model.
-        reliability: as ``report.reliability.reliability_table`` gives it, of the same.
+        order: as ``reliability.tables.order_table`` gives it, of one set and model.
+        reliability: as ``reliability.tables.reliability_table`` gives it, of the same.
         names: metrics and variants to show, and their labels.
         title: text.
         level: of the intervals of α.

@@ -184,7 +184,7 @@ def build_page(
     """Return the overview of a configuration without studies: its data sets and models.
 
     Args:
-        data: as ``report.provenance.data_facts`` gives each data set.
+        data: as ``report.pages.provenance.data_facts`` gives each data set.
         models: names of the trained models.
         seeds: training seeds.
         ran: hours and versions, as a phrase.

@@ -55,7 +55,7 @@ def alphas_beside(table: pd.DataFrame) -> pd.DataFrame:
     """Return α of the scores that have printed values: a row for each, a column with and one without baselines.
 
     Args:
-        table: as ``report.reliability.reliability_table`` gives it. Of several seeds the mean is shown, with the
+        table: as ``reliability.tables.reliability_table`` gives it. Of several seeds the mean is shown, with the
             outermost ends of their intervals, dashes where a seed has too few images for one.
     """
     given = table[table["printed"].notna()]
@@ -79,7 +79,7 @@ def correlations_beside(table: pd.DataFrame) -> pd.DataFrame:
     """Means over seeds of ρ of the pairs that have printed values: a row for each, a column for each method.
 
     Args:
-        table: as ``report.reliability.consistency_table`` gives it.
+        table: as ``reliability.tables.consistency_table`` gives it.
     """
     given = table[table["printed"].notna()]
     methods = list(dict.fromkeys(given["method"]))

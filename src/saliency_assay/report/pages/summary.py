@@ -37,7 +37,7 @@ class Finding:
     rows: pd.DataFrame
     """Its rows of ``order.csv``."""
     alpha: Mapping[str, Any] | None
-    """As ``report.words.alpha_row`` gives it."""
+    """As ``report.pages.words.alpha_row`` gives it."""
 
 
 def summary_words(findings: Sequence[Finding]) -> list[str]:

@@ -1,6 +1,6 @@
 """Sentences about one metric of a study, each with the condition under which it is written.
 
-``rows`` are the rows of one metric and variant of ``order.csv``; see ``report.reliability.order_table``. The sentences
+``rows`` are the rows of one metric and variant of ``order.csv``; see ``reliability.tables.order_table``. The sentences
 on several metrics of a study are in ``report.summary``.
 """
 

@@ -19,7 +19,7 @@ def accuracy_scores(predictions: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """Rows ``metric, variant, image, score`` of f_0, f_1, …: a test image's is 1 where it is right, 0 where not.
 
     Args:
-        predictions: rows of ``evaluation.predict`` of every f_i, in their order.
+        predictions: rows of ``training.evaluation.predict`` of every f_i, in their order.
 
     The variant is i. Of training images, and of validation images, there is one row, the share that is right:
     ``accuracy_train`` and ``accuracy_validation``.
@@ -65,7 +65,7 @@ def leakage_scores(tables: Mapping[int, pd.DataFrame]) -> pd.DataFrame:
     """Rows as of ``accuracy_scores`` with ``leakage`` and ``leakage_random``: test accuracy on masks alone.
 
     ``leakage_loss`` and ``leakage_loss_random`` are the cross-entropies beside them, in nats. ``tables`` are those of
-    ``leakage.leakage`` by the i of D_i. The variant is i and the repeat: ``10/repeat0``.
+    ``studies.retrain.leakage.leakage`` by the i of D_i. The variant is i and the repeat: ``10/repeat0``.
     """
     rows = []
     for step, table in tables.items():
