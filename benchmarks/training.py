@@ -4,7 +4,7 @@ The bare step is forward, backward and optimiser on one batch that lies decoded 
 selection, augmentation, decoding, the schedule, sums for the curve and the checkpoint's clock. Both run in turns in one
 process, so that a busy machine slows them alike; the table gives medians over the rounds.
 
-With ``--masks L`` the loop's images are composed of the base images, L masks and their fills (``studies.retrain.occluded.Occluded``);
+With ``--masks L`` the loop's images are composed of the base images, L masks and their fills (``Occluded``);
 each training gathers them anew, so that with ``--epochs 1`` every image pays for its composition. With ``--stream``
 nothing is gathered: the images lie in a store, and are read, and composed, while the step before runs.
 

@@ -4,10 +4,11 @@
     python tests/golden.py record after.json
     python tests/golden.py compare before.json after.json
 
-Runs three configurations, in folders below ``--work``: the demo, BAM on real images (that of ``config/bam_small.yaml``
-with fewer images and smaller models), and ROAR and IteROAR on real images. The latter two need the folder of real images
-that the tests use. Digests are of arrays, tensors and columns, not of files: of maps, masks and data sets (``.zarr.zip``),
-weights (``.pt``), scores (``.parquet``) and tables (``.csv``). They are equal between runs on one machine only.
+Runs three configurations, in folders below ``--work``: the demo, BAM on real images (that of
+``config/bam_small.yaml`` with fewer images and smaller models), and ROAR and IteROAR on real images. The latter two
+need the real images that the tests use. Digests are of arrays, tensors and columns, not of files: of maps, masks and
+data sets (``.zarr.zip``), weights (``.pt``), scores (``.parquet``) and tables (``.csv``). They are equal between runs
+on one machine only.
 """
 
 import argparse

@@ -1,3 +1,41 @@
-"""Saliency Assay: benchmarks of saliency methods, and of the metrics that judge them."""
+"""Saliency Assay: benchmarks of saliency methods, and of the metrics that judge them.
+
+A notebook calls the functions below; they are imported on first use, because the Snakefile imports this package, too,
+and must not pay for PyTorch.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from saliency_assay.api.agreement import Assessment as Assessment
+    from saliency_assay.api.agreement import assess as assess
+    from saliency_assay.api.maps import attribute as attribute
+    from saliency_assay.api.networks import load as load
+    from saliency_assay.api.networks import wrap as wrap
+    from saliency_assay.api.scores import Scores as Scores
+    from saliency_assay.api.scores import score as score
+    from saliency_assay.api.seeds import workflow_seed as workflow_seed
 
 __version__ = "0.1.0"
+
+_MODULES = {
+    "Assessment": "agreement",
+    "Scores": "scores",
+    "assess": "agreement",
+    "attribute": "maps",
+    "load": "networks",
+    "score": "scores",
+    "workflow_seed": "seeds",
+    "wrap": "networks",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"saliency_assay.api.{_MODULES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_MODULES])

@@ -9,7 +9,7 @@ import pytest
 import torch
 from networks import CLASSES, KINDS, Kind
 
-from saliency_assay import methods, metrics, models
+import saliency_assay
 from saliency_assay.models.classifier import Classifier
 
 TARGETS = [1, 2]
@@ -27,7 +27,7 @@ def built() -> dict[str, Classifier]:
     """Each network, wrapped."""
     parts = {"classes": CLASSES, "mean": [0.5] * 3, "std": [0.25] * 3}
     return {
-        name: models.wrap(networks.network(name), cam_layer=kind.cam_layer, **parts)
+        name: saliency_assay.wrap(networks.network(name), cam_layer=kind.cam_layer, **parts)
         for name, kind in KINDS.items()
     }
 
@@ -61,9 +61,9 @@ def test_attribute(name: str, kind: Kind, built: dict[str, Classifier]) -> None:
     for method, parameters in METHODS.items():
         if line := refusal(method, kind):
             with pytest.raises(ValueError, match=line):
-                methods.attribute(method, model, images, TARGETS, batch_size=1, **parameters)
+                saliency_assay.attribute(method, model, images, TARGETS, batch_size=1, **parameters)
             continue
-        maps = methods.attribute(method, model, images, TARGETS, batch_size=1, **parameters)
+        maps = saliency_assay.attribute(method, model, images, TARGETS, batch_size=1, **parameters)
         assert isinstance(maps, torch.Tensor)
         assert maps.shape[2:] == images.shape[2:]
         assert bool(maps.isfinite().all())
@@ -77,7 +77,7 @@ def test_gradient_is_that_of_plain_torch(name: str, built: dict[str, Classifier]
     pixels.requires_grad_()
     logits = network((pixels - 0.5) / 0.25)
     expected = torch.autograd.grad(logits[[0, 1], TARGETS].sum(), pixels)[0]
-    found = methods.attribute("gradient", built[name], networks.images(2), TARGETS)
+    found = saliency_assay.attribute("gradient", built[name], networks.images(2), TARGETS)
     assert float((found - expected).norm() / expected.norm()) < 1e-2  # a ReLU at 0 may turn
 
 
@@ -85,10 +85,10 @@ def test_gradient_is_that_of_plain_torch(name: str, built: dict[str, Classifier]
 def test_score(name: str, built: dict[str, Classifier]) -> None:
     images = networks.images(2)
     maps = np.random.default_rng(0).normal(size=(2, 3, networks.SIZE, networks.SIZE))
-    found = metrics.score("insertion", built[name], images, TARGETS, maps, batch_size=1, steps=4)
+    found = saliency_assay.score("insertion", built[name], images, TARGETS, maps, batch_size=1, steps=4)
     assert found["insertion"].shape == (2,)
     assert bool(np.isfinite(found["insertion"]).all())
-    moved = metrics.score(
+    moved = saliency_assay.score(
         "sensitivity_max", built[name], images, TARGETS, maps, batch_size=1, method="gradient", samples=2
     )
     assert all(values.shape == (2,) for values in moved.values())

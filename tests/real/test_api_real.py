@@ -12,10 +12,9 @@ import yaml
 from archives import SAFELY
 from checkout import run_beside
 
-from saliency_assay import methods, metrics, models
+import saliency_assay
 from saliency_assay.metrics.engine import fresh_seed, newly_built
 from saliency_assay.models.classifier import Blueprint, Classifier
-from saliency_assay.reliability import statistics
 from saliency_assay.storage import score_tables
 from saliency_assay.storage.zarr_store import open_store
 
@@ -93,7 +92,7 @@ class Run:
                 if name == "gradcam":
                     self.description = store.attributes["provenance"]["model"]
         self.images = self.all_images[self.chosen]
-        self.model = models.load(results / "models/small/seed0/weights.pt", self.description)
+        self.model = saliency_assay.load(results / "models/small/seed0/weights.pt", self.description)
         self.table = score_tables.read([results / "tables/all/scores.parquet"])
 
     def fresh(self) -> Classifier:
@@ -121,25 +120,27 @@ def entry_of(run: Run, name: str) -> dict[str, Any]:
 @pytest.mark.parametrize("name", METHODS)
 def test_maps_are_the_workflows_bit_for_bit(run: Run, name: str) -> None:
     asked = entry_of(run, name)
-    seed = methods.workflow_seed(0, **OF, method=asked["method"])
-    found = methods.attribute(
+    seed = saliency_assay.workflow_seed(0, **OF, method=asked["method"])
+    found = saliency_assay.attribute(
         asked.pop("method"), run.model, run.images, run.targets, seed=seed, batch_size=8, **asked
     )
     np.testing.assert_array_equal(found, run.maps[name])
     assert found.std() > 0
 
 
-def scored(run: Run, metric: str, method: str, images: Any, maps: Any) -> metrics.Scores:
+def scored(run: Run, metric: str, method: str, images: Any, maps: Any) -> saliency_assay.Scores:
     asked = dict(METRICS[metric])
     registered = asked.pop("metric", metric)
     drawing = entry_of(run, method)
     if registered in ("sensitivity_max", "randomisation"):
-        seed = methods.workflow_seed(0, **OF, method=drawing["method"])
+        seed = saliency_assay.workflow_seed(0, **OF, method=drawing["method"])
         asked |= {"method": drawing, "method_seed": seed}
     if registered == "randomisation":
         asked["fresh"] = run.fresh()
-    seed = metrics.workflow_seed(0, **OF, metric=registered)
-    return metrics.score(registered, run.model, images, run.targets, maps, seed=seed, batch_size=8, **asked)
+    seed = saliency_assay.workflow_seed(0, **OF, metric=registered)
+    return saliency_assay.score(
+        registered, run.model, images, run.targets, maps, seed=seed, batch_size=8, **asked
+    )
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -171,7 +172,7 @@ def test_reliability_is_the_workflows(run: Run, results: Path) -> None:
     of_each = {
         method: scored(run, "criteria", method, run.images, run.maps[method])["s_ord"] for method in METHODS
     }
-    assessed = statistics.assess(of_each, direction="higher", resamples=200)
+    assessed = saliency_assay.assess(of_each, direction="higher", resamples=200)
     tables = results / "tables/all"
     table = pd.read_csv(tables / "reliability.csv")
     [row] = table[(table["metric"] == "s_ord") & (table["controls"] == "none")].to_dict("records")

@@ -15,6 +15,7 @@ import torch
 from support import CLASSES, ConvNet, conv_classifier, state_of, with_random_state
 from torch import Tensor, nn
 
+import saliency_assay
 from saliency_assay import methods, metrics, models
 from saliency_assay.methods.engine import draw, pixels_of
 from saliency_assay.methods.gradient import gradient
@@ -57,16 +58,16 @@ def drawn(method: Callable[..., Tensor], model: Classifier, seed: int = 0, **par
 
 
 def test_maps_are_those_of_the_workflows_caller(model: Classifier) -> None:
-    found = methods.attribute("smoothgrad", model, IMAGES, TARGETS, seed=7, samples=3)
+    found = saliency_assay.attribute("smoothgrad", model, IMAGES, TARGETS, seed=7, samples=3)
     assert found.dtype == np.float32
     np.testing.assert_array_equal(found, drawn(smoothgrad, model, seed=7, samples=3))
-    other = methods.attribute("smoothgrad", model, IMAGES, TARGETS, seed=8, samples=3)
+    other = saliency_assay.attribute("smoothgrad", model, IMAGES, TARGETS, seed=8, samples=3)
     assert not np.array_equal(found, other)
 
 
 def test_a_network_is_taken_as_it_is(network: nn.Module) -> None:
     before = state_of(network)
-    found = methods.attribute("gradient", network, IMAGES, TARGETS.tolist())
+    found = saliency_assay.attribute("gradient", network, IMAGES, TARGETS.tolist())
     assert state_of(network) == before
     pixels = torch.tensor(IMAGES) / 255
     expected = gradient(network, pixels, torch.tensor(TARGETS), generator=torch.Generator())
@@ -77,17 +78,17 @@ def test_a_network_is_taken_as_it_is(network: nn.Module) -> None:
 def test_images_may_be_arrays_or_tensors(model: Classifier, kind: Any) -> None:
     shown = IMAGES if kind is torch.uint8 else IMAGES.astype(np.float64) / 255
     images = torch.tensor(shown).to(kind) if isinstance(kind, torch.dtype) else shown.astype(kind)
-    found = methods.attribute("gradient", model, images, TARGETS)
+    found = saliency_assay.attribute("gradient", model, images, TARGETS)
     assert isinstance(found, Tensor if isinstance(kind, torch.dtype) else np.ndarray)
     np.testing.assert_array_equal(found, drawn(gradient, model))
 
 
 def test_a_method_takes_another_one_with_its_parameters(model: Classifier) -> None:
     few = {"samples": 2, "seed": 3}
-    named = methods.attribute("smoothgrad", model, IMAGES, TARGETS, base="gradcam", **few)
+    named = saliency_assay.attribute("smoothgrad", model, IMAGES, TARGETS, base="gradcam", **few)
     assert named.shape == (6, 1, 8, 8)
     entry = {"method": "integrated_gradients", "steps": 4}
-    found = methods.attribute("smoothgrad", model, IMAGES, TARGETS, base=entry, **few)
+    found = saliency_assay.attribute("smoothgrad", model, IMAGES, TARGETS, base=entry, **few)
 
     def base(*given: Any, generator: torch.Generator) -> Tensor:
         return integrated_gradients(*given, generator=generator, steps=4, baseline="black", times_input=True)
@@ -96,7 +97,7 @@ def test_a_method_takes_another_one_with_its_parameters(model: Classifier) -> No
 
 
 def test_a_method_takes_a_background(model: Classifier) -> None:
-    found = methods.attribute("deep_shap", model, IMAGES, TARGETS, background=IMAGES[:2] / 255)
+    found = saliency_assay.attribute("deep_shap", model, IMAGES, TARGETS, background=IMAGES[:2] / 255)
     given = pixels_of(IMAGES[:2], torch.device("cpu"))
     shap = import_module("saliency_assay.methods.deep_shap").deep_shap
     np.testing.assert_array_equal(found, drawn(shap, model, background=given))
@@ -109,7 +110,7 @@ def own(
 
 
 def test_a_method_of_ones_own(network: nn.Module) -> None:
-    found = methods.attribute(own, network, IMAGES, TARGETS, level=2.0)
+    found = saliency_assay.attribute(own, network, IMAGES, TARGETS, level=2.0)
     np.testing.assert_array_equal(found, IMAGES / np.float32(255) * 2)
 
 
@@ -118,8 +119,8 @@ def test_a_method_that_only_predicts_takes_a_function(network: nn.Module) -> Non
         with torch.no_grad():
             return network(images).double().numpy()
 
-    found = methods.attribute("occlusion", predict, IMAGES, TARGETS)
-    expected = methods.attribute("occlusion", network, IMAGES, TARGETS)
+    found = saliency_assay.attribute("occlusion", predict, IMAGES, TARGETS)
+    expected = saliency_assay.attribute("occlusion", network, IMAGES, TARGETS)
     np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-6)
 
 
@@ -140,7 +141,9 @@ def of_workflow(
 
 
 def test_scores_are_those_of_the_workflows_caller(model: Classifier) -> None:
-    found = metrics.score("aopc", model, IMAGES, TARGETS, MAPS, seed=5, steps=20, every=10, random_orders=2)
+    found = saliency_assay.score(
+        "aopc", model, IMAGES, TARGETS, MAPS, seed=5, steps=20, every=10, random_orders=2
+    )
     parameters = {"steps": 20, "every": 10, "fill": "mean", "output": "probability"}
     names = ["aopc_morf", "aopc_lerf"]
     expected = of_workflow(aopc, model, Given(), parameters=parameters, names=names, seed=5)
@@ -160,7 +163,7 @@ def test_scores_are_those_of_the_workflows_caller(model: Classifier) -> None:
 
 def test_a_probe_is_asked_beside(model: Classifier) -> None:
     given = {"pixels": 10, "fill": "black", "output": "logit"}
-    found = metrics.score("faithfulness", model, IMAGES, TARGETS, MAPS, seed=5, **given)
+    found = saliency_assay.score("faithfulness", model, IMAGES, TARGETS, MAPS, seed=5, **given)
     [probed] = probe(single_pixels, given, model, IMAGES, TARGETS, seed=5, batch_size=64)
     expected = of_workflow(
         faithfulness, model, Given({"probed": probed}), parameters=given, names=["faithfulness"], seed=5
@@ -170,8 +173,8 @@ def test_a_probe_is_asked_beside(model: Classifier) -> None:
 
 def test_maps_are_drawn_anew_by_their_method(model: Classifier) -> None:
     method = {"method": "smoothgrad", "samples": 2}
-    maps = methods.attribute("smoothgrad", model, IMAGES, TARGETS, seed=9, samples=2)
-    found = metrics.score(
+    maps = saliency_assay.attribute("smoothgrad", model, IMAGES, TARGETS, seed=9, samples=2)
+    found = saliency_assay.score(
         "sensitivity_max", model, IMAGES, TARGETS, maps, method=method, method_seed=9, seed=1, samples=2
     )
     explainer = Explainer(smoothgrad, {"samples": 2}, 9)
@@ -188,18 +191,18 @@ def test_maps_are_drawn_anew_by_their_method(model: Classifier) -> None:
         given=Given(explainer=explainer),
     )
     np.testing.assert_array_equal(found["sensitivity_max"], block.scores["sensitivity_max", ""])
-    other = metrics.score(
+    other = saliency_assay.score(
         "sensitivity_max", model, IMAGES, TARGETS, maps, method=method, method_seed=8, seed=1, samples=2
     )
     assert not np.array_equal(other["sensitivity_max"], found["sensitivity_max"])
 
 
 def test_a_model_of_new_weights_may_be_a_plain_network(model: Classifier) -> None:
-    maps = methods.attribute("gradient", model, IMAGES, TARGETS)
+    maps = saliency_assay.attribute("gradient", model, IMAGES, TARGETS)
     new = with_random_state(ConvNet(3), 8, torch.float32)
     given = {"method": "gradient", "stages": 1}
-    found = metrics.score("randomisation", model, IMAGES, TARGETS, maps, fresh=new, **given)
-    same = metrics.score("randomisation", model, IMAGES, TARGETS, maps, fresh=model, **given)
+    found = saliency_assay.score("randomisation", model, IMAGES, TARGETS, maps, fresh=new, **given)
+    same = saliency_assay.score("randomisation", model, IMAGES, TARGETS, maps, fresh=model, **given)
     key = next(key for key in same if key.startswith("randomisation_spearman cascading"))
     np.testing.assert_allclose(same[key], 1)
     assert found[key].max() < 1
@@ -207,7 +210,7 @@ def test_a_model_of_new_weights_may_be_a_plain_network(model: Classifier) -> Non
 
 def test_a_mask_and_maps_of_one_value_a_pixel(network: nn.Module) -> None:
     flat = MAPS.sum(1)
-    found = metrics.score("mask_attribution", network, IMAGES, TARGETS, flat, mask=torch.tensor(MASK))
+    found = saliency_assay.score("mask_attribution", network, IMAGES, TARGETS, flat, mask=torch.tensor(MASK))
     positive = flat.clip(min=0).astype(np.float64)
     np.testing.assert_allclose(found["mask_mass"], (positive * MASK).sum((1, 2)) / positive.sum((1, 2)))
 
@@ -215,7 +218,7 @@ def test_a_mask_and_maps_of_one_value_a_pixel(network: nn.Module) -> None:
 def test_what_is_undefined_is_nan(network: nn.Module) -> None:
     maps = MAPS.copy()
     maps[1], maps[2, 0, 0, 0] = 1, np.nan
-    found = metrics.score("deletion", network, IMAGES, TARGETS, maps)["deletion"]
+    found = saliency_assay.score("deletion", network, IMAGES, TARGETS, maps)["deletion"]
     assert np.isnan(found).tolist() == [False, True, True, False, False, False]
 
 
@@ -226,18 +229,18 @@ def sparse(
 
 
 def test_a_metric_of_ones_own(network: nn.Module) -> None:
-    found = metrics.score(sparse, network, IMAGES, TARGETS, MAPS, mean=[0.5, 0.25, 0.25])
+    found = saliency_assay.score(sparse, network, IMAGES, TARGETS, MAPS, mean=[0.5, 0.25, 0.25])
     np.testing.assert_allclose(found["sparse"], np.abs(MAPS.astype(np.float64)).mean((1, 2, 3)))
     assert (found.directions, found.reduction) == ({}, "")
 
 
 def test_the_mean_of_the_images_is_given_or_the_classifiers(network: nn.Module, model: Classifier) -> None:
     asked = {"steps": 10, "fill": "mean"}
-    one = metrics.score("deletion", network, IMAGES, TARGETS, MAPS, mean=[0.0] * 3, **asked)
-    black = metrics.score("deletion", network, IMAGES, TARGETS, MAPS, steps=10, fill="black")
+    one = saliency_assay.score("deletion", network, IMAGES, TARGETS, MAPS, mean=[0.0] * 3, **asked)
+    black = saliency_assay.score("deletion", network, IMAGES, TARGETS, MAPS, steps=10, fill="black")
     np.testing.assert_array_equal(one["deletion"], black["deletion"])
-    other = metrics.score("deletion", model, IMAGES, TARGETS, MAPS, **asked)
-    given = metrics.score("deletion", model, IMAGES, TARGETS, MAPS, mean=[0.45] * 3, **asked)
+    other = saliency_assay.score("deletion", model, IMAGES, TARGETS, MAPS, **asked)
+    given = saliency_assay.score("deletion", model, IMAGES, TARGETS, MAPS, mean=[0.45] * 3, **asked)
     np.testing.assert_array_equal(other["deletion"], given["deletion"])
 
 
@@ -245,11 +248,11 @@ def test_the_mean_of_the_images_is_given_or_the_classifiers(network: nn.Module, 
 
 
 def test_wrapping_normalises_and_shares_the_weights(network: nn.Module) -> None:
-    model = models.wrap(network, classes=CLASSES, mean=[0.45] * 3, std=[0.25] * 3, cam_layer="body.6")
+    model = saliency_assay.wrap(network, classes=CLASSES, mean=[0.45] * 3, std=[0.25] * 3, cam_layer="body.6")
     assert next(model.parameters()) is next(network.parameters())
     pixels = torch.tensor(IMAGES) / 255
     torch.testing.assert_close(model(pixels), network((pixels - 0.45) / 0.25))
-    assert methods.attribute("gradcam", model, IMAGES, TARGETS).shape == (6, 1, 8, 8)
+    assert saliency_assay.attribute("gradcam", model, IMAGES, TARGETS).shape == (6, 1, 8, 8)
 
 
 # ---- errors
@@ -282,12 +285,12 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"method": "gradcam"},
-        "gradcam: needs models.wrap(…, cam_layer=…), the path of a layer; valid: body",
+        "gradcam: needs saliency_assay.wrap(…, cam_layer=…), the path of a layer; valid: body",
     ),
     (
         {"method": "gradient_x_input", "baseline": "mean"},
         "gradient_x_input: baseline: found 'mean', but the model knows no mean of its images; give it by "
-        "models.wrap, or choose: black",
+        "saliency_assay.wrap, or choose: black",
     ),
     (
         {"method": own},
@@ -312,7 +315,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     (
         {"images": IMAGES / 100.0},
         "images: found values from 0 to 2.55, expected within [0, 1]; a network that takes normalised images is "
-        "given its mean and std by models.wrap",
+        "given its mean and std by saliency_assay.wrap",
     ),
     (
         {"images": np.full((1, 3, 8, 8), np.nan), "targets": [0]},
@@ -340,7 +343,7 @@ def test_what_does_not_fit_a_method_is_told_in_one_line(
 ) -> None:
     asked = {"method": "gradient", "model": network, "images": IMAGES, "targets": TARGETS, **changes}
     with pytest.raises(ValueError, match=f"^{re.escape(message)}") as error:
-        methods.attribute(**asked)
+        saliency_assay.attribute(**asked)
     assert "\n" not in str(error.value)
 
 
@@ -351,7 +354,7 @@ BAD_SCORES: list[tuple[dict[str, Any], str]] = [
     ({"fill": "grey"}, "deletion: fill: found 'grey', valid: black, mean, image_mean, random, blur"),
     (
         {"fill": "mean"},
-        "deletion: fill: found 'mean', but the model knows no mean of its images; give it by mean= or models.wrap, "
+        "deletion: fill: found 'mean', but the model knows no mean of its images; give it by mean= or wrap, "
         "or choose: black, image_mean, random, blur",
     ),
     ({"mean": [0.5]}, "mean: found [0.5], expected 3 values in [0, 1], one a channel"),
@@ -404,7 +407,7 @@ def test_what_does_not_fit_a_metric_is_told_in_one_line(
 ) -> None:
     asked = {"metric": "deletion", "model": network, "images": IMAGES, "targets": TARGETS, "maps": MAPS}
     with pytest.raises(ValueError, match=f"^{re.escape(message)}") as error:
-        metrics.score(**{**asked, **changes})
+        saliency_assay.score(**{**asked, **changes})
     assert "\n" not in str(error.value)
 
 
@@ -423,7 +426,7 @@ def test_reliability_is_that_of_the_tables() -> None:
     scores["c"][:3] = np.nan
     for direction in ("lower", "target 0.5"):
         for clusters in ({}, {"patients": np.arange(40) // 3}):
-            assessed = statistics.assess(
+            assessed = saliency_assay.assess(
                 pd.DataFrame(scores), direction=direction, clusters=clusters, resamples=200
             )
             parts = [pd.DataFrame({"method": name, "score": of_one}) for name, of_one in scores.items()]
@@ -447,7 +450,7 @@ def test_methods_are_compared_on_images_on_which_both_have_a_score() -> None:
     generator = np.random.default_rng(0)
     easy, hard = generator.normal(10, 1, 50), generator.normal(0, 1, 50)
     scores = {"a": [*easy, *hard], "b": [*(easy - generator.uniform(0.1, 0.5, 50)), *[np.nan] * 50]}
-    order = statistics.assess(scores, direction="higher", resamples=0).order
+    order = saliency_assay.assess(scores, direction="higher", resamples=0).order
     assert order["mean"].idxmax() == "b"
     assert order[["images", "rank_low", "rank_high"]].to_numpy().tolist() == [[100, 1, 1], [50, 2, 2]]
 
@@ -457,8 +460,10 @@ def test_clusters_of_images_widen_the_rank_sets() -> None:
     generator = np.random.default_rng(0)
     patients = np.arange(80) // 20
     scores = dict(zip("abc", generator.normal(size=(3, 4))[:, patients], strict=True))
-    alone = statistics.assess(scores, direction="higher", resamples=10)
-    clustered = statistics.assess(scores, direction="higher", clusters={"patients": patients}, resamples=10)
+    alone = saliency_assay.assess(scores, direction="higher", resamples=10)
+    clustered = saliency_assay.assess(
+        scores, direction="higher", clusters={"patients": patients}, resamples=10
+    )
     assert alone.order["rank_low"].max() > 1
     assert set(clustered.order["rank_low"]) == {1}
     assert set(clustered.order["rank_high"]) == {3}
@@ -468,15 +473,17 @@ def test_clusters_of_images_widen_the_rank_sets() -> None:
 def test_clusters_have_any_labels_and_names_and_infinite_scores_are_missing() -> None:
     generator = np.random.default_rng(0)
     scores = {name: generator.normal(size=40) for name in "abc"}
-    named = statistics.assess(
+    named = saliency_assay.assess(
         scores, direction="higher", clusters={"seeds": [f"p{i % 8}" for i in range(40)]}
     )
-    numbered = statistics.assess(scores, direction="higher", clusters={"c": np.arange(40) % 8})
+    numbered = saliency_assay.assess(scores, direction="higher", clusters={"c": np.arange(40) % 8})
     assert named.alpha == numbered.alpha
     pd.testing.assert_frame_equal(named.order, numbered.order)
     worse = {**scores, "a": np.where(np.arange(40) == 0, -np.inf, scores["a"])}
     missing = {**scores, "a": np.where(np.arange(40) == 0, np.nan, scores["a"])}
-    found, expected = (statistics.assess(each, direction="higher", resamples=10) for each in (worse, missing))
+    found, expected = (
+        saliency_assay.assess(each, direction="higher", resamples=10) for each in (worse, missing)
+    )
     pd.testing.assert_frame_equal(found.order, expected.order)
     assert found.order["images"].tolist() == [39, 40, 40]
 
@@ -497,7 +504,7 @@ def test_clusters_have_any_labels_and_names_and_infinite_scores_are_missing() ->
 )
 def test_what_cannot_be_compared(scores: dict[Any, Any], direction: str, message: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
-        statistics.assess(scores, direction=direction)
+        saliency_assay.assess(scores, direction=direction)
 
 
 @pytest.mark.parametrize(
@@ -511,13 +518,13 @@ def test_what_cannot_be_compared(scores: dict[Any, Any], direction: str, message
 )
 def test_options_of_an_assessment_that_do_not_fit(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
-        statistics.assess({"a": [1, 2], "b": [3, 4]}, direction="lower", **options)
+        saliency_assay.assess({"a": [1, 2], "b": [3, 4]}, direction="lower", **options)
 
 
 # ---- the whole
 
 
-@pytest.mark.parametrize("name", ["maps", "scores", "networks", "agreement"])
+@pytest.mark.parametrize("name", ["maps", "scores", "networks", "agreement", "seeds"])
 def test_examples_in_docstrings(name: str) -> None:
     module = import_module(f"saliency_assay.api.{name}")
     found = doctest.testmod(module, optionflags=doctest.ELLIPSIS, extraglobs={"torch": torch})
@@ -531,20 +538,20 @@ def test_it_takes_nothing_of_the_workflow() -> None:
 import sys
 for name in ("snakemake", "jsonschema", "yaml", "psutil", "pygments", "pytest"):
     sys.modules[name] = None
+import saliency_assay
 from saliency_assay import methods, metrics, models
 assert not {"torch", "numpy", "pandas"} & set(sys.modules), sorted(sys.modules)
-from saliency_assay import reliability
 import numpy as np
 import torch
 network = torch.nn.Sequential(torch.nn.Conv2d(1, 4, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(256, 3))
-model = models.wrap(network, classes=3, mean=[0.5], std=[0.5], cam_layer="1")
+model = saliency_assay.wrap(network, classes=3, mean=[0.5], std=[0.5], cam_layer="1")
 images = np.random.default_rng(0).random((4, 1, 10, 10))
 explained = ("gradcam", "random", "lrp_epsilon")
-maps = {name: methods.attribute(name, model, images, [0, 1, 2, 0]) for name in explained}
+maps = {name: saliency_assay.attribute(name, model, images, [0, 1, 2, 0]) for name in explained}
 for metric in ("deletion", "aopc", "faithfulness", "road"):
-    found = {name: metrics.score(metric, model, images, [0, 1, 2, 0], drawn) for name, drawn in maps.items()}
+    found = {name: saliency_assay.score(metric, model, images, [0, 1, 2, 0], drawn) for name, drawn in maps.items()}
 key = next(iter(found["random"]))
-assessed = reliability.assess({name: of[key] for name, of in found.items()}, direction="lower", resamples=10)
+assessed = saliency_assay.assess({name: of[key] for name, of in found.items()}, direction="lower", resamples=10)
 print(len(assessed.order))
 """
     run = subprocess.run(

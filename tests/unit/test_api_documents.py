@@ -12,6 +12,7 @@ import torch
 from nbclient import NotebookClient
 from torch import nn
 
+import saliency_assay
 from saliency_assay.runtime.provenance import SOURCE
 
 ROOT = SOURCE.parent
@@ -40,10 +41,7 @@ def test_the_pages_code_runs() -> None:
 def test_the_page_names_every_argument() -> None:
     from inspect import signature
 
-    from saliency_assay import methods, metrics
-    from saliency_assay.reliability import statistics
-
-    for function in (methods.attribute, metrics.score, statistics.assess):
+    for function in (saliency_assay.attribute, saliency_assay.score, saliency_assay.assess):
         [shown] = re.findall(rf"`\w+\.{function.__name__}\((.*?)\)` (?:gives|takes)", PAGE, re.DOTALL)
         said = [part.partition("=")[0].strip().lstrip("*") for part in shown.split(",")]
         assert [name for name in said if name] == list(signature(function).parameters)

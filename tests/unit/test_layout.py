@@ -10,7 +10,7 @@ import torch
 from support import CLASSES, ConvNet, state_of
 from torch import Tensor, nn
 
-from saliency_assay import methods, metrics
+import saliency_assay
 from saliency_assay.models.classifier import Classifier, main_output
 from saliency_assay.models.inference import logits
 from saliency_assay.models.layout import adapt, leaves_unused, place
@@ -166,9 +166,9 @@ def test_the_log_says_why(caplog: pytest.LogCaptureFixture) -> None:
 def test_a_network_with_view_in_python(is_wrapped: bool) -> None:
     network = Flat(viewed).eval()
     model = wrapped(network) if is_wrapped else network
-    maps = methods.attribute("smoothgrad", model, stored(3), [0, 1, 2], samples=2, batch_size=2)
+    maps = saliency_assay.attribute("smoothgrad", model, stored(3), [0, 1, 2], samples=2, batch_size=2)
     assert maps.shape == (3, 3, *SIZE)
-    found = metrics.score("deletion", model, stored(3), [0, 1, 2], maps, steps=4, batch_size=2)
+    found = saliency_assay.score("deletion", model, stored(3), [0, 1, 2], maps, steps=4, batch_size=2)
     assert bool(np.isfinite(found["deletion"]).all())
 
 

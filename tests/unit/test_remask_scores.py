@@ -39,7 +39,7 @@ def is_whole(table: pd.DataFrame) -> None:
 
 
 def predictions(splits: Sequence[str], iterations: int) -> list[pd.DataFrame]:
-    """As ``training.evaluation.predict`` gives them; rows of another set came before, so the index does not begin at 0."""
+    """As ``evaluation.predict`` gives them; rows of another set came before, so the index does not begin at 0."""
     rng = np.random.default_rng(0)
     split = np.array(splits)[rng.integers(0, len(splits), 40)]
     return [

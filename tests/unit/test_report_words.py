@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from report_tables import NAN, order_rows, ranking_rows, reliability_rows
 
+from saliency_assay.reliability.tables import rank_text
 from saliency_assay.report.pages.summary import (
     Finding,
     baseline_words,
@@ -24,7 +25,6 @@ from saliency_assay.report.pages.words import (
     number,
     order_words,
     percent,
-    rank_set,
     ranking_words,
     reliability_words,
     single_image_words,
@@ -465,4 +465,4 @@ def test_numbers_in_words() -> None:
     ]
     assert [number(value) for value in (0.12345, -3.0, 1234.4, -0.0)] == ["0.123", "-3", "1,234", "0"]
     assert [joined("abc"), joined("a"), joined("")] == ["a, b and c", "a", ""]
-    assert [rank_set(1.0, 1.0), rank_set(2.0, 10.0), rank_set(NAN, NAN)] == ["1", "2–10", ""]
+    assert [rank_text(1.0, 1.0), rank_text(2.0, 10.0), rank_text(NAN, NAN)] == ["1", "2–10", ""]

@@ -1,1 +1,1 @@
-"""What notebooks call, offered by ``methods``, ``metrics`` and ``models``: one's own arrays in, arrays out."""
+"""Functions for notebooks, on arrays in memory; offered by ``saliency_assay`` itself."""

@@ -16,9 +16,9 @@ class Assessment:
     """Reliability of one metric, and the order of methods under it."""
 
     alpha: statistics.Estimate
-    """Krippendorff's α: see ``reliability.statistics.alpha``."""
+    """Krippendorff's α: see ``statistics.alpha``."""
     correlation: statistics.Estimate
-    """Mean of Spearman's ρ over pairs of methods: see ``reliability.statistics.mean_correlation``."""
+    """Mean of Spearman's ρ over pairs of methods: see ``statistics.mean_correlation``."""
     order: pd.DataFrame
     """A row for each method: ``images`` with a score, ``mean`` with the ends ``low`` and ``high`` of its confidence
     interval, and the rank as a confidence set from ``rank_low`` to ``rank_high``."""
@@ -52,10 +52,11 @@ def assess(
             cluster, another direction or level.
 
     >>> import numpy as np
-    >>> from saliency_assay import reliability
+    >>> import saliency_assay
     >>> noise = np.random.default_rng(0).normal(size=(3, 20))
     >>> gradcam, gradient, baseline = noise + [[9.0], [9.0], [0.0]]
-    >>> result = reliability.assess({"gradcam": gradcam, "gradient": gradient, "random": baseline}, direction="higher")
+    >>> scores = {"gradcam": gradcam, "gradient": gradient, "random": baseline}
+    >>> result = saliency_assay.assess(scores, direction="higher")
     >>> result.order[["rank_low", "rank_high"]].astype(int).to_numpy().tolist()
     [[1, 2], [1, 2], [3, 3]]
     """

@@ -163,7 +163,7 @@ def bind(
     return Bound(chosen.name, chosen.function, given, record is not None)
 
 
-def check_mean(chosen: Choice[Any], known: bool, remedy: str = "models.wrap") -> None:
+def check_mean(chosen: Choice[Any], known: bool, remedy: str = "saliency_assay.wrap") -> None:
     """Refuse a parameter that asks for the data set's mean where it is not known.
 
     Raises:
@@ -202,4 +202,6 @@ def _check_needs(record: Method, classifier: Classifier) -> None:
     if "cam_layer" in record.needs and not classifier.cam_layer:
         children = [name for name, _ in classifier.network.named_children()]
         problem = unknown("layer", "", children).partition("; ")[2]
-        raise ValueError(f"{record.name}: needs models.wrap(…, cam_layer=…), the path of a layer; {problem}")
+        raise ValueError(
+            f"{record.name}: needs saliency_assay.wrap(…, cam_layer=…), the path of a layer; {problem}"
+        )

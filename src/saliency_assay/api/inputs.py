@@ -27,7 +27,7 @@ def images_of(images: Arrays, name: str = "images") -> Tensor:
         return found
     low, high = found.amin().item(), found.amax().item()
     if not (low >= 0 and high <= 1):  # NaN, too
-        hint = "a network that takes normalised images is given its mean and std by models.wrap"
+        hint = "a network that takes normalised images is given its mean and std by saliency_assay.wrap"
         raise ValueError(f"{name}: found values from {low:.4g} to {high:.4g}, expected within [0, 1]; {hint}")
     return found.to(torch.float32)
 

@@ -7,11 +7,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from saliency_assay.api.choices import Explaining, bind, record_named
+from saliency_assay.api.choices import Explaining, bind
 from saliency_assay.api.inputs import Arrays, images_of, targets_of
 from saliency_assay.api.networks import Model, classifier_of, normalises
 from saliency_assay.methods.engine import draw
-from saliency_assay.methods.inputs import map_seed
 
 
 def attribute(
@@ -31,7 +30,7 @@ def attribute(
     Args:
         method: a registered name (``docs/methods.md``), ``package.module:name``, or a function ``(model, images,
             targets, *, generator, **parameters) -> maps``.
-        model: a network that takes images in [0, 1], as ``models.wrap`` makes one of a network that takes normalised
+        model: a network that takes images in [0, 1], as ``wrap`` makes one of a network that takes normalised
             ones; or, for methods that only look at what it predicts, any function ``[B, C, H, W] -> [B, K]``.
         images: ``[N, C, H, W]``, uint8 or floating point in [0, 1].
         targets: the class of each that is explained, ``[N]``.
@@ -47,16 +46,16 @@ def attribute(
             or range, a model that cannot serve the method.
 
     >>> import torch
-    >>> from saliency_assay import methods
+    >>> import saliency_assay
     >>> network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(2 * 2, 3, bias=False))
     >>> network[1].weight.data = torch.arange(12.0).reshape(3, 4)
     >>> images = torch.full((1, 1, 2, 2), 0.5)
-    >>> methods.attribute("gradient", network, images, targets=[2])
+    >>> saliency_assay.attribute("gradient", network, images, targets=[2])
     tensor([[[[ 8.,  9.],
               [10., 11.]]]])
-    >>> methods.attribute("smoothgrad", network, images, [2], samples=5, base="gradient_x_input").shape
+    >>> saliency_assay.attribute("smoothgrad", network, images, [2], samples=5, base="gradient_x_input").shape
     torch.Size([1, 1, 2, 2])
-    >>> methods.attribute("gradeint", network, images, [2])
+    >>> saliency_assay.attribute("gradeint", network, images, [2])
     Traceback (most recent call last):
         ...
     ValueError: unknown method 'gradeint'; did you mean 'gradient'? valid: cam, ...
@@ -79,25 +78,3 @@ def attribute(
     )
     maps = np.concatenate([block["map"] for block in blocks])
     return torch.from_numpy(maps).to(images.device) if isinstance(images, Tensor) else maps
-
-
-def workflow_seed(seed: int, *, model: str, data: str, method: str) -> int:
-    """The ``seed`` by which ``attribute`` draws the workflow's maps of one model on one set.
-
-    Args:
-        seed: the study's, of ``seed{seed}`` in paths of results.
-        model: as the configuration names it.
-        data: the set.
-        method: the registered name, or the ``function`` of one's own.
-
-    Raises:
-        ValueError: an unknown method.
-
-    >>> from saliency_assay import methods
-    >>> methods.workflow_seed(0, model="f_o", data="bam_os", method="smoothgrad")
-    4442187920788574784
-    >>> methods.workflow_seed(0, model="f_o", data="bam_os", method="vargrad")  # the same samples
-    4442187920788574784
-    """
-    record = record_named(method)
-    return map_seed(seed, model, data, (record.stream or record.name) if record else method)

@@ -44,9 +44,9 @@ def wrap(
             another type, or no network.
 
     >>> from torch import nn
-    >>> from saliency_assay import models
+    >>> import saliency_assay
     >>> network = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 6 * 6, 10))
-    >>> model = models.wrap(network, classes=10, mean=[0.5] * 3, std=[0.25] * 3, cam_layer="1")
+    >>> model = saliency_assay.wrap(network, classes=10, mean=[0.5] * 3, std=[0.25] * 3, cam_layer="1")
     >>> model(torch.rand(2, 3, 8, 8)).shape
     torch.Size([2, 10])
     """

@@ -21,11 +21,11 @@ from saliency_assay.api.networks import (
 )
 from saliency_assay.methods.engine import check_targets
 from saliency_assay.metrics import METRICS, Metric
-from saliency_assay.metrics.engine import Explainer, Given, metric_seed, probe, table_of
+from saliency_assay.metrics.engine import Explainer, Given, probe, table_of
 from saliency_assay.metrics.engine import score as score_batches
 from saliency_assay.metrics.scored import Scored
 from saliency_assay.models.classifier import Classifier
-from saliency_assay.registry.records import record_of, resolve
+from saliency_assay.registry.records import resolve
 from saliency_assay.registry.signatures import OFFERED
 
 Array = npt.NDArray[np.float64]
@@ -94,7 +94,7 @@ def score(
     Args:
         metric: a registered name (``docs/metrics.md``), ``package.module:name``, or a function ``(predict, images,
             targets, maps, *, generator, **parameters) -> scores [N]``.
-        model: a network that takes images in [0, 1], as ``models.wrap`` makes one of a network that takes normalised
+        model: a network that takes images in [0, 1], as ``wrap`` makes one of a network that takes normalised
             ones; or any function ``[B, C, H, W] -> [B, K]`` where the metric needs no gradients and no weights.
         images: ``[N, C, H, W]``, uint8 or floating point in [0, 1].
         targets: the class of each that the maps explain, ``[N]``.
@@ -114,14 +114,14 @@ def score(
             something that the metric lacks or does not take.
 
     >>> import numpy as np
-    >>> from saliency_assay import metrics
+    >>> import saliency_assay
     >>> weights = np.array([0.0, 1.0, 2.0, 3.0], dtype=np.float32)
     >>> def predict(images):
     ...     logit = images.flatten(1).numpy() @ weights
     ...     return np.stack([logit, -logit], axis=1)
     >>> images = np.full((2, 1, 2, 2), 0.5)
     >>> maps = np.stack([weights, weights[::-1]]).reshape(2, 2, 2)
-    >>> found = metrics.score("deletion", predict, images, [0, 0], maps, steps="exact", output="logit")
+    >>> found = saliency_assay.score("deletion", predict, images, [0, 0], maps, steps="exact", output="logit")
     >>> found["deletion"].tolist()  # the first map names the pixels that matter, the second those that do not
     [0.875, 2.125]
     >>> found.directions, found.reduction
@@ -147,7 +147,7 @@ def score(
             raise ValueError(
                 f"{chosen.name}: mean: missing, expected the data set's mean [{pixels.shape[1]}]"
             )
-        check_mean(chosen, normalises(model), "mean= or models.wrap")
+        check_mean(chosen, normalises(model), "mean= or saliency_assay.wrap")
     whole: dict[str, Any] = {}
     if mean is not None:
         whole["mean"] = mean_of(mean, pixels.shape[1]).to(classifier.device)
@@ -189,27 +189,6 @@ def score(
         )
     )
     return Scores(chosen.name, chosen.record, blocks)
-
-
-def workflow_seed(seed: int, *, model: str, data: str, metric: str) -> int:
-    """The ``seed`` by which ``score`` gives the workflow's scores of one model's maps on one set.
-
-    Args:
-        seed: the study's, of ``seed{seed}`` in paths of results.
-        model: as the configuration names it.
-        data: the set.
-        metric: the registered name, or the ``function`` of one's own.
-
-    Raises:
-        ValueError: an unknown metric.
-
-    >>> from saliency_assay import metrics
-    >>> metrics.workflow_seed(0, model="f_o", data="bam_os", metric="road")
-    6146936151058274299
-    """
-    if ":" not in metric:
-        record_of(SINGLE, metric, "metric")
-    return metric_seed(seed, model, data, metric)
 
 
 def _takes(chosen: Choice[Metric]) -> tuple[str, ...]:

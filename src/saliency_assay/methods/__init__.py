@@ -2,20 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
 
-from saliency_assay.registry.records import Parameter, offered
-
-if TYPE_CHECKING:
-    from saliency_assay.api.maps import attribute as attribute
-    from saliency_assay.api.maps import workflow_seed as workflow_seed
-
-OFFERED = {name: f"saliency_assay.api.maps:{name}" for name in ("attribute", "workflow_seed")}
-"""What notebooks call, by reference like the methods themselves."""
-
-
-def __getattr__(name: str) -> Any:
-    return offered(__name__, name, OFFERED)
+from saliency_assay.registry.records import Parameter
 
 
 @dataclass(frozen=True)

@@ -3,21 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf
-from typing import TYPE_CHECKING, Any
 
-from saliency_assay.registry.records import Parameter, offered
-
-if TYPE_CHECKING:
-    from saliency_assay.api.scores import Scores as Scores
-    from saliency_assay.api.scores import score as score
-    from saliency_assay.api.scores import workflow_seed as workflow_seed
-
-OFFERED = {name: f"saliency_assay.api.scores:{name}" for name in ("Scores", "score", "workflow_seed")}
-"""What notebooks call, by reference like the metrics themselves."""
-
-
-def __getattr__(name: str) -> Any:
-    return offered(__name__, name, OFFERED)
+from saliency_assay.registry.records import Parameter
 
 
 @dataclass(frozen=True)

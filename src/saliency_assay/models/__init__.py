@@ -8,20 +8,8 @@ module of its own that works out of place. ``models/classifier.py`` wraps what i
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
 
-from saliency_assay.registry.records import Parameter, offered
-
-if TYPE_CHECKING:
-    from saliency_assay.api.networks import load as load
-    from saliency_assay.api.networks import wrap as wrap
-
-OFFERED = {name: f"saliency_assay.api.networks:{name}" for name in ("load", "wrap")}
-"""What notebooks call, by reference like the builders themselves."""
-
-
-def __getattr__(name: str) -> Any:
-    return offered(__name__, name, OFFERED)
+from saliency_assay.registry.records import Parameter
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ def metric_bars(table: pd.DataFrame, metric: str) -> Figure:
     """Bars of one BAM metric, best method first, each beside its robustness variants and its random-mask baseline.
 
     Args:
-        table: as ``studies.bam.figures.metrics_table`` gives it; the data that it names first decides the order of methods and
+        table: as ``metrics_table`` gives it; the data that it names first decides the order of methods and
             has the baseline, all others are its variants (Yang & Kim 2019, Figs. 4 and 8).
         metric: ``mcs``, ``idr``, ``iir`` or ``iir_difference``.
 

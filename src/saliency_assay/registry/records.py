@@ -102,17 +102,6 @@ def resolve(function: str) -> Callable[..., Any]:
     return found  # type: ignore[no-any-return]  # getattr is untyped
 
 
-def offered(module: str, name: str, references: Mapping[str, str]) -> Any:
-    """What ``module`` offers as ``name`` beside its records, imported on use.
-
-    Raises:
-        AttributeError: it offers nothing of that name.
-    """
-    if name not in references:
-        raise AttributeError(f"module {module!r} has no attribute {name!r}")
-    return resolve(references[name])
-
-
 def record_of(records: Iterable[R], name: str, kind: str) -> R:
     """The record called ``name``; the error lists the names there are."""
     known = {record.name: record for record in records}

@@ -30,7 +30,7 @@ def agreement_table(
 
     Args:
         scores: a score table, or its parts by variant; scores of whole sets are left out. A rater scores a method by
-            its mean over images, on common images of the methods (``reliability.statistics.paired_means``).
+            its mean over images, on common images of the methods (``statistics.paired_means``).
         directions: of each metric's scores, see ``directions``.
         labels: the class of each image of the set, by its number in the table.
         variants: what the variants of a score are called as raters.

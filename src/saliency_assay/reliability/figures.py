@@ -17,8 +17,7 @@ from scipy.spatial.distance import squareform
 from saliency_assay.plotting.metric_results import span_text
 from saliency_assay.plotting.style import BLUE, GREEN, GREY, ORANGE, VERMILION, readable
 from saliency_assay.reliability.raters import SPLITS
-from saliency_assay.reliability.tables import PAIR
-from saliency_assay.report.pages.words import rank_set
+from saliency_assay.reliability.tables import PAIR, rank_text
 
 Array = npt.NDArray[Any]
 
@@ -125,7 +124,7 @@ def order_figure(table: pd.DataFrame) -> Figure:
     axes = figure.subplots()
     axes.imshow(middle, cmap="Blues_r", vmin=1, vmax=MOST_RANK * max(len(methods), 2), aspect="auto")
     for row, column in np.ndindex(middle.shape):
-        text = rank_set(*ends[:, row, column]) or "no rank"
+        text = rank_text(*ends[:, row, column]) or "no rank"
         dark = middle[row, column] < 0.45 * MOST_RANK * len(methods)
         axes.text(column, row, text, ha="center", va="center", fontsize=8, color="white" if dark else "black")
     _matrix(axes, list(names.values()), [readable(method) for method in methods])

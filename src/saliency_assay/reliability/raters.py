@@ -1,6 +1,6 @@
 """Do raters that are not single images order methods alike: seeds, classes, variants of a score, halves of the images?
 
-Such a rater scores a method once, by its mean over images (``reliability.statistics.paired_means``): an array ``[raters,
+Such a rater scores a method once, by its mean over images (``statistics.paired_means``): an array ``[raters,
 methods]``, NaN where it has none. How
 far raters order the methods alike is what a metric of whole sets has for reliability: of two raters Spearman's ρ over
 methods, of all of them Krippendorff's α, as ``reliability`` has it for images.

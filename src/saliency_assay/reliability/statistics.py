@@ -9,21 +9,13 @@ on which both have a score.
 
 from dataclasses import dataclass
 from itertools import combinations, combinations_with_replacement
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.stats import rankdata
 
-from saliency_assay.registry.records import offered
 from saliency_assay.reliability.comparison import NO_FACTORS, Factors, mean_of
-
-if TYPE_CHECKING:
-    from saliency_assay.api.agreement import Assessment as Assessment
-    from saliency_assay.api.agreement import assess as assess
-
-OFFERED = {name: f"saliency_assay.api.agreement:{name}" for name in ("Assessment", "assess")}
-"""Functions for notebooks."""
 
 Array = npt.NDArray[Any]
 
@@ -34,10 +26,6 @@ LEAST_IMAGES = 5
 MOST_SETS = 1024
 """Most sets of common methods behind α, and most sets of scored methods that they come from: up to ten methods have no
 more, twenty that miss scores at random have a hundred thousand."""
-
-
-def __getattr__(name: str) -> Any:
-    return offered(__name__, name, OFFERED)
 
 
 @dataclass(frozen=True)

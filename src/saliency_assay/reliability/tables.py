@@ -156,8 +156,8 @@ def order_table(
     Returns:
         ``metric, variant, direction, data, model, method, control`` (bool); ``seeds``, how many; ``over``, the sources
         of variation in the intervals, such as ``images × seeds``; ``images`` with a score, and ``undefined``, the share
-        of scores that are NaN; ``mean, low, high``: see ``reliability.comparison.mean_of``; ``rank_low, rank_high``: see
-        ``reliability.comparison.rank_sets``; ``above_controls``: 1 where the method is better than every control, else 0, NaN for
+        of scores that are NaN; ``mean, low, high``: see ``comparison.mean_of``; ``rank_low, rank_high``: see
+        ``comparison.rank_sets``; ``above_controls``: 1 where the method is better than every control, else 0, NaN for
         these and where none has a score; ``wins``: share of the images with scores of this and another method on which
         none has a better one. In the order of the score table.
     """
@@ -245,7 +245,7 @@ def rankings_table(
 
 
 def variance_table(scores: Scores) -> pd.DataFrame:
-    """What the variance of every metric's scores is made of: see ``reliability.statistics.variance_shares``.
+    """What the variance of every metric's scores is made of: see ``statistics.variance_shares``.
 
     Args:
         scores: a score table, or its parts by variant; scores of whole sets are left out.
@@ -285,6 +285,13 @@ def by_method(scores: pd.DataFrame, direction: str = "higher") -> pd.DataFrame:
     better = scores.assign(score=oriented(scores["score"].to_numpy(), direction))
     wide = better.groupby(["image", "method"], observed=True)["score"].mean().unstack("method")
     return wide[list(dict.fromkeys(scores["method"]))]
+
+
+def rank_text(low: float, high: float) -> str:
+    """Return a rank set as text: ``1``, or ``1–2``; empty for NaN."""
+    if np.isnan(low):
+        return ""
+    return f"{low:.0f}" if low == high else f"{low:.0f}–{high:.0f}"
 
 
 def _at(clusters: comparison.Factors, images: Array) -> comparison.Factors:

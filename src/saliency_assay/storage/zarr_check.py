@@ -1,8 +1,8 @@
 """What a store's file says of itself, checked before any of it is believed, unpacked or given to Zarr.
 
-Zarr reads more than ``storage.zarr_store.write`` writes: other formats and codecs, one of which is a pickle, and arrays whose chunks
-may be missing, which then are all one value. Only what ``storage.zarr_store.write`` writes is read here. What a store claims to hold
-it has to hold: a small file cannot ask for much memory, and a lost chunk is not taken for zeros.
+Zarr reads more than ``zarr_store.write`` writes: other formats and codecs, one of which is a pickle, and arrays whose
+chunks may be missing, which then are all one value. Only what ``zarr_store.write`` writes is read here. What a store
+claims to hold it has to hold: a small file cannot ask for much memory, and a lost chunk is not taken for zeros.
 """
 
 import json
@@ -47,7 +47,7 @@ class Layout:
 
 
 def check(archive: Archive) -> None:
-    """That the ``archive`` is a store as ``storage.zarr_store.write`` makes them, every chunk there and of its size.
+    """That the ``archive`` is a store as ``zarr_store.write`` makes them, every chunk there and of its size.
 
     Raises:
         StoreError: it is not; the line says which member or key is at fault.

@@ -7,10 +7,10 @@ import pandas as pd
 
 from saliency_assay.registry.directions import target_of
 from saliency_assay.reliability.figures import scored_names
-from saliency_assay.reliability.tables import SCORED
+from saliency_assay.reliability.tables import SCORED, rank_text
 from saliency_assay.report.export import latex
 from saliency_assay.report.export.study_tables import known_floats
-from saliency_assay.report.pages.words import joined, rank_set
+from saliency_assay.report.pages.words import joined
 
 WITHOUT = {
     f"{name}{end}": f"{name}_without_controls{end}"
@@ -182,7 +182,7 @@ def _score_cell(row: pd.DataFrame) -> tuple[str, str]:
         return latex.NONE, ""
     mean, low, high, *ranks = row[["mean", "low", "high", "rank_low", "rank_high"]].iloc[0]
     shown, interval = latex.with_interval(mean, low, high)
-    if not (text := rank_set(*ranks)):
+    if not (text := rank_text(*ranks)):
         return shown, interval
     shown = rf"\textbf{{{shown}}}" if ranks[0] == 1 else shown
     return f"{shown} ({text.replace('–', '--')})", interval

@@ -10,13 +10,13 @@ import pandas as pd
 from saliency_assay.plotting.html import breakable
 from saliency_assay.plotting.metric_results import span_text
 from saliency_assay.registry import directions
+from saliency_assay.reliability.tables import rank_text
 from saliency_assay.report.pages.words import (
     UNDEFINED,
     alpha_row,
     alpha_words,
     number,
     percent,
-    rank_set,
     two,
 )
 
@@ -94,7 +94,7 @@ def _arrow(rows: pd.DataFrame) -> str:
 def _cell(row: pd.Series, methods: int) -> str:
     if np.isnan(row["mean"]):
         return "<td>no score</td>"
-    ranks, background, notes = rank_set(row["rank_low"], row["rank_high"]), "#ffffff", ""
+    ranks, background, notes = rank_text(row["rank_low"], row["rank_high"]), "#ffffff", ""
     if ranks:
         worse = ((row["rank_low"] + row["rank_high"]) / 2 - 1) / max(methods - 1, 1)
         color = (f"{round(a + (b - a) * worse):02x}" for a, b in zip(BEST, WORST, strict=True))

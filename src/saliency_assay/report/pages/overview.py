@@ -14,6 +14,7 @@ from saliency_assay.plotting.page import page
 from saliency_assay.plotting.style import readable
 from saliency_assay.registry import directions
 from saliency_assay.reliability.figures import scored_names
+from saliency_assay.reliability.tables import rank_text
 from saliency_assay.report.pages.heat_map import heat_map
 from saliency_assay.report.pages.summary import Finding, summary_words
 from saliency_assay.report.pages.words import (
@@ -23,7 +24,6 @@ from saliency_assay.report.pages.words import (
     joined,
     order_words,
     percent,
-    rank_set,
     ranked,
     ranking_words,
     reliability_words,
@@ -277,7 +277,7 @@ def _alpha(alpha: Mapping[str, Any] | None) -> str:
 
 def _ranked(row: Mapping[Any, Any]) -> str:
     note = ", a baseline" if row["control"] else ""
-    return f"{row['method']}{note} ({rank_set(row['rank_low'], row['rank_high'])})"
+    return f"{row['method']}{note} ({rank_text(row['rank_low'], row['rank_high'])})"
 
 
 def _rows(table: pd.DataFrame, metric: str, variant: str) -> pd.DataFrame:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from saliency_assay.plotting.metric_results import span_text
-from saliency_assay.reliability.tables import PAIR
+from saliency_assay.reliability.tables import PAIR, rank_text
 
 CONFIDENCE = 0.95
 """Simultaneous coverage of the rank sets of one metric."""
@@ -100,7 +100,9 @@ def leading_words(leading: pd.DataFrame) -> str:
 
 def sets_words(leading: pd.DataFrame) -> str:
     """Return the rank sets of methods in brackets, a common one once."""
-    sets = [rank_set(*ends) for ends in leading[["rank_low", "rank_high"]].itertuples(index=False, name=None)]
+    sets = [
+        rank_text(*ends) for ends in leading[["rank_low", "rank_high"]].itertuples(index=False, name=None)
+    ]
     if len(set(sets)) == 1:
         return f"(rank set {sets[0]}{' each' if len(sets) > 1 else ''})"
     return f"(rank sets {joined(sets)})"
@@ -365,13 +367,6 @@ def images_text(counts: Iterable[int]) -> str:
     """Return the least and the greatest number of images: ``40–60 images``."""
     text = span_text(counts)
     return f"{text} image" if text == "1" else f"{text} images"
-
-
-def rank_set(low: float, high: float) -> str:
-    """Return a rank set as text: ``1``, or ``1–2``; empty for NaN."""
-    if np.isnan(low):
-        return ""
-    return f"{low:.0f}" if low == high else f"{low:.0f}–{high:.0f}"
 
 
 def number(value: float) -> str:

@@ -24,7 +24,7 @@ def delta_table(found: Mapping[int, Mapping[str, Array]]) -> pd.DataFrame:
     """How similar the outputs are, a row for each seed.
 
     Args:
-        found: for each seed the arrays ``[n]`` of ``studies.bam.invariant_patch.Changed``, of changed images alone.
+        found: for each seed the arrays ``[n]`` of ``invariant_patch.Changed``, of changed images alone.
 
     Returns:
         ``seed, images``; ``similar``, the share (0–1) of images with ‖f(x + δ) − f(x)‖ ≤ 5 % of ‖f(x)‖; and medians:

@@ -52,7 +52,7 @@ def series_figure(series: pd.DataFrame, commonality: pd.DataFrame, correlation: 
     that no seed has is a cross, not a bar of height 0.
 
     Args:
-        series: as ``studies.bam.series_tables.series_table`` gives it.
+        series: as ``series_tables.series_table`` gives it.
         commonality: as ``commonality_table`` does.
         correlation: as ``correlation_table`` does.
     """

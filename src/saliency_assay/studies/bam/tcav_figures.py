@@ -25,12 +25,12 @@ def concepts_table(scores: pd.DataFrame, *, significance: float) -> pd.DataFrame
     """TCAV of every model, seed and layer, and the mean over the layers that pass the test (BAM, appendix F).
 
     Args:
-        scores: a score table with the metrics ``tcav`` and ``tcav_images`` as ``studies.bam.tcav.rows_of`` names them.
+        scores: a score table with the metrics ``tcav`` and ``tcav_images`` as ``tcav.rows_of`` names them.
         significance: layers with a greater p are left out.
 
     Returns:
         One row per model, seed and layer, in the order of the table: ``score`` and ``random``, the means over
-        ``experiments`` CAVs of the concept and random ones; ``p_value``, and ``kept``, by ``studies.bam.tcav.layer_test``;
+        ``experiments`` CAVs of the concept and random ones; ``p_value``, and ``kept``, by ``tcav.layer_test``;
         ``images`` under test. Then, with the layer ``mean``, G_c: ``score`` and ``random`` are means over the layers
         kept, NaN where none is, and ``kept`` is whether any is.
     """

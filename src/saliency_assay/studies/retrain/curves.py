@@ -65,14 +65,14 @@ def accuracy_curves(
     panels show the accuracy against what it really lacks.
 
     Args:
-        means: the study's ``studies.retrain.tables.means``.
+        means: the study's ``tables.means``.
         area: A, pixels of an image.
         occluded: k, pixels that a mask occludes.
         iterations: I.
         classes: K, for chance.
 
     Raises:
-        ValueError: see ``studies.retrain.tables.by_iteration``.
+        ValueError: see ``tables.by_iteration``.
     """
     rows = by_iteration(means, iterations)
     counted = rows[rows["metric"] == "accuracy"]
@@ -124,13 +124,13 @@ def overlap_curves(means: pd.DataFrame, *, area: int, occluded: int, iterations:
     independent random masks, the dotted one (i + 1)·k, the CMA of masks that never overlap, which ends at ρA.
 
     Args:
-        means: the study's ``studies.retrain.tables.means``.
+        means: the study's ``tables.means``.
         area: A, pixels of an image.
         occluded: k, pixels that a mask occludes.
         iterations: I.
 
     Raises:
-        ValueError: see ``studies.retrain.tables.by_iteration``.
+        ValueError: see ``tables.by_iteration``.
     """
     rows = by_iteration(means, iterations)
     rows = rows[rows["metric"].isin(OVERLAPS)]

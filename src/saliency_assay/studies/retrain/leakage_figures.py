@@ -34,7 +34,7 @@ def leakage_table(means: pd.DataFrame, classes: int, alpha: float) -> pd.DataFra
     """Test accuracy of classifiers of masks alone, against those whose labels were permuted.
 
     Args:
-        means: the study's ``studies.retrain.tables.means``, with ``leakage``, ``leakage_random`` (and ``leakage_loss``,
+        means: the study's ``tables.means``, with ``leakage``, ``leakage_random`` (and ``leakage_loss``,
             ``leakage_loss_random``) of each repeat and seed, and ``accuracy``, which tells the number of test images.
         classes: K.
         alpha: masks leak where the corrected p is below.
@@ -47,7 +47,7 @@ def leakage_table(means: pd.DataFrame, classes: int, alpha: float) -> pd.DataFra
         nothing is flagged: fewer than two values.
 
     Raises:
-        ValueError: no test accuracy, or see ``studies.retrain.tables.split_variants``.
+        ValueError: no test accuracy, or see ``tables.split_variants``.
     """
     table, images = _values(means, [*METRICS, *LOSSES]), _images(means)
     rows: list[dict[str, Any]] = []

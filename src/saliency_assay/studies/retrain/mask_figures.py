@@ -40,7 +40,7 @@ def overlap_matrices(
     have on average. Of a single iteration the figure only says so.
 
     Args:
-        means: the study's ``studies.retrain.tables.means``, with ``overlap``.
+        means: the study's ``tables.means``, with ``overlap``.
         protocol: the arms shown.
         fill: the arms shown.
         area: A, pixels of an image.
@@ -48,7 +48,7 @@ def overlap_matrices(
         iterations: I.
 
     Raises:
-        ValueError: no such arm; an iteration that is none of 0 … I − 1; or see ``studies.retrain.tables.split_variants``.
+        ValueError: no such arm; an iteration that is none of 0 … I − 1; or see ``tables.split_variants``.
     """
     if iterations == 1:
         figure = Figure(figsize=(NARROW, 1))

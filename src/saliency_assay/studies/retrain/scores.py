@@ -65,7 +65,7 @@ def leakage_scores(tables: Mapping[int, pd.DataFrame]) -> pd.DataFrame:
     """Rows as of ``accuracy_scores`` with ``leakage`` and ``leakage_random``: test accuracy on masks alone.
 
     ``leakage_loss`` and ``leakage_loss_random`` are the cross-entropies beside them, in nats. ``tables`` are those of
-    ``studies.retrain.leakage.leakage`` by the i of D_i. The variant is i and the repeat: ``10/repeat0``.
+    ``leakage.leakage`` by the i of D_i. The variant is i and the repeat: ``10/repeat0``.
     """
     rows = []
     for step, table in tables.items():
