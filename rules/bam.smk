@@ -184,3 +184,85 @@ rule score_concepts:
         settings=score_concepts_settings,
     script:
         "../workflow/scripts/score_concepts.py"
+
+
+rule tabulate_series:
+    input:
+        scores=lambda wildcards: expand(
+            SERIES_SCORES,
+            study=wildcards.study,
+            seed=CONFIG.seeds,
+            method=CONFIG.studies[wildcards.study].methods,
+        ),
+        predictions=lambda wildcards: expand(
+            PREDICTIONS, model=comparison_of(wildcards.study).series, seed=CONFIG.seeds
+        ),
+        concepts=lambda wildcards: f"{TABLES}/concepts.csv" if wildcards.study in CONCEPT_STUDIES else [],
+    output:
+        commonality=f"{TABLES}/commonality.csv",
+        series=f"{TABLES}/series.csv",
+        correlation=f"{TABLES}/correlation.csv",
+    log:
+        f"{LOGS}/tabulate_series/{{study}}.log",
+    benchmark:
+        f"{BENCHMARKS}/tabulate_series/{{study}}.tsv"
+    wildcard_constraints:
+        study=one_of(SERIES_STUDIES),
+    conda:
+        "../envs/report.yaml"
+    params:
+        settings=lambda wildcards: settings("tabulate_series.py", **series_settings(wildcards.study)),
+    script:
+        "../workflow/scripts/tabulate_series.py"
+
+
+rule tabulate_concepts:
+    input:
+        concept_scores,
+    output:
+        f"{TABLES}/concepts.csv",
+    log:
+        f"{LOGS}/tabulate_concepts/{{study}}.log",
+    benchmark:
+        f"{BENCHMARKS}/tabulate_concepts/{{study}}.tsv"
+    wildcard_constraints:
+        study=one_of(CONCEPT_STUDIES),
+    conda:
+        "../envs/report.yaml"
+    params:
+        settings=lambda wildcards: settings(
+            "tabulate_concepts.py", significance=CONFIG.metrics["tcav"].parameters["significance"]
+        ),
+    script:
+        "../workflow/scripts/tabulate_concepts.py"
+
+
+rule tabulate_independence:
+    input:
+        scores=lambda wildcards: expand(
+            DELTA_SCORES,
+            study=wildcards.study,
+            seed=CONFIG.seeds,
+            method=CONFIG.studies[wildcards.study].methods,
+        ),
+        deltas=lambda wildcards: [DATA.format(data=delta_set(wildcards.study, seed)) for seed in CONFIG.seeds],
+    output:
+        metrics=f"{TABLES}/independence.csv",
+        deltas=f"{TABLES}/deltas.csv",
+    log:
+        f"{LOGS}/tabulate_independence/{{study}}.log",
+    benchmark:
+        f"{BENCHMARKS}/tabulate_independence/{{study}}.tsv"
+    wildcard_constraints:
+        study=one_of(DELTA_STUDIES),
+    conda:
+        "../envs/report.yaml"
+    params:
+        settings=lambda wildcards: settings(
+            "tabulate_independence.py",
+            data=CONFIG.studies[wildcards.study].data,
+            seeds=CONFIG.seeds,
+            metrics=metric_parameters("iir"),
+        ),
+    script:
+        "../workflow/scripts/tabulate_independence.py"

@@ -152,14 +152,13 @@ def compared_as(name):
 
 
 def caption_settings(study):
-    """The models of a caption study, the sets each was trained for, and what its methods are."""
+    """The models of a caption study, and the sets each was trained for."""
     entry = CONFIG.studies[study]
     trained = [CONFIG.sets[CONFIG.models[model].data].name for model in entry.models]
     return {
         "image_model": entry.models[0],
         "caption_model": entry.models[1],
         "data": trained,
-        "methods": {name: compared_as(name) for name in entry.methods},
     }
 
 
@@ -322,7 +321,7 @@ def trial_settings(wildcards):
     """One combination of the search, with the first seed: what is chosen holds for all of them."""
     model = CONFIG.models[wildcards.model]
     return settings(
-        "trial.py",
+        "train.py",
         model.function,
         model=model_settings(model.name),
         label=model.label,

@@ -194,6 +194,12 @@ def concept_models(study):
     return [*CONFIG.studies[study].models, *comparison_of(study).series]
 
 
+def concept_scores(wildcards):
+    """TCAV of all models of a study, seed by seed."""
+    models = concept_models(wildcards.study)
+    return expand(CONCEPT_SCORES, study=wildcards.study, seed=CONFIG.seeds, model=models)
+
+
 def concept_data(study, model):
     """The set whose images are tested: the model's own."""
     return CONFIG.models[model].data

@@ -7,16 +7,16 @@ def tables_of(study):
     """The CSV files that a study has under tables/."""
     makers = {
         "bam": [rules.tabulate_bam, rules.judge_bam],
-        "caption": [rules.plot_caption],
+        "caption": [rules.tabulate_caption],
         "fidelity": [rules.tabulate_scores],
         "retrain": [rules.tabulate_retrain],
     }
     used = {
         rules.tabulate_reliability: RATED_STUDIES,
-        rules.plot_series: SERIES_STUDIES,
-        rules.plot_concepts: CONCEPT_STUDIES,
-        rules.plot_independence: DELTA_STUDIES,
-        rules.plot_leakage: LEAK_STUDIES,
+        rules.tabulate_series: SERIES_STUDIES,
+        rules.tabulate_concepts: CONCEPT_STUDIES,
+        rules.tabulate_independence: DELTA_STUDIES,
+        rules.tabulate_leakage: LEAK_STUDIES,
     }
     makers = makers[CONFIG.studies[study].kind] + [rule for rule, studies in used.items() if study in studies]
     files = [path for rule in makers for path in rule.output if path.endswith(".csv")]

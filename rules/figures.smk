@@ -184,9 +184,8 @@ rule plot_arm:
 rule plot_leakage:
     input:
         means=f"{RESULTS}/tables/{{study}}/means.parquet",
-        data=lambda wildcards: DATA.format(data=CONFIG.studies[wildcards.study].data),
-    output:
         table=f"{RESULTS}/tables/{{study}}/leakage.csv",
+    output:
         figure=report(
             f"{FIGURES}/{{study}}/leakage.svg",
             caption="../workflow/report/retrain_leakage.rst",
@@ -208,7 +207,7 @@ rule plot_leakage:
     conda:
         "../envs/report.yaml"
     params:
-        settings=lambda wildcards: settings("plot_leakage.py", label=studied(wildcards).label),
+        settings=settings("plot_leakage.py"),
     script:
         "../workflow/scripts/plot_leakage.py"
 

@@ -107,3 +107,23 @@ rule tabulate_retrain:
         ),
     script:
         "../workflow/scripts/tabulate_retrain.py"
+
+
+rule tabulate_leakage:
+    input:
+        means=f"{RESULTS}/tables/{{study}}/means.parquet",
+        data=lambda wildcards: DATA.format(data=CONFIG.studies[wildcards.study].data),
+    output:
+        f"{RESULTS}/tables/{{study}}/leakage.csv",
+    log:
+        f"{LOGS}/tabulate_leakage/{{study}}.log",
+    benchmark:
+        f"{BENCHMARKS}/tabulate_leakage/{{study}}.tsv"
+    wildcard_constraints:
+        study=one_of(LEAK_STUDIES),
+    conda:
+        "../envs/report.yaml"
+    params:
+        settings=lambda wildcards: settings("tabulate_leakage.py", label=studied(wildcards).label),
+    script:
+        "../workflow/scripts/tabulate_leakage.py"

@@ -1,4 +1,4 @@
-"""Figures and tables of studies in which it is known what matters: BAM, and image or caption."""
+"""Figures and pages of studies in which it is known what matters: BAM, and image or caption."""
 
 
 rule plot_bam:
@@ -48,16 +48,12 @@ rule plot_bam:
 
 rule plot_series:
     input:
-        scores=lambda wildcards: expand(
-            SERIES_SCORES,
-            study=wildcards.study,
-            seed=CONFIG.seeds,
-            method=CONFIG.studies[wildcards.study].methods,
-        ),
+        commonality=f"{TABLES}/commonality.csv",
+        series=f"{TABLES}/series.csv",
+        correlation=f"{TABLES}/correlation.csv",
         predictions=lambda wildcards: expand(
-            PREDICTIONS, model=comparison_of(wildcards.study).series, seed=CONFIG.seeds
+            PREDICTIONS, model=comparison_of(wildcards.study).series, seed=CONFIG.seeds[0]
         ),
-        concepts=lambda wildcards: f"{TABLES}/concepts.csv" if wildcards.study in CONCEPT_STUDIES else [],
         data=lambda wildcards: expand(DATA, data=series_data(wildcards.study)),
         maps=lambda wildcards: [
             path
@@ -65,9 +61,6 @@ rule plot_series:
             for path in series_maps(wildcards.study, CONFIG.seeds[0], method)
         ],
     output:
-        commonality=f"{TABLES}/commonality.csv",
-        series=f"{TABLES}/series.csv",
-        correlation=f"{TABLES}/correlation.csv",
         accuracy=report(
             f"{FIGURES}/{{study}}/commonality.html",
             caption="../workflow/report/commonality.rst",
@@ -98,7 +91,7 @@ rule plot_series:
         settings=lambda wildcards: settings(
             "plot_series.py",
             methods=CONFIG.studies[wildcards.study].methods,
-            seeds=CONFIG.seeds,
+            seed=CONFIG.seeds[0],
             **series_settings(wildcards.study),
         ),
     script:
@@ -107,14 +100,9 @@ rule plot_series:
 
 rule plot_concepts:
     input:
-        lambda wildcards: expand(
-            CONCEPT_SCORES,
-            study=wildcards.study,
-            seed=CONFIG.seeds,
-            model=concept_models(wildcards.study),
-        ),
-    output:
         table=f"{TABLES}/concepts.csv",
+        scores=concept_scores,
+    output:
         figure=report(
             f"{FIGURES}/{{study}}/concepts.svg",
             caption="../workflow/report/concepts.rst",
@@ -139,9 +127,7 @@ rule plot_concepts:
         settings=lambda wildcards: settings(
             "plot_concepts.py",
             concept=CONFIG.data[CONFIG.studies[wildcards.study].data].common_object,
-            parameters={
-                name: CONFIG.metrics["tcav"].parameters[name] for name in ("experiments", "significance")
-            },
+            significance=CONFIG.metrics["tcav"].parameters["significance"],
         ),
     script:
         "../workflow/scripts/plot_concepts.py"
@@ -149,17 +135,11 @@ rule plot_concepts:
 
 rule plot_independence:
     input:
-        scores=lambda wildcards: expand(
-            DELTA_SCORES,
-            study=wildcards.study,
-            seed=CONFIG.seeds,
-            method=CONFIG.studies[wildcards.study].methods,
-        ),
+        metrics=f"{TABLES}/independence.csv",
+        changes=f"{TABLES}/deltas.csv",
         deltas=lambda wildcards: [DATA.format(data=delta_set(wildcards.study, seed)) for seed in CONFIG.seeds],
         data=lambda wildcards: DATA.format(data=f"{CONFIG.studies[wildcards.study].data}_os"),
     output:
-        metrics=f"{TABLES}/independence.csv",
-        deltas=f"{TABLES}/deltas.csv",
         image=f"{FIGURES}/{{study}}/delta.png",
         iir=report(
             f"{FIGURES}/{{study}}/iir.svg",
@@ -203,10 +183,7 @@ rule plot_independence:
         settings=lambda wildcards: settings(
             "plot_independence.py",
             study=wildcards.study,
-            data=CONFIG.studies[wildcards.study].data,
-            seeds=CONFIG.seeds,
             images=CONFIG.gallery_images,
-            metrics=metric_parameters("iir"),
         ),
     script:
         "../workflow/scripts/plot_independence.py"
@@ -295,15 +272,9 @@ rule judge_bam:
 
 rule plot_caption:
     input:
-        scores=lambda wildcards: of_study(SCORES, wildcards.study, CONFIG.studies[wildcards.study].metrics),
-        predictions=lambda wildcards: expand(
-            f"{MODEL}/predictions.parquet",
-            model=CONFIG.studies[wildcards.study].models,
-            seed=CONFIG.seeds,
-        ),
+        premise=f"{TABLES}/premise.csv",
+        table=f"{TABLES}/table.csv",
     output:
-        premise=f"{RESULTS}/tables/{{study}}/premise.csv",
-        table=f"{RESULTS}/tables/{{study}}/table.csv",
         page=report(
             f"{FIGURES}/{{study}}/caption.html",
             caption="../workflow/report/caption.rst",
@@ -334,7 +305,7 @@ rule plot_caption:
         settings=lambda wildcards: settings(
             "plot_caption.py",
             study=wildcards.study,
-            **caption_settings(wildcards.study),
+            methods={name: compared_as(name) for name in CONFIG.studies[wildcards.study].methods},
         ),
     script:
         "../workflow/scripts/plot_caption.py"

@@ -61,3 +61,26 @@ rule tabulate_scores:
         ),
     script:
         "../workflow/scripts/tabulate_scores.py"
+
+
+rule tabulate_caption:
+    input:
+        scores=lambda wildcards: of_study(SCORES, wildcards.study, CONFIG.studies[wildcards.study].metrics),
+        predictions=lambda wildcards: expand(
+            PREDICTIONS, model=CONFIG.studies[wildcards.study].models, seed=CONFIG.seeds
+        ),
+    output:
+        premise=f"{RESULTS}/tables/{{study}}/premise.csv",
+        table=f"{RESULTS}/tables/{{study}}/table.csv",
+    log:
+        f"{LOGS}/tabulate_caption/{{study}}.log",
+    benchmark:
+        f"{BENCHMARKS}/tabulate_caption/{{study}}.tsv"
+    wildcard_constraints:
+        study=one_of(CAPTION_STUDIES),
+    conda:
+        "../envs/report.yaml"
+    params:
+        settings=lambda wildcards: settings("tabulate_caption.py", **caption_settings(wildcards.study)),
+    script:
+        "../workflow/scripts/tabulate_caption.py"

@@ -1,18 +1,16 @@
 """Models: trained once for each seed, and evaluated on every set that a study compares them on."""
 
 
-rule trial:
+rule train:
     input:
-        unpack(trial_input),
+        unpack(train_input),
     output:
-        f"{SEARCH}/trial{{trial}}.csv",
+        weights=f"{MODEL}/weights.pt",
+        curve=f"{MODEL}/training.csv",
     log:
-        f"{LOGS}/trial/{{model}}/trial{{trial}}.log",
+        f"{LOGS}/train/{{model}}/seed{{seed}}.log",
     benchmark:
-        f"{BENCHMARKS}/trial/{{model}}/trial{{trial}}.tsv"
-    wildcard_constraints:
-        model=one_of(SEARCHED),
-        trial="[0-9]+",
+        f"{BENCHMARKS}/train/{{model}}/seed{{seed}}.tsv"
     priority: EARLY
     conda:
         "../envs/models.yaml"
@@ -20,9 +18,26 @@ rule trial:
     resources:
         resident_limit=lambda wildcards: resident_limit(CONFIG.models[wildcards.model].data),
     params:
-        settings=trial_settings,
+        settings=train_settings,
     script:
-        "../workflow/scripts/trial.py"
+        "../workflow/scripts/train.py"
+
+
+# A training with one combination of the settings that are searched, of which only the curve is kept.
+use rule train as trial with:
+    input:
+        unpack(trial_input),
+    output:
+        curve=f"{SEARCH}/trial{{trial}}.csv",
+    log:
+        f"{LOGS}/trial/{{model}}/trial{{trial}}.log",
+    benchmark:
+        f"{BENCHMARKS}/trial/{{model}}/trial{{trial}}.tsv"
+    wildcard_constraints:
+        model=one_of(SEARCHED),
+        trial="[0-9]+",
+    params:
+        settings=trial_settings,
 
 
 rule choose:
@@ -51,28 +66,6 @@ rule choose:
         ),
     script:
         "../workflow/scripts/choose.py"
-
-
-rule train:
-    input:
-        unpack(train_input),
-    output:
-        weights=f"{MODEL}/weights.pt",
-        curve=f"{MODEL}/training.csv",
-    log:
-        f"{LOGS}/train/{{model}}/seed{{seed}}.log",
-    benchmark:
-        f"{BENCHMARKS}/train/{{model}}/seed{{seed}}.tsv"
-    priority: EARLY
-    conda:
-        "../envs/models.yaml"
-    threads: 1
-    resources:
-        resident_limit=lambda wildcards: resident_limit(CONFIG.models[wildcards.model].data),
-    params:
-        settings=train_settings,
-    script:
-        "../workflow/scripts/train.py"
 
 
 rule evaluate:

@@ -170,19 +170,21 @@ def rules_text() -> str:
     return "\n".join(path.read_text() for path in RULE_FILES)
 
 
-def rules() -> dict[str, str]:
-    """The text of every rule that does something, by name; ``all`` only names the target."""
-    parts = re.split(r"^rule (\w+):\n", rules_text(), flags=re.MULTILINE)[1:]
+def rules(begin: str) -> dict[str, str]:
+    """The text of every rule whose first line is ``begin``, by name; ``all`` only names the target."""
+    parts = re.split(rf"^{begin}:\n", rules_text(), flags=re.MULTILINE)[1:]
     # A rule ends where a line begins at the margin again.
-    found = {
+    return {
         name: re.split(r"^\S", body, maxsplit=1, flags=re.MULTILINE)[0]
         for name, body in zip(parts[::2], parts[1::2], strict=True)
+        if name != "all"
     }
-    del found["all"]
-    return found
 
 
-RULES = rules()
+SCRIPTED = rules(r"rule (\w+)")
+# These are another rule with other files and parameters.
+BORROWED = rules(r"use rule \w+ as (\w+) with")
+RULES = {**SCRIPTED, **BORROWED}
 # It prints, each time that it is asked to; a benchmark would be an output, and once that was there it would not run.
 WITHOUT_OUTPUT = {"plan"}
 
@@ -195,12 +197,12 @@ def directive(rule: str, name: str) -> str:
 
 
 def test_every_script_has_its_rule() -> None:
-    assert sorted(RULES) == [path.stem for path in SCRIPTS]
+    assert sorted(SCRIPTED) == [path.stem for path in SCRIPTS]
 
 
 @pytest.mark.parametrize("rule", RULES)
 def test_a_rule_has_a_script_a_log_and_a_benchmark_of_its_name(rule: str) -> None:
-    assert directive(rule, "script") == f"../workflow/scripts/{rule}.py"
+    assert rule in BORROWED or directive(rule, "script") == f"../workflow/scripts/{rule}.py"
     wildcards = directive(rule, "log").removeprefix(f"{{LOGS}}/{rule}").removesuffix(".log")
     assert wildcards == "" or wildcards.startswith("/")
     assert directive(rule, "log") == f"{{LOGS}}/{rule}{wildcards}.log"
@@ -215,13 +217,14 @@ def test_logs_and_benchmarks_lie_in_the_results() -> None:
     assert 'BENCHMARKS = f"{RESULTS}/benchmarks"\n' in rules_text()
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", SCRIPTED)
 def test_a_rule_has_an_environment(rule: str) -> None:
     assert (ROOT / "rules" / directive(rule, "conda")).is_file()
 
 
 def test_every_rule_is_given_the_digest_of_its_own_code_once() -> None:
-    assert sorted(re.findall(r'\bsettings\(\s*"(\w+)\.py"', rules_text())) == sorted(RULES)
+    scripts = re.findall(r'\bsettings\(\s*"(\w+)\.py"', rules_text())
+    assert sorted(scripts) == sorted([*SCRIPTED, "train"])  # a trial is a training, too
 
 
 def test_no_checkpoints_and_no_python_in_rules() -> None:
@@ -248,7 +251,8 @@ def test_every_rule_that_runs_a_model_has_a_gpu(profile: Path) -> None:
     """Where a script puts a classifier on a device, the profile gives it one, and nobody else."""
     resources = yaml.safe_load(profile.read_text())["set-resources"]
     given = {rule for rule, of in resources.items() if "gpu" in of}
-    assert given == {path.stem for path in SCRIPTS if 'prepare(settings["device"]' in path.read_text()}
+    runs_a_model = {path.stem for path in SCRIPTS if project_imports(path) & {"models.jobs", "training.jobs"}}
+    assert given == runs_a_model | {"trial"}
 
 
 @pytest.mark.parametrize("profile", PROFILES, ids=lambda path: path.parent.name)

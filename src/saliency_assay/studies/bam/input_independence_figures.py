@@ -11,13 +11,20 @@ from matplotlib.figure import Figure
 
 from saliency_assay.plotting.pictures import bare, show_image
 from saliency_assay.plotting.style import BLUE, GREY, ORANGE
+from saliency_assay.storage.zarr_store import Store
 
 Array = npt.NDArray[Any]
 
 SIMILAR = 0.05
 """Share of ‖f(x)‖ up to which two outputs are called similar here; the paper's one example has 0.2 of 31.9."""
 LEAST_STEPS = 5
+NORMS = ("output_norm", "output_change", "delta_norm", "start_distance")
 COLUMNS = ("x", "x with the object", "x + δ", "δ: grey is 0", "x + δ less the composite")
+
+
+def changes_of(delta_set: Store) -> dict[str, Array]:
+    """Return how far the images of a ``delta_set`` were changed, and what came of it: arrays ``[n]`` by name."""
+    return {name: delta_set[name][len(delta_set) // 2 :] for name in (*NORMS, "convergence")}
 
 
 def delta_table(found: Mapping[int, Mapping[str, Array]]) -> pd.DataFrame:

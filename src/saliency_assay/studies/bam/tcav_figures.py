@@ -49,14 +49,15 @@ def concepts_table(scores: pd.DataFrame, *, significance: float) -> pd.DataFrame
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def concept_figure(scores: pd.DataFrame, *, significance: float) -> Figure:
-    """Scores of concept and random CAVs by layer, a panel for each model; ``scores`` are as for the table.
+def concept_figure(scores: pd.DataFrame, table: pd.DataFrame, *, significance: float) -> Figure:
+    """Scores of concept and random CAVs by layer, a panel for each model.
+
+    ``table`` is the ``concepts_table`` of ``scores`` under this ``significance``.
 
     Dots are means over experiments and training seeds, whiskers their standard deviation over all of these; above
     each layer stands its p or, for several seeds, how many keep it. A layer that no seed keeps is hollow. The title
     has G_c, the mean over seeds that have one; the dashed line is 0.5, what a direction without meaning has.
     """
-    table = concepts_table(scores, significance=significance)
     models = list(dict.fromkeys(table["model"]))
     columns = min(PANELS, len(models))
     rows = -(-len(models) // columns)

@@ -18,6 +18,8 @@ from saliency_assay.studies.retrain.tables import KEYS, PROTOCOLS, named, ordere
 
 Array = npt.NDArray[Any]
 
+ALPHA = 0.01
+"""Masks leak where the corrected p is below."""
 COLUMNS = 5
 WIDTH = 10.4  # inches: the report's 1,000 pixels
 NARROW = 6.5
@@ -168,13 +170,13 @@ def holm(ps: Array) -> Array:
     return corrected
 
 
-def leakage_bars(means: pd.DataFrame, *, classes: int, alpha: float) -> Figure:
+def leakage_bars(means: pd.DataFrame, table: pd.DataFrame, *, alpha: float) -> Figure:
     """Test accuracy of classifiers of masks alone: a panel for each protocol, fill and iteration, a bar a method.
 
     Dots are repeats and seeds, the band beside a bar holds those with permuted labels (least to greatest), and what
-    ``leakage_table`` finds to leak is red and says so.
+    ``table``, the ``leakage_table`` of ``means`` under this ``alpha``, finds to leak is red and says so.
     """
-    table = leakage_table(means, classes, alpha)
+    chance = 100 * float(table["chance"].iloc[0])
     values = _values(means, list(METRICS))
     methods = list(values["method"].unique())
     arms = [arm for _, arm in table.groupby(["protocol", "fill"], sort=False)]
@@ -196,9 +198,9 @@ def leakage_bars(means: pd.DataFrame, *, classes: int, alpha: float) -> Figure:
             of_panel = arm[arm["iteration"] == iteration].set_index("method")
             _panel(axes, methods, of_panel, here[here["iteration"] == iteration])
             axes.set_title(f"{named(protocol, fill)}, $D_{{{iteration}}}$", fontsize=9)
-            axes.axvline(100 / classes, **CHANCE)
+            axes.axvline(chance, **CHANCE)
     grid[0, 0].set_xlim(left=0)
-    _say(figure, values, classes=classes, alpha=alpha)
+    _say(figure, values, chance=chance, alpha=alpha)
     return figure
 
 
@@ -233,7 +235,7 @@ def _panel(axes: Axes, methods: Sequence[str], found: pd.DataFrame, values: pd.D
     axes.set_xlabel("test accuracy (%)", fontsize=8)
 
 
-def _say(figure: Figure, values: pd.DataFrame, *, classes: int, alpha: float) -> None:
+def _say(figure: Figure, values: pd.DataFrame, *, chance: float, alpha: float) -> None:
     """How many values stand behind a bar, and what the marks are."""
     counts = values.dropna(subset="score").groupby([*KEYS, "metric"], sort=False).size()
     drawn = {metric: span_text(of.tolist()) for metric, of in counts.groupby(level="metric")}
@@ -247,7 +249,7 @@ def _say(figure: Figure, values: pd.DataFrame, *, classes: int, alpha: float) ->
         Patch(color=VERMILION, label=f"the same, leaks: corrected p < {alpha:g}"),
         Line2D([], [], label="one repeat of one seed", **VALUE),
         Patch(label="permuted labels: range, and mean (line)", **BAND),
-        Line2D([], [], label=f"chance: {100 / classes:.3g} %", **CHANCE),
+        Line2D([], [], label=f"chance: {chance:.3g} %", **CHANCE),
     ]
     if any(text.get_text() == UNTESTED for axes in figure.axes for text in axes.texts):
         mark: dict[str, Any] = {"marker": f"${UNTESTED}$", "color": BLUE, "linestyle": "none"}
