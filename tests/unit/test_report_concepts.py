@@ -15,7 +15,8 @@ from saliency_assay.plotting.style import BLUE, ORANGE, save, styled
 from saliency_assay.report.tables import read_table
 from saliency_assay.storage import score_tables
 from saliency_assay.studies.bam.tcav import rows_of
-from saliency_assay.studies.bam.tcav_figures import COLUMNS, concept_figure, concepts_table
+from saliency_assay.studies.bam.tcav_figures import concept_figure
+from saliency_assay.studies.bam.tcav_tables import COLUMNS, concepts_table
 
 NAN = float("nan")
 

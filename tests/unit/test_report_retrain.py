@@ -21,13 +21,8 @@ from saliency_assay.plotting.style import GREY, ORANGE, PURPLE, SKY, VERMILION, 
 from saliency_assay.report.tables import read_table
 from saliency_assay.storage.score_tables import COLUMNS
 from saliency_assay.studies.retrain.curves import accuracy_curves, looks, overlap_curves
-from saliency_assay.studies.retrain.leakage_figures import (
-    holm,
-    leakage_bars,
-    leakage_shown,
-    leakage_table,
-    p_above,
-)
+from saliency_assay.studies.retrain.leakage_figures import leakage_bars, leakage_shown
+from saliency_assay.studies.retrain.leakage_tables import holm, leakage_table, p_above
 from saliency_assay.studies.retrain.mask_figures import iteration_images, overlap_matrices
 from saliency_assay.studies.retrain.tables import (
     KEYS,

@@ -9,13 +9,8 @@ from saliency_assay.report.tables import read_table
 from saliency_assay.runtime.job import run_job
 from saliency_assay.storage.zarr_store import open_store
 from saliency_assay.studies.bam.input_independence import BASELINES
-from saliency_assay.studies.bam.input_independence_figures import (
-    NORMS,
-    changes_of,
-    convergence_curves,
-    delta_images,
-    note,
-)
+from saliency_assay.studies.bam.input_independence_figures import convergence_curves, delta_images, note
+from saliency_assay.studies.bam.input_independence_tables import NORMS, changes_of
 
 with run_job(snakemake) as job:
     settings, paths, output = job.settings, job.input, job.output

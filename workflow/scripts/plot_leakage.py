@@ -6,7 +6,8 @@ from saliency_assay.plotting.html import table_page
 from saliency_assay.plotting.style import save, styled
 from saliency_assay.report.tables import read_table
 from saliency_assay.runtime.job import run_job
-from saliency_assay.studies.retrain.leakage_figures import ALPHA, leakage_bars, leakage_shown
+from saliency_assay.studies.retrain.leakage_figures import leakage_bars, leakage_shown
+from saliency_assay.studies.retrain.leakage_tables import ALPHA
 
 with run_job(snakemake) as job:
     table = read_table(job.input.table, "reason")

@@ -2,7 +2,7 @@
 
 from saliency_assay.runtime.job import run_job
 from saliency_assay.storage import score_tables
-from saliency_assay.studies.bam.tcav_figures import concepts_table
+from saliency_assay.studies.bam.tcav_tables import concepts_table
 
 with run_job(snakemake) as job:
     table = concepts_table(score_tables.read(job.input), significance=job.settings["significance"])

@@ -5,7 +5,7 @@ from saliency_assay.storage import score_tables
 from saliency_assay.storage.zarr_store import open_store
 from saliency_assay.studies.bam.figures import metrics_table
 from saliency_assay.studies.bam.input_independence import BASELINES
-from saliency_assay.studies.bam.input_independence_figures import changes_of, delta_table
+from saliency_assay.studies.bam.input_independence_tables import changes_of, delta_table
 
 with run_job(snakemake) as job:
     settings, scores = job.settings, score_tables.read(job.input.scores)

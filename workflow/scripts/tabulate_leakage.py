@@ -4,7 +4,7 @@ import pandas as pd
 
 from saliency_assay.runtime.job import run_job
 from saliency_assay.storage.zarr_store import open_store
-from saliency_assay.studies.retrain.leakage_figures import ALPHA, leakage_table
+from saliency_assay.studies.retrain.leakage_tables import ALPHA, leakage_table
 
 with run_job(snakemake) as job:
     data = job.open(open_store(job.input.data, kind="data"))
