@@ -200,7 +200,7 @@ def test_bits_in_the_last_byte_belong_to_no_pixel(opened: Open) -> None:
 @pytest.mark.parametrize("fill", ["zero", "mean"])
 def test_masks_in_parts_are_masks_of_all_images(fill: str, tmp_path: Path) -> None:
     """Two stores of masks, each in parts of four, four and three images, against the same masks whole."""
-    paths: list[str] = []
+    paths: list[Path] = []
     with ExitStack() as stack:
         zarr_store.write(tmp_path / "data", [{"image": IMAGES[3]}], kind="data", attributes={})
         data = stack.enter_context(zarr_store.open_store(tmp_path / "data", kind="data"))
