@@ -122,3 +122,63 @@ rule score_concepts:
         settings=PARAMS.score_concepts,
     script:
         "../workflow/scripts/score_concepts.py"
+
+
+rule tabulate_series:
+    input:
+        unpack(INPUTS.tabulate_series),
+    output:
+        commonality="<results>/tables/{study}/commonality.csv",
+        series="<results>/tables/{study}/series.csv",
+        correlation="<results>/tables/{study}/correlation.csv",
+    log:
+        "<logs>/tabulate_series/{study}.log",
+    benchmark:
+        "<benchmarks>/tabulate_series/{study}.tsv"
+    wildcard_constraints:
+        study=one_of(STUDIES.series),
+    conda:
+        "../envs/report.yaml"
+    params:
+        settings=PARAMS.tabulate_series,
+    script:
+        "../workflow/scripts/tabulate_series.py"
+
+
+rule tabulate_concepts:
+    input:
+        INPUTS.concept_scores,
+    output:
+        "<results>/tables/{study}/concepts.csv",
+    log:
+        "<logs>/tabulate_concepts/{study}.log",
+    benchmark:
+        "<benchmarks>/tabulate_concepts/{study}.tsv"
+    wildcard_constraints:
+        study=one_of(STUDIES.concepts),
+    conda:
+        "../envs/report.yaml"
+    params:
+        settings=PARAMS.tabulate_concepts,
+    script:
+        "../workflow/scripts/tabulate_concepts.py"
+
+
+rule tabulate_independence:
+    input:
+        unpack(INPUTS.tabulate_independence),
+    output:
+        metrics="<results>/tables/{study}/independence.csv",
+        deltas="<results>/tables/{study}/deltas.csv",
+    log:
+        "<logs>/tabulate_independence/{study}.log",
+    benchmark:
+        "<benchmarks>/tabulate_independence/{study}.tsv"
+    wildcard_constraints:
+        study=one_of(STUDIES.delta),
+    conda:
+        "../envs/report.yaml"
+    params:
+        settings=PARAMS.tabulate_independence,
+    script:
+        "../workflow/scripts/tabulate_independence.py"

@@ -169,9 +169,8 @@ rule plot_arm:
 rule plot_leakage:
     input:
         means="<results>/tables/{study}/means.parquet",
-        data=INPUTS.study_data,
-    output:
         table="<results>/tables/{study}/leakage.csv",
+    output:
         figure=report(
             "<results>/figures/{study}/leakage.svg",
             caption="../workflow/report/retrain_leakage.rst",

@@ -104,3 +104,23 @@ rule tabulate_retrain:
         settings=PARAMS.tabulate_retrain,
     script:
         "../workflow/scripts/tabulate_retrain.py"
+
+
+rule tabulate_leakage:
+    input:
+        means="<results>/tables/{study}/means.parquet",
+        data=INPUTS.study_data,
+    output:
+        "<results>/tables/{study}/leakage.csv",
+    log:
+        "<logs>/tabulate_leakage/{study}.log",
+    benchmark:
+        "<benchmarks>/tabulate_leakage/{study}.tsv"
+    wildcard_constraints:
+        study=one_of(STUDIES.leakage),
+    conda:
+        "../envs/report.yaml"
+    params:
+        settings=PARAMS.tabulate_leakage,
+    script:
+        "../workflow/scripts/tabulate_leakage.py"

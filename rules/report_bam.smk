@@ -1,4 +1,4 @@
-"""Figures and tables of studies in which it is known what matters: BAM, and image or caption."""
+"""Figures and pages of studies in which it is known what matters: BAM, and image or caption."""
 
 
 rule plot_bam:
@@ -47,10 +47,10 @@ rule plot_bam:
 rule plot_series:
     input:
         unpack(INPUTS.plot_series),
-    output:
         commonality="<results>/tables/{study}/commonality.csv",
         series="<results>/tables/{study}/series.csv",
         correlation="<results>/tables/{study}/correlation.csv",
+    output:
         accuracy=report(
             "<results>/figures/{study}/commonality.html",
             caption="../workflow/report/commonality.rst",
@@ -85,9 +85,9 @@ rule plot_series:
 
 rule plot_concepts:
     input:
-        INPUTS.plot_concepts,
-    output:
         table="<results>/tables/{study}/concepts.csv",
+        scores=INPUTS.concept_scores,
+    output:
         figure=report(
             "<results>/figures/{study}/concepts.svg",
             caption="../workflow/report/concepts.rst",
@@ -117,9 +117,9 @@ rule plot_concepts:
 rule plot_independence:
     input:
         unpack(INPUTS.plot_independence),
-    output:
         metrics="<results>/tables/{study}/independence.csv",
-        deltas="<results>/tables/{study}/deltas.csv",
+        changes="<results>/tables/{study}/deltas.csv",
+    output:
         image="<results>/figures/{study}/delta.png",
         iir=report(
             "<results>/figures/{study}/iir.svg",
@@ -224,11 +224,9 @@ rule judge_bam:
 
 rule plot_caption:
     input:
-        scores=INPUTS.study_scores,
-        predictions=INPUTS.study_predictions,
-    output:
         premise="<results>/tables/{study}/premise.csv",
         table="<results>/tables/{study}/table.csv",
+    output:
         page=report(
             "<results>/figures/{study}/caption.html",
             caption="../workflow/report/caption.rst",

@@ -60,3 +60,24 @@ rule tabulate_scores:
         settings=PARAMS.tabulate_scores,
     script:
         "../workflow/scripts/tabulate_scores.py"
+
+
+rule tabulate_caption:
+    input:
+        scores=INPUTS.study_scores,
+        predictions=INPUTS.study_predictions,
+    output:
+        premise="<results>/tables/{study}/premise.csv",
+        table="<results>/tables/{study}/table.csv",
+    log:
+        "<logs>/tabulate_caption/{study}.log",
+    benchmark:
+        "<benchmarks>/tabulate_caption/{study}.tsv"
+    wildcard_constraints:
+        study=one_of(STUDIES.caption),
+    conda:
+        "../envs/report.yaml"
+    params:
+        settings=PARAMS.tabulate_caption,
+    script:
+        "../workflow/scripts/tabulate_caption.py"

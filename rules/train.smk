@@ -1,50 +1,6 @@
 """Models: trained once for each seed, and evaluated on every set that a study compares them on."""
 
 
-rule trial:
-    input:
-        unpack(INPUTS.trial),
-    output:
-        "<results>/search/{model}/trial{trial}.csv",
-    log:
-        "<logs>/trial/{model}/trial{trial}.log",
-    benchmark:
-        "<benchmarks>/trial/{model}/trial{trial}.tsv"
-    wildcard_constraints:
-        model=one_of(SEARCHED),
-        trial="[0-9]+",
-    priority: EARLY
-    conda:
-        "../envs/models.yaml"
-    threads: 1
-    resources:
-        resident_limit=PARAMS.resident_limit_of_model,
-    params:
-        settings=PARAMS.trial,
-    script:
-        "../workflow/scripts/trial.py"
-
-
-rule choose:
-    input:
-        INPUTS.choose,
-    output:
-        "<results>/search/{model}/chosen.json",
-    log:
-        "<logs>/choose/{model}.log",
-    benchmark:
-        "<benchmarks>/choose/{model}.tsv"
-    wildcard_constraints:
-        model=one_of(SEARCHED),
-    priority: EARLY
-    conda:
-        "../envs/models.yaml"
-    params:
-        settings=PARAMS.choose,
-    script:
-        "../workflow/scripts/choose.py"
-
-
 rule train:
     input:
         unpack(INPUTS.train),
@@ -65,6 +21,43 @@ rule train:
         settings=PARAMS.train,
     script:
         "../workflow/scripts/train.py"
+
+
+# A training with one combination of the settings that are searched, of which only the curve is kept.
+use rule train as trial with:
+    input:
+        unpack(INPUTS.trial),
+    output:
+        curve="<results>/search/{model}/trial{trial}.csv",
+    log:
+        "<logs>/trial/{model}/trial{trial}.log",
+    benchmark:
+        "<benchmarks>/trial/{model}/trial{trial}.tsv"
+    wildcard_constraints:
+        model=one_of(SEARCHED),
+        trial="[0-9]+",
+    params:
+        settings=PARAMS.trial,
+
+
+rule choose:
+    input:
+        INPUTS.choose,
+    output:
+        "<results>/search/{model}/chosen.json",
+    log:
+        "<logs>/choose/{model}.log",
+    benchmark:
+        "<benchmarks>/choose/{model}.tsv"
+    wildcard_constraints:
+        model=one_of(SEARCHED),
+    priority: EARLY
+    conda:
+        "../envs/models.yaml"
+    params:
+        settings=PARAMS.choose,
+    script:
+        "../workflow/scripts/choose.py"
 
 
 rule evaluate:

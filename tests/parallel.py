@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from jobs import snakemake_of
 from networks import train_networks
 from torch import Tensor, nn
 
 from saliency_assay.models.classifier import Blueprint, Classifier, build
 from saliency_assay.models.normalisation import channel_statistics
 from saliency_assay.runtime.distributed import gathered, joined, processes
-from saliency_assay.runtime.job import job
+from saliency_assay.runtime.job import run_job
 from saliency_assay.runtime.launch import rank
 from saliency_assay.runtime.provenance import SOURCE
 from saliency_assay.training.loop import train
@@ -302,7 +303,7 @@ def run(task: Callable[[Path], Any], folder: Path, count: int) -> Ended:
 def main(name: str, folder: Path, count: int) -> None:
     torch.set_num_threads(1)
     (task,) = (task for task in TASKS if task.__name__ == name)
-    with job(name, str(folder / f"{name}.log")), joined(CPU, count, {"processes": count}):
+    with run_job(snakemake_of(name, folder / f"{name}.log", {})), joined(CPU, count, {"processes": count}):
         torch.save(task(folder), folder / f"{name}.process{rank()}.pt")
 
 

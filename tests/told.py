@@ -11,7 +11,7 @@ STUDIES = {
 SETS = {"bam": "bam_os", "captions": "captioned_both", "digits": "digits", "retrain": "digits"}
 FIRST = {"bam": "gradcam", "captions": "gradient", "digits": "gradient", "retrain": "gradient"}
 MADE = {"bam": "compose_bam bam_os", "captions": "compose_caption captioned_both"}
-JUDGED = {"bam": "judge_bam bam", "retrain": "plot_leakage retrain"}
+JUDGED = {"bam": "judge_bam bam", "retrain": "tabulate_leakage retrain"}
 PAGES = {*(f"summarise {study}" for study in STUDIES), "overview", "describe", "provenance"}
 
 

@@ -1,16 +1,15 @@
 """MCS over a commonality series against plain loops, and the job that scores it against its own inputs."""
 
-import runpy
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from jobs import run_script
 
-from saliency_assay.runtime.provenance import SOURCE, seed_of
+from saliency_assay.runtime.provenance import seed_of
 from saliency_assay.storage import score_tables, zarr_store
 from saliency_assay.studies.bam.contrast import random_masks
 from saliency_assay.studies.bam.series import (
@@ -225,19 +224,12 @@ def written(folder: Path) -> dict[str, np.ndarray]:
 def run(folder: Path) -> pd.DataFrame:
     settings = {"study": "bam", "method": "gradient", "seed": 3, "reduction": "visual"}
     settings |= {"models": list(SETS), "sets": list(SETS.values()), "k": [0.1, 0.5, 1.0]}  # type: ignore[dict-item]
-    snakemake = SimpleNamespace(
-        log=[str(folder / "score.log")],
-        params=SimpleNamespace(settings=settings),
-        input=SimpleNamespace(
-            data=str(folder / "data.zarr.zip"),
-            maps=[str(folder / f"{model}.zarr.zip") for model in SETS],
-            predictions=[str(folder / f"{model}.parquet") for model in SETS],
-        ),
-        output=[str(folder / "scores.parquet")],
-        threads=1,
-    )
-    script = SOURCE.parent / "workflow/scripts/score_series.py"
-    runpy.run_path(str(script), init_globals={"snakemake": snakemake})
+    files = {
+        "data": folder / "data.zarr.zip",
+        "maps": [folder / f"{model}.zarr.zip" for model in SETS],
+        "predictions": [folder / f"{model}.parquet" for model in SETS],
+    }
+    run_script("score_series", folder, settings, files, [folder / "scores.parquet"])
     return score_tables.read([folder / "scores.parquet"])
 
 

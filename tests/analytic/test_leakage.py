@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from saliency_assay.data.splits import TEST, TRAIN
 from saliency_assay.storage import zarr_store
 from saliency_assay.studies.retrain.leakage import leakage, shuffled
-from saliency_assay.studies.retrain.leakage_figures import leakage_table
+from saliency_assay.studies.retrain.leakage_tables import leakage_table
 from saliency_assay.studies.retrain.mask_transforms import transform
 from saliency_assay.studies.retrain.occluded import Shapes, layers_of
 from saliency_assay.studies.retrain.scores import leakage_scores

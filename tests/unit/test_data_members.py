@@ -1,19 +1,18 @@
 """All sets of one collection by their names, and the script that makes their stores."""
 
-import runpy
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from jobs import run_script
 
 from saliency_assay.data.bam.commonality import plan_common
 from saliency_assay.data.bam.compose import compose
 from saliency_assay.data.bam.members import VARIANTS, compose_member, is_series
 from saliency_assay.data.bam.placement import Collection, collection_of, plan, side_range
 from saliency_assay.data.splits import TEST
-from saliency_assay.runtime.provenance import SOURCE, seed_of
+from saliency_assay.runtime.provenance import seed_of
 from saliency_assay.storage import zarr_store
 
 SIZE, CANVAS, SCENES, SEED = 24, 32, 5, 7
@@ -160,14 +159,8 @@ def test_the_script(member: str, tmp_path: Path) -> None:
     zarr_store.write(paths["cutouts"], [CUTOUTS], kind="cutouts", attributes={"objects": OBJECTS})
     zarr_store.write(paths["scenes"], [SCENERY], kind="scenes", attributes={"scenes": PLACES})
     settings = {**SETTINGS[member], "member": member, "seed": SEED}
-    snakemake = SimpleNamespace(
-        params=SimpleNamespace(settings=settings),
-        input=SimpleNamespace(cutouts=str(paths["cutouts"]), scenes=str(paths["scenes"])),
-        output=[str(paths["made"])],
-        log=[str(tmp_path / "log")],
-    )
-    script = SOURCE.parent / "workflow/scripts/compose_bam.py"
-    runpy.run_path(str(script), init_globals={"snakemake": snakemake})
+    files = {name: paths[name] for name in ("cutouts", "scenes")}
+    run_script("compose_bam", tmp_path, settings, files, [paths["made"]])
     expected = made(member)
     with zarr_store.open_store(paths["made"], kind="data") as found:
         assert set(found.names) == set(expected)

@@ -118,7 +118,7 @@ def imported(script: str, *functions: str) -> set[str]:
 BY_NAME = {
     **{
         script: [record.function for record in ARCHITECTURES]
-        for script in ("train", "trial", "retrain", "leak", "evaluate")
+        for script in ("train", "retrain", "leak", "evaluate")
     },
     **{
         script: [record.function for record in (*METHODS, *ARCHITECTURES)]

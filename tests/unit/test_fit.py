@@ -209,7 +209,7 @@ def test_no_epochs_leave_initial_weights_as_they_are(place: Place, tmp_path: Pat
     path = tmp_path / "initial.pt"
     expected = initial(path, bare=bare)
     training = {**SHORT, "epochs": 0}
-    found, curve = fit(lesson(some_images()), RESNET, training, place, seed=7, initial=str(path))
+    found, curve = fit(lesson(some_images()), RESNET, training, place, seed=7, initial=path)
     assert values(found) == values(expected)
     assert curve == []
     assert not found.training
@@ -217,9 +217,7 @@ def test_no_epochs_leave_initial_weights_as_they_are(place: Place, tmp_path: Pat
     own_scale = IMAGENET if bare else ([0.125] * 3, [0.375] * 3)
     np.testing.assert_allclose(np.array(scale(found)), np.array(own_scale), rtol=1e-6)
     given = ([0.5] * 3, [0.25] * 3)
-    other, _ = fit(
-        lesson(some_images()), RESNET, training, place, seed=7, initial=str(path), normalisation=given
-    )
+    other, _ = fit(lesson(some_images()), RESNET, training, place, seed=7, initial=path, normalisation=given)
     assert scale(other) == given
 
 
@@ -227,7 +225,7 @@ def test_training_starts_from_initial_weights(place: Place, tmp_path: Path) -> N
     initial(tmp_path / "initial.pt")
     given: dict[str, Any] = {"seed": 7, "normalisation": ([0.5] * 3, [0.5] * 3)}
     still = {**SHORT, "epochs": 1, "learning_rate": 0.0, "weight_decay": 0.0}
-    found, _ = fit(lesson(some_images()), RESNET, still, place, initial=str(tmp_path / "initial.pt"), **given)
+    found, _ = fit(lesson(some_images()), RESNET, still, place, initial=tmp_path / "initial.pt", **given)
     expected = weights.read_state(tmp_path / "initial.pt")
     for name, parameter in found.network.named_parameters():
         assert torch.equal(parameter, expected[name])
@@ -237,8 +235,8 @@ def test_initial_weights_without_a_training_need_a_head_that_fits(place: Place, 
     initial(tmp_path / "initial.pt")
     given = replace(lesson(some_images()), classes=CLASSES + 1)
     with pytest.raises(ValueError, match=r"fc\.weight \[3, 16\] for \[4, 16\]"):
-        fit(given, RESNET, {**SHORT, "epochs": 0}, place, seed=7, initial=str(tmp_path / "initial.pt"))
-    found, _ = fit(given, RESNET, SHORT, place, seed=7, initial=str(tmp_path / "initial.pt"))
+        fit(given, RESNET, {**SHORT, "epochs": 0}, place, seed=7, initial=tmp_path / "initial.pt")
+    found, _ = fit(given, RESNET, SHORT, place, seed=7, initial=tmp_path / "initial.pt")
     assert found.classes == CLASSES + 1
 
 
@@ -266,8 +264,8 @@ def test_a_training_goes_on_from_its_own_state_and_from_no_other(place: Place, t
         {"seed": 8},
         {"normalisation": ([0.5] * 3, [0.25] * 3)},
         {"normalisation": ([0.25] * 3, [0.5] * 3)},
-        {"initial": str(tmp_path / "one.pt")},
-        {"initial": str(tmp_path / "other.pt")},
+        {"initial": tmp_path / "one.pt"},
+        {"initial": tmp_path / "other.pt"},
     ]
     for change in changes:
         assert (steps(**change), steps(**change), steps(), steps()) == (whole, 0, whole, 0)
@@ -300,7 +298,7 @@ def test_what_a_search_has_chosen_takes_the_place_of_what_is_configured(tmp_path
     given = {"epochs": 3, "learning_rate": 0.1, "momentum": 0.9}
     path = tmp_path / "chosen.json"
     path.write_text(json.dumps({"training": {"learning_rate": 0.4}, "trials": []}), encoding="utf-8")
-    assert training_of(given, str(path)) == {"epochs": 3, "learning_rate": 0.4, "momentum": 0.9}
+    assert training_of(given, path) == {"epochs": 3, "learning_rate": 0.4, "momentum": 0.9}
     assert training_of(given, None) == given
     assert given["learning_rate"] == 0.1
 

@@ -4,18 +4,21 @@ import logging
 import re
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from jobs import snakemake_of
 
-from saliency_assay.runtime.job import LONGEST, job
+from saliency_assay.runtime.job import LONGEST, run_job
 
 
 def test_a_job_that_works_says_nothing_on_the_terminal(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     log = tmp_path / "logs" / "train" / "seed0.log"  # no such folder yet
-    with job("train", str(log)):
+    with run_job(snakemake_of("train", log, {})):
         print("progress", file=sys.stderr)
         logging.info("epoch %d of %d", 3, 8)
         logging.getLogger("somewhere.else").warning("slow")
@@ -30,7 +33,7 @@ def test_a_fault_is_one_line_on_the_terminal_and_a_traceback_in_the_log(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     log = tmp_path / "collect.log"
-    with pytest.raises(SystemExit) as stopped, job("collect_bam", str(log)):
+    with pytest.raises(SystemExit) as stopped, run_job(snakemake_of("collect_bam", log, {})):
         raise ValueError("instances.json: no category 'dgo'\nand more than anyone asked")
     assert stopped.value.code == 1
     assert stopped.value.__suppress_context__  # no second traceback on the terminal
@@ -54,7 +57,7 @@ def test_a_fault_is_one_line_on_the_terminal_and_a_traceback_in_the_log(
 def test_a_fault_of_few_words_is_told_as_well(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], error: Exception, line: str
 ) -> None:
-    with pytest.raises(SystemExit) as stopped, job("train", str(tmp_path / "log")):
+    with pytest.raises(SystemExit) as stopped, run_job(snakemake_of("train", tmp_path / "log", {})):
         raise error
     assert stopped.value.code == 1
     said = re.sub(r"line \d+", "line LINE", capsys.readouterr().err)
@@ -68,7 +71,7 @@ def test_a_job_that_is_told_to_stop_stops_as_it_wants(
     log = tmp_path / "train.log"
 
     def run() -> None:
-        with job("train", str(log)):
+        with run_job(snakemake_of("train", log, {})):
             print("state saved", file=sys.stderr)
             raise error
 
@@ -83,7 +86,7 @@ def test_warnings_are_logged(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     log = tmp_path / "log"
     with warnings.catch_warnings():
         warnings.simplefilter("always")
-        with job("train", str(log)):
+        with run_job(snakemake_of("train", log, {})):
             warnings.warn("this will change", FutureWarning, stacklevel=1)
     assert capsys.readouterr() == ("", "")
     assert "FutureWarning: this will change" in log.read_text()
@@ -103,7 +106,7 @@ def test_nothing_stays_redirected(
     before = state()
     log = tmp_path / "log"
     try:
-        with job("train", str(log)):
+        with run_job(snakemake_of("train", log, {})):
             assert state() != before
             if fault:
                 raise fault
@@ -117,7 +120,7 @@ def test_nothing_stays_redirected(
 def test_a_log_is_written_anew_in_utf8_and_line_by_line(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text("of the run before\n")
-    with job("train", str(log)):
+    with run_job(snakemake_of("train", log, {})):
         print("Δ → 0", file=sys.stderr)
         assert log.read_bytes() == "Δ → 0\n".encode()  # readable while the job runs
 
@@ -127,7 +130,7 @@ def test_what_a_data_file_holds_does_not_steer_the_terminal(
 ) -> None:
     """Escape sequences, and half of a character, which no encoding can write."""
     log = tmp_path / "collect.log"
-    with pytest.raises(SystemExit), job("collect_bam", str(log)):
+    with pytest.raises(SystemExit), run_job(snakemake_of("collect_bam", log, {})):
         raise ValueError("photo.jpg: found '\x1b[2J\ud800\x07é×'")
     assert capsys.readouterr() == ("", "collect_bam: photo.jpg: found '\\x1b[2J\\ud800\\x07é×'\n")
     assert "\\ud800" in log.read_text(encoding="utf-8")
@@ -136,7 +139,7 @@ def test_what_a_data_file_holds_does_not_steer_the_terminal(
 def test_a_line_of_a_million_characters_is_cut_in_its_middle(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(SystemExit), job("collect_bam", str(tmp_path / "collect.log")):
+    with pytest.raises(SystemExit), run_job(snakemake_of("collect_bam", tmp_path / "collect.log", {})):
         raise ValueError(f"lists.txt: found {'x' * 10**6}, expected a path")
     said = capsys.readouterr().err
     assert len(said) == len("collect_bam: \n") + LONGEST + len(" … ")
@@ -148,14 +151,65 @@ def test_a_function_that_exits_does_not_pass_for_work_that_is_done(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     log = tmp_path / "attribute.log"
-    with pytest.raises(SystemExit) as stopped, job("attribute", str(log)):
+    with pytest.raises(SystemExit) as stopped, run_job(snakemake_of("attribute", log, {})):
         sys.exit()
     assert stopped.value.code == 1
     assert capsys.readouterr().err == (
         "attribute: exited before its work was done; a function of one's own may not exit\n"
     )
     assert "sys.exit()" in log.read_text()
-    with pytest.raises(SystemExit) as stopped, job("train", str(log)):
+    with pytest.raises(SystemExit) as stopped, run_job(snakemake_of("train", log, {})):
         sys.exit(143)  # told to end, its state saved
     assert stopped.value.code == 143
     assert capsys.readouterr().err == ""
+
+
+# ---- what a script has of its job
+
+
+def test_files_are_paths_by_name_by_place_and_in_order(tmp_path: Path) -> None:
+    files = {"data": "d.zarr.zip", "maps": ["a.zarr.zip", "b.zarr.zip"], "concepts": []}
+    with run_job(snakemake_of("score", tmp_path / "log", {}, files, ["made.csv"])) as job:
+        assert job.input.data == Path("d.zarr.zip")
+        assert job.input.maps == [Path("a.zarr.zip"), Path("b.zarr.zip")]
+        assert job.input.concepts == []
+        assert job.input["data"] == job.input.data
+        assert job.input.get("maps") == job.input.maps
+        assert job.input.get("weights") is None
+        assert job.input.get("weights", []) == []
+        assert list(job.input) == [job.input.data, *job.input.maps]
+        assert list(job.input.items()) == [(name, getattr(job.input, name)) for name in files]
+        assert job.output[0] == Path("made.csv")
+        assert not hasattr(job.input, "weights")
+
+
+def test_what_a_job_opens_is_closed_when_it_ends_also_by_a_fault(tmp_path: Path) -> None:
+    events: list[str] = []
+
+    @contextmanager
+    def store() -> Iterator[int]:
+        events.append("opened")
+        try:
+            yield 3
+        finally:
+            events.append("closed")
+            print("closed", file=sys.stderr)
+
+    log = tmp_path / "log"
+    with run_job(snakemake_of("score", log, {"seed": 1}, seed="1")) as job:
+        assert job.open(store()) == 3
+        assert (job.settings, job.wildcards.seed, job.threads) == ({"seed": 1}, "1", 1)
+        assert events == ["opened"]
+    assert events == ["opened", "closed"]
+    assert log.read_text() == "closed\n"
+    with pytest.raises(SystemExit), run_job(snakemake_of("score", log, {})) as job:
+        assert job.open(store()) == "another"
+    assert events == ["opened", "closed"] * 2
+
+
+def test_a_fault_names_the_key_that_the_job_is_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit), run_job(snakemake_of("score", tmp_path / "log", {}), "metrics.aopc"):
+        raise ValueError("steps: found 0")
+    assert capsys.readouterr().err == "score: metrics.aopc: steps: found 0\n"

@@ -200,7 +200,7 @@ def test_bits_in_the_last_byte_belong_to_no_pixel(opened: Open) -> None:
 @pytest.mark.parametrize("fill", ["zero", "mean"])
 def test_masks_in_parts_are_masks_of_all_images(fill: str, tmp_path: Path) -> None:
     """Two stores of masks, each in parts of four, four and three images, against the same masks whole."""
-    paths: list[str] = []
+    paths: list[Path] = []
     with ExitStack() as stack:
         zarr_store.write(tmp_path / "data", [{"image": IMAGES[3]}], kind="data", attributes={})
         data = stack.enter_context(zarr_store.open_store(tmp_path / "data", kind="data"))
@@ -213,7 +213,7 @@ def test_masks_in_parts_are_masks_of_all_images(fill: str, tmp_path: Path) -> No
                 path = tmp_path / f"{step}{name}.zarr.zip"
                 attributes = {**shared, "part": (number, 3), "offset": here.start}
                 zarr_store.write(path, [block], kind="masks", attributes=attributes)
-                paths.append(str(path))
+                paths.append(path)
         opened = open_masks(stack, paths, data)
         assert [len(masks) for masks in opened] == [COUNT, COUNT]
         layers = layers_of(opened, fill, 2)
@@ -259,14 +259,14 @@ def test_masks_that_were_not_made_one_after_another_are_refused(tmp_path: Path) 
         data = stack.enter_context(zarr_store.open_store(tmp_path / "data", kind="data"))
         digest = data.attributes["digest"]
         write("first", [], digest)
-        first = open_masks(stack, [str(tmp_path / "first")], data)[0].attributes["digest"]
+        first = open_masks(stack, [tmp_path / "first"], data)[0].attributes["digest"]
         write("second", [first], digest)
-        assert len(open_masks(stack, [str(tmp_path / name) for name in ("first", "second")], data)) == 2
+        assert len(open_masks(stack, [tmp_path / name for name in ("first", "second")], data)) == 2
         write("second", ["another"], digest)
         fault = f"{tmp_path}/second: before is ['another'], expected ['{first}']"
         with pytest.raises(zarr_store.StoreError, match=f"^{re.escape(fault)}$"):
-            open_masks(stack, [str(tmp_path / name) for name in ("first", "second")], data)
+            open_masks(stack, [tmp_path / name for name in ("first", "second")], data)
         write("first", [], "other images")
         fault = f"{tmp_path}/first: data is 'other images', expected '{digest}'"
         with pytest.raises(zarr_store.StoreError, match=f"^{re.escape(fault)}$"):
-            open_masks(stack, [str(tmp_path / "first")], data)
+            open_masks(stack, [tmp_path / "first"], data)

@@ -1,13 +1,12 @@
 """The table of raters that are not images, and what rates methods in each kind of study."""
 
-import runpy
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from jobs import run_script
 
 from saliency_assay.config.catalogue import CATALOGUE
 from saliency_assay.plotting.figures import DIRECTIONS
@@ -21,7 +20,6 @@ from saliency_assay.reliability.tables import (
     reliability_table,
     variance_table,
 )
-from saliency_assay.runtime.provenance import SOURCE
 from saliency_assay.storage import score_tables as scores
 from saliency_assay.storage import zarr_store
 
@@ -300,14 +298,8 @@ def test_the_job_knows_the_cut_outs_and_scenes_of_bam(tmp_path: Path) -> None:
     settings |= {"printed_alpha": {}, "printed_correlation": {}}
     names = ("reliability", "agreement", "order", "consistency", "rankings", "variance")
     output = {name: tmp_path / f"{name}.csv" for name in names}
-    snakemake = SimpleNamespace(
-        log=[str(tmp_path / "log")],
-        params=SimpleNamespace(settings=settings),
-        input=SimpleNamespace(scores=[tmp_path / "scores.parquet"], data=tmp_path / "data.zarr.zip"),
-        output=output,
-    )
-    script = SOURCE.parent / "workflow/scripts/tabulate_reliability.py"
-    runpy.run_path(str(script), init_globals={"snakemake": snakemake})
+    files = {"scores": [tmp_path / "scores.parquet"], "data": tmp_path / "data.zarr.zip"}
+    run_script("tabulate_reliability", tmp_path, settings, files, output)
     order = pd.read_csv(output["order"])
     assert set(order["over"]) == {"cut-outs × scenes"}
     assert (order[["rank_low", "rank_high"]] == [1, 3]).all(axis=None)

@@ -1,16 +1,14 @@
 """Image or caption in tables and figures: which half is used, what is counted there, and what holds of the paper."""
 
-import runpy
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from jobs import run_script
 from matplotlib.figure import Figure
 
-from saliency_assay.runtime.provenance import SOURCE
 from saliency_assay.storage import score_tables as score_table
 from saliency_assay.storage import zarr_store
 from saliency_assay.studies.caption.figures import infidelity_bars, share_bars
@@ -23,7 +21,6 @@ from saliency_assay.studies.caption.tables import (
     used_half,
 )
 
-SCRIPTS = SOURCE.parent / "workflow/scripts"
 NAN = float("nan")
 MODELS = {"image_model": "looks", "caption_model": "reads"}
 DATA = ["pictures", "words"]
@@ -337,35 +334,26 @@ def test_a_score_that_no_image_has_is_a_cross_and_seeds_are_dots() -> None:
 # ---- the scripts
 
 
-def run(script: str, **snakemake: Any) -> None:
-    runpy.run_path(str(SCRIPTS / f"{script}.py"), init_globals={"snakemake": SimpleNamespace(**snakemake)})
-
-
 def test_the_script_writes_tables_a_page_and_figures(tmp_path: Path) -> None:
     score_table.write(tmp_path / "scores.parquet", scored())
     predictions().to_parquet(tmp_path / "predictions.parquet")
     names = {"premise": "premise.csv", "table": "table.csv", "page": "caption.html"}
     names |= {"infidelity": "infidelity.svg", "attribution": "attribution.svg"}
-    output = {name: str(tmp_path / file) for name, file in names.items()}
-    run(
-        "plot_caption",
-        input=SimpleNamespace(
-            scores=[str(tmp_path / "scores.parquet")], predictions=[str(tmp_path / "predictions.parquet")]
-        ),
-        output=SimpleNamespace(**output),
-        params=SimpleNamespace(settings={"study": "c", **MODELS, "data": DATA, "methods": METHODS}),
-        log=[str(tmp_path / "log")],
-    )
-    table = pd.read_csv(output["table"])
+    output = {name: tmp_path / file for name, file in names.items()}
+    files = {"scores": [tmp_path / "scores.parquet"], "predictions": [tmp_path / "predictions.parquet"]}
+    tables = {name: output.pop(name) for name in ("premise", "table")}
+    run_script("tabulate_caption", tmp_path, {**MODELS, "data": DATA}, files, tables)
+    run_script("plot_caption", tmp_path, {"study": "c", "methods": METHODS}, tables, output)
+    table = pd.read_csv(tables["table"])
     assert table["infidelity"].tolist() == pytest.approx(
         caption_table(scored(), checks())["infidelity"].tolist()
     )
-    assert len(pd.read_csv(output["premise"])) == 6
-    page = Path(output["page"]).read_text(encoding="utf-8")
+    assert len(pd.read_csv(tables["premise"])) == 6
+    page = output["page"].read_text(encoding="utf-8")
     assert page.count("<caption>") == 4
     assert "does not hold" not in page
     for name in ("infidelity", "attribution"):
-        assert Path(output[name]).read_text().startswith("<?xml")
+        assert output[name].read_text().startswith("<?xml")
 
 
 def test_the_script_composes_aligned_sets(tmp_path: Path) -> None:
@@ -380,13 +368,8 @@ def test_the_script_composes_aligned_sets(tmp_path: Path) -> None:
     made = {}
     for member in ("both", "image"):
         settings = {"classes": ["8", "3"], "captions": [], "parameters": parameters, "member": member}
-        run(
-            "compose_caption",
-            input=[str(tmp_path / "source.zarr.zip")],
-            output=[str(tmp_path / f"{member}.zarr.zip")],
-            params=SimpleNamespace(settings=settings),
-            log=[str(tmp_path / "log")],
-        )
+        files, output = [tmp_path / "source.zarr.zip"], [tmp_path / f"{member}.zarr.zip"]
+        run_script("compose_caption", tmp_path, settings, files, output)
         with zarr_store.open_store(tmp_path / f"{member}.zarr.zip", kind="data") as found:
             assert found.attributes["classes"] == {"class": ["8", "3"]}
             made[member] = {name: found[name][:] for name in found.names}

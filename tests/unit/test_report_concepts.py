@@ -1,5 +1,6 @@
 """TCAV's rows, table and figure: layers that fail the test are shown, marked and left out of the mean."""
 
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +12,11 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 from saliency_assay.plotting.style import BLUE, ORANGE, save, styled
+from saliency_assay.report.tables import read_table
 from saliency_assay.storage import score_tables
 from saliency_assay.studies.bam.tcav import rows_of
-from saliency_assay.studies.bam.tcav_figures import COLUMNS, concept_figure, concepts_table
+from saliency_assay.studies.bam.tcav_figures import concept_figure
+from saliency_assay.studies.bam.tcav_tables import COLUMNS, concepts_table
 
 NAN = float("nan")
 
@@ -132,8 +135,14 @@ def said(figure: Figure, panel: int) -> list[str]:
     return [text.get_text() for text in figure.axes[panel].texts]
 
 
+def figure_of(scores: pd.DataFrame) -> Figure:
+    """The figure beside the table as it is read from its file."""
+    written = StringIO(concepts_table(scores, significance=0.01).to_csv(index=False))
+    return concept_figure(scores, read_table(written), significance=0.01)
+
+
 def test_the_figure_is_the_table() -> None:
-    figure = concept_figure(study(), significance=0.01)
+    figure = figure_of(study())
     concept, random = dots(figure, 0)
     assert concept == (pytest.approx([0.95, 0.6, 1.0]), [True, False, True])
     assert random == (pytest.approx([0.5, 0.5, 0.0]), [True, False, True])
@@ -146,7 +155,7 @@ def test_the_figure_is_the_table() -> None:
 
 
 def test_the_figure_says_p_and_mean() -> None:
-    figure = concept_figure(study(), significance=0.01)
+    figure = figure_of(study())
     p_values = [float(stats.ttest_ind(*values).pvalue) for values in (CLEAR, UNCLEAR)]
     assert said(figure, 0) == [f"p={p_values[0]:.2g}", f"p={p_values[1]:.2g}", "p<0.001"]
     titles = [axes.get_title() for axes in figure.axes]
@@ -160,7 +169,7 @@ def test_the_figure_says_p_and_mean() -> None:
 def test_several_seeds_are_one_panel() -> None:
     layers = [{"fc": CONSTANT, "layer1": CLEAR}, {"fc": ([0.5] * 3, [0.5] * 3), "layer1": UNCLEAR}]
     parts = [measured("f_o", seed, each, 50 + seed) for seed, each in enumerate(layers)]
-    figure = concept_figure(pd.concat(parts, ignore_index=True), significance=0.01)
+    figure = figure_of(pd.concat(parts, ignore_index=True))
     assert len(figure.axes) == 1
     assert dots(figure, 0)[0] == (pytest.approx([0.75, (0.95 + 0.6) / 2]), [True, True])
     assert whiskers(figure, 0)[0][0] == pytest.approx(np.std([1, 1, 1, 0.5, 0.5, 0.5], ddof=1))
@@ -172,7 +181,7 @@ def test_many_models_and_none_with_a_score_can_be_drawn(tmp_path: Path) -> None:
     none = [NAN, NAN]
     parts = [measured(f"f_k{k:02d}", 0, {"fc": (none, none)}, images=0) for k in range(5)]
     with styled():
-        figure = concept_figure(pd.concat(parts, ignore_index=True), significance=0.01)
+        figure = figure_of(pd.concat(parts, ignore_index=True))
         save(figure, tmp_path / "concepts.svg")
     assert len(figure.axes) == 8
     assert [axes.axison for axes in figure.axes] == [True] * 5 + [False] * 3

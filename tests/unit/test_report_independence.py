@@ -1,19 +1,24 @@
 """Numbers, curves and pictures of the changes without effect: what is drawn is what was found."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
 from saliency_assay.plotting.style import png, styled
+from saliency_assay.storage import zarr_store
 from saliency_assay.studies.bam.input_independence_figures import (
     convergence_curves,
     delta_images,
-    delta_table,
     note,
+)
+from saliency_assay.studies.bam.input_independence_tables import (
+    NORMS,
+    changes_of,
+    delta_table,
     relative_change,
 )
-
-NORMS = ("output_norm", "output_change", "delta_norm", "start_distance")
 
 
 def norms(*values: list[float]) -> dict[str, np.ndarray]:
@@ -146,3 +151,14 @@ def test_a_note_has_the_numbers_of_one_image() -> None:
     lines = note("bus interior", 31.9, 0.2, 2345.6, 78.2).splitlines()
     assert lines == ["bus interior", "‖f(x)‖ = 31.9", "‖Δf‖ = 0.2 (0.63 %)", "‖δ‖ = 2346", "‖δ − δ₀‖ = 78"]
     assert "(nan %)" in note("", 0.0, 0.0, 1.0, 1.0)
+
+
+def test_changes_are_those_of_the_second_half_of_a_set(tmp_path: Path) -> None:
+    """A set holds originals first, then the same images changed."""
+    block = {name: np.arange(8, dtype=np.float32) for name in NORMS}
+    block["convergence"] = np.arange(16, dtype=np.float32).reshape(8, 2)
+    zarr_store.write(tmp_path / "delta.zarr.zip", [block], kind="data", attributes={})
+    with zarr_store.open_store(tmp_path / "delta.zarr.zip", kind="data") as data:
+        found = changes_of(data)
+    assert list(found) == [*NORMS, "convergence"]
+    assert all((values == block[name][4:]).all() for name, values in found.items())

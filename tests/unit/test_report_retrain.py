@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 from functools import cache
+from io import StringIO
 from itertools import combinations, product
 from pathlib import Path
 
@@ -17,15 +18,11 @@ from scipy.stats import norm, t
 
 from saliency_assay.plotting.html import tables_page
 from saliency_assay.plotting.style import GREY, ORANGE, PURPLE, SKY, VERMILION, save, styled
+from saliency_assay.report.tables import read_table
 from saliency_assay.storage.score_tables import COLUMNS
 from saliency_assay.studies.retrain.curves import accuracy_curves, looks, overlap_curves
-from saliency_assay.studies.retrain.leakage_figures import (
-    holm,
-    leakage_bars,
-    leakage_shown,
-    leakage_table,
-    p_above,
-)
+from saliency_assay.studies.retrain.leakage_figures import leakage_bars, leakage_shown
+from saliency_assay.studies.retrain.leakage_tables import holm, leakage_table, p_above
 from saliency_assay.studies.retrain.mask_figures import iteration_images, overlap_matrices
 from saliency_assay.studies.retrain.tables import (
     KEYS,
@@ -439,8 +436,14 @@ def words(axes: Axes) -> dict[float, str]:
     return {text.get_position()[1]: text.get_text() for text in axes.texts if text.get_text()}
 
 
+def bars_of(table: pd.DataFrame) -> Figure:
+    """The bars beside the table as it is read from its file."""
+    written = StringIO(leakage_table(table, CLASSES, 0.01).to_csv(index=False))
+    return leakage_bars(table, read_table(written, "reason"), alpha=0.01)
+
+
 def test_leakage_bars_show_means_values_bands_and_verdicts() -> None:
-    figure = leakage_bars(means(leaking(OWN, PERMUTED, iterations=(2, 1))), classes=CLASSES, alpha=0.01)
+    figure = bars_of(means(leaking(OWN, PERMUTED, iterations=(2, 1))))
     visible = [axes for axes in figure.axes if axes.get_visible()]
     assert [axes.get_title() for axes in visible] == [
         "ROAR, fill zero, $D_{1}$",
@@ -479,7 +482,7 @@ def test_leakage_of_arms_that_differ_in_what_they_have() -> None:
     gone = (scores["variant"].str.startswith("roar/zero/6") & (scores["method"] == "mute")) | scores[
         "variant"
     ].str.startswith("iteroar/zero/1")
-    figure = leakage_bars(means(scores[~gone]), classes=CLASSES, alpha=0.01)
+    figure = bars_of(means(scores[~gone]))
     visible = [axes.get_title()[-3] for axes in figure.axes if axes.get_visible()]
     assert visible == ["1", "2", "3", "4", "5", "6", "2", "3", "4", "5", "6"]
     assert [axes.get_visible() for axes in figure.axes] == [True] * 6 + [False] * 4 + [True] * 5
@@ -779,7 +782,7 @@ def drawn(methods: Sequence[str], iterations: int, seeds: Sequence[int]) -> dict
     return {
         "accuracy": lambda: accuracy_curves(means(table), **sizes, classes=CLASSES),
         "overlap": lambda: overlap_curves(means(table), **sizes),
-        "leakage": lambda: leakage_bars(means(leaks), classes=CLASSES, alpha=0.01),
+        "leakage": lambda: bars_of(means(leaks)),
         "matrices": lambda: overlap_matrices(means(table), protocol="iteroar", fill="zero", **sizes),
         "images": lambda: iteration_images(images, masks, names=methods, title="image 3: seven"),
     }

@@ -2,16 +2,15 @@
 
 import math
 import re
-import runpy
 from collections.abc import Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from jobs import run_script
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from scipy.stats import pearsonr
@@ -19,7 +18,6 @@ from scipy.stats import pearsonr
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.plotting.html import tables_page
 from saliency_assay.plotting.style import BLUE, save, styled
-from saliency_assay.runtime.provenance import SOURCE
 from saliency_assay.storage import score_tables, zarr_store
 from saliency_assay.studies.bam.series_curves import looks, series_figure
 from saliency_assay.studies.bam.series_maps import chosen_image, series_maps
@@ -532,16 +530,10 @@ def test_a_grey_image_under_one_method_can_be_shown(tmp_path: Path) -> None:
 # ----------------------------------------------------------------------------------------------- the job
 
 
-class Files(dict[str, Any]):
-    """Named files, as attributes and by ``get``."""
-
-    __getattr__ = dict.__getitem__
-
-
-def inputs(folder: Path, *, seeds: Sequence[int] = SEEDS, concepts: bool = True) -> Files:
+def inputs(folder: Path, *, seeds: Sequence[int] = SEEDS, concepts: bool = True) -> dict[str, Any]:
     """All that the job reads, in the order that its rule gives it."""
     rng = np.random.default_rng(6)
-    files = Files(scores=[], predictions=[], data=[], maps=[], concepts=[])
+    files: dict[str, Any] = {"scores": [], "predictions": [], "data": [], "maps": [], "concepts": []}
     table, known = score_table(seeds), predictions(seeds)
     for seed in seeds:
         for method in METHODS:
@@ -579,25 +571,23 @@ def inputs(folder: Path, *, seeds: Sequence[int] = SEEDS, concepts: bool = True)
     return files
 
 
-def run(folder: Path, files: Files, seeds: Sequence[int] = SEEDS) -> Files:
-    names = {"commonality": "csv", "series": "csv", "correlation": "csv"}
-    names |= {"accuracy": "html", "figure": "svg", "maps": "html"}
-    output = Files({name: str(folder / f"made_{name}.{kind}") for name, kind in names.items()})
-    settings = {"methods": list(METHODS), "seeds": list(seeds), "models": MODELS, "without": WITHOUT}
-    settings |= {"sets": [of.data for of in SERIES], "k": [of.k for of in SERIES], "scene": "bamboo_forest"}
-    snakemake = SimpleNamespace(
-        log=[str(folder / "plot.log")],
-        params=SimpleNamespace(settings=settings),
-        wildcards=SimpleNamespace(study="bam"),
-        input=files,
-        output=output,
-    )
-    script = SOURCE.parent / "workflow/scripts/plot_series.py"
-    runpy.run_path(str(script), init_globals={"snakemake": snakemake})
-    return output
+def run(folder: Path, files: dict[str, Any], seeds: Sequence[int] = SEEDS) -> dict[str, Path]:
+    """Tabulate and plot the series, and return the tables, the pages and the figure."""
+    settings = {"models": MODELS, "without": WITHOUT, "scene": "bamboo_forest"}
+    settings |= {"sets": [of.data for of in SERIES], "k": [of.k for of in SERIES]}
+    tables = {name: folder / f"{name}.csv" for name in ("commonality", "series", "correlation")}
+    read = {name: files[name] for name in ("scores", "predictions", "concepts")}
+    run_script("tabulate_series", folder, settings, read, tables)
+    names = {"accuracy": "html", "figure": "svg", "maps": "html"}
+    shown = {name: folder / f"made_{name}.{kind}" for name, kind in names.items()}
+    of_first = [path for path in files["predictions"] if path.endswith(f"_{seeds[0]}.parquet")]
+    read = {**tables, "predictions": of_first, "data": files["data"], "maps": files["maps"]}
+    settings |= {"methods": list(METHODS), "seed": seeds[0]}
+    run_script("plot_series", folder, settings, read, shown, study="bam")
+    return tables | shown
 
 
-def read(path: str) -> pd.DataFrame:
+def read(path: Path) -> pd.DataFrame:
     return pd.read_csv(path, keep_default_na=False, na_values=[""])
 
 
@@ -608,13 +598,13 @@ def test_the_job_writes_tables_figure_and_pages(
     output = run(tmp_path, inputs(tmp_path, seeds=seeds, concepts=concepts), seeds)
     accuracy = commonality(seeds=seeds)
     series = series_table(score_table(seeds), SERIES, concept_table(seeds) if concepts else None)
-    pd.testing.assert_frame_equal(read(output.commonality), accuracy)
-    pd.testing.assert_frame_equal(read(output.series), series, check_dtype=False)
-    pd.testing.assert_frame_equal(read(output.correlation), correlation_table(series, accuracy))
-    assert "Accuracy on test images of bamboo_forest" in Path(output.accuracy).read_text("utf-8")
-    assert ("<td>tcav</td>" in Path(output.accuracy).read_text("utf-8")) == concepts
-    assert Path(output.figure).read_text("utf-8").startswith("<?xml")
-    assert re.search('src="data:image/png;base64,.{1000}', Path(output.maps).read_text("utf-8"))
+    pd.testing.assert_frame_equal(read(output["commonality"]), accuracy)
+    pd.testing.assert_frame_equal(read(output["series"]), series, check_dtype=False)
+    pd.testing.assert_frame_equal(read(output["correlation"]), correlation_table(series, accuracy))
+    assert "Accuracy on test images of bamboo_forest" in output["accuracy"].read_text("utf-8")
+    assert ("<td>tcav</td>" in output["accuracy"].read_text("utf-8")) == concepts
+    assert output["figure"].read_text("utf-8").startswith("<?xml")
+    assert re.search('src="data:image/png;base64,.{1000}', output["maps"].read_text("utf-8"))
 
 
 def test_the_job_shows_the_chosen_image_of_the_first_seed(
@@ -633,11 +623,11 @@ def test_the_job_shows_the_chosen_image_of_the_first_seed(
     assert seen["title"] == f"test image {image}:\nbamboo forest, seed 0"
     assert seen["right"] == right
     assert seen["ks"] == [0.1, 0.3, 0.7, 1.0]
-    with zarr_store.open_store(Path(files.data[-1]), kind="data") as data:
+    with zarr_store.open_store(Path(files["data"][-1]), kind="data") as data:
         np.testing.assert_array_equal(seen["image"], data["image"][image])
         np.testing.assert_array_equal(seen["mask"], data["mask"][image])
     assert list(seen["maps"]) == list(METHODS)
-    for place, path in enumerate(files.maps):
+    for place, path in enumerate(files["maps"]):
         with zarr_store.open_store(Path(path), kind="maps") as stored:
             raw = torch.from_numpy(stored["map"][[IMAGES.index(image)]])
         found = seen["maps"][METHODS[place // 4]][place % 4]

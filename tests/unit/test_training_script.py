@@ -1,23 +1,22 @@
 """The script of the rule train where nothing is trained: published weights used as they are."""
 
 import logging
-import runpy
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import SimpleNamespace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from jobs import run_script
 from torch import Tensor, nn
 
 from saliency_assay.data.splits import TEST, TRAIN
 from saliency_assay.models import weights
 from saliency_assay.models.classifier import Blueprint, Classifier, build, digest
 from saliency_assay.models.normalisation import IMAGENET
-from saliency_assay.runtime.provenance import SOURCE
 from saliency_assay.storage import zarr_store
 from saliency_assay.training.loop import COLUMNS
 
@@ -56,24 +55,17 @@ class View(nn.Module):
 VIEW: dict[str, Any] = {"architecture": "view", "function": f"{__name__}:View", "parameters": {}}
 
 
-def script(name: str, folder: Path, settings: dict[str, Any], given: dict[str, Any], **output: Path) -> None:
-    """Run one of the workflow's scripts over model ``m`` and set ``d``."""
-    snakemake = SimpleNamespace(
-        log=[str(folder / f"{name}.log")],
-        params=SimpleNamespace(settings={"device": "cpu", **settings}),
-        input=Input(given),
-        output=SimpleNamespace(**{key: str(path) for key, path in output.items()}),
-        wildcards=SimpleNamespace(model="m", data="d", seed="0", part=""),
-        threads=1,
-        resources={},
-    )
-    runpy.run_path(str(SOURCE.parent / f"workflow/scripts/{name}.py"), init_globals={"snakemake": snakemake})
-
-
 def run(
-    folder: Path, *, channels: int = 3, model: dict[str, Any] = MODEL, initial: bool = True, **training: int
+    folder: Path,
+    *,
+    channels: int = 3,
+    model: dict[str, Any] = MODEL,
+    initial: bool = True,
+    names: Sequence[str] = ("weights", "curve"),
+    files: Mapping[str, Path] = MappingProxyType({}),
+    **training: int,
 ) -> dict[str, Path]:
-    """The script over 20 images of 3 classes, from the weights in ``initial.pt``."""
+    """The script over 20 images of 3 classes, from the weights in ``initial.pt``; the files that it is to write."""
     generator = np.random.default_rng(0)
     columns = {
         "image": generator.integers(0, 256, (20, channels, 8, 8), dtype=np.uint8),
@@ -82,23 +74,19 @@ def run(
     }
     data = folder / "data.zarr.zip"
     zarr_store.write(data, [columns], kind="data", attributes={"classes": {"class": ["a", "b", "c"]}})
-    output = {"weights": folder / "weights.pt", "curve": folder / "training.csv"}
+    written = {"weights": folder / "weights.pt", "curve": folder / "training.csv"}
+    output = {name: written[name] for name in names}
     settings = {
+        "device": "cpu",
         "model": model,
         "label": "class",
         "training": training,
         "seed": 0,
         "state": str(folder / ".state/state.pt"),
     }
-    weights = {"weights": str(folder / "initial.pt")} if initial else {}
-    script("train", folder, settings, {"data": str(data), **weights}, **output)
+    weights = {"weights": folder / "initial.pt"} if initial else {}
+    run_script("train", folder, settings, {"data": data, **weights, **files}, output, model="m", seed="0")
     return output
-
-
-class Input(dict[str, Any]):
-    """Named files, as attributes and by ``get``."""
-
-    __getattr__ = dict.__getitem__
 
 
 @pytest.fixture
@@ -171,6 +159,33 @@ def test_training_starts_from_the_weights(tmp_path: Path, caplog: pytest.LogCapt
     assert torch.equal(found.layer("conv1").weight, classifier(classes=7).layer("conv1").weight)
 
 
+def test_a_trial_is_a_training_that_leaves_its_curve_alone(tmp_path: Path) -> None:
+    trained = run(tmp_path, initial=False, epochs=2, batch_size=7)
+    (tmp_path / "trial").mkdir()
+    tried = run(tmp_path / "trial", initial=False, names=("curve",), epochs=2, batch_size=7)
+    assert tried["curve"].read_bytes() == trained["curve"].read_bytes()
+    assert sorted(path.name for path in (tmp_path / "trial").iterdir() if path.is_file()) == [
+        "data.zarr.zip",
+        "train.log",
+        "training.csv",
+    ]
+
+
+def test_what_a_search_has_chosen_counts(tmp_path: Path) -> None:
+    chosen = tmp_path / "chosen.json"
+    chosen.write_text('{"training": {"epochs": 3}, "trials": []}')
+    curve = pd.read_csv(
+        run(tmp_path, initial=False, files={"chosen": chosen}, epochs=1, batch_size=7)["curve"]
+    )
+    assert curve["epoch"].tolist() == [1, 2, 3]
+
+
+def test_of_several_processes_the_first_one_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("saliency_assay.training.jobs.leading", lambda: False)
+    output = run(tmp_path, initial=False, epochs=1, batch_size=7)
+    assert not any(path.exists() for path in output.values())
+
+
 @pytest.mark.parametrize("channels", [1, 3])
 def test_a_network_that_takes_contiguous_images_alone(tmp_path: Path, channels: int) -> None:
     """Trained, evaluated and explained, each by a job that loads it anew."""
@@ -178,9 +193,12 @@ def test_a_network_that_takes_contiguous_images_alone(tmp_path: Path, channels: 
     paths = {"weights": str(trained["weights"]), "data": str(tmp_path / "data.zarr.zip")}
     evaluation = {"predictions": tmp_path / "predictions.parquet", "evaluation": tmp_path / "evaluation.json"}
     settings = {"model": VIEW, "sets": ["d"], "label": "class", "validation_share": 0, "batch_size": 4}
-    script("evaluate", tmp_path, settings, {**paths, "data": [paths["data"]]}, **evaluation)
+    settings |= {"device": "cpu"}
+    at = {"model": "m", "data": "d", "seed": "0", "part": ""}
+    run_script("evaluate", tmp_path, settings, {**paths, "data": [paths["data"]]}, evaluation, **at)
     explained = {"explain": 5, "order": "first", "label": "class", "target": "label", "batch_size": 2}
     settings = {
+        "device": "cpu",
         "model": VIEW,
         "function": "saliency_assay.methods.gradient:gradient",
         "parameters": {},
@@ -191,7 +209,7 @@ def test_a_network_that_takes_contiguous_images_alone(tmp_path: Path, channels: 
         "seed": 0,
     }
     maps = tmp_path / "maps.zarr.zip"
-    script("attribute", tmp_path, settings, paths, maps=maps, cost=tmp_path / "cost.json")
+    run_script("attribute", tmp_path, settings, paths, {"maps": maps, "cost": tmp_path / "cost.json"}, **at)
     table = pd.read_parquet(evaluation["predictions"]).set_index("image")
     with (
         zarr_store.open_store(maps, kind="maps") as drawn,

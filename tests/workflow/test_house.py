@@ -172,19 +172,21 @@ def rules_text() -> str:
     return "\n".join(path.read_text() for path in RULE_FILES)
 
 
-def rules() -> dict[str, str]:
-    """The text of every rule that does something, by name; ``all`` only names the target."""
-    parts = re.split(r"^rule (\w+):\n", rules_text(), flags=re.MULTILINE)[1:]
+def rules(begin: str) -> dict[str, str]:
+    """The text of every rule whose first line is ``begin``, by name; ``all`` only names the target."""
+    parts = re.split(rf"^{begin}:\n", rules_text(), flags=re.MULTILINE)[1:]
     # A rule ends where a line begins at the margin again.
-    found = {
+    return {
         name: re.split(r"^\S", body, maxsplit=1, flags=re.MULTILINE)[0]
         for name, body in zip(parts[::2], parts[1::2], strict=True)
+        if name != "all"
     }
-    del found["all"]
-    return found
 
 
-RULES = rules()
+SCRIPTED = rules(r"rule (\w+)")
+# These are another rule with other files and parameters.
+BORROWED = rules(r"use rule \w+ as (\w+) with")
+RULES = {**SCRIPTED, **BORROWED}
 # It prints, each time that it is asked to; a benchmark would be an output, and once that was there it would not run.
 WITHOUT_OUTPUT = {"plan"}
 
@@ -197,12 +199,12 @@ def directive(rule: str, name: str) -> str:
 
 
 def test_every_script_has_its_rule() -> None:
-    assert sorted(RULES) == [path.stem for path in SCRIPTS]
+    assert sorted(SCRIPTED) == [path.stem for path in SCRIPTS]
 
 
 @pytest.mark.parametrize("rule", RULES)
 def test_a_rule_has_a_script_a_log_and_a_benchmark_of_its_name(rule: str) -> None:
-    assert directive(rule, "script") == f"../workflow/scripts/{rule}.py"
+    assert rule in BORROWED or directive(rule, "script") == f"../workflow/scripts/{rule}.py"
     wildcards = directive(rule, "log").removeprefix(f"<logs>/{rule}").removesuffix(".log")
     assert wildcards == "" or wildcards.startswith("/")
     assert directive(rule, "log") == f"<logs>/{rule}{wildcards}.log"
@@ -217,7 +219,7 @@ def test_logs_and_benchmarks_lie_in_the_results() -> None:
     assert 'benchmarks=f"{CONFIG.results}/benchmarks",\n' in rules_text()
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", SCRIPTED)
 def test_a_rule_has_an_environment(rule: str) -> None:
     assert (ROOT / "rules" / directive(rule, "conda")).is_file()
 
@@ -227,7 +229,8 @@ def test_a_rule_has_the_settings_of_its_name_with_the_digest_of_its_own_code(rul
     assert re.findall(r"^    params:\n((?:        .*\n)+)", RULES[rule], re.MULTILINE) == [
         f"        settings=PARAMS.{rule},\n"
     ]
-    assert f'self._settings("{rule}"' in re.sub(r"\(\s+", "(", inspect.getsource(getattr(Params, rule)))
+    script = "train" if rule == "trial" else rule
+    assert f'self._settings("{script}"' in re.sub(r"\(\s+", "(", inspect.getsource(getattr(Params, rule)))
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -292,7 +295,8 @@ def test_every_rule_that_runs_a_model_has_a_gpu(profile: Path) -> None:
     """Where a script puts a classifier on a device, the profile gives it one, and nobody else."""
     resources = yaml.safe_load(profile.read_text())["set-resources"]
     given = {rule for rule, of in resources.items() if "gpu" in of}
-    assert given == {path.stem for path in SCRIPTS if 'prepare(settings["device"]' in path.read_text()}
+    runs_a_model = {path.stem for path in SCRIPTS if project_imports(path) & {"models.jobs", "training.jobs"}}
+    assert given == runs_a_model | {"trial"}
 
 
 @pytest.mark.parametrize("profile", PROFILES, ids=lambda path: path.parent.name)

@@ -47,6 +47,7 @@ ALL = {
         for method in ("gradient", "halves")
     ),
     *(f"probe infidelity_halves {model} 0 captioned_both" for model in CAPTIONED),
+    "tabulate_caption captions",
     "plot_caption captions",
     "plot_gallery captions",
     "attribute digits 0 digits gradient",
@@ -78,8 +79,11 @@ ALL = {
         f"{rule} bam"
         for rule in (
             "plot_bam",
+            "tabulate_series",
             "plot_series",
+            "tabulate_concepts",
             "plot_concepts",
+            "tabulate_independence",
             "plot_independence",
             "plot_pairs",
             "judge_bam",
@@ -97,6 +101,7 @@ ALL = {
     "tabulate_retrain retrain",
     "plot_retrain retrain",
     "plot_arm retrain iteroar mean",
+    "tabulate_leakage retrain",
     "plot_leakage retrain",
     "plot_gallery retrain",
     "plot_training",
@@ -116,9 +121,10 @@ def reliable(study: str) -> set[str]:
 
 JUDGED = {"tabulate_bam bam", "plot_bam bam", "judge_bam bam", *REPORT}
 TABULATED = JUDGED | reliable("bam")
-SHOWN = {
-    f"{rule} bam" for rule in ("plot_series", "plot_independence", "plot_pairs", "plot_gallery")
-} | TABULATED
+SERIES = {"tabulate_series bam", "plot_series bam"}
+CONCEPTS = {"tabulate_concepts bam", "plot_concepts bam", *SERIES}
+INDEPENDENCE = {"tabulate_independence bam", "plot_independence bam"}
+SHOWN = {*SERIES, *INDEPENDENCE, "plot_pairs bam", "plot_gallery bam"} | TABULATED
 SCORED = {"tabulate_scores digits", "plot_scores digits", "plot_scatter digits", *reliable("digits"), *REPORT}
 
 
@@ -156,11 +162,12 @@ def of_rules(*rules: str) -> set[str]:
 
 
 SEARCH = {"trial searched 0", "trial searched 1", "choose searched"}
-RETRAINED_SHOWN = of_rules("tabulate_retrain", "plot_retrain", "plot_arm", "plot_leakage")
+RETRAINED_SHOWN = of_rules("tabulate_retrain", "plot_retrain", "plot_arm", "tabulate_leakage", "plot_leakage")
 RETRAINED_SHOWN |= reliable("retrain") | REPORT
 REMASKED = of_rules("remask", "retrain", "leak", "score_retrain") | RETRAINED_SHOWN
 CAPTIONED_GRADIENT = {job for job in ALL if "captioned" in job and job.endswith("gradient")}
-CAPTIONED_SHOWN = {"plot_caption captions", "plot_gallery captions", *reliable("captions"), *REPORT}
+CAPTION_TABLES = {"tabulate_caption captions", "plot_caption captions", *reliable("captions")}
+CAPTIONED_SHOWN = {"plot_gallery captions", *CAPTION_TABLES, *REPORT}
 EXPLAINED_GRADIENT = {"attribute searched 0 digits gradient", "plot_gallery retrain", *GRADIENT, *REMASKED}
 RETRAINED = {
     "train searched 0",
@@ -258,32 +265,33 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
     "a method less in the study": (configured(studies__bam__methods=["gradcam", "random"]), SHOWN),
     "code of the metrics": (
         code("src/saliency_assay/studies/bam/contrast.py"),
-        of_rules("score_bam", "score_series", "score_independence", "plot_series", "plot_independence")
-        | TABULATED,
+        of_rules("score_bam", "score_series", "score_independence") | SERIES | INDEPENDENCE | TABULATED,
     ),
     "a metric's parameter": (configured(metrics__mcs__draws=4), {"describe", *JUDGED}),
     "the threshold of independence": (
         configured(metrics__iir__threshold=0.2),
-        of_rules("score_independence", "plot_independence", "judge_bam") | reliable("bam") | REPORT,
+        of_rules("score_independence", "judge_bam") | INDEPENDENCE | reliable("bam") | REPORT,
     ),
     "how changes without effect are sought": (
         configured(metrics__iir__steps=4),
         {"find_delta bam 0", *(job for job in ALL if "bam_delta" in job)}
-        | of_rules("score_independence", "plot_independence", "plot_pairs", "judge_bam")
+        | of_rules("score_independence", "plot_pairs", "judge_bam")
+        | INDEPENDENCE
         | reliable("bam")
         | REPORT,
     ),
     "how concepts are tested": (
         configured(metrics__tcav__alpha=0.2),
-        of_rules("score_concepts", "plot_concepts", "plot_series", "judge_bam") | REPORT,
+        of_rules("score_concepts", "judge_bam") | CONCEPTS | REPORT,
     ),
     "sizes of a variant": (
         configured(data__bam__variant_smallest=0.2),
         {"compose_bam bam_os_scale", "evaluate f_o 0", "evaluate f_s 0", "plot_training"}
         | {job for job in ALL if "bam_os_scale" in job}
         | {"score_concepts bam 0 f_o", "score_concepts bam 0 f_s"}
-        | of_rules("score_bam", "plot_concepts", "plot_series")
-        | of_rules("score_independence", "plot_independence")
+        | of_rules("score_bam", "score_independence")
+        | CONCEPTS
+        | INDEPENDENCE
         | TABULATED,
     ),
     "an explanation more of what a caption is": (
@@ -305,7 +313,7 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
         {"probe faithfulness digits 0 digits", "probe infidelity digits 0 digits", *FIDELITY, *REMASKED}
         | {job for job in ALL if job.startswith(("probe infidelity_halves", "score infidelity_halves"))}
         | {job for job in ALL if job.startswith("score block_attribution")}
-        | {"plot_caption captions", *reliable("captions")},
+        | CAPTION_TABLES,
     ),
     "another metric in the registry": (code("src/saliency_assay/metrics/__init__.py"), NOTHING),
     "a parameter that only the metric reads": (
@@ -346,7 +354,8 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
             "evaluate f_o 0",
             *(job for job in ALL if job.startswith("attribute f_o 0")),
             *of_rules("score_bam", "plot_training"),
-            *("score_concepts bam 0 f_o", "plot_concepts bam", "plot_series bam", "plot_gallery bam"),
+            *("score_concepts bam 0 f_o", "plot_gallery bam"),
+            *CONCEPTS,
             *TABULATED,
         },
     ),
@@ -361,9 +370,11 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
         | {job.replace(" 0", " 1", 1) for job in of_rules("remask", "retrain", "leak", "score_retrain")}
         | {f"attribute digits 1 digits {method}" for method in ("gradient", "smooth")}
         | {job.replace(" 0", " 1", 1) for job in ALL if job.startswith("attribute") and "captioned" in job}
-        | of_rules("plot_training", "plot_metric", "plot_series", "plot_concepts", "plot_independence")
+        | of_rules("plot_training", "plot_metric")
+        | CONCEPTS
+        | INDEPENDENCE
         | TABULATED
-        | {"plot_caption captions", *reliable("captions")}
+        | CAPTION_TABLES
         | RETRAINED_SHOWN
         | SCORED,
     ),
@@ -372,8 +383,7 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
         code("workflow/scripts/train.py"),
         ALL
         - PAGES
-        - of_rules("write_sources", "collect_bam", "compose_bam", "compose_caption", "build_data")
-        - SEARCH,
+        - of_rules("write_sources", "collect_bam", "compose_bam", "compose_caption", "build_data"),
     ),
     "code of the threshold": (code("src/saliency_assay/studies/retrain/masks.py"), REMASKED),
     "code that composes images and masks": (code("src/saliency_assay/studies/retrain/occluded.py"), REMASKED),
@@ -417,7 +427,7 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
     ),
     "images in a gallery": (
         configured(report__gallery_images=2),
-        of_rules("plot_gallery", "plot_arm", "plot_independence", "plot_pairs", "judge_bam") | REPORT,
+        of_rules("plot_gallery", "plot_arm", "plot_independence", "plot_pairs") | REPORT,
     ),
 }
 
@@ -479,7 +489,8 @@ def test_what_a_plan_promises_is_what_happens(finished: Checkout) -> None:
         *(f"{rule}/bam/seed0/gradcam" for rule in ("score_bam", "score_series", "score_independence")),
         "attribute/digits/seed0/digits/smooth",
         *(f"{rule}/bam" for rule in ("tabulate_bam", "plot_bam", "plot_gallery", "judge_bam")),
-        *(f"{rule}/bam" for rule in ("plot_series", "plot_independence", "plot_pairs")),
+        *(f"{rule}/bam" for rule in ("tabulate_series", "plot_series", "plot_pairs")),
+        *(f"{rule}/bam" for rule in ("tabulate_independence", "plot_independence")),
         "plot_gallery/digits",
         *(f"score/{metric}/digits/seed0/digits/smooth" for metric in metrics),
         *(f"plot_metric/digits/{metric}_scores" for metric in metrics),

@@ -8,15 +8,14 @@ from saliency_assay.data.bam.coco import Source, find_instances
 from saliency_assay.data.bam.collection import collect_cutouts, collect_scenes
 from saliency_assay.data.bam.miniplaces import find_scenes
 from saliency_assay.data.bam.placement import canvas_side, side_range
-from saliency_assay.runtime.job import job
+from saliency_assay.runtime.job import run_job
 from saliency_assay.storage import zarr_store
 
-with job("collect_bam", snakemake.log[0], snakemake.params.settings):
-    settings = snakemake.params.settings
+with run_job(snakemake) as job:
+    settings = job.settings
     parameters = settings["parameters"]
-    embedded = snakemake.input.get("sources")
-    if embedded:
-        root = Path(embedded).parent
+    if embedded := job.input.get("sources"):
+        root = embedded.parent
         settings = {**settings, "objects": OBJECTS, "scenes": SCENES, "miniplaces": root / "miniplaces"}
         settings["coco"] = [(root / "coco/annotations/instances.json", root / "coco/images")]
     sources = [Source(Path(annotations), Path(images)) for annotations, images in settings["coco"]]
@@ -43,7 +42,7 @@ with job("collect_bam", snakemake.log[0], snakemake.params.settings):
     sides = {key: parameters[key] for key in ("measure", "smallest", "largest")}
     least, _ = side_range(parameters["size"], **sides)
     zarr_store.write(
-        Path(snakemake.output.cutouts),
+        job.output.cutouts,
         collect_cutouts(
             instances, settings["objects"], canvas=canvas_side(parameters["size"], **sides), least=least
         ),
@@ -55,7 +54,7 @@ with job("collect_bam", snakemake.log[0], snakemake.params.settings):
         },
     )
     zarr_store.write(
-        Path(snakemake.output.scenes),
+        job.output.scenes,
         collect_scenes(scenes, settings["scenes"], size=parameters["size"]),
         kind="scenes",
         attributes={

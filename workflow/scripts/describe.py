@@ -2,27 +2,26 @@
 
 import json
 from itertools import islice
-from pathlib import Path
 
 import pandas as pd
 
 from saliency_assay.report.pages.catalogue import cost_table, methods_page, metrics_page
 from saliency_assay.report.tables import read_table
-from saliency_assay.runtime.job import job
+from saliency_assay.runtime.job import run_job
 from saliency_assay.storage import zarr_store
 
-with job("describe", snakemake.log[0], snakemake.params.settings):
-    settings, paths, output, sizes = snakemake.params.settings, snakemake.input, snakemake.output, {}
+with run_job(snakemake) as job:
+    settings, paths, output, sizes = job.settings, job.input, job.output, {}
     for name, path in zip(settings["sets"], paths.data, strict=True):
-        with zarr_store.open_store(Path(path), kind="data") as data:
+        with zarr_store.open_store(path, kind="data") as data:
             sizes[name] = data["image"].shape[2:]
-    each = (json.loads(Path(path).read_text(encoding="utf-8")) for path in paths.costs)
+    each = (json.loads(path.read_text(encoding="utf-8")) for path in paths.costs)
     measured = [list(islice(each, at["parts"])) for at in settings["drawn"]]
     costs = cost_table(settings["methods"], settings["drawn"], measured, sizes)
-    Path(output.methods).write_text(methods_page(settings["methods"], costs), encoding="utf-8")
+    output.methods.write_text(methods_page(settings["methods"], costs), encoding="utf-8")
     found = [
-        read_table(Path(path)).assign(study=study)
+        read_table(path).assign(study=study)
         for study, path in zip(settings["studies"], paths.reliability, strict=True)
     ]
     reliability = pd.concat(found) if found else pd.DataFrame({"metric": [], "variant": pd.Series(dtype=str)})
-    Path(output.metrics).write_text(metrics_page(settings["metrics"], reliability), encoding="utf-8")
+    output.metrics.write_text(metrics_page(settings["metrics"], reliability), encoding="utf-8")

@@ -2,14 +2,12 @@
 
 import json
 import os
-from pathlib import Path
 
 from saliency_assay.data.download.command import MIRROR, by_name, described, obtain
-from saliency_assay.runtime.job import job
+from saliency_assay.runtime.job import run_job
 
-with job("download", snakemake.log[0], snakemake.params.settings):
-    output = Path(snakemake.output[0])
-    download = by_name()[snakemake.wildcards.download]
+with run_job(snakemake) as job:
+    output, download = job.output[0], by_name()[job.wildcards.download]
     print(described(download), flush=True)
     receipts = obtain(download, output.parent.parent, mirror=os.environ.get(MIRROR, ""))
     # What each archive holds is in its own receipt.

@@ -1,17 +1,14 @@
 """Rank a BAM study's methods by every metric, and check what the paper claims."""
 
-from pathlib import Path
-
-import pandas as pd
-
 from saliency_assay.plotting.html import table_page, tables_page
-from saliency_assay.runtime.job import job
+from saliency_assay.report.tables import read_table
+from saliency_assay.runtime.job import run_job
 from saliency_assay.studies.bam.claims import claims, summary
 from saliency_assay.studies.bam.ranking import agreement, agreement_shown, ranking, ranking_shown
 from saliency_assay.studies.bam.tables import BamTables
 
-with job("judge_bam", snakemake.log[0], snakemake.params.settings):
-    settings, made = snakemake.params.settings, snakemake.output
+with run_job(snakemake) as job:
+    settings, made = job.settings, job.output
     names = (
         "premise",
         "metrics",
@@ -22,12 +19,7 @@ with job("judge_bam", snakemake.log[0], snakemake.params.settings):
         "correlation",
         "concepts",
     )
-    # A method may be called NA.
-    read = {
-        name: pd.read_csv(path, keep_default_na=False, na_values=[""])
-        for name in names
-        if (path := snakemake.input.get(name))
-    }
+    read = {name: read_table(path) for name in names if (path := job.input.get(name))}
     keys = ("data", "object_model", "scene_model", "methods", "classes")
     tables = BamTables(**{key: settings[key] for key in keys}, **read)
     ranked, judged = ranking(tables), claims(tables)
@@ -39,6 +31,6 @@ with job("judge_bam", snakemake.log[0], snakemake.params.settings):
         "Agreement of the rankings, controls aside": agreement_shown(agreement(ranked, tables)),
     }
     page = tables_page(shown, title=f"{study}: ranking", digits=2)
-    Path(made.ranking_page).write_text(page, encoding="utf-8")
+    made.ranking_page.write_text(page, encoding="utf-8")
     page = table_page(judged, title=f"{study}: the claims of Yang & Kim (2019): {summary(judged)}", digits=3)
-    Path(made.claims_page).write_text(page, encoding="utf-8")
+    made.claims_page.write_text(page, encoding="utf-8")

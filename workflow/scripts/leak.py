@@ -1,32 +1,27 @@
 """Train classifiers on the masks behind D_i alone, with the images' labels and with labels at random."""
 
 import shutil
-from contextlib import ExitStack
-from pathlib import Path
 
-from saliency_assay.runtime.device import prepare
-from saliency_assay.runtime.job import job
-from saliency_assay.runtime.provenance import fingerprint
-from saliency_assay.storage import zarr_store
+from saliency_assay.models.jobs import device_of
+from saliency_assay.runtime.job import run_job
+from saliency_assay.storage.zarr_store import open_store
 from saliency_assay.studies.retrain.leakage import leakage
 from saliency_assay.studies.retrain.occluded import Shapes, layers_of, open_masks
-from saliency_assay.training.task import Lesson, Place, training_of
+from saliency_assay.training.jobs import lesson_of, place_of, training_settings
 
-with job("leak", snakemake.log[0], snakemake.params.settings), ExitStack() as stack:
-    settings, paths = snakemake.params.settings, snakemake.input
-    device = prepare(settings["device"], snakemake.threads, snakemake.resources)
-    data = stack.enter_context(zarr_store.open_store(Path(paths.data), kind="data"))
-    masks = open_masks(stack, paths.masks, data)
+with run_job(snakemake) as job:
+    settings, device = job.settings, device_of(job)
+    data = job.open(open_store(job.input.data, kind="data"))
+    masks = open_masks(job.stack, job.input.masks, data)
     images = Shapes(layers_of(masks, "zero", settings["iteration"]), device)
-    basis = [settings, data.attributes["digest"], [opened.attributes["digest"] for opened in masks]]
-    labels, classes = data[f"label_{settings['label']}"][:], data.attributes["classes"][settings["label"]]
+    place = place_of(job, device)
     table = leakage(
-        Lesson(images, labels, data["split"][:], len(classes), fingerprint(basis)),
+        lesson_of(job, data, images, masks),
         settings["model"],
-        training_of(settings["training"], paths.get("chosen")),
-        Place.of(device, settings["state"], snakemake.resources),
+        training_settings(job),
+        place,
         repeats=settings["repeats"],
         seed=settings["seed"],
     )
-    table.to_csv(snakemake.output[0], index=False)
-    shutil.rmtree(settings["state"], ignore_errors=True)
+    table.to_csv(job.output[0], index=False)
+    shutil.rmtree(place.state, ignore_errors=True)

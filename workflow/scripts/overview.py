@@ -5,23 +5,23 @@ from pathlib import Path
 from saliency_assay.report.pages.overview import build_page, overview_page
 from saliency_assay.report.pages.provenance import data_facts, ran, times
 from saliency_assay.report.pages.results import study_result
-from saliency_assay.runtime.job import job
+from saliency_assay.runtime.job import run_job
 from saliency_assay.storage import zarr_store
 
-with job("overview", snakemake.log[0], snakemake.params.settings):
-    settings, results = snakemake.params.settings, []
+with run_job(snakemake) as job:
+    settings, results = job.settings, []
     for facts in settings["studies"]:
         files = {name: Path(path) for name, path in facts["files"].items() if name != "maps"}
         maps = list(map(Path, facts["files"]["maps"]))
         evaluations = {name: [Path(path) for path in paths] for name, paths in facts["evaluations"].items()}
         results.append(study_result(facts, files, maps, evaluations))
     attributes = []
-    for path in snakemake.input.maps:
-        with zarr_store.open_store(Path(path), kind="maps") as maps:
+    for path in job.input.maps:
+        with zarr_store.open_store(path, kind="maps") as maps:
             attributes.append(maps.attributes)
     sets = []
-    for name, path in zip(settings["sets"], snakemake.input.data, strict=True):
-        with zarr_store.open_store(Path(path), kind="data") as data:
+    for name, path in zip(settings["sets"], job.input.data, strict=True):
+        with zarr_store.open_store(path, kind="data") as data:
             sets.append(data_facts(name, data["image"].shape, data.attributes))
             attributes.append(data.attributes)
     took = ran(attributes, times(Path(settings["benchmarks"])))
@@ -29,4 +29,4 @@ with job("overview", snakemake.log[0], snakemake.params.settings):
         page = overview_page(results, seeds=settings["seeds"], ran=took)
     else:
         page = build_page(sets, settings["models"], seeds=settings["seeds"], ran=took)
-    Path(snakemake.output[0]).write_text(page, encoding="utf-8")
+    job.output[0].write_text(page, encoding="utf-8")

@@ -8,11 +8,11 @@ from tempfile import TemporaryDirectory
 import yaml
 
 from saliency_assay.pipeline.plan import Study, job_counts, plan_text, row_of, storage_of
-from saliency_assay.runtime.job import job
+from saliency_assay.runtime.job import run_job
 from saliency_assay.storage import zarr_store
 
-with job("plan", snakemake.log[0], snakemake.params.settings):
-    settings = snakemake.params.settings
+with run_job(snakemake) as job:
+    settings = job.settings
     snakefile = Path(snakemake.scriptdir).parents[1] / "Snakefile"
     command = [sys.executable, "-m", "snakemake", "--dry-run", "--forceall", "--nolock"]
     command += ["--snakefile", str(snakefile)]

@@ -1,7 +1,6 @@
 """Show the masks of all methods under one protocol and fill: how they overlap, and the same images as they go."""
 
 from contextlib import ExitStack
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,29 +10,29 @@ from saliency_assay.data.selection import explained_images
 from saliency_assay.methods.inputs import labels_of
 from saliency_assay.plotting.html import images_page
 from saliency_assay.plotting.style import png, save, styled
-from saliency_assay.runtime.job import job
+from saliency_assay.runtime.job import run_job
 from saliency_assay.storage import zarr_store
 from saliency_assay.studies.retrain.mask_figures import iteration_images, overlap_matrices
 from saliency_assay.studies.retrain.occluded import layers_of, open_masks, states_of
 from saliency_assay.studies.retrain.settings import pixels
 
-with job("plot_arm", snakemake.log[0], snakemake.params.settings), ExitStack() as stack:
-    settings, paths, at = snakemake.params.settings, snakemake.input, snakemake.wildcards
+with run_job(snakemake) as job:
+    settings, paths, at = job.settings, job.input, job.wildcards
     methods, iterations = settings["methods"], settings["iterations"]
-    data = stack.enter_context(zarr_store.open_store(Path(paths.data), kind="data"))
+    data = job.open(zarr_store.open_store(paths.data, kind="data"))
     names = data.attributes["classes"][settings["label"]]
     area = data["image"].shape[2] * data["image"].shape[3]
     counts = {"area": area, "occluded": pixels(area, settings["percentile"]), "iterations": iterations}
     chosen = explained_images(data["split"][:], labels_of(data), settings["images"], order=settings["order"])
     states = []
-    for of_method in np.array_split([str(path) for path in paths.masks], len(methods)):
+    for of_method in np.array_split(paths.masks, len(methods)):
         with ExitStack() as opened:  # of all methods together they may be more files than a process may open
             layers = layers_of(open_masks(opened, of_method, data), at.fill, iterations)
             states.append(states_of(data["image"], layers, chosen))
     table = pd.read_parquet(paths.means)
     with styled():
         arm = {"protocol": at.protocol, "fill": at.fill}
-        save(overlap_matrices(table, **arm, **counts), Path(snakemake.output.matrices))
+        save(overlap_matrices(table, **arm, **counts), job.output.matrices)
         pictures = {}
         for place, (image, label) in enumerate(
             zip(chosen, data[f"label_{settings['label']}"][chosen], strict=True)
@@ -42,4 +41,4 @@ with job("plot_arm", snakemake.log[0], snakemake.params.settings), ExitStack() a
             seen, gone = (torch.stack([state[part][:, place] for state in states]).numpy() for part in (0, 1))
             pictures[title] = png(iteration_images(seen, gone, names=methods, title=title))
     page = images_page(pictures, title=f"{at.study}: the same images over the iterations")
-    Path(snakemake.output.images).write_text(page, encoding="utf-8")
+    job.output.images.write_text(page, encoding="utf-8")

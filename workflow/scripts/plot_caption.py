@@ -1,25 +1,15 @@
 """Show an image-or-caption study: its premise, INFD and attribution in numbers, and both as bars."""
 
-from pathlib import Path
-
-import pandas as pd
-
 from saliency_assay.plotting.html import tables_page
 from saliency_assay.plotting.style import save, styled
-from saliency_assay.runtime.job import job
-from saliency_assay.storage import score_tables
+from saliency_assay.report.tables import read_table
+from saliency_assay.runtime.job import run_job
 from saliency_assay.studies.caption.figures import infidelity_bars, share_bars
-from saliency_assay.studies.caption.tables import beside_printed, caption_table, premise, statements
+from saliency_assay.studies.caption.tables import beside_printed, statements
 
-with job("plot_caption", snakemake.log[0], snakemake.params.settings):
-    settings, output = snakemake.params.settings, snakemake.output
-    study, methods = settings["study"], settings["methods"]
-    predictions = pd.concat(map(pd.read_parquet, snakemake.input.predictions), ignore_index=True)
-    names = {key: settings[key] for key in ("image_model", "caption_model", "data")}
-    checks = premise(predictions, **names)
-    table = caption_table(score_tables.read(map(Path, snakemake.input.scores)), checks)
-    checks.to_csv(output.premise, index=False)
-    table.to_csv(output.table, index=False)
+with run_job(snakemake) as job:
+    study, methods = job.settings["study"], job.settings["methods"]
+    checks, table = read_table(job.input.premise), read_table(job.input.table, "used")
     shown = checks.rename(columns={"percent": "test images (%)", "printed": "printed in the paper (%)"})
     tables = {
         f"{study}: the premise": shown,
@@ -28,7 +18,7 @@ with job("plot_caption", snakemake.log[0], snakemake.params.settings):
         f"{study}: all scores": table,
     }
     page = tables_page(tables, title=f"{study}: image or caption", digits=3)
-    Path(output.page).write_text(page, encoding="utf-8")
+    job.output.page.write_text(page, encoding="utf-8")
     with styled():
-        save(infidelity_bars(table), Path(output.infidelity))
-        save(share_bars(table), Path(output.attribution))
+        save(infidelity_bars(table), job.output.infidelity)
+        save(share_bars(table), job.output.attribution)

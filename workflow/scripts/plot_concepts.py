@@ -1,20 +1,16 @@
-"""TCAV of every model of a study: as a table, as its page, and as a figure."""
-
-from pathlib import Path
+"""Show TCAV of every model of a study: as a page and as a figure."""
 
 from saliency_assay.plotting.html import table_page
 from saliency_assay.plotting.style import save, styled
-from saliency_assay.runtime.job import job
+from saliency_assay.report.tables import read_table
+from saliency_assay.runtime.job import run_job
 from saliency_assay.storage import score_tables
-from saliency_assay.studies.bam.tcav_figures import concept_figure, concepts_table
+from saliency_assay.studies.bam.tcav_figures import concept_figure
 
-with job("plot_concepts", snakemake.log[0], snakemake.params.settings):
-    settings, study = snakemake.params.settings, snakemake.wildcards.study
-    significance = settings["parameters"]["significance"]
-    found = score_tables.read(map(Path, snakemake.input))
-    table = concepts_table(found, significance=significance)
-    table.to_csv(snakemake.output.table, index=False)
-    page = table_page(table, title=f"{study}: TCAV of {settings['concept']}", digits=3)
-    Path(snakemake.output.page).write_text(page, encoding="utf-8")
+with run_job(snakemake) as job:
+    settings, table = job.settings, read_table(job.input.table)
+    page = table_page(table, title=f"{job.wildcards.study}: TCAV of {settings['concept']}", digits=3)
+    job.output.page.write_text(page, encoding="utf-8")
+    scores = score_tables.read(job.input.scores)
     with styled():
-        save(concept_figure(found, significance=significance), Path(snakemake.output.figure))
+        save(concept_figure(scores, table, significance=settings["significance"]), job.output.figure)

@@ -1,7 +1,5 @@
 """Show the same images under every method and model of a study."""
 
-from pathlib import Path
-
 import torch
 
 from saliency_assay.data.selection import explained_images, fitting
@@ -9,13 +7,13 @@ from saliency_assay.metrics.reductions import reduce
 from saliency_assay.plotting.gallery import gallery, titles
 from saliency_assay.plotting.html import image_page
 from saliency_assay.plotting.style import save, styled
-from saliency_assay.runtime.job import job
+from saliency_assay.runtime.job import run_job
 from saliency_assay.storage import zarr_store
 from saliency_assay.storage.parts import grouped, open_stores
 
-with job("plot_gallery", snakemake.log[0], snakemake.params.settings):
-    settings = snakemake.params.settings
-    with zarr_store.open_store(Path(snakemake.input.data), kind="data") as data:
+with run_job(snakemake) as job:
+    settings = job.settings
+    with zarr_store.open_store(job.input.data, kind="data") as data:
         labels = {name: data[name][:] for name in data.names if name.startswith("label_")}
         asked = {"order": settings["order"], "among": fitting(data, settings["where"])}
         chosen = explained_images(data["split"][:], list(labels.values()), settings["images"], **asked)
@@ -24,13 +22,13 @@ with job("plot_gallery", snakemake.log[0], snakemake.params.settings):
         captions = titles({name: label[chosen] for name, label in labels.items()}, data.attributes["classes"])
         expect = {"data": data.attributes["digest"]}
     maps = {model: {} for model in settings["models"]}
-    paths = iter(grouped(snakemake.input.maps, len(settings["models"]) * len(settings["methods"])))
+    paths = iter(grouped(job.input.maps, len(settings["models"]) * len(settings["methods"])))
     for model in settings["models"]:
         for method in settings["methods"]:
             with open_stores(next(paths), kind="maps", expect=expect) as drawn:
                 rows = zarr_store.rows_of("image", chosen, drawn)
                 maps[model][method] = reduce(torch.from_numpy(drawn["map"][rows]), "visual").numpy()
     with styled():
-        save(gallery(images, maps, titles=captions, masks=masks), Path(snakemake.output.image))
-    page = image_page(Path(snakemake.output.image).read_bytes(), title="The same images under every method")
-    Path(snakemake.output.page).write_text(page, encoding="utf-8")
+        save(gallery(images, maps, titles=captions, masks=masks), job.output.image)
+    page = image_page(job.output.image.read_bytes(), title="The same images under every method")
+    job.output.page.write_text(page, encoding="utf-8")

@@ -1,23 +1,20 @@
 """Draw one figure of one metric of a study."""
 
-from contextlib import ExitStack
-from pathlib import Path
-
 import numpy as np
 
 from saliency_assay.plotting.metric_results import Material
 from saliency_assay.plotting.style import save, styled
 from saliency_assay.registry.records import resolve
-from saliency_assay.runtime.job import job
+from saliency_assay.runtime.job import run_job
 from saliency_assay.storage import score_tables
 from saliency_assay.storage.parts import grouped, open_stores
 
-with job("plot_metric", snakemake.log[0], snakemake.params.settings), ExitStack() as stack:
-    settings, paths = snakemake.params.settings, snakemake.input
+with run_job(snakemake) as job:
+    settings, paths = job.settings, job.input
 
     def stacked(files, kind):
         """All arrays of several stores, one after the other; of each all parts are given."""
-        stores = [stack.enter_context(open_stores(parts, kind=kind)) for parts in files]
+        stores = [job.open(open_stores(parts, kind=kind)) for parts in files]
         names = stores[0].names if stores else []
         return {name: np.concatenate([opened[name][:] for opened in stores]) for name in names}
 
@@ -28,9 +25,9 @@ with job("plot_metric", snakemake.log[0], snakemake.params.settings), ExitStack(
         for place, method in enumerate(settings["methods"])
     }
     material = Material(
-        entry=snakemake.wildcards.metric,
+        entry=job.wildcards.metric,
         parameters=settings["parameters"],
-        scores=score_tables.read(map(Path, paths.scores)),
+        scores=score_tables.read(paths.scores),
         labels=settings["labels"],
         directions=settings["directions"],
         curves=curves,
@@ -38,4 +35,4 @@ with job("plot_metric", snakemake.log[0], snakemake.params.settings), ExitStack(
         methods=settings["methods"],
     )
     with styled():
-        save(resolve(settings["function"])(material), Path(snakemake.output[0]))
+        save(resolve(settings["function"])(material), job.output[0])

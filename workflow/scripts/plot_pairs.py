@@ -1,7 +1,5 @@
 """Show images with and without a change that the model does not see, under every method."""
 
-from pathlib import Path
-
 import numpy as np
 import torch
 
@@ -9,12 +7,12 @@ from saliency_assay.metrics.reductions import reduce
 from saliency_assay.plotting.gallery import gallery, titles
 from saliency_assay.plotting.html import image_page
 from saliency_assay.plotting.style import save, styled
-from saliency_assay.runtime.job import job
+from saliency_assay.runtime.job import run_job
 from saliency_assay.storage import zarr_store
 
-with job("plot_pairs", snakemake.log[0], snakemake.params.settings):
-    settings, output = snakemake.params.settings, snakemake.output
-    with zarr_store.open_store(Path(snakemake.input.data), kind="data") as data:
+with run_job(snakemake) as job:
+    settings, output = job.settings, job.output
+    with zarr_store.open_store(job.input.data, kind="data") as data:
         count = len(data) // 2
         shown = np.arange(min(settings["images"], count))
         rows = np.stack([shown, count + shown], axis=1).ravel()  # each x and its x + δ
@@ -23,11 +21,11 @@ with job("plot_pairs", snakemake.log[0], snakemake.params.settings):
         expect = {"data": data.attributes["digest"]}
     captions = [name if place % 2 == 0 else f"{name} + δ" for place, name in enumerate(named)]
     maps = {}
-    for method, path in zip(settings["methods"], snakemake.input.maps, strict=True):
-        with zarr_store.open_store(Path(path), kind="maps", expect=expect) as drawn:
+    for method, path in zip(settings["methods"], job.input.maps, strict=True):
+        with zarr_store.open_store(path, kind="maps", expect=expect) as drawn:
             of_rows = zarr_store.rows_of("image", rows, drawn)
             maps[method] = reduce(torch.from_numpy(drawn["map"][of_rows]), "visual").numpy()
     with styled():
-        save(gallery(images, {settings["model"]: maps}, titles=captions, masks=masks), Path(output.image))
+        save(gallery(images, {settings["model"]: maps}, titles=captions, masks=masks), output.image)
     title = f"{settings['study']}: maps before and after the change"
-    Path(output.page).write_text(image_page(Path(output.image).read_bytes(), title=title), "utf-8")
+    output.page.write_text(image_page(output.image.read_bytes(), title=title), encoding="utf-8")

@@ -1,7 +1,6 @@
 """Show how the models were trained, and how often each is right on every set."""
 
 import json
-from pathlib import Path
 
 import pandas as pd
 
@@ -9,14 +8,14 @@ from saliency_assay.plotting.figures import training_curves
 from saliency_assay.plotting.html import table_page
 from saliency_assay.plotting.style import save, styled
 from saliency_assay.report.models import accuracy_table
-from saliency_assay.runtime.job import job
+from saliency_assay.runtime.job import run_job
 
-with job("plot_training", snakemake.log[0], snakemake.params.settings):
-    arms = [tuple(arm) for arm in snakemake.params.settings["arms"]]
-    curves = dict(zip(arms, map(pd.read_csv, snakemake.input.curves), strict=True))
+with run_job(snakemake) as job:
+    arms = [tuple(arm) for arm in job.settings["arms"]]
+    curves = dict(zip(arms, map(pd.read_csv, job.input.curves), strict=True))
     with styled():
-        save(training_curves(curves), Path(snakemake.output.curves))
-    evaluations = (json.loads(Path(path).read_text(encoding="utf-8")) for path in snakemake.input.evaluations)
+        save(training_curves(curves), job.output.curves)
+    evaluations = (json.loads(path.read_text(encoding="utf-8")) for path in job.input.evaluations)
     table = accuracy_table(dict(zip(arms, evaluations, strict=True)))
     page = table_page(table, title="Accuracy of every model", digits=1)
-    Path(snakemake.output.accuracy).write_text(page, encoding="utf-8")
+    job.output.accuracy.write_text(page, encoding="utf-8")

@@ -3,22 +3,22 @@
 from pathlib import Path
 
 from saliency_assay.report.pages.provenance import data_facts, packages_of, provenance_page, times, versions
-from saliency_assay.runtime.job import job
+from saliency_assay.runtime.job import run_job
 from saliency_assay.storage import score_tables, zarr_store
 
-with job("provenance", snakemake.log[0], snakemake.params.settings):
-    settings, paths, attributes, data = snakemake.params.settings, snakemake.input, [], []
-    files = {"weights": [score_tables.libraries_in(Path(path)) for path in paths.predictions]}
+with run_job(snakemake) as job:
+    settings, paths, attributes, data = job.settings, job.input, [], []
+    files = {"weights": [score_tables.libraries_in(path) for path in paths.predictions]}
     for name, path in zip(settings["sets"], paths.data, strict=True):
-        with zarr_store.open_store(Path(path), kind="data") as stored:
+        with zarr_store.open_store(path, kind="data") as stored:
             data.append(data_facts(name, stored["image"].shape, stored.attributes))
             attributes.append(stored.attributes)
     files["data sets"] = [each["libraries"] for each in attributes]
     for path in paths.maps:
-        with zarr_store.open_store(Path(path), kind="maps") as maps:
+        with zarr_store.open_store(path, kind="maps") as maps:
             attributes.append(maps.attributes)
     files["maps"] = [each["libraries"] for each in attributes[len(data) :]]
-    files["scores"] = [score_tables.libraries_in(Path(path)) for path in paths.scores]
+    files["scores"] = [score_tables.libraries_in(path) for path in paths.scores]
     page = provenance_page(
         settings["configuration"],
         versions=versions(attributes),
@@ -26,4 +26,4 @@ with job("provenance", snakemake.log[0], snakemake.params.settings):
         data=data,
         took=times(Path(settings["benchmarks"])),
     )
-    Path(snakemake.output[0]).write_text(page, encoding="utf-8")
+    job.output[0].write_text(page, encoding="utf-8")

@@ -1,18 +1,15 @@
 """Draw the maps of f_i on all images of D_i, and keep of them only the pixels that they occlude."""
 
-from contextlib import ExitStack
 from pathlib import Path
 
 import torch
 
 from saliency_assay.data.batching import resident
 from saliency_assay.methods.inputs import arguments_of
-from saliency_assay.models.classifier import Blueprint, digest
-from saliency_assay.models.layout import place
-from saliency_assay.models.weights import load_classifier
+from saliency_assay.models.jobs import load_model, origin
 from saliency_assay.registry.records import resolve
-from saliency_assay.runtime.device import prepare, resident_bytes
-from saliency_assay.runtime.job import job
+from saliency_assay.runtime.device import resident_bytes
+from saliency_assay.runtime.job import run_job
 from saliency_assay.runtime.provenance import fingerprint, seed_of
 from saliency_assay.runtime.shards import part_of
 from saliency_assay.storage import zarr_store
@@ -21,30 +18,27 @@ from saliency_assay.studies.retrain.occluded import Occluded, Stretch, layers_of
 from saliency_assay.studies.retrain.settings import pixels
 from saliency_assay.studies.retrain.state import MaskState
 
-with job("remask", snakemake.log[0], snakemake.params.settings), ExitStack() as stack:
-    settings, paths = dict(snakemake.params.settings), snakemake.input
-    part, folder = part_of(snakemake.wildcards.part), Path(settings.pop("state"))
-    device = prepare(settings["device"], snakemake.threads, snakemake.resources)
-    classifier = load_classifier(Path(paths.weights), Blueprint(**settings["model"]))
-    data = stack.enter_context(zarr_store.open_store(Path(paths.data), kind="data"))
-    place(classifier, device, data["image"].shape[2:])
-    masks = open_masks(stack, paths.masks, data)
+with run_job(snakemake) as job:
+    settings, part = dict(job.settings), part_of(job.wildcards.part)
+    folder = Path(settings.pop("state"))
+    data = job.open(zarr_store.open_store(job.input.data, kind="data"))
+    classifier = load_model(job, data)
+    device = classifier.device
+    masks = open_masks(job.stack, job.input.masks, data)
     seen = Occluded(data["image"], layers_of(masks, settings["fill"], settings["iteration"]), device)
     where = part.stretch(len(seen))
-    images = resident(Stretch(seen, where), device, resident_bytes(snakemake.resources))
+    images = resident(Stretch(seen, where), device, resident_bytes(job.resources))
     labels, batch_size = data[f"label_{settings['label']}"][where], settings["batch_size"]
     names = [str(settings[key]) for key in ("name", "data", "stream", "iteration")]
     attributes = {
         "provenance": settings,
-        "part": part,
+        **origin(data, classifier, part),
         "offset": where.start,
-        "data": data.attributes["digest"],
-        "model": digest(classifier.network.state_dict()),
         "before": [opened.attributes["digest"] for opened in masks],
     }
-    here = [device.type, torch.__version__, snakemake.threads]
-    seconds = snakemake.resources.get("save_seconds", 60)
-    state = stack.enter_context(MaskState(folder, fingerprint([attributes, here]), seconds=seconds))
+    here = [device.type, torch.__version__, job.threads]
+    seconds = job.resources.get("save_seconds", 60)
+    state = job.open(MaskState(folder, fingerprint([attributes, here]), seconds=seconds))
     blocks = remasked(
         resolve(settings["function"]),
         arguments_of(settings, data, device, seen),
@@ -63,5 +57,5 @@ with job("remask", snakemake.log[0], snakemake.params.settings), ExitStack() as 
         offset=where.start,
         state=state,
     )
-    zarr_store.write(Path(snakemake.output[0]), blocks, kind="masks", attributes=attributes)
+    zarr_store.write(job.output[0], blocks, kind="masks", attributes=attributes)
     state.remove()

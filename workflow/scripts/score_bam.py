@@ -1,29 +1,26 @@
 """Score one method: concept attribution, MCS and IDR of every explained image, and of its variants for robustness."""
 
-from contextlib import ExitStack
-from pathlib import Path
-
 import pandas as pd
 import torch
 
 from saliency_assay.runtime.device import prepare
-from saliency_assay.runtime.job import job
+from saliency_assay.runtime.job import run_job
 from saliency_assay.runtime.provenance import seed_of
 from saliency_assay.storage import score_tables, zarr_store
 from saliency_assay.storage.parts import grouped, open_stores
 from saliency_assay.studies.bam.scores import PAIRS, pairs_of, right_images, score_bam, score_rows
 
-with job("score_bam", snakemake.log[0], snakemake.params.settings), ExitStack() as stack:
+with run_job(snakemake) as job:
 
     def opened(path, **expect):
-        return stack.enter_context(zarr_store.open_store(Path(path), kind="data", expect=expect))
+        return job.open(zarr_store.open_store(path, kind="data", expect=expect))
 
     def drawn_maps(parts, data, **expect):
         expect = {"data": data.attributes["digest"], **expect}
-        return stack.enter_context(open_stores(list(map(Path, parts)), kind="maps", expect=expect))
+        return job.open(open_stores(parts, kind="maps", expect=expect))
 
-    settings, paths = snakemake.params.settings, snakemake.input
-    prepare("cpu", snakemake.threads)
+    settings, paths = job.settings, job.input
+    prepare("cpu", job.threads)
     names = [f"{settings['data']}_os", *settings.get("variants", [])]
     data = opened(paths.data)
     alike = {"sources": data.attributes["sources"]}
@@ -57,4 +54,4 @@ with job("score_bam", snakemake.log[0], snakemake.params.settings), ExitStack() 
         pairs = PAIRS if name == names[0] else PAIRS[:2]
         parts.append(score_rows(found, correct, images, asked, pairs=pairs))
     of_all = {key: settings[key] for key in ("study", "seed", "method")}
-    score_tables.write(Path(snakemake.output[0]), pd.concat(parts, ignore_index=True).assign(**of_all))
+    score_tables.write(job.output[0], pd.concat(parts, ignore_index=True).assign(**of_all))

@@ -1,31 +1,23 @@
 """Score one model under TCAV: how far its logits depend on a concept, layer by layer."""
 
-from contextlib import ExitStack
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 
-from saliency_assay.models.classifier import Blueprint
-from saliency_assay.models.layout import place
-from saliency_assay.models.weights import load_classifier
+from saliency_assay.models.jobs import load_model
 from saliency_assay.registry.records import unknown
-from saliency_assay.runtime.device import prepare
-from saliency_assay.runtime.job import job
+from saliency_assay.runtime.job import run_job
 from saliency_assay.runtime.provenance import seed_of
 from saliency_assay.storage import score_tables, zarr_store
 from saliency_assay.studies.bam.tcav import examples_of, images_under_test, rows_of, tcav
 
-with job("score_concepts", snakemake.log[0], snakemake.params.settings), ExitStack() as stack:
+with run_job(snakemake) as job:
 
     def opened(path, **expected):
-        return stack.enter_context(zarr_store.open_store(Path(path), kind="data", expect=expected))
+        return job.open(zarr_store.open_store(path, kind="data", expect=expected))
 
-    settings, at, paths = snakemake.params.settings, snakemake.wildcards, snakemake.input
-    device = prepare(settings["device"], snakemake.threads, snakemake.resources)
-    classifier = load_classifier(Path(paths.weights), Blueprint(**settings["model"]))
+    settings, at, paths = job.settings, job.wildcards, job.input
     having, data = opened(paths.with_concept), opened(paths.data)
-    place(classifier, device, data["image"].shape[2:])
+    classifier = load_model(job, data)
     lacking = opened(paths.without, sources=having.attributes["sources"])
     concept, objects = settings["concept"], having.attributes["classes"]["object"]
     if concept not in objects:
@@ -55,4 +47,4 @@ with job("score_concepts", snakemake.log[0], snakemake.params.settings), ExitSta
     given = {key: value for key, value in settings["parameters"].items() if key != "significance"}
     found = tcav(classifier, examples, tested, labels, settings["batch_size"], **given, generator=generator)
     of_all = {"study": at.study, "data": settings["data"], "model": at.model, "seed": int(at.seed)}
-    score_tables.write(Path(snakemake.output[0]), rows_of(found, len(chosen)).assign(**of_all, method="tcav"))
+    score_tables.write(job.output[0], rows_of(found, len(chosen)).assign(**of_all, method="tcav"))

@@ -1,25 +1,23 @@
 """Score one arm of a retrain study: accuracy of every f_i, overlap of the masks, and what masks alone tell."""
 
-from contextlib import ExitStack
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from saliency_assay.data.splits import TEST
-from saliency_assay.runtime.job import job
+from saliency_assay.runtime.job import run_job
 from saliency_assay.storage import score_tables, zarr_store
 from saliency_assay.studies.retrain.occluded import layers_of, open_masks
 from saliency_assay.studies.retrain.scores import accuracy_scores, leakage_scores, overlap_scores
 
 COLUMNS = ["image", "split", "label", "predicted"]
 
-with job("score_retrain", snakemake.log[0], snakemake.params.settings), ExitStack() as stack:
-    settings, at, paths = snakemake.params.settings, snakemake.wildcards, snakemake.input
-    data = stack.enter_context(zarr_store.open_store(Path(paths.data), kind="data"))
+with run_job(snakemake) as job:
+    settings, at, paths = job.settings, job.wildcards, job.input
+    data = job.open(zarr_store.open_store(paths.data, kind="data"))
     test = np.flatnonzero(data["split"][:] == TEST)
-    masks = open_masks(stack, paths.masks, data)
+    masks = open_masks(job.stack, paths.masks, data)
     layers = layers_of(masks, at.fill, settings["iterations"])
     # f_0's are of every set it is compared on; only one table is needed at a time.
     read = partial(pd.read_parquet, columns=COLUMNS, filters=[("data", "==", settings["data"])])
@@ -30,4 +28,4 @@ with job("score_retrain", snakemake.log[0], snakemake.params.settings), ExitStac
     table = pd.concat(tables, ignore_index=True)
     table["variant"] = f"{at.protocol}/{at.fill}/" + table["variant"]
     arm = {"study": at.study, "data": settings["data"], "model": settings["model"], "seed": int(at.seed)}
-    score_tables.write(Path(snakemake.output[0]), table.assign(**arm, method=at.method))
+    score_tables.write(job.output[0], table.assign(**arm, method=at.method))

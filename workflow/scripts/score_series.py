@@ -1,31 +1,25 @@
 """Score one method over a commonality series: concept attribution under every f_k, and MCS against the last."""
 
-from contextlib import ExitStack
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import torch
 
 from saliency_assay.runtime.device import prepare
-from saliency_assay.runtime.job import job
+from saliency_assay.runtime.job import run_job
 from saliency_assay.runtime.provenance import seed_of
 from saliency_assay.storage import score_tables, zarr_store
 from saliency_assay.studies.bam.series import REGIONS, check_images, contrast, correct_images, score_series
 
-with job("score_series", snakemake.log[0], snakemake.params.settings), ExitStack() as stack:
-
-    def opened(path, **kind_and_expected):
-        return stack.enter_context(zarr_store.open_store(Path(path), **kind_and_expected))
-
-    settings, paths = snakemake.params.settings, snakemake.input
-    prepare("cpu", snakemake.threads)
+with run_job(snakemake) as job:
+    settings, paths = job.settings, job.input
+    prepare("cpu", job.threads)
     sets, last = dict(zip(settings["models"], settings["sets"], strict=True)), settings["models"][-1]
-    data = opened(paths.data, kind="data")  # the last model's set; of the others' only their maps are read
+    # The last model's set; of the others' only their maps are read.
+    data = job.open(zarr_store.open_store(paths.data, kind="data"))
     maps, correct = {}, {}
     for model, path in zip(sets, paths.maps, strict=True):
         expected = {"data": data.attributes["digest"]} if model == last else {}
-        maps[model] = opened(path, kind="maps", expect=expected)
+        maps[model] = job.open(zarr_store.open_store(path, kind="maps", expect=expected))
     images = zarr_store.same("image", *maps.values())
     check_images(images, data["label_scene"][:][images])
     for model, path in zip(sets, paths.predictions, strict=True):
@@ -53,4 +47,4 @@ with job("score_series", snakemake.log[0], snakemake.params.settings), ExitStack
                 rows = pd.DataFrame({"image": images[shown], "score": values[shown]})
                 parts.append(rows.assign(data=set_name, model=name, metric=metric, variant=region))
     of_all = {key: settings[key] for key in ("study", "seed", "method")}
-    score_tables.write(Path(snakemake.output[0]), pd.concat(parts, ignore_index=True).assign(**of_all))
+    score_tables.write(job.output[0], pd.concat(parts, ignore_index=True).assign(**of_all))

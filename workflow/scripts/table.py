@@ -2,22 +2,21 @@
 
 import json
 import shutil
-from pathlib import Path
 
 import pandas as pd
 
 from saliency_assay.report.export.export import TIDY, study_tex, tidy_table
 from saliency_assay.report.models import accuracy_table
 from saliency_assay.report.tables import read_table
-from saliency_assay.runtime.job import job
+from saliency_assay.runtime.job import run_job
 
-with job("table", snakemake.log[0], snakemake.params.settings):
-    settings, paths, output = snakemake.params.settings, snakemake.input, snakemake.output
+with run_job(snakemake) as job:
+    settings, paths, output = job.settings, job.input, job.output
     arms = [tuple(arm) for arm in settings["arms"]]
-    evaluations = (json.loads(Path(path).read_text(encoding="utf-8")) for path in paths.evaluations)
+    evaluations = (json.loads(path.read_text(encoding="utf-8")) for path in paths.evaluations)
     accuracy_table(dict(zip(arms, evaluations, strict=True))).to_csv(output.models, index=False)
     tables = {study: {} for study in settings["kinds"]}
-    for path, copy in zip(map(Path, paths.tables), output.copies, strict=True):
+    for path, copy in zip(paths.tables, output.copies, strict=True):
         shutil.copyfile(path, copy)
         tables[path.parent.name][path.stem] = read_table(path)
     found = []
@@ -28,6 +27,6 @@ with job("table", snakemake.log[0], snakemake.params.settings):
             scores = tidy_table(study, kind, of_study["order"], of_study["reliability"], printed)
             found.append(scores)
         text = study_tex(study, kind, scores, of_study, level=settings["level"])
-        Path(tex).write_text(text, encoding="utf-8")
+        tex.write_text(text, encoding="utf-8")
     table = pd.concat(found) if found else pd.DataFrame(columns=TIDY)
     table.to_csv(output.results, index=False)

@@ -1,7 +1,5 @@
 """How far scores can be trusted: reliability, agreement of raters, order of methods, consistency and variance."""
 
-from pathlib import Path
-
 from saliency_assay.reliability.agreement import agreement_table
 from saliency_assay.reliability.rated_scores import BETWEEN, CLUSTERS, Rated
 from saliency_assay.reliability.tables import (
@@ -11,17 +9,17 @@ from saliency_assay.reliability.tables import (
     reliability_table,
     variance_table,
 )
-from saliency_assay.runtime.job import job
-from saliency_assay.storage import zarr_store
+from saliency_assay.runtime.job import run_job
+from saliency_assay.storage.zarr_store import open_store
 
-with job("tabulate_reliability", snakemake.log[0], snakemake.params.settings):
-    settings, paths, output = snakemake.params.settings, snakemake.input, snakemake.output
+with run_job(snakemake) as job:
+    settings, paths, output = job.settings, job.input, job.output
     kind, models = settings["kind"], settings["models"]
-    rated = Rated(list(map(Path, paths.scores)), kind, settings["data"], models)
+    rated = Rated(paths.scores, kind, settings["data"], models)
     variant, method = ("metric", "variant"), ("seed", "method")
-    with zarr_store.open_store(Path(paths.data), kind="data") as data:
-        labels = data[f"label_{settings['label']}"][:]
-        clusters = {name: data[array][:] for name, array in CLUSTERS.items() if array in data}
+    data = job.open(open_store(paths.data, kind="data"))
+    labels = data[f"label_{settings['label']}"][:]
+    clusters = {name: data[array][:] for name, array in CLUSTERS.items() if array in data}
     directions, controls = settings["directions"], settings["controls"]
     alphas, correlations = settings["printed_alpha"], settings["printed_correlation"]
     found = {

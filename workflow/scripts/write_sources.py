@@ -6,12 +6,11 @@ from pathlib import Path
 import numpy as np
 
 from saliency_assay.data.synthetic.sources import write_sources
-from saliency_assay.runtime.job import job
+from saliency_assay.runtime.job import run_job
 from saliency_assay.runtime.provenance import digest_of_file, seed_of
 
-with job("write_sources", snakemake.log[0], snakemake.params.settings):
-    parameters = snakemake.params.settings["parameters"]
-    sums = Path(snakemake.output[0])
+with run_job(snakemake) as job:
+    parameters, sums = job.settings["parameters"], job.output[0]
     for folder in filter(Path.is_dir, sums.parent.iterdir()):
         shutil.rmtree(folder)
     write_sources(

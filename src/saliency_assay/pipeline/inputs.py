@@ -175,16 +175,23 @@ class Inputs:
             "data": self._data(self.studies.series_sets(study)[-1]),
         }
 
-    def plot_series(self, wildcards: Wildcards) -> Files:
-        """Return scores, predictions and sets of a series, and the maps of every method with the first seed."""
-        study, seeds = self.studies.study(wildcards["study"]), self.config.seeds
-        in_study = study.name in self.studies.concepts
+    def tabulate_series(self, wildcards: Wildcards) -> Files:
+        """Return scores and predictions of a series, and its TCAV where the study measures that."""
+        study = wildcards["study"]
+        in_study = study in self.studies.concepts
         return {
-            "scores": self._of_methods(self.paths.series_scores, study.name),
-            "predictions": self._series_predictions(study.name, seeds),
-            "concepts": f"{self.paths.tables}/concepts.csv".format(study=study.name) if in_study else [],
+            "scores": self._of_methods(self.paths.series_scores, study),
+            "predictions": self._series_predictions(study, self.config.seeds),
+            "concepts": f"{self.paths.tables}/concepts.csv".format(study=study) if in_study else [],
+        }
+
+    def plot_series(self, wildcards: Wildcards) -> Files:
+        """Return predictions, sets and the maps of every method of a series with the first seed."""
+        study, seed = self.studies.study(wildcards["study"]), self.config.seeds[0]
+        return {
+            "predictions": self._series_predictions(study.name, str(seed)),
             "data": expand(self.paths.data, data=self.studies.series_sets(study.name)),
-            "maps": flatten(self._series_maps(study.name, seeds[0], method) for method in study.methods),
+            "maps": flatten(self._series_maps(study.name, seed, method) for method in study.methods),
         }
 
     def find_delta(self, wildcards: Wildcards) -> Files:
@@ -206,14 +213,18 @@ class Inputs:
             "predictions": self.paths.predictions.format(**at),
         }
 
+    def tabulate_independence(self, wildcards: Wildcards) -> Files:
+        """Return the scores of all methods, and the sets with the patches of every seed."""
+        scores = self._of_methods(self.paths.delta_scores, wildcards["study"])
+        return {"scores": scores, "deltas": self._delta_sets(wildcards["study"])}
+
     def plot_independence(self, wildcards: Wildcards) -> Files:
-        """Return the scores of all methods, the sets with the patches of every seed, and the images without."""
-        study = self.studies.study(wildcards["study"])
-        return {
-            "scores": self._of_methods(self.paths.delta_scores, study.name),
-            "deltas": [self._data(delta_set(study.name, seed)) for seed in self.config.seeds],
-            "data": self._data(f"{study.data}_os"),
-        }
+        """Return the sets with the patches of every seed, and the images without."""
+        data = self._data(f"{self.studies.study(wildcards['study']).data}_os")
+        return {"deltas": self._delta_sets(wildcards["study"]), "data": data}
+
+    def _delta_sets(self, study: str) -> list[str]:
+        return [self._data(delta_set(study, seed)) for seed in self.config.seeds]
 
     def plot_pairs(self, wildcards: Wildcards) -> Files:
         """Return the images with and without the invariant patch of the first seed, and all methods' maps of them."""
@@ -229,7 +240,7 @@ class Inputs:
             "data": self._data(self.config.models[wildcards["model"]].data),
         }
 
-    def plot_concepts(self, wildcards: Wildcards) -> list[str]:
+    def concept_scores(self, wildcards: Wildcards) -> list[str]:
         """Return the scores of all models whose dependence on the concept is measured."""
         study = self.studies.study(wildcards["study"])
         models = [*study.models, *self.studies.comparison(study.name).series]

@@ -132,7 +132,7 @@ class Params:
         """Train with one combination of a search, with the first seed: what is chosen holds for all of them."""
         model, trial = self.config.models[wildcards["model"]], int(wildcards["trial"])
         return self._settings(
-            "trial",
+            "train",
             [model.function],
             **self._training(model, {**model.training, **model.trials[trial]}),
             seed=self.config.seeds[0],
@@ -379,33 +379,45 @@ class Params:
         metrics = self._metric_parameters("mcs", "idr")
         return self._settings("plot_bam", study=wildcards["study"], metrics=metrics)
 
+    def tabulate_series(self, wildcards: Wildcards) -> Settings:
+        """Tabulate a series."""
+        return self._settings("tabulate_series", **self._series(wildcards["study"]))
+
     def plot_series(self, wildcards: Wildcards) -> Settings:
-        """Tabulate and plot a series."""
+        """Plot a series."""
         return self._settings(
             "plot_series",
             methods=self.studies.study(wildcards["study"]).methods,
-            seeds=self.config.seeds,
+            seed=self.config.seeds[0],
             **self._series(wildcards["study"]),
         )
 
+    def tabulate_concepts(self, wildcards: Wildcards) -> Settings:
+        """Tabulate TCAV."""
+        significance = self.config.metrics["tcav"].parameters["significance"]
+        return self._settings("tabulate_concepts", significance=significance)
+
     def plot_concepts(self, wildcards: Wildcards) -> Settings:
-        """Tabulate and plot TCAV."""
+        """Plot TCAV."""
         return self._settings(
             "plot_concepts",
             concept=self.config.data[self.studies.study(wildcards["study"]).data].common_object,
-            parameters=select(self.config.metrics["tcav"].parameters, "experiments", "significance"),
+            significance=self.config.metrics["tcav"].parameters["significance"],
+        )
+
+    def tabulate_independence(self, wildcards: Wildcards) -> Settings:
+        """Tabulate IIR and the patches."""
+        return self._settings(
+            "tabulate_independence",
+            data=self.studies.study(wildcards["study"]).data,
+            seeds=self.config.seeds,
+            metrics=self._metric_parameters("iir"),
         )
 
     def plot_independence(self, wildcards: Wildcards) -> Settings:
-        """Tabulate and plot IIR and the patches."""
-        return self._settings(
-            "plot_independence",
-            study=wildcards["study"],
-            data=self.studies.study(wildcards["study"]).data,
-            seeds=self.config.seeds,
-            images=self.config.gallery_images,
-            metrics=self._metric_parameters("iir"),
-        )
+        """Plot IIR and the patches."""
+        images = self.config.gallery_images
+        return self._settings("plot_independence", study=wildcards["study"], images=images)
 
     def plot_pairs(self, wildcards: Wildcards) -> Settings:
         """Plot maps with and without the patch."""
@@ -452,17 +464,21 @@ class Params:
 
     # ---- image or caption
 
-    def plot_caption(self, wildcards: Wildcards) -> Settings:
-        """Tabulate and plot which half of an image maps point at."""
+    def tabulate_caption(self, wildcards: Wildcards) -> Settings:
+        """Tabulate which half of an image maps point at."""
         study = self.studies.study(wildcards["study"])
         return self._settings(
-            "plot_caption",
-            study=study.name,
+            "tabulate_caption",
             image_model=study.models[0],
             caption_model=study.models[1],
             data=[self.config.sets[self.config.models[model].data].name for model in study.models],
-            methods={name: self.facts.table_method(name) for name in study.methods},
         )
+
+    def plot_caption(self, wildcards: Wildcards) -> Settings:
+        """Plot which half of an image maps point at."""
+        methods = self.studies.study(wildcards["study"]).methods
+        names = {name: self.facts.table_method(name) for name in methods}
+        return self._settings("plot_caption", study=wildcards["study"], methods=names)
 
     # ---- retraining
 
@@ -566,9 +582,14 @@ class Params:
             seed=self.config.seeds[0],
         )
 
+    def tabulate_leakage(self, wildcards: Wildcards) -> Settings:
+        """Tabulate leakage."""
+        label = self.studies.first_model(wildcards["study"]).label
+        return self._settings("tabulate_leakage", label=label)
+
     def plot_leakage(self, wildcards: Wildcards) -> Settings:
-        """Tabulate and plot leakage."""
-        return self._settings("plot_leakage", label=self.studies.first_model(wildcards["study"]).label)
+        """Plot leakage."""
+        return self._settings("plot_leakage")
 
     def _retrained(self, study: str) -> Settings:
         """Return what the numbers of a retrain study are shares of."""

@@ -1,6 +1,7 @@
 """How the CSV tables of results are read: names stay text, whatever they look like."""
 
 from pathlib import Path
+from typing import TextIO
 
 import pandas as pd
 
@@ -18,8 +19,11 @@ NAMES = (
 )
 
 
-def read_table(path: Path) -> pd.DataFrame:
-    """A table of results: a method may be called NA, or True; an empty name is "", an empty number NaN."""
-    named = dict.fromkeys(NAMES, str)
-    found = pd.read_csv(path, keep_default_na=False, na_values=[""], dtype=named)
-    return found.fillna({name: "" for name in NAMES if name in found})
+def read_table(file: Path | TextIO, *texts: str) -> pd.DataFrame:
+    """Read a table of results: a method may be called NA, or True; an empty name is "", an empty number NaN.
+
+    ``texts`` are columns that hold text besides those of ``NAMES``.
+    """
+    names = (*NAMES, *texts)
+    table = pd.read_csv(file, keep_default_na=False, na_values=[""], dtype=dict.fromkeys(names, str))
+    return table.fillna({name: "" for name in names if name in table})

@@ -45,7 +45,7 @@ def open_stores(paths: Sequence[Path], *, kind: str, expect: Mapping[str, Any] |
     return Parts(stores) if len(stores) > 1 else stores[0]
 
 
-def grouped(paths: Sequence[str], groups: int) -> list[list[Path]]:
+def grouped(paths: Sequence[str | Path], groups: int) -> list[list[Path]]:
     """``paths`` in so many groups, one after another, all of one length: the parts of each of several stores.
 
     Where there are no paths there are no groups.

@@ -60,9 +60,9 @@ class Place:
         return cls(device, Path(state), seconds, limit, threads or torch.get_num_threads())
 
 
-def training_of(given: Mapping[str, Any], chosen: str | None) -> dict[str, Any]:
+def training_of(given: Mapping[str, Any], chosen: Path | None) -> dict[str, Any]:
     """The configuration's settings of a training, with those that a search has ``chosen`` (its JSON file) in place."""
-    found = json.loads(Path(chosen).read_text(encoding="utf-8"))["training"] if chosen else {}
+    found = json.loads(chosen.read_text(encoding="utf-8"))["training"] if chosen else {}
     return {**given, **found}
 
 
@@ -73,7 +73,7 @@ def fit(
     place: Place,
     *,
     seed: int,
-    initial: str | None = None,
+    initial: Path | None = None,
     normalisation: Normalisation | None = None,
 ) -> tuple[Classifier, list[Row]]:
     """A classifier built from ``model`` and trained on ``lesson``, in evaluation mode, and its curve.
@@ -93,13 +93,12 @@ def fit(
             of the images that are trained on.
     """
     settings, blueprint = training_from(training), Blueprint(**model)
-    start = Path(initial) if initial else None
     split = with_validation(lesson.split, settings.validation_share, seed)
     learn, validation, test = (
         torch.from_numpy((split == part).nonzero()[0]) for part in (TRAIN, VALIDATION, TEST)
     )
-    if normalisation is None and start:
-        normalisation = weights.normalisation_of(start, lesson.images.shape[1])
+    if normalisation is None and initial:
+        normalisation = weights.normalisation_of(initial, lesson.images.shape[1])
     mean, std = normalisation or channel_statistics(lesson.images, learn)
     channels = lesson.images.shape[1]
     if len(mean) != channels:
@@ -109,13 +108,13 @@ def fit(
     log.info("images are normalised with mean %s and std %s", *(_shown(values) for values in (mean, std)))
     generator = torch.Generator().manual_seed(seed_of(seed, "train", "initialisation"))
     classifier = build(blueprint, classes=lesson.classes, mean=mean, std=std, generator=generator)
-    if start:
+    if initial:
         trained = settings.epochs > 0
-        weights.load_initial(classifier, start, blueprint.architecture, head_may_start_anew=trained)
+        weights.load_initial(classifier, initial, blueprint.architecture, head_may_start_anew=trained)
     classifier.to(place.device)
     if not settings.epochs:
         return classifier.eval(), []
-    source = start and digest_of_file(start)
+    source = initial and digest_of_file(initial)
     basis = [model, training, seed, lesson.fingerprint, source, list(mean), list(std)]
     here = [place.device.type, torch.__version__, place.threads, precision_of(settings, place.device)]
     curve = train(

@@ -1,70 +1,33 @@
-"""TCAV in tables and in a figure: layers, their test against random CAVs, and the mean over those that pass it."""
-
-from collections.abc import Iterator
-from typing import Any
+"""TCAV as a figure: layers, their test against random CAVs, and the mean over those that pass it."""
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from saliency_assay.plotting.style import BLUE, GREY, ORANGE
-from saliency_assay.studies.bam.tcav import KINDS, layer_test
+from saliency_assay.studies.bam.tcav_tables import MEAN, Layers, measured
 
-COLUMNS = ["model", "seed", "layer", "score", "random", "p_value", "kept", "images", "experiments"]
-MEAN = "mean"
-"""The row of each model and seed that holds G_c."""
-KEYS = dict(zip(KINDS, ("score", "random"), strict=True))
 PANELS = 4  # in a row of the figure
 
-Layers = dict[str, dict[str, npt.NDArray[np.float64]]]
 
+def concept_figure(scores: pd.DataFrame, table: pd.DataFrame, *, significance: float) -> Figure:
+    """Scores of concept and random CAVs by layer, a panel for each model.
 
-def concepts_table(scores: pd.DataFrame, *, significance: float) -> pd.DataFrame:
-    """TCAV of every model, seed and layer, and the mean over the layers that pass the test (BAM, appendix F).
-
-    Args:
-        scores: a score table with the metrics ``tcav`` and ``tcav_images`` as ``tcav.rows_of`` names them.
-        significance: layers with a greater p are left out.
-
-    Returns:
-        One row per model, seed and layer, in the order of the table: ``score`` and ``random``, the means over
-        ``experiments`` CAVs of the concept and random ones; ``p_value``, and ``kept``, by ``tcav.layer_test``;
-        ``images`` under test. Then, with the layer ``mean``, G_c: ``score`` and ``random`` are means over the layers
-        kept, NaN where none is, and ``kept`` is whether any is.
-    """
-    rows: list[dict[str, Any]] = []
-    for model, seed, images, layers in _measured(scores):
-        of_layers: list[dict[str, Any]] = []
-        for layer, kinds in layers.items():
-            p, kept = layer_test(kinds["concept"], kinds["random"], significance=significance)
-            means = {key: float(kinds[kind].mean()) for kind, key in KEYS.items()}
-            of_layers.append({"layer": layer, **means, "p_value": p, "kept": kept})
-        counted = pd.DataFrame(of_layers).query("kept")
-        means = {key: float(counted[key].mean()) for key in KEYS.values()}
-        of_layers.append({"layer": MEAN, **means, "p_value": np.nan, "kept": len(counted) > 0})
-        shared = {"model": model, "seed": seed, "images": images, "experiments": len(kinds["concept"])}
-        rows += [{**shared, **row} for row in of_layers]
-    return pd.DataFrame(rows, columns=COLUMNS)
-
-
-def concept_figure(scores: pd.DataFrame, *, significance: float) -> Figure:
-    """Scores of concept and random CAVs by layer, a panel for each model; ``scores`` are as for the table.
+    ``table`` is the ``concepts_table`` of ``scores`` under this ``significance``.
 
     Dots are means over experiments and training seeds, whiskers their standard deviation over all of these; above
     each layer stands its p or, for several seeds, how many keep it. A layer that no seed keeps is hollow. The title
     has G_c, the mean over seeds that have one; the dashed line is 0.5, what a direction without meaning has.
     """
-    table = concepts_table(scores, significance=significance)
     models = list(dict.fromkeys(table["model"]))
     columns = min(PANELS, len(models))
     rows = -(-len(models) // columns)
     figure = Figure(figsize=(1.2 + 3.1 * columns, 0.9 + 3.0 * rows))
     panels = figure.subplots(rows, columns, sharey=True, squeeze=False)
-    measured = [(model, layers) for model, _, _, layers in _measured(scores)]
+    of_models = [(model, layers) for model, _, _, layers in measured(scores)]
     for axes, model in zip(panels.flat, models, strict=False):
-        seeds = [layers for name, layers in measured if name == model]
+        seeds = [layers for name, layers in of_models if name == model]
         _panel(axes, table[table["model"] == model], seeds)
     for axes in panels.flat[len(models) :]:
         axes.set_axis_off()
@@ -113,20 +76,3 @@ def _said(p_values: "pd.Series[float]", kept: int) -> str:
     if np.isnan(p):
         return "×"
     return f"p={p:.2g}" if p >= 0.001 else "p<0.001"
-
-
-def _measured(scores: pd.DataFrame) -> Iterator[tuple[str, int, int, Layers]]:
-    """Model, seed, images under test, and the scores of each layer, in the order of the table."""
-    for model, seed in dict.fromkeys(zip(scores["model"], scores["seed"], strict=True)):
-        table = scores[(scores["model"] == model) & (scores["seed"] == seed)]
-        counts = table.loc[table["metric"] == "tcav_images", "score"]
-        of_tcav = table[table["metric"] == "tcav"]
-        layers: dict[str, dict[str, list[float]]] = {}
-        for variant, score in zip(of_tcav["variant"], of_tcav["score"], strict=True):
-            layer, kind, _ = variant.rsplit(" ", 2)
-            layers.setdefault(layer, {}).setdefault(kind, []).append(score)
-        found = {
-            layer: {kind: np.array(values) for kind, values in kinds.items()}
-            for layer, kinds in layers.items()
-        }
-        yield model, seed, int(counts.iloc[0]), found

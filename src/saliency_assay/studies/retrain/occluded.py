@@ -33,7 +33,7 @@ class Layer:
     used: int
 
 
-def open_masks(stack: ExitStack, paths: Iterable[str], data: Store) -> list[Store]:
+def open_masks(stack: ExitStack, paths: Iterable[Path], data: Store) -> list[Store]:
     """Open the stores of masks at ``paths`` of the images in ``data``, in their order; ``stack`` closes them.
 
     Paths that differ only in the name of a part (``shards``) are the parts of one store, in their order.
@@ -43,10 +43,10 @@ def open_masks(stack: ExitStack, paths: Iterable[str], data: Store) -> list[Stor
             belong together, or not of all images.
     """
     opened: list[Store] = []
-    for _, parts in groupby(paths, lambda path: NAMED.sub("", path)):
+    for _, parts in groupby(paths, lambda path: NAMED.sub("", str(path))):
         before = [earlier.attributes["digest"] for earlier in opened]
         expect = {"data": data.attributes["digest"], "before": before}
-        opened.append(stack.enter_context(open_stores(list(map(Path, parts)), kind="masks", expect=expect)))
+        opened.append(stack.enter_context(open_stores(list(parts), kind="masks", expect=expect)))
     return opened
 
 

@@ -1,0 +1,31 @@
+"""The model of a job: on which device it runs, and what the job's results say that they are of."""
+
+from typing import Any
+
+import torch
+
+from saliency_assay.models.classifier import Blueprint, Classifier, digest
+from saliency_assay.models.layout import place
+from saliency_assay.models.weights import load_classifier
+from saliency_assay.runtime.device import prepare
+from saliency_assay.runtime.job import Job
+from saliency_assay.runtime.shards import Part
+from saliency_assay.storage.zarr_store import Store
+
+
+def device_of(job: Job) -> torch.device:
+    """Return the device that the job's settings and resources ask for; see ``prepare``."""
+    return prepare(job.settings["device"], job.threads, job.resources)
+
+
+def load_model(job: Job, data: Store) -> Classifier:
+    """Load the classifier in ``job.input.weights`` on the job's device, in the memory format for images of ``data``."""
+    device = device_of(job)
+    classifier = load_classifier(job.input.weights, Blueprint(**job.settings["model"]))
+    return place(classifier, device, data["image"].shape[2:])
+
+
+def origin(data: Store, classifier: Classifier, part: Part) -> dict[str, Any]:
+    """Return the attributes by which results of one part of a set are recognized: ``part``, ``data`` and ``model``."""
+    model = digest(classifier.network.state_dict())
+    return {"part": part, "data": data.attributes["digest"], "model": model}

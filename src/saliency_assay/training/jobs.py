@@ -1,0 +1,70 @@
+"""Jobs that train: their processes, what they learn and how, and the files that they leave."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import torch
+
+from saliency_assay.models import weights
+from saliency_assay.models.classifier import Blueprint, Classifier
+from saliency_assay.models.jobs import device_of
+from saliency_assay.runtime.distributed import joined, leading
+from saliency_assay.runtime.job import Job
+from saliency_assay.runtime.provenance import fingerprint
+from saliency_assay.storage.zarr_store import Store
+from saliency_assay.training.loop import COLUMNS
+from saliency_assay.training.state import Row, remove_state
+from saliency_assay.training.task import Lesson, Normalisation, Place, fit, training_of
+
+
+def join_processes(job: Job) -> torch.device:
+    """Be one of the job's processes until it ends, and return its device; see ``joined``."""
+    return job.open(joined(device_of(job), job.threads, job.resources))
+
+
+def lesson_of(job: Job, data: Store, images: Any, masks: Sequence[Store] = ()) -> Lesson:
+    """Return what the job learns: ``images`` with the labels of ``data``, of whose pixels ``masks`` occlude some."""
+    label = job.settings["label"]
+    basis = [job.settings, *(store.attributes["digest"] for store in (data, *masks))]
+    classes = data.attributes["classes"][label]
+    return Lesson(images, data[f"label_{label}"][:], data["split"][:], len(classes), fingerprint(basis))
+
+
+def training_settings(job: Job) -> dict[str, Any]:
+    """Return the settings of the job's training, with those that a search has chosen in place."""
+    return training_of(job.settings["training"], job.input.get("chosen"))
+
+
+def place_of(job: Job, device: torch.device) -> Place:
+    """Return where and how carefully the job trains."""
+    return Place.of(device, job.settings["state"], job.resources, job.threads)
+
+
+def fit_model(
+    job: Job, lesson: Lesson, device: torch.device, normalisation: Normalisation | None = None
+) -> tuple[Classifier, list[Row]]:
+    """Train the job's model on ``lesson``, from ``job.input.weights`` if it has any; see ``fit``."""
+    return fit(
+        lesson,
+        job.settings["model"],
+        training_settings(job),
+        place_of(job, device),
+        seed=job.settings["seed"],
+        initial=job.input.get("weights"),
+        normalisation=normalisation,
+    )
+
+
+def write_model(job: Job, classifier: Classifier, curve: Sequence[Row]) -> None:
+    """Write the curve and, where the rule keeps them, the weights; then delete the state.
+
+    Of several processes only the first one writes.
+    """
+    if not leading():
+        return
+    pd.DataFrame(curve, columns=COLUMNS).to_csv(job.output.curve, index=False)
+    if path := job.output.get("weights"):
+        weights.save(path, classifier, Blueprint(**job.settings["model"]))
+    remove_state(Path(job.settings["state"]))

@@ -1,0 +1,34 @@
+"""The model of a job on its device, and the attributes of its results."""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from jobs import snakemake_of
+from test_training_script import BLUEPRINT, MODEL, classifier
+
+from saliency_assay.models import weights
+from saliency_assay.models.classifier import digest
+from saliency_assay.models.jobs import load_model, origin
+from saliency_assay.runtime.job import run_job
+from saliency_assay.runtime.shards import Part
+from saliency_assay.storage import zarr_store
+
+
+def test_the_classifier_is_loaded_in_the_format_that_it_takes(tmp_path: Path) -> None:
+    expected = classifier()
+    files = {"weights": tmp_path / "weights.pt", "data": tmp_path / "data.zarr.zip"}
+    weights.save(files["weights"], expected, BLUEPRINT)
+    block = {"image": np.zeros((2, 3, 8, 8), dtype=np.uint8)}
+    zarr_store.write(files["data"], [block], kind="data", attributes={})
+    with run_job(snakemake_of("score", tmp_path / "log", {"model": MODEL, "device": "cpu"}, files)) as job:
+        data = job.open(zarr_store.open_store(job.input.data, kind="data"))
+        found = load_model(job, data)
+        assert found.device == torch.device("cpu")
+        assert found.layer("conv1").weight.is_contiguous(memory_format=torch.channels_last)
+        model = digest(expected.network.state_dict())
+        assert origin(data, found, Part(2, 3)) == {
+            "part": Part(2, 3),
+            "data": data.attributes["digest"],
+            "model": model,
+        }

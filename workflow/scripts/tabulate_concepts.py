@@ -1,0 +1,9 @@
+"""TCAV of every model of a study, layer by layer and in the mean, as a table."""
+
+from saliency_assay.runtime.job import run_job
+from saliency_assay.storage import score_tables
+from saliency_assay.studies.bam.tcav_tables import concepts_table
+
+with run_job(snakemake) as job:
+    table = concepts_table(score_tables.read(job.input), significance=job.settings["significance"])
+    table.to_csv(job.output[0], index=False)

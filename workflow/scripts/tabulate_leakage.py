@@ -1,0 +1,13 @@
+"""What masks alone tell of the class, tested against labels at random, as a table."""
+
+import pandas as pd
+
+from saliency_assay.runtime.job import run_job
+from saliency_assay.storage.zarr_store import open_store
+from saliency_assay.studies.retrain.leakage_tables import ALPHA, leakage_table
+
+with run_job(snakemake) as job:
+    data = job.open(open_store(job.input.data, kind="data"))
+    classes = len(data.attributes["classes"][job.settings["label"]])
+    table = leakage_table(pd.read_parquet(job.input.means), classes, ALPHA)
+    table.to_csv(job.output[0], index=False)
