@@ -18,6 +18,7 @@ from saliency_assay.registry.records import module_of
 from saliency_assay.config.schema import ConfigError
 from saliency_assay.runtime.shards import part_names
 from saliency_assay.registry.signatures import declared
+from saliency_assay.studies import STUDY_KINDS
 
 try:
     for configfile in workflow.configfiles:
@@ -64,7 +65,7 @@ DELTA_SETS = {
     for seed in CONFIG.seeds
 }
 FIDELITY_STUDIES = [name for name, study in CONFIG.studies.items() if study.kind == "fidelity"]
-RATED_STUDIES = [name for name, study in CONFIG.studies.items() if study.kind != "gallery"]
+RATED_STUDIES = [name for name, study in CONFIG.studies.items() if STUDY_KINDS[study.kind].is_rated]
 SEARCHED = [name for name, model in CONFIG.models.items() if model.trials]
 CAPTION_STUDIES = [name for name, study in CONFIG.studies.items() if study.kind == "caption"]
 # What the names of maps and scores end in where a set is explained in parts.
@@ -403,12 +404,8 @@ def figures_of(study):
 
 def directions_of(study):
     """Return the directions of all scores of a study that rate its methods."""
-    entry = CONFIG.studies[study]
-    if entry.kind == "retrain":
-        return {"accuracy": "lower"}  # what mattered is gone
-    names = ("mcs", "idr", "iir") if entry.kind == "bam" else entry.metrics
-    metrics = [CONFIG.metrics[name] for name in names]
-    return {score: direction for metric in metrics for score, direction in metric.directions.items()}
+    metrics = {name: direction for metric in metrics_of(study) for name, direction in metric.directions.items()}
+    return metrics | {score.name: score.direction for score in STUDY_KINDS[CONFIG.studies[study].kind].scores}
 
 
 def controls_of(study):

@@ -3,9 +3,6 @@
 from saliency_assay.metrics.formulas import FORMULAS
 
 SUMMARY = "summary: ranks, intervals and reliability in words"
-RETRAINED_ACCURACY = (
-    "accuracy on test images when the model is trained again without the pixels that a method marks"
-)
 
 
 def summary_files(study):
@@ -59,7 +56,7 @@ def summary_input(wildcards):
 
 
 def study_facts(study):
-    entry = CONFIG.studies[study]
+    entry, kind = CONFIG.studies[study], STUDY_KINDS[CONFIG.studies[study].kind]
     asks = {
         score: f"{metric.labels[score]}: {metric.summary}" if len(metric.directions) > 1 else metric.summary
         for metric in metrics_of(study)
@@ -67,8 +64,11 @@ def study_facts(study):
     }
     return {
         "name": study,
-        "kind": "localisation" if located(study) else entry.kind,
-        "cautions": references_of(study),
+        "question": kind.question_for(metric.takes for metric in metrics_of(study)),
+        "variants": kind.variants,
+        "explains_all_images": kind.explains_all_images,
+        "cautions": kind.cautions,
+        "references": references_of(study),
         "data": gallery_set(study),
         "models": {
             model: {
@@ -79,16 +79,15 @@ def study_facts(study):
             for model in entry.models
         },
         "methods": entry.methods,
-        "asks": {"accuracy": RETRAINED_ACCURACY} if entry.kind == "retrain" else asks,
+        "asks": asks | {score.name: score.summary for score in kind.scores},
         "seeds": len(CONFIG.seeds),
         "level": CONFIG.reliability.level,
     }
 
 
-def located(study):
-    """Whether all that judges a study's maps is where the object is."""
-    judges = [CONFIG.metrics[name].takes for name in CONFIG.studies[study].metrics]
-    return CONFIG.studies[study].kind == "fidelity" and all("mask" in takes for takes in judges)
+def cautions_of(*studies):
+    """Where the sentences on limits of the ranks of studies come from."""
+    return list(dict.fromkeys(filter(None, (STUDY_KINDS[CONFIG.studies[name].kind].cautions for name in studies))))
 
 
 def references_of(study):
@@ -108,10 +107,9 @@ def references_of(study):
 
 
 def metrics_of(study):
-    """The metrics that judge the maps of a study; those of ``bam`` have no entry of their own."""
+    """The metrics that judge the maps of a study: its kind's, or those that its entry chooses."""
     entry = CONFIG.studies[study]
-    names = [name for name in ("mcs", "idr", "iir") if entry.kind == "bam"] or entry.metrics
-    return [CONFIG.metrics[name] for name in names]
+    return [CONFIG.metrics[name] for name in STUDY_KINDS[entry.kind].metrics or entry.metrics]
 
 
 def overview_settings():
@@ -121,6 +119,7 @@ def overview_settings():
     ]
     return settings(
         "overview.py",
+        *cautions_of(*CONFIG.studies),
         studies=studies,
         sets=[] if CONFIG.studies else SHOWN_SETS,
         models=list(CONFIG.models),

@@ -56,12 +56,15 @@ def rated_input(wildcards):
 def tabulate_reliability_settings(wildcards):
     """Classes are those of the study's model; of BAM scenes, which the model of MCS, IDR and IIR alike was told."""
     study = CONFIG.studies[wildcards.study]
+    kind = STUDY_KINDS[study.kind]
     return settings(
         "tabulate_reliability.py",
-        kind=study.kind,
+        kind.rated_scores,
+        rated_scores=kind.rated_scores,
+        variants=kind.variants,
         data=study.data,
         models=study.models,
-        label="scene" if study.kind == "bam" else CONFIG.models[study.models[0]].label,
+        label=kind.label or CONFIG.models[study.models[0]].label,
         controls=controls_of(study.name),
         directions=directions_of(study.name),
         resamples=CONFIG.reliability.resamples,

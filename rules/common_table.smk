@@ -24,3 +24,12 @@ def tables_of(study):
 
 
 EXPORTED = [path for study in RATED_STUDIES for path in tables_of(study)]
+
+
+def export_facts(study):
+    """What of a study's kind decides how its tables are exported."""
+    kind = STUDY_KINDS[CONFIG.studies[study].kind]
+    return {"kind": kind.name, "printed_table": kind.printed_table, "latex": kind.latex}
+
+
+EXPORT_FACTS = {study: export_facts(study) for study in RATED_STUDIES}

@@ -18,7 +18,9 @@ rule summarise:
     conda:
         "../envs/report.yaml"
     params:
-        settings=lambda wildcards: settings("summarise.py", study=study_facts(wildcards.study)),
+        settings=lambda wildcards: settings(
+            "summarise.py", *cautions_of(wildcards.study), study=study_facts(wildcards.study)
+        ),
     script:
         "../workflow/scripts/summarise.py"
 

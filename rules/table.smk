@@ -20,7 +20,8 @@ rule table:
     params:
         settings=settings(
             "table.py",
-            kinds={study: CONFIG.studies[study].kind for study in RATED_STUDIES},
+            *{facts["latex"] for facts in EXPORT_FACTS.values() if facts["latex"]},
+            studies=EXPORT_FACTS,
             arms=[[model, seed] for model in STUDIED_MODELS for seed in CONFIG.seeds],
             level=CONFIG.reliability.level,
         ),

@@ -119,11 +119,20 @@ def test_registries_import_nothing_but_what_records_are_made_of(package: str) ->
     assert others <= sys.stdlib_module_names
 
 
+def test_the_records_of_study_kinds_import_nothing_else() -> None:
+    kinds = {path.parent.name: path for path in PACKAGE.glob("studies/*/__init__.py")}
+    assert project_imports(PACKAGE / "studies/__init__.py") == {f"studies.{name}" for name in kinds}
+    assert {target for path in kinds.values() for target in project_imports(path)} == {"studies.kind"}
+
+
 def test_no_implementation_imports_a_registry() -> None:
     """Else every method's digest would hold the whole registry, and one line there would run everything again."""
+    kinds = {f"studies.{path.parent.name}" for path in PACKAGE.glob("studies/*/__init__.py")}
+    registries = {*REGISTRIES, "studies", *kinds}
     apart = (PACKAGE / "config/catalogue.py", *(PACKAGE / "api").glob("*.py"))  # no job runs them
+    apart += (PACKAGE / "studies/__init__.py",)
     files = [path for path in MODULES if path not in apart]
-    assert [path.name for path in (*files, *SCRIPTS) if project_imports(path) & set(REGISTRIES)] == []
+    assert [path.name for path in (*files, *SCRIPTS) if project_imports(path) & registries] == []
 
 
 def test_nothing_imports_what_notebooks_call() -> None:

@@ -4,7 +4,7 @@ Scores are means over training seeds. A claim about methods is judged on those t
 has, a claim about metrics on all methods but the controls. A claim's text says what is compared with what.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
 import pandas as pd
@@ -258,3 +258,9 @@ def summary(found: pd.DataFrame) -> str:
     """How many claims have each verdict, in words."""
     holds, fails, untested = ((found["verdict"] == verdict).sum() for verdict in VERDICTS)
     return f"{holds} hold, {fails} do not, {untested} not tested"
+
+
+def cautions(tables: Mapping[str, pd.DataFrame]) -> list[str]:
+    """Return one sentence on the verdicts of the table ``claims``."""
+    found = summary(tables["claims"])
+    return [f"Of the paper's claims (Yang & Kim, 2019), {found} here; the report lists each of them."]
