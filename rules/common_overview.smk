@@ -187,7 +187,7 @@ def metric_facts(metric):
     return {
         "name": metric.name,
         "metric": metric.metric,
-        "kind": metric.kind,
+        "judges_single_maps": metric.judges_single_maps,
         "summary": metric.summary,
         "reference": record.reference if record else metric.function,
         "formula": FORMULAS.get(metric.metric, ""),

@@ -329,7 +329,7 @@ READERS: dict[str, list[Any]] = {
 def test_metrics_read_their_parameters(name: str) -> None:
     """BAM's are read by the steps of their studies; those of others by the metric or by its probe."""
     record = CATALOGUE.metrics[name]
-    functions = [resolve(record.function)] if record.kind == "fidelity" else READERS[name]
+    functions = [resolve(record.function)] if record.judges_single_maps else READERS[name]
     functions += [resolve(record.probe)] if record.probe else []
     read = set[str]().union(*map(keywords, functions)) - {"generator", "reduction"}
     assert read == {*record.parameters, *record.takes}
