@@ -304,7 +304,7 @@ def test_figures_exist(metric: Metric) -> None:
     assert bool(metric.figures) == metric.judges_single_maps
     for name, figure in metric.figures.items():
         assert re.fullmatch(r"[a-z][a-z0-9_]*", name)  # it is part of a path
-        assert module_of(figure.function).startswith("saliency_assay.report.")
+        assert module_of(figure.function).startswith("saliency_assay.studies.")
         assert callable(resolve(figure.function))
         assert set(figure.reads) <= {"curves", *(("probed",) if metric.probe else ())}
 
