@@ -19,6 +19,10 @@ from saliency_assay.config.schema import ConfigError
 from saliency_assay.runtime.shards import part_names
 from saliency_assay.registry.signatures import declared
 from saliency_assay.studies import STUDY_KINDS
+from saliency_assay.studies.bam import BAM
+from saliency_assay.studies.caption import CAPTION
+from saliency_assay.studies.fidelity import FIDELITY
+from saliency_assay.studies.retrain import RETRAIN
 
 try:
     for configfile in workflow.configfiles:
@@ -64,10 +68,11 @@ DELTA_SETS = {
     if study.comparison and study.comparison.independence
     for seed in CONFIG.seeds
 }
-FIDELITY_STUDIES = [name for name, study in CONFIG.studies.items() if study.kind == "fidelity"]
-RATED_STUDIES = [name for name, study in CONFIG.studies.items() if STUDY_KINDS[study.kind].is_rated]
+KIND_OF = {name: STUDY_KINDS[study.kind] for name, study in CONFIG.studies.items()}
+FIDELITY_STUDIES = [name for name, kind in KIND_OF.items() if kind is FIDELITY]
+RATED_STUDIES = [name for name, kind in KIND_OF.items() if kind.is_rated]
 SEARCHED = [name for name, model in CONFIG.models.items() if model.trials]
-CAPTION_STUDIES = [name for name, study in CONFIG.studies.items() if study.kind == "caption"]
+CAPTION_STUDIES = [name for name, kind in KIND_OF.items() if kind is CAPTION]
 # What the names of maps and scores end in where a set is explained in parts.
 PARTS = dict.fromkeys(name for entry in CONFIG.data.values() for name in part_names(entry.shards) if name)
 
@@ -404,8 +409,10 @@ def figures_of(study):
 
 def directions_of(study):
     """Return the directions of all scores of a study that rate its methods."""
-    metrics = {name: direction for metric in metrics_of(study) for name, direction in metric.directions.items()}
-    return metrics | {score.name: score.direction for score in STUDY_KINDS[CONFIG.studies[study].kind].scores}
+    metrics = {
+        name: direction for metric in metrics_of(study) for name, direction in metric.directions.items()
+    }
+    return metrics | {score.name: score.direction for score in KIND_OF[study].scores}
 
 
 def controls_of(study):

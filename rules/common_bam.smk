@@ -2,7 +2,7 @@
 
 from saliency_assay.data.bam.set_names import classes_of
 
-BAM_STUDIES = [name for name, study in CONFIG.studies.items() if study.kind == "bam"]
+BAM_STUDIES = [name for name, kind in KIND_OF.items() if kind is BAM]
 SERIES_STUDIES = [name for name in BAM_STUDIES if CONFIG.studies[name].comparison.series]
 DELTA_STUDIES = [name for name in BAM_STUDIES if CONFIG.studies[name].comparison.independence]
 CONCEPT_STUDIES = [name for name in BAM_STUDIES if CONFIG.studies[name].comparison.concepts]
@@ -47,9 +47,9 @@ def evaluated_sets(model):
     """Sets that a model is evaluated on: its own, and all of the studies that compare it."""
     sets = [CONFIG.models[model].data]
     for name, study in CONFIG.studies.items():
-        if study.kind == "bam":
+        if name in BAM_STUDIES:
             sets += compared_sets(name, model)
-        elif study.kind == "caption" and model in study.models:
+        elif name in CAPTION_STUDIES and model in study.models:
             captioned = CONFIG.sets[CONFIG.models[model].data]
             sets += captioned.sets
     return list(dict.fromkeys(sets))

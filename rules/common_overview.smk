@@ -14,8 +14,8 @@ def summary_files(study):
         "maps": all_parts(MAPS, gallery_set(study), **first),
     }
     tables = ["order", "reliability", "rankings", "agreement"] if study in RATED_STUDIES else []
-    tables += ["claims"] if study in BAM_STUDIES else []
-    tables += ["leakage"] if study in LEAK_STUDIES else []
+    own = KIND_OF[study].tables(options_of(study))
+    tables += [name for name in KIND_OF[study].caution_tables if name in own]
     return files | {name: f"{RESULTS}/tables/{study}/{name}.csv" for name in tables}
 
 
@@ -31,7 +31,7 @@ def predictions_of(study):
     """The predictions of all models of a study, which record the packages that made the weights."""
     entry = CONFIG.studies[study]
     ordinary = expand(PREDICTIONS, model=entry.models, seed=CONFIG.seeds)
-    steps = range(1, entry.retraining.iterations + 1) if entry.kind == "retrain" else []
+    steps = range(1, entry.retraining.iterations + 1) if study in RETRAIN_STUDIES else []
     paths = [
         path for step in steps for path in arms_of(study, f"{RETRAINED}/predictions.parquet", iteration=step)
     ]
@@ -41,12 +41,12 @@ def predictions_of(study):
 def scores_of(study):
     """The score tables of a study."""
     entry = CONFIG.studies[study]
-    if entry.kind == "bam":
+    if study in BAM_STUDIES:
         comparison = comparison_of(study)
         paths = {BAM_SCORES: True, SERIES_SCORES: comparison.series, DELTA_SCORES: comparison.independence}
         present = [path for path, is_in_study in paths.items() if is_in_study]
         return expand(present, study=study, seed=CONFIG.seeds, method=entry.methods)
-    if entry.kind == "retrain":
+    if study in RETRAIN_STUDIES:
         return arms_of(study, RETRAIN_SCORES)
     return of_study(SCORES, study, entry.metrics) if entry.metrics else []
 
@@ -56,7 +56,7 @@ def summary_input(wildcards):
 
 
 def study_facts(study):
-    entry, kind = CONFIG.studies[study], STUDY_KINDS[CONFIG.studies[study].kind]
+    entry, kind = CONFIG.studies[study], KIND_OF[study]
     asks = {
         score: f"{metric.labels[score]}: {metric.summary}" if len(metric.directions) > 1 else metric.summary
         for metric in metrics_of(study)
@@ -87,7 +87,7 @@ def study_facts(study):
 
 def cautions_of(*studies):
     """Where the sentences on limits of the ranks of studies come from."""
-    return list(dict.fromkeys(filter(None, (STUDY_KINDS[CONFIG.studies[name].kind].cautions for name in studies))))
+    return list(dict.fromkeys(filter(None, (KIND_OF[name].cautions for name in studies))))
 
 
 def references_of(study):
@@ -109,7 +109,7 @@ def references_of(study):
 def metrics_of(study):
     """The metrics that judge the maps of a study: its kind's, or those that its entry chooses."""
     entry = CONFIG.studies[study]
-    return [CONFIG.metrics[name] for name in STUDY_KINDS[entry.kind].metrics or entry.metrics]
+    return [CONFIG.metrics[name] for name in KIND_OF[study].metrics or entry.metrics]
 
 
 def overview_settings():

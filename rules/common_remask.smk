@@ -7,7 +7,7 @@ MASKS = f"{RETRAINED}/masks{{part}}.zarr.zip"
 SHARED = "shared"
 RETRAIN_SCORES = f"{RESULTS}/scores/retrain/{ARM}.parquet"
 
-RETRAIN_STUDIES = [name for name, study in CONFIG.studies.items() if study.kind == "retrain"]
+RETRAIN_STUDIES = [name for name, kind in KIND_OF.items() if kind is RETRAIN]
 LEAK_STUDIES = [name for name in RETRAIN_STUDIES if CONFIG.studies[name].retraining.leak_iterations]
 RETRAININGS = [CONFIG.studies[name].retraining for name in RETRAIN_STUDIES]
 PROTOCOLS = list(dict.fromkeys(name for retraining in RETRAININGS for name in retraining.protocols))

@@ -5,50 +5,42 @@ FIGURES = f"{RESULTS}/figures"
 CAPTIONS = os.path.relpath(f"{workflow.basedir}/workflow/report")
 
 
+def options_of(study):
+    """What a study asks for beside what all of its kind have."""
+    asked = {
+        "series": SERIES_STUDIES,
+        "concepts": CONCEPT_STUDIES,
+        "independence": DELTA_STUDIES,
+        "leakage": LEAK_STUDIES,
+        "pairs": [name for name in FIDELITY_STUDIES if pairs_of(name)],
+    }
+    return [option for option, studies in asked.items() if study in studies]
+
+
 def reported_of(study):
     """The figures that a study has in the report."""
-    entry = CONFIG.studies[study]
+    retraining, own = CONFIG.studies[study].retraining, KIND_OF[study].figures(options_of(study))
+    varied = [{"metric": metric, "figure": figure} for metric, figure in figures_of(study)]
+    if retraining:
+        varied = [
+            {"protocol": protocol, "fill": fill}
+            for protocol in retraining.protocols
+            for fill in retraining.fills
+        ]
+    names = dict.fromkeys(name.format(**at) for name in own for at in varied or [{}])
     files = expand([rules.summarise.output[0], rules.plot_gallery.output.page], study=study)
-    if entry.kind == "bam":
-        files += expand(rules.plot_bam.output, study=study)
-        files += expand(
-            [rules.judge_bam.output.ranking_page, rules.judge_bam.output.claims_page], study=study
-        )
-        if study in SERIES_STUDIES:
-            shown = rules.plot_series.output
-            files += expand([shown.accuracy, shown.figure, shown.maps], study=study)
-        if study in CONCEPT_STUDIES:
-            files += expand([rules.plot_concepts.output.figure, rules.plot_concepts.output.page], study=study)
-        if study in DELTA_STUDIES:
-            shown = rules.plot_independence.output
-            pages = [shown.iir, shown.iir_difference, shown.delta, shown.convergence, shown.independence]
-            files += expand([*pages, rules.plot_pairs.output.page], study=study)
-    if entry.kind == "caption":
-        shown = rules.plot_caption.output
-        files += expand([shown.page, shown.infidelity, shown.attribution], study=study)
-    if entry.kind == "fidelity":
-        for metric, figure in figures_of(study):
-            files += expand(rules.plot_metric.output, study=study, metric=metric, figure=figure)
-        files += expand(rules.plot_scatter.output, study=[study] if pairs_of(study) else [])
-        files += expand(rules.plot_scores.output, study=study)
-    if entry.kind == "retrain":
-        files += expand(rules.plot_retrain.output, study=study)
-        files += arms_of(study, rules.plot_arm.output)
-        if study in LEAK_STUDIES:
-            files += expand([rules.plot_leakage.output.figure, rules.plot_leakage.output.page], study=study)
-    if study in RATED_STUDIES:
-        files += expand(rules.plot_reliability.output, study=study)
-    return files
+    files += [f"{FIGURES}/{study}/{name}" for name in names]
+    return files + (expand(rules.plot_reliability.output, study=study) if study in RATED_STUDIES else [])
 
 
 def rated_input(wildcards):
     """The scores that rate a study's methods, and its images' classes."""
     study, seeds = CONFIG.studies[wildcards.study], {"seed": CONFIG.seeds}
     scores, data = expand(f"{TABLES}/scores.parquet", study=study.name), study.data
-    if study.kind == "bam":
+    if study.name in BAM_STUDIES:
         kept = [BAM_SCORES, *([DELTA_SCORES] if study.name in DELTA_STUDIES else [])]
         scores, data = expand(kept, study=study.name, method=study.methods, **seeds), f"{study.data}_os"
-    elif study.kind == "caption":
+    elif study.name in CAPTION_STUDIES:
         scores = of_study(SCORES, study.name, ["infidelity_halves"])
     return {"scores": scores, "data": DATA.format(data=data)}
 
@@ -56,7 +48,7 @@ def rated_input(wildcards):
 def tabulate_reliability_settings(wildcards):
     """Classes are those of the study's model; of BAM scenes, which the model of MCS, IDR and IIR alike was told."""
     study = CONFIG.studies[wildcards.study]
-    kind = STUDY_KINDS[study.kind]
+    kind = KIND_OF[study.name]
     return settings(
         "tabulate_reliability.py",
         kind.rated_scores,
@@ -109,7 +101,7 @@ def plan_of(study):
         },
         "models_each": {"train": 1, "trial": 1, "retrain": 1},
     }
-    if entry.kind != "retrain":
+    if study not in RETRAIN_STUDIES:
         return plan
     retraining, arms = entry.retraining, len(entry.methods) * len(CONFIG.seeds)
     plan["models_each"]["leak"] = 2 * retraining.repeats

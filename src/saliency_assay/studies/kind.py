@@ -1,6 +1,6 @@
 """The record of a kind of study, read by the Snakefile, so nothing heavy is imported here."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 
@@ -15,6 +15,18 @@ class RatingScore:
 
 
 @dataclass(frozen=True)
+class Outputs:
+    """Tables and figures of its own that a study has: always, or with one option."""
+
+    tables: tuple[str, ...] = ()
+    """Names of CSV files."""
+    figures: tuple[str, ...] = ()
+    """Files of the report in its order; a name in braces stands for each of its values."""
+    option: str = ""
+    """What the study's settings must ask for; empty if nothing."""
+
+
+@dataclass(frozen=True)
 class StudyKind:
     """What distinguishes one kind of study from another; callables are named as ``package.module:name``."""
 
@@ -22,6 +34,8 @@ class StudyKind:
     """As ``kind`` of an entry under ``studies``."""
     question: str
     """What it asks, for the pages of the report."""
+    outputs: tuple[Outputs, ...] = ()
+    """Beside those that every study has, or every one that is rated."""
     mask_question: str = ""
     """What it asks where all its metrics take the object's mask; empty if the same."""
     metrics: tuple[str, ...] = ()
@@ -42,11 +56,24 @@ class StudyKind:
     """``(study, tables) -> floats``: its own tables in LaTeX; empty where it has none."""
     cautions: str = ""
     """``(tables) -> sentences`` on limits of the ranks; empty where there are none."""
+    caution_tables: tuple[str, ...] = ()
+    """The tables that it reads where the study has them."""
 
     @property
     def is_rated(self) -> bool:
         """True where scores rate the methods, so that there are ranks and their reliability."""
         return bool(self.rated_scores)
+
+    def tables(self, options: Collection[str]) -> list[str]:
+        """Return the names of a study's own tables, given the options that it asks for."""
+        return [name for outputs in self._outputs(options) for name in outputs.tables]
+
+    def figures(self, options: Collection[str]) -> list[str]:
+        """Return the files of a study's own figures, given the options that it asks for."""
+        return [name for outputs in self._outputs(options) for name in outputs.figures]
+
+    def _outputs(self, options: Collection[str]) -> Iterator[Outputs]:
+        return (outputs for outputs in self.outputs if not outputs.option or outputs.option in options)
 
     def question_for(self, takes: Iterable[Collection[str]]) -> str:
         """Return what a study asks whose metrics take ``takes``."""
