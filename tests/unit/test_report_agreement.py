@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 
 from saliency_assay.config.catalogue import CATALOGUE
-from saliency_assay.plotting.figures import DIRECTIONS
 from saliency_assay.registry.records import resolve
 from saliency_assay.reliability.agreement import COLUMNS, agreement_table
 from saliency_assay.reliability.raters import agreement, halves
@@ -27,6 +26,7 @@ from saliency_assay.storage import score_tables as scores
 from saliency_assay.storage import zarr_store
 from saliency_assay.studies import STUDY_KINDS
 from saliency_assay.studies.bam.rated_scores import RATING
+from saliency_assay.studies.bam.tables import DIRECTIONS, SERIES
 
 METHODS = ("smooth", "gradcam", "edge", "random")
 LABELS = np.arange(30) % 3
@@ -208,7 +208,7 @@ def test_directions_of_bam_are_those_of_its_figures() -> None:
         for name in ("mcs", "idr", "iir")
         for score in CATALOGUE.metrics[name].scores
     }
-    assert found == DIRECTIONS
+    assert {**found, SERIES: "higher"} == DIRECTIONS
     assert tuple(found) == RATING
 
 
