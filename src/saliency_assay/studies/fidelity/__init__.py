@@ -7,7 +7,7 @@ FIDELITY = StudyKind(
     "Do maps say what the model answers? Metrics of single maps, image by image.",
     outputs=(
         Outputs(("summary",), ("{metric}_{figure}.svg",)),
-        Outputs(figures=("infidelity_sensitivity.svg",), option="pairs"),
+        Outputs(figures=("infidelity_sensitivity.svg",), option="scatter"),
         Outputs(figures=("scores.html",)),
     ),
     mask_question="Do maps lie on the object that the model was trained to name? Metrics of single maps, image by"
