@@ -19,8 +19,10 @@ from saliency_assay.data.bam.variants import rescaled
 from saliency_assay.metrics.spread import spread
 from saliency_assay.pipeline.params import Params
 from saliency_assay.pipeline.paths import Paths
+from saliency_assay.pipeline.studies import RATED_FIGURES, RATED_TABLES
 from saliency_assay.registry.records import resolve
 from saliency_assay.runtime.provenance import SOURCE
+from saliency_assay.studies import STUDY_KINDS
 from saliency_assay.studies.bam.input_independence import score_independence
 from saliency_assay.studies.bam.invariant_patch import Descent
 from saliency_assay.studies.bam.tcav import layer_test, tcav
@@ -121,11 +123,20 @@ def test_registries_import_nothing_but_what_records_are_made_of(package: str) ->
     assert others <= sys.stdlib_module_names
 
 
+def test_the_records_of_study_kinds_import_nothing_else() -> None:
+    kinds = {path.parent.name: path for path in PACKAGE.glob("studies/*/__init__.py")}
+    assert project_imports(PACKAGE / "studies/__init__.py") == {f"studies.{name}" for name in kinds}
+    assert {target for path in kinds.values() for target in project_imports(path)} == {"studies.kind"}
+
+
 def test_no_implementation_imports_a_registry() -> None:
     """Else every method's digest would hold the whole registry, and one line there would run everything again."""
+    kinds = {f"studies.{path.parent.name}" for path in PACKAGE.glob("studies/*/__init__.py")}
+    registries = {*REGISTRIES, "studies", *kinds}
     apart = (PACKAGE / "config/catalogue.py", *(PACKAGE / "api").glob("*.py"))  # no job runs them
+    apart += (PACKAGE / "studies/__init__.py", PACKAGE / "pipeline/studies.py")
     files = [path for path in MODULES if path not in apart]
-    assert [path.name for path in (*files, *SCRIPTS) if project_imports(path) & set(REGISTRIES)] == []
+    assert [path.name for path in (*files, *SCRIPTS) if project_imports(path) & registries] == []
 
 
 def test_nothing_imports_what_notebooks_call() -> None:
@@ -251,17 +262,12 @@ def test_files_that_functions_name_are_written_by_a_rule() -> None:
 
 def test_every_figure_and_table_of_a_study_is_written_by_a_rule() -> None:
     """And every figure that a rule writes for a study is in the report, every table in the export."""
-    text = (PACKAGE / "pipeline/studies.py").read_text()
-    outputs = set(
-        re.findall(r'"<results>/(?:figures|tables)/{study}/(?:{protocol}_{fill}/)?([^"]+)"', rules_text())
-    )
-    figures = set(
-        re.findall(r'report\(\s*"<results>/figures/{study}/(?:{protocol}_{fill}/)?([^"]+)"', rules_text())
-    )
-    assert set(re.findall(r'"([\w.]+\.(?:html|svg))"', text)) == figures - {"{metric}_{figure}.svg"}
-    tables = {name.removesuffix(".csv") for name in outputs if name.endswith(".csv")}
-    listed = text.partition("def tables(")[2].partition("def figures(")[0]
-    assert set(re.findall(r'"(\w+)"', listed)) == tables
+    figures = set(re.findall(r'report\(\s*"<results>/figures/{study}/([^"]+)"', rules_text()))
+    tables = set(re.findall(r'"<results>/tables/{study}/(\w+)\.csv"', rules_text()))
+    outputs = [each for kind in STUDY_KINDS.values() for each in kind.outputs]
+    of_kinds = {name for each in outputs for name in each.figures}
+    assert {*of_kinds, *RATED_FIGURES, "study.html", "gallery.html"} == figures
+    assert {*RATED_TABLES, *(name for each in outputs for name in each.tables)} == tables
 
 
 def test_rules_hold_little_python() -> None:
@@ -368,7 +374,7 @@ READERS: dict[str, list[Any]] = {
 def test_metrics_read_their_parameters(name: str) -> None:
     """BAM's are read by the steps of their studies; those of others by the metric or by its probe."""
     record = CATALOGUE.metrics[name]
-    functions = [resolve(record.function)] if record.kind == "fidelity" else READERS[name]
+    functions = [resolve(record.function)] if record.judges_single_maps else READERS[name]
     functions += [resolve(record.probe)] if record.probe else []
     read = set[str]().union(*map(keywords, functions)) - {"generator", "reduction"}
     assert read == {*record.parameters, *record.takes}

@@ -1,10 +1,10 @@
 """Show a BAM study: its premise as a table, MCS and IDR as bars and in numbers."""
 
-from saliency_assay.plotting.figures import metric_bars
 from saliency_assay.plotting.html import table_page
 from saliency_assay.plotting.style import save, styled
 from saliency_assay.report.tables import read_table
 from saliency_assay.runtime.job import run_job
+from saliency_assay.studies.bam.figures import metric_bars
 
 with run_job(snakemake) as job:
     study, output = job.settings["study"], job.output

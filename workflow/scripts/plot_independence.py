@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from saliency_assay.plotting.figures import metric_bars
 from saliency_assay.plotting.html import image_page, tables_page
 from saliency_assay.plotting.style import readable, save, styled
 from saliency_assay.report.tables import read_table
 from saliency_assay.runtime.job import run_job
 from saliency_assay.storage.zarr_store import open_store
+from saliency_assay.studies.bam.figures import metric_bars
 from saliency_assay.studies.bam.input_independence import BASELINES
 from saliency_assay.studies.bam.input_independence_figures import convergence_curves, delta_images, note
 from saliency_assay.studies.bam.input_independence_tables import NORMS, changes_of

@@ -10,8 +10,7 @@ from saliency_assay.plotting.style import png, readable, save, styled
 from saliency_assay.report.tables import read_table
 from saliency_assay.runtime.job import run_job
 from saliency_assay.storage import zarr_store
-from saliency_assay.studies.bam.series_curves import series_figure
-from saliency_assay.studies.bam.series_maps import chosen_image, series_maps
+from saliency_assay.studies.bam.series_figures import chosen_image, series_figure, series_maps
 from saliency_assay.studies.bam.series_tables import SeriesModel, series_tables
 
 COLUMNS = ["model", "seed", "data", "image", "label", "predicted"]

@@ -4,7 +4,7 @@ import pandas as pd
 
 from saliency_assay.runtime.job import run_job
 from saliency_assay.storage import score_tables
-from saliency_assay.studies.bam.figures import metrics_table, premise
+from saliency_assay.studies.bam.metric_tables import metrics_table, premise
 
 with run_job(snakemake) as job:
     settings = job.settings

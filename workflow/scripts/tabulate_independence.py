@@ -3,9 +3,9 @@
 from saliency_assay.runtime.job import run_job
 from saliency_assay.storage import score_tables
 from saliency_assay.storage.zarr_store import open_store
-from saliency_assay.studies.bam.figures import metrics_table
 from saliency_assay.studies.bam.input_independence import BASELINES
 from saliency_assay.studies.bam.input_independence_tables import changes_of, delta_table
+from saliency_assay.studies.bam.metric_tables import metrics_table
 
 with run_job(snakemake) as job:
     settings, scores = job.settings, score_tables.read(job.input.scores)

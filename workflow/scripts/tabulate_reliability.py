@@ -1,7 +1,8 @@
 """How far scores can be trusted: reliability, agreement of raters, order of methods, consistency and variance."""
 
+from saliency_assay.registry.records import resolve
 from saliency_assay.reliability.agreement import agreement_table
-from saliency_assay.reliability.rated_scores import BETWEEN, CLUSTERS, Rated
+from saliency_assay.reliability.rated_scores import CLUSTERS
 from saliency_assay.reliability.tables import (
     consistency_table,
     order_table,
@@ -14,8 +15,8 @@ from saliency_assay.storage.zarr_store import open_store
 
 with run_job(snakemake) as job:
     settings, paths, output = job.settings, job.input, job.output
-    kind, models = settings["kind"], settings["models"]
-    rated = Rated(paths.scores, kind, settings["data"], models)
+    read = resolve(settings["rated_scores"])
+    rated = read(paths.scores, data=settings["data"], models=settings["models"])
     variant, method = ("metric", "variant"), ("seed", "method")
     data = job.open(open_store(paths.data, kind="data"))
     labels = data[f"label_{settings['label']}"][:]
@@ -33,7 +34,7 @@ with run_job(snakemake) as job:
             printed=alphas,
         ),
         "agreement": agreement_table(
-            rated.parts(*variant), directions, labels, variants=BETWEEN.get(kind, "variants")
+            rated.parts(*variant), directions, labels, variants=settings["variants"]
         ),
         "order": order_table(rated.parts(*variant), directions, controls, clusters=clusters),
         "consistency": consistency_table(rated.parts(*method), directions, correlations),

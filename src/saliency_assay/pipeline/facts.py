@@ -25,11 +25,14 @@ class Facts:
 
     def study(self, name: str) -> dict[str, Any]:
         """Return what the overview and a study's summary say of it."""
-        study = self.studies.study(name)
+        study, kind = self.studies.study(name), self.studies.kind(name)
         return {
             "name": name,
-            "kind": "localisation" if self.studies.is_localization(name) else study.kind,
-            "cautions": self._cautions(name),
+            "question": self.studies.study_question(name),
+            "variants": kind.variants,
+            "explains_all_images": kind.explains_all_images,
+            "cautions": kind.cautions,
+            "references": self._references(name),
             "data": self.studies.gallery_set(name),
             "models": {
                 model: {
@@ -45,7 +48,7 @@ class Facts:
             "level": self.config.reliability.level,
         }
 
-    def _cautions(self, name: str) -> list[str]:
+    def _references(self, name: str) -> list[str]:
         """Return a caution for each method that is made to have the best score of one of the study's metrics."""
         study = self.studies.study(name)
         return [
@@ -80,7 +83,7 @@ class Facts:
         return {
             "name": metric.name,
             "metric": metric.metric,
-            "kind": metric.kind,
+            "judges_single_maps": metric.judges_single_maps,
             "summary": metric.summary,
             "reference": record.reference if record else metric.function,
             "formula": FORMULAS.get(metric.metric, ""),

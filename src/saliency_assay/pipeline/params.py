@@ -652,10 +652,12 @@ class Params:
 
     def tabulate_reliability(self, wildcards: Wildcards) -> Settings:
         """Measure the reliability of a study's metrics, and rank its methods."""
-        study = self.studies.study(wildcards["study"])
+        study, kind = self.studies.study(wildcards["study"]), self.studies.kind(wildcards["study"])
         return self._settings(
             "tabulate_reliability",
-            kind=study.kind,
+            [kind.rated_scores],
+            rated_scores=kind.rated_scores,
+            variants=kind.variants,
             data=study.data,
             models=study.models,
             label=self.studies.class_label(study.name),
@@ -676,7 +678,8 @@ class Params:
 
     def summarise(self, wildcards: Wildcards) -> Settings:
         """Put a study into words."""
-        return self._settings("summarise", study=self.facts.study(wildcards["study"]))
+        study = wildcards["study"]
+        return self._settings("summarise", self._cautions(study), study=self.facts.study(study))
 
     def describe(self, wildcards: Wildcards) -> Settings:
         """Write the pages of methods and metrics."""
@@ -711,6 +714,7 @@ class Params:
         ]
         return self._settings(
             "overview",
+            self._cautions(*self.studies.all),
             studies=studies,
             sets=[] if studies else self.studies.gallery_sets,
             models=list(self.config.models),
@@ -732,11 +736,20 @@ class Params:
         """Write the report."""
         return self._settings("report", targets=self.inputs.report(), configuration=self.configuration)
 
+    def _cautions(self, *studies: str) -> list[str]:
+        """Return the functions that state the limits of the ranks of studies."""
+        return sorted({self.studies.kind(name).cautions for name in studies} - {""})
+
     def table(self, wildcards: Wildcards) -> Settings:
         """Export all results."""
+        kinds = {name: self.studies.kind(name) for name in self.studies.rated}
         return self._settings(
             "table",
-            kinds={name: self.studies.study(name).kind for name in self.studies.rated},
+            sorted({kind.latex for kind in kinds.values()} - {""}),
+            studies={
+                name: {"kind": kind.name, "printed_table": kind.printed_table, "latex": kind.latex}
+                for name, kind in kinds.items()
+            },
             arms=self._trained(),
             level=self.config.reliability.level,
         )

@@ -1,13 +1,16 @@
 """The studies of a configuration by kind, and the scores, tables and figures that each kind has."""
 
-from collections.abc import Sequence
-
 from saliency_assay.config.records import Comparison, Config, Independence, Metric, Model, Study
+from saliency_assay.studies import STUDY_KINDS
+from saliency_assay.studies.bam import BAM
+from saliency_assay.studies.caption import CAPTION
+from saliency_assay.studies.fidelity import FIDELITY
+from saliency_assay.studies.kind import StudyKind
+from saliency_assay.studies.retrain import RETRAIN
 from saliency_assay.studies.retrain.settings import Retraining
 
-RETRAINED_ACCURACY = (
-    "accuracy on test images when the model is trained again without the pixels that a method marks"
-)
+RATED_TABLES = ("reliability", "agreement", "order", "consistency", "rankings", "variance")
+RATED_FIGURES = ("reliability.svg", "agreement.svg", "order.svg", "consistency.svg", "reliability.html")
 
 
 class Studies:
@@ -16,12 +19,11 @@ class Studies:
     def __init__(self, config: Config) -> None:
         self.config = config
         self.all = list(config.studies)
-        self.bam = self._of_kind("bam")
-        self.caption = self._of_kind("caption")
-        self.fidelity = self._of_kind("fidelity")
-        self.retrain = self._of_kind("retrain")
-        gallery = self._of_kind("gallery")
-        self.rated = [name for name in self.all if name not in gallery]
+        self.bam = self._of_kind(BAM)
+        self.caption = self._of_kind(CAPTION)
+        self.fidelity = self._of_kind(FIDELITY)
+        self.retrain = self._of_kind(RETRAIN)
+        self.rated = [name for name in self.all if self.kind(name).is_rated]
         """Studies that score their methods."""
         self.series = [name for name in self.bam if self.comparison(name).series]
         self.delta = [name for name in self.bam if self.comparison(name).independence]
@@ -34,10 +36,14 @@ class Studies:
         """Sets made for one model: images of BAM beside the same images with a change that leaves the model's output
         as it is."""
 
-    def _of_kind(self, kind: str) -> list[str]:
-        return [name for name, study in self.config.studies.items() if study.kind == kind]
+    def _of_kind(self, kind: StudyKind) -> list[str]:
+        return [name for name in self.all if self.kind(name) is kind]
 
     # ---- records
+
+    def kind(self, name: str) -> StudyKind:
+        """Return the record of a study's kind."""
+        return STUDY_KINDS[self.study(name).kind]
 
     def study(self, name: str) -> Study:
         """Return the configuration of a study."""
@@ -132,42 +138,35 @@ class Studies:
     # ---- scores
 
     def metrics(self, name: str) -> list[Metric]:
-        """Return the metrics that judge the maps of a study; those of BAM have no entry of their own."""
-        names = ("mcs", "idr", "iir") if name in self.bam else self.study(name).metrics
-        return [self.config.metrics[metric] for metric in names]
+        """Return the metrics that judge the maps of a study: its kind's, or those that its entry chooses."""
+        return [self.config.metrics[metric] for metric in self.kind(name).metrics or self.study(name).metrics]
 
     def directions(self, name: str) -> dict[str, str]:
         """Return the directions of all scores of a study that rate its methods."""
-        if name in self.retrain:
-            return {"accuracy": "lower"}  # what mattered is gone
+        metrics = self.metrics(name)
+        own = {score.name: score.direction for score in self.kind(name).scores}
         return {
-            score: direction
-            for metric in self.metrics(name)
-            for score, direction in metric.directions.items()
-        }
+            score: direction for metric in metrics for score, direction in metric.directions.items()
+        } | own
 
     def questions(self, name: str) -> dict[str, str]:
         """Return what each score of a study measures, as a phrase."""
-        if name in self.retrain:
-            return {"accuracy": RETRAINED_ACCURACY}
+        own = {score.name: score.summary for score in self.kind(name).scores}
         return {
             score: f"{metric.labels[score]}: {metric.summary}"
             if len(metric.directions) > 1
             else metric.summary
             for metric in self.metrics(name)
             for score in metric.directions
-        }
+        } | own
+
+    def study_question(self, name: str) -> str:
+        """Return what a study asks."""
+        return self.kind(name).question_for(metric.takes for metric in self.metrics(name))
 
     def class_label(self, name: str) -> str:
-        """Return the label whose classes raters are grouped by: that of the study's model.
-
-        Of BAM that of scenes, on which the model of MCS, IDR and IIR alike was trained.
-        """
-        return "scene" if name in self.bam else self.first_model(name).label
-
-    def is_localization(self, name: str) -> bool:
-        """Return whether all that judges a study's maps is where the object is."""
-        return name in self.fidelity and all("mask" in metric.takes for metric in self.metrics(name))
+        """Return the label whose classes raters are grouped by: its kind's, or that of the study's model."""
+        return self.kind(name).label or self.first_model(name).label
 
     def baselines(self, name: str) -> list[str]:
         """Return the methods of a study that do not use the model."""
@@ -188,73 +187,48 @@ class Studies:
 
     # ---- what there is of a study in the report and in the export
 
+    def options(self, name: str) -> list[str]:
+        """Return what a study asks for beside what all of its kind have."""
+        asking = {
+            "series": self.series,
+            "concepts": self.concepts,
+            "independence": self.delta,
+            "leakage": self.leakage,
+            "scatter": self.scatter,
+        }
+        return [option for option, studies in asking.items() if name in studies]
+
     def summary_tables(self, name: str) -> list[str]:
         """Return the names of the tables that a study's summary reads."""
-        tables = ["order", "reliability", "rankings", "agreement"] if name in self.rated else []
-        tables += ["claims"] if name in self.bam else []
-        return [*tables, *(["leakage"] if name in self.leakage else [])]
+        rated = ["order", "reliability", "rankings", "agreement"] if name in self.rated else []
+        return [*rated, *(table for table in self.kind(name).caution_tables if table in self.tables(name))]
 
     def claims_tables(self, name: str) -> list[str]:
         """Return the names of the tables of a BAM study by which the paper's claims are checked."""
-        return _present(
-            name,
-            (("premise", "metrics"), self.bam),
-            (("commonality", "series", "correlation"), self.series),
-            (("concepts",), self.concepts),
-            (("independence", "deltas"), self.delta),
-        )
+        return [table for table in BAM.tables(self.options(name)) if table not in ("ranking", "claims")]
 
     def tables(self, name: str) -> list[str]:
-        """Return the names of all tables that are exported of a study, in their order."""
-        return _present(
-            name,
-            (("premise", "metrics", "ranking", "claims"), self.bam),
-            (("premise", "table"), self.caption),
-            (("summary",), [*self.fidelity, *self.retrain]),
-            (("reliability", "agreement", "order", "consistency", "rankings", "variance"), self.rated),
-            (("commonality", "series", "correlation"), self.series),
-            (("concepts",), self.concepts),
-            (("independence", "deltas"), self.delta),
-            (("leakage",), self.leakage),
-        )
+        """Return the names of all tables that are exported of a study."""
+        rated = RATED_TABLES if name in self.rated else ()
+        return [*self.kind(name).tables(self.options(name)), *rated]
 
     def figures(self, name: str) -> list[str]:
         """Return the files of a study's figures in the order of the report, relative to the study's folder."""
-        figures = [f"{metric}_{figure}.svg" for metric, figure in self.metric_figures(name)]
-        return _present(
-            name,
-            (("study.html", "gallery.html"), self.all),
-            (("premise.html", "mcs.svg", "idr.svg", "metrics.html", "ranking.html", "claims.html"), self.bam),
-            (("commonality.html", "series.svg", "series_maps.html"), self.series),
-            (("concepts.svg", "concepts.html"), self.concepts),
-            (("iir.svg", "iir_difference.svg", "delta.html", "convergence.svg"), self.delta),
-            (("independence.html", "pairs.html"), self.delta),
-            (("caption.html", "infidelity.svg", "attribution.svg"), self.caption),
-            (figures, self.fidelity),
-            (("infidelity_sensitivity.svg",), self.scatter),
-            (("scores.html",), self.fidelity),
-            (("accuracy.svg", "overlap.svg", "summary.html"), self.retrain),
-            (self._mask_figures(name), self.retrain),
-            (("leakage.svg", "leakage.html"), self.leakage),
-            (("reliability.svg", "agreement.svg", "order.svg", "consistency.svg"), self.rated),
-            (("reliability.html",), self.rated),
+        patterns = self.kind(name).figures(self.options(name))
+        own = dict.fromkeys(
+            pattern.format(**values) for pattern in patterns for values in self._figure_wildcards(name)
         )
+        return ["study.html", "gallery.html", *own, *(RATED_FIGURES if name in self.rated else ())]
 
-    def _mask_figures(self, name: str) -> list[str]:
-        if name not in self.retrain:
-            return []
-        retraining = self.retraining(name)
-        return [
-            f"{protocol}_{fill}/{figure}"
-            for figure in ("matrices.svg", "images.html")
-            for protocol in retraining.protocols
-            for fill in retraining.fills
-        ]
-
-
-def _present(name: str, *groups: tuple[Sequence[str], Sequence[str]]) -> list[str]:
-    """Return the names of those groups whose studies include the study ``name``."""
-    return [each for names, studies in groups if name in studies for each in names]
+    def _figure_wildcards(self, name: str) -> list[dict[str, str]]:
+        """Return what the names of a study's figures vary over: its metrics' figures, or its arms; at least one."""
+        if retraining := self.study(name).retraining:
+            return [
+                {"protocol": protocol, "fill": fill}
+                for protocol in retraining.protocols
+                for fill in retraining.fills
+            ]
+        return [{"metric": metric, "figure": figure} for metric, figure in self.metric_figures(name)] or [{}]
 
 
 def delta_set(study: str, seed: int | str) -> str:

@@ -5,6 +5,7 @@ from copy import deepcopy
 from pipelines import RETRAIN, TINY, studies
 
 from saliency_assay.pipeline.studies import delta_set
+from saliency_assay.studies.fidelity import FIDELITY
 
 
 def test_studies_are_listed_by_kind_and_by_what_they_ask_for() -> None:
@@ -61,14 +62,14 @@ def test_directions_and_questions_are_of_the_scores_that_rate_methods() -> None:
     assert tiny.baselines("bam") == ["random", "edge"]
 
 
-def test_a_study_is_of_localization_if_all_its_metrics_take_the_mask() -> None:
+def test_a_study_whose_metrics_all_take_the_mask_asks_whether_maps_lie_on_the_object() -> None:
     configuration = deepcopy(TINY)
     configuration["metrics"]["pointing_game"] = {}
     located = {"kind": "fidelity", "model": "f_o", "methods": ["gradient"], "metrics": ["pointing_game"]}
     configuration["studies"]["objects"] = located
-    assert studies(configuration).is_localization("objects")
+    assert studies(configuration).study_question("objects") == FIDELITY.mask_question
     located["metrics"].append("sensitivity")
-    assert not studies(configuration).is_localization("objects")
+    assert studies(configuration).study_question("objects") == FIDELITY.question
 
 
 def test_figures_and_tables_come_in_the_order_of_the_report() -> None:
@@ -80,14 +81,10 @@ def test_figures_and_tables_come_in_the_order_of_the_report() -> None:
         "consistency.svg", "reliability.html",
     ]  # fmt: skip
     assert tiny.tables("captions")[:3] == ["premise", "table", "reliability"]
-    assert tiny.tables("bam")[-6:] == [
-        "commonality",
-        "series",
-        "correlation",
-        "concepts",
-        "independence",
-        "deltas",
-    ]
+    assert tiny.tables("bam")[4:] == [
+        "commonality", "series", "correlation", "concepts", "independence", "deltas",
+        "reliability", "agreement", "order", "consistency", "rankings", "variance",
+    ]  # fmt: skip
     assert tiny.summary_tables("retrain") == ["order", "reliability", "rankings", "agreement", "leakage"]
 
 

@@ -128,8 +128,8 @@ def metrics_page(metrics: Sequence[Facts], reliability: pd.DataFrame) -> str:
         body.append("</dl>")
         names = [score["name"] for score in facts["scores"]]
         found = reliability[reliability["metric"].isin(names)]
-        entries = found["variant"].str.split(" ").str[0]
-        found = found[(entries == facts["name"]) | (facts["kind"] == "bam")]
+        if facts["judges_single_maps"]:  # else no entry is in the variants
+            found = found[found["variant"].str.split(" ").str[0] == facts["name"]]
         if len(found):
             body.append(table_of(_reliability(found), f"{facts['name']}: reliability found here", 2))
     return page("\n".join(body), title="Metrics")
