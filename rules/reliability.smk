@@ -27,7 +27,7 @@ rule tabulate_reliability:
 
 rule plot_reliability:
     input:
-        **{name: rules.tabulate_reliability.output[name] for name in rules.tabulate_reliability.output.keys()},
+        **rules.tabulate_reliability.output,
     output:
         reliability=report(
             "<results>/figures/{study}/reliability.svg",

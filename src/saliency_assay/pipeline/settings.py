@@ -42,16 +42,16 @@ class JobSettings:
         # Thousands of jobs run the same code, and a plan is of the code as it was when Snakemake started.
         self._code_of = cache(code_of)
 
-    def __call__(self, rule: str, functions: Iterable[str] = (), /, **values: Any) -> dict[str, Any]:
-        """Return ``values`` as plain JSON with ``code`` and ``environment`` of the script that is named as the rule.
+    def __call__(self, script: str, functions: Iterable[str] = (), /, **values: Any) -> dict[str, Any]:
+        """Return ``values`` as plain JSON with ``code`` and ``environment`` of a script.
 
         Snakemake compares parameters as an unordered set of values, so there is one nested dict, and tracks only
         plain types. ``functions`` are the registered callables (``package.module:name``) that the job is given by name.
         """
         modules = list(map(module_of, functions))
-        code = self._code_of(str(self._scripts / f"{rule}.py"), *modules)
+        code = self._code_of(str(self._scripts / f"{script}.py"), *modules)
         users = [module for module in modules if module.partition(".")[0] != "saliency_assay"]
-        ignored = TABLE_PACKAGES if rule in ON_DEVICE else frozenset()
+        ignored = TABLE_PACKAGES if script in ON_DEVICE else frozenset()
         names = {*code.packages} - ignored | {*self._code_of(*users).packages}
         packages = versions_of(names) if self._with_versions else {}
         self.packages.update(packages)

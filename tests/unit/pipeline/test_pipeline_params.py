@@ -1,0 +1,172 @@
+"""The settings of rules: what decides a job's results, and nothing else."""
+
+from copy import deepcopy
+from pathlib import Path
+
+import pytest
+from pipelines import RETRAIN, TINY, params
+
+from saliency_assay.pipeline.facts import range_text
+from saliency_assay.pipeline.params import omit, paths_digest, read_by, select
+
+ATTRIBUTE = {"model": "f_s", "seed": "0", "data": "bam_os", "method": "gradcam", "part": ""}
+ARM = {
+    "study": "retrain",
+    "protocol": "roar",
+    "method": "gradient",
+    "fill": "mean",
+    "seed": "3",
+    "iteration": "1",
+}
+
+
+def test_maps_depend_on_the_model_the_images_and_the_method() -> None:
+    settings = params(TINY).attribute(ATTRIBUTE)
+    assert settings["model"]["cam_layer"] == "layer3"
+    assert settings["explained"]["explain"] == 30
+    assert settings["function"] == "saliency_assay.methods.cam:gradcam"
+    assert (settings["seed"], settings["pairs"], settings["registered"]) == (0, False, True)
+    assert {"base", "background"}.isdisjoint(settings)
+
+
+def test_a_model_has_a_cam_layer_only_for_methods_that_need_one() -> None:
+    assert "cam_layer" not in params(TINY).attribute({**ATTRIBUTE, "method": "edge"})["model"]
+
+
+def test_a_smoothed_method_has_the_method_that_it_smooths() -> None:
+    settings = params(TINY).attribute({**ATTRIBUTE, "method": "smooth", "model": "digits", "data": "digits"})
+    assert settings["base"]["function"] == "saliency_assay.methods.cam:gradcam"
+
+
+@pytest.mark.parametrize(
+    ("model", "data", "explained"),
+    [
+        ("f_s", "bam_delta_seed0", {"explain": 16, "order": "first", "where": {}}),
+        ("f_k01", "bam_os_k01", {"explain": 30, "order": "balanced", "where": {"label_scene": 0}}),
+        ("f_picture", "captioned_both", {"explain": 10, "order": "balanced", "where": {"aligned": 1}}),
+        ("digits", "digits", {"explain": 20, "order": "balanced", "where": {}}),
+    ],
+)
+def test_which_images_are_explained_is_decided_by_their_set(
+    model: str, data: str, explained: dict[str, object]
+) -> None:
+    settings = params(TINY).attribute({**ATTRIBUTE, "method": "edge", "model": model, "data": data})
+    assert select(settings["explained"], *explained) == explained
+    assert settings["pairs"] == data.startswith("bam_delta")
+
+
+def test_a_score_has_the_method_only_where_its_metric_computes_maps() -> None:
+    at = {"model": "digits", "seed": "0", "data": "digits", "method": "gradient", "part": ""}
+    tiny = params(TINY)
+    with_method, without = (tiny.score({**at, "metric": metric}) for metric in ("sensitivity", "infidelity"))
+    assert with_method["method"]["function"] == "saliency_assay.methods.gradient:gradient"
+    assert "method" not in without
+    assert without["parameters"]["largest"] == 2
+
+
+def test_a_trial_trains_with_its_combination_and_the_first_seed() -> None:
+    tiny = params(TINY)
+    trials = [tiny.trial({"model": "searched", "trial": trial}) for trial in "01"]
+    assert [trial["training"]["learning_rate"] for trial in trials] == [0.05, 0.1]
+    assert trials[1]["state"] == "results/.state/trial/searched/trial1.pt"
+    assert trials[1]["seed"] == 0
+
+
+def test_weights_from_outside_the_results_count_by_content(tmp_path: Path) -> None:
+    configuration, weights = deepcopy(TINY), tmp_path / "weights.pt"
+    configuration["models"]["digits"]["weights"] = str(weights)
+    digests = []
+    for content in (b"one", b"two"):
+        weights.write_bytes(content)
+        settings = params(configuration, tmp_path / "results").train({"model": "digits", "seed": "0"})
+        digests.append(settings["files"])
+    assert digests[0][0][0] == digests[1][0][0] == "weights.pt"
+    assert digests[0] != digests[1]
+
+
+def test_roar_makes_all_masks_at_once_and_iteroar_one() -> None:
+    of = params(RETRAIN)
+    settings = [of.remask({**ARM, "part": "", "protocol": protocol}) for protocol in ("roar", "iteroar")]
+    assert [each["masks"] for each in settings] == [3, 1]
+    assert settings[0]["state"] == "results/.state/remask/retrain/roar/gradient/mean/seed3/iteration1"
+
+
+def test_a_set_depends_only_on_parameters_that_it_is_composed_by() -> None:
+    tiny = params(TINY)
+    plain, scaled, common = (
+        tiny.compose_bam({"data": data}) for data in ("bam_os", "bam_os_scale", "bam_os_k01")
+    )
+    assert set(scaled["parameters"]) - set(plain["parameters"]) == {"variant_smallest", "variant_largest"}
+    assert set(common["parameters"]) - set(plain["parameters"]) == {"images_per_scene"}
+    assert (plain["common_object"], common["common_object"]) == ("", "dog")
+
+
+def test_patches_do_not_depend_on_what_only_scores_are_made_with() -> None:
+    settings = params(TINY).find_delta({"study": "bam", "seed": "0"})
+    assert settings["parameters"]["steps"] == 5
+    assert {"threshold", "draws", "draw_size"}.isdisjoint(settings["parameters"])
+
+
+def test_k_is_the_share_of_scene_classes() -> None:
+    settings = params(TINY).score_series({"study": "bam", "seed": "0", "method": "edge"})
+    assert settings["k"] == [0.1, 1.0]
+    assert settings["sets"] == ["bam_os_k01", "bam_os_k10"]
+
+
+def test_plans_count_masks_and_classifiers_of_retrain_studies_alone() -> None:
+    (plan,) = params(RETRAIN).plan({})["studies"]
+    assert plan["mask_stores"] == [[4, 3], [4 + 4 * 2 * 2, 1]]
+    assert plan["models_each"] == {"train": 1, "trial": 1, "retrain": 1, "leak": 6}
+    assert plan["like"]["remask"] == [["remask/retrain", 0.5]]
+    others = [each for each in params(TINY).plan({})["studies"] if each["name"] != "retrain"]
+    assert all(each["mask_stores"] == [] and "leak" not in each["like"] for each in others)
+
+
+def test_a_training_keeps_images_by_the_limit_of_its_set() -> None:
+    configuration = deepcopy(RETRAIN)
+    configuration["data"]["digits"]["resident_limit"] = 0.5
+    of = params(configuration)
+    assert of.resident_limit_of_model({"model": "digits"}) == 500
+    assert of.resident_limit_of_study({"study": "retrain"}) == 500
+
+
+def test_cautions_are_of_methods_that_are_fitted_to_a_metric() -> None:
+    tiny = params(TINY)
+    (caution,) = tiny.summarise({"study": "captions"})["study"]["references"]
+    assert caution.startswith("halves is fitted to the least infidelity_halves")
+    assert tiny.summarise({"study": "digits"})["study"]["references"] == []
+
+
+def test_papers_know_methods_by_what_they_smooth_and_what_their_maps_are() -> None:
+    configuration = deepcopy(TINY)
+    configuration["methods"]["integrated"] = {"method": "integrated_gradients", "times_input": False}
+    configuration["methods"]["plain"] = {"method": "smoothgrad"}
+    facts = params(configuration).facts
+    assert facts.paper_method("smooth") == "smoothgrad of gradcam"
+    assert facts.paper_method("plain") == "smoothgrad"
+    assert facts.table_method("halves") == "halves"
+    assert facts.table_method("gradient") == "gradient, local"
+    assert facts.table_method("integrated") == "integrated_gradients, local"
+
+
+def test_parameters_are_those_that_a_function_reads() -> None:
+    function = "saliency_assay.methods.smoothing:smoothgrad"
+    assert read_by(function, {"samples": 3, "colour": 1}) == {"samples": 3}
+    assert select({"a": 1, "b": 2}, "b") == omit({"a": 1, "b": 2}, "a") == {"b": 2}
+
+
+def test_annotations_count_by_their_paths(tmp_path: Path) -> None:
+    (tmp_path / "scene").mkdir()
+    (tmp_path / "scene/one.xml").write_text("a")
+    before = paths_digest(tmp_path)
+    (tmp_path / "scene/one.xml").write_text("b")
+    assert paths_digest(tmp_path) == before
+    (tmp_path / "scene/two.xml").touch()
+    assert paths_digest(tmp_path) != before
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "text"), [(0, 1, "[0, 1]"), (-1, float("inf"), "[-1, ∞)"), (0.5, 2e6, "[0.5, 2e+06]")]
+)
+def test_a_range_is_open_at_infinity(low: float, high: float, text: str) -> None:
+    assert range_text(low, high) == text

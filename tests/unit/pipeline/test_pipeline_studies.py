@@ -1,0 +1,117 @@
+"""The studies of a configuration by kind, and what each of them has."""
+
+from copy import deepcopy
+
+from pipelines import RETRAIN, TINY, studies
+
+from saliency_assay.pipeline.studies import delta_set
+from saliency_assay.studies.fidelity import FIDELITY
+
+
+def test_studies_are_listed_by_kind_and_by_what_they_ask_for() -> None:
+    tiny = studies(TINY)
+    assert tiny.all == ["bam", "captions", "digits", "retrain"]
+    assert (tiny.bam, tiny.caption, tiny.fidelity, tiny.retrain) == (
+        ["bam"],
+        ["captions"],
+        ["digits"],
+        ["retrain"],
+    )
+    assert (tiny.series, tiny.delta, tiny.concepts) == (["bam"], ["bam"], ["bam"])
+    assert (tiny.leakage, tiny.scatter, tiny.rated) == (["retrain"], ["digits"], tiny.all)
+    assert list(tiny.delta_sets) == ["bam_delta_seed0"]
+    assert tiny.delta_sets["bam_delta_seed0"].images == 8
+
+
+def test_a_bam_study_has_only_what_it_asks_for() -> None:
+    configuration = deepcopy(TINY)
+    for key in ("series", "independence", "concepts", "robustness"):
+        del configuration["studies"]["bam"][key]
+    plain = studies(configuration)
+    assert (plain.series, plain.delta, plain.concepts, plain.delta_sets) == ([], [], [], {})
+    assert plain.claims_tables("bam") == ["premise", "metrics"]
+    assert plain.compared_sets("bam", "f_s") == ["bam_os", "bam_0s", "bam_og"]
+
+
+def test_galleries_are_rated_by_nothing() -> None:
+    configuration = deepcopy(RETRAIN)
+    configuration["studies"]["look"] = {"kind": "gallery", "model": "digits", "methods": ["random"]}
+    both = studies(configuration)
+    assert both.rated == ["retrain"]
+    assert both.figures("look") == ["study.html", "gallery.html"]
+    assert both.tables("look") == both.summary_tables("look") == []
+
+
+def test_models_are_evaluated_on_their_own_set_and_those_they_are_compared_on() -> None:
+    tiny = studies(TINY)
+    assert tiny.evaluated_sets("f_s") == ["bam_os", "bam_0s", "bam_og", "bam_os_scale"]
+    assert tiny.evaluated_sets("f_k01") == ["bam_os_k01", "bam_0s_k"]
+    assert tiny.evaluated_sets("f_picture") == ["captioned_both", "captioned_image", "captioned_caption"]
+    assert tiny.evaluated_sets("digits") == ["digits"]
+
+
+def test_directions_and_questions_are_of_the_scores_that_rate_methods() -> None:
+    tiny = studies(TINY)
+    assert (
+        set(tiny.directions("bam")) == set(tiny.questions("bam")) == {"mcs", "idr", "iir", "iir_difference"}
+    )
+    assert tiny.directions("retrain") == {"accuracy": "lower"}
+    assert tiny.directions("digits")["faithfulness"] == "higher"
+    assert tiny.class_label("bam") == "scene"
+    assert tiny.class_label("digits") == "class"
+    assert tiny.baselines("bam") == ["random", "edge"]
+
+
+def test_a_study_is_of_localization_if_all_its_metrics_take_the_mask() -> None:
+    configuration = deepcopy(TINY)
+    configuration["metrics"]["pointing_game"] = {}
+    located = {"kind": "fidelity", "model": "f_o", "methods": ["gradient"], "metrics": ["pointing_game"]}
+    configuration["studies"]["objects"] = located
+    assert studies(configuration).study_question("objects") == FIDELITY.mask_question
+    located["metrics"].append("sensitivity")
+    assert studies(configuration).study_question("objects") == FIDELITY.question
+
+
+def test_figures_and_tables_come_in_the_order_of_the_report() -> None:
+    tiny = studies(TINY)
+    assert tiny.metric_pairs("digits") == [["infidelity", "sensitivity"]]
+    assert tiny.figures("digits") == [
+        "study.html", "gallery.html", "faithfulness_scores.svg", "infidelity_scores.svg", "sensitivity_scores.svg",
+        "infidelity_sensitivity.svg", "scores.html", "reliability.svg", "agreement.svg", "order.svg",
+        "consistency.svg", "reliability.html",
+    ]  # fmt: skip
+    assert tiny.tables("captions")[:3] == ["premise", "table", "reliability"]
+    assert tiny.tables("bam")[4:11] == [
+        "commonality",
+        "series",
+        "correlation",
+        "concepts",
+        "independence",
+        "deltas",
+        "reliability",
+    ]
+    assert tiny.summary_tables("retrain") == ["order", "reliability", "rankings", "agreement", "leakage"]
+
+
+def test_mask_figures_are_of_every_protocol_and_fill() -> None:
+    shown = [name for name in studies(RETRAIN).figures("retrain") if "/" in name]
+    arms = [f"{protocol}_{fill}" for protocol in ("roar", "iteroar") for fill in ("zero", "mean")]
+    assert shown == [f"{arm}/{name}" for name in ("matrices.svg", "images.html") for arm in arms]
+
+
+def test_galleries_show_each_method_once_for_each_model() -> None:
+    configuration = deepcopy(TINY)
+    configuration["studies"]["again"] = configuration["studies"]["digits"]
+    maps = studies(configuration).gallery_maps
+    assert maps == studies(TINY).gallery_maps
+    assert maps[0] == {"model": "f_o", "data": "bam_os", "method": "gradcam", "seed": 0}
+    assert studies(TINY).gallery_sets == ["bam_os", "captioned_both", "digits"]
+
+
+def test_without_studies_all_models_and_sets_are_shown() -> None:
+    none = studies({**RETRAIN, "studies": {}})
+    assert (none.models, none.gallery_sets, none.gallery_maps) == (["digits"], ["digits"], [])
+
+
+def test_delta_sets_are_named_by_study_and_seed() -> None:
+    assert delta_set("bam", 3) == "bam_delta_seed3"
