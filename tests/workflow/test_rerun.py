@@ -316,6 +316,11 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
         | CAPTION_TABLES,
     ),
     "another metric in the registry": (code("src/saliency_assay/metrics/__init__.py"), NOTHING),
+    "another kind of study": (code("src/saliency_assay/studies/__init__.py"), NOTHING),
+    "what rates the methods of one kind of study": (
+        code("src/saliency_assay/studies/caption/rated_scores.py"),
+        {*reliable("captions"), *REPORT},
+    ),
     "a parameter that only the metric reads": (
         configured(metrics__infidelity__rescale=True),
         of_metric("infidelity"),

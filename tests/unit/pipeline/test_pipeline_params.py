@@ -130,10 +130,10 @@ def test_a_training_keeps_images_by_the_limit_of_its_set() -> None:
     assert of.resident_limit_of_study({"study": "retrain"}) == 500
 
 
-def test_references_are_methods_that_are_fitted_to_a_metric() -> None:
+def test_cautions_are_of_methods_that_are_fitted_to_a_metric() -> None:
     tiny = params(TINY)
-    (reference,) = tiny.summarise({"study": "captions"})["study"]["references"]
-    assert reference.startswith("halves is fitted to the least infidelity_halves")
+    (caution,) = tiny.summarise({"study": "captions"})["study"]["references"]
+    assert caution.startswith("halves is fitted to the least infidelity_halves")
     assert tiny.summarise({"study": "digits"})["study"]["references"] == []
 
 
