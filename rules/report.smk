@@ -125,7 +125,6 @@ rule report:
     input:
         REPORTED,
         captions=sorted(str(path) for path in Path(CAPTIONS).glob("*.rst")),
-        reader=f"{CAPTIONS}/reader.js",
     output:
         report=f"{RESULTS}/report.html",
         configuration=f"{RESULTS}/configuration.yaml",
