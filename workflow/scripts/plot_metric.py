@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from saliency_assay.plotting.metric_results import Material
+from saliency_assay.plotting.metric_results import MetricResults
 from saliency_assay.plotting.style import save, styled
 from saliency_assay.registry.records import resolve
 from saliency_assay.runtime.job import job
@@ -27,7 +27,7 @@ with job("plot_metric", snakemake.log[0], snakemake.params.settings), ExitStack(
         method: stacked(files[place * seeds : (place + 1) * seeds], "curves")
         for place, method in enumerate(settings["methods"])
     }
-    material = Material(
+    results = MetricResults(
         entry=snakemake.wildcards.metric,
         parameters=settings["parameters"],
         scores=score_tables.read(map(Path, paths.scores)),
@@ -38,4 +38,4 @@ with job("plot_metric", snakemake.log[0], snakemake.params.settings), ExitStack(
         methods=settings["methods"],
     )
     with styled():
-        save(resolve(settings["function"])(material), Path(snakemake.output[0]))
+        save(resolve(settings["function"])(results), Path(snakemake.output[0]))
