@@ -10,7 +10,7 @@ import pytest
 from saliency_assay.metrics.spread import spread
 from saliency_assay.plotting.html import table_page
 from saliency_assay.plotting.page import ASSETS
-from saliency_assay.report.models import accuracy_table
+from saliency_assay.report.pages.models_page import accuracy_table
 from saliency_assay.runtime.provenance import seed_of
 from saliency_assay.studies.bam.figures import metrics_table, premise
 

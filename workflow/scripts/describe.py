@@ -7,9 +7,9 @@ from pathlib import Path
 import pandas as pd
 
 from saliency_assay.report.pages.catalogue import cost_table, methods_page, metrics_page
-from saliency_assay.report.tables import read_table
 from saliency_assay.runtime.job import job
 from saliency_assay.storage import zarr_store
+from saliency_assay.storage.csv_tables import read_table
 
 with job("describe", snakemake.log[0], snakemake.params.settings):
     settings, paths, output, sizes = snakemake.params.settings, snakemake.input, snakemake.output, {}

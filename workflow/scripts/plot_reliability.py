@@ -11,8 +11,8 @@ from saliency_assay.reliability.figures import (
     reliability_figure,
 )
 from saliency_assay.report.pages.reliability_page import page_tables
-from saliency_assay.report.tables import read_table
 from saliency_assay.runtime.job import job
+from saliency_assay.storage.csv_tables import read_table
 
 with job("plot_reliability", snakemake.log[0], snakemake.params.settings):
     settings, paths, output = snakemake.params.settings, snakemake.input, snakemake.output

@@ -7,9 +7,9 @@ from pathlib import Path
 import pandas as pd
 
 from saliency_assay.report.export.export import TIDY, study_tex, tidy_table
-from saliency_assay.report.models import accuracy_table
-from saliency_assay.report.tables import read_table
+from saliency_assay.report.pages.models_page import accuracy_table
 from saliency_assay.runtime.job import job
+from saliency_assay.storage.csv_tables import read_table
 
 with job("table", snakemake.log[0], snakemake.params.settings):
     settings, paths, output = snakemake.params.settings, snakemake.input, snakemake.output

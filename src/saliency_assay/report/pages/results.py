@@ -10,8 +10,8 @@ import pandas as pd
 
 from saliency_assay.report.pages.overview import StudyResult
 from saliency_assay.report.pages.words import joined
-from saliency_assay.report.tables import read_table
 from saliency_assay.storage import zarr_store
+from saliency_assay.storage.csv_tables import read_table
 from saliency_assay.storage.parts import open_stores
 from saliency_assay.studies.bam.claims import summary as claims_summary
 
