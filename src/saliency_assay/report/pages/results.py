@@ -61,8 +61,8 @@ def _data(facts: Mapping[str, Any], path: Path, drawn: Sequence[Path]) -> str:
 
 
 def _accuracy(files: Sequence[Path], data: str) -> str:
-    found = [json.loads(file.read_text(encoding="utf-8"))[data]["test"] for file in files]
-    images, right = found[0]["images"], 100 * fmean(each["accuracy"] for each in found)
+    evaluations = [json.loads(file.read_text(encoding="utf-8"))[data]["test"] for file in files]
+    images, right = evaluations[0]["images"], 100 * fmean(each["accuracy"] for each in evaluations)
     seeds = f", mean of {len(files)} seeds" if len(files) > 1 else ""
     return f"{right:.1f} % of {images} test images right{seeds}"
 
