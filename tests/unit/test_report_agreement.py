@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from saliency_assay.config.catalogue import CATALOGUE
+from saliency_assay.plotting.figures import DIRECTIONS
 from saliency_assay.reliability.agreement import COLUMNS, agreement_table
 from saliency_assay.reliability.rated_scores import OF_BAM, Rated, rated_scores
 from saliency_assay.reliability.raters import agreement, halves
@@ -23,7 +24,6 @@ from saliency_assay.reliability.tables import (
 from saliency_assay.runtime.provenance import SOURCE
 from saliency_assay.storage import score_tables as scores
 from saliency_assay.storage import zarr_store
-from saliency_assay.studies.bam.metric_bars import DIRECTIONS
 
 METHODS = ("smooth", "gradcam", "edge", "random")
 LABELS = np.arange(30) % 3

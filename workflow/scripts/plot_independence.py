@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from saliency_assay.plotting.figures import metric_bars
 from saliency_assay.plotting.html import image_page, tables_page
 from saliency_assay.plotting.style import readable, save, styled
 from saliency_assay.runtime.job import job
@@ -17,7 +18,6 @@ from saliency_assay.studies.bam.input_independence_figures import (
     delta_table,
     note,
 )
-from saliency_assay.studies.bam.metric_bars import metric_bars
 
 NORMS = ("output_norm", "output_change", "delta_norm", "start_distance")
 

@@ -7,7 +7,7 @@ from typing import TypeAlias
 import numpy as np
 import pandas as pd
 
-from saliency_assay.studies.bam.metric_bars import DIRECTIONS as OF_METRICS
+from saliency_assay.plotting.figures import DIRECTIONS as OF_METRICS
 
 CONTROLS = ("random", "edge", "constant")
 """Registered methods that look at no model."""

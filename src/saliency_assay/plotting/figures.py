@@ -1,6 +1,6 @@
-"""Bars of the BAM metrics, with robustness, baseline and spread."""
+"""Figures that show numbers: metric bars with robustness, baseline and spread, and training curves."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -8,9 +8,10 @@ import numpy.typing as npt
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from saliency_assay.plotting.metric_results import span_text
-from saliency_assay.plotting.style import BLUE, GREY, ORANGE, VERMILION, readable
+from saliency_assay.plotting.style import BLUE, CYCLE, GREY, ORANGE, VERMILION, readable
 
 Array = npt.NDArray[Any]
 
@@ -33,7 +34,7 @@ VARIANT_BARS: tuple[dict[str, Any], ...] = (
 
 
 def metric_bars(table: pd.DataFrame, metric: str) -> Figure:
-    """Plot bars of one BAM metric, best method first, each beside its robustness variants and its random-mask baseline.
+    """Bars of one BAM metric, best method first, each beside its robustness variants and its random-mask baseline.
 
     Args:
         table: as ``metrics_table`` gives it; the data that it names first decides the order of methods and
@@ -90,8 +91,8 @@ def metric_bars(table: pd.DataFrame, metric: str) -> Figure:
 
 def _means(table: pd.DataFrame) -> pd.DataFrame:
     columns = ["score", "spread", "baseline", "baseline_spread"]
-    means: pd.DataFrame = table.groupby("method")[columns].mean()
-    return means.where(np.isfinite(means))
+    found: pd.DataFrame = table.groupby("method")[columns].mean()
+    return found.where(np.isfinite(found))
 
 
 def _variant(data: str, first: str) -> str:
@@ -114,7 +115,50 @@ def _bars(
 
 
 def _dots(axes: Axes, places: Array, table: pd.DataFrame, methods: Iterable[str], scale: float) -> None:
-    """Plot the score of every seed."""
+    """The score of every seed."""
     for place, method in zip(places, methods, strict=True):
         of_method = table.loc[table["method"] == method, "score"] * scale
         axes.plot(np.full(len(of_method), place), of_method, "o", color="black", markersize=3)
+
+
+def training_curves(curves: Mapping[tuple[str, int], pd.DataFrame]) -> Figure:
+    """Accuracy of every model over its epochs: test images solid, training dashed, validation, where taken, dotted.
+
+    A model whose weights were taken as they are has no epochs; it is named as such.
+
+    Args:
+        curves: for each model and seed the table of ``training.csv``.
+    """
+    untrained = [model for model in dict.fromkeys(model for model, _ in curves) if _empty(curves, model)]
+    curves = {arm: curve for arm, curve in curves.items() if not curve.empty}
+    models = list(dict.fromkeys(model for model, _ in curves))
+    figure = Figure(figsize=(7.5, 4.2))
+    axes = figure.add_subplot()
+    validated = [arm for arm, curve in curves.items() if curve["validation_accuracy"].notna().any()]
+    for (model, seed), curve in curves.items():
+        colour = CYCLE[models.index(model) % len(CYCLE)]
+        first = seed == min(of_seed for of_model, of_seed in curves if of_model == model)
+        label = model if first else None
+        axes.plot(
+            curve["epoch"], 100 * curve["test_accuracy"], color=colour, marker="o", markersize=3, label=label
+        )
+        axes.plot(curve["epoch"], 100 * curve["train_accuracy"], color=colour, linestyle="--", linewidth=1)
+        if (model, seed) in validated:
+            found = 100 * curve["validation_accuracy"]
+            axes.plot(curve["epoch"], found, color=colour, linestyle=":", marker="s", markersize=2)
+    axes.set_xlabel("epoch")
+    axes.set_ylabel("accuracy (%)")
+    axes.set_ylim(0, 102)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    if untrained:
+        axes.set_title(f"with weights as they were given, not trained here: {', '.join(untrained)}")
+    if curves:
+        title = "solid: test, dashed: training" + (", dotted: validation" if validated else "")
+        axes.legend(title=title, loc="lower right")
+    else:
+        axes.set_xticks([])
+    return figure
+
+
+def _empty(curves: Mapping[tuple[str, int], pd.DataFrame], model: str) -> bool:
+    return all(curve.empty for (of, _), curve in curves.items() if of == model)
