@@ -34,10 +34,6 @@ run_this_source(*(Path(file).parent for file in workflow.configfiles))
 
 
 include: "rules/common.smk"
-include: "rules/common_bam.smk"
-include: "rules/common_remask.smk"
-include: "rules/common_report.smk"
-include: "rules/common_overview.smk"
 include: "rules/data.smk"
 include: "rules/download.smk"
 include: "rules/train.smk"
@@ -49,7 +45,6 @@ include: "rules/reliability.smk"
 include: "rules/report_bam.smk"
 include: "rules/figures.smk"
 include: "rules/report.smk"
-include: "rules/common_table.smk"
 include: "rules/table.smk"
 include: "rules/plan.smk"
 include: "rules/cluster.smk"
@@ -58,4 +53,4 @@ include: "rules/cluster.smk"
 rule all:
     default_target: True
     input:
-        f"{RESULTS}/report.html",
+        "<results>/report.html",

@@ -3,19 +3,19 @@
 
 rule attribute:
     input:
-        weights=f"{MODEL}/weights.pt",
-        data=DATA,
+        weights="<results>/models/{model}/seed{seed}/weights.pt",
+        data="<results>/data/{data}.zarr.zip",
     output:
-        maps=MAPS,
-        cost=COSTS,
+        maps="<results>/maps/{model}/seed{seed}/{data}/{method}{part}.zarr.zip",
+        cost="<results>/costs/{model}/seed{seed}/{data}/{method}{part}.json",
     log:
-        f"{LOGS}/attribute/{{model}}/seed{{seed}}/{{data}}/{{method}}{{part}}.log",
+        "<logs>/attribute/{model}/seed{seed}/{data}/{method}{part}.log",
     benchmark:
-        f"{BENCHMARKS}/attribute/{{model}}/seed{{seed}}/{{data}}/{{method}}{{part}}.tsv"
+        "<benchmarks>/attribute/{model}/seed{seed}/{data}/{method}{part}.tsv"
     conda:
         "../envs/models.yaml"
     threads: 1
     params:
-        settings=attribute_settings,
+        settings=PARAMS.attribute,
     script:
         "../workflow/scripts/attribute.py"

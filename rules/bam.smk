@@ -3,184 +3,122 @@
 
 rule score_bam:
     input:
-        unpack(score_bam_input),
+        unpack(INPUTS.score_bam),
     output:
-        BAM_SCORES,
+        "<results>/scores/bam/{study}/seed{seed}/{method}.parquet",
     log:
-        f"{LOGS}/score_bam/{{study}}/seed{{seed}}/{{method}}.log",
+        "<logs>/score_bam/{study}/seed{seed}/{method}.log",
     benchmark:
-        f"{BENCHMARKS}/score_bam/{{study}}/seed{{seed}}/{{method}}.tsv"
+        "<benchmarks>/score_bam/{study}/seed{seed}/{method}.tsv"
     wildcard_constraints:
-        study=one_of(BAM_STUDIES),
+        study=one_of(STUDIES.bam),
     conda:
         "../envs/models.yaml"
     threads: 1
     params:
-        settings=lambda wildcards: settings(
-            "score_bam.py",
-            reduction=CATALOGUE.metrics["mcs"].reduction,
-            study=wildcards.study,
-            data=CONFIG.studies[wildcards.study].data,
-            object_model=CONFIG.studies[wildcards.study].models[0],
-            scene_model=CONFIG.studies[wildcards.study].models[1],
-            variants=variants_of(wildcards.study),
-            method=wildcards.method,
-            seed=int(wildcards.seed),
-        ),
+        settings=PARAMS.score_bam,
     script:
         "../workflow/scripts/score_bam.py"
 
 
 rule tabulate_bam:
     input:
-        scores=lambda wildcards: expand(
-            BAM_SCORES,
-            study=wildcards.study,
-            seed=CONFIG.seeds,
-            method=CONFIG.studies[wildcards.study].methods,
-        ),
-        predictions=lambda wildcards: expand(
-            PREDICTIONS,
-            model=CONFIG.studies[wildcards.study].models,
-            seed=CONFIG.seeds,
-        ),
+        unpack(INPUTS.tabulate_bam),
     output:
-        premise=f"{TABLES}/premise.csv",
-        metrics=f"{TABLES}/metrics.csv",
+        premise="<results>/tables/{study}/premise.csv",
+        metrics="<results>/tables/{study}/metrics.csv",
     log:
-        f"{LOGS}/tabulate_bam/{{study}}.log",
+        "<logs>/tabulate_bam/{study}.log",
     benchmark:
-        f"{BENCHMARKS}/tabulate_bam/{{study}}.tsv"
+        "<benchmarks>/tabulate_bam/{study}.tsv"
     wildcard_constraints:
-        study=one_of(BAM_STUDIES),
+        study=one_of(STUDIES.bam),
     conda:
         "../envs/report.yaml"
     params:
-        settings=lambda wildcards: settings(
-            "tabulate_bam.py",
-            data=CONFIG.studies[wildcards.study].data,
-            object_model=CONFIG.studies[wildcards.study].models[0],
-            scene_model=CONFIG.studies[wildcards.study].models[1],
-            variants=variants_of(wildcards.study),
-            metrics=metric_parameters("mcs", "idr"),
-        ),
+        settings=PARAMS.tabulate_bam,
     script:
         "../workflow/scripts/tabulate_bam.py"
 
 
 rule score_series:
     input:
-        maps=lambda wildcards: series_maps(wildcards.study, wildcards.seed, wildcards.method),
-        predictions=lambda wildcards: expand(
-            PREDICTIONS, model=comparison_of(wildcards.study).series, seed=wildcards.seed
-        ),
-        data=lambda wildcards: DATA.format(data=series_data(wildcards.study)[-1]),
+        unpack(INPUTS.score_series),
     output:
-        SERIES_SCORES,
+        "<results>/scores/series/{study}/seed{seed}/{method}.parquet",
     log:
-        f"{LOGS}/score_series/{{study}}/seed{{seed}}/{{method}}.log",
+        "<logs>/score_series/{study}/seed{seed}/{method}.log",
     benchmark:
-        f"{BENCHMARKS}/score_series/{{study}}/seed{{seed}}/{{method}}.tsv"
+        "<benchmarks>/score_series/{study}/seed{seed}/{method}.tsv"
     wildcard_constraints:
-        study=one_of(SERIES_STUDIES),
+        study=one_of(STUDIES.series),
     conda:
         "../envs/models.yaml"
     threads: 1
     params:
-        settings=lambda wildcards: settings(
-            "score_series.py",
-            reduction=CATALOGUE.metrics["mcs"].reduction,
-            study=wildcards.study,
-            method=wildcards.method,
-            seed=int(wildcards.seed),
-            **series_settings(wildcards.study),
-        ),
+        settings=PARAMS.score_series,
     script:
         "../workflow/scripts/score_series.py"
 
 
 rule find_delta:
     input:
-        weights=lambda wildcards: f"{MODEL}/weights.pt".format(
-            model=comparison_of(wildcards.study).independence.model, seed=wildcards.seed
-        ),
-        data=lambda wildcards: DATA.format(data=f"{CONFIG.studies[wildcards.study].data}_os"),
-        data_without=lambda wildcards: DATA.format(data=f"{CONFIG.studies[wildcards.study].data}_0s"),
+        unpack(INPUTS.find_delta),
     output:
-        f"{RESULTS}/data/{{study}}_delta_seed{{seed}}.zarr.zip",
+        "<results>/data/{study}_delta_seed{seed}.zarr.zip",
     log:
-        f"{LOGS}/find_delta/{{study}}/seed{{seed}}.log",
+        "<logs>/find_delta/{study}/seed{seed}.log",
     benchmark:
-        f"{BENCHMARKS}/find_delta/{{study}}/seed{{seed}}.tsv"
+        "<benchmarks>/find_delta/{study}/seed{seed}.tsv"
     wildcard_constraints:
-        study=one_of(DELTA_STUDIES),
+        study=one_of(STUDIES.delta),
     priority: EARLY
     conda:
         "../envs/models.yaml"
     threads: 1
     params:
-        settings=find_delta_settings,
+        settings=PARAMS.find_delta,
     script:
         "../workflow/scripts/find_delta.py"
 
 
 rule score_independence:
     input:
-        maps=lambda wildcards: all_parts(
-            MAPS,
-            delta_set(wildcards.study, wildcards.seed),
-            model=comparison_of(wildcards.study).independence.model,
-            **wildcards,
-        ),
-        data=lambda wildcards: DATA.format(data=delta_set(wildcards.study, wildcards.seed)),
-        predictions=lambda wildcards: PREDICTIONS.format(
-            model=comparison_of(wildcards.study).independence.model, seed=wildcards.seed
-        ),
+        unpack(INPUTS.score_independence),
     output:
-        DELTA_SCORES,
+        "<results>/scores/independence/{study}/seed{seed}/{method}.parquet",
     log:
-        f"{LOGS}/score_independence/{{study}}/seed{{seed}}/{{method}}.log",
+        "<logs>/score_independence/{study}/seed{seed}/{method}.log",
     benchmark:
-        f"{BENCHMARKS}/score_independence/{{study}}/seed{{seed}}/{{method}}.tsv"
+        "<benchmarks>/score_independence/{study}/seed{seed}/{method}.tsv"
     wildcard_constraints:
-        study=one_of(DELTA_STUDIES),
+        study=one_of(STUDIES.delta),
     conda:
         "../envs/models.yaml"
     threads: 1
     params:
-        settings=lambda wildcards: settings(
-            "score_independence.py",
-            reduction=CATALOGUE.metrics["iir"].reduction,
-            study=wildcards.study,
-            data=CONFIG.studies[wildcards.study].data,
-            model=comparison_of(wildcards.study).independence.model,
-            method=wildcards.method,
-            threshold=CONFIG.metrics["iir"].parameters["threshold"],
-            seed=int(wildcards.seed),
-        ),
+        settings=PARAMS.score_independence,
     script:
         "../workflow/scripts/score_independence.py"
 
 
 rule score_concepts:
     input:
-        weights=f"{MODEL}/weights.pt",
-        predictions=PREDICTIONS,
-        with_concept=lambda wildcards: DATA.format(data=f"{CONFIG.studies[wildcards.study].data}_os"),
-        without=lambda wildcards: DATA.format(data=f"{CONFIG.studies[wildcards.study].data}_0s"),
-        data=lambda wildcards: DATA.format(data=concept_data(wildcards.study, wildcards.model)),
+        unpack(INPUTS.score_concepts),
+        weights="<results>/models/{model}/seed{seed}/weights.pt",
+        predictions="<results>/models/{model}/seed{seed}/predictions.parquet",
     output:
-        CONCEPT_SCORES,
+        "<results>/scores/concepts/{study}/seed{seed}/{model}.parquet",
     log:
-        f"{LOGS}/score_concepts/{{study}}/seed{{seed}}/{{model}}.log",
+        "<logs>/score_concepts/{study}/seed{seed}/{model}.log",
     benchmark:
-        f"{BENCHMARKS}/score_concepts/{{study}}/seed{{seed}}/{{model}}.tsv"
+        "<benchmarks>/score_concepts/{study}/seed{seed}/{model}.tsv"
     wildcard_constraints:
-        study=one_of(CONCEPT_STUDIES),
+        study=one_of(STUDIES.concepts),
     conda:
         "../envs/models.yaml"
     threads: 1
     params:
-        settings=score_concepts_settings,
+        settings=PARAMS.score_concepts,
     script:
         "../workflow/scripts/score_concepts.py"

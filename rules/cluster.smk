@@ -35,7 +35,7 @@ def packages_of_jobs():
     """The packages of all jobs to run: their parameters, which collect them, are otherwise computed when they start."""
     for job in workflow.dag.needrun_jobs():
         job.params
-    return PACKAGES
+    return JOB_SETTINGS.packages
 
 
 onstart:
@@ -46,7 +46,7 @@ onstart:
             check_requests(on_gpu_if_there())
         # Asked for with --nolock by who only reads, such as the rule plan.
         if workflow.execution_settings.lock:
-            hold(Path(RESULTS))
+            hold(Path(CONFIG.results))
     except ValueError as error:
         sys.exit(str(error))
     if ON_CLUSTER:

@@ -7,9 +7,9 @@ rule download:
     output:
         "data/downloaded/{download}.json",
     log:
-        f"{LOGS}/download/{{download}}.log",
+        "<logs>/download/{download}.log",
     benchmark:
-        f"{BENCHMARKS}/download/{{download}}.tsv"
+        "<benchmarks>/download/{download}.tsv"
     wildcard_constraints:
         download=one_of(download.name for download in DOWNLOADS),
     # Where Snakemake runs: nodes of a cluster often have no network.
@@ -17,6 +17,6 @@ rule download:
     conda:
         "../envs/data.yaml"
     params:
-        settings=settings("download.py"),
+        settings=PARAMS.download,
     script:
         "../workflow/scripts/download.py"

@@ -3,250 +3,224 @@
 
 rule plot_scores:
     input:
-        f"{RESULTS}/tables/{{study}}/summary.csv",
+        "<results>/tables/{study}/summary.csv",
     output:
         report(
-            f"{FIGURES}/{{study}}/scores.html",
+            "<results>/figures/{study}/scores.html",
             caption="../workflow/report/scores.rst",
-            category=study_label,
+            category="Study {study}",
             labels={"shown": "all scores in numbers"},
         ),
     log:
-        f"{LOGS}/plot_scores/{{study}}.log",
+        "<logs>/plot_scores/{study}.log",
     benchmark:
-        f"{BENCHMARKS}/plot_scores/{{study}}.tsv"
+        "<benchmarks>/plot_scores/{study}.tsv"
     wildcard_constraints:
-        study=one_of(FIDELITY_STUDIES),
+        study=one_of(STUDIES.fidelity),
     conda:
         "../envs/report.yaml"
     params:
-        settings=settings("plot_scores.py"),
+        settings=PARAMS.plot_scores,
     script:
         "../workflow/scripts/plot_scores.py"
 
 
 rule plot_metric:
     input:
-        unpack(plot_metric_input),
+        unpack(INPUTS.plot_metric),
     output:
         report(
-            f"{FIGURES}/{{study}}/{{metric}}_{{figure}}.svg",
+            "<results>/figures/{study}/{metric}_{figure}.svg",
             caption="../workflow/report/metric.rst",
-            category=study_label,
+            category="Study {study}",
             labels={"shown": "{metric}: {figure}"},
         ),
     log:
-        f"{LOGS}/plot_metric/{{study}}/{{metric}}_{{figure}}.log",
+        "<logs>/plot_metric/{study}/{metric}_{figure}.log",
     benchmark:
-        f"{BENCHMARKS}/plot_metric/{{study}}/{{metric}}_{{figure}}.tsv"
+        "<benchmarks>/plot_metric/{study}/{metric}_{figure}.tsv"
     wildcard_constraints:
-        study=one_of(FIDELITY_STUDIES),
-        figure=one_of(dict.fromkeys(figure for study in FIDELITY_STUDIES for _, figure in figures_of(study))),
+        study=one_of(STUDIES.fidelity),
+        figure=one_of(METRIC_FIGURES),
     conda:
         "../envs/report.yaml"
     params:
-        settings=plot_metric_settings,
+        settings=PARAMS.plot_metric,
     script:
         "../workflow/scripts/plot_metric.py"
 
 
 rule plot_scatter:
     input:
-        f"{RESULTS}/tables/{{study}}/scores.parquet",
+        "<results>/tables/{study}/scores.parquet",
     output:
         report(
-            f"{FIGURES}/{{study}}/infidelity_sensitivity.svg",
+            "<results>/figures/{study}/infidelity_sensitivity.svg",
             caption="../workflow/report/scatter.rst",
-            category=study_label,
+            category="Study {study}",
             labels={"shown": "infidelity against sensitivity"},
         ),
     log:
-        f"{LOGS}/plot_scatter/{{study}}.log",
+        "<logs>/plot_scatter/{study}.log",
     benchmark:
-        f"{BENCHMARKS}/plot_scatter/{{study}}.tsv"
+        "<benchmarks>/plot_scatter/{study}.tsv"
     wildcard_constraints:
-        study=one_of([study for study in FIDELITY_STUDIES if pairs_of(study)]),
+        study=one_of(STUDIES.scatter),
     conda:
         "../envs/report.yaml"
     params:
-        settings=lambda wildcards: settings("plot_scatter.py", pairs=pairs_of(wildcards.study)),
+        settings=PARAMS.plot_scatter,
     script:
         "../workflow/scripts/plot_scatter.py"
 
 
 rule plot_gallery:
     input:
-        data=lambda wildcards: DATA.format(data=gallery_set(wildcards.study)),
-        maps=lambda wildcards: all_parts(
-            MAPS,
-            gallery_set(wildcards.study),
-            model=CONFIG.studies[wildcards.study].models,
-            seed=CONFIG.seeds[0],
-            method=CONFIG.studies[wildcards.study].methods,
-        ),
+        unpack(INPUTS.plot_gallery),
     output:
-        image=f"{FIGURES}/{{study}}/gallery.png",
+        image="<results>/figures/{study}/gallery.png",
         page=report(
-            f"{FIGURES}/{{study}}/gallery.html",
+            "<results>/figures/{study}/gallery.html",
             caption="../workflow/report/gallery.rst",
-            category=study_label,
+            category="Study {study}",
             labels={"shown": "the same images under every method"},
         ),
     log:
-        f"{LOGS}/plot_gallery/{{study}}.log",
+        "<logs>/plot_gallery/{study}.log",
     benchmark:
-        f"{BENCHMARKS}/plot_gallery/{{study}}.tsv"
+        "<benchmarks>/plot_gallery/{study}.tsv"
     conda:
         "../envs/report.yaml"
     params:
-        settings=lambda wildcards: settings(
-            "plot_gallery.py",
-            models=CONFIG.studies[wildcards.study].models,
-            methods=CONFIG.studies[wildcards.study].methods,
-            images=min(CONFIG.gallery_images, CONFIG.sets[gallery_set(wildcards.study)].explain),
-            order=CONFIG.sets[gallery_set(wildcards.study)].explain_order,
-            where=explained_where(CONFIG.sets[gallery_set(wildcards.study)], gallery_set(wildcards.study)),
-            seed=CONFIG.seeds[0],
-        ),
+        settings=PARAMS.plot_gallery,
     script:
         "../workflow/scripts/plot_gallery.py"
 
 
 rule plot_retrain:
     input:
-        means=f"{RESULTS}/tables/{{study}}/means.parquet",
-        summary=f"{RESULTS}/tables/{{study}}/summary.csv",
-        data=lambda wildcards: DATA.format(data=CONFIG.studies[wildcards.study].data),
+        means="<results>/tables/{study}/means.parquet",
+        summary="<results>/tables/{study}/summary.csv",
+        data=INPUTS.study_data,
     output:
         accuracy=report(
-            f"{FIGURES}/{{study}}/accuracy.svg",
+            "<results>/figures/{study}/accuracy.svg",
             caption="../workflow/report/retrain_accuracy.rst",
-            category=study_label,
+            category="Study {study}",
             labels={"shown": "accuracy against the share occluded"},
         ),
         overlap=report(
-            f"{FIGURES}/{{study}}/overlap.svg",
+            "<results>/figures/{study}/overlap.svg",
             caption="../workflow/report/retrain_overlap.rst",
-            category=study_label,
+            category="Study {study}",
             labels={"shown": "overlap of masks by iteration: MMO, MAMO, CMA"},
         ),
         summary=report(
-            f"{FIGURES}/{{study}}/summary.html",
+            "<results>/figures/{study}/summary.html",
             caption="../workflow/report/retrain_summary.rst",
-            category=study_label,
+            category="Study {study}",
             labels={"shown": "accuracy and overlap in numbers"},
         ),
     log:
-        f"{LOGS}/plot_retrain/{{study}}.log",
+        "<logs>/plot_retrain/{study}.log",
     benchmark:
-        f"{BENCHMARKS}/plot_retrain/{{study}}.tsv"
+        "<benchmarks>/plot_retrain/{study}.tsv"
     wildcard_constraints:
-        study=one_of(RETRAIN_STUDIES),
+        study=one_of(STUDIES.retrain),
     conda:
         "../envs/report.yaml"
     params:
-        settings=lambda wildcards: settings("plot_retrain.py", **shown_settings(wildcards)),
+        settings=PARAMS.plot_retrain,
     script:
         "../workflow/scripts/plot_retrain.py"
 
 
 rule plot_arm:
     input:
-        unpack(plot_arm_input),
-        means=f"{RESULTS}/tables/{{study}}/means.parquet",
+        unpack(INPUTS.plot_arm),
+        means="<results>/tables/{study}/means.parquet",
     output:
         matrices=report(
-            f"{FIGURES}/{{study}}/{{protocol}}_{{fill}}/matrices.svg",
+            "<results>/figures/{study}/{protocol}_{fill}/matrices.svg",
             caption="../workflow/report/retrain_matrices.rst",
-            category=study_label,
+            category="Study {study}",
             labels={"shown": "overlap of every two masks ({protocol}, {fill})"},
         ),
         images=report(
-            f"{FIGURES}/{{study}}/{{protocol}}_{{fill}}/images.html",
+            "<results>/figures/{study}/{protocol}_{fill}/images.html",
             caption="../workflow/report/retrain_images.rst",
-            category=study_label,
+            category="Study {study}",
             labels={"shown": "the same images over the iterations ({protocol}, {fill})"},
         ),
     log:
-        f"{LOGS}/plot_arm/{{study}}/{{protocol}}_{{fill}}.log",
+        "<logs>/plot_arm/{study}/{protocol}_{fill}.log",
     benchmark:
-        f"{BENCHMARKS}/plot_arm/{{study}}/{{protocol}}_{{fill}}.tsv"
+        "<benchmarks>/plot_arm/{study}/{protocol}_{fill}.tsv"
     wildcard_constraints:
-        study=one_of(RETRAIN_STUDIES),
+        study=one_of(STUDIES.retrain),
     conda:
         "../envs/report.yaml"
     params:
-        settings=plot_arm_settings,
+        settings=PARAMS.plot_arm,
     script:
         "../workflow/scripts/plot_arm.py"
 
 
 rule plot_leakage:
     input:
-        means=f"{RESULTS}/tables/{{study}}/means.parquet",
-        data=lambda wildcards: DATA.format(data=CONFIG.studies[wildcards.study].data),
+        means="<results>/tables/{study}/means.parquet",
+        data=INPUTS.study_data,
     output:
-        table=f"{RESULTS}/tables/{{study}}/leakage.csv",
+        table="<results>/tables/{study}/leakage.csv",
         figure=report(
-            f"{FIGURES}/{{study}}/leakage.svg",
+            "<results>/figures/{study}/leakage.svg",
             caption="../workflow/report/retrain_leakage.rst",
-            category=study_label,
+            category="Study {study}",
             labels={"shown": "leakage: what masks alone tell of the class"},
         ),
         page=report(
-            f"{FIGURES}/{{study}}/leakage.html",
+            "<results>/figures/{study}/leakage.html",
             caption="../workflow/report/retrain_leakage.rst",
-            category=study_label,
+            category="Study {study}",
             labels={"shown": "leakage in numbers"},
         ),
     log:
-        f"{LOGS}/plot_leakage/{{study}}.log",
+        "<logs>/plot_leakage/{study}.log",
     benchmark:
-        f"{BENCHMARKS}/plot_leakage/{{study}}.tsv"
+        "<benchmarks>/plot_leakage/{study}.tsv"
     wildcard_constraints:
-        study=one_of(LEAK_STUDIES),
+        study=one_of(STUDIES.leakage),
     conda:
         "../envs/report.yaml"
     params:
-        settings=lambda wildcards: settings("plot_leakage.py", label=studied(wildcards).label),
+        settings=PARAMS.plot_leakage,
     script:
         "../workflow/scripts/plot_leakage.py"
 
 
-STUDIED_MODELS = list(
-    dict.fromkeys(model for study in CONFIG.studies.values() for model in study.all_models)
-    if CONFIG.studies
-    else CONFIG.models
-)
-
-
 rule plot_training:
     input:
-        curves=expand(f"{MODEL}/training.csv", model=STUDIED_MODELS, seed=CONFIG.seeds),
-        evaluations=expand(f"{MODEL}/evaluation.json", model=STUDIED_MODELS, seed=CONFIG.seeds),
+        **INPUTS.plot_training(),
     output:
         curves=report(
-            f"{FIGURES}/training.svg",
+            "<results>/figures/training.svg",
             caption="../workflow/report/training.rst",
             category="Models",
             labels={"shown": "training curves"},
         ),
         accuracy=report(
-            f"{FIGURES}/accuracy.html",
+            "<results>/figures/accuracy.html",
             caption="../workflow/report/accuracy.rst",
             category="Models",
             labels={"shown": "accuracy of every model on every set"},
         ),
     log:
-        f"{LOGS}/plot_training.log",
+        "<logs>/plot_training.log",
     benchmark:
-        f"{BENCHMARKS}/plot_training.tsv"
+        "<benchmarks>/plot_training.tsv"
     conda:
         "../envs/report.yaml"
     params:
-        settings=settings(
-            "plot_training.py",
-            arms=[[model, seed] for model in STUDIED_MODELS for seed in CONFIG.seeds],
-        ),
+        settings=PARAMS.plot_training,
     script:
         "../workflow/scripts/plot_training.py"

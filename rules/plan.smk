@@ -3,11 +3,11 @@
 
 rule plan:
     log:
-        f"{LOGS}/plan.log",
+        "<logs>/plan.log",
     localrule: True
     conda:
         "../envs/workflow.yaml"
     params:
-        settings=plan_settings(),
+        settings=PARAMS.plan,
     script:
         "../workflow/scripts/plan.py"

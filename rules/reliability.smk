@@ -3,24 +3,24 @@
 
 rule tabulate_reliability:
     input:
-        unpack(rated_input),
+        unpack(INPUTS.tabulate_reliability),
     output:
-        reliability=f"{RESULTS}/tables/{{study}}/reliability.csv",
-        agreement=f"{RESULTS}/tables/{{study}}/agreement.csv",
-        order=f"{RESULTS}/tables/{{study}}/order.csv",
-        consistency=f"{RESULTS}/tables/{{study}}/consistency.csv",
-        rankings=f"{RESULTS}/tables/{{study}}/rankings.csv",
-        variance=f"{RESULTS}/tables/{{study}}/variance.csv",
+        reliability="<results>/tables/{study}/reliability.csv",
+        agreement="<results>/tables/{study}/agreement.csv",
+        order="<results>/tables/{study}/order.csv",
+        consistency="<results>/tables/{study}/consistency.csv",
+        rankings="<results>/tables/{study}/rankings.csv",
+        variance="<results>/tables/{study}/variance.csv",
     log:
-        f"{LOGS}/tabulate_reliability/{{study}}.log",
+        "<logs>/tabulate_reliability/{study}.log",
     benchmark:
-        f"{BENCHMARKS}/tabulate_reliability/{{study}}.tsv"
+        "<benchmarks>/tabulate_reliability/{study}.tsv"
     wildcard_constraints:
-        study=one_of(RATED_STUDIES),
+        study=one_of(STUDIES.rated),
     conda:
         "../envs/report.yaml"
     params:
-        settings=tabulate_reliability_settings,
+        settings=PARAMS.tabulate_reliability,
     script:
         "../workflow/scripts/tabulate_reliability.py"
 
@@ -30,48 +30,44 @@ rule plot_reliability:
         **{name: rules.tabulate_reliability.output[name] for name in rules.tabulate_reliability.output.keys()},
     output:
         reliability=report(
-            f"{FIGURES}/{{study}}/reliability.svg",
+            "<results>/figures/{study}/reliability.svg",
             caption="../workflow/report/reliability.rst",
-            category=study_label,
+            category="Study {study}",
             labels={"shown": "reliability: do images rank methods alike?"},
         ),
         agreement=report(
-            f"{FIGURES}/{{study}}/agreement.svg",
+            "<results>/figures/{study}/agreement.svg",
             caption="../workflow/report/agreement.rst",
-            category=study_label,
+            category="Study {study}",
             labels={"shown": "reliability: do seeds, classes and halves agree?"},
         ),
         order=report(
-            f"{FIGURES}/{{study}}/order.svg",
+            "<results>/figures/{study}/order.svg",
             caption="../workflow/report/order.rst",
-            category=study_label,
+            category="Study {study}",
             labels={"shown": "reliability: rank sets of the methods"},
         ),
         consistency=report(
-            f"{FIGURES}/{{study}}/consistency.svg",
+            "<results>/figures/{study}/consistency.svg",
             caption="../workflow/report/consistency.rst",
-            category=study_label,
+            category="Study {study}",
             labels={"shown": "reliability: which metrics agree?"},
         ),
         page=report(
-            f"{FIGURES}/{{study}}/reliability.html",
+            "<results>/figures/{study}/reliability.html",
             caption="../workflow/report/reliability_page.rst",
-            category=study_label,
+            category="Study {study}",
             labels={"shown": "reliability in numbers"},
         ),
     log:
-        f"{LOGS}/plot_reliability/{{study}}.log",
+        "<logs>/plot_reliability/{study}.log",
     benchmark:
-        f"{BENCHMARKS}/plot_reliability/{{study}}.tsv"
+        "<benchmarks>/plot_reliability/{study}.tsv"
     wildcard_constraints:
-        study=one_of(RATED_STUDIES),
+        study=one_of(STUDIES.rated),
     conda:
         "../envs/report.yaml"
     params:
-        settings=lambda wildcards: settings(
-            "plot_reliability.py",
-            controls=controls_of(wildcards.study),
-            level=CONFIG.reliability.level,
-        ),
+        settings=PARAMS.plot_reliability,
     script:
         "../workflow/scripts/plot_reliability.py"

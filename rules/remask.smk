@@ -3,13 +3,13 @@
 
 rule remask:
     input:
-        unpack(remask_input),
+        unpack(INPUTS.remask),
     output:
-        MASKS,
+        "<results>/remask/<arm>/iteration{iteration}/masks{part}.zarr.zip",
     log:
-        f"{LOGS}/remask/{ARM}/iteration{{iteration}}{{part}}.log",
+        "<logs>/remask/<arm>/iteration{iteration}{part}.log",
     benchmark:
-        f"{BENCHMARKS}/remask/{ARM}/iteration{{iteration}}{{part}}.tsv"
+        "<benchmarks>/remask/<arm>/iteration{iteration}{part}.tsv"
     wildcard_constraints:
         fill=one_of([*FILLS, SHARED]),
         part=f"({one_of(MASK_PARTS)})?",
@@ -18,92 +18,89 @@ rule remask:
         "../envs/models.yaml"
     threads: 1
     resources:
-        resident_limit=lambda wildcards: resident_limit(CONFIG.studies[wildcards.study].data),
+        resident_limit=PARAMS.resident_limit_of_study,
     params:
-        settings=remask_settings,
+        settings=PARAMS.remask,
     script:
         "../workflow/scripts/remask.py"
 
 
 rule retrain:
     input:
-        unpack(retrain_input),
+        unpack(INPUTS.retrain),
     output:
-        weights=f"{RETRAINED}/weights.pt",
-        curve=f"{RETRAINED}/training.csv",
-        predictions=f"{RETRAINED}/predictions.parquet",
+        weights="<results>/remask/<arm>/iteration{iteration}/weights.pt",
+        curve="<results>/remask/<arm>/iteration{iteration}/training.csv",
+        predictions="<results>/remask/<arm>/iteration{iteration}/predictions.parquet",
     log:
-        f"{LOGS}/retrain/{ARM}/iteration{{iteration}}.log",
+        "<logs>/retrain/<arm>/iteration{iteration}.log",
     benchmark:
-        f"{BENCHMARKS}/retrain/{ARM}/iteration{{iteration}}.tsv"
+        "<benchmarks>/retrain/<arm>/iteration{iteration}.tsv"
     priority: EARLY
     conda:
         "../envs/models.yaml"
     threads: 1
     resources:
-        resident_limit=lambda wildcards: resident_limit(CONFIG.studies[wildcards.study].data),
+        resident_limit=PARAMS.resident_limit_of_study,
     params:
-        settings=retrain_settings,
+        settings=PARAMS.retrain,
     script:
         "../workflow/scripts/retrain.py"
 
 
 rule leak:
     input:
-        unpack(leak_input),
+        unpack(INPUTS.leak),
     output:
-        f"{RETRAINED}/leakage.csv",
+        "<results>/remask/<arm>/iteration{iteration}/leakage.csv",
     log:
-        f"{LOGS}/leak/{ARM}/iteration{{iteration}}.log",
+        "<logs>/leak/<arm>/iteration{iteration}.log",
     benchmark:
-        f"{BENCHMARKS}/leak/{ARM}/iteration{{iteration}}.tsv"
+        "<benchmarks>/leak/<arm>/iteration{iteration}.tsv"
     conda:
         "../envs/models.yaml"
     threads: 1
     resources:
-        resident_limit=lambda wildcards: resident_limit(CONFIG.studies[wildcards.study].data),
+        resident_limit=PARAMS.resident_limit_of_study,
     params:
-        settings=leak_settings,
+        settings=PARAMS.leak,
     script:
         "../workflow/scripts/leak.py"
 
 
 rule score_retrain:
     input:
-        unpack(score_retrain_input),
+        unpack(INPUTS.score_retrain),
     output:
-        RETRAIN_SCORES,
+        "<results>/scores/retrain/<arm>.parquet",
     log:
-        f"{LOGS}/score_retrain/{ARM}.log",
+        "<logs>/score_retrain/<arm>.log",
     benchmark:
-        f"{BENCHMARKS}/score_retrain/{ARM}.tsv"
+        "<benchmarks>/score_retrain/<arm>.tsv"
     conda:
         "../envs/models.yaml"
     params:
-        settings=score_retrain_settings,
+        settings=PARAMS.score_retrain,
     script:
         "../workflow/scripts/score_retrain.py"
 
 
 rule tabulate_retrain:
     input:
-        scores=lambda wildcards: arms_of(wildcards.study, RETRAIN_SCORES),
-        data=lambda wildcards: DATA.format(data=CONFIG.studies[wildcards.study].data),
+        unpack(INPUTS.tabulate_retrain),
     output:
-        scores=f"{RESULTS}/tables/{{study}}/scores.parquet",
-        means=f"{RESULTS}/tables/{{study}}/means.parquet",
-        summary=f"{RESULTS}/tables/{{study}}/summary.csv",
+        scores="<results>/tables/{study}/scores.parquet",
+        means="<results>/tables/{study}/means.parquet",
+        summary="<results>/tables/{study}/summary.csv",
     log:
-        f"{LOGS}/tabulate_retrain/{{study}}.log",
+        "<logs>/tabulate_retrain/{study}.log",
     benchmark:
-        f"{BENCHMARKS}/tabulate_retrain/{{study}}.tsv"
+        "<benchmarks>/tabulate_retrain/{study}.tsv"
     wildcard_constraints:
-        study=one_of(RETRAIN_STUDIES),
+        study=one_of(STUDIES.retrain),
     conda:
         "../envs/report.yaml"
     params:
-        settings=lambda wildcards: settings(
-            "tabulate_retrain.py", **shown_settings(wildcards), seeds=len(CONFIG.seeds)
-        ),
+        settings=PARAMS.tabulate_retrain,
     script:
         "../workflow/scripts/tabulate_retrain.py"

@@ -3,139 +3,113 @@
 
 rule summarise:
     input:
-        unpack(summary_input),
+        unpack(INPUTS.summarise),
     output:
         report(
-            f"{FIGURES}/{{study}}/study.html",
+            "<results>/figures/{study}/study.html",
             caption="../workflow/report/summary.rst",
-            category=study_label,
-            labels={"shown": SUMMARY},
+            category="Study {study}",
+            labels={"shown": "summary: ranks, intervals and reliability in words"},
         ),
     log:
-        f"{LOGS}/summarise/{{study}}.log",
+        "<logs>/summarise/{study}.log",
     benchmark:
-        f"{BENCHMARKS}/summarise/{{study}}.tsv"
+        "<benchmarks>/summarise/{study}.tsv"
     conda:
         "../envs/report.yaml"
     params:
-        settings=lambda wildcards: settings("summarise.py", study=study_facts(wildcards.study)),
+        settings=PARAMS.summarise,
     script:
         "../workflow/scripts/summarise.py"
 
 
 rule describe:
     input:
-        costs=flat(all_parts(COSTS, **drawn) for drawn in DRAWN),
-        data=expand(DATA, data=SHOWN_SETS),
-        reliability=[f"{RESULTS}/tables/{study}/reliability.csv" for study in RATED_STUDIES],
+        **INPUTS.describe(),
     output:
         methods=report(
-            f"{FIGURES}/methods.html",
+            "<results>/figures/methods.html",
             caption="../workflow/report/methods.rst",
             category="Methods",
             labels={"shown": "what the methods are, and what a map costs"},
         ),
         metrics=report(
-            f"{FIGURES}/metrics.html",
+            "<results>/figures/metrics.html",
             caption="../workflow/report/metrics_page.rst",
             category="Metrics",
             labels={"shown": "what the metrics are, and how reliable"},
         ),
     log:
-        f"{LOGS}/describe.log",
+        "<logs>/describe.log",
     benchmark:
-        f"{BENCHMARKS}/describe.tsv"
+        "<benchmarks>/describe.tsv"
     conda:
         "../envs/report.yaml"
     params:
-        settings=describe_settings(),
+        settings=PARAMS.describe,
     script:
         "../workflow/scripts/describe.py"
 
 
-# In the order in which the report shows them; around them go the overview and provenance, which tell how long all took.
-SHOWN = [
-    *(path for study in CONFIG.studies for path in reported_of(study)),
-    *(rules.describe.output if CONFIG.studies else []),
-    *(rules.plot_training.output if STUDIED_MODELS else []),
-]
-
-
 rule overview:
     input:
-        [path for study in CONFIG.studies for path in flat(summary_files(study).values())],
-        [path for study in CONFIG.studies for paths in evaluations_of(study).values() for path in paths],
-        SHOWN,
-        maps=flat(all_parts(MAPS, **drawn) for drawn in DRAWN),
-        data=[] if CONFIG.studies else expand(DATA, data=SHOWN_SETS),
+        **INPUTS.overview(),
     output:
         report(
-            f"{FIGURES}/overview.html",
+            "<results>/figures/overview.html",
             caption="../workflow/report/overview.rst",
             category="Overview",
             labels={"shown": "results and their uncertainty"},
         ),
     log:
-        f"{LOGS}/overview.log",
+        "<logs>/overview.log",
     benchmark:
-        f"{BENCHMARKS}/overview.tsv"
+        "<benchmarks>/overview.tsv"
     conda:
         "../envs/report.yaml"
     params:
-        settings=overview_settings(),
+        settings=PARAMS.overview,
     script:
         "../workflow/scripts/overview.py"
 
 
 rule provenance:
     input:
-        SHOWN,
-        maps=flat(all_parts(MAPS, **drawn) for drawn in DRAWN),
-        data=expand(DATA, data=SHOWN_SETS),
-        predictions=flat(predictions_of(study) for study in CONFIG.studies),
-        scores=flat(scores_of(study) for study in CONFIG.studies),
+        **INPUTS.provenance(),
     output:
         report(
-            f"{FIGURES}/provenance.html",
+            "<results>/figures/provenance.html",
             caption="../workflow/report/provenance.rst",
             category="Provenance",
             labels={"shown": "configuration, versions, data, times"},
         ),
     log:
-        f"{LOGS}/provenance.log",
+        "<logs>/provenance.log",
     benchmark:
-        f"{BENCHMARKS}/provenance.tsv"
+        "<benchmarks>/provenance.tsv"
     conda:
         "../envs/report.yaml"
     params:
-        settings=settings(
-            "provenance.py",
-            sets=SHOWN_SETS,
-            benchmarks=BENCHMARKS,
-            configuration=yaml.safe_dump(config, sort_keys=False, allow_unicode=True),
-        ),
+        settings=PARAMS.provenance,
     script:
         "../workflow/scripts/provenance.py"
 
 
-REPORTED = [*rules.overview.output, *SHOWN, *rules.provenance.output]
-
-
 rule report:
     input:
-        REPORTED,
+        INPUTS.report(),
         captions=sorted(str(path) for path in Path(CAPTIONS).glob("*.rst")),
     output:
-        report=f"{RESULTS}/report.html",
-        configuration=f"{RESULTS}/configuration.yaml",
+        report="<results>/report.html",
+        configuration="<results>/configuration.yaml",
     log:
-        f"{LOGS}/report.log",
+        "<logs>/report.log",
     benchmark:
-        f"{BENCHMARKS}/report.tsv"
+        "<benchmarks>/report.tsv"
     localrule: True
     conda:
         "../envs/workflow.yaml"
     params:
-        settings=settings("report.py", targets=REPORTED, configuration=config),
+        settings=PARAMS.report,
     script:
         "../workflow/scripts/report.py"

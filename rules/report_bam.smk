@@ -3,338 +3,259 @@
 
 rule plot_bam:
     input:
-        premise=f"{RESULTS}/tables/{{study}}/premise.csv",
-        metrics=f"{RESULTS}/tables/{{study}}/metrics.csv",
+        premise="<results>/tables/{study}/premise.csv",
+        metrics="<results>/tables/{study}/metrics.csv",
     output:
         premise=report(
-            f"{FIGURES}/{{study}}/premise.html",
+            "<results>/figures/{study}/premise.html",
             caption="../workflow/report/premise.rst",
-            category=study_label,
+            category="Study {study}",
             labels={"shown": "premise: do objects matter to f_o, scenes to f_s?"},
         ),
         mcs=report(
-            f"{FIGURES}/{{study}}/mcs.svg",
+            "<results>/figures/{study}/mcs.svg",
             caption="../workflow/report/mcs.rst",
-            category=study_label,
+            category="Study {study}",
             labels={"shown": "MCS: model contrast score"},
         ),
         idr=report(
-            f"{FIGURES}/{{study}}/idr.svg",
+            "<results>/figures/{study}/idr.svg",
             caption="../workflow/report/idr.rst",
-            category=study_label,
+            category="Study {study}",
             labels={"shown": "IDR: input dependence rate"},
         ),
         metrics=report(
-            f"{FIGURES}/{{study}}/metrics.html",
+            "<results>/figures/{study}/metrics.html",
             caption="../workflow/report/metrics.rst",
-            category=study_label,
+            category="Study {study}",
             labels={"shown": "MCS and IDR in numbers"},
         ),
     log:
-        f"{LOGS}/plot_bam/{{study}}.log",
+        "<logs>/plot_bam/{study}.log",
     benchmark:
-        f"{BENCHMARKS}/plot_bam/{{study}}.tsv"
+        "<benchmarks>/plot_bam/{study}.tsv"
     wildcard_constraints:
-        study=one_of(BAM_STUDIES),
+        study=one_of(STUDIES.bam),
     conda:
         "../envs/report.yaml"
     params:
-        settings=lambda wildcards: settings(
-            "plot_bam.py", study=wildcards.study, metrics=metric_parameters("mcs", "idr")
-        ),
+        settings=PARAMS.plot_bam,
     script:
         "../workflow/scripts/plot_bam.py"
 
 
 rule plot_series:
     input:
-        scores=lambda wildcards: expand(
-            SERIES_SCORES,
-            study=wildcards.study,
-            seed=CONFIG.seeds,
-            method=CONFIG.studies[wildcards.study].methods,
-        ),
-        predictions=lambda wildcards: expand(
-            PREDICTIONS, model=comparison_of(wildcards.study).series, seed=CONFIG.seeds
-        ),
-        concepts=lambda wildcards: f"{TABLES}/concepts.csv" if wildcards.study in CONCEPT_STUDIES else [],
-        data=lambda wildcards: expand(DATA, data=series_data(wildcards.study)),
-        maps=lambda wildcards: [
-            path
-            for method in CONFIG.studies[wildcards.study].methods
-            for path in series_maps(wildcards.study, CONFIG.seeds[0], method)
-        ],
+        unpack(INPUTS.plot_series),
     output:
-        commonality=f"{TABLES}/commonality.csv",
-        series=f"{TABLES}/series.csv",
-        correlation=f"{TABLES}/correlation.csv",
+        commonality="<results>/tables/{study}/commonality.csv",
+        series="<results>/tables/{study}/series.csv",
+        correlation="<results>/tables/{study}/correlation.csv",
         accuracy=report(
-            f"{FIGURES}/{{study}}/commonality.html",
+            "<results>/figures/{study}/commonality.html",
             caption="../workflow/report/commonality.rst",
-            category=study_label,
+            category="Study {study}",
             labels={"shown": "the series: accuracy with and without the common object"},
         ),
         figure=report(
-            f"{FIGURES}/{{study}}/series.svg",
+            "<results>/figures/{study}/series.svg",
             caption="../workflow/report/series.rst",
-            category=study_label,
+            category="Study {study}",
             labels={"shown": "the series: MCS against commonality"},
         ),
         maps=report(
-            f"{FIGURES}/{{study}}/series_maps.html",
+            "<results>/figures/{study}/series_maps.html",
             caption="../workflow/report/series_maps.rst",
-            category=study_label,
+            category="Study {study}",
             labels={"shown": "the series: one image under every model"},
         ),
     log:
-        f"{LOGS}/plot_series/{{study}}.log",
+        "<logs>/plot_series/{study}.log",
     benchmark:
-        f"{BENCHMARKS}/plot_series/{{study}}.tsv"
+        "<benchmarks>/plot_series/{study}.tsv"
     wildcard_constraints:
-        study=one_of(SERIES_STUDIES),
+        study=one_of(STUDIES.series),
     conda:
         "../envs/report.yaml"
     params:
-        settings=lambda wildcards: settings(
-            "plot_series.py",
-            methods=CONFIG.studies[wildcards.study].methods,
-            seeds=CONFIG.seeds,
-            **series_settings(wildcards.study),
-        ),
+        settings=PARAMS.plot_series,
     script:
         "../workflow/scripts/plot_series.py"
 
 
 rule plot_concepts:
     input:
-        lambda wildcards: expand(
-            CONCEPT_SCORES,
-            study=wildcards.study,
-            seed=CONFIG.seeds,
-            model=concept_models(wildcards.study),
-        ),
+        INPUTS.plot_concepts,
     output:
-        table=f"{TABLES}/concepts.csv",
+        table="<results>/tables/{study}/concepts.csv",
         figure=report(
-            f"{FIGURES}/{{study}}/concepts.svg",
+            "<results>/figures/{study}/concepts.svg",
             caption="../workflow/report/concepts.rst",
-            category=study_label,
+            category="Study {study}",
             labels={"shown": "TCAV: layer by layer, with random concepts"},
         ),
         page=report(
-            f"{FIGURES}/{{study}}/concepts.html",
+            "<results>/figures/{study}/concepts.html",
             caption="../workflow/report/concepts.rst",
-            category=study_label,
+            category="Study {study}",
             labels={"shown": "TCAV in numbers"},
         ),
     log:
-        f"{LOGS}/plot_concepts/{{study}}.log",
+        "<logs>/plot_concepts/{study}.log",
     benchmark:
-        f"{BENCHMARKS}/plot_concepts/{{study}}.tsv"
+        "<benchmarks>/plot_concepts/{study}.tsv"
     wildcard_constraints:
-        study=one_of(CONCEPT_STUDIES),
+        study=one_of(STUDIES.concepts),
     conda:
         "../envs/report.yaml"
     params:
-        settings=lambda wildcards: settings(
-            "plot_concepts.py",
-            concept=CONFIG.data[CONFIG.studies[wildcards.study].data].common_object,
-            parameters={
-                name: CONFIG.metrics["tcav"].parameters[name] for name in ("experiments", "significance")
-            },
-        ),
+        settings=PARAMS.plot_concepts,
     script:
         "../workflow/scripts/plot_concepts.py"
 
 
 rule plot_independence:
     input:
-        scores=lambda wildcards: expand(
-            DELTA_SCORES,
-            study=wildcards.study,
-            seed=CONFIG.seeds,
-            method=CONFIG.studies[wildcards.study].methods,
-        ),
-        deltas=lambda wildcards: [DATA.format(data=delta_set(wildcards.study, seed)) for seed in CONFIG.seeds],
-        data=lambda wildcards: DATA.format(data=f"{CONFIG.studies[wildcards.study].data}_os"),
+        unpack(INPUTS.plot_independence),
     output:
-        metrics=f"{TABLES}/independence.csv",
-        deltas=f"{TABLES}/deltas.csv",
-        image=f"{FIGURES}/{{study}}/delta.png",
+        metrics="<results>/tables/{study}/independence.csv",
+        deltas="<results>/tables/{study}/deltas.csv",
+        image="<results>/figures/{study}/delta.png",
         iir=report(
-            f"{FIGURES}/{{study}}/iir.svg",
+            "<results>/figures/{study}/iir.svg",
             caption="../workflow/report/iir.rst",
-            category=study_label,
+            category="Study {study}",
             labels={"shown": "IIR: input independence rate"},
         ),
         iir_difference=report(
-            f"{FIGURES}/{{study}}/iir_difference.svg",
+            "<results>/figures/{study}/iir_difference.svg",
             caption="../workflow/report/iir_difference.rst",
-            category=study_label,
+            category="Study {study}",
             labels={"shown": "IIR: relative change of attribution"},
         ),
         delta=report(
-            f"{FIGURES}/{{study}}/delta.html",
+            "<results>/figures/{study}/delta.html",
             caption="../workflow/report/delta.rst",
-            category=study_label,
+            category="Study {study}",
             labels={"shown": "IIR: the changes without effect"},
         ),
         convergence=report(
-            f"{FIGURES}/{{study}}/convergence.svg",
+            "<results>/figures/{study}/convergence.svg",
             caption="../workflow/report/convergence.rst",
-            category=study_label,
+            category="Study {study}",
             labels={"shown": "IIR: how the changes were found"},
         ),
         independence=report(
-            f"{FIGURES}/{{study}}/independence.html",
+            "<results>/figures/{study}/independence.html",
             caption="../workflow/report/independence.rst",
-            category=study_label,
+            category="Study {study}",
             labels={"shown": "IIR in numbers"},
         ),
     log:
-        f"{LOGS}/plot_independence/{{study}}.log",
+        "<logs>/plot_independence/{study}.log",
     benchmark:
-        f"{BENCHMARKS}/plot_independence/{{study}}.tsv"
+        "<benchmarks>/plot_independence/{study}.tsv"
     wildcard_constraints:
-        study=one_of(DELTA_STUDIES),
+        study=one_of(STUDIES.delta),
     conda:
         "../envs/report.yaml"
     params:
-        settings=lambda wildcards: settings(
-            "plot_independence.py",
-            study=wildcards.study,
-            data=CONFIG.studies[wildcards.study].data,
-            seeds=CONFIG.seeds,
-            images=CONFIG.gallery_images,
-            metrics=metric_parameters("iir"),
-        ),
+        settings=PARAMS.plot_independence,
     script:
         "../workflow/scripts/plot_independence.py"
 
 
 rule plot_pairs:
     input:
-        data=lambda wildcards: DATA.format(data=delta_set(wildcards.study, CONFIG.seeds[0])),
-        maps=lambda wildcards: all_parts(
-            MAPS,
-            delta_set(wildcards.study, CONFIG.seeds[0]),
-            model=comparison_of(wildcards.study).independence.model,
-            seed=CONFIG.seeds[0],
-            method=CONFIG.studies[wildcards.study].methods,
-        ),
+        unpack(INPUTS.plot_pairs),
     output:
-        image=f"{FIGURES}/{{study}}/pairs.png",
+        image="<results>/figures/{study}/pairs.png",
         page=report(
-            f"{FIGURES}/{{study}}/pairs.html",
+            "<results>/figures/{study}/pairs.html",
             caption="../workflow/report/pairs.rst",
-            category=study_label,
+            category="Study {study}",
             labels={"shown": "IIR: maps before and after the change"},
         ),
     log:
-        f"{LOGS}/plot_pairs/{{study}}.log",
+        "<logs>/plot_pairs/{study}.log",
     benchmark:
-        f"{BENCHMARKS}/plot_pairs/{{study}}.tsv"
+        "<benchmarks>/plot_pairs/{study}.tsv"
     wildcard_constraints:
-        study=one_of(DELTA_STUDIES),
+        study=one_of(STUDIES.delta),
     conda:
         "../envs/report.yaml"
     params:
-        settings=lambda wildcards: settings(
-            "plot_pairs.py",
-            study=wildcards.study,
-            model=comparison_of(wildcards.study).independence.model,
-            methods=CONFIG.studies[wildcards.study].methods,
-            images=CONFIG.gallery_images,
-        ),
+        settings=PARAMS.plot_pairs,
     script:
         "../workflow/scripts/plot_pairs.py"
 
 
 rule judge_bam:
     input:
-        unpack(judge_bam_input),
+        unpack(INPUTS.judge_bam),
     output:
-        ranking=f"{TABLES}/ranking.csv",
-        claims=f"{TABLES}/claims.csv",
+        ranking="<results>/tables/{study}/ranking.csv",
+        claims="<results>/tables/{study}/claims.csv",
         ranking_page=report(
-            f"{FIGURES}/{{study}}/ranking.html",
+            "<results>/figures/{study}/ranking.html",
             caption="../workflow/report/ranking.rst",
-            category=study_label,
+            category="Study {study}",
             labels={"shown": "ranking of the methods by every metric"},
         ),
         claims_page=report(
-            f"{FIGURES}/{{study}}/claims.html",
+            "<results>/figures/{study}/claims.html",
             caption="../workflow/report/claims.rst",
-            category=study_label,
+            category="Study {study}",
             labels={"shown": "the paper's claims, checked"},
         ),
     log:
-        f"{LOGS}/judge_bam/{{study}}.log",
+        "<logs>/judge_bam/{study}.log",
     benchmark:
-        f"{BENCHMARKS}/judge_bam/{{study}}.tsv"
+        "<benchmarks>/judge_bam/{study}.tsv"
     wildcard_constraints:
-        study=one_of(BAM_STUDIES),
+        study=one_of(STUDIES.bam),
     conda:
         "../envs/report.yaml"
     params:
-        settings=lambda wildcards: settings(
-            "judge_bam.py",
-            study=wildcards.study,
-            object_model=CONFIG.studies[wildcards.study].models[0],
-            scene_model=CONFIG.studies[wildcards.study].models[1],
-            data=CONFIG.studies[wildcards.study].data,
-            methods={name: registered_as(name) for name in CONFIG.studies[wildcards.study].methods},
-            classes={
-                "object": len(CONFIG.data[CONFIG.studies[wildcards.study].data].objects),
-                "scene": len(CONFIG.data[CONFIG.studies[wildcards.study].data].scenes),
-            },
-        ),
+        settings=PARAMS.judge_bam,
     script:
         "../workflow/scripts/judge_bam.py"
 
 
 rule plot_caption:
     input:
-        scores=lambda wildcards: of_study(SCORES, wildcards.study, CONFIG.studies[wildcards.study].metrics),
-        predictions=lambda wildcards: expand(
-            f"{MODEL}/predictions.parquet",
-            model=CONFIG.studies[wildcards.study].models,
-            seed=CONFIG.seeds,
-        ),
+        scores=INPUTS.study_scores,
+        predictions=INPUTS.study_predictions,
     output:
-        premise=f"{RESULTS}/tables/{{study}}/premise.csv",
-        table=f"{RESULTS}/tables/{{study}}/table.csv",
+        premise="<results>/tables/{study}/premise.csv",
+        table="<results>/tables/{study}/table.csv",
         page=report(
-            f"{FIGURES}/{{study}}/caption.html",
+            "<results>/figures/{study}/caption.html",
             caption="../workflow/report/caption.rst",
-            category=study_label,
+            category="Study {study}",
             labels={"shown": "image or caption: premise, INFD and attribution in numbers"},
         ),
         infidelity=report(
-            f"{FIGURES}/{{study}}/infidelity.svg",
+            "<results>/figures/{study}/infidelity.svg",
             caption="../workflow/report/caption_infidelity.rst",
-            category=study_label,
+            category="Study {study}",
             labels={"shown": "image or caption: INFD of both models"},
         ),
         attribution=report(
-            f"{FIGURES}/{{study}}/attribution.svg",
+            "<results>/figures/{study}/attribution.svg",
             caption="../workflow/report/caption_attribution.rst",
-            category=study_label,
+            category="Study {study}",
             labels={"shown": "image or caption: attribution on the half that the model uses"},
         ),
     log:
-        f"{LOGS}/plot_caption/{{study}}.log",
+        "<logs>/plot_caption/{study}.log",
     benchmark:
-        f"{BENCHMARKS}/plot_caption/{{study}}.tsv"
+        "<benchmarks>/plot_caption/{study}.tsv"
     wildcard_constraints:
-        study=one_of(CAPTION_STUDIES),
+        study=one_of(STUDIES.caption),
     conda:
         "../envs/report.yaml"
     params:
-        settings=lambda wildcards: settings(
-            "plot_caption.py",
-            study=wildcards.study,
-            **caption_settings(wildcards.study),
-        ),
+        settings=PARAMS.plot_caption,
     script:
         "../workflow/scripts/plot_caption.py"

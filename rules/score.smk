@@ -3,61 +3,60 @@
 
 rule probe:
     input:
-        weights=f"{MODEL}/weights.pt",
-        data=DATA,
+        weights="<results>/models/{model}/seed{seed}/weights.pt",
+        data="<results>/data/{data}.zarr.zip",
     output:
-        PROBE,
+        "<results>/probes/{metric}/{model}/seed{seed}/{data}{part}.zarr.zip",
     log:
-        f"{LOGS}/probe/{{metric}}/{{model}}/seed{{seed}}/{{data}}{{part}}.log",
+        "<logs>/probe/{metric}/{model}/seed{seed}/{data}{part}.log",
     benchmark:
-        f"{BENCHMARKS}/probe/{{metric}}/{{model}}/seed{{seed}}/{{data}}{{part}}.tsv"
+        "<benchmarks>/probe/{metric}/{model}/seed{seed}/{data}{part}.tsv"
     conda:
         "../envs/models.yaml"
     threads: 1
     params:
-        settings=probe_settings,
+        settings=PARAMS.probe,
     script:
         "../workflow/scripts/probe.py"
 
 
 rule score:
     input:
-        unpack(score_input),
+        unpack(INPUTS.score),
+        weights="<results>/models/{model}/seed{seed}/weights.pt",
+        data="<results>/data/{data}.zarr.zip",
+        maps="<results>/maps/{model}/seed{seed}/{data}/{method}{part}.zarr.zip",
     output:
-        scores=SCORES,
-        curves=CURVES,
+        scores="<results>/scores/{metric}/{model}/seed{seed}/{data}/{method}{part}.parquet",
+        curves="<results>/curves/{metric}/{model}/seed{seed}/{data}/{method}{part}.zarr.zip",
     log:
-        f"{LOGS}/score/{{metric}}/{{model}}/seed{{seed}}/{{data}}/{{method}}{{part}}.log",
+        "<logs>/score/{metric}/{model}/seed{seed}/{data}/{method}{part}.log",
     benchmark:
-        f"{BENCHMARKS}/score/{{metric}}/{{model}}/seed{{seed}}/{{data}}/{{method}}{{part}}.tsv"
+        "<benchmarks>/score/{metric}/{model}/seed{seed}/{data}/{method}{part}.tsv"
     conda:
         "../envs/models.yaml"
     threads: 1
     params:
-        settings=score_settings,
+        settings=PARAMS.score,
     script:
         "../workflow/scripts/score.py"
 
 
 rule tabulate_scores:
     input:
-        lambda wildcards: of_study(SCORES, wildcards.study, CONFIG.studies[wildcards.study].metrics),
+        INPUTS.study_scores,
     output:
-        scores=f"{RESULTS}/tables/{{study}}/scores.parquet",
-        summary=f"{RESULTS}/tables/{{study}}/summary.csv",
+        scores="<results>/tables/{study}/scores.parquet",
+        summary="<results>/tables/{study}/summary.csv",
     log:
-        f"{LOGS}/tabulate_scores/{{study}}.log",
+        "<logs>/tabulate_scores/{study}.log",
     benchmark:
-        f"{BENCHMARKS}/tabulate_scores/{{study}}.tsv"
+        "<benchmarks>/tabulate_scores/{study}.tsv"
     wildcard_constraints:
-        study=one_of(FIDELITY_STUDIES),
+        study=one_of(STUDIES.fidelity),
     conda:
         "../envs/report.yaml"
     params:
-        settings=lambda wildcards: settings(
-            "tabulate_scores.py",
-            study=wildcards.study,
-            printed=CONFIG.studies[wildcards.study].printed,
-        ),
+        settings=PARAMS.tabulate_scores,
     script:
         "../workflow/scripts/tabulate_scores.py"

@@ -3,13 +3,13 @@
 
 rule trial:
     input:
-        unpack(trial_input),
+        unpack(INPUTS.trial),
     output:
-        f"{SEARCH}/trial{{trial}}.csv",
+        "<results>/search/{model}/trial{trial}.csv",
     log:
-        f"{LOGS}/trial/{{model}}/trial{{trial}}.log",
+        "<logs>/trial/{model}/trial{trial}.log",
     benchmark:
-        f"{BENCHMARKS}/trial/{{model}}/trial{{trial}}.tsv"
+        "<benchmarks>/trial/{model}/trial{trial}.tsv"
     wildcard_constraints:
         model=one_of(SEARCHED),
         trial="[0-9]+",
@@ -18,88 +18,70 @@ rule trial:
         "../envs/models.yaml"
     threads: 1
     resources:
-        resident_limit=lambda wildcards: resident_limit(CONFIG.models[wildcards.model].data),
+        resident_limit=PARAMS.resident_limit_of_model,
     params:
-        settings=trial_settings,
+        settings=PARAMS.trial,
     script:
         "../workflow/scripts/trial.py"
 
 
 rule choose:
     input:
-        lambda wildcards: expand(
-            f"{SEARCH}/trial{{trial}}.csv",
-            model=wildcards.model,
-            trial=range(len(CONFIG.models[wildcards.model].trials)),
-        ),
+        INPUTS.choose,
     output:
-        f"{SEARCH}/chosen.json",
+        "<results>/search/{model}/chosen.json",
     log:
-        f"{LOGS}/choose/{{model}}.log",
+        "<logs>/choose/{model}.log",
     benchmark:
-        f"{BENCHMARKS}/choose/{{model}}.tsv"
+        "<benchmarks>/choose/{model}.tsv"
     wildcard_constraints:
         model=one_of(SEARCHED),
     priority: EARLY
     conda:
         "../envs/models.yaml"
     params:
-        settings=lambda wildcards: settings(
-            "choose.py",
-            training=CONFIG.models[wildcards.model].training,
-            trials=CONFIG.models[wildcards.model].trials,
-        ),
+        settings=PARAMS.choose,
     script:
         "../workflow/scripts/choose.py"
 
 
 rule train:
     input:
-        unpack(train_input),
+        unpack(INPUTS.train),
     output:
-        weights=f"{MODEL}/weights.pt",
-        curve=f"{MODEL}/training.csv",
+        weights="<results>/models/{model}/seed{seed}/weights.pt",
+        curve="<results>/models/{model}/seed{seed}/training.csv",
     log:
-        f"{LOGS}/train/{{model}}/seed{{seed}}.log",
+        "<logs>/train/{model}/seed{seed}.log",
     benchmark:
-        f"{BENCHMARKS}/train/{{model}}/seed{{seed}}.tsv"
+        "<benchmarks>/train/{model}/seed{seed}.tsv"
     priority: EARLY
     conda:
         "../envs/models.yaml"
     threads: 1
     resources:
-        resident_limit=lambda wildcards: resident_limit(CONFIG.models[wildcards.model].data),
+        resident_limit=PARAMS.resident_limit_of_model,
     params:
-        settings=train_settings,
+        settings=PARAMS.train,
     script:
         "../workflow/scripts/train.py"
 
 
 rule evaluate:
     input:
-        weights=f"{MODEL}/weights.pt",
-        data=lambda wildcards: expand(DATA, data=evaluated_sets(wildcards.model)),
+        weights="<results>/models/{model}/seed{seed}/weights.pt",
+        data=INPUTS.evaluate,
     output:
-        predictions=f"{MODEL}/predictions.parquet",
-        evaluation=f"{MODEL}/evaluation.json",
+        predictions="<results>/models/{model}/seed{seed}/predictions.parquet",
+        evaluation="<results>/models/{model}/seed{seed}/evaluation.json",
     log:
-        f"{LOGS}/evaluate/{{model}}/seed{{seed}}.log",
+        "<logs>/evaluate/{model}/seed{seed}.log",
     benchmark:
-        f"{BENCHMARKS}/evaluate/{{model}}/seed{{seed}}.tsv"
+        "<benchmarks>/evaluate/{model}/seed{seed}.tsv"
     conda:
         "../envs/models.yaml"
     threads: 1
     params:
-        settings=lambda wildcards: settings(
-            "evaluate.py",
-            CONFIG.models[wildcards.model].function,
-            model=model_settings(wildcards.model),
-            label=CONFIG.models[wildcards.model].label,
-            sets=evaluated_sets(wildcards.model),
-            validation_share=CONFIG.models[wildcards.model].training["validation_share"],
-            seed=int(wildcards.seed),
-            batch_size=CONFIG.models[wildcards.model].batch_size,
-            device=CONFIG.device,
-        ),
+        settings=PARAMS.evaluate,
     script:
         "../workflow/scripts/evaluate.py"

@@ -69,7 +69,7 @@ def method(
     )
 
 
-def metric(name: str, *takes: str, kind: str = "fidelity", **parameters: Parameter) -> Metric:
+def metric(name: str, *takes: str, judges_single_maps: bool = True, **parameters: Parameter) -> Metric:
     return Metric(
         name,
         f"package.{name}:{name}",
@@ -77,9 +77,9 @@ def metric(name: str, *takes: str, kind: str = "fidelity", **parameters: Paramet
         f"what {name} is",
         (Score(f"{name}_score", "higher", (0, 1), f"the {name}"),),
         "sum",
-        kind,
+        judges_single_maps,
         takes,
-        probe=f"package.{name}:probe" if kind == "fidelity" else "",
+        probe=f"package.{name}:probe" if judges_single_maps else "",
         parameters=parameters,
     )
 
@@ -113,8 +113,8 @@ CATALOGUE = Catalogue(
         method("noise", stochastic=True),
     ),
     metrics=by_name(
-        metric("mcs", kind="bam", draws=Parameter(10, minimum=2)),
-        metric("idr", kind="bam"),
+        metric("mcs", judges_single_maps=False, draws=Parameter(10, minimum=2)),
+        metric("idr", judges_single_maps=False),
         metric(
             "deletion", "mean", steps=Parameter(100, minimum=1, words=("exact",)),
             fill=Parameter("black", choices=("black", "mean")),

@@ -42,8 +42,8 @@ from saliency_assay.registry.signatures import declared
 
 OF_A_SET = ["tcav"]
 """Those that have no score of an image: tests of their own hold them to what the page says."""
-ON_PAIRS = [metric for metric in METRICS if metric.kind == "bam" and metric.name not in OF_A_SET]
-ON_MAPS = [metric for metric in METRICS if metric.kind == "fidelity"]
+ON_PAIRS = [metric for metric in METRICS if not metric.judges_single_maps and metric.name not in OF_A_SET]
+ON_MAPS = [metric for metric in METRICS if metric.judges_single_maps]
 EVERY_METRIC = pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
 EVERY_ON_PAIRS = pytest.mark.parametrize("metric", ON_PAIRS, ids=lambda metric: metric.name)
 EVERY_ON_MAPS = pytest.mark.parametrize("metric", ON_MAPS, ids=lambda metric: metric.name)
@@ -258,7 +258,6 @@ def assert_alike(found: Outcome, expected: Outcome) -> None:
 def test_names_are_unique() -> None:
     names = [metric.name for metric in METRICS]
     assert len(set(names)) == len(names)
-    assert {metric.kind for metric in METRICS} == {"bam", "fidelity"}
     assert set(CHEAP) == set(OTHER) == {metric.name for metric in ON_MAPS}
 
 
@@ -302,10 +301,10 @@ def test_scores_are_described(metric: Metric) -> None:
 
 @EVERY_METRIC
 def test_figures_exist(metric: Metric) -> None:
-    assert bool(metric.figures) == (metric.kind == "fidelity")
+    assert bool(metric.figures) == metric.judges_single_maps
     for name, figure in metric.figures.items():
         assert re.fullmatch(r"[a-z][a-z0-9_]*", name)  # it is part of a path
-        assert module_of(figure.function).startswith("saliency_assay.report.")
+        assert module_of(figure.function).startswith("saliency_assay.studies.")
         assert callable(resolve(figure.function))
         assert set(figure.reads) <= {"curves", *(("probed",) if metric.probe else ())}
 

@@ -12,7 +12,7 @@ from saliency_assay.plotting.html import table_page
 from saliency_assay.plotting.page import ASSETS
 from saliency_assay.report.pages.models_page import accuracy_table
 from saliency_assay.runtime.provenance import seed_of
-from saliency_assay.studies.bam.figures import metrics_table, premise
+from saliency_assay.studies.bam.metric_tables import metrics_table, premise
 
 NAN = float("nan")
 

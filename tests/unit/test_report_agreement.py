@@ -1,6 +1,7 @@
 """The table of raters that are not images, and what rates methods in each kind of study."""
 
 import runpy
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,9 +11,8 @@ import pandas as pd
 import pytest
 
 from saliency_assay.config.catalogue import CATALOGUE
-from saliency_assay.plotting.figures import DIRECTIONS
+from saliency_assay.registry.records import resolve
 from saliency_assay.reliability.agreement import COLUMNS, agreement_table
-from saliency_assay.reliability.rated_scores import OF_BAM, Rated, rated_scores
 from saliency_assay.reliability.raters import agreement, halves
 from saliency_assay.reliability.tables import (
     consistency_table,
@@ -24,6 +24,9 @@ from saliency_assay.reliability.tables import (
 from saliency_assay.runtime.provenance import SOURCE
 from saliency_assay.storage import score_tables as scores
 from saliency_assay.storage import zarr_store
+from saliency_assay.studies import STUDY_KINDS
+from saliency_assay.studies.bam.rated_scores import RATING
+from saliency_assay.studies.bam.tables import DIRECTIONS, SERIES
 
 METHODS = ("smooth", "gradcam", "edge", "random")
 LABELS = np.arange(30) % 3
@@ -156,6 +159,13 @@ def written(folder: Path, *rows: dict[str, Any]) -> Path:
     return path
 
 
+def rated(kind: str, paths: list[Path], data: str = "d", models: Sequence[str] = ("m",)) -> pd.DataFrame:
+    """What rates the methods of a kind of study, as one part."""
+    found = list(resolve(STUDY_KINDS[kind].rated_scores)(paths, data=data, models=models).parts("metric"))
+    assert len(found) <= 1
+    return found[0] if found else pd.DataFrame()
+
+
 def keys(table: pd.DataFrame) -> list[tuple[object, ...]]:
     names = ["data", "model", "metric", "variant", "image", "score"]
     return list(table[names].itertuples(index=False, name=None))
@@ -163,7 +173,7 @@ def keys(table: pd.DataFrame) -> list[tuple[object, ...]]:
 
 def test_all_scores_of_single_maps_rate_methods(tmp_path: Path) -> None:
     path = written(tmp_path, row(variant="aopc L=1"), row(image=-1, metric="other"))
-    found = rated_scores([path], "fidelity", data="d", models=["m"])
+    found = rated("fidelity", [path], "d", ["m"])
     assert keys(found) == [("d", "m", "aopc", "aopc L=1", 0, 0.0), ("d", "m", "other", "aopc", -1, 0.0)]
 
 
@@ -182,7 +192,7 @@ def test_bam_rates_in_the_objects_mask_on_all_sets(tmp_path: Path) -> None:
         row(metric="iir_difference", variant="object", data="b_0s", model="f_0s", image=4, score=0.1),
         row(metric="iir_difference", variant="outside", data="b_0s", model="f_0s", image=4),
     )
-    found = rated_scores([pair, change], "bam", data="b", models=["f_o", "f_s"])
+    found = rated("bam", [pair, change], "b", ["f_o", "f_s"])
     assert keys(found) == [
         ("b", "f_o, f_s", "mcs", "mcs", 3, 0.5),
         ("b", "f_o, f_s", "mcs", "mcs scale", 3, 0.25),
@@ -198,8 +208,8 @@ def test_directions_of_bam_are_those_of_its_figures() -> None:
         for name in ("mcs", "idr", "iir")
         for score in CATALOGUE.metrics[name].scores
     }
-    assert found == DIRECTIONS
-    assert tuple(found) == OF_BAM
+    assert {**found, SERIES: "higher"} == DIRECTIONS
+    assert tuple(found) == RATING
 
 
 def test_a_caption_study_rates_under_both_models(tmp_path: Path) -> None:
@@ -207,7 +217,7 @@ def test_a_caption_study_rates_under_both_models(tmp_path: Path) -> None:
         written(tmp_path, row(metric="infidelity", variant="infidelity_halves", model=model, score=score))
         for model, score in (("f_picture", 0.5), ("f_caption", 0.25))
     ]
-    found = rated_scores(paths, "caption", data="d", models=["f_picture", "f_caption"])
+    found = rated("caption", paths, "d", ["f_picture", "f_caption"])
     assert keys(found) == [
         ("d", "f_picture, f_caption", "infidelity", f"infidelity_halves {model}", 0, score)
         for model, score in (("f_picture", 0.5), ("f_caption", 0.25))
@@ -222,7 +232,7 @@ def test_retraining_rates_by_accuracy_on_what_is_left(tmp_path: Path) -> None:
         row(metric="accuracy_train", variant="roar/mean/1", image=-1),
         row(metric="cma", variant="roar/mean/1"),
     )
-    found = rated_scores([path], "retrain", data="d", models=["m"])
+    found = rated("retrain", [path], "d", ["m"])
     assert keys(found) == [
         ("d", "m", "accuracy", "roar/mean iteration 1", 0, 1 / 16),
         ("d", "m", "accuracy", "roar/mean iteration 10", 0, 10 / 16),
@@ -250,10 +260,10 @@ def retrained(path: Path) -> None:
 def test_tables_of_retraining_are_the_same_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scores, "ROW_GROUP", 100)
     retrained(path := tmp_path / "scores.parquet")
-    rated = Rated([path], "retrain", "d", ["m"])
-    of_seed = list(rated.parts("metric", "variant", "seed"))
+    scores_in_parts = resolve(STUDY_KINDS["retrain"].rated_scores)([path], data="d", models=["m"])
+    of_seed = list(scores_in_parts.parts("metric", "variant", "seed"))
     assert [len(part) for part in of_seed] == [3 * 30] * 12
-    directions, whole = {"accuracy": "lower"}, rated.whole
+    directions, whole = {"accuracy": "lower"}, rated("retrain", [path])
     options = {"resamples": 40, "level": 0.9}
     for in_parts, at_once in (
         (
@@ -261,19 +271,22 @@ def test_tables_of_retraining_are_the_same_in_parts(tmp_path: Path, monkeypatch:
             reliability_table(whole, directions, ["edge"], **options),
         ),
         (
-            agreement_table(rated.parts("metric", "variant"), directions, LABELS, splits=SPLITS),
+            agreement_table(scores_in_parts.parts("metric", "variant"), directions, LABELS, splits=SPLITS),
             agreement_table(whole, directions, LABELS, splits=SPLITS),
         ),
         (
-            order_table(rated.parts("metric", "variant"), directions, ["edge"]),
+            order_table(scores_in_parts.parts("metric", "variant"), directions, ["edge"]),
             order_table(whole, directions, ["edge"]),
         ),
         (
-            consistency_table(rated.parts("seed", "method"), directions),
+            consistency_table(scores_in_parts.parts("seed", "method"), directions),
             consistency_table(whole, directions),
         ),
-        (rankings_table(rated.parts("metric", "variant"), directions), rankings_table(whole, directions)),
-        (variance_table(rated.parts("metric", "variant")), variance_table(whole)),
+        (
+            rankings_table(scores_in_parts.parts("metric", "variant"), directions),
+            rankings_table(whole, directions),
+        ),
+        (variance_table(scores_in_parts.parts("metric", "variant")), variance_table(whole)),
     ):
         assert len(in_parts) > 1
         assert in_parts.to_csv() == at_once.to_csv()
@@ -295,7 +308,8 @@ def test_the_job_knows_the_cut_outs_and_scenes_of_bam(tmp_path: Path) -> None:
     scores.write(tmp_path / "scores.parquet", table)
     arrays = {"label_scene": scene, "cutout": cutout, "scene": scene}
     zarr_store.write(tmp_path / "data.zarr.zip", [arrays], kind="data", attributes={})
-    settings = {"kind": "bam", "data": "b", "models": ["f_o", "f_s"], "label": "scene", "controls": []}
+    settings = {"rated_scores": STUDY_KINDS["bam"].rated_scores, "variants": "variants", "data": "b"}
+    settings |= {"models": ["f_o", "f_s"], "label": "scene", "controls": []}
     settings |= {"directions": {"mcs": "higher"}, "resamples": 50, "level": 0.9}
     settings |= {"printed_alpha": {}, "printed_correlation": {}}
     names = ("reliability", "agreement", "order", "consistency", "rankings", "variance")
@@ -321,13 +335,14 @@ def test_the_job_knows_the_cut_outs_and_scenes_of_bam(tmp_path: Path) -> None:
 
 def test_other_studies_have_one_part(tmp_path: Path) -> None:
     path = written(tmp_path, row(), row(variant="aopc L=1"))
-    [found] = Rated([path], "fidelity", "d", ["m"]).parts("metric", "variant")
+    read = resolve(STUDY_KINDS["fidelity"].rated_scores)
+    [found] = read([path], data="d", models=["m"]).parts("metric", "variant")
     assert len(found) == 2
 
 
-@pytest.mark.parametrize("kind", ["fidelity", "bam", "caption", "retrain"])
+@pytest.mark.parametrize("kind", [kind.name for kind in STUDY_KINDS.values() if kind.is_rated])
 def test_a_study_without_a_score_that_rates_has_empty_tables(kind: str, tmp_path: Path) -> None:
     rows = [] if kind == "fidelity" else [row(metric="other")]
     path = tmp_path / "0.parquet"
     scores.write(path, pd.DataFrame(rows, columns=list(scores.COLUMNS)))
-    assert rated_scores([path], kind, data="d", models=["m"]).empty
+    assert rated(kind, [path]).empty

@@ -84,7 +84,7 @@ def metric(name: str, scores: list[str], direction: str = "lower") -> dict[str, 
     return {
         "name": name,
         "metric": "aopc",
-        "kind": "fidelity",
+        "judges_single_maps": True,
         "reduction": "sum",
         "parameters": {"steps": 3},
         **said,

@@ -10,9 +10,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from saliency_assay.report.export import latex
+from saliency_assay.plotting import latex
 from saliency_assay.report.export.export import TIDY, score_floats, study_tex, tidy_table
-from saliency_assay.report.export.study_tables import KNOWN
+from saliency_assay.studies.bam import latex_tables as bam
+from saliency_assay.studies.caption import latex_tables as caption
+from saliency_assay.studies.latex_tables import StudyTableSpec
+from saliency_assay.studies.retrain import latex_tables as retrain
 
 NASTY = "<script>alert('&')</script> \"50 %\" $a_b$ #1 {x} ~ ^2 C:\\d -- [k] * |z|"
 METHODS = ("gradient_x_input", "a_&_b", "random")
@@ -273,8 +276,7 @@ def retrained(iterations: int = 2, seeds: int = 1) -> pd.DataFrame:
 
 
 def test_accuracy_after_retraining_is_by_share_occluded() -> None:
-    nothing = pd.DataFrame(columns=TIDY)
-    text = study_tex("s", "retrain", nothing, {"summary": retrained()}, level=0.9)
+    (text,) = retrain.latex_tables("s", {"summary": retrained()})
     assert body(text) == [
         ["method", r"0\,\%", r"10\,\%", r"20\,\%"],
         ["gradient x input", "90.0", "80.0", "70.0"],
@@ -283,15 +285,14 @@ def test_accuracy_after_retraining_is_by_share_occluded() -> None:
     ]
     assert "protocol iteroar, fill mean" in text
     assert r"chance: 10.0\,\%" in text
-    text = study_tex("s", "retrain", nothing, {"summary": retrained(8, seeds=3)}, level=0.9)
-    first, second = text.split(r"\end{table}")[:2]
+    first, second = retrain.latex_tables("s", {"summary": retrained(8, seeds=3)})
     assert len(body(first)[0]) == 1 + 8
     assert [row[1] for row in body(second)] == [r"80\,\%", *["10.0", r"{\scriptsize $\pm$ 2.0}"] * 3]
 
 
-def known(name: str, kind: str) -> pd.DataFrame:
+def table_of(spec: StudyTableSpec) -> pd.DataFrame:
     """A table with all that is shown of it, and all kinds of values."""
-    columns = list(KNOWN[kind][name].heads)
+    columns = list(spec.heads)
     values = [NASTY, "f_o", 0, 97.25, np.nan, 3e-9, True, -0.5, 4.0]
     return pd.DataFrame({column: [values[place]] * 2 for place, column in enumerate(columns)})
 
@@ -300,9 +301,7 @@ def test_a_studys_own_tables_are_shown_as_they_are() -> None:
     premise = pd.DataFrame(
         {"model": ["f_o", "f_s"], "seed": [0, 1], "set": NASTY, "check": "", "percent": [100.0, 9.333]}
     ).assign(images=[600, 30], printed=[91.1, np.nan])
-    text = study_tex(
-        "bam", "bam", pd.DataFrame(columns=TIDY), {"premise": premise, "claims": premise}, level=0.9
-    )
+    (text,) = bam.latex_tables("bam", {"premise": premise, "claims": premise})
     nasty = latex.escaped(NASTY)
     assert [
         row.replace(nasty, "NAME") for row in text.splitlines() if "NAME" in row.replace(nasty, "NAME")
@@ -313,13 +312,11 @@ def test_a_studys_own_tables_are_shown_as_they_are() -> None:
     leaks = pd.DataFrame({"protocol": "roar", "fill": "mean", "method": "random"}, index=[0, 1])
     leaks = leaks.assign(iteration=1, accuracy=0.5, random=0.123, chance=0.1)
     leaks = leaks.assign(p_holm=[3e-34, np.nan], leaks=[True, np.nan])
-    text = study_tex(
-        "s", "retrain", pd.DataFrame(columns=TIDY), {"summary": retrained(), "leakage": leaks}, level=0.9
-    )
+    text = retrain.latex_tables("s", {"summary": retrained(), "leakage": leaks})[-1]
     assert [row[-2:] for row in body(text)[-2:]] == [[r"3$\cdot10^{-34}$", "yes"], ["--", "--"]]
     long = pd.concat([premise] * 25)
-    text = study_tex("bam", "bam", pd.DataFrame(columns=TIDY), {"premise": long}, level=0.9)
-    assert [part.count(r"\_o &") + part.count(r"\_s &") for part in text.split(r"\end{table}")] == [40, 10, 0]
+    parts = bam.latex_tables("bam", {"premise": long})
+    assert [part.count(r"\_o &") + part.count(r"\_s &") for part in parts] == [40, 10]
 
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
@@ -327,12 +324,14 @@ def test_it_compiles_with_booktabs_alone(tmp_path: Path) -> None:
     nasty = tidy(variants=3, seeds=2).replace({"method": {METHODS[0]: NASTY}})
     nasty.loc[nasty["metric"] == "infidelity", "direction"] = "target 0"
     nasty["variant"] = nasty["variant"] + " " + NASTY
-    (tmp_path / "scores.tex").write_text(study_tex("my_study", "fidelity", nasty, {}, level=0.9))
-    for kind, of_kind in KNOWN.items():
-        own = {name: known(name, kind) for name in of_kind} | {"summary": retrained(9, seeds=2)}
-        text = study_tex("my_study", kind, pd.DataFrame(columns=TIDY), own, level=0.9)
-        (tmp_path / f"{kind}.tex").write_text(text)
-    inputs = "".join(rf"\input{{{name}}}\clearpage" for name in ("scores", *KNOWN))
+    (tmp_path / "scores.tex").write_text(study_tex("my_study", nasty, [], level=0.9))
+    kinds = {"bam": bam, "caption": caption, "retrain": retrain}
+    for name, kind in kinds.items():
+        tables = {table: table_of(spec) for table, spec in kind.TABLES.items()}
+        own = kind.latex_tables("my_study", tables | {"summary": retrained(9, seeds=2)})
+        text = study_tex("my_study", pd.DataFrame(columns=TIDY), own, level=0.9)
+        (tmp_path / f"{name}.tex").write_text(text)
+    inputs = "".join(rf"\input{{{name}}}\clearpage" for name in ("scores", *kinds))
     document = rf"\documentclass{{article}}\usepackage{{booktabs}}\begin{{document}}{inputs}\end{{document}}"
     (tmp_path / "paper.tex").write_text(document)
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "paper.tex"]

@@ -13,9 +13,10 @@ import torch
 from matplotlib.figure import Figure
 
 from saliency_assay.metrics.reductions import reduce
-from saliency_assay.plotting.figures import metric_bars, training_curves
 from saliency_assay.plotting.gallery import gallery, titles
 from saliency_assay.plotting.style import readable, save, styled
+from saliency_assay.report.pages.models_page import training_curves
+from saliency_assay.studies.bam.figures import metric_bars
 
 NAN = float("nan")
 

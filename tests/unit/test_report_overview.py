@@ -50,7 +50,7 @@ def study(tables: dict[str, pd.DataFrame], **changed: Any) -> StudyResult:
     methods = list(dict.fromkeys(tables["order"]["method"])) if tables else ["a"]
     given = {
         "name": "s",
-        "kind": "fidelity",
+        "question": "What?",
         "data": "digits",
         "models": ["m (resnet8; 97 % right)"],
         "asks": {},
@@ -156,7 +156,7 @@ def test_the_heat_map_says_which_scores_are_better(direction: str, mark: str) ->
 def test_the_summary_table_has_a_row_for_every_score() -> None:
     order = pd.concat([CLEAR, named(TIED, "bad", direction="lower")])
     result = study(tables_of(order), asks={"good": "what it measures"})
-    found = summary_table([result, study({}, kind="gallery")])
+    found = summary_table([result, study({})])
     assert list(found["metric"]) == ["good ↑: what it measures", "bad ↓"]
     assert list(found["wins on single images"]) == [
         "a 100\u00a0%",
@@ -193,15 +193,15 @@ def test_scores_of_a_caption_study_are_not_compared_as_metrics() -> None:
     """Its two scores are one metric under two models."""
     order = pd.concat([CLEAR, named(TIED, "bad")])
     tables = tables_of(order, rankings=ranking_rows({("good", "bad"): 0.9}))
-    for kind, count in (("fidelity", 1), ("caption", 0)):
-        result = study(tables, kind=kind)
+    for variants, count in (("variants", 1), ("models", 0)):
+        result = study(tables, variants=variants)
         assert summary_page(result).count("is at least 0.5 for") == count
         assert overview_page([result], seeds=[0], ran="").count("is at least 0.5 for") == count
 
 
 def test_a_study_without_scores_is_shown_without_ranks() -> None:
-    page = Page(overview_page([study({}, kind="gallery")], seeds=[0, 1], ran=""))
-    assert "nothing is scored" in page.text
+    page = Page(overview_page([study({}, question="Mind the gap.")], seeds=[0, 1], ran=""))
+    assert "Mind the gap." in page.text
     assert "table" not in page.tags
 
 

@@ -21,8 +21,7 @@ from saliency_assay.plotting.html import tables_page
 from saliency_assay.plotting.style import BLUE, save, styled
 from saliency_assay.runtime.provenance import SOURCE
 from saliency_assay.storage import score_tables, zarr_store
-from saliency_assay.studies.bam.series_curves import looks, series_figure
-from saliency_assay.studies.bam.series_maps import chosen_image, series_maps
+from saliency_assay.studies.bam.series_figures import chosen_image, looks, series_figure, series_maps
 from saliency_assay.studies.bam.series_tables import (
     SeriesModel,
     commonality_table,
@@ -627,7 +626,7 @@ def test_the_job_shows_the_chosen_image_of_the_first_seed(
         seen.update(image=image, mask=mask, maps=maps, **named)
         return series_maps(image, mask, maps, **named)
 
-    monkeypatch.setattr("saliency_assay.studies.bam.series_maps.series_maps", spy)
+    monkeypatch.setattr("saliency_assay.studies.bam.series_figures.series_maps", spy)
     run(tmp_path, files)
     image, right = chosen_image(predictions(), SERIES, seed=0, images=np.array(IMAGES))
     assert seen["title"] == f"test image {image}:\nbamboo forest, seed 0"

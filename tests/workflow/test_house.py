@@ -17,8 +17,12 @@ from saliency_assay.data.bam.commonality import plan_common
 from saliency_assay.data.bam.placement import plan
 from saliency_assay.data.bam.variants import rescaled
 from saliency_assay.metrics.spread import spread
+from saliency_assay.pipeline.params import Params
+from saliency_assay.pipeline.paths import Paths
+from saliency_assay.pipeline.studies import RATED_FIGURES, RATED_TABLES
 from saliency_assay.registry.records import resolve
 from saliency_assay.runtime.provenance import SOURCE
+from saliency_assay.studies import STUDY_KINDS
 from saliency_assay.studies.bam.input_independence import score_independence
 from saliency_assay.studies.bam.invariant_patch import Descent
 from saliency_assay.studies.bam.tcav import layer_test, tcav
@@ -119,11 +123,20 @@ def test_registries_import_nothing_but_what_records_are_made_of(package: str) ->
     assert others <= sys.stdlib_module_names
 
 
+def test_the_records_of_study_kinds_import_nothing_else() -> None:
+    kinds = {path.parent.name: path for path in PACKAGE.glob("studies/*/__init__.py")}
+    assert project_imports(PACKAGE / "studies/__init__.py") == {f"studies.{name}" for name in kinds}
+    assert {target for path in kinds.values() for target in project_imports(path)} == {"studies.kind"}
+
+
 def test_no_implementation_imports_a_registry() -> None:
     """Else every method's digest would hold the whole registry, and one line there would run everything again."""
+    kinds = {f"studies.{path.parent.name}" for path in PACKAGE.glob("studies/*/__init__.py")}
+    registries = {*REGISTRIES, "studies", *kinds}
     apart = (PACKAGE / "config/catalogue.py", *(PACKAGE / "api").glob("*.py"))  # no job runs them
+    apart += (PACKAGE / "studies/__init__.py", PACKAGE / "pipeline/studies.py")
     files = [path for path in MODULES if path not in apart]
-    assert [path.name for path in (*files, *SCRIPTS) if project_imports(path) & set(REGISTRIES)] == []
+    assert [path.name for path in (*files, *SCRIPTS) if project_imports(path) & registries] == []
 
 
 def test_nothing_imports_what_notebooks_call() -> None:
@@ -202,18 +215,18 @@ def test_every_script_has_its_rule() -> None:
 @pytest.mark.parametrize("rule", RULES)
 def test_a_rule_has_a_script_a_log_and_a_benchmark_of_its_name(rule: str) -> None:
     assert directive(rule, "script") == f"../workflow/scripts/{rule}.py"
-    wildcards = directive(rule, "log").removeprefix(f"{{LOGS}}/{rule}").removesuffix(".log")
+    wildcards = directive(rule, "log").removeprefix(f"<logs>/{rule}").removesuffix(".log")
     assert wildcards == "" or wildcards.startswith("/")
-    assert directive(rule, "log") == f"{{LOGS}}/{rule}{wildcards}.log"
+    assert directive(rule, "log") == f"<logs>/{rule}{wildcards}.log"
     if rule in WITHOUT_OUTPUT:
         assert re.findall(r"^    (?:output|benchmark):", RULES[rule], re.MULTILINE) == []
     else:
-        assert directive(rule, "benchmark") == f"{{BENCHMARKS}}/{rule}{wildcards}.tsv"
+        assert directive(rule, "benchmark") == f"<benchmarks>/{rule}{wildcards}.tsv"
 
 
 def test_logs_and_benchmarks_lie_in_the_results() -> None:
-    assert 'LOGS = f"{RESULTS}/logs"\n' in rules_text()
-    assert 'BENCHMARKS = f"{RESULTS}/benchmarks"\n' in rules_text()
+    assert 'logs=f"{CONFIG.results}/logs",\n' in rules_text()
+    assert 'benchmarks=f"{CONFIG.results}/benchmarks",\n' in rules_text()
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -221,8 +234,45 @@ def test_a_rule_has_an_environment(rule: str) -> None:
     assert (ROOT / "rules" / directive(rule, "conda")).is_file()
 
 
-def test_every_rule_is_given_the_digest_of_its_own_code_once() -> None:
-    assert sorted(re.findall(r'\bsettings\(\s*"(\w+)\.py"', rules_text())) == sorted(RULES)
+@pytest.mark.parametrize("rule", RULES)
+def test_a_rule_has_the_settings_of_its_name_with_the_digest_of_its_own_code(rule: str) -> None:
+    assert re.findall(r"^    params:\n((?:        .*\n)+)", RULES[rule], re.MULTILINE) == [
+        f"        settings=PARAMS.{rule},\n"
+    ]
+    assert f'self._settings("{rule}"' in re.sub(r"\(\s+", "(", inspect.getsource(getattr(Params, rule)))
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_functions_that_compute_the_inputs_of_one_rule_have_its_name(rule: str) -> None:
+    named = set(re.findall(r"\bINPUTS\.(\w+)", RULES[rule])) & set(RULES)
+    assert named <= {rule}
+
+
+def test_files_that_functions_name_are_written_by_a_rule() -> None:
+    """Rules spell out what they write; the patterns of ``Paths`` are the same."""
+    paths = Paths("<results>")
+    folders = {"results", "state", "benchmarks", "figures", "tables", "export", "arm", "model", "retrained"}
+    written = rules_text().replace("<arm>", paths.arm)
+    assert [
+        name for name, path in vars(paths).items() if name not in folders and f'"{path}"' not in written
+    ] == []
+
+
+def test_every_figure_and_table_of_a_study_is_written_by_a_rule() -> None:
+    """And every figure that a rule writes for a study is in the report, every table in the export."""
+    figures = set(re.findall(r'report\(\s*"<results>/figures/{study}/([^"]+)"', rules_text()))
+    tables = set(re.findall(r'"<results>/tables/{study}/(\w+)\.csv"', rules_text()))
+    outputs = [each for kind in STUDY_KINDS.values() for each in kind.outputs]
+    of_kinds = {name for each in outputs for name in each.figures}
+    assert {*of_kinds, *RATED_FIGURES, "study.html", "gallery.html"} == figures
+    assert {*RATED_TABLES, *(name for each in outputs for name in each.tables)} == tables
+
+
+def test_rules_hold_little_python() -> None:
+    """Functions that compute inputs and parameters are in ``saliency_assay.pipeline``, typed and tested."""
+    assert re.findall(r"\blambda\b", rules_text()) == []
+    names = {path.name for path in RULE_FILES if re.search(r"^def ", path.read_text(), re.MULTILINE)}
+    assert names == {"cluster.smk"}  # which looks at the jobs of Snakemake
 
 
 def test_no_checkpoints_and_no_python_in_rules() -> None:
@@ -321,7 +371,7 @@ READERS: dict[str, list[Any]] = {
 def test_metrics_read_their_parameters(name: str) -> None:
     """BAM's are read by the steps of their studies; those of others by the metric or by its probe."""
     record = CATALOGUE.metrics[name]
-    functions = [resolve(record.function)] if record.kind == "fidelity" else READERS[name]
+    functions = [resolve(record.function)] if record.judges_single_maps else READERS[name]
     functions += [resolve(record.probe)] if record.probe else []
     read = set[str]().union(*map(keywords, functions)) - {"generator", "reduction"}
     assert read == {*record.parameters, *record.takes}
@@ -339,7 +389,7 @@ def test_data_kinds_read_their_parameters(name: str) -> None:
         assert keywords(resolve(record.function)) == given
         return
     # Built in steps: rules hand a job the parameters that it reads, and no others.
-    handed = set(re.findall(r'"(\w+)"', rules_text()))
+    handed = strings(PACKAGE / "pipeline/params.py")
     steps = [ROOT / f"workflow/scripts/{step}.py" for step in ("write_sources", "collect_bam", "compose_bam")]
     read = strings(*steps) | keywords(plan) | keywords(plan_common) | keywords(rescaled)
     assert set(record.parameters) <= handed & read

@@ -51,7 +51,7 @@ def test_all_results_are_exported_once_and_again_after_an_edit_of_the_export(fin
 
     assert finished.planned("table") == set()
     finished.edit(
-        "src/saliency_assay/report/export/latex.py", lambda text: text.replace("DIGITS = 3", "DIGITS = 4", 1)
+        "src/saliency_assay/plotting/latex.py", lambda text: text.replace("DIGITS = 3", "DIGITS = 4", 1)
     )
     assert finished.planned("table") == {"table"}
     assert finished.planned() == set()

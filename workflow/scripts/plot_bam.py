@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from saliency_assay.plotting.figures import metric_bars
 from saliency_assay.plotting.html import table_page
 from saliency_assay.plotting.style import save, styled
 from saliency_assay.runtime.job import job
+from saliency_assay.studies.bam.figures import metric_bars
 
 with job("plot_bam", snakemake.log[0], snakemake.params.settings):
     study = snakemake.params.settings["study"]

@@ -5,12 +5,11 @@ from pathlib import Path
 
 import numpy as np
 
-from saliency_assay.plotting.figures import metric_bars
 from saliency_assay.plotting.html import image_page, tables_page
 from saliency_assay.plotting.style import readable, save, styled
 from saliency_assay.runtime.job import job
 from saliency_assay.storage import score_tables, zarr_store
-from saliency_assay.studies.bam.figures import metrics_table
+from saliency_assay.studies.bam.figures import metric_bars
 from saliency_assay.studies.bam.input_independence import BASELINES
 from saliency_assay.studies.bam.input_independence_figures import (
     convergence_curves,
@@ -18,6 +17,7 @@ from saliency_assay.studies.bam.input_independence_figures import (
     delta_table,
     note,
 )
+from saliency_assay.studies.bam.metric_tables import metrics_table
 
 NORMS = ("output_norm", "output_change", "delta_norm", "start_distance")
 

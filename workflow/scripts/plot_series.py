@@ -12,8 +12,7 @@ from saliency_assay.plotting.html import image_page, tables_page
 from saliency_assay.plotting.style import png, readable, save, styled
 from saliency_assay.runtime.job import job
 from saliency_assay.storage import score_tables, zarr_store
-from saliency_assay.studies.bam.series_curves import series_figure
-from saliency_assay.studies.bam.series_maps import chosen_image, series_maps
+from saliency_assay.studies.bam.series_figures import chosen_image, series_figure, series_maps
 from saliency_assay.studies.bam.series_tables import (
     SeriesModel,
     commonality_table,

@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from saliency_assay.plotting.figures import training_curves
 from saliency_assay.plotting.html import table_page
 from saliency_assay.plotting.style import save, styled
-from saliency_assay.report.pages.models_page import accuracy_table
+from saliency_assay.report.pages.models_page import accuracy_table, training_curves
 from saliency_assay.runtime.job import job
 
 with job("plot_training", snakemake.log[0], snakemake.params.settings):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from saliency_assay.registry.records import resolve
 from saliency_assay.report.export.export import TIDY, study_tex, tidy_table
 from saliency_assay.report.pages.models_page import accuracy_table
 from saliency_assay.runtime.job import job
@@ -16,18 +17,18 @@ with job("table", snakemake.log[0], snakemake.params.settings):
     arms = [tuple(arm) for arm in settings["arms"]]
     evaluations = (json.loads(Path(path).read_text(encoding="utf-8")) for path in paths.evaluations)
     accuracy_table(dict(zip(arms, evaluations, strict=True))).to_csv(output.models, index=False)
-    tables = {study: {} for study in settings["kinds"]}
+    tables = {study: {} for study in settings["studies"]}
     for path, copy in zip(map(Path, paths.tables), output.copies, strict=True):
         shutil.copyfile(path, copy)
         tables[path.parent.name][path.stem] = read_table(path)
     found = []
-    for (study, kind), tex in zip(settings["kinds"].items(), output.tex, strict=True):
+    for (study, facts), tex in zip(settings["studies"].items(), output.tex, strict=True):
         of_study, scores = tables[study], pd.DataFrame(columns=TIDY)
         if "order" in of_study:
-            printed = of_study["summary"] if kind == "fidelity" else None
-            scores = tidy_table(study, kind, of_study["order"], of_study["reliability"], printed)
+            printed = of_study[facts["printed_table"]] if facts["printed_table"] else None
+            scores = tidy_table(study, facts["kind"], of_study["order"], of_study["reliability"], printed)
             found.append(scores)
-        text = study_tex(study, kind, scores, of_study, level=settings["level"])
-        Path(tex).write_text(text, encoding="utf-8")
+        own = resolve(facts["latex"])(study, of_study) if facts["latex"] else []
+        Path(tex).write_text(study_tex(study, scores, own, level=settings["level"]), encoding="utf-8")
     table = pd.concat(found) if found else pd.DataFrame(columns=TIDY)
     table.to_csv(output.results, index=False)

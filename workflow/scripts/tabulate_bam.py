@@ -6,7 +6,7 @@ import pandas as pd
 
 from saliency_assay.runtime.job import job
 from saliency_assay.storage import score_tables
-from saliency_assay.studies.bam.figures import metrics_table, premise
+from saliency_assay.studies.bam.metric_tables import metrics_table, premise
 
 with job("tabulate_bam", snakemake.log[0], snakemake.params.settings):
     settings = snakemake.params.settings

@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
+from saliency_assay.registry.records import resolve
 from saliency_assay.reliability.agreement import agreement_table
-from saliency_assay.reliability.rated_scores import BETWEEN, CLUSTERS, Rated
+from saliency_assay.reliability.rated_scores import CLUSTERS
 from saliency_assay.reliability.tables import (
     consistency_table,
     order_table,
@@ -16,8 +17,8 @@ from saliency_assay.storage import zarr_store
 
 with job("tabulate_reliability", snakemake.log[0], snakemake.params.settings):
     settings, paths, output = snakemake.params.settings, snakemake.input, snakemake.output
-    kind, models = settings["kind"], settings["models"]
-    rated = Rated(list(map(Path, paths.scores)), kind, settings["data"], models)
+    read = resolve(settings["rated_scores"])
+    rated = read(list(map(Path, paths.scores)), data=settings["data"], models=settings["models"])
     variant, method = ("metric", "variant"), ("seed", "method")
     with zarr_store.open_store(Path(paths.data), kind="data") as data:
         labels = data[f"label_{settings['label']}"][:]
@@ -35,7 +36,7 @@ with job("tabulate_reliability", snakemake.log[0], snakemake.params.settings):
             printed=alphas,
         ),
         "agreement": agreement_table(
-            rated.parts(*variant), directions, labels, variants=BETWEEN.get(kind, "variants")
+            rated.parts(*variant), directions, labels, variants=settings["variants"]
         ),
         "order": order_table(rated.parts(*variant), directions, controls, clusters=clusters),
         "consistency": consistency_table(rated.parts(*method), directions, correlations),

@@ -37,5 +37,5 @@ def workflow_seed(
         return map_seed(seed, model, data, (record.stream or record.name) if record else method)
     assert metric is not None
     if ":" not in metric:
-        record_of([each for each in METRICS if each.kind == "fidelity"], metric, "metric")
+        record_of([each for each in METRICS if each.judges_single_maps], metric, "metric")
     return metric_seed(seed, model, data, metric)

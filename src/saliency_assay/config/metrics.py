@@ -30,7 +30,7 @@ def read_metrics(entries: Settings, asked: Iterable[object], catalogue: Catalogu
     """All entries, and with their defaults BAM's metrics and the registered ones that studies have ``asked`` for."""
     made = {name: _metric(name, entry, catalogue) for name, entry in entries.items()}
     for name, record in catalogue.metrics.items():
-        if name not in made and (record.kind == "bam" or name in asked):
+        if name not in made and (not record.judges_single_maps or name in asked):
             made[name] = _metric(name, {}, catalogue)
     return made
 
@@ -38,7 +38,7 @@ def read_metrics(entries: Settings, asked: Iterable[object], catalogue: Catalogu
 def _metric(name: str, entry: Settings, catalogue: Catalogue) -> Metric:
     place = f"metrics.{name}"
     same = catalogue.metrics.get(name)
-    taken = name in CAPTIONED or (same and same.kind == "bam")
+    taken = name in CAPTIONED or (same and not same.judges_single_maps)
     if taken and ("function" in entry or entry.get("metric", name) != name):
         of = "caption" if name in CAPTIONED else "BAM"
         raise ConfigError(
@@ -50,7 +50,7 @@ def _metric(name: str, entry: Settings, catalogue: Catalogue) -> Metric:
         if key in entry:
             raise ConfigError(f"{place}.{key}: a registered metric has its own, expected function beside it")
     record = look_up(place, "metric", entry.get("metric", name), catalogue.metrics)
-    if record.kind == "bam" and record.name != name:
+    if not record.judges_single_maps and record.name != name:
         raise ConfigError(f"{place}.metric: found {record.name!r}, which stands under its own name only")
     parameters = parameters_of(place, record.parameters, entry, ("metric",))
     misfit = resolve(record.check)(parameters) if record.check else ""
@@ -61,7 +61,7 @@ def _metric(name: str, entry: Settings, catalogue: Catalogue) -> Metric:
         metric=record.name,
         function=record.function,
         parameters=parameters,
-        kind=record.kind,
+        judges_single_maps=record.judges_single_maps,
         takes=record.takes,
         probe=record.probe,
         directions={score.name: score.direction for score in record.scores},
@@ -87,7 +87,7 @@ def _own_metric(name: str, entry: Settings) -> Metric:
         metric="",
         function=entry["function"],
         parameters={**found.defaults, **parameters},
-        kind="fidelity",
+        judges_single_maps=True,
         takes=takes,
         probe="",
         directions={name: _direction(place, entry)},
@@ -119,8 +119,8 @@ def metrics_of(
         ConfigError: one that does not exist or judges no single maps, or none at all.
     """
     place = f"studies.{study}.metrics"
-    judging = [name for name, metric in metrics.items() if metric.kind == "fidelity"]
-    registered = [name for name, record in catalogue.metrics.items() if record.kind == "fidelity"]
+    judging = [name for name, metric in metrics.items() if metric.judges_single_maps]
+    registered = [name for name, record in catalogue.metrics.items() if record.judges_single_maps]
     valid = dict.fromkeys([*judging, *registered])
     chosen = tuple(entry.get("metrics", [name for name in listed if name in judging]))
     for name in chosen:

@@ -153,7 +153,7 @@ class Metric:
     metric: str
     function: str
     parameters: Settings
-    kind: str
+    judges_single_maps: bool
     takes: tuple[str, ...]
     probe: str
     directions: Mapping[str, str]

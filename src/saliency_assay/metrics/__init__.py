@@ -35,7 +35,7 @@ BOXES = Figure("saliency_assay.studies.fidelity.figures:boxes")
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric ``(predict, images, targets, maps, *, generator, **parameters) -> Scored``, or a ``bam`` one."""
+    """A metric ``(predict, images, targets, maps, *, generator, **parameters) -> Scored``, or one of BAM studies."""
 
     name: str
     function: str
@@ -46,8 +46,8 @@ class Metric:
     """Those that share its passes."""
     reduction: str
     """The reduction of raw maps that is part of the metric's definition; empty where it judges raw maps."""
-    kind: str = "fidelity"
-    """``fidelity`` judges the maps of one model one by one; ``bam`` pairs of models or inputs."""
+    judges_single_maps: bool = True
+    """One by one, those of one model; False: a BAM study compares models or inputs by it."""
     takes: tuple[str, ...] = ()
     """Beside its parameters: ``mean``, the data set's mean ``[C]``; ``mask``, the object's pixels, bool ``[N, H, W]``;
     ``probed``, what its ``probe`` found; ``explain``, the method ``(images, targets, model=None) -> maps``; ``fresh``,
@@ -327,7 +327,7 @@ METRICS: tuple[Metric, ...] = (
         "model contrast: how much more a region gets in the model that needs it",
         scores=(Score("mcs", "higher", (-1, 1), "MCS"),),
         reduction="visual",
-        kind="bam",
+        judges_single_maps=False,
         figures={},
         parameters=_SPREAD,
     ),
@@ -338,7 +338,7 @@ METRICS: tuple[Metric, ...] = (
         "input dependence: share of images where an unimportant object gets less than what it covers",
         scores=(Score("idr", "higher", (0, 1), "IDR"),),
         reduction="visual",
-        kind="bam",
+        judges_single_maps=False,
         figures={},
         parameters=_SPREAD,
     ),
@@ -352,7 +352,7 @@ METRICS: tuple[Metric, ...] = (
             Score("iir_difference", "lower", (0, inf), "relative change of concept attribution"),
         ),
         reduction="visual",
-        kind="bam",
+        judges_single_maps=False,
         figures={},
         parameters={
             "threshold": Parameter(0.1, minimum=0),
@@ -373,7 +373,7 @@ METRICS: tuple[Metric, ...] = (
         "share of images whose logit rises along a concept's direction, over the layers where that is significant",
         scores=(Score("tcav", "higher", (0, 1), "TCAV"),),
         reduction="",
-        kind="bam",
+        judges_single_maps=False,
         figures={},
         parameters={
             "images": Parameter(100, minimum=2),

@@ -1,6 +1,6 @@
 """How every figure looks: colours that colour-blind readers can tell apart, fonts, and how files are saved."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
@@ -60,3 +60,11 @@ def png(figure: Figure) -> bytes:
 def readable(name: str) -> str:
     """A name from the configuration as a label: underscores become spaces."""
     return name.replace("_", " ")
+
+
+def joined(names: Iterable[object]) -> str:
+    """Return names as in a sentence: ``a, b and c``."""
+    texts = [str(name) for name in names]
+    if len(texts) < 2:
+        return "".join(texts)
+    return f"{', '.join(texts[:-1])} and {texts[-1]}"

@@ -5,12 +5,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
+from saliency_assay.plotting import latex
+from saliency_assay.plotting.style import joined
 from saliency_assay.registry.directions import target_of
 from saliency_assay.reliability.figures import scored_names
 from saliency_assay.reliability.tables import SCORED, rank_text
-from saliency_assay.report.export import latex
-from saliency_assay.report.export.study_tables import known_floats
-from saliency_assay.report.pages.words import joined
 
 WITHOUT = {
     f"{name}{end}": f"{name}_without_controls{end}"
@@ -103,19 +102,16 @@ def _over_seeds(reliability: pd.DataFrame) -> pd.DataFrame:
     return table.reset_index()
 
 
-def study_tex(
-    study: str, kind: str, scores: pd.DataFrame, tables: Mapping[str, pd.DataFrame], *, level: float
-) -> str:
+def study_tex(study: str, scores: pd.DataFrame, own: Sequence[str], *, level: float) -> str:
     """A study's tables as LaTeX to be read with ``\\input``; it needs booktabs alone.
 
     Args:
         study: its name.
-        kind: its kind.
         scores: its rows of the tidy table, none where it is not rated.
-        tables: its other tables by name; those that ``export_known`` knows are shown.
+        own: its other tables as floats, as its kind makes them.
         level: of the intervals of α.
     """
-    floats = [*score_floats(scores, study, level=level), *known_floats(study, kind, tables)]
+    floats = [*score_floats(scores, study, level=level), *own]
     return "\n\n".join([HEAD.format(study=latex.escaped(study)), *floats]) + "\n"
 
 

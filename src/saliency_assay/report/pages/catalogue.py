@@ -112,10 +112,9 @@ def metrics_page(metrics: Sequence[Facts], reliability: pd.DataFrame) -> str:
     """
     shown = []
     for facts in metrics:
-        scores = facts["scores"]
-        rows = reliability[reliability["metric"].isin(score["name"] for score in scores)]
-        entries = rows["variant"].str.split(" ").str[0]
-        rows = rows[(entries == facts["name"]) | (facts["kind"] == "bam")]
+        rows = reliability[reliability["metric"].isin(score["name"] for score in facts["scores"])]
+        if facts["judges_single_maps"]:  # else no entry is in the variants
+            rows = rows[rows["variant"].str.split(" ").str[0] == facts["name"]]
         title = f"{facts['name']}: reliability found here"
         shown.append(
             {

@@ -9,7 +9,7 @@ import pandas as pd
 
 from saliency_assay.plotting.html import table_of
 from saliency_assay.plotting.metric_results import span_text
-from saliency_assay.plotting.style import readable
+from saliency_assay.plotting.style import joined, readable
 from saliency_assay.registry import directions
 from saliency_assay.reliability.figures import scored_names
 from saliency_assay.reliability.tables import rank_text
@@ -20,7 +20,6 @@ from saliency_assay.report.pages.words import (
     alpha_row,
     alpha_words,
     halves_words,
-    joined,
     order_words,
     percent,
     ranked,
@@ -33,26 +32,14 @@ from saliency_assay.report.pages.words import (
     weak_methods,
 )
 
-KINDS = {
-    "bam": "Do maps show what the model was made to rely on? Objects are pasted into scenes, so it is known which"
-    " pixels matter: one model is told the objects, another the scenes (BAM: Yang & Kim, 2019).",
-    "fidelity": "Do maps say what the model answers? Metrics of single maps, image by image.",
-    "localisation": "Do maps lie on the object that the model was trained to name? Metrics of single maps, image by"
-    " image.",
-    "caption": "Do maps point at the half of an image that the model uses, the picture or its caption?"
-    " (Yeh et al., 2019, section 5, Table 3)",
-    "retrain": "Is what a map marks missed when the model is trained again without it? (ROAR: Hooker et al., 2019;"
-    " IteROAR)",
-    "gallery": "The same images under every method, to be looked at; nothing is scored.",
-}
-
 
 @dataclass(frozen=True)
 class StudyResult:
     """What the overview knows of one study."""
 
     name: str
-    kind: str
+    question: str
+    """What its kind of study asks."""
     data: str
     """What it ran on, as a phrase."""
     models: Sequence[str]
@@ -65,6 +52,8 @@ class StudyResult:
     make them; empty where nothing is scored."""
     level: float = 0.999
     """Of the intervals of α."""
+    variants: str = "variants"
+    """What the variants of a score are: ``variants`` of a metric, or ``models``, all of which the words are about."""
     cautions: Sequence[str] = ()
     """Sentences on limits of the ranks."""
 
@@ -72,14 +61,14 @@ class StudyResult:
     def about(self) -> list[str]:
         """Paragraphs on its question, and on what it ran."""
         ran = f"Run on {self.data}. Models: {'; '.join(self.models)}. Methods: {joined(self.methods)}."
-        return [KINDS[self.kind], ran]
+        return [self.question, ran]
 
     @property
     def names(self) -> dict[tuple[str, str], str]:
         """The metrics and variants that the words are about, and what they are called."""
         order = self.tables["order"]
         # What is known to matter differs from model to model.
-        return scored_names(order, most=len(order)) if self.kind == "caption" else main_names(order)
+        return scored_names(order, most=len(order)) if self.variants == "models" else main_names(order)
 
     @property
     def findings(self) -> list[Finding]:
@@ -92,8 +81,8 @@ class StudyResult:
 
     @property
     def agreement(self) -> str:
-        """The sentence on metrics that rank methods alike; the scores of a caption study are one metric's."""
-        return "" if self.kind == "caption" else ranking_words(self.tables["rankings"], self.names)
+        """The sentence on metrics that rank methods alike; scores of several models are one metric's."""
+        return "" if self.variants == "models" else ranking_words(self.tables["rankings"], self.names)
 
 
 def main_names(order: pd.DataFrame) -> dict[tuple[str, str], str]:

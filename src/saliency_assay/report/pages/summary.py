@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from saliency_assay.plotting.style import joined
 from saliency_assay.report.pages.words import (
     CIRCLE,
     CONFIDENCE,
@@ -14,7 +15,6 @@ from saliency_assay.report.pages.words import (
     UNDEFINED,
     basis_words,
     first,
-    joined,
     leading_words,
     open_words,
     percent,

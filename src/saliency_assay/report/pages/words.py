@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from saliency_assay.plotting.metric_results import span_text
+from saliency_assay.plotting.style import joined
 from saliency_assay.reliability.tables import PAIR, rank_text
 
 CONFIDENCE = 0.95
@@ -385,11 +386,3 @@ def percent(share: float) -> str:
     if 0 < share < 0.005:
         return "< 1\u00a0%"
     return "> 99\u00a0%" if 0.995 <= share < 1 else f"{100 * share:.0f}\u00a0%"
-
-
-def joined(names: Iterable[object]) -> str:
-    """Return names as in a sentence: ``a, b and c``."""
-    texts = [str(name) for name in names]
-    if len(texts) < 2:
-        return "".join(texts)
-    return f"{', '.join(texts[:-1])} and {texts[-1]}"

@@ -1,1 +1,35 @@
-"""Studies of relative feature importance (BAM)."""
+"""BAM: two models that were trained on different labels of the same images (Yang & Kim, 2019)."""
+
+from saliency_assay.studies.kind import Outputs, StudyKind
+
+BAM = StudyKind(
+    "bam",
+    "Do maps show what the model was made to rely on? Objects are pasted into scenes, so it is known which pixels"
+    " matter: one model is told the objects, another the scenes (BAM: Yang & Kim, 2019).",
+    outputs=(
+        Outputs(
+            ("premise", "metrics", "ranking", "claims"),
+            ("premise.html", "mcs.svg", "idr.svg", "metrics.html", "ranking.html", "claims.html"),
+        ),
+        Outputs(
+            ("commonality", "series", "correlation"),
+            ("commonality.html", "series.svg", "series_maps.html"),
+            option="series",
+        ),
+        Outputs(("concepts",), ("concepts.svg", "concepts.html"), option="concepts"),
+        Outputs(
+            ("independence", "deltas"),
+            (
+                *("iir.svg", "iir_difference.svg", "delta.html", "convergence.svg", "independence.html"),
+                "pairs.html",
+            ),
+            option="independence",
+        ),
+    ),
+    metrics=("mcs", "idr", "iir"),
+    rated_scores="saliency_assay.studies.bam.rated_scores:rated_scores",
+    label="scene",  # the model that MCS, IDR and IIR have in common is trained on scene labels
+    latex="saliency_assay.studies.bam.latex_tables:latex_tables",
+    cautions="saliency_assay.studies.bam.claims:cautions",
+    caution_tables=("claims",),
+)

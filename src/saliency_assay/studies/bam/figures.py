@@ -1,132 +1,119 @@
-"""Tables of the BAM study: the premise (the paper's Fig. 2), and its metrics with baselines and spread."""
+"""Figures of the BAM study: its metrics as bars, with robustness, baseline and spread."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
-from saliency_assay.metrics.spread import spread
-from saliency_assay.runtime.provenance import seed_of
-from saliency_assay.studies.bam.scores import BASELINES
+from saliency_assay.plotting.metric_results import span_text
+from saliency_assay.plotting.style import BLUE, GREY, ORANGE, VERMILION, readable
+from saliency_assay.studies.bam.tables import DIRECTIONS
 
-# Yang & Kim (2019), Fig. 2. The shares of rising confidence stand in these columns of the figure; the text
-# (section 3.4) gives f_s the 86.7.
-PRINTED_ACCURACY = {
-    ("object", "os"): 91.1,
-    ("object", "og"): 93.1,
-    ("object", "0s"): 9.7,
-    ("scene", "os"): 94.0,
-    ("scene", "0s"): 95.5,
-    ("scene", "og"): 9.8,
+Array = npt.NDArray[Any]
+
+AXIS = {
+    "mcs": "MCS: difference of concept attribution\n(saliency on a 0–1 scale)",
+    "idr": "IDR: share of images (%)",
+    "iir": "IIR: share of images (%)",
+    "iir_difference": "relative change of concept attribution\n(lower is better)",
 }
-PRINTED_CONFIDENCE = {"object": 86.7, "scene": 79.5}
-
-QUESTIONS = {
-    ("object", "os"): "object on scene: what it was trained on",
-    ("object", "og"): "object on grey: the scene is removed",
-    ("object", "0s"): "scene only: chance, if objects matter",
-    ("scene", "os"): "object on scene: what it was trained on",
-    ("scene", "0s"): "scene only: the common feature is removed",
-    ("scene", "og"): "object on grey: chance, if scenes matter",
-}
-
-KEYS = ("metric", "data", "method", "seed")
-COLUMNS = [*KEYS, "score", "spread", "baseline", "baseline_spread", "images", "undefined"]
+SCALE = {"mcs": 1.0, "idr": 100.0, "iir": 100.0, "iir_difference": 1.0}
+BASE = "object's mask"
+VARIANTS = {"scale": "robustness: other sizes", "location": "robustness: other places"}
+VARIANT_BARS: tuple[dict[str, Any], ...] = (
+    {"color": VERMILION},
+    {"facecolor": "#F6CDB2", "edgecolor": VERMILION, "hatch": "///"},
+    {"facecolor": "white", "edgecolor": VERMILION, "hatch": "..."},
+)
 
 
-def premise(predictions: pd.DataFrame, *, data: str, object_model: str, scene_model: str) -> pd.DataFrame:
-    """The checks that objects matter to f_o and scenes to f_s (Yang & Kim 2019, Fig. 2), on test images.
+def metric_bars(table: pd.DataFrame, metric: str) -> Figure:
+    """Bars of one BAM metric, best method first, each beside its robustness variants and its random-mask baseline.
 
     Args:
-        predictions: one row per model, seed, data and image, with ``split``, ``label``, ``predicted`` and
-            ``probability`` (softmax of the label's logit).
-        data: the BAM data's name; its sets are ``{data}_os``, ``{data}_0s`` and ``{data}_og``.
-        object_model: f_o.
-        scene_model: f_s.
+        table: as ``metric_tables.metrics_table`` gives it; the data that it names first decides the order of methods
+            and has the baseline, all others are its variants (Yang & Kim 2019, Figs. 4 and 8).
+        metric: ``mcs``, ``idr``, ``iir`` or ``iir_difference``.
 
     Returns:
-        One row per check and seed: ``model, seed, set, check, percent, images, printed`` with ``percent`` in
-        0–100 and ``printed`` the paper's value.
+        Bars are means over seeds, whiskers the spread over draws of images, dots the seeds where there are several.
+        A score that no image has is a cross, not a bar of height 0.
     """
-    test = predictions[predictions["split"] == "test"]
-    rows: list[dict[str, Any]] = []
-    for role, model in (("object", object_model), ("scene", scene_model)):
-        for seed, of_seed in test[test["model"] == model].groupby("seed"):
-            sets = {name: table.set_index("image").sort_index() for name, table in of_seed.groupby("data")}
-            for (asked, member), question in QUESTIONS.items():
-                if asked == role:
-                    table = sets[f"{data}_{member}"]
-                    right = table["predicted"] == table["label"]
-                    row = {"set": f"{data}_{member}", "check": f"accuracy, {question}"}
-                    printed = PRINTED_ACCURACY[role, member]
-                    rows.append({"model": model, "seed": seed, **row, **_share(right), "printed": printed})
-            removed = "og" if role == "object" else "0s"
-            rows.append(
-                {
-                    "model": model,
-                    "seed": seed,
-                    "set": f"{data}_os → {data}_{removed}",
-                    "check": f"confidence rises when the {'scene' if role == 'object' else 'object'} is removed",
-                    **_share(_rises(sets[f"{data}_os"], sets[f"{data}_{removed}"])),
-                    "printed": PRINTED_CONFIDENCE[role],
-                }
-            )
-    return pd.DataFrame(rows)
+    scale = SCALE[metric]
+    table = table[table["metric"] == metric]
+    seeds = table["seed"].nunique()
+    sets = list(dict.fromkeys(table["data"]))
+    means = {data: _means(table[table["data"] == data]) * scale for data in sets}
+    if not sets:
+        sets, means = [""], {"": _means(table)}
+    first = means[sets[0]].sort_values("score", ascending=DIRECTIONS[metric] == "lower", kind="stable")
+    figure = Figure(figsize=(max(6.5, 0.95 * len(first) + 1.5), 4.6))
+    axes = figure.add_subplot()
+    width = 0.8 / (len(sets) + 1)
+    places = np.arange(len(first)) - 0.4 + width / 2
+    for number, data in enumerate(sets):
+        shown = means[data].reindex(first.index)
+        style = {"color": BLUE} if not number else VARIANT_BARS[(number - 1) % len(VARIANT_BARS)]
+        label = BASE if not number else _variant(data, sets[0])
+        at = places + number * width
+        _bars(axes, at, shown["score"], shown["spread"], width=width, label=label, **style)
+        if seeds > 1:
+            _dots(axes, at, table[table["data"] == data], first.index, scale)
+    _bars(
+        axes,
+        places + len(sets) * width,
+        first["baseline"],
+        first["baseline_spread"],
+        width=width,
+        label="baseline: as many random pixels",
+        color=ORANGE,
+    )
+    if metric == "idr":
+        axes.axhline(50, color=GREY, linewidth=1, linestyle="--", label="50 %: no preference")
+    if scale == 100:
+        axes.set_ylim(0, 105)
+    axes.axhline(0, color="black", linewidth=0.8)
+    axes.set_xticks(
+        np.arange(len(first)), [readable(str(method)) for method in first.index], rotation=30, ha="right"
+    )
+    axes.set_ylabel(AXIS[metric])
+    counted = span_text(table["images"]) if len(table) else "0"
+    axes.set_xlabel(f"method; {counted} images a method, {seeds} training seed{'' if seeds == 1 else 's'}")
+    figure.legend(loc="outside upper center", ncols=3)
+    return figure
 
 
-def _share(holds: "pd.Series[bool]") -> dict[str, float]:
-    return {"percent": 100 * float(holds.mean()) if len(holds) else np.nan, "images": len(holds)}
+def _means(table: pd.DataFrame) -> pd.DataFrame:
+    columns = ["score", "spread", "baseline", "baseline_spread"]
+    found: pd.DataFrame = table.groupby("method")[columns].mean()
+    return found.where(np.isfinite(found))
 
 
-def _rises(before: pd.DataFrame, after: pd.DataFrame) -> "pd.Series[bool]":
-    """Of the images classified correctly before: whether the label's probability is higher after."""
-    right = before["predicted"] == before["label"]
-    rises: pd.Series[bool] = after["probability"].loc[before.index][right] > before["probability"][right]
-    return rises
+def _variant(data: str, first: str) -> str:
+    member = data.removeprefix(f"{first}_")
+    return VARIANTS.get(member, readable(member))
 
 
-def metrics_table(
-    scores: pd.DataFrame,
-    parameters: Mapping[str, Mapping[str, Any]],
-    baselines: Mapping[str, str] = BASELINES,
-    sets: Sequence[str] | None = None,
-) -> pd.DataFrame:
-    """BAM's metrics of every set, method and seed, with the random-mask baseline and the spread.
+def _bars(
+    axes: Axes,
+    places: Array,
+    heights: "pd.Series[float]",
+    whiskers: "pd.Series[float]",
+    *,
+    width: float,
+    **style: Any,
+) -> None:
+    axes.bar(places, heights, width, yerr=whiskers, capsize=3, error_kw={"linewidth": 1}, **style)
+    for place in places[heights.isna()]:
+        axes.text(place, 0, "×", ha="center", va="bottom")
 
-    Args:
-        scores: a score table with the metrics of ``baselines``, each in the variant ``object`` and in that of its
-            baseline; one row for each image of X_corr.
-        parameters: ``draws`` and ``draw_size`` of each metric; other keys are left alone.
-        baselines: the metrics, and the variant that is the baseline of each; those of ``metrics.bam_study`` by default.
-        sets: the data that the metrics were asked of, X_os first and then its variants, so that one without an image is
-            shown as such; by default those of which a metric has a row, as first met.
 
-    Returns:
-        One row per metric, set, method and seed: ``metric, data, method, seed``; ``score`` and ``baseline``, means over
-        ``images``; ``spread`` and ``baseline_spread``, the standard deviation of the mean over draws of images (Yang &
-        Kim 2019, Figs. 4, 8); ``undefined``, the images of X_corr without a score because a map is constant or not
-        finite. Shares of images are in 0–1.
-    """
-    of_metrics = scores[scores["metric"].isin(list(baselines))]
-    grouped = of_metrics.groupby(["metric", "data", "method", "seed", "variant"], sort=False, observed=True)
-    found = {key: values.to_numpy() for key, values in grouped["score"]}
-    # Of the whole table: a method of which no image is in X_corr is shown, without a score.
-    arms = list(dict.fromkeys(zip(scores["method"], scores["seed"], strict=True)))
-    rows: list[dict[str, Any]] = []
-    for metric, baseline in baselines.items():
-        drawn = {name: parameters[metric][name] for name in ("draws", "draw_size")}
-        for data in dict.fromkeys(of_metrics["data"]) if sets is None else sets:
-            for method, seed in arms:
-                row: dict[str, Any] = {"metric": metric, "data": data, "method": method, "seed": seed}
-                for variant, prefix in (("object", ""), (baseline, "baseline_")):
-                    values = found.get((metric, data, method, seed, variant), np.empty(0))
-                    valid = values[~np.isnan(values)]
-                    # The seed knows no method and no set: all are judged on the same draws.
-                    generator = np.random.default_rng(seed_of(int(seed), "spread", metric))
-                    row["baseline" if prefix else "score"] = float(valid.mean()) if len(valid) else np.nan
-                    row[f"{prefix}spread"] = spread(values, generator=generator, **drawn)
-                    if variant == "object":
-                        row |= {"images": len(valid), "undefined": len(values) - len(valid)}
-                rows.append(row)
-    return pd.DataFrame(rows, columns=COLUMNS)
+def _dots(axes: Axes, places: Array, table: pd.DataFrame, methods: Iterable[str], scale: float) -> None:
+    """The score of every seed."""
+    for place, method in zip(places, methods, strict=True):
+        of_method = table.loc[table["method"] == method, "score"] * scale
+        axes.plot(np.full(len(of_method), place), of_method, "o", color="black", markersize=3)

@@ -7,15 +7,13 @@ from typing import TypeAlias
 import numpy as np
 import pandas as pd
 
-from saliency_assay.plotting.figures import DIRECTIONS as OF_METRICS
-
 CONTROLS = ("random", "edge", "constant")
 """Registered methods that look at no model."""
 TCAV = "tcav"
 """What explains by concepts is called in the tables; it has no map."""
 SERIES = "series"
 """Pearson's ρ between a method's MCS over the commonality series and the drop of accuracy (Yang & Kim 2019, Fig. 6)."""
-DIRECTIONS = {**OF_METRICS, SERIES: "higher"}
+DIRECTIONS = {"mcs": "higher", "idr": "higher", "iir": "higher", "iir_difference": "lower", SERIES: "higher"}
 """The metrics in the order of the paper, and which end is better."""
 SHOWN = {
     "mcs": ("MCS", 1.0),

@@ -1,1 +1,17 @@
-"""Studies of metrics of single maps."""
+"""Fidelity of single maps to their model, by the metrics that the study chooses."""
+
+from saliency_assay.studies.kind import Outputs, StudyKind
+
+FIDELITY = StudyKind(
+    "fidelity",
+    "Do maps say what the model answers? Metrics of single maps, image by image.",
+    outputs=(
+        Outputs(("summary",), ("{metric}_{figure}.svg",)),
+        Outputs(figures=("infidelity_sensitivity.svg",), option="scatter"),
+        Outputs(figures=("scores.html",)),
+    ),
+    mask_question="Do maps lie on the object that the model was trained to name? Metrics of single maps, image by"
+    " image.",
+    rated_scores="saliency_assay.studies.fidelity.rated_scores:rated_scores",
+    printed_table="summary",
+)

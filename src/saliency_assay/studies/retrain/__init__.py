@@ -1,1 +1,30 @@
-"""Studies that retrain on masked images (ROAR, IteROAR)."""
+"""Retraining on occluded images: ROAR (Hooker et al., 2019) and IteROAR."""
+
+from saliency_assay.studies.kind import Outputs, RatingScore, StudyKind
+
+RETRAIN = StudyKind(
+    "retrain",
+    "Is what a map marks missed when the model is trained again without it? (ROAR: Hooker et al., 2019; IteROAR)",
+    outputs=(
+        Outputs(
+            ("summary",),
+            (
+                *("accuracy.svg", "overlap.svg", "summary.html"),
+                *("{protocol}_{fill}/matrices.svg", "{protocol}_{fill}/images.html"),
+            ),
+        ),
+        Outputs(("leakage",), ("leakage.svg", "leakage.html"), option="leakage"),
+    ),
+    scores=(
+        RatingScore(
+            "accuracy",
+            "lower",  # what mattered is occluded
+            "accuracy on test images when the model is trained again without the pixels that a method marks",
+        ),
+    ),
+    rated_scores="saliency_assay.studies.retrain.rated_scores:rated_scores",
+    explains_all_images=True,
+    latex="saliency_assay.studies.retrain.latex_tables:latex_tables",
+    cautions="saliency_assay.studies.retrain.cautions:cautions",
+    caution_tables=("leakage",),
+)

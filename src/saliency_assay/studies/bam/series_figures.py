@@ -1,6 +1,6 @@
-"""The commonality series as a figure: MCS and the accuracy drop against k, and their correlation by method."""
+"""Figures of the commonality series: curves against k, and one image under every f_k (Yang & Kim, 2019, Figs. 5, 6)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from textwrap import fill
 from typing import Any
 
@@ -13,15 +13,16 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from saliency_assay.plotting.metric_results import MARKERS, seeds_text, span_text
+from saliency_assay.plotting.pictures import bare, show_image, show_map
 from saliency_assay.plotting.style import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, readable
-from saliency_assay.studies.bam.series_tables import TCAV
+from saliency_assay.studies.bam.series_tables import TCAV, SeriesModel
 
 Array = npt.NDArray[Any]
 
 WIDTH = 10.4  # inches: the report's 1,000 pixels
 ABOVE, BELOW = 4.4, 3.2
 LEGEND_WIDTH, LEGEND_LINE = 2.2, 0.21
-NAME_LETTERS = 18
+LEGEND_LETTERS = 18
 COLOURS = (ORANGE, GREEN, VERMILION, PURPLE, SKY, GREY)
 LINES: tuple[Any, ...] = ("-", "-.", (0, (6, 1.5, 1, 1.5, 1, 1.5)))  # dashes are the drop's, dots are TCAV's
 DROP: dict[str, Any] = {"color": "black", "linestyle": "--", "linewidth": 2}
@@ -31,6 +32,12 @@ MCS_AXIS = r"MCS: $G_c(f_k) - G_c(f_{1.0})$" + "\n(saliency and TCAV on a 0–1 
 DROP_AXIS = "accuracy drop without the object\n(percentage points)"
 RHO_AXIS = "Pearson's ρ of MCS\nand accuracy drop over k"
 MARGIN = 0.06
+
+# Of the maps, in inches and letters.
+CELL = 0.9  # inches
+COMPOSITE = 1.7
+NAMES = 1.4
+ROW_LETTERS = 14
 
 
 def looks(methods: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -130,7 +137,7 @@ def _names(methods: Iterable[object]) -> dict[str, str]:
     return {
         str(method): "TCAV"
         if method == TCAV
-        else fill(readable(str(method)), NAME_LETTERS, break_long_words=False)
+        else fill(readable(str(method)), LEGEND_LETTERS, break_long_words=False)
         for method in methods
     }
 
@@ -186,3 +193,78 @@ def _bars(axes: Axes, correlation: pd.DataFrame, of_methods: dict[str, dict[str,
     axes.set_xlim(-0.6, len(means) - 0.4)  # a bar that is not defined counts, too
     axes.set_xticks(places, list(_names(means.index).values()), rotation=30, ha="right")
     axes.set_ylabel(RHO_AXIS)
+
+
+def chosen_image(
+    predictions: pd.DataFrame, series: Sequence[SeriesModel], *, seed: int, images: Array
+) -> tuple[int, list[bool]]:
+    """The image that most f_k classify rightly, each on its own set, the lowest index of several; and which do.
+
+    Args:
+        predictions: rows model, seed, data, image, label and predicted.
+        series: f_k in order of growing k.
+        seed: of the models.
+        images: indices ``[N]`` of those to choose from.
+
+    Raises:
+        ValueError: there are none, or a model says nothing of one of them.
+    """
+    if not len(images):
+        raise ValueError("images: found none, expected at least one")
+    candidates = np.sort(images)
+    right = np.empty((len(series), len(images)), dtype=bool)
+    for place, member in enumerate(series):
+        of_model = predictions[
+            (predictions["model"] == member.model)
+            & (predictions["seed"] == seed)
+            & (predictions["data"] == member.data)
+        ]
+        judged = (of_model["label"] == of_model["predicted"]).set_axis(of_model["image"])
+        if len(lacking := candidates[~np.isin(candidates, judged.index)]):
+            found = f"no row of image {lacking[0]} in {member.data}"
+            raise ValueError(f"predictions: {member.model}, seed {seed}: found {found}, expected one")
+        right[place] = judged.loc[candidates]
+    best = int(right.sum(0).argmax())
+    return int(candidates[best]), right[:, best].tolist()
+
+
+def series_maps(
+    image: Array,
+    mask: Array,
+    maps: Mapping[str, Array],
+    *,
+    ks: Sequence[float],
+    right: Sequence[bool],
+    title: str,
+) -> Figure:
+    """Maps of one image, methods in rows and k growing from left to right, beside the image.
+
+    Args:
+        image: the composite, uint8 ``[C, H, W]``.
+        mask: the object's pixels, bool ``[H, W]``, drawn as an outline.
+        maps: for each method ``[K, H, W]`` in ``[0, 1]`` (the ``visual`` reduction); a map that is not defined is NaN
+            and drawn as a cross. Below each map stands its g_c, the mean within the outline.
+        ks: k of each map.
+        right: whether f_k classifies the image rightly.
+        title: what image it is.
+    """
+    rows, columns = max(len(maps), 2), len(ks)
+    figure = Figure(figsize=(COMPOSITE + NAMES + CELL * columns, (CELL + 0.17) * rows + 0.6))
+    grid = figure.add_gridspec(rows, columns + 1, width_ratios=[COMPOSITE, *[CELL] * columns])
+    shown = figure.add_subplot(grid[:2, 0])
+    show_image(shown, image, mask)
+    shown.set_title(title, fontsize=9)
+    for row, (method, of_method) in enumerate(maps.items()):
+        for column, saliency in enumerate(of_method):
+            axes = figure.add_subplot(grid[row, column + 1])
+            show_map(axes, saliency, mask)
+            within = saliency[mask].mean() if mask.any() else np.nan
+            axes.set_xlabel("–" if np.isnan(within) else f"{within:.2f}", fontsize=8, labelpad=2)
+            if row == 0:
+                said = "right" if right[column] else "wrong"
+                axes.set_title(f"k = {ks[column]:.3g}\n{said}", fontsize=9)
+            if column == 0:
+                name = fill(readable(method), ROW_LETTERS, break_long_words=False)
+                axes.set_ylabel(name, rotation=0, ha="right", va="center", fontsize=9)
+    bare(figure)
+    return figure

@@ -1,0 +1,130 @@
+"""Studies, methods and metrics as plain facts, of which the report's pages are written."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from saliency_assay.config.records import Catalogue, Config, Method, Metric
+from saliency_assay.metrics.formulas import FORMULAS
+from saliency_assay.pipeline.studies import Studies
+
+OPTIMAL_METHODS: Mapping[str, str] = {
+    "infidelity_halves": "halves",
+    "infidelity_square": "square",
+    "infidelity_noisy_baseline": "noisy_baseline",
+}
+"""The method of least infidelity under each metric of it that has one."""
+
+
+class Facts:
+    """What the report's pages are told of the entries of a configuration."""
+
+    def __init__(self, config: Config, catalogue: Catalogue, studies: Studies) -> None:
+        self.config = config
+        self.catalogue = catalogue
+        self.studies = studies
+
+    def study(self, name: str) -> dict[str, Any]:
+        """Return what the overview and a study's summary say of it."""
+        study, kind = self.studies.study(name), self.studies.kind(name)
+        return {
+            "name": name,
+            "question": self.studies.study_question(name),
+            "variants": kind.variants,
+            "explains_all_images": kind.explains_all_images,
+            "cautions": kind.cautions,
+            "references": self._references(name),
+            "data": self.studies.gallery_set(name),
+            "models": {
+                model: {
+                    "architecture": self.config.models[model].architecture,
+                    "label": self.config.models[model].label,
+                    "data": self.config.models[model].data,
+                }
+                for model in study.models
+            },
+            "methods": study.methods,
+            "asks": self.studies.questions(name),
+            "seeds": len(self.config.seeds),
+            "level": self.config.reliability.level,
+        }
+
+    def _references(self, name: str) -> list[str]:
+        """Return a caution for each method that is made to have the best score of one of the study's metrics."""
+        study = self.studies.study(name)
+        return [
+            f"{method} is fitted to the least {metric} there can be: a reference under this metric, not a candidate."
+            for metric in study.metrics
+            for method in study.methods
+            if self.config.methods[method].method
+            == OPTIMAL_METHODS.get(self.config.metrics[metric].metric, ".")
+        ]
+
+    def method(self, method: Method) -> dict[str, Any]:
+        """Return what the page of methods says of one."""
+        record = self.catalogue.methods.get(method.method)
+        base = self.method(method.base) if method.base else None
+        of = f" ({base['name']})" if base else ""
+        return {
+            "name": method.name or method.method,
+            "method": method.method,
+            "summary": f"{record.summary}{of}" if record else method.summary or method.function,
+            "reference": record.reference if record else method.function,
+            "parameters": method.parameters,
+            "signed": record.signed if record else None,
+            "control": not method.uses_model,
+            "background": method.background,
+            **({"base": base} if base else {}),
+        }
+
+    def metric(self, metric: Metric) -> dict[str, Any]:
+        """Return what the page of metrics says of one."""
+        record = self.catalogue.metrics.get(metric.metric)
+        ranges = {score.name: range_text(*score.range) for score in record.scores} if record else {}
+        return {
+            "name": metric.name,
+            "metric": metric.metric,
+            "judges_single_maps": metric.judges_single_maps,
+            "summary": metric.summary,
+            "reference": record.reference if record else metric.function,
+            "formula": FORMULAS.get(metric.metric, ""),
+            "reduction": record.reduction if record else "",
+            "parameters": metric.parameters,
+            "scores": [
+                {
+                    "name": name,
+                    "label": metric.labels[name],
+                    "direction": direction,
+                    "range": ranges.get(name, ""),
+                }
+                for name, direction in metric.directions.items()
+            ],
+        }
+
+    def paper_method(self, name: str) -> str:
+        """Return what the claims of BAM's paper know a method by.
+
+        A method that smooths another one than the gradient is another method.
+        """
+        method = self.config.methods[name]
+        if method.base and method.base.method != "gradient":
+            return f"{method.method} of {method.base.method}"
+        return method.method
+
+    def table_method(self, name: str) -> str:
+        """Return what the paper's Table 3 knows a method by.
+
+        Its maps are named local or global if infidelity, by its parameter ``explanation``, takes them for the other.
+        """
+        method = self.config.methods[name]
+        expected = self.config.metrics["infidelity_halves"].parameters["explanation"]
+        kinds = {"gradient": "local", "gradient_x_input": "global"}
+        if "times_input" in method.parameters:
+            kinds[method.method] = "global" if method.parameters["times_input"] else "local"
+        kind = kinds.get(method.method, expected)
+        return self.paper_method(name) if kind == expected else f"{self.paper_method(name)}, {kind}"
+
+
+def range_text(low: float, high: float) -> str:
+    """Return a range as an interval; an end at infinity is open."""
+    ends = [f"{end:g}" if abs(end) < float("inf") else "∞" for end in (low, high)]
+    return f"[{ends[0]}, {ends[1]}{')' if ends[1] == '∞' else ']'}"

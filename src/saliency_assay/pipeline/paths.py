@@ -1,0 +1,74 @@
+"""Patterns of the files in the folder of results, with Snakemake's wildcards in braces."""
+
+import re
+from collections.abc import Iterable
+from itertools import product
+from typing import Any
+
+
+class Paths:
+    """Patterns of the files that ``Inputs`` and ``Params`` name; the rules that write them spell them out."""
+
+    def __init__(self, results: str) -> None:
+        self.results = results
+        self.state = f"{results}/.state"
+        self.benchmarks = f"{results}/benchmarks"
+        self.figures = f"{results}/figures"
+        self.tables = f"{results}/tables/{{study}}"
+        self.export = f"{results}/export"
+
+        self.sources = f"{results}/sources/{{collection}}/SHA256SUMS"
+        self.cutouts = f"{results}/collections/{{collection}}/cutouts.zarr.zip"
+        self.scenes = f"{results}/collections/{{collection}}/scenes.zarr.zip"
+        self.data = f"{results}/data/{{data}}.zarr.zip"
+
+        self.trial = f"{results}/search/{{model}}/trial{{trial}}.csv"
+        self.chosen = f"{results}/search/{{model}}/chosen.json"
+        self.model = f"{results}/models/{{model}}/seed{{seed}}"
+        self.weights = f"{self.model}/weights.pt"
+        self.training = f"{self.model}/training.csv"
+        self.predictions = f"{self.model}/predictions.parquet"
+        self.evaluation = f"{self.model}/evaluation.json"
+
+        explained = "{model}/seed{seed}/{data}/{method}{part}"
+        self.maps = f"{results}/maps/{explained}.zarr.zip"
+        self.costs = f"{results}/costs/{explained}.json"
+        self.probes = f"{results}/probes/{{metric}}/{{model}}/seed{{seed}}/{{data}}{{part}}.zarr.zip"
+        self.scores = f"{results}/scores/{{metric}}/{explained}.parquet"
+        self.curves = f"{results}/curves/{{metric}}/{explained}.zarr.zip"
+
+        self.bam_scores = f"{results}/scores/bam/{{study}}/seed{{seed}}/{{method}}.parquet"
+        self.series_scores = f"{results}/scores/series/{{study}}/seed{{seed}}/{{method}}.parquet"
+        self.delta_scores = f"{results}/scores/independence/{{study}}/seed{{seed}}/{{method}}.parquet"
+        self.concept_scores = f"{results}/scores/concepts/{{study}}/seed{{seed}}/{{model}}.parquet"
+
+        # One arm of a retrain study: f_i and D_i for i = 0, 1, …
+        self.arm = "{study}/{protocol}/{method}/{fill}/seed{seed}"
+        self.retrained = f"{results}/remask/{self.arm}/iteration{{iteration}}"
+        self.masks = f"{self.retrained}/masks{{part}}.zarr.zip"
+        self.leakage = f"{self.retrained}/leakage.csv"
+        self.retrain_scores = f"{results}/scores/retrain/{self.arm}.parquet"
+
+
+def expand(pattern: str, **values: Any) -> list[str]:
+    """Fill a pattern with every combination of the values of its wildcards, those of the last one fastest.
+
+    A value is text, a number, or a collection of these; wildcards that the pattern does not have are left out.
+    """
+    wildcards = re.findall(r"{(\w+)}", pattern)
+    lists = {
+        name: [value] if isinstance(value, str) or not isinstance(value, Iterable) else list(value)
+        for name, value in values.items()
+        if name in wildcards
+    }
+    return [pattern.format(**dict(zip(lists, choice, strict=True))) for choice in product(*lists.values())]
+
+
+def one_of(names: Iterable[str]) -> str:
+    """Return a regular expression of a wildcard that is one of ``names``; it matches nothing if there are none."""
+    return "|".join(map(re.escape, dict.fromkeys(names))) or "(?!)"
+
+
+def flatten(paths: Iterable[str | list[str]]) -> list[str]:
+    """Return paths, some of which are in lists, as one list."""
+    return [path for each in paths for path in ([each] if isinstance(each, str) else each)]

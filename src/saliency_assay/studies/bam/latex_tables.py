@@ -1,0 +1,44 @@
+"""Tables of a BAM study in LaTeX: premise, ranking, series and concepts."""
+
+from collections.abc import Mapping
+
+import pandas as pd
+
+from saliency_assay.studies.latex_tables import PREMISE, StudyTableSpec, floats_of
+
+TABLES = {
+    "premise": StudyTableSpec(
+        "accuracy of both models with and without what they were told of, beside that of Yang and Kim (2019)",
+        {"model": "model", "seed": "seed", **PREMISE},
+    ),
+    "ranking": StudyTableSpec(
+        "every metric's methods, means over seeds; spread: standard deviation between seeds, of one seed that over "
+        "draws of images",
+        {"metric": "metric", "method": "method", "score": "score", "spread": "spread", "rank": "rank"},
+    ),
+    "commonality": StudyTableSpec(
+        r"accuracy (\%) with and without the common object, which is in a share $k$ of the scene classes, beside "
+        "that of Yang and Kim (2019)",
+        {
+            **{"model": "model", "seed": "seed", "k": "$k$", "with_object": "with", "without": "without"},
+            **{"drop": "drop", "printed_with": "printed with", "printed_without": "printed without"},
+            "images": "images",
+        },
+    ),
+    "correlation": StudyTableSpec(
+        "Pearson's correlation over $k$ of a method's MCS and the accuracy that is lost without the common object",
+        {"method": "method", "seed": "seed", "correlation": r"$\rho$", "points": "points"},
+    ),
+    "concepts": StudyTableSpec(
+        "TCAV of the common object by layer, beside that of random concepts; $p$: two-sided $t$-test",
+        {
+            **{"model": "model", "seed": "seed", "layer": "layer", "score": "TCAV", "random": "random"},
+            **{"p_value": "$p$", "kept": "kept", "images": "images"},
+        },
+    ),
+}
+
+
+def latex_tables(study: str, tables: Mapping[str, pd.DataFrame]) -> list[str]:
+    """Return the tables of ``TABLES`` that the study has, as LaTeX floats."""
+    return floats_of(study, TABLES, tables)

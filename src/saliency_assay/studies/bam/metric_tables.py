@@ -1,0 +1,132 @@
+"""Tables of the BAM study: the premise (the paper's Fig. 2), and its metrics with baselines and spread."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from saliency_assay.metrics.spread import spread
+from saliency_assay.runtime.provenance import seed_of
+from saliency_assay.studies.bam.scores import BASELINES
+
+# Yang & Kim (2019), Fig. 2. The shares of rising confidence stand in these columns of the figure; the text
+# (section 3.4) gives f_s the 86.7.
+PRINTED_ACCURACY = {
+    ("object", "os"): 91.1,
+    ("object", "og"): 93.1,
+    ("object", "0s"): 9.7,
+    ("scene", "os"): 94.0,
+    ("scene", "0s"): 95.5,
+    ("scene", "og"): 9.8,
+}
+PRINTED_CONFIDENCE = {"object": 86.7, "scene": 79.5}
+
+QUESTIONS = {
+    ("object", "os"): "object on scene: what it was trained on",
+    ("object", "og"): "object on grey: the scene is removed",
+    ("object", "0s"): "scene only: chance, if objects matter",
+    ("scene", "os"): "object on scene: what it was trained on",
+    ("scene", "0s"): "scene only: the common feature is removed",
+    ("scene", "og"): "object on grey: chance, if scenes matter",
+}
+
+KEYS = ("metric", "data", "method", "seed")
+COLUMNS = [*KEYS, "score", "spread", "baseline", "baseline_spread", "images", "undefined"]
+
+
+def premise(predictions: pd.DataFrame, *, data: str, object_model: str, scene_model: str) -> pd.DataFrame:
+    """The checks that objects matter to f_o and scenes to f_s (Yang & Kim 2019, Fig. 2), on test images.
+
+    Args:
+        predictions: one row per model, seed, data and image, with ``split``, ``label``, ``predicted`` and
+            ``probability`` (softmax of the label's logit).
+        data: the BAM data's name; its sets are ``{data}_os``, ``{data}_0s`` and ``{data}_og``.
+        object_model: f_o.
+        scene_model: f_s.
+
+    Returns:
+        One row per check and seed: ``model, seed, set, check, percent, images, printed`` with ``percent`` in
+        0–100 and ``printed`` the paper's value.
+    """
+    test = predictions[predictions["split"] == "test"]
+    rows: list[dict[str, Any]] = []
+    for role, model in (("object", object_model), ("scene", scene_model)):
+        for seed, of_seed in test[test["model"] == model].groupby("seed"):
+            sets = {name: table.set_index("image").sort_index() for name, table in of_seed.groupby("data")}
+            for (asked, member), question in QUESTIONS.items():
+                if asked == role:
+                    table = sets[f"{data}_{member}"]
+                    right = table["predicted"] == table["label"]
+                    row = {"set": f"{data}_{member}", "check": f"accuracy, {question}"}
+                    printed = PRINTED_ACCURACY[role, member]
+                    rows.append({"model": model, "seed": seed, **row, **_share(right), "printed": printed})
+            removed = "og" if role == "object" else "0s"
+            rows.append(
+                {
+                    "model": model,
+                    "seed": seed,
+                    "set": f"{data}_os → {data}_{removed}",
+                    "check": f"confidence rises when the {'scene' if role == 'object' else 'object'} is removed",
+                    **_share(_rises(sets[f"{data}_os"], sets[f"{data}_{removed}"])),
+                    "printed": PRINTED_CONFIDENCE[role],
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def _share(holds: "pd.Series[bool]") -> dict[str, float]:
+    return {"percent": 100 * float(holds.mean()) if len(holds) else np.nan, "images": len(holds)}
+
+
+def _rises(before: pd.DataFrame, after: pd.DataFrame) -> "pd.Series[bool]":
+    """Of the images classified correctly before: whether the label's probability is higher after."""
+    right = before["predicted"] == before["label"]
+    rises: pd.Series[bool] = after["probability"].loc[before.index][right] > before["probability"][right]
+    return rises
+
+
+def metrics_table(
+    scores: pd.DataFrame,
+    parameters: Mapping[str, Mapping[str, Any]],
+    baselines: Mapping[str, str] = BASELINES,
+    sets: Sequence[str] | None = None,
+) -> pd.DataFrame:
+    """BAM's metrics of every set, method and seed, with the random-mask baseline and the spread.
+
+    Args:
+        scores: a score table with the metrics of ``baselines``, each in the variant ``object`` and in that of its
+            baseline; one row for each image of X_corr.
+        parameters: ``draws`` and ``draw_size`` of each metric; other keys are left alone.
+        baselines: the metrics, and the variant that is the baseline of each; those of ``metrics.bam_study`` by default.
+        sets: the data that the metrics were asked of, X_os first and then its variants, so that one without an image is
+            shown as such; by default those of which a metric has a row, as first met.
+
+    Returns:
+        One row per metric, set, method and seed: ``metric, data, method, seed``; ``score`` and ``baseline``, means over
+        ``images``; ``spread`` and ``baseline_spread``, the standard deviation of the mean over draws of images (Yang &
+        Kim 2019, Figs. 4, 8); ``undefined``, the images of X_corr without a score because a map is constant or not
+        finite. Shares of images are in 0–1.
+    """
+    of_metrics = scores[scores["metric"].isin(list(baselines))]
+    grouped = of_metrics.groupby(["metric", "data", "method", "seed", "variant"], sort=False, observed=True)
+    found = {key: values.to_numpy() for key, values in grouped["score"]}
+    # Of the whole table: a method of which no image is in X_corr is shown, without a score.
+    arms = list(dict.fromkeys(zip(scores["method"], scores["seed"], strict=True)))
+    rows: list[dict[str, Any]] = []
+    for metric, baseline in baselines.items():
+        drawn = {name: parameters[metric][name] for name in ("draws", "draw_size")}
+        for data in dict.fromkeys(of_metrics["data"]) if sets is None else sets:
+            for method, seed in arms:
+                row: dict[str, Any] = {"metric": metric, "data": data, "method": method, "seed": seed}
+                for variant, prefix in (("object", ""), (baseline, "baseline_")):
+                    values = found.get((metric, data, method, seed, variant), np.empty(0))
+                    valid = values[~np.isnan(values)]
+                    # The seed knows no method and no set: all are judged on the same draws.
+                    generator = np.random.default_rng(seed_of(int(seed), "spread", metric))
+                    row["baseline" if prefix else "score"] = float(valid.mean()) if len(valid) else np.nan
+                    row[f"{prefix}spread"] = spread(values, generator=generator, **drawn)
+                    if variant == "object":
+                        row |= {"images": len(valid), "undefined": len(values) - len(valid)}
+                rows.append(row)
+    return pd.DataFrame(rows, columns=COLUMNS)

@@ -1,0 +1,27 @@
+"""Tables of a caption study in LaTeX: premise, and INFD beside attribution."""
+
+from collections.abc import Mapping
+
+import pandas as pd
+
+from saliency_assay.studies.latex_tables import PREMISE, StudyTableSpec, floats_of
+
+TABLES = {
+    "premise": StudyTableSpec(
+        "accuracy of both models with both halves and with either alone, beside that of Yeh et al. (2019)",
+        {"model": "model", "seed": "seed", **PREMISE},
+    ),
+    "table": StudyTableSpec(
+        "INFD under the removal of a half, and the share of absolute attribution on the half that the model uses; "
+        "found: share of images in which it has most",
+        {
+            **{"method": "method", "model": "model", "seed": "seed", "used": "used"},
+            **{"infidelity": "INFD", "share": "share", "found": "found", "images": "images"},
+        },
+    ),
+}
+
+
+def latex_tables(study: str, tables: Mapping[str, pd.DataFrame]) -> list[str]:
+    """Return the tables of ``TABLES`` that the study has, as LaTeX floats."""
+    return floats_of(study, TABLES, tables)

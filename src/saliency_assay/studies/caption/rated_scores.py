@@ -1,0 +1,20 @@
+"""Scores that rate the methods of a caption study."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from saliency_assay.reliability.rated_scores import RatedTable, rated_table
+from saliency_assay.storage import score_tables
+
+
+def rated_scores(paths: Sequence[Path], *, data: str, models: Sequence[str]) -> RatedTable:
+    """Return infidelity with the halves, a variant for each model.
+
+    Args:
+        paths: of score tables, in the order of the study's methods; only rows that are needed are read.
+        data: not used: both models are explained on one set, which the tables name.
+        models: of the study.
+    """
+    table = score_tables.read(paths, compact=True, only=[("metric", "==", "infidelity")])
+    variant = table["variant"].astype(str) + " " + table["model"].astype(str)
+    return rated_table(table.assign(variant=variant, model=", ".join(models)))

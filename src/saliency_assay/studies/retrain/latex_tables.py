@@ -1,0 +1,78 @@
+"""Tables of a retrain study in LaTeX: accuracy after retraining, and mask leakage."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from saliency_assay.plotting import latex
+from saliency_assay.studies.latex_tables import METHOD_LETTERS, StudyTableSpec, floats_of, reference_of
+
+MOST_COLUMNS = 8
+TABLES = {
+    "leakage": StudyTableSpec(
+        "test accuracy of classifiers that see the masks alone, beside the same with permuted labels; $p$: that "
+        "masks tell of the class, corrected for all rows (Holm)",
+        {
+            **{"protocol": "protocol", "fill": "fill", "method": "method", "iteration": "iteration"},
+            **{"accuracy": "accuracy", "random": "permuted", "chance": "chance", "p_holm": "$p$"},
+            "leaks": "leaks",
+        },
+    ),
+}
+
+
+def latex_tables(study: str, tables: Mapping[str, pd.DataFrame]) -> list[str]:
+    """Return accuracies from its ``summary``, and the tables of ``TABLES`` that the study has, as LaTeX floats."""
+    return [*_retrained(study, tables["summary"]), *floats_of(study, TABLES, tables)]
+
+
+def _retrained(study: str, summary: pd.DataFrame) -> list[str]:
+    """Test accuracy of the models that were trained again, methods × share occluded, a table for each arm.
+
+    Args:
+        study: its name.
+        summary: as ``studies.retrain.tables.summary`` gives it.
+    """
+    floats = []
+    for (protocol, fill), rows in summary.groupby(["protocol", "fill"], sort=False):
+        iterations = sorted(set(rows["iteration"]))
+        starts = range(0, len(iterations), MOST_COLUMNS)
+        for place, start in enumerate(starts):
+            part = rows[rows["iteration"].isin(iterations[start : start + MOST_COLUMNS])]
+            reference = reference_of(study, f"accuracy-{protocol}-{fill}", place, len(starts))
+            caption = _retrained_caption(study, str(protocol), str(fill), rows)
+            floats.append(_retrained_float(caption, reference, part))
+    return floats
+
+
+def _retrained_float(caption: str, reference: str, rows: pd.DataFrame) -> str:
+    accuracy, spread = (
+        100 * rows.pivot(index="method", columns="iteration", values=name)
+        for name in ("accuracy_test", "accuracy_test_sd")
+    )
+    shares = rows.groupby("iteration")["nominal"].first()
+    body: list[str] = []
+    for method in dict.fromkeys(rows["method"]):
+        cells = [
+            (_percent(mean), rf"$\pm$ {_percent(sd)}" if np.isfinite(sd) else "")
+            for mean, sd in zip(accuracy.loc[method], spread.loc[method], strict=True)
+        ]
+        body += latex.paired(latex.wrapped(method, METHOD_LETTERS), cells)
+    header = ["method", *(rf"{100 * share:.0f}\,\%" for share in shares)]
+    return latex.floating(caption, reference, header, [body])
+
+
+def _retrained_caption(study: str, protocol: str, fill: str, rows: pd.DataFrame) -> str:
+    seeds = rows["seeds"].max()
+    spread = " Below: standard deviation between seeds." if seeds > 1 else ""
+    return (
+        f"Study {latex.escaped(study)}, protocol {latex.escaped(protocol)}, fill {latex.escaped(fill)}: test accuracy "
+        r"(\%) after training on images of which the share above is occluded; the lower, the more the method found of "
+        f"what the model needs. n = {rows['images'].max():.0f} images, {seeds:.0f} training "
+        rf"seed{'s' if seeds > 1 else ''}; chance: {_percent(100 * rows['chance'].iloc[0])}\,\%.{spread}"
+    )
+
+
+def _percent(value: float) -> str:
+    return latex.NONE if np.isnan(value) else f"{value:.1f}"
