@@ -51,23 +51,23 @@ class MetricResults:
         return int(self.scores["seed"].nunique())
 
     def sub_variants(self, score: str) -> list[str]:
-        """The parts of the variants of ``score`` that follow the entry's name, as first met."""
+        """Return the parts of the variants of ``score`` that follow the entry's name, as first met."""
         variants = self.scores.loc[self.scores["metric"] == score, "variant"].unique()
         return [str(variant).removeprefix(self.entry).strip() for variant in variants]
 
     def rows(self, score: str, sub_variant: str) -> pd.DataFrame:
-        """The rows of one score and sub-variant."""
+        """Return the rows of one score and sub-variant."""
         variant = f"{self.entry} {sub_variant}".strip()
         return self.scores[(self.scores["metric"] == score) & (self.scores["variant"] == variant)]
 
     def curve(self, method: str, name: str) -> Array | None:
-        """A method's curves ``[n, S]``; None where it has none of this name or none is defined."""
+        """Return a method's curves ``[n, S]``; None where it has none of this name or none is defined."""
         curve = self.curves.get(method, {}).get(name)
         return None if curve is None or np.isnan(curve).all() else curve
 
 
 def over_seeds(rows: Array, seeds: int) -> Array:
-    """The mean over seeds of ``[seeds · images, …]``: ``[images, …]``, of the seeds that are not NaN.
+    """Return the mean over seeds of ``[seeds · images, …]``: ``[images, …]``, of the seeds that are not NaN.
 
     Averages over images then have the images as their independent replicates.
 
@@ -80,13 +80,13 @@ def over_seeds(rows: Array, seeds: int) -> Array:
 
 
 def mean_of(values: Array) -> Array:
-    """The mean along the first axis of the values that are not NaN; NaN where there is none."""
+    """Return the mean along the first axis of the values that are not NaN; NaN where there is none."""
     counts = (~np.isnan(values)).sum(0)
     return np.where(counts > 0, np.nansum(values, 0) / np.maximum(counts, 1), np.nan)
 
 
 def mean_and_band(values: Array) -> tuple[Array, Array]:
-    """The mean along the first axis and the half width of its 95 % interval, by the normal approximation.
+    """Return the mean along the first axis and the half width of its 95 % interval, by the normal approximation.
 
     The half width is NaN where fewer than two values are not NaN.
     """

@@ -103,7 +103,7 @@ def _over_seeds(reliability: pd.DataFrame) -> pd.DataFrame:
 
 
 def study_tex(study: str, scores: pd.DataFrame, own: Sequence[str], *, level: float) -> str:
-    """A study's tables as LaTeX to be read with ``\\input``; it needs booktabs alone.
+    """Return a study's tables as LaTeX to be read with ``\\input``; it needs booktabs alone.
 
     Args:
         study: its name.

@@ -79,7 +79,7 @@ class HeatMap:
     level: str
     """Of the intervals of α."""
     without_baselines: bool
-    """Whether α is without them."""
+    """True if α is computed without them."""
     columns: Sequence[MetricColumn]
     rows: Sequence[MethodRow]
 

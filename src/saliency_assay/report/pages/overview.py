@@ -35,25 +35,25 @@ from saliency_assay.report.pages.words import (
 
 @dataclass(frozen=True)
 class StudyResult:
-    """What the overview knows of one study."""
+    """The results of one study, which the overview and its summary show."""
 
     name: str
     question: str
-    """What its kind of study asks."""
+    """The question of its kind of study."""
     data: str
-    """What it ran on, as a phrase."""
+    """The data that it ran on, as a phrase."""
     models: Sequence[str]
     """Each with its accuracy, as a phrase."""
     asks: Mapping[str, str]
-    """What each score is, by name."""
+    """A summary of each score, by name."""
     methods: Sequence[str]
     tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
-    """``order``, ``reliability``, ``rankings`` and ``agreement`` as ``report.reliability`` and ``report.agreement``
-    make them; empty where nothing is scored."""
+    """``order``, ``reliability``, ``rankings`` and ``agreement`` as ``reliability.tables`` and
+    ``reliability.agreement`` make them; empty where nothing is scored."""
     level: float = 0.999
     """Of the intervals of α."""
     variants: str = "variants"
-    """What the variants of a score are: ``variants`` of a metric, or ``models``, all of which the words are about."""
+    """The kind of a score's variants: ``variants`` of a metric, or ``models``, all of which the words are about."""
     cautions: Sequence[str] = ()
     """Sentences on limits of the ranks."""
 
@@ -65,7 +65,7 @@ class StudyResult:
 
     @property
     def names(self) -> dict[tuple[str, str], str]:
-        """The metrics and variants that the words are about, and what they are called."""
+        """The metrics and variants that the words are about, and their labels."""
         order = self.tables["order"]
         # What is known to matter differs from model to model.
         return scored_names(order, most=len(order)) if self.variants == "models" else main_names(order)
@@ -86,7 +86,7 @@ class StudyResult:
 
 
 def main_names(order: pd.DataFrame) -> dict[tuple[str, str], str]:
-    """What every score is called, one variant for each: the one without sub-variant, else the last."""
+    """Return the labels of the scores, one variant for each: the one without sub-variant, else the last."""
     bare = [" " not in variant for variant in order["variant"]]
     entries = [variant.partition(" ")[0] for variant in order["variant"]]
     keyed = order.assign(bare=bare, entry=entries)

@@ -1,4 +1,4 @@
-"""The reader: a script that makes Snakemake's report a book of pages."""
+"""The script that makes Snakemake's report a book of pages (``report/assets/reader.js``)."""
 
 import json
 from collections.abc import Sequence

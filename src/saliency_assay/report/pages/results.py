@@ -21,7 +21,7 @@ def study_result(
     maps: Sequence[Path],
     evaluations: Mapping[str, Sequence[Path]],
 ) -> StudyResult:
-    """A study in the form that the overview is made of.
+    """Read the results of a study that the overview and its summary show.
 
     Args:
         facts: ``name, data, models`` (``{name: {architecture, label, data}}``), ``methods, asks, references``,
