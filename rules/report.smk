@@ -99,7 +99,6 @@ rule report:
     input:
         INPUTS.report(),
         captions=sorted(str(path) for path in Path(CAPTIONS).glob("*.rst")),
-        reader=f"{CAPTIONS}/reader.js",
     output:
         report="<results>/report.html",
         configuration="<results>/configuration.yaml",

@@ -237,3 +237,52 @@ def test_a_file_beside_the_configuration_that_hides_a_module_is_refused(name: st
     said = f"has the name of another module, {name}, and jobs would import it instead; call it something else"
     assert stopped.value.code == f"{tmp_path / name}.py: {said}"
     assert (list(sys.path), os.environ.get("PYTHONPATH")) == before
+
+
+@pytest.mark.parametrize(
+    ("expression", "folder"),
+    [
+        ('Path(__file__).with_name("templates")', "methods/templates"),
+        ("Path(__file__).parent.with_name('templates') / 'page.html'", "templates"),
+    ],
+)
+def test_files_that_a_module_reads_beside_itself_count(expression: str, folder: str, package: Path) -> None:
+    shared = package / "saliency_assay/methods/shared.py"
+    shared.write_text(f"from pathlib import Path\nHERE = {expression}\n")
+    templates = package / "saliency_assay" / folder
+    (templates / "inner").mkdir(parents=True)
+    (templates / "page.html").write_text("<p>")
+    (templates / "inner/page.css").write_text("p {}")
+    (package / "saliency_assay/methods/other.css").write_text("p {}")
+    forget()
+    before = code_of(ONE)
+    assert before.packages == ()
+    assert digest_after(package / "saliency_assay/methods/other.css", "changed", ONE) == before.digest
+    changed = digest_after(templates / "page.html", "<p> ", ONE)
+    assert changed != before.digest
+    assert digest_after(templates / "inner/page.css", "changed", ONE) != changed
+
+
+def read_files(root: str) -> set[Path]:
+    """Files other than modules that count for a script."""
+    pending, seen = [Path(root)], set[Path]()
+    while pending:
+        path = pending.pop()
+        if path not in seen:
+            seen.add(path)
+            pending += [file for file in code_digest._read(path)[1] if file.is_relative_to(SOURCE)]
+    return {path for path in seen if path.suffix != ".py"}
+
+
+def test_templates_and_assets_count_for_the_pages_that_show_them() -> None:
+    files = {
+        script: {path.name for path in read_files(f"{SOURCE.parent}/workflow/scripts/{script}.py")}
+        for script in ("report", "overview", "plot_bam", "score")
+    }
+    shared = {"page.html.j2", "table.html.j2", "page.css", "page.js"}
+    assert shared | {"overview.html.j2", "heat_map.html.j2"} <= files["overview"]
+    assert shared <= files["plot_bam"]
+    assert "overview.html.j2" not in files["plot_bam"]
+    assert shared | {"reader.js"} <= files["report"]
+    assert "reader.js" not in files["overview"]
+    assert not files["score"]

@@ -37,15 +37,19 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return work / "dist"
 
 
-def modules() -> set[str]:
-    paths = (SOURCE / "saliency_assay").rglob("*.py")
-    return {path.relative_to(SOURCE).as_posix() for path in paths} | {"saliency_assay/py.typed"}
+def files_of_the_package() -> set[str]:
+    """All modules, and the templates and assets that they read."""
+    folder = SOURCE / "saliency_assay"
+    read = [path for name in ("templates", "assets") for path in folder.rglob(f"{name}/*")]
+    assert {"page.html.j2", "page.css", "page.js", "reader.js"} <= {path.name for path in read}
+    paths = {*folder.rglob("*.py"), folder / "py.typed", *read}
+    return {path.relative_to(SOURCE).as_posix() for path in paths}
 
 
 def test_the_wheel_holds_the_library_and_nothing_else(built: Path) -> None:
     [wheel] = built.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
-    assert {name for name in names if ".dist-info/" not in name} == modules()
+    assert {name for name in names if ".dist-info/" not in name} == files_of_the_package()
     [metadata] = [name for name in names if name.endswith(".dist-info/METADATA")]
     said = Parser().parsestr(zipfile.ZipFile(wheel).read(metadata).decode())
     assert said["Version"] == __version__
@@ -67,7 +71,7 @@ def test_the_sdist_holds_what_the_wheel_is_made_of_and_no_tests(built: Path) -> 
     [sdist] = built.glob("*.tar.gz")
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    assert {f"src/{name}" for name in modules()} | set(NEEDED) <= names
+    assert {f"src/{name}" for name in files_of_the_package()} | set(NEEDED) <= names
     assert [name for name in names if name.startswith(("tests", "results", "docs", "config"))] == []
 
 

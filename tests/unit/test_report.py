@@ -9,8 +9,8 @@ import pytest
 
 from saliency_assay.metrics.spread import spread
 from saliency_assay.plotting.html import table_page
-from saliency_assay.plotting.page import SCRIPT
-from saliency_assay.report.models import accuracy_table
+from saliency_assay.plotting.page import ASSETS
+from saliency_assay.report.pages.models_page import accuracy_table
 from saliency_assay.runtime.provenance import seed_of
 from saliency_assay.studies.bam.metric_tables import metrics_table, premise
 
@@ -303,11 +303,11 @@ def test_names_are_shown_as_text() -> None:
     assert page.rows == [[(evil, "text")], [(evil, "text")]]
     assert page.texts["title"] == page.texts["caption"] == evil
     assert page.tags.count("script") == 1  # the page's own
-    assert page.texts["script"].strip() == SCRIPT.strip()
+    assert page.texts["script"].strip() == (ASSETS / "page.js").read_text().strip()
     assert not any(name.startswith("on") for name in page.attributes)
     text = table_page(pd.DataFrame({"a": ['"']}), title="'", digits=1)
-    assert "<td>&quot;</td>" in text
-    assert "<caption>&#x27;</caption>" in text
+    assert "<td>&#34;</td>" in text
+    assert "<caption>&#39;</caption>" in text
 
 
 def test_cells_keep_the_numbers_that_they_round() -> None:

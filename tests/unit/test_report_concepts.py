@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 from saliency_assay.plotting.style import BLUE, ORANGE, save, styled
-from saliency_assay.report.tables import read_table
 from saliency_assay.storage import score_tables
+from saliency_assay.storage.csv_tables import read_table
 from saliency_assay.studies.bam.tcav import rows_of
 from saliency_assay.studies.bam.tcav_figures import concept_figure
 from saliency_assay.studies.bam.tcav_tables import COLUMNS, concepts_table

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from saliency_assay.plotting.metric_results import Material
+from saliency_assay.plotting.metric_results import MetricResults
 from saliency_assay.plotting.style import save, styled
 from saliency_assay.studies.fidelity.curves import (
     aopc_curves,
@@ -26,7 +26,7 @@ RNG = np.random.default_rng(8)
 Curves = Mapping[str, Mapping[str, np.ndarray]]
 
 
-def material(
+def metric_results(
     curves: Curves,
     variants: Mapping[str, Sequence[str]],
     *,
@@ -34,7 +34,7 @@ def material(
     probed: Mapping[str, np.ndarray] | None = None,
     higher: Sequence[str] = (),
     output: str = "probability",
-) -> Material:
+) -> MetricResults:
     """``variants`` are the sub-variants of each score; scores themselves are no part of these figures."""
     rows = [
         ("s", "d", "net", seed, method, score, f"entry {sub}".strip(), image, 0.5)
@@ -45,7 +45,7 @@ def material(
         for image in range(IMAGES)
     ]
     columns = ["study", "data", "model", "seed", "method", "metric", "variant", "image", "score"]
-    return Material(
+    return MetricResults(
         entry="entry",
         parameters={"output": output},
         scores=pd.DataFrame(rows, columns=columns),
@@ -96,7 +96,7 @@ def aopc(outputs: np.ndarray, length: int) -> float:
     return total / (length + 1)
 
 
-def aopc_material(seeds: Sequence[int] = (0,)) -> Material:
+def aopc_results(seeds: Sequence[int] = (0,)) -> MetricResults:
     rows = IMAGES * len(seeds)
     curves = {
         method: {name: RNG.uniform(size=(rows, LENGTH + 1)) for name in ("morf", "lerf")}
@@ -112,7 +112,7 @@ def aopc_material(seeds: Sequence[int] = (0,)) -> Material:
         "random_aopc": RNG.normal(0.1, 0.3, size=(rows, ORDERS, 3)),
     }
     subs = ["L=2", "L=4", "L=6"]
-    return material(
+    return metric_results(
         curves,
         {"aopc_morf": subs, "aopc_lerf": subs},
         seeds=seeds,
@@ -123,7 +123,7 @@ def aopc_material(seeds: Sequence[int] = (0,)) -> Material:
 
 @pytest.mark.parametrize(("place", "name"), [(0, "morf"), (1, "lerf")])
 def test_aopc_curves_are_aopc_less_that_of_random_orders(place: int, name: str) -> None:
-    given = aopc_material()
+    given = aopc_results()
     axes = aopc_curves(given).axes[place]
     random = given.probed["random_curve"]
     drawn = lines(axes)
@@ -144,7 +144,7 @@ def test_aopc_curves_are_aopc_less_that_of_random_orders(place: int, name: str) 
 
 
 def test_random_orders_have_a_band_of_their_own_around_zero() -> None:
-    given = aopc_material()
+    given = aopc_results()
     figure = aopc_curves(given)
     means = given.probed["random_aopc"].mean(axis=0)
     for axes in figure.axes:
@@ -165,7 +165,7 @@ def test_random_orders_have_a_band_of_their_own_around_zero() -> None:
 
 
 def test_aopc_curves_say_what_they_are() -> None:
-    morf, lerf = aopc_curves(aopc_material()).axes
+    morf, lerf = aopc_curves(aopc_results()).axes
     assert morf.get_title() == "the aopc_morf"
     undefined = (LENGTH + 1) * (1 + IMAGES)  # of "one_missing" and "never"
     assert morf.get_xlabel() == (
@@ -177,7 +177,7 @@ def test_aopc_curves_say_what_they_are() -> None:
 
 
 def test_an_image_counts_once_however_many_seeds_scored_it() -> None:
-    given = aopc_material(seeds=(3, 9))
+    given = aopc_results(seeds=(3, 9))
     axes = aopc_curves(given).axes[0]
     whole, missing = lines(axes)
     by_method = []
@@ -202,7 +202,7 @@ def test_an_image_counts_once_however_many_seeds_scored_it() -> None:
 def test_curves_of_unequal_seeds_are_refused() -> None:
     short = {"a": {"curve": RNG.uniform(size=(11, 3))}}
     with pytest.raises(ValueError, match=r"^curves: found 11 rows, expected a multiple of 3, the seeds$"):
-        removal_curves(material(short, {"deletion": [""]}, seeds=(0, 1, 2)))
+        removal_curves(metric_results(short, {"deletion": [""]}, seeds=(0, 1, 2)))
 
 
 # --- removal ------------------------------------------------------------------------------------------------
@@ -214,7 +214,7 @@ def test_curves_of_unequal_seeds_are_refused() -> None:
 )
 def test_deletion_and_insertion_run_from_nothing_to_all_pixels(score: str, verb: str, side: str) -> None:
     curves = {method: {"curve": RNG.uniform(size=(IMAGES, 5))} for method in ("a", "b_c")}
-    figure = removal_curves(material(curves, {score: [""]}, higher=["insertion"], output="logit"))
+    figure = removal_curves(metric_results(curves, {score: [""]}, higher=["insertion"], output="logit"))
     (axes,) = figure.axes
     for (across, mean), of, band in zip(lines(axes), curves.values(), bands(axes), strict=True):
         assert list(across) == [0, 25, 50, 75, 100]
@@ -229,7 +229,9 @@ def test_deletion_and_insertion_run_from_nothing_to_all_pixels(score: str, verb:
 
 def test_road_leaves_some_of_the_image() -> None:
     curves = {"a": {"morf": RNG.uniform(size=(IMAGES, 4)), "lerf": RNG.uniform(size=(IMAGES, 4))}}
-    figure = removal_curves(material(curves, {"road_morf": [""], "road_lerf": [""]}, higher=["road_lerf"]))
+    figure = removal_curves(
+        metric_results(curves, {"road_morf": [""], "road_lerf": [""]}, higher=["road_lerf"])
+    )
     for axes, name in zip(figure.axes, ("morf", "lerf"), strict=True):
         ((across, mean),) = lines(axes)
         assert list(across) == [0, 25, 50, 75]  # i / (points + 1) for 3 points
@@ -242,7 +244,7 @@ def test_road_leaves_some_of_the_image() -> None:
 
 
 def test_curves_of_one_image_have_no_band() -> None:
-    (axes,) = removal_curves(material({"a": {"curve": np.full((1, 3), 0.5)}}, {"deletion": [""]})).axes
+    (axes,) = removal_curves(metric_results({"a": {"curve": np.full((1, 3), 0.5)}}, {"deletion": [""]})).axes
     assert len(lines(axes)) == 1
     assert bands(axes) == [{}]
     assert axes.get_xlabel().endswith("n = 1 images")
@@ -250,7 +252,7 @@ def test_curves_of_one_image_have_no_band() -> None:
 
 def test_nothing_defined_says_so() -> None:
     figure = removal_curves(
-        material({"a": {"curve": np.full((IMAGES, 3), NAN)}, "b": {}}, {"deletion": [""]})
+        metric_results({"a": {"curve": np.full((IMAGES, 3), NAN)}, "b": {}}, {"deletion": [""]})
     )
     assert figure.axes[0].get_xlabel() == "pixels removed (%)\nno score"
     assert legend(figure) == ["a: no score", "b: no score"]
@@ -263,7 +265,7 @@ def test_nothing_defined_says_so() -> None:
 def test_subset_curves_stand_at_the_sizes_of_the_variants() -> None:
     correlation = RNG.uniform(-1, 1, size=(IMAGES, 3))
     correlation[2, 1] = NAN
-    given = material({"a": {"correlation": correlation}}, {"sensitivity_n": ["", "n=1", "n=7", "n=50"]})
+    given = metric_results({"a": {"correlation": correlation}}, {"sensitivity_n": ["", "n=1", "n=7", "n=50"]})
     figure = subset_curves(given)
     (axes,) = figure.axes
     ((across, mean),) = lines(axes)
@@ -286,7 +288,7 @@ MEASURES = ("spearman", "spearman_absolute", "ssim")
 LAYERS = ("fc", "layer3.a b", "a.very.long.path.to.the.first.conv")
 
 
-def randomised(layers: Sequence[str] = LAYERS) -> Material:
+def randomised(layers: Sequence[str] = LAYERS) -> MetricResults:
     curves = {
         method: {
             f"{kind}_{measure}": np.hstack([np.ones((IMAGES, 1)), RNG.uniform(size=(IMAGES, len(layers)))])
@@ -301,7 +303,7 @@ def randomised(layers: Sequence[str] = LAYERS) -> Material:
         for number, layer in enumerate(named, start=1)
     ]
     scores = {f"randomisation_{measure}": subs for measure in MEASURES}
-    return replace(material(curves, scores), directions=dict.fromkeys(scores, "target 0"))
+    return replace(metric_results(curves, scores), directions=dict.fromkeys(scores, "target 0"))
 
 
 def test_randomisation_curves_begin_with_the_model_and_name_the_layers() -> None:
@@ -353,7 +355,7 @@ def test_half_is_of_the_images_that_a_method_has() -> None:
     curve = np.full((10, 3), NAN)
     curve[:4] = 0.5  # six images without any value
     curve[:2, 1] = NAN
-    given = material({"a": {"curve": curve}}, {"deletion": [""]})
+    given = metric_results({"a": {"curve": curve}}, {"deletion": [""]})
     (axes,) = removal_curves(given).axes
     np.testing.assert_allclose(lines(axes)[0][1], 0.5)
     assert axes.get_xlabel().endswith("n = 2–4 images a point\n20 of 30 values undefined")
@@ -365,20 +367,23 @@ def test_half_is_of_the_images_that_a_method_has() -> None:
 def test_a_value_that_one_of_two_seeds_has_counts_as_an_image() -> None:
     curve = np.full((2 * IMAGES, 2), 0.5)
     curve[0, 1] = NAN
-    (axes,) = removal_curves(material({"a": {"curve": curve}}, {"deletion": [""]}, seeds=(0, 1))).axes
+    (axes,) = removal_curves(metric_results({"a": {"curve": curve}}, {"deletion": [""]}, seeds=(0, 1))).axes
     assert axes.get_xlabel().endswith(f"n = {IMAGES} images × 2 seeds\n1 of 16 values undefined")
 
 
 def test_only_aopc_reads_what_was_probed() -> None:
     for draw, given in (
-        (removal_curves, material({"a": {"curve": np.ones((IMAGES, 3))}}, {"deletion": [""]})),
-        (subset_curves, material({"a": {"correlation": np.ones((IMAGES, 1))}}, {"sensitivity_n": ["n=1"]})),
+        (removal_curves, metric_results({"a": {"curve": np.ones((IMAGES, 3))}}, {"deletion": [""]})),
+        (
+            subset_curves,
+            metric_results({"a": {"correlation": np.ones((IMAGES, 1))}}, {"sensitivity_n": ["n=1"]}),
+        ),
         (randomisation_curves, randomised()),
     ):
         assert given.probed == {}
         assert lines(draw(given).axes[0])
     with pytest.raises(KeyError, match="random_curve"):
-        aopc_curves(replace(aopc_material(), probed={}))
+        aopc_curves(replace(aopc_results(), probed={}))
 
 
 # --- files --------------------------------------------------------------------------------------------------
@@ -397,15 +402,18 @@ FLAT = {"random_curve": np.ones((IMAGES, 7)), "random_aopc": np.ones((IMAGES, 2,
 AOPC = {"aopc_morf": ["L=6"], "aopc_lerf": ["L=6"]}
 ROAD = {"road_morf": [""], "road_lerf": [""]}
 SIZES = {"sensitivity_n": ["n=1", "n=2"]}
-DRAWN: dict[str, tuple[Callable[[Material], Figure], Callable[[int], Material]]] = {
-    "aopc": (aopc_curves, lambda methods: material(many(methods, ("morf", "lerf"), 7), AOPC, probed=FLAT)),
-    "road": (removal_curves, lambda methods: material(many(methods, ("morf", "lerf"), 4), ROAD)),
-    "subsets": (subset_curves, lambda methods: material(many(methods, ("correlation",), 2), SIZES)),
-    "randomisation": (randomisation_curves, lambda methods: material(many(methods, STAGES, 2), STAGED)),
+DRAWN: dict[str, tuple[Callable[[MetricResults], Figure], Callable[[int], MetricResults]]] = {
+    "aopc": (
+        aopc_curves,
+        lambda methods: metric_results(many(methods, ("morf", "lerf"), 7), AOPC, probed=FLAT),
+    ),
+    "road": (removal_curves, lambda methods: metric_results(many(methods, ("morf", "lerf"), 4), ROAD)),
+    "subsets": (subset_curves, lambda methods: metric_results(many(methods, ("correlation",), 2), SIZES)),
+    "randomisation": (randomisation_curves, lambda methods: metric_results(many(methods, STAGES, 2), STAGED)),
 }
 
 
-def large(given: Material) -> Material:
+def large(given: MetricResults) -> MetricResults:
     """The first image a thousand times and of three seeds, with a last point that 400 images have."""
 
     def curve(array: np.ndarray) -> np.ndarray:
@@ -470,6 +478,6 @@ def test_much_to_say_takes_no_room_from_panels(name: str) -> None:
 
 def test_lines_that_coincide_show_all_their_markers() -> None:
     same = {f"m{place}": {"curve": np.tile(np.linspace(0, 1, 101), (IMAGES, 1))} for place in range(13)}
-    (axes,) = removal_curves(material(same, {"deletion": [""]})).axes
+    (axes,) = removal_curves(metric_results(same, {"deletion": [""]})).axes
     starts = [line.get_markevery()[0] for line in axes.lines if line.get_marker() != "None"]
     assert len(set(starts)) == 13

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.plotting.gallery import gallery, titles
 from saliency_assay.plotting.style import readable, save, styled
-from saliency_assay.plotting.training_curves import training_curves
+from saliency_assay.report.pages.models_page import training_curves
 from saliency_assay.studies.bam.figures import metric_bars
 
 NAN = float("nan")

@@ -1,5 +1,7 @@
 """The overview and a study's summary; names of any kind are shown as text."""
 
+import json
+import re
 from html.parser import HTMLParser
 from typing import Any
 
@@ -7,6 +9,7 @@ import pandas as pd
 import pytest
 from report_tables import NAN, order_rows, ranking_rows, reliability_rows
 
+from saliency_assay.plotting.page import page_templates
 from saliency_assay.registry.directions import arrow
 from saliency_assay.report.pages.heat_map import heat_map
 from saliency_assay.report.pages.overview import (
@@ -18,6 +21,8 @@ from saliency_assay.report.pages.overview import (
     summary_table,
 )
 from saliency_assay.report.pages.provenance import data_facts
+from saliency_assay.report.pages.reader import with_reader
+from saliency_assay.report.pages.render import TEMPLATES
 
 EVIL = "<script>alert('1')</script> \"q\" & _"
 AGREEMENT = pd.DataFrame(columns=["metric", "variant", "between", "raters", "methods", "correlation"])
@@ -89,7 +94,8 @@ class Page(HTMLParser):
 
 
 def heat(order: pd.DataFrame, reliability: pd.DataFrame = RELIABLE) -> str:
-    return heat_map(order, reliability, main_names(order), title="t", level=0.9)
+    shown = heat_map(order, reliability, main_names(order), title="t", level=0.9)
+    return str(page_templates(TEMPLATES).get_template("heat_map.html.j2").module.heat_map(shown))
 
 
 def cell(text: str, method: str) -> str:
@@ -247,3 +253,23 @@ def test_the_summary_has_a_paragraph_for_every_score() -> None:
         "is at least 0.5 for: good and bad (60 images).",
     ):
         assert words in page.text, words
+
+
+# --- the report ---------------------------------------------------------------------------------------------
+
+
+def test_the_reader_goes_into_snakemakes_report() -> None:
+    text = with_reader("<html><body>‹report›</body></html>", ["figures/overview.html", EVIL])
+    assert text.startswith("<html><body>‹report›<script>const reader = {")
+    assert text.endswith("</script>\n</body></html>")
+    reader = re.search(r"<script>const reader = (.*);</script>\n<script>'use strict';", text)
+    assert reader is not None
+    book = json.loads(reader[1])
+    assert (book["order"], book["title"]) == (["figures/overview.html", EVIL], "Saliency Assay")
+    assert book["shell"].count("<!--body-->") == 1
+    assert "</" not in reader[1]  # ends no script
+
+
+def test_a_report_that_is_no_page_is_refused() -> None:
+    with pytest.raises(ValueError, match="no </body>"):
+        with_reader("not found", [])

@@ -18,7 +18,7 @@ from scipy.stats import norm, t
 
 from saliency_assay.plotting.html import tables_page
 from saliency_assay.plotting.style import GREY, ORANGE, PURPLE, SKY, VERMILION, save, styled
-from saliency_assay.report.tables import read_table
+from saliency_assay.storage.csv_tables import read_table
 from saliency_assay.storage.score_tables import COLUMNS
 from saliency_assay.studies.retrain.curves import accuracy_curves, looks, overlap_curves
 from saliency_assay.studies.retrain.leakage_figures import leakage_bars, leakage_shown

@@ -14,7 +14,7 @@ from matplotlib.text import Text
 
 from saliency_assay.plotting.html import tables_page
 from saliency_assay.plotting.metric_results import (
-    Material,
+    MetricResults,
     better,
     look,
     mean_and_band,
@@ -42,9 +42,11 @@ def table(given: Given) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def material(given: Given, entry: str = "entry", directions: Mapping[str, str] | None = None) -> Material:
+def metric_results(
+    given: Given, entry: str = "entry", directions: Mapping[str, str] | None = None
+) -> MetricResults:
     metrics = list(dict.fromkeys(metric for metric, *_ in given))
-    return Material(
+    return MetricResults(
         entry=entry,
         parameters={},
         scores=table(given),
@@ -56,13 +58,13 @@ def material(given: Given, entry: str = "entry", directions: Mapping[str, str] |
     )
 
 
-def three_methods(seeds: tuple[int, ...] = (0,)) -> Material:
+def three_methods(seeds: tuple[int, ...] = (0,)) -> MetricResults:
     given = {}
     for seed in seeds:
         given["m", "entry", "guided_backprop", seed] = LADDER + 10 * seed
         given["m", "entry", "one_missing", seed] = [NAN, *(100 - LADDER)]
         given["m", "entry", "never", seed] = [NAN] * 101
-    return material(given)
+    return metric_results(given)
 
 
 def boxes_of(axes: Axes) -> list[tuple[float, ...]]:
@@ -120,7 +122,7 @@ def test_boxes_say_what_they_are() -> None:
     assert figure.axes[0].get_xlabel() == (
         f"the m\nhigher is better →\nn = 101 images\n{undefined} of {101 + 102 + 101} scores undefined"
     )
-    lower = boxes(material({("m", "entry", "a", 0): [1, 2]}, directions={"m": "lower"}))
+    lower = boxes(metric_results({("m", "entry", "a", 0): [1, 2]}, directions={"m": "lower"}))
     assert lower.axes[0].get_xlabel() == "the m\n← lower is better\nn = 2 images\nall scores defined"
     said = [text.get_text() for text in figure.legends[0].get_texts()]
     assert said == ["box: quartiles and median; whiskers: 5–95 % of images", "mean"]
@@ -147,7 +149,7 @@ def test_n_counts_images_with_a_score_and_each_panel_says_whose_lack_some() -> N
         ("second", "entry", "some", 0): [4.0] * 10,
         ("second", "entry", "never", 0): [5.0] * 10,
     }
-    first, second = boxes(material(given)).axes
+    first, second = boxes(metric_results(given)).axes
     assert first.get_xlabel().endswith("\nn = 4–10 images\n16 of 30 scores undefined")
     assert second.get_xlabel().endswith("\nn = 9–10 images\n1 of 30 scores undefined")
     assert names_of(first) == ["whole", "some (4 of 10)", "never"]
@@ -157,13 +159,13 @@ def test_n_counts_images_with_a_score_and_each_panel_says_whose_lack_some() -> N
 
 def test_an_image_that_one_of_two_seeds_scores_is_counted_and_the_lack_is_seen() -> None:
     given: Given = {("m", "entry", "a", 0): [1, 2, NAN], ("m", "entry", "a", 1): [1, NAN, NAN]}
-    (axes,) = boxes(material(given)).axes
+    (axes,) = boxes(metric_results(given)).axes
     assert axes.get_xlabel().endswith("n = 2 images × 2 seeds\n3 of 6 scores undefined")
     assert names_of(axes) == ["a (3 of 6)"]
 
 
 def test_without_any_score_n_is_0() -> None:
-    (axes,) = boxes(material({("m", "entry", "a", 0): [NAN, NAN]})).axes
+    (axes,) = boxes(metric_results({("m", "entry", "a", 0): [NAN, NAN]})).axes
     assert axes.get_xlabel().endswith("n = 0 images\n2 of 2 scores undefined")
     assert names_of(axes) == ["a"]
 
@@ -173,7 +175,7 @@ def names_of(axes: Axes) -> list[str]:
 
 
 def panels(given: Given) -> list[tuple[str, str, float]]:
-    shown = [axes for axes in boxes(material(given)).axes if axes.axison]
+    shown = [axes for axes in boxes(metric_results(given)).axes if axes.axison]
     means = [marks(axes, "D")[0][0][0] for axes in shown]
     return [
         (axes.get_xlabel().split("\n")[0], axes.get_title(), mean)
@@ -226,7 +228,7 @@ def test_a_score_without_sub_variant_stands_for_many_that_have_one() -> None:
     ],
 )
 def test_scores_over_decades_have_a_logarithmic_axis(scores: list[float], scale: str) -> None:
-    (axes,) = boxes(material({("m", "entry", "a", 0): np.repeat(scores, 25)})).axes
+    (axes,) = boxes(metric_results({("m", "entry", "a", 0): np.repeat(scores, 25)})).axes
     assert axes.get_xscale() == scale
 
 
@@ -236,7 +238,7 @@ def test_scores_over_decades_have_a_logarithmic_axis(scores: list[float], scale:
 )
 def test_lower_whiskers_alone_do_not_stretch_an_axis(lows: float, top: float, scale: str) -> None:
     scores = np.concatenate([[lows] * 10, np.full(60, 0.1), np.full(30, top)])
-    (axes,) = boxes(material({("m", "entry", "a", 0): scores})).axes
+    (axes,) = boxes(metric_results({("m", "entry", "a", 0): scores})).axes
     assert axes.get_xscale() == scale
     if scale == "symlog":
         assert axes.xaxis.get_transform().linthresh == pytest.approx(0.1)
@@ -262,7 +264,7 @@ def test_hits_and_misses_have_a_rate_and_no_box() -> None:
         ("hit", "entry", "some", 1): [1, 0, 1, 0, NAN],
         ("hit", "entry", "never", 0): [NAN],
     }
-    figure = boxes(material(given))
+    figure = boxes(metric_results(given))
     (axes,) = figure.axes
     assert not axes.patches
     assert marks(axes, "D") == [[(pytest.approx(3 / 8), 0)]]
@@ -272,7 +274,7 @@ def test_hits_and_misses_have_a_rate_and_no_box() -> None:
     assert whiskers == pytest.approx([0, 3 / 8 + half])  # 3 / 8 − half is below 0
     assert written(axes) == [("no score", 1)]
     assert figure.legends[0].get_texts()[0].get_text() == "whiskers: 95 % interval of the mean over images"
-    boxed = boxes(material({("hit", "entry", "some", 0): [1, 0, 0.5]}))
+    boxed = boxes(metric_results({("hit", "entry", "some", 0): [1, 0, 0.5]}))
     assert len(boxed.axes[0].patches) == 1
 
 
@@ -286,7 +288,7 @@ def test_distributions_show_density_quartiles_mean_and_zero() -> None:
         ("m", "entry", "never", 0): [NAN, NAN],
         ("m", "entry", "constant", 0): [0.1, 0.1],
     }
-    (axes,) = distributions(material(given)).axes
+    (axes,) = distributions(metric_results(given)).axes
     heavy, constant = (
         np.concatenate([path.vertices for path in body.get_paths()]) for body in axes.collections
     )
@@ -484,7 +486,7 @@ def test_the_page_of_scores_begins_with_what_is_printed(tmp_path: Path) -> None:
     page = tables_page(score_tables(read, "table <1>"), title="both", digits=3)
     captions = re.findall("<caption>(.*?)</caption>", page)
     assert captions == [
-        "table &lt;1&gt;: ours beside the paper&#x27;s (means over images and seeds / printed values)",
+        "table &lt;1&gt;: ours beside the paper&#39;s (means over images and seeds / printed values)",
         "table &lt;1&gt;: all scores",
     ]
     beside, everything = page.split("<table>")[1:]
@@ -592,7 +594,7 @@ def test_better() -> None:
 @pytest.mark.parametrize(("scores", "scale"), [([0.2, 0.6], "linear"), ([1.0, 1.0, 1.0, 5000.0], "symlog")])
 def test_the_target_is_marked_on_the_axis(scores: list[float], scale: str) -> None:
     """Outside the scores too, and as the 0 of an axis in powers of ten."""
-    figure = boxes(material({("m", "entry", "a", 0): scores}, directions={"m": "target 0"}))
+    figure = boxes(metric_results({("m", "entry", "a", 0): scores}, directions={"m": "target 0"}))
     figure.draw_without_rendering()
     (axes,) = figure.axes
     assert axes.get_xlabel() == f"the m\ncloser to 0 is better\nn = {len(scores)} images\nall scores defined"
@@ -628,12 +630,12 @@ DRAWN: dict[str, Callable[[], Figure]] = {
 WORDY = "the share of what nobody would call by so long a name"
 CROWDED: dict[str, Callable[[], Figure]] = {
     "long labels": lambda: boxes(
-        material({(f"{metric} of {WORDY}", "entry", "a", 0): [1, 2, 3] for metric in ("one", "two")})
+        metric_results({(f"{metric} of {WORDY}", "entry", "a", 0): [1, 2, 3] for metric in ("one", "two")})
     ),
-    "boxes": lambda: boxes(material(MANY)),
-    "densities": lambda: distributions(material(MANY)),
+    "boxes": lambda: boxes(metric_results(MANY)),
+    "densities": lambda: distributions(metric_results(MANY)),
     "scatter": lambda: infidelity_sensitivity(table(POINTS), [("infidelity", "sensitivity_max")]),
-    "one method": lambda: boxes(material({("m", "entry", "a", 0): [1, 2, 3]})),
+    "one method": lambda: boxes(metric_results({("m", "entry", "a", 0): [1, 2, 3]})),
 }
 
 

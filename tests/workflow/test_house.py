@@ -155,6 +155,7 @@ def test_nothing_imports_what_notebooks_call() -> None:
         ("zennit", {"methods"}),
         ("skimage", {"methods", "metrics", "studies"}),
         ("snakemake", set()),
+        ("jinja2", {"plotting"}),
         ("pycocotools", {"data"}),
     ],
 )

@@ -422,6 +422,11 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
     ),
     "where images are kept": (configured(data__digits__resident_limit=1), REPORT),
     "a caption": (text("workflow/report/mcs.rst"), REPORT),
+    "a template of the pages": (
+        text("src/saliency_assay/report/pages/templates/heat_map.html.j2"),
+        PAGES | REPORT,
+    ),
+    "the report's reader": (text("src/saliency_assay/report/assets/reader.js"), REPORT),
     "resamples of images": (
         configured(reliability__resamples=200),
         of_rules("tabulate_reliability", "plot_reliability") | REPORT,

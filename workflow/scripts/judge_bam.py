@@ -1,8 +1,8 @@
 """Rank a BAM study's methods by every metric, and check what the paper claims."""
 
 from saliency_assay.plotting.html import table_page, tables_page
-from saliency_assay.report.tables import read_table
 from saliency_assay.runtime.job import run_job
+from saliency_assay.storage.csv_tables import read_table
 from saliency_assay.studies.bam.claims import claims, summary
 from saliency_assay.studies.bam.ranking import agreement, agreement_shown, ranking, ranking_shown
 from saliency_assay.studies.bam.tables import BamTables

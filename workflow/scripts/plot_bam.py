@@ -2,8 +2,8 @@
 
 from saliency_assay.plotting.html import table_page
 from saliency_assay.plotting.style import save, styled
-from saliency_assay.report.tables import read_table
 from saliency_assay.runtime.job import run_job
+from saliency_assay.storage.csv_tables import read_table
 from saliency_assay.studies.bam.figures import metric_bars
 
 with run_job(snakemake) as job:

@@ -2,8 +2,8 @@
 
 from saliency_assay.plotting.html import tables_page
 from saliency_assay.plotting.style import save, styled
-from saliency_assay.report.tables import read_table
 from saliency_assay.runtime.job import run_job
+from saliency_assay.storage.csv_tables import read_table
 from saliency_assay.studies.caption.figures import infidelity_bars, share_bars
 from saliency_assay.studies.caption.tables import beside_printed, statements
 

@@ -2,9 +2,9 @@
 
 from saliency_assay.plotting.html import table_page
 from saliency_assay.plotting.style import save, styled
-from saliency_assay.report.tables import read_table
 from saliency_assay.runtime.job import run_job
 from saliency_assay.storage import score_tables
+from saliency_assay.storage.csv_tables import read_table
 from saliency_assay.studies.bam.tcav_figures import concept_figure
 
 with run_job(snakemake) as job:

@@ -4,8 +4,8 @@ import pandas as pd
 
 from saliency_assay.plotting.html import table_page
 from saliency_assay.plotting.style import save, styled
-from saliency_assay.report.tables import read_table
 from saliency_assay.runtime.job import run_job
+from saliency_assay.storage.csv_tables import read_table
 from saliency_assay.studies.retrain.leakage_figures import leakage_bars, leakage_shown
 from saliency_assay.studies.retrain.leakage_tables import ALPHA
 

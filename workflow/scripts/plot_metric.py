@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from saliency_assay.plotting.metric_results import Material
+from saliency_assay.plotting.metric_results import MetricResults
 from saliency_assay.plotting.style import save, styled
 from saliency_assay.registry.records import resolve
 from saliency_assay.runtime.job import run_job
@@ -24,7 +24,7 @@ with run_job(snakemake) as job:
         method: stacked(files[place * seeds : (place + 1) * seeds], "curves")
         for place, method in enumerate(settings["methods"])
     }
-    material = Material(
+    results = MetricResults(
         entry=job.wildcards.metric,
         parameters=settings["parameters"],
         scores=score_tables.read(paths.scores),
@@ -35,4 +35,4 @@ with run_job(snakemake) as job:
         methods=settings["methods"],
     )
     with styled():
-        save(resolve(settings["function"])(material), job.output[0])
+        save(resolve(settings["function"])(results), job.output[0])

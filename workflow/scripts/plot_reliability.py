@@ -9,8 +9,8 @@ from saliency_assay.reliability.figures import (
     reliability_figure,
 )
 from saliency_assay.report.pages.reliability_page import page_tables
-from saliency_assay.report.tables import read_table
 from saliency_assay.runtime.job import run_job
+from saliency_assay.storage.csv_tables import read_table
 
 with run_job(snakemake) as job:
     settings, paths, output = job.settings, job.input, job.output

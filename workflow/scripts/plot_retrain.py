@@ -4,8 +4,8 @@ import pandas as pd
 
 from saliency_assay.plotting.html import tables_page
 from saliency_assay.plotting.style import save, styled
-from saliency_assay.report.tables import read_table
 from saliency_assay.runtime.job import run_job
+from saliency_assay.storage.csv_tables import read_table
 from saliency_assay.storage.zarr_store import open_store
 from saliency_assay.studies.retrain.curves import accuracy_curves, overlap_curves
 from saliency_assay.studies.retrain.settings import pixels

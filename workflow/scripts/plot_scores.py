@@ -2,8 +2,8 @@
 
 from saliency_assay.plotting.html import tables_page
 from saliency_assay.reliability.printed import score_tables
-from saliency_assay.report.tables import read_table
 from saliency_assay.runtime.job import run_job
+from saliency_assay.storage.csv_tables import read_table
 
 with run_job(snakemake) as job:
     study = job.wildcards.study

@@ -7,9 +7,9 @@ import torch
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.plotting.html import image_page, tables_page
 from saliency_assay.plotting.style import png, readable, save, styled
-from saliency_assay.report.tables import read_table
 from saliency_assay.runtime.job import run_job
 from saliency_assay.storage import zarr_store
+from saliency_assay.storage.csv_tables import read_table
 from saliency_assay.studies.bam.series_figures import chosen_image, series_figure, series_maps
 from saliency_assay.studies.bam.series_tables import SeriesModel, series_tables
 

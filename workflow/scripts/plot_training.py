@@ -6,8 +6,7 @@ import pandas as pd
 
 from saliency_assay.plotting.html import table_page
 from saliency_assay.plotting.style import save, styled
-from saliency_assay.plotting.training_curves import training_curves
-from saliency_assay.report.models import accuracy_table
+from saliency_assay.report.pages.models_page import accuracy_table, training_curves
 from saliency_assay.runtime.job import run_job
 
 with run_job(snakemake) as job:

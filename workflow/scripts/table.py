@@ -7,9 +7,9 @@ import pandas as pd
 
 from saliency_assay.registry.records import resolve
 from saliency_assay.report.export.export import TIDY, study_tex, tidy_table
-from saliency_assay.report.models import accuracy_table
-from saliency_assay.report.tables import read_table
+from saliency_assay.report.pages.models_page import accuracy_table
 from saliency_assay.runtime.job import run_job
+from saliency_assay.storage.csv_tables import read_table
 
 with run_job(snakemake) as job:
     settings, paths, output = job.settings, job.input, job.output

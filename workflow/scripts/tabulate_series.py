@@ -2,9 +2,9 @@
 
 import pandas as pd
 
-from saliency_assay.report.tables import read_table
 from saliency_assay.runtime.job import run_job
 from saliency_assay.storage import score_tables
+from saliency_assay.storage.csv_tables import read_table
 from saliency_assay.studies.bam.series_tables import (
     SeriesModel,
     commonality_table,

@@ -25,7 +25,7 @@ class Figure:
     """A figure of a metric's scores."""
 
     function: str
-    """``package.module:name`` of what draws it, ``(material) -> Figure``."""
+    """``package.module:name`` of what draws it, ``(results) -> Figure``."""
     reads: tuple[str, ...] = ()
     """What it needs beside the score table: ``curves``, ``probed``."""
 

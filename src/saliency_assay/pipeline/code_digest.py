@@ -1,12 +1,14 @@
 """The code behind a rule: a digest of its modules, and the installed packages that they import.
 
 Snakemake watches a rule's script but not the modules that the script imports. Each rule therefore passes this digest,
-and the versions of those packages, as a parameter: an edit or an update reruns exactly the jobs that use it.
+and the versions of those packages, as a parameter: an edit or an update reruns exactly the jobs that use it. What a
+module of the package reads beside itself, such as templates of pages, counts as its code.
 """
 
 import ast
 import hashlib
 import os
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,11 +18,13 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from saliency_assay.registry.signatures import source_of
-from saliency_assay.runtime.provenance import SOURCE, fingerprint
+from saliency_assay.runtime.provenance import SOURCE, digest_of_file, fingerprint
 
 PACKAGE = "saliency_assay"
 INSTALLED = {"site-packages", "dist-packages"}
 """Folders of installed packages: their version counts, and everything outside of them counts by its content."""
+BESIDE = re.compile(r"Path\(__file__\)((?:\.parent)*)\.with_name\('([^']+)'\)")
+"""The expression by which a module of the package names a file or folder that it reads."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +61,9 @@ def code_of(*roots: str) -> Code:
 
     A root is a dotted module name or the path of a script. Docstrings, comments, and layout do not count, nor do
     statements under ``if TYPE_CHECKING:``. A package's ``__init__`` counts only where a name is imported from it:
-    registries list every method, and a rule for one method must not depend on all of them. The digest is the same in
-    every checkout and under every version of Python that parses the code.
+    registries list every method, and a rule for one method must not depend on all of them. A file or folder that a
+    module of the package names as ``Path(__file__).with_name("templates")`` counts with all that is in it. The digest
+    is the same in every checkout and under every version of Python that parses the code.
 
     Raises:
         ValueError: a root that is neither a file nor a module that can be found.
@@ -92,7 +97,9 @@ def _file_of_root(root: str) -> Path:
 
 @cache
 def _read(path: Path) -> tuple[str, tuple[Path, ...], tuple[str, ...]]:
-    """Return the digest of one file's code, the files that it imports, and the installed packages that it imports."""
+    """Return the digest of one file's code, the files that it imports or reads, and the packages that it imports."""
+    if path.suffix != ".py":
+        return digest_of_file(path), (), ()
     tree = ast.parse(path.read_bytes(), filename=str(path))
     tree.body = [statement for statement in tree.body if not _is_for_types(statement)]
     files, packages = dict[Path, None](), dict[str, None]()
@@ -103,8 +110,20 @@ def _read(path: Path) -> tuple[str, tuple[Path, ...], tuple[str, ...]]:
             files[file] = None
         elif len(own) < len(folders):
             packages[modules[0].partition(".")[0]] = None
+    if path.is_relative_to(SOURCE / PACKAGE):
+        files |= dict.fromkeys(_read_beside(tree, path))
     _drop_prose(tree)
     return hashlib.sha256(canonical(tree).encode()).hexdigest(), tuple(files), tuple(packages)
+
+
+def _read_beside(tree: ast.Module, path: Path) -> Iterator[Path]:
+    """Yield the files that a module names by its own place; of a folder all that are in it."""
+    for node in ast.walk(tree):
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+            continue
+        if node.func.attr == "with_name" and (named := BESIDE.fullmatch(ast.unparse(node))):
+            place = path.parents[named[1].count(".parent")] / named[2]
+            yield from [place] if place.is_file() else sorted(filter(Path.is_file, place.rglob("*")))
 
 
 def canonical(node: object) -> str:

@@ -1,4 +1,4 @@
-"""The gallery: the same images under every method and model, as the reader of a paper would look at them."""
+"""The gallery: the same images under every method and model, side by side."""
 
 from collections.abc import Mapping, Sequence
 from textwrap import wrap
@@ -16,7 +16,7 @@ CELL = 1.15  # inches
 
 
 def titles(labels: Mapping[str, Array], classes: Mapping[str, Sequence[str]]) -> list[str]:
-    """What each image is: the names of its classes, such as "dog, bedroom".
+    """Return the names of each image's classes, such as "dog, bedroom".
 
     Args:
         labels: ``label_NAME`` to class indices ``[N]``.
@@ -35,16 +35,16 @@ def gallery(
     titles: Sequence[str],
     masks: Array | None = None,
 ) -> Figure:
-    """Images in rows, methods in columns; where there are several models, a row for each under every image.
+    """Plot images in rows, methods in columns; where there are several models, a row for each under every image.
 
     More methods of one model than fit side by side stand in rows, and the images in columns.
 
     Args:
         images: ``[N, C, H, W]`` uint8.
         maps: for each model, then each method, ``[N, H, W]`` in ``[0, 1]`` (the ``visual`` reduction); a map that
-            is not defined is NaN and drawn as a cross.
-        titles: what each image is, ``N`` of them.
-        masks: ``[N, H, W]`` bool, the object's pixels, drawn as an outline.
+            is not defined is NaN and shown as a cross.
+        titles: of the images, ``N`` of them.
+        masks: ``[N, H, W]`` bool, the object's pixels, shown as an outline.
     """
     models = list(maps)
     methods = list(maps[models[0]])
@@ -64,8 +64,8 @@ def _tall(images: Array, maps: Mapping[str, Array], titles: Sequence[str], masks
         outline = masks[column] if masks is not None else None
         show_image(grid[0, column], images[column], outline)
         grid[0, column].set_title(title.replace(", ", ",\n"), fontsize=7)
-        for row, drawn in enumerate(maps.values(), start=1):
-            show_map(grid[row, column], drawn[column], outline)
+        for row, of_method in enumerate(maps.values(), start=1):
+            show_map(grid[row, column], of_method[column], outline)
     for row, name in enumerate(["image", *maps]):
         label = "\n".join(wrap(readable(name), 17, break_long_words=False))
         grid[row, 0].set_ylabel(label, rotation=0, ha="right", va="center", fontsize=8)
@@ -96,5 +96,5 @@ def _wide(
 
 
 def _aspect(images: Array) -> float:
-    """Height by width."""
+    """Return height by width."""
     return float(images.shape[2] / images.shape[3])

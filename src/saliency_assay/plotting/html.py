@@ -1,93 +1,85 @@
-"""Tables and large images as HTML: names from the configuration are shown as text, whatever they hold."""
+"""Tables and large images as HTML pages."""
 
 from base64 import b64encode
-from collections.abc import Mapping
-from html import escape
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import pandas as pd
 
-from saliency_assay.plotting.page import page
+from saliency_assay.plotting.page import page_templates
 
 MUCH = 50
-"""Letters of a cell from which on a table is one of text."""
+"""Letters of a cell above which a table is one of text."""
 MANY = 25
-"""Rows from which on a table scrolls in a window of its own."""
-TABLE = """<div class="scroll{tall}" tabindex="0" role="region" aria-label="{title}">
-<table{kind}>
-<caption>{title}</caption>
-<thead><tr>{head}</tr></thead>
-<tbody>
-{rows}
-</tbody>
-</table>
-</div>"""
-IMAGE = """<div class="scroll" tabindex="0" role="region" aria-label="{title}">
-<img class="wide" src="data:image/png;base64,{content}" alt="{title}">
-</div>"""
+"""Rows above which a table scrolls in a window of its own."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of a table."""
+
+    text: str
+    value: str | None
+    """All digits of a number with decimals, empty for NaN; None of other values."""
+    number: bool
+    """Set to the right, as the column is numeric."""
+    label: str
+    """The name of the column."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table as ``templates/table.html.j2`` shows it: sorted by its heads, saved with the numbers that it rounds."""
+
+    title: str
+    heads: Sequence[tuple[str, bool]]
+    """Name of each column, and whether it is numeric."""
+    rows: Sequence[Sequence[Cell]]
+    cards: bool
+    """Has much text, so that a phone shows rows as cards, which are read from top to bottom."""
+    tall: bool
 
 
 def image_page(png: bytes, *, title: str) -> str:
-    """A PNG as an HTML page, which scrolls where the image alone would be cut off."""
+    """Return a PNG as an HTML page, which scrolls where the image alone would be cut off."""
     return images_page({title: png}, title=title)
 
 
 def images_page(pngs: Mapping[str, bytes], *, title: str) -> str:
-    """Several PNGs, by what they show, one below the other, as an HTML page like ``image_page``."""
-    body = "\n".join(
-        IMAGE.format(content=b64encode(png).decode("ascii"), title=escape(name)) for name, png in pngs.items()
-    )
-    return page(body, title=title)
+    """Return several PNGs, by what they show, one below the other, as an HTML page like ``image_page``."""
+    images = {name: b64encode(png).decode("ascii") for name, png in pngs.items()}
+    return page_templates().get_template("images.html.j2").render(title=title, images=images)
 
 
 def table_page(table: pd.DataFrame, *, title: str, digits: int) -> str:
-    """``table`` as an HTML page: numbers to the right with ``digits`` decimals, NaN as a dash."""
+    """Return ``table`` as an HTML page: numbers to the right with ``digits`` decimals, NaN as a dash."""
     return tables_page({title: table}, title=title, digits=digits)
 
 
 def tables_page(tables: Mapping[str, pd.DataFrame], *, title: str, digits: int) -> str:
-    """Several tables, by what stands above each, as an HTML page like ``table_page``."""
-    return page("\n".join(table_of(table, name, digits) for name, table in tables.items()), title=title)
+    """Return several tables, by what stands above each, as an HTML page like ``table_page``."""
+    shown = [table_of(table, name, digits) for name, table in tables.items()]
+    return page_templates().get_template("tables.html.j2").render(title=title, tables=shown)
 
 
-def table_of(table: pd.DataFrame, title: str, digits: int) -> str:
-    """``table`` as HTML, to be sorted by its heads; its cells keep the numbers that they round.
-
-    Tables of much text are cards on a phone: a row is read from top to bottom.
-    """
+def table_of(table: pd.DataFrame, title: str, digits: int) -> Table:
+    """Return ``table`` as it is shown: numbers with ``digits`` decimals, NaN as a dash."""
     numeric = [pd.api.types.is_numeric_dtype(table[name]) for name in table.columns]
-    head = "".join(_head(str(name), number) for name, number in zip(table.columns, numeric, strict=True))
-    cards = any(table[name].map(lambda value: len(str(value)) > MUCH).any() for name in table.columns)
-    names = [str(name) if cards else "" for name in table.columns]
-    rows = (
-        "".join(_cell(*cell, digits) for cell in zip(row, numeric, names, strict=True))
+    heads = list(zip(map(str, table.columns), numeric, strict=True))
+    rows = [
+        [
+            Cell(_text(value, digits), _all_digits(value), number, name)
+            for value, (name, number) in zip(row, heads, strict=True)
+        ]
         for row in table.itertuples(index=False)
-    )
-    body = "\n".join(f"<tr>{row}</tr>" for row in rows)
-    kind = ' class="cards"' if cards else ""
-    tall = " tall" if len(table) > MANY else ""
-    return TABLE.format(title=escape(title), kind=kind, tall=tall, head=head, rows=body)
+    ]
+    cards = any(table[name].map(lambda value: len(str(value)) > MUCH).any() for name in table.columns)
+    return Table(title, heads, rows, cards=cards, tall=len(table) > MANY)
 
 
-def breakable(name: str) -> str:
-    """A name as HTML that may be broken behind an underscore."""
-    return escape(name).replace("_", "_<wbr>")
-
-
-def _head(name: str, number: bool) -> str:
-    kind = ' class="number"' if number else ""
-    return f'<th scope="col" aria-sort="none"{kind}><button>{escape(name)}</button></th>'
-
-
-def _cell(value: object, number: bool, label: str, digits: int) -> str:
-    text = _text(value, digits)
-    kept = f' data-value="{_kept(value)}"' if isinstance(value, float) else ""
-    kind = ' class="number"' if number else ""
-    named = f' data-label="{escape(label)}"' if label else ""
-    return f"<td{kind}{kept}{named}>{escape(text)}</td>"
-
-
-def _kept(value: float) -> str:
-    """All digits; nothing for NaN."""
+def _all_digits(value: object) -> str | None:
+    if not isinstance(value, float):
+        return None
     return "" if value != value else repr(float(value))
 
 

@@ -1,4 +1,4 @@
-"""What a figure of one metric is drawn from, and what all such figures say and do alike."""
+"""The results of one metric, which figures plot, and what all such figures have in common."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,8 +25,8 @@ LEAST = 1e-9
 
 
 @dataclass(frozen=True)
-class Material:
-    """One entry of the configuration's metrics, scored for the methods of a study; a figure is drawn from it."""
+class MetricResults:
+    """One entry of the configuration's metrics, scored for the methods of a study; a figure plots it."""
 
     entry: str
     """The entry's name. Variants are this name, alone or followed by a space and the sub-variant."""
@@ -34,40 +34,40 @@ class Material:
     scores: pd.DataFrame
     """The entry's rows of the score table; those of a method and score in the order of its curves."""
     labels: Mapping[str, str]
-    """What an axis says, by the score's name."""
+    """The label of an axis, by the score's name."""
     directions: Mapping[str, str]
     """``higher``, ``lower`` or ``target X`` (``directions``), by the score's name."""
     curves: Mapping[str, Mapping[str, Array]]
     """For each method, by name: ``[n, S]``, the images of one seed after those of another; empty where a figure
     does not read them."""
     probed: Mapping[str, Array]
-    """What the metric's probe found, ``[n, …]`` like the curves; empty where there is none, or a figure does not read
-    it."""
+    """Model responses that all methods share, ``[n, …]`` like the curves; empty where there are none, or a figure does
+    not read them."""
     methods: Sequence[str]
 
     @property
     def seeds(self) -> int:
-        """How many trained models were scored."""
+        """The number of trained models that were scored."""
         return int(self.scores["seed"].nunique())
 
     def sub_variants(self, score: str) -> list[str]:
-        """What follows the entry's name in the variants of ``score``, as first met."""
-        found = self.scores.loc[self.scores["metric"] == score, "variant"].unique()
-        return [str(variant).removeprefix(self.entry).strip() for variant in found]
+        """Return the parts of the variants of ``score`` that follow the entry's name, as first met."""
+        variants = self.scores.loc[self.scores["metric"] == score, "variant"].unique()
+        return [str(variant).removeprefix(self.entry).strip() for variant in variants]
 
     def rows(self, score: str, sub_variant: str) -> pd.DataFrame:
-        """The rows of one score and sub-variant."""
+        """Return the rows of one score and sub-variant."""
         variant = f"{self.entry} {sub_variant}".strip()
         return self.scores[(self.scores["metric"] == score) & (self.scores["variant"] == variant)]
 
     def curve(self, method: str, name: str) -> Array | None:
-        """A method's curves ``[n, S]``; None where it has none of this name or none is defined."""
-        found = self.curves.get(method, {}).get(name)
-        return None if found is None or np.isnan(found).all() else found
+        """Return a method's curves ``[n, S]``; None where it has none of this name or none is defined."""
+        curve = self.curves.get(method, {}).get(name)
+        return None if curve is None or np.isnan(curve).all() else curve
 
 
 def over_seeds(rows: Array, seeds: int) -> Array:
-    """The mean over seeds of ``[seeds · images, …]``: ``[images, …]``, of the seeds that are not NaN.
+    """Return the mean over seeds of ``[seeds · images, …]``: ``[images, …]``, of the seeds that are not NaN.
 
     Averages over images then have the images as their independent replicates.
 
@@ -80,13 +80,13 @@ def over_seeds(rows: Array, seeds: int) -> Array:
 
 
 def mean_of(values: Array) -> Array:
-    """The mean along the first axis of the values that are not NaN; NaN where there is none."""
+    """Return the mean along the first axis of the values that are not NaN; NaN where there is none."""
     counts = (~np.isnan(values)).sum(0)
     return np.where(counts > 0, np.nansum(values, 0) / np.maximum(counts, 1), np.nan)
 
 
 def mean_and_band(values: Array) -> tuple[Array, Array]:
-    """The mean along the first axis and the half width of its 95 % interval, by the normal approximation.
+    """Return the mean along the first axis and the half width of its 95 % interval, by the normal approximation.
 
     The half width is NaN where fewer than two values are not NaN.
     """
@@ -98,14 +98,14 @@ def mean_and_band(values: Array) -> tuple[Array, Array]:
 
 
 def sparse(by_image: Array) -> Array:
-    """Where fewer than half of the images that have any value have one: bool ``[S]`` of ``[images, S]``."""
+    """Return where fewer than half of the images that have any value have one: bool ``[S]`` of ``[images, S]``."""
     defined = ~np.isnan(by_image)
-    found: Array = 2 * defined.sum(axis=0) < defined.any(axis=1).sum()
-    return found
+    few: Array = 2 * defined.sum(axis=0) < defined.any(axis=1).sum()
+    return few
 
 
 def look(place: int) -> dict[str, Any]:
-    """Colour, line and marker of the method at ``place`` among those of the study."""
+    """Return the color, line and marker of the method at ``place`` among those of the study."""
     line = LINES[place // len(CYCLE) % len(LINES)]
     return {"color": CYCLE[place % len(CYCLE)], "linestyle": line, "marker": MARKERS[place % len(MARKERS)]}
 
@@ -117,40 +117,41 @@ def better(direction: str) -> str:
 
 
 def span_text(counts: Iterable[int]) -> str:
-    """The least and the greatest of ``counts``, or their common value."""
-    least, most = (found := sorted(counts))[0], found[-1]
+    """Return the least and the greatest of ``counts``, or their common value."""
+    ordered = sorted(counts)
+    least, most = ordered[0], ordered[-1]
     return str(least) if least == most else f"{least}–{most}"
 
 
 def seeds_text(seeds: int) -> str:
-    """How many seeds, in words that follow a number of images; nothing for a single one."""
+    """Return the number of seeds in words that follow a number of images; nothing for a single one."""
     return f" × {seeds} seeds" if seeds > 1 else ""
 
 
 def spread_out(
-    axes: Axes, axis: str, drawn: Array, least: float, span: float = LOG_SPAN, lows: Array | None = None
+    axes: Axes, axis: str, values: Array, least: float, span: float = LOG_SPAN, lows: Array | None = None
 ) -> None:
-    """Make an axis logarithmic where what is ``drawn`` on it needs that.
+    """Make an axis logarithmic where the ``values`` plotted on it need that.
 
     That is: nothing is negative and the greatest is more than ``span`` times the smallest. Where some are zero the
     axis is linear from 0 to the decade of the smallest that is not. Less than a billionth of the greatest is zero.
 
     Args:
-        axes: what is drawn on.
+        axes: of the plot.
         axis: ``x`` or ``y``.
-        drawn: every value that is seen, without ``lows``.
+        values: all that are seen, without ``lows``.
         least: the smallest score behind them, which may be below all that is seen.
         span: the greatest ratio that a linear axis shows.
         lows: lower ends of whiskers, which do not count: few scores near 0 would turn boxes into lines.
     """
-    drawn, lows = drawn[np.isfinite(drawn)], np.empty(0) if lows is None else lows
-    if not len(drawn) or least < 0 or drawn.max() <= 0:
+    values, lows = values[np.isfinite(values)], np.empty(0) if lows is None else lows
+    if not len(values) or least < 0 or values.max() <= 0:
         return
-    shown = drawn[drawn >= LEAST * drawn.max()]
+    shown = values[values >= LEAST * values.max()]
     if shown.max() <= span * shown.min():
         return
     set_scale = axes.set_xscale if axis == "x" else axes.set_yscale
-    if len(shown) < len(drawn) or (lows < LEAST * drawn.max()).any():
+    if len(shown) < len(values) or (lows < LEAST * values.max()).any():
         # A tick below this decade would stand in the linear part, on top of the 0.
         least_decade = np.floor(np.log10(shown.min()))
         decades = float(np.log10(shown.max()) - least_decade)

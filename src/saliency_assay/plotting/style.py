@@ -1,4 +1,4 @@
-"""How every figure looks: colours that colour-blind readers can tell apart, fonts, and how files are saved."""
+"""Style of all figures: colors that color-blind readers can tell apart, fonts, and the form of their files."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -51,14 +51,14 @@ def save(figure: Figure, path: Path) -> None:
 
 
 def png(figure: Figure) -> bytes:
-    """``figure`` as a PNG, without a date in it."""
+    """Return ``figure`` as a PNG, without a date in it."""
     content = BytesIO()
     figure.savefig(content, format="png", dpi=130, metadata={"Software": None})
     return content.getvalue()
 
 
 def readable(name: str) -> str:
-    """A name from the configuration as a label: underscores become spaces."""
+    """Return a name from the configuration as a label: underscores become spaces."""
     return name.replace("_", " ")
 
 

@@ -1,1 +1,1 @@
-"""What is shown: tables and figures, computed from raw replicates."""
+"""The report and the tables for a paper, computed from raw replicates."""

@@ -103,7 +103,7 @@ def _over_seeds(reliability: pd.DataFrame) -> pd.DataFrame:
 
 
 def study_tex(study: str, scores: pd.DataFrame, own: Sequence[str], *, level: float) -> str:
-    """A study's tables as LaTeX to be read with ``\\input``; it needs booktabs alone.
+    """Return a study's tables as LaTeX to be read with ``\\input``; it needs booktabs alone.
 
     Args:
         study: its name.
@@ -127,8 +127,8 @@ def score_floats(scores: pd.DataFrame, study: str, *, level: float) -> list[str]
     """
     names: dict[tuple[str, ...], str] = {}
     for part, rows in scores.groupby(["data", "model"], sort=False, dropna=False):
-        found = scored_names(rows, most=MOST_COLUMNS)
-        names |= {(*map(str, part), *pair): name for pair, name in found.items()}
+        labels = scored_names(rows, most=MOST_COLUMNS)
+        names |= {(*map(str, part), *pair): label for pair, label in labels.items()}
     several = [name for name in ("data", "model") if scores[name].nunique() > 1]
     columns = list(names)
     parts = [columns[start : start + MOST_COLUMNS] for start in range(0, len(columns), MOST_COLUMNS)]
@@ -166,8 +166,8 @@ def _score_float(
     kinds = {"all methods": "", "without baselines": "_without_controls"} if controls else {"": ""}
     last: list[str] = []
     for kind, ending in kinds.items():
-        asked = [f"alpha{ending}{end}" for end in ("", "_low", "_high")]
-        cells = [latex.with_interval(*rows[asked].iloc[0]) for rows in columns.values()]
+        alpha = [f"alpha{ending}{end}" for end in ("", "_low", "_high")]
+        cells = [latex.with_interval(*rows[alpha].iloc[0]) for rows in columns.values()]
         last += latex.paired([r"$\alpha$", *([kind] if kind else [])], cells)
     return latex.floating(_score_caption(every, study, controls, level), reference, header, [*groups, last])
 

@@ -1,15 +1,14 @@
-"""What the methods and metrics of a configuration are: pages to look things up in."""
+"""Reference pages on the methods and metrics of a configuration."""
 
 from collections.abc import Mapping, Sequence
-from html import escape
 from typing import Any
 
 import pandas as pd
 
 from saliency_assay.methods.cost import passes
 from saliency_assay.plotting.html import table_of
-from saliency_assay.plotting.page import page
 from saliency_assay.registry import directions
+from saliency_assay.report.pages.render import render
 from saliency_assay.report.pages.words import alpha_words
 
 Facts = Mapping[str, Any]
@@ -17,15 +16,15 @@ Facts = Mapping[str, Any]
 
 def cost_table(
     methods: Sequence[Facts],
-    drawn: Sequence[Facts],
+    stores: Sequence[Facts],
     measured: Sequence[Sequence[Facts]],
     sizes: Mapping[str, tuple[int, int]],
 ) -> pd.DataFrame:
-    """What the maps of each method cost: ``method, model, data, device, images, seconds, passes`` (an image).
+    """Return the cost of the maps of each method: ``method, model, data, device, images, seconds, passes`` (an image).
 
     Args:
         methods: as ``methods_page`` takes them, with ``background``, and ``base`` of those that smooth one.
-        drawn: ``method, model, data, batch`` of each store of maps.
+        stores: ``method, model, data, batch`` of each store of maps.
         measured: ``images, seconds, device`` of each, as its job wrote them, or the jobs of its parts.
         sizes: height and width of the images of each set.
     """
@@ -36,28 +35,34 @@ def cost_table(
             **_summed(costs),
             "passes": _passes(known[at["method"]], sizes[at["data"]], at["batch"]),
         }
-        for at, costs in zip(drawn, measured, strict=True)
+        for at, costs in zip(stores, measured, strict=True)
     ]
     columns = ["method", "model", "data", "device", "images", "seconds", "passes"]
     return pd.DataFrame(rows, columns=columns)
 
 
 def _summed(parts: Sequence[Facts]) -> dict[str, Any]:
-    """The costs of all parts of one store of maps."""
-    found = {name: sum(part[name] for part in parts) for name in ("images", "seconds")}
-    return {**found, "device": ", ".join(dict.fromkeys(part["device"] for part in parts))}
+    """Sum the costs of all parts of one store of maps."""
+    sums = {name: sum(part[name] for part in parts) for name in ("images", "seconds")}
+    return {**sums, "device": ", ".join(dict.fromkeys(part["device"] for part in parts))}
 
 
 def _passes(facts: Facts, size: tuple[int, int], batch: int) -> float:
-    """NaN where they are not known."""
+    """Return the passes of an image; NaN where they are not known."""
     base = _passes(facts["base"], size, batch) if "base" in facts else 1.0
-    given = {"size": size, "batch": batch, "base": base, "background": facts["background"]}
-    found = passes(facts["method"], facts["parameters"], **given)
-    return float("nan") if found is None else found
+    count = passes(
+        facts["method"],
+        facts["parameters"],
+        size=size,
+        batch=batch,
+        base=base,
+        background=facts["background"],
+    )
+    return float("nan") if count is None else count
 
 
 def methods_page(methods: Sequence[Facts], costs: pd.DataFrame) -> str:
-    """The methods: what each is, and what a map of it costs.
+    """Return the page of methods: what each is, and what a map of it costs.
 
     Args:
         methods: ``name, method, summary, reference, parameters, signed`` (None of a user's own), ``control``.
@@ -90,58 +95,60 @@ def methods_page(methods: Sequence[Facts], costs: pd.DataFrame) -> str:
         "× the plain gradient",
     ]
     shown = shown[columns].rename(columns={"passes": "passes an image"})
-    body = [
-        "<h1>Methods</h1>",
-        table_of(pd.DataFrame(rows), "The methods of this configuration", 2),
-        "<h2>Cost</h2>",
-        "<p>A pass is one image going forward and back through the model, or forward alone where no gradients are"
-        " needed; DeepLIFT and DeepSHAP take the baseline along, two to three forward passes in each. Seconds are of"
-        " drawing, without loading and storing, as measured in this run while other jobs may have run beside it; a few"
-        " small images say little about a method's speed.</p>",
-        table_of(shown, "Cost of a map", 4),
-    ]
-    return page("\n".join(body), title="Methods")
+    return render(
+        "methods",
+        methods=table_of(pd.DataFrame(rows), "The methods of this configuration", 2),
+        costs=table_of(shown, "Cost of a map", 4),
+    )
 
 
 def metrics_page(metrics: Sequence[Facts], reliability: pd.DataFrame) -> str:
-    """The metrics: what each measures and how, which end is better, and how reliable it was found to be here.
+    """Return the page of metrics: what each measures and how, which end is better, and its reliability in this run.
 
     Args:
         metrics: ``name, metric, summary, reference, formula, reduction, parameters, scores`` (each with ``name, label,
             direction, range``).
         reliability: ``study`` and the columns of ``reliability.tables.reliability_table``, of all studies.
     """
-    body = ["<h1>Metrics</h1>"]
+    shown = []
     for facts in metrics:
-        body.append(f"<h2>{escape(facts['name'])}</h2>\n<p>{escape(facts['summary'])}.</p>\n<dl>")
-        said = {
-            "Formula": facts["formula"],
-            "Source": facts["reference"],
-            "Registered as": facts["metric"] if facts["metric"] != facts["name"] else "",
-            "Judges": f"maps under the reduction {facts['reduction']}" if facts["reduction"] else "",
-            "Parameters": _parameters(facts["parameters"]),
-        }
-        for score in facts["scores"]:
-            told = f"{score['label']}, range {score['range']}" if score["range"] else score["label"]
-            said[f"Score {score['name']}"] = f"{told}; {directions.phrase(score['direction'])}"
-        body += [f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in said.items() if text]
-        body.append("</dl>")
-        names = [score["name"] for score in facts["scores"]]
-        found = reliability[reliability["metric"].isin(names)]
+        rows = reliability[reliability["metric"].isin(score["name"] for score in facts["scores"])]
         if facts["judges_single_maps"]:  # else no entry is in the variants
-            found = found[found["variant"].str.split(" ").str[0] == facts["name"]]
-        if len(found):
-            body.append(table_of(_reliability(found), f"{facts['name']}: reliability found here", 2))
-    return page("\n".join(body), title="Metrics")
+            rows = rows[rows["variant"].str.split(" ").str[0] == facts["name"]]
+        title = f"{facts['name']}: reliability found here"
+        shown.append(
+            {
+                "name": facts["name"],
+                "summary": facts["summary"],
+                "facts": {name: text for name, text in _metric_facts(facts).items() if text},
+                "reliability": table_of(_reliability(rows), title, 2) if len(rows) else None,
+            }
+        )
+    return render("metrics", metrics=shown)
 
 
-def _reliability(found: pd.DataFrame) -> pd.DataFrame:
-    """The rows of one metric, to be read."""
-    rows = found.to_dict("records")
-    verdicts = [alpha_words(row) for row in rows]  # type: ignore[arg-type]  # keys are Hashable in the stubs
+def _metric_facts(facts: Facts) -> dict[str, str]:
+    """Return the entries of a metric's list; an empty text is of a fact that it does not have."""
+    entries = {
+        "Formula": facts["formula"],
+        "Source": facts["reference"],
+        "Registered as": facts["metric"] if facts["metric"] != facts["name"] else "",
+        "Judges": f"maps under the reduction {facts['reduction']}" if facts["reduction"] else "",
+        "Parameters": _parameters(facts["parameters"]),
+    }
+    for score in facts["scores"]:
+        ranged = f", range {score['range']}" if score["range"] else ""
+        direction = directions.phrase(score["direction"])
+        entries[f"Score {score['name']}"] = f"{score['label']}{ranged}; {direction}"
+    return entries
+
+
+def _reliability(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of one metric, to be read."""
+    verdicts = [alpha_words(row) for row in rows.to_dict("records")]  # type: ignore[arg-type]  # keys are Hashable in the stubs
     columns = ["study", "metric", "variant", "seed", "controls", "methods", "images"]
     columns += ["alpha", "alpha_low", "alpha_high", "correlation"]
-    shown = found[columns].assign(so=verdicts)
+    shown = rows[columns].assign(so=verdicts)
     names = {
         "metric": "score",
         "alpha": "α",
@@ -153,7 +160,7 @@ def _reliability(found: pd.DataFrame) -> pd.DataFrame:
 
 
 def _plain(methods: Sequence[Facts]) -> list[str]:
-    """Entries of one backward pass, against which the time of the others is read."""
+    """Return entries of one backward pass, against which the time of the others is read."""
     return [
         facts["name"]
         for facts in methods

@@ -1,9 +1,8 @@
-"""Where the numbers come from: configuration, versions, data, times."""
+"""Page of provenance: configuration, versions, data, times."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from html import escape
 from pathlib import Path
 from platform import python_version
 from typing import Any
@@ -11,13 +10,16 @@ from typing import Any
 import pandas as pd
 
 from saliency_assay.plotting.html import table_of
-from saliency_assay.plotting.page import page
+from saliency_assay.report.pages.render import render
 
 
 def times(benchmarks: Path) -> pd.DataFrame:
-    """``rule, jobs, hours`` (of wall time, summed), ``longest`` (seconds), ``memory`` (GB, the most), ``ended`` (UTC).
+    """Return the times and memory of the jobs of each rule.
 
-    Read from Snakemake's benchmark files, one for each job, below a folder for each rule.
+    They are read from Snakemake's benchmark files, one for each job, below a folder for each rule.
+
+    Returns:
+        ``rule, jobs, hours`` (of wall time, summed), ``longest`` (seconds), ``memory`` (GB, the most), ``ended`` (UTC).
     """
     parts = []
     for file in sorted(benchmarks.rglob("*.tsv")):
@@ -28,16 +30,16 @@ def times(benchmarks: Path) -> pd.DataFrame:
     if not parts:
         return pd.DataFrame({"rule": [], "jobs": [], "hours": [], "longest": [], "memory": [], "ended": []})
     grouped = pd.concat(parts).groupby("rule")
-    found = grouped.agg(
+    totals = grouped.agg(
         jobs=("s", "size"),
         hours=("s", "sum"),
         longest=("s", "max"),
         memory=("max_rss", "max"),
         ended=("ended", "max"),
     )
-    found["hours"] /= 3600
-    found["memory"] /= 1000
-    return found.sort_values("hours", ascending=False).reset_index()
+    totals["hours"] /= 3600
+    totals["memory"] /= 1000
+    return totals.sort_values("hours", ascending=False).reset_index()
 
 
 def provenance_page(
@@ -48,7 +50,7 @@ def provenance_page(
     data: Sequence[Mapping[str, object]],
     took: pd.DataFrame,
 ) -> str:
-    """All that is needed to make the results again.
+    """Return the page of all that is needed to make the results again.
 
     Args:
         configuration: as YAML, as this run had it.
@@ -61,21 +63,17 @@ def provenance_page(
     shown = took.drop(columns="ended").rename(
         columns={"hours": "hours in all", "longest": "longest job (s)", "memory": "most memory (GB)"}
     )
-    body = [
-        "<h1>Provenance</h1>",
-        "<p>The same configuration, seeds and versions on the same kind of device give the same tables: a job runs"
-        " again when its code, its parameters, its inputs or the versions of the packages that it uses change, and not"
-        " otherwise. Below is the configuration as"
-        " this run had it; saved to a file, it can be run again.</p>",
-        table_of(listed, "Versions", 0),
-        _mixture(packages),
-        table_of(packages, "Package versions, with the number of result files that each made", 0),
-        table_of(pd.DataFrame(data), "Data sets", 0),
-        table_of(shown, "Time and memory of the jobs, by rule (those that ran last)", 3),
-        "<h2>Configuration</h2>",
-        f"<pre>{escape(configuration)}</pre>",
-    ]
-    return page("\n".join(body), title="Provenance")
+    several = packages.loc[packages["package"].duplicated(keep=False), "package"].unique()
+    made = "Package versions, with the number of result files that each made"
+    return render(
+        "provenance",
+        versions=table_of(listed, "Versions", 0),
+        mixed=", ".join(several),
+        packages=table_of(packages, made, 0),
+        data=table_of(pd.DataFrame(data), "Data sets", 0),
+        times=table_of(shown, "Time and memory of the jobs, by rule (those that ran last)", 3),
+        configuration=configuration,
+    )
 
 
 def packages_of(files: Mapping[str, Sequence[Mapping[str, str]]]) -> pd.DataFrame:
@@ -98,31 +96,20 @@ def packages_of(files: Mapping[str, Sequence[Mapping[str, str]]]) -> pd.DataFram
     )
 
 
-def _mixture(packages: pd.DataFrame) -> str:
-    """Name the packages of which several versions made the results; an empty text if there is none."""
-    mixed = packages.loc[packages["package"].duplicated(keep=False), "package"]
-    if mixed.empty:
-        return ""
-    return (
-        f"<p><strong>These results mix versions of {escape(', '.join(mixed.unique()))}.</strong> Some files were"
-        " made in another environment and kept, for example by <code>--rerun-triggers mtime</code>.</p>"
-    )
-
-
 def versions(attributes: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """Return the versions of the project, Python and torch, and the maps' devices, by the attributes of stores."""
-    found: dict[str, list[str]] = {"saliency-assay": [], "Python": [python_version()]}
+    numbers: dict[str, list[str]] = {"saliency-assay": [], "Python": [python_version()]}
     for each in attributes:
-        found["saliency-assay"].append(each["version"])
+        numbers["saliency-assay"].append(each["version"])
         if "torch" in each["libraries"]:
-            found.setdefault("torch", []).append(each["libraries"]["torch"])
+            numbers.setdefault("torch", []).append(each["libraries"]["torch"])
         if "device" in each:
-            found.setdefault("device of the maps", []).append(each["device"])
-    return {name: ", ".join(dict.fromkeys(several)) for name, several in found.items()}
+            numbers.setdefault("device of the maps", []).append(each["device"])
+    return {name: ", ".join(dict.fromkeys(several)) for name, several in numbers.items()}
 
 
 def ran(attributes: Sequence[Mapping[str, Any]], took: pd.DataFrame) -> str:
-    """Hours, device and versions as a phrase; see ``versions`` and ``times``."""
+    """Return hours, device and versions as a phrase; see ``versions`` and ``times``."""
     known = versions(attributes)
     named = ", ".join(
         f"{name} {known[name]}" for name in ("saliency-assay", "torch", "Python") if name in known
@@ -133,7 +120,7 @@ def ran(attributes: Sequence[Mapping[str, Any]], took: pd.DataFrame) -> str:
 
 
 def data_facts(name: str, shape: Sequence[int], attributes: Mapping[str, Any]) -> dict[str, object]:
-    """A row of the page's data sets."""
+    """Return a row of the page's data sets."""
     count, channels, height, width = shape
     classes = ", ".join(f"{len(names)} ({kind})" for kind, names in attributes["classes"].items())
     size = {"images": count, "channels": channels, "height": height, "width": width}

@@ -58,41 +58,41 @@ def alphas_beside(table: pd.DataFrame) -> pd.DataFrame:
         table: as ``reliability.tables.reliability_table`` gives it. Of several seeds the mean is shown, with the
             outermost ends of their intervals, dashes where a seed has too few images for one.
     """
-    given = table[table["printed"].notna()]
-    kinds = [kind for kind in CONTROLS if (given["controls"] == kind).any()]
+    printed = table[table["printed"].notna()]
+    kinds = [kind for kind in CONTROLS if (printed["controls"] == kind).any()]
     rows = []
-    for (metric, variant), name in scored_names(given, most=len(given)).items():
+    for (metric, variant), name in scored_names(printed, most=len(printed)).items():
         row = {"score": name}
-        of_score = given[(given["metric"] == metric) & (given["variant"] == variant)]
+        of_score = printed[(printed["metric"] == metric) & (printed["variant"] == variant)]
         for kind in kinds:
-            found = of_score[of_score["controls"] == kind]
-            ends = found["alpha_low"].min(skipna=False), found["alpha_high"].max(skipna=False)
-            interval = f" [{_text(ends[0])}, {_text(ends[1])}]" if len(found) else ""
+            alphas = of_score[of_score["controls"] == kind]
+            ends = alphas["alpha_low"].min(skipna=False), alphas["alpha_high"].max(skipna=False)
+            interval = f" [{_text(ends[0])}, {_text(ends[1])}]" if len(alphas) else ""
             row[CONTROLS[kind]] = (
-                f"{_text(found['alpha'].mean())}{interval} / {_text(found['printed'].mean())}"
+                f"{_text(alphas['alpha'].mean())}{interval} / {_text(alphas['printed'].mean())}"
             )
         rows.append(row)
     return pd.DataFrame(rows)
 
 
 def correlations_beside(table: pd.DataFrame) -> pd.DataFrame:
-    """Means over seeds of ρ of the pairs that have printed values: a row for each, a column for each method.
+    """Return means over seeds of ρ of the pairs that have printed values: a row for each, a column for each method.
 
     Args:
         table: as ``reliability.tables.consistency_table`` gives it.
     """
-    given = table[table["printed"].notna()]
-    methods = list(dict.fromkeys(given["method"]))
-    names = scored_names(_each(given), most=2 * len(given))
+    printed = table[table["printed"].notna()]
+    methods = list(dict.fromkeys(printed["method"]))
+    names = scored_names(_each(printed), most=2 * len(printed))
     rows = []
-    for keys, pair in given.groupby(PAIR, sort=False):
+    for keys, pair in printed.groupby(PAIR, sort=False):
         metric, variant, other, of_other = map(str, keys)
         row = {"scores": f"{names[metric, variant]} and {names[other, of_other]}"}
         means = pair.groupby("method")[["correlation", "printed"]].mean().reindex(methods)
         pairs = means.itertuples(index=False)
         row |= {
-            readable(method): f"{_text(ours)} / {_text(printed)}"
-            for method, (ours, printed) in zip(methods, pairs, strict=True)
+            readable(method): f"{_text(ours)} / {_text(paper)}"
+            for method, (ours, paper) in zip(methods, pairs, strict=True)
         }
         rows.append(row)
     return pd.DataFrame(rows)
@@ -106,7 +106,7 @@ def shortened(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _each(table: pd.DataFrame) -> pd.DataFrame:
-    """``metric, variant`` of the first and the second of every pair, in the order of the table."""
+    """Return ``metric, variant`` of the first and the second of every pair, in the order of the table."""
     other = table[["other_metric", "other_variant"]].set_axis(["metric", "variant"], axis=1)
     return pd.concat([table[["metric", "variant"]], other])
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from saliency_assay.registry.records import resolve
 from saliency_assay.report.pages.overview import StudyResult
-from saliency_assay.report.tables import read_table
 from saliency_assay.storage import zarr_store
+from saliency_assay.storage.csv_tables import read_table
 from saliency_assay.storage.parts import open_stores
 
 TABLES = ("order", "reliability", "rankings", "agreement")
@@ -21,7 +21,7 @@ def study_result(
     maps: Sequence[Path],
     evaluations: Mapping[str, Sequence[Path]],
 ) -> StudyResult:
-    """A study in the form that the overview is made of.
+    """Read the results of a study that the overview and its summary show.
 
     Args:
         facts: ``name, data, models`` (``{name: {architecture, label, data}}``), ``methods, asks, references``,
@@ -59,8 +59,8 @@ def _data(facts: Mapping[str, Any], path: Path, drawn: Sequence[Path]) -> str:
 
 
 def _accuracy(files: Sequence[Path], data: str) -> str:
-    found = [json.loads(file.read_text(encoding="utf-8"))[data]["test"] for file in files]
-    images, right = found[0]["images"], 100 * fmean(each["accuracy"] for each in found)
+    evaluations = [json.loads(file.read_text(encoding="utf-8"))[data]["test"] for file in files]
+    images, right = evaluations[0]["images"], 100 * fmean(each["accuracy"] for each in evaluations)
     seeds = f", mean of {len(files)} seeds" if len(files) > 1 else ""
     return f"{right:.1f} % of {images} test images right{seeds}"
 

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from saliency_assay.plotting.metric_results import NO_SCORE, Material
+from saliency_assay.plotting.metric_results import NO_SCORE, MetricResults
 from saliency_assay.plotting.style import BLUE, GREY, VERMILION, readable
 from saliency_assay.studies.fidelity.figures import BOX, box_panel, mark
 
@@ -22,44 +22,44 @@ FIRST: dict[str, Any] = {"color": BLUE, "linestyle": "-"}
 LAST: dict[str, Any] = {"color": VERMILION, "linestyle": "--"}
 
 
-def criteria_boxes(material: Material) -> Figure:
+def criteria_boxes(results: MetricResults) -> Figure:
     """N-Ord, 1 − S-Ord, TPN and TPS of images by method, all lower for the better: Wang et al. (2020), Fig. 5."""
-    height = 0.36 * len(material.methods) + 2.1
+    height = 0.36 * len(results.methods) + 2.1
     figure = Figure(figsize=(14, height))
     for axes, score in zip(figure.subplots(1, 4), CRITERIA, strict=True):
-        rows = material.rows(score, "")
-        label = material.labels[score]
+        rows = results.rows(score, "")
+        label = results.labels[score]
         if score == "s_ord":
             rows, label = rows.assign(score=1 - rows["score"]), f"1 − {label}"
-        box_panel(axes, rows, material.methods, label=label, direction="lower")
-    mark(figure, Patch(**BOX), several_seeds=material.seeds > 1)
+        box_panel(axes, rows, results.methods, label=label, direction="lower")
+    mark(figure, Patch(**BOX), several_seeds=results.seeds > 1)
     return figure
 
 
-def criteria_areas(material: Material) -> Figure:
+def criteria_areas(results: MetricResults) -> Figure:
     """The two curves behind TPN and behind TPS with the area between them, for one image: Wang et al. (2020), Fig. 4.
 
     The image is the first for which most methods are defined. The area is that of the figure, before TPN divides it
     by r·y₀ and TPS by r'·y₀.
     """
-    chosen = _first_defined(material)
-    columns = min(len(material.methods), MOST_COLUMNS)
-    blocks = -(-len(material.methods) // columns)
+    chosen = _first_defined(results)
+    columns = min(len(results.methods), MOST_COLUMNS)
+    blocks = -(-len(results.methods) // columns)
     figure = Figure(figsize=(max(2.5 * columns, 5.5) + 1.2, 4.3 * blocks + 1.0))
     grid = figure.subplots(2 * blocks, columns, squeeze=False, sharex=True, sharey=True)
     for axes in grid.flat[:]:
         axes.set_visible(False)
-    for place, method in enumerate(material.methods):
+    for place, method in enumerate(results.methods):
         block, column = divmod(place, columns)
         for line, (score, side) in enumerate(SIDES.items()):
             axes = grid[2 * block + line, column]
             axes.set_visible(True)
-            area = _area(axes, material, method, score, chosen)
+            area = _area(axes, results, method, score, chosen)
             said = NO_SCORE if area is None else f"area {area:.3g}"
             name = readable(method)
             axes.set_title(f"{name}\n{said}" if line == 0 else said, fontsize=9)
             if column == 0:
-                axes.set_ylabel(f"{side}\noutput ({material.parameters['output']})")
+                axes.set_ylabel(f"{side}\noutput ({results.parameters['output']})")
                 axes.tick_params(labelleft=True)
             if line == 1:
                 axes.set_xlabel("positive attribution (%)", fontsize=8)
@@ -69,30 +69,30 @@ def criteria_areas(material: Material) -> Figure:
         Line2D([], [], label="weakest first", **LAST),
         Patch(color=GREY, alpha=0.35, label="area: TPN × r·y₀, TPS × r'·y₀"),
     ]
-    figure.legend(handles=handles, loc="outside lower center", ncols=3, title=_named(material, chosen))
+    figure.legend(handles=handles, loc="outside lower center", ncols=3, title=_named(results, chosen))
     return figure
 
 
-def _curves(material: Material, method: str, score: str) -> tuple[Array, Array] | None:
-    of = material.curves.get(method, {})
+def _curves(results: MetricResults, method: str, score: str) -> tuple[Array, Array] | None:
+    of = results.curves.get(method, {})
     names = (f"{score}_first", f"{score}_last")
     return (of[names[0]], of[names[1]]) if all(name in of for name in names) else None
 
 
-def _first_defined(material: Material) -> int:
+def _first_defined(results: MetricResults) -> int:
     """The first row in which most methods have all their curves; 0 where none has."""
     counts: Array = np.zeros(1, dtype=np.int64)
-    for method in material.methods:
-        found = [pair for score in SIDES if (pair := _curves(material, method, score)) is not None]
+    for method in results.methods:
+        found = [pair for score in SIDES if (pair := _curves(results, method, score)) is not None]
         if len(found) == len(SIDES):
             rows = np.concatenate([curve for pair in found for curve in pair], axis=1)
             counts = counts + np.isfinite(rows).all(axis=1)
     return int(np.argmax(counts))
 
 
-def _area(axes: Axes, material: Material, method: str, score: str, row: int) -> float | None:
+def _area(axes: Axes, results: MetricResults, method: str, score: str, row: int) -> float | None:
     """Draw two curves of one image and return the area between them, None where they are not defined."""
-    pair = _curves(material, method, score)
+    pair = _curves(results, method, score)
     if pair is None or not all(np.isfinite(curve[row]).all() for curve in pair):
         axes.text(0.5, 0.5, "×", transform=axes.transAxes, ha="center", va="center", fontsize=18)
         return None
@@ -104,10 +104,10 @@ def _area(axes: Axes, material: Material, method: str, score: str, row: int) -> 
     return float(np.trapezoid(np.abs(first - last), share / 100))
 
 
-def _named(material: Material, row: int) -> str:
+def _named(results: MetricResults, row: int) -> str:
     """Which image a row of the curves is of."""
-    table = material.rows("tpn", "")
-    of_one = table[table["method"] == material.methods[0]]
+    table = results.rows("tpn", "")
+    of_one = table[table["method"] == results.methods[0]]
     found = of_one.iloc[row]
-    seed = f", seed {found['seed']}" if material.seeds > 1 else ""
+    seed = f", seed {found['seed']}" if results.seeds > 1 else ""
     return f"image {found['image']} of {readable(str(found['data']))}{seed}"

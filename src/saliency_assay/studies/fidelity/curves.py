@@ -13,7 +13,7 @@ from matplotlib.patches import Patch
 
 from saliency_assay.plotting.metric_results import (
     NO_SCORE,
-    Material,
+    MetricResults,
     better,
     look,
     mean_and_band,
@@ -43,7 +43,7 @@ RANDOMISED = {
 }
 
 
-def aopc_curves(material: Material) -> Figure:
+def aopc_curves(results: MetricResults) -> Figure:
     """AOPC_L less the mean AOPC_L of random orders, against L: Tomsett et al. (2020), Fig. 2a.
 
     AOPC_L = 1/(L + 1) Σ_{k=1..L} (f(x⁰) − f(xᵏ)); the difference is taken image by image. The grey band holds the
@@ -51,18 +51,18 @@ def aopc_curves(material: Material) -> Figure:
     """
     figure = Figure(figsize=(10, 4))
     panels = figure.subplots(1, 2)  # what is relevant last moves the output far less
-    random = aopc_of(material.probed["random_curve"])
+    random = aopc_of(results.probed["random_curve"])
     for axes, name in zip(panels, ORDERS, strict=True):
-        band = _random_band(axes, material)
+        band = _random_band(axes, results)
         axes.axhline(0, color="black", linewidth=0.8, linestyle=":")
-        values = _values(material, name, change=lambda curve: aopc_of(curve) - random)
-        _lines(axes, material, values, np.arange(random.shape[1]))
-        axes.set_title(material.labels[f"aopc_{name}"], fontsize=11)
-        axes.set_xlabel(f"perturbed pixels L\n{_counted(material, values, name)}")
+        values = _values(results, name, change=lambda curve: aopc_of(curve) - random)
+        _lines(axes, results, values, np.arange(random.shape[1]))
+        axes.set_title(results.labels[f"aopc_{name}"], fontsize=11)
+        axes.set_xlabel(f"perturbed pixels L\n{_counted(results, values, name)}")
         axes.set_ylabel(
-            f"AOPC − random orders' ({material.parameters['output']})\n{better(material.directions[f'aopc_{name}'])}"
+            f"AOPC − random orders' ({results.parameters['output']})\n{better(results.directions[f'aopc_{name}'])}"
         )
-    _legend(figure, material, ORDERS, extra=[band])
+    _legend(figure, results, ORDERS, extra=[band])
     return figure
 
 
@@ -73,107 +73,107 @@ def aopc_of(curve: Array) -> Array:
     return found
 
 
-def _random_band(axes: Axes, material: Material) -> Patch:
+def _random_band(axes: Axes, results: MetricResults) -> Patch:
     """The middle 95 % of the mean scores of random orders, around their mean at each prefix."""
-    means = mean_of(material.probed["random_aopc"])  # [orders, prefixes]
-    prefixes = [0, *_numbers(material, "aopc_morf", "L=")]
+    means = mean_of(results.probed["random_aopc"])  # [orders, prefixes]
+    prefixes = [0, *_numbers(results, "aopc_morf", "L=")]
     low, high = np.percentile(means - means.mean(axis=0), (2.5, 97.5), axis=0)
     axes.fill_between(prefixes, [0, *low], [0, *high], color=GREY, alpha=0.35, linewidth=0)
     return Patch(color=GREY, alpha=0.35, label=f"random orders: middle 95 % of {len(means)}")
 
 
-def removal_curves(material: Material) -> Figure:
+def removal_curves(results: MetricResults) -> Figure:
     """The output as pixels are removed or put in, against their share: deletion, insertion and ROAD."""
-    names = [name for name in ("curve", *ORDERS) if any(name in of for of in material.curves.values())]
+    names = [name for name in ("curve", *ORDERS) if any(name in of for of in results.curves.values())]
     figure = Figure(figsize=(5.6 * len(names) + 0.4, 4))
     for axes, name in zip(
         figure.subplots(1, len(names), squeeze=False, sharey=True).flat, names, strict=True
     ):
-        points = next(of[name] for of in material.curves.values() if name in of).shape[1]
+        points = next(of[name] for of in results.curves.values() if name in of).shape[1]
         # ROAD leaves out the image without any pixel of its own.
         share = np.linspace(0, 100, points) if name == "curve" else 100 * np.arange(points) / points
-        _lines(axes, material, values := _values(material, name), share)
-        score = _score(material, name)
+        _lines(axes, results, values := _values(results, name), share)
+        score = _score(results, name)
         inserted = score == "insertion"
-        axes.set_title(material.labels[score], fontsize=11)
+        axes.set_title(results.labels[score], fontsize=11)
         axes.set_xlabel(
-            f"pixels {'put in' if inserted else 'removed'} (%)\n{_counted(material, values, name)}"
+            f"pixels {'put in' if inserted else 'removed'} (%)\n{_counted(results, values, name)}"
         )
-        axes.set_ylabel(f"output ({material.parameters['output']})\n{better(material.directions[score])}")
+        axes.set_ylabel(f"output ({results.parameters['output']})\n{better(results.directions[score])}")
         axes.tick_params(labelleft=True)
-    _legend(figure, material, names)
+    _legend(figure, results, names)
     return figure
 
 
-def subset_curves(material: Material) -> Figure:
+def subset_curves(results: MetricResults) -> Figure:
     """Correlation of a subset's attribution with the fall of the output, against the subset's size."""
     figure = Figure(figsize=(7.5, 4))
     axes = figure.add_subplot()
-    values = _values(material, "correlation")
-    _lines(axes, material, values, np.array(_numbers(material, "sensitivity_n", "n=")))
+    values = _values(results, "correlation")
+    _lines(axes, results, values, np.array(_numbers(results, "sensitivity_n", "n=")))
     axes.axhline(0, color="black", linewidth=0.8, linestyle=":")
     axes.set_xscale("log")
-    axes.set_xlabel(f"pixels in a subset\n{_counted(material, values, 'correlation')}")
-    label = material.labels["sensitivity_n"]
-    axes.set_ylabel(f"{label}\n{better(material.directions['sensitivity_n'])}")
-    _legend(figure, material, ["correlation"])
+    axes.set_xlabel(f"pixels in a subset\n{_counted(results, values, 'correlation')}")
+    label = results.labels["sensitivity_n"]
+    axes.set_ylabel(f"{label}\n{better(results.directions['sensitivity_n'])}")
+    _legend(figure, results, ["correlation"])
     return figure
 
 
-def randomisation_curves(material: Material) -> Figure:
+def randomisation_curves(results: MetricResults) -> Figure:
     """Likeness of maps to those of the model whose layers are randomised: one after another, and each alone."""
     figure = Figure(figsize=(13, 8.6))
     grid = figure.subplots(2, 3, sharey="col")
     for panels, (kind, meaning) in zip(grid, RANDOMISED.items(), strict=True):
-        ticks = ["model", *_layers(material, kind)]
+        ticks = ["model", *_layers(results, kind)]
         for axes, name in zip(panels, LIKENESS, strict=True):
-            values = _values(material, curve := f"{kind}_{name}")
-            _lines(axes, material, values, np.arange(len(ticks)))
+            values = _values(results, curve := f"{kind}_{name}")
+            _lines(axes, results, values, np.arange(len(ticks)))
             axes.axhline(0, color="black", linewidth=0.8, linestyle=":")
             axes.set_xticks(range(len(ticks)), ticks, rotation=45, ha="right", fontsize=8)
             axes.set_title(meaning, fontsize=10)
-            axes.set_xlabel(f"randomised layer\n{_counted(material, values, curve)}", fontsize=9)
+            axes.set_xlabel(f"randomised layer\n{_counted(results, values, curve)}", fontsize=9)
             score = f"randomisation_{name}"
-            axes.set_ylabel(f"{material.labels[score]}\n{better(material.directions[score])}", fontsize=9)
+            axes.set_ylabel(f"{results.labels[score]}\n{better(results.directions[score])}", fontsize=9)
     names = [f"{kind}_{name}" for kind in RANDOMISED for name in LIKENESS]
-    _legend(figure, material, names, rows=len(RANDOMISED))
+    _legend(figure, results, names, rows=len(RANDOMISED))
     return figure
 
 
-def _layers(material: Material, kind: str) -> list[str]:
+def _layers(results: MetricResults, kind: str) -> list[str]:
     """Names of the layers of the stages, shortened from the left: "cascading 2 layer3.conv" is of layer3.conv."""
-    stages = [sub.split(" ", 2) for sub in material.sub_variants("randomisation_spearman")]
+    stages = [sub.split(" ", 2) for sub in results.sub_variants("randomisation_spearman")]
     names = ["".join(stage[2:]) or "network" for stage in stages if stage[0] == kind]
     return [name if len(name) <= LAYER_LETTERS else f"…{name[1 - LAYER_LETTERS :]}" for name in names]
 
 
-def _numbers(material: Material, score: str, prefix: str) -> list[int]:
+def _numbers(results: MetricResults, score: str, prefix: str) -> list[int]:
     """The numbers of sub-variants such as "L=20", "L=40"."""
-    return [int(sub.removeprefix(prefix)) for sub in material.sub_variants(score) if sub.startswith(prefix)]
+    return [int(sub.removeprefix(prefix)) for sub in results.sub_variants(score) if sub.startswith(prefix)]
 
 
-def _score(material: Material, curve: str) -> str:
+def _score(results: MetricResults, curve: str) -> str:
     """The score that a curve is behind: the one that ends like it, or the only one."""
-    return next((name for name in material.labels if name.endswith(f"_{curve}")), next(iter(material.labels)))
+    return next((name for name in results.labels if name.endswith(f"_{curve}")), next(iter(results.labels)))
 
 
 def _values(
-    material: Material, name: str, change: Callable[[Array], Array] = lambda curve: curve
+    results: MetricResults, name: str, change: Callable[[Array], Array] = lambda curve: curve
 ) -> dict[str, Array]:
     """The curves of this name ``[seeds · images, S]`` of each method that has any, each row ``change``d."""
-    found = ((method, material.curve(method, name)) for method in material.methods)
+    found = ((method, results.curve(method, name)) for method in results.methods)
     return {method: change(curve) for method, curve in found if curve is not None}
 
 
-def _lines(axes: Axes, material: Material, values: Mapping[str, Array], across: Array) -> None:
+def _lines(axes: Axes, results: MetricResults, values: Mapping[str, Array], across: Array) -> None:
     """A line and a band for each method; faint and without a band where its images are ``sparse``."""
-    for place, method in enumerate(material.methods):
+    for place, method in enumerate(results.methods):
         if method not in values:
             continue
-        mean, half = mean_and_band(by_image := over_seeds(values[method], material.seeds))
+        mean, half = mean_and_band(by_image := over_seeds(values[method], results.seeds))
         well = np.where(sparse(by_image), np.nan, mean)
         step = max(1, len(across) // MARKERS_A_LINE)
-        first = place * step // len(material.methods)  # markers of lines that coincide lie side by side
+        first = place * step // len(results.methods)  # markers of lines that coincide lie side by side
         colour = look(place)["color"]
         if np.isnan(well[~np.isnan(mean)]).any():
             axes.plot(across, mean, color=colour, **FAINT)
@@ -181,16 +181,16 @@ def _lines(axes: Axes, material: Material, values: Mapping[str, Array], across: 
         axes.fill_between(across, well - half, well + half, color=colour, alpha=0.18, linewidth=0)
 
 
-def _counted(material: Material, values: Mapping[str, Array], name: str) -> str:
+def _counted(results: MetricResults, values: Mapping[str, Array], name: str) -> str:
     """What lines and bands are, of how many images at every point, and how many values are undefined."""
     if not values:
         return NO_SCORE
-    by_image = [over_seeds(of_method, material.seeds) for of_method in values.values()]
+    by_image = [over_seeds(of_method, results.seeds) for of_method in values.values()]
     counts = [(~np.isnan(of_method)).sum(axis=0) for of_method in by_image]
     a_point = " a point" if any(np.ptp(of_method) for of_method in counts) else ""
-    images = f"n = {span_text(np.concatenate(counts).tolist())} images{a_point}{seeds_text(material.seeds)}"
+    images = f"n = {span_text(np.concatenate(counts).tolist())} images{a_point}{seeds_text(results.seeds)}"
     lines = [f"{BAND}, {images}"] if len(images) <= COUNT_LETTERS else [BAND, images]
-    lacking = [of[name] for method, of in material.curves.items() if method not in values and name in of]
+    lacking = [of[name] for method, of in results.curves.items() if method not in values and name in of]
     flags = np.concatenate([np.isnan(found).ravel() for found in (*values.values(), *lacking)])
     if flags.any():
         lines.append(f"{flags.sum()} of {flags.size} values undefined")
@@ -200,15 +200,20 @@ def _counted(material: Material, values: Mapping[str, Array], name: str) -> str:
 
 
 def _legend(
-    figure: Figure, material: Material, names: Sequence[str], *, rows: int = 1, extra: Sequence[Patch] = ()
+    figure: Figure,
+    results: MetricResults,
+    names: Sequence[str],
+    *,
+    rows: int = 1,
+    extra: Sequence[Patch] = (),
 ) -> None:
     """Every method below the panels; of a method without any curve it says so.
 
     The figure grows by what is written there, and under each of its ``rows`` of panels beyond three lines.
     """
     handles: list[Artist] = []
-    for place, method in enumerate(material.methods):
-        lacking = all(material.curve(method, name) is None for name in names)
+    for place, method in enumerate(results.methods):
+        lacking = all(results.curve(method, name) is None for name in names)
         label = f"{readable(method)}: {NO_SCORE}" if lacking else readable(method)
         handles.append(Line2D([], [], markersize=5, label=label, **look(place)))
     handles += extra

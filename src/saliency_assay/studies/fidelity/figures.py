@@ -17,7 +17,7 @@ from matplotlib.ticker import MaxNLocator
 
 from saliency_assay.plotting.metric_results import (
     NO_SCORE,
-    Material,
+    MetricResults,
     better,
     mean_and_band,
     seeds_text,
@@ -64,54 +64,54 @@ RATE: dict[str, Any] = {
 }
 
 
-def boxes(material: Material) -> Figure:
+def boxes(results: MetricResults) -> Figure:
     """Box plots of the scores of images by method, a panel for each score and sub-variant.
 
     Boxes are quartiles with the median, whiskers the 5th and 95th percentile. More than four panels become one for
     each score: of the score without a sub-variant, or of its last one. Axes are logarithmic where scores that are not
     negative need it. Scores that are only hits and misses have their rate with its 95 % interval instead.
     """
-    if material.scores["score"].dropna().isin((0, 1)).all():
-        return _panels(material, rate_panel, Line2D([], [], **RATE))
-    return _panels(material, box_panel, Patch(**BOX))
+    if results.scores["score"].dropna().isin((0, 1)).all():
+        return _panels(results, rate_panel, Line2D([], [], **RATE))
+    return _panels(results, box_panel, Patch(**BOX))
 
 
-def distributions(material: Material) -> Figure:
+def distributions(results: MetricResults) -> Figure:
     """The distribution of the scores of images by method, as a density with quartiles, median, mean and a line at 0.
 
     Panels are those of ``boxes``; Tomsett et al. (2020), Fig. 2b.
     """
-    return _panels(material, density_panel, Patch(**DENSITY))
+    return _panels(results, density_panel, Patch(**DENSITY))
 
 
-def _panels(material: Material, draw: Callable[..., None], spread: Artist) -> Figure:
-    chosen = _chosen(material)
+def _panels(results: MetricResults, draw: Callable[..., None], spread: Artist) -> Figure:
+    chosen = _chosen(results)
     columns = min(len(chosen), MOST_IN_A_ROW)
     lines = -(-len(chosen) // columns)
-    height = (0.36 * len(material.methods) + 1.5) * lines + 0.6
+    height = (0.36 * len(results.methods) + 1.5) * lines + 0.6
     figure = Figure(figsize=(2.2 + max(3.1 * columns, 4.5), height))
     grid = figure.subplots(lines, columns, squeeze=False)
     for axes in grid.flat[len(chosen) :]:
         axes.set_axis_off()
     for axes, (score, sub_variant, of) in zip(grid.flat, chosen, strict=False):
-        rows = material.rows(score, sub_variant)
+        rows = results.rows(score, sub_variant)
         draw(
             axes,
             rows,
-            material.methods,
-            label=material.labels[score],
-            direction=material.directions[score],
+            results.methods,
+            label=results.labels[score],
+            direction=results.directions[score],
         )
         last = f", the last of {of}" if of > 1 and sub_variant else ""
         axes.set_title(f"{sub_variant}{last}", fontsize=10)
-    mark(figure, spread, several_seeds=material.seeds > 1)
+    mark(figure, spread, several_seeds=results.seeds > 1)
     return figure
 
 
-def _chosen(material: Material) -> list[tuple[str, str, int]]:
+def _chosen(results: MetricResults) -> list[tuple[str, str, int]]:
     """Score, sub-variant, and of how many it is the last where not all are shown, for each panel."""
-    names = [name for name in material.labels if name in set(material.scores["metric"])]
-    subs = {name: material.sub_variants(name) for name in names}
+    names = [name for name in results.labels if name in set(results.scores["metric"])]
+    subs = {name: results.sub_variants(name) for name in names}
     if sum(map(len, subs.values())) <= MOST_PANELS:
         return [(name, sub, 1) for name in names for sub in subs[name]]
     return [(name, "" if "" in subs[name] else subs[name][-1], len(subs[name])) for name in names]

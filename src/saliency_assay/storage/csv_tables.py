@@ -1,4 +1,4 @@
-"""How the CSV tables of results are read: names stay text, whatever they look like."""
+"""CSV tables of results: names stay text, whatever they look like."""
 
 from pathlib import Path
 from typing import TextIO

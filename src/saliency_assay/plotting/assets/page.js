@@ -1,0 +1,39 @@
+'use strict';
+for (const table of document.querySelectorAll('table')) {
+  const value = cell => cell.dataset.value ?? cell.textContent.trim();
+  const quoted = text => /[",\n]/.test(text) ? '"' + text.replaceAll('"', '""') + '"' : text;
+  const title = table.caption ? table.caption.textContent.trim() : document.title;
+  table.querySelectorAll('thead th[aria-sort]').forEach(head => head.firstElementChild.onclick = () => {
+    const up = head.getAttribute('aria-sort') !== 'ascending';
+    for (const other of table.querySelectorAll('th[aria-sort]')) other.setAttribute('aria-sort', 'none');
+    head.setAttribute('aria-sort', up ? 'ascending' : 'descending');
+    const key = row => {
+      const text = value(row.cells[head.cellIndex]), number = Number(text);
+      return text === '' || text === '–' ? null : Number.isNaN(number) ? text : number;
+    };
+    const rows = [...table.tBodies[0].rows].map(row => [key(row), row]);
+    rows.sort(([a], [b]) => a === null || b === null ? (a === null) - (b === null)
+      : (typeof a === typeof b ? (a < b ? -1 : a > b) : typeof a === 'number' ? -1 : 1) * (up ? 1 : -1));
+    table.tBodies[0].append(...rows.map(([, row]) => row));
+  });
+  const button = document.createElement('button');
+  button.className = 'csv';
+  button.textContent = 'Download as CSV';
+  button.setAttribute('aria-label', 'Download as CSV: ' + title);
+  button.onclick = () => {
+    const lines = [...table.querySelectorAll('thead tr, tbody tr')].map(
+      row => [...row.cells].map(cell => quoted(cell.dataset.csv ?? value(cell))).join(','));
+    const link = document.createElement('a');
+    link.href = URL.createObjectURL(new Blob(['\ufeff' + lines.join('\r\n') + '\r\n'], {type: 'text/csv'}));
+    link.download = title.replace(/[^\p{L}\p{N}]+/gu, '_').slice(0, 80) + '.csv';
+    link.click();
+  };
+  (table.closest('.scroll') ?? table).before(button);
+}
+const embedded = window.parent !== window;
+document.documentElement.classList.toggle('embedded', embedded);
+for (const link of document.querySelectorAll('a[data-page], a[data-list]')) link.onclick = event => {
+  if (!embedded) return;
+  event.preventDefault();
+  window.parent.postMessage({...link.dataset}, '*');
+};

@@ -1,0 +1,80 @@
+"""Page of the explained models: their accuracy, and the curves of their training."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from saliency_assay.plotting.style import CYCLE
+
+
+def accuracy_table(evaluations: Mapping[tuple[str, int], Mapping[str, Any]]) -> pd.DataFrame:
+    """Return the accuracy in percent of every model, seed, set and split, with the class it is worst at.
+
+    Args:
+        evaluations: for each model and seed the content of ``evaluation.json``.
+    """
+    rows = []
+    for (model, seed), sets in evaluations.items():
+        for name, splits in sets.items():
+            for split, of_split in splits.items():
+                worst = min(of_split["per_class"], key=of_split["per_class"].get)
+                rows.append(
+                    {
+                        "model": model,
+                        "seed": str(seed),
+                        "set": name,
+                        "split": split,
+                        "images": of_split["images"],
+                        "accuracy (%)": 100 * of_split["accuracy"],
+                        "worst class": worst,
+                        "its accuracy (%)": 100 * of_split["per_class"][worst],
+                    }
+                )
+    return pd.DataFrame(rows)
+
+
+def training_curves(curves: Mapping[tuple[str, int], pd.DataFrame]) -> Figure:
+    """Plot the accuracy of every model over its epochs.
+
+    Lines are solid for test images, dashed for training images, and dotted for validation images, where there are some.
+    A model whose weights were taken as they are has no epochs; it is named as such.
+
+    Args:
+        curves: for each model and seed the table of ``training.csv``.
+    """
+    untrained = [model for model in dict.fromkeys(model for model, _ in curves) if _empty(curves, model)]
+    curves = {arm: curve for arm, curve in curves.items() if not curve.empty}
+    models = list(dict.fromkeys(model for model, _ in curves))
+    figure = Figure(figsize=(7.5, 4.2))
+    axes = figure.add_subplot()
+    validated = [arm for arm, curve in curves.items() if curve["validation_accuracy"].notna().any()]
+    for (model, seed), curve in curves.items():
+        color = CYCLE[models.index(model) % len(CYCLE)]
+        first = seed == min(of_seed for of_model, of_seed in curves if of_model == model)
+        label = model if first else None
+        axes.plot(
+            curve["epoch"], 100 * curve["test_accuracy"], color=color, marker="o", markersize=3, label=label
+        )
+        axes.plot(curve["epoch"], 100 * curve["train_accuracy"], color=color, linestyle="--", linewidth=1)
+        if (model, seed) in validated:
+            validation = 100 * curve["validation_accuracy"]
+            axes.plot(curve["epoch"], validation, color=color, linestyle=":", marker="s", markersize=2)
+    axes.set_xlabel("epoch")
+    axes.set_ylabel("accuracy (%)")
+    axes.set_ylim(0, 102)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    if untrained:
+        axes.set_title(f"with weights as they were given, not trained here: {', '.join(untrained)}")
+    if curves:
+        title = "solid: test, dashed: training" + (", dotted: validation" if validated else "")
+        axes.legend(title=title, loc="lower right")
+    else:
+        axes.set_xticks([])
+    return figure
+
+
+def _empty(curves: Mapping[tuple[str, int], pd.DataFrame], model: str) -> bool:
+    return all(curve.empty for (of, _), curve in curves.items() if of == model)
