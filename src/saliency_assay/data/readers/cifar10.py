@@ -42,7 +42,7 @@ NESTED = {"TUPLE", "TUPLE1", "TUPLE2", "TUPLE3", "FROZENSET"}
 
 
 def cifar10(
-    *, path: str, size: int, images_per_class: int, generator: np.random.Generator, block: int = 512
+    *, path: str, size: int = 32, images_per_class: int = 0, generator: np.random.Generator, block: int = 512
 ) -> tuple[dict[str, tuple[str, ...]], Iterator[Block]]:
     """The images in ``path``: ``data_batch_1`` to ``_5``, ``test_batch`` and ``batches.meta``, or the binary version.
 
