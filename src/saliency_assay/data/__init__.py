@@ -131,14 +131,14 @@ DATA_KINDS = (
         function="saliency_assay.data.readers.cifar10:cifar10",
         labels=("class",),
         sets=(),
-        summary="60,000 photographs of ten classes, 32 × 32 pixels, from the original files, python or binary",
+        summary="60,000 photographs of ten classes, 32 × 32 pixels, from the original files, binary version",
         reference="Krizhevsky 2009, Learning Multiple Layers of Features from Tiny Images",
         limits={"size": _SIZE, "images_per_class": _COUNT},
         sources=("path",),
         files=tuple(
             f"{folder}{name}"
-            for folder in ("", "cifar-10-batches-*/")
-            for name in ("data_batch_*", "test_batch*", "batches.meta*")
+            for folder in ("", "cifar-10-batches-bin/")
+            for name in ("data_batch_*.bin", "test_batch.bin", "batches.meta.txt")
         ),
     ),
     DataKind(
