@@ -11,6 +11,7 @@ from typing import Any, TextIO
 
 from saliency_assay.runtime.environment import check_environment, counting
 from saliency_assay.runtime.launch import rank, tell
+from saliency_assay.runtime.run_lock import share_run_lock
 
 LONGEST = 1500  # characters of an error line; the log has all of them
 
@@ -37,7 +38,7 @@ def job(rule: str, log: str, settings: Mapping[str, Any] | None = None) -> Itera
     ):
         try:
             packages = (settings or {}).get("environment", {})
-            with _logging_to(file), counting(packages):
+            with share_run_lock(), _logging_to(file), counting(packages):
                 check_environment(packages)
                 yield
         except SystemExit as error:
