@@ -29,10 +29,9 @@ from saliency_assay.methods import optimal_noisy as noisy
 from saliency_assay.methods.differentiate import input_gradient
 from saliency_assay.methods.engine import draw
 from saliency_assay.methods.gradient import gradient
-from saliency_assay.methods.optimal_square import Design, explain, make_design
+from saliency_assay.methods.optimal import Design, covered, explain, make_design
 from saliency_assay.methods.path import integrated_gradients
 from saliency_assay.methods.smoothing import smoothgrad
-from saliency_assay.methods.squares import covered
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import evaluating, exact_float32, to_pixels
 

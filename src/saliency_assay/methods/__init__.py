@@ -115,7 +115,7 @@ METHODS: tuple[Method, ...] = (
     ),
     Method(
         "guided_gradcam",
-        "saliency_assay.methods.guided_cam:guided_gradcam",
+        "saliency_assay.methods.cam:guided_gradcam",
         "Selvaraju et al., 2017",
         "guided backpropagation ⊙ GradCAM",
         signed=True,
@@ -169,7 +169,7 @@ METHODS: tuple[Method, ...] = (
     ),
     Method(
         "integrated_gradients_smoothgrad",
-        "saliency_assay.methods.smoothed_path:integrated_gradients_smoothgrad",
+        "saliency_assay.methods.path:integrated_gradients_smoothgrad",
         "Smilkov et al., 2017",
         "IG-SG: integrated gradients averaged over noisy copies of the image",
         signed=True,
@@ -268,7 +268,7 @@ METHODS: tuple[Method, ...] = (
     ),
     Method(
         "square",
-        "saliency_assay.methods.optimal_square:square",
+        "saliency_assay.methods.optimal:square",
         "Yeh et al., 2019",
         "explanation of least infidelity under removal of squares",
         signed=True,
@@ -282,14 +282,14 @@ METHODS: tuple[Method, ...] = (
     ),
     Method(
         "halves",
-        "saliency_assay.methods.optimal_halves:halves",
+        "saliency_assay.methods.optimal:halves",
         "Yeh et al., 2019",
         "explanation of least infidelity under removal of the left or the right half",
         signed=True,
     ),
     Method(
         "noisy_baseline",
-        "saliency_assay.methods.optimal_noisy:noisy_baseline",
+        "saliency_assay.methods.optimal:noisy_baseline",
         "Yeh et al., 2019",
         "explanation of least infidelity under a noisy baseline",
         signed=True,

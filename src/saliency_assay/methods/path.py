@@ -1,4 +1,6 @@
-"""Integrated gradients."""
+"""Integrated gradients, and IG-SG: integrated gradients, smoothed."""
+
+from functools import partial
 
 import numpy as np
 import torch
@@ -7,6 +9,7 @@ from torch import Tensor, nn
 from saliency_assay.methods.baselines import baseline as colour
 from saliency_assay.methods.differentiate import check_inputs, input_gradient
 from saliency_assay.methods.passes import chunks, per_row
+from saliency_assay.methods.smoothing import smoothgrad
 
 RULES = ("trapezoid", "left", "right", "middle", "gauss_legendre")
 
@@ -34,6 +37,38 @@ def integrated_gradients(
     start = colour(model, images, baseline).expand_as(images)
     slopes = mean_gradient(model, images, targets, start, *quadrature(rule, steps))
     return (images.detach() - start) * slopes if times_input else slopes
+
+
+def integrated_gradients_smoothgrad(
+    model: nn.Module,
+    images: Tensor,
+    targets: Tensor,
+    *,
+    generator: torch.Generator,
+    steps: int = 25,
+    rule: str = "trapezoid",
+    baseline: str = "black",
+    times_input: bool = True,
+    samples: int = 25,
+    noise: float = 0.15,
+    distribution: str = "gaussian",
+) -> Tensor:
+    """SmoothGrad over integrated gradients, ``[N, C, H, W]``: IG of x + z, with x + z both the end and the factor.
+
+    ``steps * samples`` passes for each image. BAM appendix E; Smilkov et al. (2017), section 3.
+    """
+    return smoothgrad(
+        model,
+        images,
+        targets,
+        generator=generator,
+        base=partial(
+            integrated_gradients, steps=steps, rule=rule, baseline=baseline, times_input=times_input
+        ),
+        samples=samples,
+        noise=noise,
+        distribution=distribution,
+    )
 
 
 def mean_gradient(
