@@ -12,6 +12,7 @@ from functools import lru_cache
 import torch
 from torch import Tensor, nn
 
+from saliency_assay.methods import checks
 from saliency_assay.methods.differentiate import check_inputs, check_logits, target_logits
 from saliency_assay.methods.passes import chunks, reported
 
@@ -171,8 +172,7 @@ def choose(height: int, width: int, smallest: int, largest: int, squares: int, s
     shorter = min(height, width)
     if not 1 <= smallest <= shorter:
         raise ValueError(f"smallest: found {smallest}, expected 1 to {shorter}, the image's shorter side")
-    if largest < smallest:
-        raise ValueError(f"largest: found {largest}, expected at least smallest, {smallest}")
+    checks.require(checks.sides({"smallest": smallest, "largest": largest}))
     every = every_square(height, width, smallest, largest)
     if not 0 <= squares <= len(every):
         raise ValueError(f"squares: found {squares}, expected 0 for all or 1 to {len(every)}, as many as fit")

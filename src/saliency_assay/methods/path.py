@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from saliency_assay.methods import checks
 from saliency_assay.methods.baselines import baseline as colour
 from saliency_assay.methods.differentiate import check_inputs, input_gradient
 from saliency_assay.methods.passes import chunks, per_row
@@ -98,9 +99,7 @@ def quadrature(rule: str, steps: int) -> tuple[Tensor, Tensor]:
     """
     if rule not in RULES:
         raise ValueError(f"rule: found {rule!r}, valid: {', '.join(RULES)}")
-    least = 2 if rule == "trapezoid" else 1
-    if steps < least:
-        raise ValueError(f"steps: found {steps}, expected at least {least} with rule {rule!r}")
+    checks.require(checks.steps({"rule": rule, "steps": steps}))
     if rule == "gauss_legendre":
         roots, weights = np.polynomial.legendre.leggauss(steps)
         return torch.from_numpy((roots + 1) / 2), torch.from_numpy(weights / 2)
