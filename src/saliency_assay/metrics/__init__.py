@@ -62,14 +62,14 @@ class Metric:
     """Valid values of those of its parameters that may not have any of their type."""
     check: str = ""
     """``package.module:name`` of what tells, without heavy imports, why parameters do not fit together."""
-    steps: tuple[str, ...] = ()
+    read_by: tuple[str, ...] = ()
     """``package.module:name`` of the functions and records that take its parameters, where several do; by default its
     function and its ``probe``."""
 
     @cached_property
     def parameters(self) -> dict[str, Parameter]:
         """Keyword-only parameters of its functions, by name."""
-        functions = self.steps or filter(None, (self.probe, self.function))
+        functions = self.read_by or filter(None, (self.probe, self.function))
         return parameters_of(*functions, apart=("reduction", *self.takes), limits=self.limits)
 
 
@@ -338,7 +338,7 @@ METRICS: tuple[Metric, ...] = (
         kind="bam",
         figures={},
         limits=_SPREAD,
-        steps=(_SPREAD_OF_SCORES,),
+        read_by=(_SPREAD_OF_SCORES,),
     ),
     Metric(
         "idr",
@@ -350,7 +350,7 @@ METRICS: tuple[Metric, ...] = (
         kind="bam",
         figures={},
         limits=_SPREAD,
-        steps=(_SPREAD_OF_SCORES,),
+        read_by=(_SPREAD_OF_SCORES,),
     ),
     Metric(
         "iir",
@@ -375,7 +375,7 @@ METRICS: tuple[Metric, ...] = (
             "tolerance": Limits(minimum=0),
             **_SPREAD,
         },
-        steps=(
+        read_by=(
             "saliency_assay.studies.bam.input_independence:score_independence",
             "saliency_assay.studies.bam.invariant_patch:Descent",
             _SPREAD_OF_SCORES,
@@ -396,6 +396,6 @@ METRICS: tuple[Metric, ...] = (
             "alpha": Limits(minimum=1e-12),
             "significance": Limits(minimum=0, maximum=1),
         },
-        steps=("saliency_assay.studies.bam.tcav:tcav", "saliency_assay.studies.bam.tcav:layer_test"),
+        read_by=("saliency_assay.studies.bam.tcav:tcav", "saliency_assay.studies.bam.tcav:layer_test"),
     ),
 )
