@@ -25,14 +25,13 @@ from typing import TypeVar
 import torch
 from common import CLASSES, classifier, parser_of, wait
 
-from saliency_assay.methods import optimal_noisy as noisy
+from saliency_assay.methods import optimal
 from saliency_assay.methods.differentiate import input_gradient
 from saliency_assay.methods.engine import draw
 from saliency_assay.methods.gradient import gradient
-from saliency_assay.methods.optimal_square import Design, explain, make_design
+from saliency_assay.methods.optimal import Design, covered, explain_squares, make_design
 from saliency_assay.methods.path import integrated_gradients
 from saliency_assay.methods.smoothing import smoothgrad
-from saliency_assay.methods.squares import covered
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import evaluating, exact_float32, to_pixels
 
@@ -112,7 +111,7 @@ def measure_squares(options: argparse.Namespace) -> dict[str, float]:
             lambda: torch.linalg.pinv(masks.T @ masks) @ (masks.T @ falls[0]), options.device
         )
         before.append(spent)
-        spent, found = timed(lambda: explain(factorised(), falls), options.device)
+        spent, found = timed(lambda: explain_squares(factorised(), falls), options.device)
         after.append(spent / options.images)
     return compared("squares", before, after, expected, found[0].flatten())
 
@@ -121,7 +120,7 @@ def measure_noise(options: argparse.Namespace) -> dict[str, float]:
     """``--noise-samples`` baselines of 784 values, which the method sees as many at a time as there are images."""
     count, size, together = options.noise_samples, 784, options.noise_images
     like = {"dtype": torch.float64, "device": options.device}
-    baselines = noisy.Baselines(
+    baselines = optimal.Baselines(
         0, (1, 28, 28), torch.float32, torch.device(options.device), 0.2, clipped=False
     )
     images = torch.rand(together, size, **like)
@@ -137,14 +136,14 @@ def measure_noise(options: argparse.Namespace) -> dict[str, float]:
         return torch.linalg.pinv(gram) @ (design.T @ torch.diag(ones) @ falls)
 
     def shared(rows: int) -> torch.Tensor:
-        noisy.make_scatter.cache_clear()
-        scatter = noisy.make_scatter(baselines, count)
-        size = rows * -(-noisy.BLOCK // rows)  # as many as the method holds back
+        optimal.make_scatter.cache_clear()
+        scatter = optimal.make_scatter(baselines, count)
+        size = rows * -(-optimal.BLOCK // rows)  # as many as the method holds back
         portions = zip(baselines.portions(size), after.split(size), strict=False)
         trimmed = ((drawn[: len(logits)].flatten(1), logits) for drawn, logits in portions)
-        products, level = noisy.cross_products(trimmed, scatter.mean, CLASSES)
+        products, level = optimal.cross_products(trimmed, scatter.mean, CLASSES)
         drops = (before[:rows] - level).gather(1, targets[:rows, None])[:, 0]
-        return noisy.explain(scatter, products[:, targets[:rows]], images[:rows], drops)
+        return optimal.explain_noisy(scatter, products[:, targets[:rows]], images[:rows], drops)
 
     spent: dict[str, list[float]] = {"textbook": [], "noise": [], "noise_batch": []}
     for _ in range(options.noise_rounds):

@@ -29,8 +29,7 @@ import numpy as np
 import torch
 from common import CLASSES, classifier, parser_of, wait
 
-from saliency_assay.methods.optimal_square import choose
-from saliency_assay.methods.squares import covered
+from saliency_assay.methods.optimal import choose, covered
 from saliency_assay.metrics import METRICS
 from saliency_assay.metrics.engine import Given, probe, score
 from saliency_assay.models.classifier import Classifier

@@ -1,7 +1,7 @@
 """A small configuration that is valid, a small catalogue that it is valid against, and changes to it."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 import yaml
@@ -15,6 +15,8 @@ from saliency_assay.metrics import Metric, Score
 from saliency_assay.models import Architecture
 from saliency_assay.registry.records import Parameter
 from saliency_assay.runtime.provenance import SOURCE
+
+R = TypeVar("R")
 
 FOLDER = SOURCE.parent / "config"
 SCHEMA = yaml.safe_load((FOLDER / "schema.yaml").read_text())
@@ -48,29 +50,26 @@ def by_name(*records: Any) -> dict[str, Any]:
     return {record.name: record for record in records}
 
 
+def with_parameters(record: R, **parameters: Parameter) -> R:
+    """Give a record parameters although its function does not exist: the cached property's value is set."""
+    vars(record)["parameters"] = parameters
+    return record
+
+
 def bam_kind(name: str) -> DataKind:
     labels, sets = ("object", "scene"), ("os", "0s", "og")
-    return DataKind(name, f"package.{name}:make", labels, sets, "", "", {**SIZE, **SCALE})
+    return DataKind(name, f"package.{name}:make", labels, sets, "", "", table={**SIZE, **SCALE})
 
 
 def method(
     name: str, *needs: str, takes: tuple[str, ...] = (), stochastic: bool = False, **parameters: Parameter
 ) -> Method:
-    return Method(
-        name,
-        f"package.{name}:{name}",
-        "",
-        "",
-        True,
-        needs,
-        takes=takes,
-        stochastic=stochastic,
-        parameters=parameters,
-    )
+    record = Method(name, f"package.{name}:{name}", "", "", True, needs, takes=takes, stochastic=stochastic)
+    return with_parameters(record, **parameters)
 
 
 def metric(name: str, *takes: str, judges_single_maps: bool = True, **parameters: Parameter) -> Metric:
-    return Metric(
+    record = Metric(
         name,
         f"package.{name}:{name}",
         "",
@@ -80,8 +79,8 @@ def metric(name: str, *takes: str, judges_single_maps: bool = True, **parameters
         judges_single_maps,
         takes,
         probe=f"package.{name}:probe" if judges_single_maps else "",
-        parameters=parameters,
     )
+    return with_parameters(record, **parameters)
 
 
 # Not the registries' own: what is registered later shall not change the names that messages list.
@@ -89,16 +88,16 @@ CATALOGUE = Catalogue(
     data_kinds=by_name(
         bam_kind("bam"),
         bam_kind("embedded"),
-        DataKind("digits", "package.digits:make", ("class",), (), "", "", SIZE),
-        DataKind("mnist", "package.mnist:make", ("class",), (), "", "", {}, ("path",)),
+        DataKind("digits", "package.digits:make", ("class",), (), "", "", table=SIZE),
+        with_parameters(DataKind("mnist", "package.mnist:make", ("class",), (), "", "", sources=("path",))),
     ),
     architectures=by_name(
-        Architecture(
-            "resnet", "package.resnet:resnet", "", "", "last", ("one", "two"), True,
-            {"width": Parameter(16, minimum=1)},
+        with_parameters(
+            Architecture("resnet", "package.resnet:resnet", "", "", "last", ("one", "two"), True),
+            width=Parameter(16, minimum=1),
         ),
-        Architecture("mlp", "package.mlp:mlp", "", "", "", (), False),
-        Architecture("vgg", "package.vgg:vgg", "", "", "last", (), False),
+        with_parameters(Architecture("mlp", "package.mlp:mlp", "", "", "", (), False)),
+        with_parameters(Architecture("vgg", "package.vgg:vgg", "", "", "last", (), False)),
     ),
     methods=by_name(
         method("gradient", "gradients"),

@@ -17,53 +17,6 @@ STL10_NAMES = ("\n".join(STL10) + "\n").encode()
 """``class_names.txt``."""
 
 
-def python2_text(value: str) -> bytes:
-    """Pickle a text as Python 2 does."""
-    return b"U" + bytes([len(value)]) + value.encode()
-
-
-def python2_list(entries: Sequence[bytes]) -> bytes:
-    """Pickle the entries of a list as Python 2 does, a thousand at a time."""
-    parts = [entries[start : start + 1000] for start in range(0, len(entries), 1000)]
-    return b"".join(b"(" + b"".join(part) + b"e" for part in parts)
-
-
-def cifar10_batch(rows: np.ndarray, labels: Sequence[int]) -> bytes:
-    """Pickle a batch as Python 2's cPickle and its numpy do, opcode by opcode."""
-    count = struct.pack("<H", len(rows))
-    array = (
-        b"cnumpy.core.multiarray\n_reconstruct\nq\x07cnumpy\nndarray\nq\x08K\x00\x85U\x01b\x87Rq\x09(K\x01M"
-        + count
-        + b"M\x00\x0c\x86cnumpy\ndtype\nq\x0aU\x02u1K\x00K\x01\x87Rq\x0b"
-        b"(K\x03U\x01|NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb\x89T"
-        + struct.pack("<I", rows.size)
-        + rows.tobytes()
-        + b"tb"
-    )
-    numbers = python2_list([b"K" + bytes([label]) for label in labels])
-    names = python2_list([python2_text(f"leptodactylus_s_{index:06}.png") for index in range(len(rows))])
-    return (
-        b"\x80\x02}q\x01("
-        + (python2_text("batch_label") + b"q\x02" + python2_text("training batch 1 of 5") + b"q\x03")
-        + (python2_text("labels") + b"q\x04]q\x05" + numbers)
-        + (python2_text("data") + b"q\x06" + array)
-        + (python2_text("filenames") + b"q\x0c]q\x0d" + names)
-        + b"u."
-    )
-
-
-def cifar10_meta(count: int) -> bytes:
-    """Pickle ``batches.meta`` for batches of ``count`` images; with 10,000 it is the publisher's file."""
-    names = b"".join(python2_text(name) + b"q" + bytes([5 + label]) for label, name in enumerate(CIFAR10))
-    return (
-        b"\x80\x02}q\x01("
-        + (python2_text("num_cases_per_batch") + b"q\x02M" + struct.pack("<H", count))
-        + (python2_text("label_names") + b"q\x03]q\x04(" + names + b"e")
-        + (python2_text("num_vis") + b"q\x0fM" + struct.pack("<H", 3072))
-        + b"u."
-    )
-
-
 def cifar10_records(rows: np.ndarray, labels: Sequence[int]) -> bytes:
     """Join labels and pixels as a file of the binary version has them."""
     return b"".join(bytes([label]) + row.tobytes() for row, label in zip(rows, labels, strict=True))

@@ -22,17 +22,18 @@ from support import (
 )
 from torch import Tensor, nn
 
-from saliency_assay.methods.optimal_noisy import noisy_baseline
-from saliency_assay.methods.optimal_square import square
-from saliency_assay.metrics import infidelity_square as squares_module
+from saliency_assay.methods.optimal import noisy_baseline, square
+from saliency_assay.metrics import infidelity as infidelity_module
 from saliency_assay.metrics import subsets as subsets_module
-from saliency_assay.metrics.infidelity_noise import infidelity_noisy_baseline, noisy_baselines
-from saliency_assay.metrics.infidelity_square import infidelity_square, removed_squares
-from saliency_assay.metrics.infidelity_subsets import (
+from saliency_assay.metrics.infidelity import (
     coalition_sizes,
+    infidelity_noisy_baseline,
     infidelity_shap,
+    infidelity_square,
     infidelity_subset,
+    noisy_baselines,
     removed_coalitions,
+    removed_squares,
     removed_subsets,
     subset_size,
 )
@@ -438,7 +439,7 @@ def test_blocks_of_squares_join(monkeypatch: pytest.MonkeyPatch) -> None:
     model, images, targets = conv_classifier(), random_images(5, size=SIZE), cyclic_targets(5)
     maps = some_maps(3)[:5]
     whole = scored(SQUARE, model, images, targets, maps)
-    monkeypatch.setattr(squares_module, "BLOCK", 7)
+    monkeypatch.setattr(infidelity_module, "SQUARES", 7)
     assert torch.equal(scored(SQUARE, model, images, targets, maps), whole)
 
 

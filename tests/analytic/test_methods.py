@@ -30,9 +30,14 @@ from saliency_assay.methods.cam import gradcam
 from saliency_assay.methods.controls import constant, edge, random
 from saliency_assay.methods.gradient import gradient, gradient_x_input, sensitivity
 from saliency_assay.methods.passes import chunks
-from saliency_assay.methods.path import RULES, integrated_gradients, mean_gradient, quadrature
+from saliency_assay.methods.path import (
+    RULES,
+    integrated_gradients,
+    integrated_gradients_smoothgrad,
+    mean_gradient,
+    quadrature,
+)
 from saliency_assay.methods.sampling import draw_seeds, standard_normal
-from saliency_assay.methods.smoothed_path import integrated_gradients_smoothgrad
 from saliency_assay.methods.smoothing import smoothgrad, smoothgrad_squared, vargrad
 
 IMAGES, TARGETS = random_images(6, size=6), cyclic_targets(6)

@@ -23,10 +23,20 @@ from torch import Tensor, nn
 
 from saliency_assay import methods
 from saliency_assay.methods import passes
-from saliency_assay.methods.optimal_noisy import Baselines, make_scatter, noisy_baseline, responses
-from saliency_assay.methods.optimal_square import make_design, square
+from saliency_assay.methods.optimal import (
+    Baselines,
+    covered,
+    every_square,
+    make_design,
+    make_scatter,
+    noisy_baseline,
+    paint,
+    responses,
+    shared_pixels,
+    shared_squares,
+    square,
+)
 from saliency_assay.methods.path import integrated_gradients
-from saliency_assay.methods.squares import covered, every_square, paint, shared_pixels, shared_squares
 from saliency_assay.registry.records import record_of
 
 IMAGES, TARGETS = random_images(5, size=8), cyclic_targets(5)

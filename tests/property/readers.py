@@ -36,8 +36,6 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))  # as a program, only 
 from publishers import (
     CIFAR10_NAMES,
     STL10_NAMES,
-    cifar10_batch,
-    cifar10_meta,
     cifar10_records,
     mnist_idx,
     stl10_images,
@@ -217,13 +215,6 @@ BATCHES = ("data_batch_1", "data_batch_2", "data_batch_3", "data_batch_4", "data
 def make_cifar(root: Path) -> None:
     rng = np.random.default_rng(0)
     for name in BATCHES:
-        (root / name).write_bytes(cifar10_batch(rng.integers(0, 256, (2, 3072), dtype=np.uint8), [1, 9]))
-    (root / "batches.meta").write_bytes(cifar10_meta(2))
-
-
-def make_cifar_binary(root: Path) -> None:
-    rng = np.random.default_rng(0)
-    for name in BATCHES:
         rows = rng.integers(0, 256, (2, 3072), dtype=np.uint8)
         (root / f"{name}.bin").write_bytes(cifar10_records(rows, [3, 4]))
     (root / "batches.meta.txt").write_bytes(CIFAR10_NAMES)
@@ -384,8 +375,7 @@ READERS = {
     "images": Reader(make_folder, read_folder, _names("a", [*IMAGES, "14.png"])),
     "tiny_list": Reader(make_tiny, read_folder, ("val/val_annotations.txt",)),
     "mnist": Reader(make_mnist, plain(mnist, 28), IDX),
-    "cifar10_python": Reader(make_cifar, plain(cifar10, 32), ("data_batch_1", "batches.meta")),
-    "cifar10_binary": Reader(make_cifar_binary, plain(cifar10, 32), ("data_batch_1.bin", "batches.meta.txt")),
+    "cifar10": Reader(make_cifar, plain(cifar10, 32), ("data_batch_1.bin", "batches.meta.txt")),
     "stl10": Reader(make_stl10, plain(stl10, 96), ("train_X.bin", "train_y.bin", "class_names.txt")),
     "store": Reader(make_store, read_store, ("maps.zarr.zip",), checked=True),
     "scores": Reader(make_scores, read_scores, ("scores.parquet",)),

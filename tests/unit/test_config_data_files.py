@@ -7,24 +7,14 @@ import pytest
 from saliency_assay.config.catalogue import CATALOGUE
 from saliency_assay.config.data import read_data
 
-BATCHES = [*(f"data_batch_{number}" for number in range(1, 6)), "test_batch"]
+BATCHES = [*(f"data_batch_{number}.bin" for number in range(1, 6)), "test_batch.bin", "batches.meta.txt"]
 MNIST = [f"{half}-{name}-ubyte" for half in ("train", "t10k") for name in ("images-idx3", "labels-idx1")]
 STL10 = ["class_names.txt", "test_X.bin", "test_y.bin", "train_X.bin", "train_y.bin"]
 READ = {
     "mnist": ("mnist", MNIST),
     "mnist, packed": ("mnist", [f"{name}.gz" for name in MNIST]),
-    "cifar10, Python": ("cifar10", [*BATCHES, "batches.meta"]),
-    "cifar10, Python, unpacked": (
-        "cifar10",
-        [f"cifar-10-batches-py/{name}" for name in (*BATCHES, "batches.meta")],
-    ),
-    "cifar10, binary, unpacked": (
-        "cifar10",
-        [
-            f"cifar-10-batches-bin/{name}"
-            for name in (*(f"{batch}.bin" for batch in BATCHES), "batches.meta.txt")
-        ],
-    ),
+    "cifar10": ("cifar10", BATCHES),
+    "cifar10, unpacked": ("cifar10", [f"cifar-10-batches-bin/{name}" for name in BATCHES]),
     "stl10": ("stl10", STL10),
     "stl10, unpacked": ("stl10", [f"stl10_binary/{name}" for name in STL10]),
     "Tiny ImageNet": ("folder", ["val/val_annotations.txt"]),

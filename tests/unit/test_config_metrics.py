@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 import yaml
 from configurations import CATALOGUE as FEW
-from configurations import SCHEMA, base, cases, changed, fault, reading
+from configurations import SCHEMA, base, cases, changed, fault, reading, with_parameters
 
 from saliency_assay.config.catalogue import CATALOGUE
 from saliency_assay.config.metrics import BOXES, OFFERED
@@ -382,7 +382,7 @@ def test_what_is_printed_of_reliability_is_kept(monkeypatch: pytest.MonkeyPatch)
     found = reading(raw).studies["s"]
     assert (found.printed_alpha, found.printed_correlation) == (alphas, rhos)
     # With a control there is an α with controls, and without any other method none without.
-    control = replace(FEW.methods["noise"], uses_model=False)
+    control = with_parameters(replace(FEW.methods["noise"], uses_model=False))
     monkeypatch.setitem(cast(dict[str, object], FEW.methods), "noise", control)
     raw["methods"]["noise"] = {}
     raw["studies"]["s"] |= {"methods": ["gradient", "noise"], "printed_alpha": {"few": {"with": 0.3}}}

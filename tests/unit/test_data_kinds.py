@@ -43,13 +43,6 @@ def names(function: object) -> set[str]:
     return set(inspect.signature(function).parameters)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in DATA_KINDS if not kind.sets], ids=lambda kind: kind.name)
-def test_parameters_are_those_of_the_function(kind: DataKind) -> None:
-    """A parameter that no function takes would be a setting without effect; the script turns the seed into it."""
-    given = {*kind.parameters, *kind.sources, "generator", "block"} - {"seed"}
-    assert names(resolve(kind.function)) == given
-
-
 def test_parameters_of_bam_are_those_of_its_steps() -> None:
     for kind in DATA_KINDS:
         if kind.sets == (*SETS, *VARIANTS):

@@ -13,7 +13,7 @@ from torch import Tensor
 from saliency_assay.methods.controls import random
 from saliency_assay.methods.engine import arguments, draw
 from saliency_assay.methods.gradient import gradient
-from saliency_assay.methods.optimal_square import square
+from saliency_assay.methods.optimal import square
 from saliency_assay.methods.path import integrated_gradients
 from saliency_assay.methods.sampling import BlockGenerator, block_seed, draw_seeds
 from saliency_assay.methods.smoothing import smoothgrad

@@ -5,7 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from saliency_assay.registry.signatures import Told, check_call, declared, source_of, told
+from saliency_assay.registry.records import Limits, Parameter
+from saliency_assay.registry.signatures import (
+    FunctionDoc,
+    check_call,
+    declared,
+    describe_function,
+    parameters_of,
+    source_of,
+)
 
 POSITIONAL = ("model", "images", "targets")
 FUNCTIONS = """import os as system
@@ -205,8 +213,73 @@ def shown(images, scale=2, *, level=-0.5, sides=[1, 2], name="a", power=3 ** 2, 
 
 def test_what_a_function_says_of_itself(module: Path) -> None:
     module.write_text(FUNCTIONS + SHOWN)
-    assert told("own_package.functions:shown", given=("images", "mean", "generator")) == Told(
-        "The share of it, [N]", {"scale": 2, "level": -0.5, "sides": [1, 2], "name": "a"}
-    )
-    assert told("own_package.functions:plain", given=POSITIONAL) == Told("", {})
-    assert told("own_package.functions:made", given=POSITIONAL) == Told("", {})
+    assert describe_function(
+        "own_package.functions:shown", given=("images", "mean", "generator")
+    ) == FunctionDoc("The share of it, [N]", {"scale": 2, "level": -0.5, "sides": [1, 2], "name": "a"})
+    assert describe_function("own_package.functions:plain", given=POSITIONAL) == FunctionDoc("", {})
+    assert describe_function("own_package.functions:made", given=POSITIONAL) == FunctionDoc("", {})
+
+
+REGISTERED = """
+from dataclasses import dataclass
+
+
+def score(images, scale=2.0, *, generator, steps: int = 20_000, noise: float = -0.5, fill="mean", mean=None):
+    pass
+
+
+def respond(images, *, generator, steps: int = 5, orders: int = 10, exact: bool = False):
+    pass
+
+
+@dataclass(frozen=True)
+class Descent:
+    rate: float = 1e-6
+    rule: str = "polyak"
+
+    LEVELS = 255
+
+
+def without(images, *, generator, level: int):
+    pass
+
+
+def listed(images, *, generator, sides=(1, 2)):
+    pass
+"""
+
+
+def parameters(*names: str, apart: tuple[str, ...] = ("mean",), **limits: Limits) -> dict[str, Parameter]:
+    functions = [f"own_package.registered:{name}" for name in names]
+    return parameters_of(*functions, apart=apart, limits=limits)
+
+
+def test_parameters_are_the_keyword_only_arguments_with_their_defaults(module: Path) -> None:
+    module.with_name("registered.py").write_text(REGISTERED)
+    fill = Limits(choices=("black", "mean"))
+    found = parameters("score", "respond", "Descent", steps=Limits(minimum=1), fill=fill)
+    assert found == {
+        "steps": Parameter(20_000, minimum=1),
+        "noise": Parameter(-0.5),
+        "fill": Parameter("mean", choices=("black", "mean")),
+        "orders": Parameter(10),
+        "exact": Parameter(False),
+        "rate": Parameter(1e-6),
+        "rule": Parameter("polyak"),
+    }
+    assert list(found) == ["steps", "noise", "fill", "orders", "exact", "rate", "rule"]
+    assert {name: type(value.default) for name, value in parameters("respond").items()} == {
+        "steps": int, "orders": int, "exact": bool,
+    }  # fmt: skip
+
+
+def test_a_record_that_does_not_fit_its_function_is_refused(module: Path) -> None:
+    module.with_name("registered.py").write_text(REGISTERED)
+    with pytest.raises(ValueError, match=r"registered:without: level: expected a plain default"):
+        parameters("without")
+    with pytest.raises(ValueError, match=r"registered:listed: sides: expected a plain default"):
+        parameters("listed")
+    with pytest.raises(ValueError, match=r"registered:score: mean: expected a plain default"):
+        parameters("score", apart=())
+    with pytest.raises(ValueError, match=r"limits: unknown parameter 'step'; did you mean 'steps'\?"):
+        parameters("respond", step=Limits(minimum=1))

@@ -1,22 +1,24 @@
 """One run at a time in a results folder."""
 
+import errno
 import json
 import os
 import re
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mounts import mounted
 
-from saliency_assay.runtime import lock
+from saliency_assay.runtime import lock, run_lock
 from saliency_assay.runtime.atomic import machine
-from saliency_assay.runtime.lock import NAME, RUN, hold, release
+from saliency_assay.runtime.lock import NAME, hold
 from saliency_assay.runtime.provenance import SOURCE
+from saliency_assay.runtime.run_lock import LOCK, share_run_lock
 
 HOLD = """
 import sys
@@ -31,10 +33,19 @@ sys.stdin.read()
 """
 
 
-def start(results: Path) -> "subprocess.Popen[str]":
-    """A process that takes the folder, says so, and holds it until its standard input ends."""
+JOB = """
+import sys
+from saliency_assay.runtime.run_lock import share_run_lock
+with share_run_lock():
+    print("working", flush=True)
+    sys.stdin.read()
+"""
+
+
+def start(results: Path, program: str = HOLD) -> "subprocess.Popen[str]":
+    """Start a process that takes the folder, prints so, and holds it until its standard input ends."""
     return subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(results)],
+        [sys.executable, "-c", program, str(results)],
         cwd=results.parent,
         env={**os.environ, "PYTHONPATH": str(SOURCE)},
         stdin=subprocess.PIPE,
@@ -50,12 +61,20 @@ def said(process: "subprocess.Popen[str]") -> str:
 
 
 @pytest.fixture
-def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
+    """Calls that this process is to make at its end, made at the end of the test."""
+    calls: list[Any] = []
+    monkeypatch.setattr(lock.atexit, "register", lambda *call: calls.append(call))
+    yield calls
+    for function, *arguments in calls:
+        function(*arguments)
+
+
+@pytest.fixture
+def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, registered: list[Any]) -> Path:
     """A folder of results with nothing in it; what this process takes is given back."""
-    monkeypatch.setenv(RUN, "")
-    path = tmp_path / "of/results"
-    yield path
-    release(path / NAME, os.getpid())
+    monkeypatch.setenv(LOCK, "")
+    return tmp_path / "of/results"
 
 
 def kill(process: "subprocess.Popen[str]") -> None:
@@ -73,16 +92,16 @@ def other(results: Path) -> Iterator["subprocess.Popen[str]"]:
     kill(process)
 
 
-def test_a_folder_is_made_held_and_given_back(results: Path) -> None:
+def test_a_folder_is_made_held_and_given_back(results: Path, registered: list[Any]) -> None:
     hold(results)
-    content = json.loads((results / NAME).read_text())
-    assert content["host"] == socket.gethostname()
-    assert content["folder"] == str(Path.cwd())
-    assert os.environ[RUN] == content["run"]
-    assert f":{os.getpid()}:" in content["run"]
-    release(results / NAME, os.getpid() + 1)  # a fork ends
+    assert json.loads((results / NAME).read_text()) == {
+        "machine": machine(), "host": socket.gethostname(), "process": os.getpid(), "folder": str(Path.cwd()),
+    }  # fmt: skip
+    assert os.environ[LOCK] == str(results / NAME)
+    ((release, file, process),) = registered
+    release(file, process + 1)  # a fork ends
     assert (results / NAME).exists()
-    release(results / NAME, os.getpid())
+    release(file, process)
     assert list(results.iterdir()) == []
 
 
@@ -105,22 +124,60 @@ def test_it_is_free_once_that_was_killed(other: "subprocess.Popen[str]", results
     kill(other)
     assert (results / NAME).exists()
     hold(results)
-    assert f":{os.getpid()}:" in (results / NAME).read_text()
+    assert json.loads((results / NAME).read_text())["process"] == os.getpid()
 
 
-def test_jobs_that_a_killed_run_left_are_told(other: "subprocess.Popen[str]", results: Path) -> None:
-    run = json.loads((results / NAME).read_text())["run"]
+def test_jobs_that_a_killed_run_left_are_waited_for(
+    other: "subprocess.Popen[str]", results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(LOCK, str(results / NAME))
+    jobs = [start(results, JOB) for _ in range(2)]
+    assert [said(job) for job in jobs] == ["working", "working"]
     kill(other)
-    job = subprocess.Popen(["sleep", "60"], env={**os.environ, RUN: run})
-    try:
-        while RUN.encode() not in Path(f"/proc/{job.pid}/environ").read_bytes():
-            time.sleep(0.01)  # a process that has just begun has none yet
-        line = f"processes of a run that was killed still work in {results}: {job.pid}; .* kill {job.pid}$"
+    for job in jobs:
+        line = (
+            rf"results: jobs of a run that was killed still work in {results}; .*fuser {results / NAME} lists"
+        )
         with pytest.raises(ValueError, match=line):
             hold(results)
-    finally:
-        job.kill()
-        job.wait()
+        kill(job)
+    hold(results)
+
+
+def test_a_job_on_another_machine_shares_no_lock(
+    other: "subprocess.Popen[str]", results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(LOCK, str(results / NAME))
+    monkeypatch.setattr(run_lock, "machine", lambda: "node7")
+    with share_run_lock():
+        kill(other)
+        hold(results)
+
+
+@pytest.mark.parametrize("path", [None, "", "no/such/file", "content"])
+def test_a_job_without_a_run_shares_no_lock(
+    path: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "content").write_text("[]")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv(LOCK, raising=False)
+    if path is not None:
+        monkeypatch.setenv(LOCK, path)
+    with share_run_lock():
+        pass
+
+
+def test_without_locks_of_the_file_system_nobody_is_taken_for_dead(
+    other: "subprocess.Popen[str]", results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unsupported(*arguments: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    kill(other)
+    monkeypatch.setattr(run_lock.fcntl, "lockf", unsupported)
+    with pytest.raises(ValueError, match=rf"if it was killed, delete {results / NAME}$"):
+        hold(results)
+    (results / NAME).unlink()
     hold(results)
 
 
@@ -134,16 +191,9 @@ def test_slurm_jobs_that_a_killed_run_left_are_looked_for_where_it_worked(
     assert asked == [results.parent]
 
 
-def test_another_process_of_that_number_is_not_the_run(results: Path) -> None:
-    results.mkdir(parents=True)
-    run = f"{machine()}:{os.getppid()}:1"
-    (results / NAME).write_text(json.dumps({"run": run, "host": "here", "folder": "/"}))
-    hold(results)
-
-
 def test_of_another_host_nothing_is_known(results: Path) -> None:
     results.mkdir(parents=True)
-    there = {"run": "node7 pid:[1]:12:34", "host": "node7", "folder": "/home/me/study"}
+    there = {"machine": "node7 pid:[1]", "host": "node7", "process": 12, "folder": "/home/me/study"}
     (results / NAME).write_text(json.dumps(there))
     line = (
         f"another run works in {results}: process 12 on node7, started in /home/me/study; wait until it ends, "
@@ -154,7 +204,7 @@ def test_of_another_host_nothing_is_known(results: Path) -> None:
     assert json.loads((results / NAME).read_text()) == there
 
 
-@pytest.mark.parametrize("content", ["{", "[]", '{"run": "a"}', '{"run": "a", "host": "b", "folder": "c"}'])
+@pytest.mark.parametrize("content", ["{", "[]", "1", '{"machine": "a"}'])
 def test_something_else_of_that_name_is_left_alone(results: Path, content: str) -> None:
     results.mkdir(parents=True)
     (results / NAME).write_text(content)

@@ -3,19 +3,18 @@
 import gzip
 import hashlib
 import io
-import pickle
 import tarfile
 
 import numpy as np
 import pytest
 from checkout import Checkout
+from publishers import CIFAR10, CIFAR10_NAMES, cifar10_records
 from sklearn.datasets import load_digits
 from web import Site, served
 
 from saliency_assay.storage.zarr_store import open_store
 
-NAMES = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
-OFFICIAL = '170_498_071,\n                "md5:c58f30108f718f92721af3b95e74349a"'
+OFFICIAL = '170_052_171,\n                "md5:c32a1d4ab5d03f1284b67883e8d87530"'
 
 
 def cifar10_of_digits() -> tuple[bytes, np.ndarray]:
@@ -23,19 +22,17 @@ def cifar10_of_digits() -> tuple[bytes, np.ndarray]:
     digits = load_digits()
     pixels = np.kron(digits.images[:120] * 15, np.ones((1, 4, 4))).astype(np.uint8)
     data = np.repeat(pixels[:, None], 3, axis=1).reshape(120, 3072)
-    names = [*(f"data_batch_{number}" for number in range(1, 6)), "test_batch"]
-    batches: dict[str, object] = {
-        name: {"data": data[20 * i : 20 * (i + 1)], "labels": digits.target[20 * i : 20 * (i + 1)].tolist()}
-        for i, name in enumerate(names)
+    batches = [*(f"data_batch_{number}.bin" for number in range(1, 6)), "test_batch.bin"]
+    files = {
+        name: cifar10_records(data[20 * i : 20 * (i + 1)], digits.target[20 * i : 20 * (i + 1)].tolist())
+        for i, name in enumerate(batches)
     }
-    batches["batches.meta"] = {"label_names": NAMES, "num_cases_per_batch": 20}
     buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w") as content:
-        for name, batch in batches.items():
-            member = tarfile.TarInfo(f"cifar-10-batches-py/{name}")
-            packed = pickle.dumps(batch, protocol=2)
-            member.size = len(packed)
-            content.addfile(member, io.BytesIO(packed))
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        for name, content in {**files, "batches.meta.txt": CIFAR10_NAMES}.items():
+            member = tarfile.TarInfo(f"cifar-10-batches-bin/{name}")
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
     return gzip.compress(buffer.getvalue()), data[100:].reshape(20, 3, 32, 32)
 
 
@@ -43,7 +40,7 @@ def test_what_is_fetched_is_a_data_set(fresh: Checkout, monkeypatch: pytest.Monk
     archive, test_images = cifar10_of_digits()
     target = "data/downloaded/cifar10.json"
     monkeypatch.setenv("no_proxy", "*")
-    with served(Site({"/cifar10/cifar-10-python.tar.gz": archive})) as site:
+    with served(Site({"/cifar10/cifar-10-binary.tar.gz": archive})) as site:
         monkeypatch.setenv("SALIENCY_ASSAY_MIRROR", site.url)
 
         # Not CIFAR-10: refused, and nothing stands where data would be.
@@ -51,8 +48,8 @@ def test_what_is_fetched_is_a_data_set(fresh: Checkout, monkeypatch: pytest.Monk
         assert status == 1
         assert "Traceback" not in said
         assert "terms   none stated" in said
-        address = f"{site.url}/cifar10/cifar-10-python.tar.gz"
-        line = f"download: {address}: the server has {len(archive)} bytes, expected 170498071"
+        address = f"{site.url}/cifar10/cifar-10-binary.tar.gz"
+        line = f"download: {address}: the server has {len(archive)} bytes, expected 170052171"
         assert line in said.splitlines()
         assert [path for path in fresh.files("data") if not path.endswith(".part")] == []
 
@@ -61,7 +58,7 @@ def test_what_is_fetched_is_a_data_set(fresh: Checkout, monkeypatch: pytest.Monk
         site.cuts = [len(archive) // 2]
         fresh.make(target)
         assert [wanted for _, wanted in site.asked[1:]] == ["", f"bytes={len(archive) // 2}-"]
-        assert f"cifar-10-python.tar.gz: fetched from {address}" in fresh.log("download/cifar10.log")
+        assert f"cifar-10-binary.tar.gz: fetched from {address}" in fresh.log("download/cifar10.log")
 
     # Nobody serves any more: what is there is enough, and no other rule asks.
     fresh.make(target, "--forcerun", "download")
@@ -70,4 +67,4 @@ def test_what_is_fetched_is_a_data_set(fresh: Checkout, monkeypatch: pytest.Monk
     with open_store(fresh.root / "results/data/photos.zarr.zip", kind="data") as data:
         assert len(data) == 120
         np.testing.assert_array_equal(data["image"][100:], test_images)
-        assert list(data.attributes["classes"]["class"]) == NAMES
+        assert list(data.attributes["classes"]["class"]) == list(CIFAR10)

@@ -16,16 +16,11 @@ from saliency_assay.config.catalogue import CATALOGUE
 from saliency_assay.data.bam.commonality import plan_common
 from saliency_assay.data.bam.placement import plan
 from saliency_assay.data.bam.variants import rescaled
-from saliency_assay.metrics.spread import spread
 from saliency_assay.pipeline.params import Params
 from saliency_assay.pipeline.paths import Paths
 from saliency_assay.pipeline.studies import RATED_FIGURES, RATED_TABLES
-from saliency_assay.registry.records import resolve
 from saliency_assay.runtime.provenance import SOURCE
 from saliency_assay.studies import STUDY_KINDS
-from saliency_assay.studies.bam.input_independence import score_independence
-from saliency_assay.studies.bam.invariant_patch import Descent
-from saliency_assay.studies.bam.tcav import layer_test, tcav
 from saliency_assay.training import settings
 
 ROOT = SOURCE.parent
@@ -118,7 +113,7 @@ def test_the_catalogue_imports_records_only_and_nothing_imports_it() -> None:
 @pytest.mark.parametrize("package", REGISTRIES)
 def test_registries_import_nothing_but_what_records_are_made_of(package: str) -> None:
     path = PACKAGE / package / "__init__.py"
-    assert project_imports(path) == {"registry.records"}
+    assert project_imports(path) == {"registry.records", "registry.signatures"}
     others = {name.partition(".")[0] for name in imported(path)} - {"saliency_assay"}
     assert others <= sys.stdlib_module_names
 
@@ -334,14 +329,9 @@ def test_every_record_has_its_heading(page: str) -> None:
 
 
 def keywords(function: Any) -> set[str]:
-    """What a function takes by name alone; of a record, all its fields."""
+    """Return the names of a function's keyword-only arguments."""
     parameters = inspect.signature(function).parameters.values()
-    named = (
-        parameter
-        for parameter in parameters
-        if isinstance(function, type) or parameter.kind is parameter.KEYWORD_ONLY
-    )
-    return {parameter.name for parameter in named}
+    return {parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY}
 
 
 def strings(*paths: Path) -> set[str]:
@@ -350,53 +340,13 @@ def strings(*paths: Path) -> set[str]:
     return {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
 
 
-@pytest.mark.parametrize("name", CATALOGUE.methods)
-def test_methods_read_their_parameters(name: str) -> None:
-    record = CATALOGUE.methods[name]
-    assert keywords(resolve(record.function)) - {"generator"} == {*record.parameters, *record.takes}
-
-
-@pytest.mark.parametrize("name", CATALOGUE.architectures)
-def test_architectures_read_their_parameters(name: str) -> None:
-    record = CATALOGUE.architectures[name]
-    assert keywords(resolve(record.function)) - {"classes", "channels", "generator"} == set(record.parameters)
-
-
-# What reads the parameters of the metrics that compare models or inputs.
-READERS: dict[str, list[Any]] = {
-    "mcs": [spread],
-    "idr": [spread],
-    "iir": [spread, score_independence, Descent],
-    "tcav": [tcav, layer_test],
-}
-
-
-@pytest.mark.parametrize("name", CATALOGUE.metrics)
-def test_metrics_read_their_parameters(name: str) -> None:
-    """BAM's are read by the steps of their studies; those of others by the metric or by its probe."""
-    record = CATALOGUE.metrics[name]
-    functions = [resolve(record.function)] if record.judges_single_maps else READERS[name]
-    functions += [resolve(record.probe)] if record.probe else []
-    read = set[str]().union(*map(keywords, functions)) - {"generator", "reduction"}
-    assert read == {*record.parameters, *record.takes}
-
-
-@pytest.mark.parametrize("name", CATALOGUE.data_kinds)
-def test_data_kinds_read_their_parameters(name: str) -> None:
-    record = CATALOGUE.data_kinds[name]
-    if name == "caption":  # its script gives it the store of the source, and the set to make
-        given = {*record.parameters, "classes", "captions", "generator", "block"} - {"seed"}
-        assert keywords(resolve(record.function)) == given
-        return
-    if not record.sets:  # built whole, by one function; the script makes its generator of the seed
-        given = {*record.parameters, *record.sources, "generator", "block"} - {"seed"}
-        assert keywords(resolve(record.function)) == given
-        return
-    # Built in steps: rules hand a job the parameters that it reads, and no others.
+@pytest.mark.parametrize("name", ["bam", "embedded"])
+def test_data_kinds_built_in_steps_read_their_parameters(name: str) -> None:
+    """Rules hand a job the parameters that it reads, and no others."""
     handed = strings(PACKAGE / "pipeline/params.py")
     steps = [ROOT / f"workflow/scripts/{step}.py" for step in ("write_sources", "collect_bam", "compose_bam")]
     read = strings(*steps) | keywords(plan) | keywords(plan_common) | keywords(rescaled)
-    assert set(record.parameters) <= handed & read
+    assert set(CATALOGUE.data_kinds[name].parameters) <= handed & read
 
 
 def test_training_reads_its_parameters() -> None:

@@ -305,8 +305,8 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
     ),
     "code of one metric": (code("src/saliency_assay/metrics/sensitivity_max.py"), of_metric("sensitivity")),
     "code of a metric with a probe": (
-        code("src/saliency_assay/metrics/infidelity_square.py"),
-        {"probe infidelity digits 0 digits", *of_metric("infidelity")},
+        code("src/saliency_assay/metrics/faithfulness.py"),
+        {"probe faithfulness digits 0 digits", *of_metric("faithfulness")},
     ),
     "code of the engine": (
         code("src/saliency_assay/metrics/perturbation.py"),

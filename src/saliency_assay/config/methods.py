@@ -7,7 +7,7 @@ from saliency_assay.config.checks import look_up, parameters_of
 from saliency_assay.config.records import Catalogue, Method, Model, Settings, Study
 from saliency_assay.config.schema import ConfigError
 from saliency_assay.registry.records import Parameter, resolve, shown
-from saliency_assay.registry.signatures import GENERATOR, check_call, told
+from saliency_assay.registry.signatures import GENERATOR, check_call, describe_function
 
 POSITIONAL = ("model", "images", "targets")
 """What a method is given in this order."""
@@ -76,7 +76,7 @@ def _own_method(name: str, entry: Settings) -> Method:
         check_call(entry["function"], parameters, positional=POSITIONAL)
     except ValueError as error:
         raise ConfigError(f"{place}.{error}") from None
-    found = told(entry["function"], given=(*POSITIONAL, GENERATOR))
+    found = describe_function(entry["function"], given=(*POSITIONAL, GENERATOR))
     return Method(
         name,
         "",

@@ -8,7 +8,7 @@ from saliency_assay.config.checks import look_up, parameters_of
 from saliency_assay.config.records import Catalogue, DataEntry, Method, Metric, Settings, Study
 from saliency_assay.config.schema import ConfigError
 from saliency_assay.registry.records import resolve, unknown
-from saliency_assay.registry.signatures import GENERATOR, OFFERED, check_call, told
+from saliency_assay.registry.signatures import GENERATOR, OFFERED, check_call, describe_function
 
 POSITIONAL = ("predict", "images", "targets", "maps")
 DIRECTIONS = ("direction", "target")
@@ -81,7 +81,7 @@ def _own_metric(name: str, entry: Settings) -> Metric:
         takes = check_call(entry["function"], parameters, positional=POSITIONAL, offered=OFFERED)
     except ValueError as error:
         raise ConfigError(f"{place}.{error}") from None
-    found = told(entry["function"], given=(*POSITIONAL, GENERATOR, *OFFERED))
+    found = describe_function(entry["function"], given=(*POSITIONAL, GENERATOR, *OFFERED))
     return Metric(
         name=name,
         metric="",

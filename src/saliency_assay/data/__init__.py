@@ -6,9 +6,14 @@ each label, and blocks: dicts of equally long arrays, among them ``image`` uint8
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
-from saliency_assay.registry.records import Parameter
+from saliency_assay.registry.records import Limits, Parameter
+from saliency_assay.registry.signatures import parameters_of
+
+SEED = Parameter(0, minimum=0)
+"""Every kind's, of the generator that its function is given."""
 
 
 @dataclass(frozen=True)
@@ -16,9 +21,10 @@ class DataKind:
     """One kind of data set as the configuration sees it.
 
     ``labels`` are the labels each image has. ``sets`` are the aligned image sets one entry gives, each a data
-    set of its own; empty where the entry is the data set. ``parameters`` are the scalar ones only: lists of names
-    are the configuration schema's. ``sources`` are keys that name folders, which the builder is given as they are.
-    ``files`` are patterns, relative to ``path``, of the files that it reads: their content counts as a parameter.
+    set of its own; empty where the entry is the data set. ``limits`` are the valid values of the parameters that its
+    function takes; ``table`` holds all parameters of a kind that is built in several steps. ``sources`` are keys that
+    name folders, which the builder is given as they are. ``files`` are patterns, relative to ``path``, of the files
+    that it reads: their content counts as a parameter.
     """
 
     name: str
@@ -27,21 +33,24 @@ class DataKind:
     sets: tuple[str, ...]
     summary: str
     reference: str
-    parameters: Mapping[str, Parameter]
+    limits: Mapping[str, Limits] = field(default_factory=dict)
+    table: Mapping[str, Parameter] = field(default_factory=dict)
     sources: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
 
+    @cached_property
+    def parameters(self) -> Mapping[str, Parameter]:
+        """Scalar parameters by name; lists of names are the configuration schema's."""
+        if self.table:
+            return self.table
+        apart = ("block", "classes", "captions", *self.sources)
+        return {**parameters_of(self.function, apart=apart, limits=self.limits), "seed": SEED}
 
-_SPLIT = {
-    "test_share": Parameter(0.1, minimum=0.01, maximum=0.5),
-    "seed": Parameter(0, minimum=0),
-}
 
-# Of the kinds whose files say what is for testing; without a limit nothing is drawn.
-_PART = {
-    "images_per_class": Parameter(0, minimum=0),
-    "seed": Parameter(0, minimum=0),
-}
+_SHARE = Limits(minimum=0, maximum=1)
+_COUNT = Limits(minimum=0)
+_SIZE = Limits(minimum=8, maximum=1024)
+_TEST_SHARE = Limits(minimum=0.01, maximum=0.5)
 
 _BAM: Mapping[str, Parameter] = {
     "size": Parameter(64, minimum=8, maximum=1024),
@@ -56,7 +65,8 @@ _BAM: Mapping[str, Parameter] = {
     "variant_largest": Parameter(1 / 3, minimum=0.01, maximum=1),
     "min_object_area": Parameter(1024, minimum=1),
     "leak_free": Parameter(False),
-    **_SPLIT,
+    "test_share": Parameter(0.1, minimum=0.01, maximum=0.5),
+    "seed": SEED,
 }
 
 DATA_KINDS = (
@@ -67,7 +77,7 @@ DATA_KINDS = (
         sets=("os", "0s", "og", "os_scale", "os_location"),
         summary="objects cut from COCO photographs, pasted on MiniPlaces scenes",
         reference="Yang and Kim 2019, Benchmarking Attribution Methods with Relative Feature Importance",
-        parameters=_BAM,
+        table=_BAM,
     ),
     DataKind(
         name="embedded",
@@ -76,7 +86,7 @@ DATA_KINDS = (
         sets=("os", "0s", "og", "os_scale", "os_location"),
         summary="drawn objects and scenes, written as COCO and MiniPlaces folders and read as bam reads them",
         reference="this project; composed as in Yang and Kim 2019",
-        parameters={
+        table={
             **_BAM,
             "size": Parameter(32, minimum=8, maximum=1024),
             "images_per_pair": Parameter(40, minimum=1, maximum=10_000),
@@ -94,11 +104,7 @@ DATA_KINDS = (
         sets=("both", "image", "caption"),
         summary="pictures of two classes of another set, each beside a caption that names a class",
         reference="Yeh et al. 2019, On the (In)fidelity and Sensitivity of Explanations, section 5",
-        parameters={
-            "image_noise": Parameter(0.0, minimum=0, maximum=1),
-            "caption_noise": Parameter(0.0, minimum=0, maximum=1),
-            **_PART,
-        },
+        limits={"image_noise": _SHARE, "caption_noise": _SHARE, "images_per_class": _COUNT},
     ),
     DataKind(
         name="digits",
@@ -107,7 +113,7 @@ DATA_KINDS = (
         sets=(),
         summary="scikit-learn's 1,797 handwritten digits, 8 × 8 pixels, enlarged",
         reference="Alpaydin and Kaynak 1998, Optical Recognition of Handwritten Digits, UCI repository",
-        parameters={"size": Parameter(16, minimum=8, maximum=256), **_SPLIT},
+        limits={"size": Limits(minimum=8, maximum=256), "test_share": _TEST_SHARE},
     ),
     DataKind(
         name="mnist",
@@ -116,7 +122,7 @@ DATA_KINDS = (
         sets=(),
         summary="70,000 handwritten digits, 28 × 28 pixels, from the four original files",
         reference="LeCun et al. 1998, Gradient-based Learning Applied to Document Recognition",
-        parameters={"size": Parameter(28, minimum=8, maximum=1024), **_PART},
+        limits={"size": _SIZE, "images_per_class": _COUNT},
         sources=("path",),
         files=("*-ubyte", "*-ubyte.gz"),
     ),
@@ -125,14 +131,14 @@ DATA_KINDS = (
         function="saliency_assay.data.readers.cifar10:cifar10",
         labels=("class",),
         sets=(),
-        summary="60,000 photographs of ten classes, 32 × 32 pixels, from the original files, python or binary",
+        summary="60,000 photographs of ten classes, 32 × 32 pixels, from the original files, binary version",
         reference="Krizhevsky 2009, Learning Multiple Layers of Features from Tiny Images",
-        parameters={"size": Parameter(32, minimum=8, maximum=1024), **_PART},
+        limits={"size": _SIZE, "images_per_class": _COUNT},
         sources=("path",),
         files=tuple(
             f"{folder}{name}"
-            for folder in ("", "cifar-10-batches-*/")
-            for name in ("data_batch_*", "test_batch*", "batches.meta*")
+            for folder in ("", "cifar-10-batches-bin/")
+            for name in ("data_batch_*.bin", "test_batch.bin", "batches.meta.txt")
         ),
     ),
     DataKind(
@@ -142,7 +148,7 @@ DATA_KINDS = (
         sets=(),
         summary="STL-10's 13,000 labelled photographs of ten classes, 96 × 96 pixels, from the original binary files",
         reference="Coates, Ng and Lee 2011, An Analysis of Single-Layer Networks in Unsupervised Feature Learning",
-        parameters={"size": Parameter(96, minimum=8, maximum=1024), **_PART},
+        limits={"size": _SIZE, "images_per_class": _COUNT},
         sources=("path",),
         files=("t*_[Xy].bin", "class_names.txt", "stl10_binary/t*_[Xy].bin", "stl10_binary/class_names.txt"),
     ),
@@ -153,13 +159,13 @@ DATA_KINDS = (
         sets=(),
         summary="image files of any size in a folder for each class, as ImageNet is laid out",
         reference="Russakovsky et al. 2015, ImageNet Large Scale Visual Recognition Challenge",
-        parameters={
-            "size": Parameter(224, minimum=8, maximum=1024),
-            "crop_share": Parameter(1.0, minimum=0.1, maximum=1),
-            "images_per_class": Parameter(0, minimum=0),
-            "test_images_per_class": Parameter(0, minimum=0),
-            "test_folder": Parameter("auto", choices=("auto", "test", "val")),
-            **_SPLIT,
+        limits={
+            "size": _SIZE,
+            "crop_share": Limits(minimum=0.1, maximum=1),
+            "images_per_class": _COUNT,
+            "test_images_per_class": _COUNT,
+            "test_folder": Limits(choices=("auto", "test", "val")),
+            "test_share": _TEST_SHARE,
         },
         sources=("path",),
         files=("val/val_annotations.txt",),

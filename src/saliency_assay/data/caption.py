@@ -59,9 +59,9 @@ def compose(
     *,
     classes: Sequence[str],
     captions: Sequence[str] = (),
-    image_noise: float,
-    caption_noise: float,
-    images_per_class: int,
+    image_noise: float = 0.0,
+    caption_noise: float = 0.0,
+    images_per_class: int = 0,
     generator: np.random.Generator,
     block: int = 256,
 ) -> tuple[dict[str, tuple[str, ...]], Iterator[Block]]:

@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
-from saliency_assay.registry.records import Parameter
+from saliency_assay.registry.records import Limits, Parameter
+from saliency_assay.registry.signatures import parameters_of
 
 
 @dataclass(frozen=True)
@@ -27,9 +29,15 @@ class Method:
     stream: str = ""
     """The method whose samples it shares, given the same seed; by default it has its own."""
     uses_model: bool = True
-    parameters: Mapping[str, Parameter] = field(default_factory=dict)
+    limits: Mapping[str, Limits] = field(default_factory=dict)
+    """Valid values of those of its parameters that may not have any of their type."""
     check: str = ""
     """``package.module:name`` of what tells, without heavy imports, why parameters do not fit together."""
+
+    @cached_property
+    def parameters(self) -> dict[str, Parameter]:
+        """Keyword-only parameters of its function, by name."""
+        return parameters_of(self.function, apart=self.takes, limits=self.limits)
 
     @property
     def unsmoothable(self) -> str:
@@ -39,20 +47,19 @@ class Method:
         return "" if self.uses_model and not self.stochastic else "draws random numbers or looks at no model"
 
 
-_BASELINE = {"baseline": Parameter("black", choices=("black", "mean"))}
+_BASELINE = {"baseline": Limits(choices=("black", "mean"))}
 _SMOOTHING = {
-    "samples": Parameter(25, minimum=1),
-    "noise": Parameter(0.15, minimum=0),
-    "distribution": Parameter("gaussian", choices=("gaussian", "uniform")),
+    "samples": Limits(minimum=1),
+    "noise": Limits(minimum=0),
+    "distribution": Limits(choices=("gaussian", "uniform")),
 }
 _PATH = {
-    "steps": Parameter(25, minimum=1),
-    "rule": Parameter("trapezoid", choices=("trapezoid", "left", "right", "middle", "gauss_legendre")),
+    "steps": Limits(minimum=1),
+    "rule": Limits(choices=("trapezoid", "left", "right", "middle", "gauss_legendre")),
     **_BASELINE,
-    "times_input": Parameter(True),
 }
 _INPUT_RULES = ("z_box", "w_squared", "same")
-_UPSAMPLING = {"upsampling": Parameter("bilinear", choices=("bilinear", "bicubic", "nearest"))}
+_UPSAMPLING = {"upsampling": Limits(choices=("bilinear", "bicubic", "nearest"))}
 
 METHODS: tuple[Method, ...] = (
     Method(
@@ -78,7 +85,7 @@ METHODS: tuple[Method, ...] = (
         "gradient ⊙ (input − baseline)",
         signed=True,
         needs=("gradients",),
-        parameters=_BASELINE,
+        limits=_BASELINE,
     ),
     Method(
         "guided_backprop",
@@ -87,7 +94,6 @@ METHODS: tuple[Method, ...] = (
         "gradient without its negative part at every ReLU",
         signed=True,
         needs=("gradients", "relu"),
-        parameters={"times_input": Parameter(False)},
     ),
     Method(
         "cam",
@@ -96,7 +102,7 @@ METHODS: tuple[Method, ...] = (
         "last block's activations weighted by the linear layer behind their mean",
         signed=True,
         needs=("cam_layer", "pool_linear_head"),
-        parameters={"relu": Parameter(False), **_UPSAMPLING},
+        limits=_UPSAMPLING,
     ),
     Method(
         "gradcam",
@@ -105,16 +111,16 @@ METHODS: tuple[Method, ...] = (
         "last block's activations weighted by their mean gradients",
         signed=False,
         needs=("gradients", "cam_layer"),
-        parameters={"relu": Parameter(True), **_UPSAMPLING},
+        limits=_UPSAMPLING,
     ),
     Method(
         "guided_gradcam",
-        "saliency_assay.methods.guided_cam:guided_gradcam",
+        "saliency_assay.methods.cam:guided_gradcam",
         "Selvaraju et al., 2017",
         "guided backpropagation ⊙ GradCAM",
         signed=True,
         needs=("gradients", "relu", "cam_layer"),
-        parameters=_UPSAMPLING,
+        limits=_UPSAMPLING,
     ),
     Method(
         "smoothgrad",
@@ -125,7 +131,7 @@ METHODS: tuple[Method, ...] = (
         needs=("gradients",),
         takes=("base",),
         stochastic=True,
-        parameters={**_SMOOTHING, "times_input": Parameter(False)},
+        limits=_SMOOTHING,
     ),
     Method(
         "smoothgrad_squared",
@@ -137,7 +143,7 @@ METHODS: tuple[Method, ...] = (
         takes=("base",),
         stochastic=True,
         stream="smoothgrad",
-        parameters=_SMOOTHING,
+        limits=_SMOOTHING,
     ),
     Method(
         "vargrad",
@@ -149,7 +155,7 @@ METHODS: tuple[Method, ...] = (
         takes=("base",),
         stochastic=True,
         stream="smoothgrad",
-        parameters=_SMOOTHING,
+        limits=_SMOOTHING,
     ),
     Method(
         "integrated_gradients",
@@ -158,18 +164,18 @@ METHODS: tuple[Method, ...] = (
         "gradient integrated from a baseline to the image",
         signed=True,
         needs=("gradients",),
-        parameters=_PATH,
+        limits=_PATH,
         check="saliency_assay.methods.checks:steps",
     ),
     Method(
         "integrated_gradients_smoothgrad",
-        "saliency_assay.methods.smoothed_path:integrated_gradients_smoothgrad",
+        "saliency_assay.methods.path:integrated_gradients_smoothgrad",
         "Smilkov et al., 2017",
         "IG-SG: integrated gradients averaged over noisy copies of the image",
         signed=True,
         needs=("gradients",),
         stochastic=True,
-        parameters={**_PATH, **_SMOOTHING},
+        limits={**_PATH, **_SMOOTHING},
         check="saliency_assay.methods.checks:steps",
     ),
     Method(
@@ -178,10 +184,10 @@ METHODS: tuple[Method, ...] = (
         "Zeiler and Fergus, 2014",
         "what the logit loses where a window hides the image",
         signed=True,
-        parameters={
-            "window": Parameter(0.25, minimum=0, maximum=1),
-            "stride": Parameter(0.125, minimum=0, maximum=1),
-            "fill": Parameter("black", choices=("black", "mean")),
+        limits={
+            "window": Limits(minimum=0, maximum=1),
+            "stride": Limits(minimum=0, maximum=1),
+            "fill": Limits(choices=("black", "mean")),
         },
         check="saliency_assay.methods.checks:window",
     ),
@@ -192,11 +198,11 @@ METHODS: tuple[Method, ...] = (
         "LRP-α2β1: relevance shared by positive and by negative contributions",
         signed=True,
         needs=("gradients", "relu", "layers"),
-        parameters={
-            "alpha": Parameter(2.0, minimum=1),
-            "beta": Parameter(1.0, minimum=0),
-            "biases": Parameter("ignored", choices=("ignored", "counted")),
-            "input_rule": Parameter("z_box", choices=_INPUT_RULES),
+        limits={
+            "alpha": Limits(minimum=1),
+            "beta": Limits(minimum=0),
+            "biases": Limits(choices=("ignored", "counted")),
+            "input_rule": Limits(choices=_INPUT_RULES),
         },
         check="saliency_assay.methods.checks:alpha_beta",
     ),
@@ -207,9 +213,9 @@ METHODS: tuple[Method, ...] = (
         "LRP-ε: relevance shared in proportion to contributions",
         signed=True,
         needs=("gradients", "relu", "layers"),
-        parameters={
-            "epsilon": Parameter(1e-6, minimum=1e-12),
-            "input_rule": Parameter("same", choices=_INPUT_RULES),
+        limits={
+            "epsilon": Limits(minimum=1e-12),
+            "input_rule": Limits(choices=_INPUT_RULES),
         },
     ),
     Method(
@@ -219,9 +225,9 @@ METHODS: tuple[Method, ...] = (
         "deep Taylor decomposition: relevance shared by positive contributions",
         signed=True,
         needs=("gradients", "relu", "layers"),
-        parameters={
-            "rule": Parameter("z_plus", choices=("z_plus", "w_squared")),
-            "input_rule": Parameter("z_box", choices=_INPUT_RULES),
+        limits={
+            "rule": Limits(choices=("z_plus", "w_squared")),
+            "input_rule": Limits(choices=_INPUT_RULES),
         },
     ),
     Method(
@@ -231,8 +237,8 @@ METHODS: tuple[Method, ...] = (
         "contributions of the differences from a baseline",
         signed=True,
         needs=("gradients", "layers", "single_relus"),
-        parameters={
-            "rule": Parameter("reveal_cancel", choices=("rescale", "reveal_cancel")),
+        limits={
+            "rule": Limits(choices=("rescale", "reveal_cancel")),
             **_BASELINE,
         },
     ),
@@ -252,46 +258,46 @@ METHODS: tuple[Method, ...] = (
         "Shapley values of segments of the image",
         signed=True,
         stochastic=True,
-        parameters={
-            "features": Parameter("grid", choices=("grid", "superpixels")),
-            "segments": Parameter(16, minimum=1),
-            "samples": Parameter(500, minimum=1),
+        limits={
+            "features": Limits(choices=("grid", "superpixels")),
+            "segments": Limits(minimum=1),
+            "samples": Limits(minimum=1),
             **_BASELINE,
         },
         check="saliency_assay.methods.checks:coalitions",
     ),
     Method(
         "square",
-        "saliency_assay.methods.optimal_square:square",
+        "saliency_assay.methods.optimal:square",
         "Yeh et al., 2019",
         "explanation of least infidelity under removal of squares",
         signed=True,
-        parameters={
-            "smallest": Parameter(1, minimum=1),
-            "largest": Parameter(10, minimum=1),
-            "squares": Parameter(0, minimum=0),
-            "ridge": Parameter(0.0, minimum=0),
+        limits={
+            "smallest": Limits(minimum=1),
+            "largest": Limits(minimum=1),
+            "squares": Limits(minimum=0),
+            "ridge": Limits(minimum=0),
         },
         check="saliency_assay.methods.checks:sides",
     ),
     Method(
         "halves",
-        "saliency_assay.methods.optimal_halves:halves",
+        "saliency_assay.methods.optimal:halves",
         "Yeh et al., 2019",
         "explanation of least infidelity under removal of the left or the right half",
         signed=True,
     ),
     Method(
         "noisy_baseline",
-        "saliency_assay.methods.optimal_noisy:noisy_baseline",
+        "saliency_assay.methods.optimal:noisy_baseline",
         "Yeh et al., 2019",
         "explanation of least infidelity under a noisy baseline",
         signed=True,
         stochastic=True,
-        parameters={
-            "samples": Parameter(20_000, minimum=1),
-            "noise": Parameter(0.2, minimum=0),
-            "protocol": Parameter("printed", choices=("printed", "released")),
+        limits={
+            "samples": Limits(minimum=1),
+            "noise": Limits(minimum=0),
+            "protocol": Limits(choices=("printed", "released")),
         },
     ),
     Method(

@@ -5,6 +5,7 @@ from math import comb
 import torch
 from torch import Tensor, nn
 
+from saliency_assay.methods import checks
 from saliency_assay.methods.baselines import baseline as colour_of
 from saliency_assay.methods.differentiate import check_inputs, target_logits
 from saliency_assay.methods.passes import chunks
@@ -58,10 +59,8 @@ def coalitions(segments: int, samples: int, seed: int) -> tuple[Tensor, Tensor]:
     Raises:
         ValueError: fewer samples than all coalitions, and than the 2 M and one pair.
     """
+    checks.require(checks.few_samples(segments, samples))
     every = 2**segments - 2
-    least = min(every, 2 * segments + 2)
-    if samples < least:
-        raise ValueError(f"samples: found {samples}, expected at least {least} for {segments} segments")
     sizes = range(1, segments)
     totals = _float64([(segments - 1) / (size * (segments - size)) for size in sizes])  # π over all of a size
     if every <= samples:

@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor, nn
 
+from saliency_assay.methods import checks
 from saliency_assay.methods.baselines import BASELINES, baseline
 from saliency_assay.methods.differentiate import check_inputs, target_logits
 from saliency_assay.methods.passes import chunks
@@ -30,10 +31,7 @@ def occlusion(
     check_inputs(images, targets)
     if fill not in BASELINES:
         raise ValueError(f"fill: found {fill!r}, valid: {', '.join(BASELINES)}")
-    if not 0 <= stride <= window <= 1:
-        raise ValueError(
-            f"window, stride: found {window}, {stride}, expected shares of the image, 0 <= stride <= window <= 1"
-        )
+    checks.require(checks.window({"window": window, "stride": stride}))
     height, width = images.shape[2:]
     rows = _bands(height, window, stride).to(images.device)
     columns = _bands(width, window, stride).to(images.device)

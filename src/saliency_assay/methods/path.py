@@ -1,12 +1,16 @@
-"""Integrated gradients."""
+"""Integrated gradients, and IG-SG: integrated gradients, smoothed."""
+
+from functools import partial
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from saliency_assay.methods import checks
 from saliency_assay.methods.baselines import baseline as colour
 from saliency_assay.methods.differentiate import check_inputs, input_gradient
 from saliency_assay.methods.passes import chunks, per_row
+from saliency_assay.methods.smoothing import smoothgrad
 
 RULES = ("trapezoid", "left", "right", "middle", "gauss_legendre")
 
@@ -36,6 +40,38 @@ def integrated_gradients(
     return (images.detach() - start) * slopes if times_input else slopes
 
 
+def integrated_gradients_smoothgrad(
+    model: nn.Module,
+    images: Tensor,
+    targets: Tensor,
+    *,
+    generator: torch.Generator,
+    steps: int = 25,
+    rule: str = "trapezoid",
+    baseline: str = "black",
+    times_input: bool = True,
+    samples: int = 25,
+    noise: float = 0.15,
+    distribution: str = "gaussian",
+) -> Tensor:
+    """SmoothGrad over integrated gradients, ``[N, C, H, W]``: IG of x + z, with x + z both the end and the factor.
+
+    ``steps * samples`` passes for each image. BAM appendix E; Smilkov et al. (2017), section 3.
+    """
+    return smoothgrad(
+        model,
+        images,
+        targets,
+        generator=generator,
+        base=partial(
+            integrated_gradients, steps=steps, rule=rule, baseline=baseline, times_input=times_input
+        ),
+        samples=samples,
+        noise=noise,
+        distribution=distribution,
+    )
+
+
 def mean_gradient(
     model: nn.Module, images: Tensor, targets: Tensor, baseline: Tensor, nodes: Tensor, weights: Tensor
 ) -> Tensor:
@@ -63,9 +99,7 @@ def quadrature(rule: str, steps: int) -> tuple[Tensor, Tensor]:
     """
     if rule not in RULES:
         raise ValueError(f"rule: found {rule!r}, valid: {', '.join(RULES)}")
-    least = 2 if rule == "trapezoid" else 1
-    if steps < least:
-        raise ValueError(f"steps: found {steps}, expected at least {least} with rule {rule!r}")
+    checks.require(checks.steps({"rule": rule, "steps": steps}))
     if rule == "gauss_legendre":
         roots, weights = np.polynomial.legendre.leggauss(steps)
         return torch.from_numpy((roots + 1) / 2), torch.from_numpy(weights / 2)

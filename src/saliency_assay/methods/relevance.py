@@ -14,6 +14,7 @@ from torch import Tensor, fx, nn
 from zennit.core import BasicHook, Composite, Hook
 from zennit.rules import AlphaBeta, ClampMod, Epsilon, NoMod, Norm, Pass, WSquare, ZPlus
 
+from saliency_assay.methods import checks
 from saliency_assay.methods.canonical import Add, Sum, canonical, normalised
 from saliency_assay.methods.differentiate import check_inputs, check_logits
 from saliency_assay.models.classifier import Classifier
@@ -62,10 +63,7 @@ def lrp_alpha_beta(
         ValueError: α − β is not 1, a bad ``biases`` or ``input_rule``, or a network without ReLU or with a layer
             that has no rule.
     """
-    if beta < 0 or abs(alpha - beta - 1) > 1e-9:
-        raise ValueError(
-            f"alpha, beta: found {alpha}, {beta}, expected alpha - beta = 1 and beta of at least 0"
-        )
+    checks.require(checks.alpha_beta({"alpha": alpha, "beta": beta}))
     if biases not in BIASES:
         raise ValueError(f"biases: found {biases!r}, valid: {', '.join(BIASES)}")
     zeroed = "bias" if biases == "ignored" else None

@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import inf
 
-from saliency_assay.registry.records import Parameter
+from saliency_assay.registry.records import Limits, Parameter
+from saliency_assay.registry.signatures import parameters_of
 
 
 @dataclass(frozen=True)
@@ -56,17 +58,27 @@ class Metric:
     """``package.module:name`` of what of it no map decides: made once for all methods, ``(predict, images, targets, *,
     generator, **parameters) -> {name: [N, …]}``, with a generator seeded as the metric's. Figures may read it, too."""
     figures: Mapping[str, Figure] = field(default_factory=lambda: {"scores": BOXES})
-    parameters: Mapping[str, Parameter] = field(default_factory=dict)
+    limits: Mapping[str, Limits] = field(default_factory=dict)
+    """Valid values of those of its parameters that may not have any of their type."""
     check: str = ""
     """``package.module:name`` of what tells, without heavy imports, why parameters do not fit together."""
+    read_by: tuple[str, ...] = ()
+    """``package.module:name`` of the functions and records that take its parameters, where several do; by default its
+    function and its ``probe``."""
+
+    @cached_property
+    def parameters(self) -> dict[str, Parameter]:
+        """Keyword-only parameters of its functions, by name."""
+        functions = self.read_by or filter(None, (self.probe, self.function))
+        return parameters_of(*functions, apart=("reduction", *self.takes), limits=self.limits)
 
 
-_SPREAD = {"draws": Parameter(10, minimum=2), "draw_size": Parameter(100, minimum=1)}
+_SPREAD_OF_SCORES = "saliency_assay.metrics.spread:spread"
+_SPREAD = {"draws": Limits(minimum=2), "draw_size": Limits(minimum=1)}
 _FILLS = ("black", "mean", "image_mean", "random", "blur")
-_OUTPUT = {"output": Parameter("probability", choices=("probability", "logit"))}
-_STEPS = {"steps": Parameter(100, minimum=1, words=("exact",))}
-_RESCALE = {"rescale": Parameter(False)}
-_EXPLANATION = {"explanation": Parameter("global", choices=("global", "local"))}
+_OUTPUT = {"output": Limits(choices=("probability", "logit"))}
+_STEPS = {"steps": Limits(minimum=1, words=("exact",))}
+_EXPLANATION = {"explanation": Limits(choices=("global", "local"))}
 _INFIDELITY = (Score("infidelity", "lower", (0, inf), "INFD (squared logits)"),)
 _AOPC_CURVES = Figure("saliency_assay.studies.fidelity.curves:aopc_curves", ("curves", "probed"))
 _REMOVAL_CURVES = Figure("saliency_assay.studies.fidelity.curves:removal_curves", ("curves",))
@@ -87,11 +99,11 @@ METRICS: tuple[Metric, ...] = (
         takes=("mean",),
         probe="saliency_assay.metrics.aopc:random_orders",
         figures={"curves": _AOPC_CURVES, "scores": BOXES},
-        parameters={
-            "steps": Parameter(100, minimum=1),
-            "every": Parameter(20, minimum=1),
-            "fill": Parameter("mean", choices=_FILLS),
-            "random_orders": Parameter(10, minimum=1),
+        limits={
+            "steps": Limits(minimum=1),
+            "every": Limits(minimum=1),
+            "fill": Limits(choices=_FILLS),
+            "random_orders": Limits(minimum=1),
             **_OUTPUT,
         },
     ),
@@ -105,9 +117,9 @@ METRICS: tuple[Metric, ...] = (
         takes=("mean", "probed"),
         probe="saliency_assay.metrics.faithfulness:single_pixels",
         figures={"scores": Figure("saliency_assay.studies.fidelity.figures:distributions")},
-        parameters={
-            "pixels": Parameter(100, minimum=2),
-            "fill": Parameter("mean", choices=_FILLS),
+        limits={
+            "pixels": Limits(minimum=2),
+            "fill": Limits(choices=_FILLS),
             **_OUTPUT,
         },
     ),
@@ -128,10 +140,10 @@ METRICS: tuple[Metric, ...] = (
             "boxes": Figure("saliency_assay.studies.fidelity.criteria_figures:criteria_boxes"),
             "areas": Figure("saliency_assay.studies.fidelity.criteria_figures:criteria_areas", ("curves",)),
         },
-        parameters={
+        limits={
             **_STEPS,
-            "fill": Parameter("black", choices=_FILLS),
-            "protocol": Parameter("corrected", choices=("corrected", "printed")),
+            "fill": Limits(choices=_FILLS),
+            "protocol": Limits(choices=("corrected", "printed")),
             **_OUTPUT,
         },
     ),
@@ -144,7 +156,7 @@ METRICS: tuple[Metric, ...] = (
         reduction="sum",
         takes=("mean",),
         figures={"curves": _REMOVAL_CURVES, "scores": BOXES},
-        parameters={**_STEPS, "fill": Parameter("black", choices=_FILLS), **_OUTPUT},
+        limits={**_STEPS, "fill": Limits(choices=_FILLS), **_OUTPUT},
     ),
     Metric(
         "insertion",
@@ -155,7 +167,7 @@ METRICS: tuple[Metric, ...] = (
         reduction="sum",
         takes=("mean",),
         figures={"curves": _REMOVAL_CURVES, "scores": BOXES},
-        parameters={**_STEPS, "fill": Parameter("blur", choices=_FILLS), **_OUTPUT},
+        limits={**_STEPS, "fill": Limits(choices=_FILLS), **_OUTPUT},
     ),
     Metric(
         "road",
@@ -168,7 +180,7 @@ METRICS: tuple[Metric, ...] = (
         ),
         reduction="sum",
         figures={"curves": _REMOVAL_CURVES, "scores": BOXES},
-        parameters={"points": Parameter(9, minimum=1), "noise": Parameter(0.01, minimum=0), **_OUTPUT},
+        limits={"points": Limits(minimum=1), "noise": Limits(minimum=0), **_OUTPUT},
     ),
     Metric(
         "sensitivity_n",
@@ -180,85 +192,82 @@ METRICS: tuple[Metric, ...] = (
         takes=("mean", "probed"),
         probe="saliency_assay.metrics.sensitivity_n:random_subsets",
         figures={"curves": _SUBSET_CURVES, "scores": BOXES},
-        parameters={
-            "points": Parameter(10, minimum=1),
-            "largest": Parameter(0.8, minimum=0, maximum=1),
-            "subsets": Parameter(100, minimum=2),
-            "fill": Parameter("black", choices=_FILLS),
-            "output": Parameter("logit", choices=("probability", "logit")),
+        limits={
+            "points": Limits(minimum=1),
+            "largest": Limits(minimum=0, maximum=1),
+            "subsets": Limits(minimum=2),
+            "fill": Limits(choices=_FILLS),
+            "output": Limits(choices=("probability", "logit")),
         },
     ),
     Metric(
         "infidelity_square",
-        "saliency_assay.metrics.infidelity_square:infidelity_square",
+        "saliency_assay.metrics.infidelity:infidelity_square",
         "Yeh et al., 2019",
         "squared error of the predicted fall of the logit when a square turns black",
         scores=_INFIDELITY,
         reduction="",
         takes=("probed",),
-        probe="saliency_assay.metrics.infidelity_square:removed_squares",
-        parameters={
-            "smallest": Parameter(1, minimum=1),
-            "largest": Parameter(10, minimum=1),
-            "squares": Parameter(0, minimum=0),
+        probe="saliency_assay.metrics.infidelity:removed_squares",
+        limits={
+            "smallest": Limits(minimum=1),
+            "largest": Limits(minimum=1),
+            "squares": Limits(minimum=0),
             **_EXPLANATION,
-            **_RESCALE,
         },
         check="saliency_assay.methods.checks:sides",
     ),
     Metric(
         "infidelity_noisy_baseline",
-        "saliency_assay.metrics.infidelity_noise:infidelity_noisy_baseline",
+        "saliency_assay.metrics.infidelity:infidelity_noisy_baseline",
         "Yeh et al., 2019",
         "squared error of the predicted fall of the logit towards a noisy black image",
         scores=_INFIDELITY,
         reduction="",
         takes=("probed",),
-        probe="saliency_assay.metrics.infidelity_noise:noisy_baselines",
-        parameters={
-            "samples": Parameter(10_000, minimum=1),
-            "noise": Parameter(0.2, minimum=0),
-            "protocol": Parameter("printed", choices=("printed", "released")),
-            **_RESCALE,
+        probe="saliency_assay.metrics.infidelity:noisy_baselines",
+        limits={
+            "samples": Limits(minimum=1),
+            "noise": Limits(minimum=0),
+            "protocol": Limits(choices=("printed", "released")),
         },
     ),
     Metric(
         "infidelity_subset",
-        "saliency_assay.metrics.infidelity_subsets:infidelity_subset",
+        "saliency_assay.metrics.infidelity:infidelity_subset",
         "Yeh et al., 2019",
         "squared error of the predicted fall of the logit when random pixels turn black",
         scores=_INFIDELITY,
         reduction="",
         takes=("probed",),
-        probe="saliency_assay.metrics.infidelity_subsets:removed_subsets",
-        parameters={
-            "samples": Parameter(1000, minimum=1),
-            "share": Parameter(0.1, minimum=0, maximum=1),
+        probe="saliency_assay.metrics.infidelity:removed_subsets",
+        limits={
+            "samples": Limits(minimum=1),
+            "share": Limits(minimum=0, maximum=1),
             **_EXPLANATION,
-            **_RESCALE,
         },
     ),
     Metric(
         "infidelity_shap",
-        "saliency_assay.metrics.infidelity_subsets:infidelity_shap",
+        "saliency_assay.metrics.infidelity:infidelity_shap",
         "Yeh et al., 2019; Lundberg & Lee, 2017",
         "squared error of the predicted fall of the logit over the subsets of the Shapley kernel",
         scores=_INFIDELITY,
         reduction="",
         takes=("probed",),
-        probe="saliency_assay.metrics.infidelity_subsets:removed_coalitions",
-        parameters={"samples": Parameter(1000, minimum=1), **_EXPLANATION, **_RESCALE},
+        probe="saliency_assay.metrics.infidelity:removed_coalitions",
+        limits={"samples": Limits(minimum=1), **_EXPLANATION},
     ),
     Metric(
         "infidelity_halves",
-        "saliency_assay.metrics.infidelity_halves:infidelity_halves",
+        "saliency_assay.metrics.infidelity:infidelity_halves",
         "Yeh et al., 2019",
         "squared error of the predicted fall of the logit when the left or the right half turns black",
         scores=_INFIDELITY,
         reduction="",
         takes=("probed",),
-        probe="saliency_assay.metrics.infidelity_halves:removed_halves",
-        parameters={**_EXPLANATION, **_RESCALE},
+        probe="saliency_assay.metrics.infidelity:removed_halves",
+        limits=_EXPLANATION,
     ),
     Metric(
         "sensitivity_max",
@@ -268,10 +277,9 @@ METRICS: tuple[Metric, ...] = (
         scores=(Score("sensitivity_max", "lower", (0, inf), "SENS_MAX"),),
         reduction="",
         takes=("explain",),
-        parameters={
-            "radius": Parameter(0.1, minimum=0),
-            "samples": Parameter(50, minimum=1),
-            "relative": Parameter(True),
+        limits={
+            "radius": Limits(minimum=0),
+            "samples": Limits(minimum=1),
         },
     ),
     Metric(
@@ -282,7 +290,7 @@ METRICS: tuple[Metric, ...] = (
         scores=(Score("pointing_game", "higher", (0, 1), "pointing game (hit rate)"),),
         reduction="sum",
         takes=("mask",),
-        parameters={"tolerance": Parameter(0, minimum=0)},
+        limits={"tolerance": Limits(minimum=0)},
     ),
     Metric(
         "mask_attribution",
@@ -318,7 +326,7 @@ METRICS: tuple[Metric, ...] = (
         reduction="sum",
         takes=("explain", "fresh"),
         figures={"curves": _RANDOMISATION_CURVES},
-        parameters={"stages": Parameter(8, minimum=1)},
+        limits={"stages": Limits(minimum=1)},
     ),
     Metric(
         "mcs",
@@ -329,7 +337,8 @@ METRICS: tuple[Metric, ...] = (
         reduction="visual",
         judges_single_maps=False,
         figures={},
-        parameters=_SPREAD,
+        limits=_SPREAD,
+        read_by=(_SPREAD_OF_SCORES,),
     ),
     Metric(
         "idr",
@@ -340,7 +349,8 @@ METRICS: tuple[Metric, ...] = (
         reduction="visual",
         judges_single_maps=False,
         figures={},
-        parameters=_SPREAD,
+        limits=_SPREAD,
+        read_by=(_SPREAD_OF_SCORES,),
     ),
     Metric(
         "iir",
@@ -354,17 +364,22 @@ METRICS: tuple[Metric, ...] = (
         reduction="visual",
         judges_single_maps=False,
         figures={},
-        parameters={
-            "threshold": Parameter(0.1, minimum=0),
-            "steps": Parameter(300, minimum=1),
-            "step_size": Parameter(500.0, minimum=0),
-            "norm_weight": Parameter(0.01, minimum=0),
-            "range_weight": Parameter(0.01, minimum=0),
-            "protocol": Parameter("printed", choices=("printed", "released")),
-            "step_rule": Parameter("polyak", choices=("constant", "polyak")),
-            "tolerance": Parameter(0.01, minimum=0),
+        limits={
+            "threshold": Limits(minimum=0),
+            "steps": Limits(minimum=1),
+            "step_size": Limits(minimum=0),
+            "norm_weight": Limits(minimum=0),
+            "range_weight": Limits(minimum=0),
+            "protocol": Limits(choices=("printed", "released")),
+            "step_rule": Limits(choices=("constant", "polyak")),
+            "tolerance": Limits(minimum=0),
             **_SPREAD,
         },
+        read_by=(
+            "saliency_assay.studies.bam.input_independence:score_independence",
+            "saliency_assay.studies.bam.invariant_patch:Descent",
+            _SPREAD_OF_SCORES,
+        ),
     ),
     Metric(
         "tcav",
@@ -375,11 +390,12 @@ METRICS: tuple[Metric, ...] = (
         reduction="",
         judges_single_maps=False,
         figures={},
-        parameters={
-            "images": Parameter(100, minimum=2),
-            "experiments": Parameter(20, minimum=2),
-            "alpha": Parameter(0.1, minimum=1e-12),
-            "significance": Parameter(0.01, minimum=0, maximum=1),
+        limits={
+            "images": Limits(minimum=2),
+            "experiments": Limits(minimum=2),
+            "alpha": Limits(minimum=1e-12),
+            "significance": Limits(minimum=0, maximum=1),
         },
+        read_by=("saliency_assay.studies.bam.tcav:tcav", "saliency_assay.studies.bam.tcav:layer_test"),
     ),
 )

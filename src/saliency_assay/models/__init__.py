@@ -8,8 +8,10 @@ module of its own that works out of place. ``models/classifier.py`` wraps what i
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
-from saliency_assay.registry.records import Parameter
+from saliency_assay.registry.records import Limits, Parameter
+from saliency_assay.registry.signatures import parameters_of
 
 
 @dataclass(frozen=True)
@@ -19,7 +21,7 @@ class Architecture:
     ``cam_layer`` is the layer whose channels CAM and GradCAM weigh; ``concept_layers`` are the layers at which
     concepts are tested, first to last. Both are paths inside the network, as ``get_submodule`` takes them.
     ``head_is_pool_linear`` tells that logits are one linear layer over the spatial mean of ``cam_layer``, which
-    CAM needs.
+    CAM needs. ``limits`` are the valid values of those of its parameters that may not have any of their type.
     """
 
     name: str
@@ -29,16 +31,21 @@ class Architecture:
     cam_layer: str
     concept_layers: tuple[str, ...]
     head_is_pool_linear: bool
-    parameters: Mapping[str, Parameter] = field(default_factory=dict)
+    limits: Mapping[str, Limits] = field(default_factory=dict)
+
+    @cached_property
+    def parameters(self) -> dict[str, Parameter]:
+        """Keyword-only parameters of its builder, by name."""
+        return parameters_of(self.function, apart=("classes", "channels"), limits=self.limits)
 
 
 _HE = "He et al. 2016, Deep Residual Learning for Image Recognition"
 _FOUR_BLOCKS = ("layer1", "layer2", "layer3", "layer4", "fc")
 _VGG = "Simonyan & Zisserman 2014, Very Deep Convolutional Networks, configuration D"
-_VGG_PARAMETERS = {
-    "width": Parameter(64, minimum=1, maximum=512),
-    "hidden": Parameter(4096, minimum=1, maximum=16384),
-    "pooled": Parameter(7, minimum=1, maximum=16),
+_VGG_LIMITS = {
+    "width": Limits(minimum=1, maximum=512),
+    "hidden": Limits(minimum=1, maximum=16384),
+    "pooled": Limits(minimum=1, maximum=16),
 }
 
 ARCHITECTURES = (
@@ -50,9 +57,9 @@ ARCHITECTURES = (
         cam_layer="layer3",
         concept_layers=("layer1", "layer2", "layer3", "fc"),
         head_is_pool_linear=True,
-        parameters={
-            "width": Parameter(16, minimum=1, maximum=512),
-            "stem_stride": Parameter(1, minimum=1, maximum=4),
+        limits={
+            "width": Limits(minimum=1, maximum=512),
+            "stem_stride": Limits(minimum=1, maximum=4),
         },
     ),
     Architecture(
@@ -63,7 +70,7 @@ ARCHITECTURES = (
         cam_layer="layer3",
         concept_layers=("layer1", "layer2", "layer3", "linear"),
         head_is_pool_linear=True,
-        parameters={"width": Parameter(16, minimum=1, maximum=512)},
+        limits={"width": Limits(minimum=1, maximum=512)},
     ),
     Architecture(
         name="resnet18",
@@ -91,7 +98,7 @@ ARCHITECTURES = (
         cam_layer="features.29",
         concept_layers=(*(f"features.{pool}" for pool in (4, 9, 16, 23, 30)), "classifier.6"),
         head_is_pool_linear=False,
-        parameters=_VGG_PARAMETERS,
+        limits=_VGG_LIMITS,
     ),
     Architecture(
         name="vgg16_bn",
@@ -101,7 +108,7 @@ ARCHITECTURES = (
         cam_layer="features.42",
         concept_layers=(*(f"features.{pool}" for pool in (6, 13, 23, 33, 43)), "classifier.6"),
         head_is_pool_linear=False,
-        parameters=_VGG_PARAMETERS,
+        limits=_VGG_LIMITS,
     ),
     Architecture(
         name="reliability_cnn",
@@ -111,11 +118,10 @@ ARCHITECTURES = (
         cam_layer="block3.relu2",
         concept_layers=("block1", "block2", "block3", "fc"),
         head_is_pool_linear=False,
-        parameters={
-            "width": Parameter(32, minimum=1, maximum=512),
-            "pooled": Parameter(4, minimum=1, maximum=16),
-            "dropout": Parameter(0.2, minimum=0, maximum=0.9),
-            "centre": Parameter(True),
+        limits={
+            "width": Limits(minimum=1, maximum=512),
+            "pooled": Limits(minimum=1, maximum=16),
+            "dropout": Limits(minimum=0, maximum=0.9),
         },
     ),
     Architecture(
@@ -126,9 +132,9 @@ ARCHITECTURES = (
         cam_layer="relu2",
         concept_layers=("pool1", "pool2", "relu3", "fc2"),
         head_is_pool_linear=False,
-        parameters={
-            "width": Parameter(32, minimum=1, maximum=512),
-            "hidden": Parameter(1024, minimum=1, maximum=16384),
+        limits={
+            "width": Limits(minimum=1, maximum=512),
+            "hidden": Limits(minimum=1, maximum=16384),
         },
     ),
 )

@@ -1,4 +1,4 @@
-"""What every registry record is made of: parameters with ranges, and references to callables.
+"""Parts of every registry record: parameters with their valid values, and references to callables.
 
 A record names its callable as ``package.module:name`` and resolves it on use, because the Snakefile reads
 the registries each time it is parsed and must not pay for importing torch (see docs/decisions.md).
@@ -17,31 +17,39 @@ Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 TYPES = {bool: "true or false", int: "an integer", float: "a number", str: "a string"}
 
 
-@dataclass(frozen=True)
-class Parameter:
-    """One named parameter: its default, and what else it may be.
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """Valid values of a parameter, of those of its type.
 
-    ``minimum`` and ``maximum`` are inclusive. A float parameter accepts integers; no other type is converted.
-    ``words`` may stand in place of a number.
+    ``minimum`` and ``maximum`` are inclusive. ``words`` may stand in place of a number.
     """
 
-    default: bool | int | float | str
     minimum: float | None = None
     maximum: float | None = None
     choices: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
 
+
+@dataclass(frozen=True)
+class Parameter(Limits):
+    """One named parameter: its default, which also tells its type, and its valid values.
+
+    A float parameter accepts integers; no other type is converted.
+    """
+
+    default: bool | int | float | str
+
     def problem(self, value: object) -> str | None:
-        """Why ``value`` is not valid here (a phrase that ends an error line), or None if it is."""
+        """Return why ``value`` is not valid here (a phrase that ends an error line), or None if it is."""
         if isinstance(value, str) and value in self.words:
             return None
-        wanted = type(self.default)
-        fits = type(value) is wanted or (wanted is float and type(value) is int)
+        expected = type(self.default)
+        fits = type(value) is expected or (expected is float and type(value) is int)
         if not fits:
             # YAML 1.1 has no exponent without a point, and a learning rate is where one finds out.
             hint = " (YAML reads 1e-3 as text, 1.0e-3 as a number)" if type(value) is str else ""
             words = "".join(f" or {word!r}" for word in self.words)
-            return f"expected {TYPES[wanted]}{words}{hint if wanted is float else ''}"
+            return f"expected {TYPES[expected]}{words}{hint if expected is float else ''}"
         if isinstance(value, int | float) and not representable(value):
             return "expected a finite number"
         if self.choices and value not in self.choices:
@@ -56,16 +64,16 @@ class Parameter:
 
 
 def representable(value: float) -> bool:
-    """Whether it is finite, and, if it is an integer, one of 64 bits: what arrays and files have room for."""
+    """Return True for a finite number and, of integers, for one that 64 bits hold, as arrays and files do."""
     return -(1 << 63) <= value < 1 << 63 if isinstance(value, int) else isfinite(value)
 
 
 class Record(Protocol):
-    """What the records of all registries have in common."""
+    """Fields that the records of all registries share."""
 
     @property
     def name(self) -> str:
-        """How the configuration calls it."""
+        """Name in the configuration."""
         ...
 
     @property
@@ -78,7 +86,7 @@ R = TypeVar("R", bound=Record)
 
 
 def module_of(function: str) -> str:
-    """The module part of a reference ``package.module:name``."""
+    """Return the module part of a reference ``package.module:name``."""
     return function.partition(":")[0]
 
 
@@ -103,7 +111,7 @@ def resolve(function: str) -> Callable[..., Any]:
 
 
 def record_of(records: Iterable[R], name: str, kind: str) -> R:
-    """The record called ``name``; the error lists the names there are."""
+    """Return the record called ``name``; the error lists the names there are."""
     known = {record.name: record for record in records}
     if name not in known:
         raise ValueError(unknown(kind, name, known))
@@ -111,7 +119,10 @@ def record_of(records: Iterable[R], name: str, kind: str) -> R:
 
 
 def unknown(kind: str, name: object, valid: Iterable[str]) -> str:
-    """One line for a name that does not exist, with the nearest valid one first. YAML's keys may be no strings."""
+    """Return an error line for a name that does not exist, with the nearest valid one first.
+
+    YAML's keys may be no strings.
+    """
     names = sorted(valid)
     near = get_close_matches(str(name), names, n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
@@ -119,7 +130,7 @@ def unknown(kind: str, name: object, valid: Iterable[str]) -> str:
 
 
 def shown(value: object, longest: int = 80) -> str:
-    """``value`` in an error line: as YAML calls it where Python's word differs, and cut off when long."""
+    """Format ``value`` for an error line: as YAML writes it where Python differs, and cut off when long."""
     try:
         text = json.dumps(value) if value is None or isinstance(value, bool) else repr(value)
     except (ValueError, RecursionError):  # an integer of thousands of digits, a list within itself
@@ -128,7 +139,7 @@ def shown(value: object, longest: int = 80) -> str:
 
 
 def with_defaults(parameters: Mapping[str, Parameter], given: Mapping[str, Any]) -> dict[str, Any]:
-    """All parameters: those given, and the defaults of the rest.
+    """Return the value of every parameter: those given, and the defaults of the rest.
 
     Raises:
         ValueError: a parameter that does not exist, or a value out of range.

@@ -1,23 +1,23 @@
-"""What a user's function takes, read from its source: the Snakefile must not import torch to find out."""
+"""Signatures of functions, read from their source: the Snakefile must not import torch to know them."""
 
 import ast
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from saliency_assay.registry.records import unknown
+from saliency_assay.registry.records import TYPES, Limits, Parameter, unknown
 
 GENERATOR = "generator"
-"""What every function is handed by name."""
+"""Keyword that every function is given."""
 OFFERED = ("mean", "mask", "explain", "fresh")
-"""What a user's metric is given beside its parameters, where it takes an argument of that name."""
+"""Keywords that a custom metric is given beside its parameters, where it takes an argument of that name."""
 
 
 def source_of(module: str) -> Path | None:
-    """The file that ``module`` would be imported from; None where that is no Python source.
+    """Return the file that ``module`` would be imported from; None where that is no Python source.
 
     Raises:
         ValueError: there is no such module.
@@ -43,10 +43,10 @@ def check_call(
     offered: Collection[str] = (),
     named: Sequence[str] = (GENERATOR,),
 ) -> tuple[str, ...]:
-    """Whether ``package.module:name`` exists and takes what it will be given, as far as its source tells.
+    """Check, as far as its source tells, that ``package.module:name`` exists and takes what it will be given.
 
-    That is the ``positional`` arguments, and those ``named`` and ``parameters`` as keywords. Returns what it also takes
-    of the keywords that are ``offered``.
+    That is the ``positional`` arguments, and those ``named`` and ``parameters`` as keywords. Returns those of the
+    keywords ``offered`` that it takes.
 
     Raises:
         ValueError: it does not; the line begins with the key at fault.
@@ -75,7 +75,7 @@ def check_call(
 
 
 def _callables(tree: ast.Module, name: str) -> Iterator[ast.arguments]:
-    """What functions called ``name`` take, and classes of that name when an object is made."""
+    """Yield the arguments of functions called ``name``, and of the constructors of classes of that name."""
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and node.name == name:
             yield node.args
@@ -125,7 +125,7 @@ def _check_signature(
 
 
 def _names(node: ast.stmt) -> list[str]:
-    """What a statement at the top of a module makes known."""
+    """Return the names that a statement at the top of a module binds."""
     if isinstance(node, ast.Import | ast.ImportFrom):
         return [alias.asname or alias.name for alias in node.names]
     if isinstance(node, ast.Assign):
@@ -134,8 +134,8 @@ def _names(node: ast.stmt) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Told:
-    """What a function's source says to a reader."""
+class FunctionDoc:
+    """Description of a function by its own source."""
 
     summary: str
     """The first line of its docstring without the full stop; empty where there is none."""
@@ -143,18 +143,18 @@ class Told:
     """Of its arguments, as far as they are plain values."""
 
 
-def told(function: str, *, given: Collection[str]) -> Told:
-    """What the source of ``package.module:name`` says of it, which ``check_call`` has accepted.
+def describe_function(function: str, *, given: Collection[str]) -> FunctionDoc:
+    """Describe ``package.module:name``, which ``check_call`` has accepted, by its source.
 
-    Defaults of what the caller gives, the ``given``, are not among them.
+    Defaults of what the caller gives, the ``given``, are not among the defaults.
     """
     module, _, name = function.partition(":")
     path = source_of(module)
     body = ast.parse(path.read_bytes(), filename=str(path)).body if path else []
-    found = [node for node in body if isinstance(node, ast.FunctionDef) and node.name == name]
-    if not found:  # assigned, imported, or without Python source
-        return Told("", {})
-    arguments = found[-1].args
+    functions = [node for node in body if isinstance(node, ast.FunctionDef) and node.name == name]
+    if not functions:  # assigned, imported, or without Python source
+        return FunctionDoc("", {})
+    arguments = functions[-1].args
     positional = [*arguments.posonlyargs, *arguments.args]
     pairs = [
         *zip(positional[len(positional) - len(arguments.defaults) :], arguments.defaults, strict=True),
@@ -165,12 +165,12 @@ def told(function: str, *, given: Collection[str]) -> Told:
         for argument, value in pairs
         if value is not None and _is_plain(value) and argument.arg not in given
     }
-    first = (ast.get_docstring(found[-1]) or "").partition("\n")[0].strip()
-    return Told(first.removesuffix("."), plain)
+    first = (ast.get_docstring(functions[-1]) or "").partition("\n")[0].strip()
+    return FunctionDoc(first.removesuffix("."), plain)
 
 
 def _is_plain(value: ast.expr) -> bool:
-    """Whether JSON has it: a number, a text, true, false or none, or a list of such."""
+    """Return True for a value that JSON has: a number, a text, true, false or null, or a list of such."""
     if isinstance(value, ast.List):
         return all(map(_is_plain, value.elts))
     if isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.USub):
@@ -178,15 +178,67 @@ def _is_plain(value: ast.expr) -> bool:
     return isinstance(value, ast.Constant) and isinstance(value.value, str | int | float | None)
 
 
-@cache
+# ---- registered functions, all of which are defined in Python at the top of their module
+
+
 def declared(function: str) -> frozenset[str]:
-    """The arguments of a registered ``package.module:name``, all of which its definition names."""
-    module, _, name = function.partition(":")
-    path = source_of(module)
-    assert path is not None
-    tree = ast.parse(path.read_bytes(), filename=str(path))
-    [found] = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name]
-    arguments = found.args
+    """Return the names of all arguments of a registered ``package.module:name``."""
+    definition = _definition(function)
+    assert isinstance(definition, ast.FunctionDef)
+    arguments = definition.args
     return frozenset(
         argument.arg for argument in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
     )
+
+
+def parameters_of(
+    *functions: str, apart: Collection[str] = (), limits: Mapping[str, Limits]
+) -> dict[str, Parameter]:
+    """Return the keyword-only parameters of registered functions, and the fields of registered dataclasses.
+
+    Defaults are those of the first signature that names the parameter; its type is that of the default. The generator
+    and those ``apart`` are no parameters.
+
+    Raises:
+        ValueError: a parameter without a default of a type that a configuration has, or ``limits`` of none of them.
+    """
+    parameters: dict[str, Parameter] = {}
+    for function in functions:
+        for name, value in _keywords(_definition(function)):
+            if name in parameters or name in apart or name == GENERATOR:
+                continue
+            default: Any = ast.literal_eval(value) if value is not None and _is_plain(value) else None
+            if type(default) not in TYPES:
+                valid = ", ".join(TYPES.values())
+                raise ValueError(f"{function}: {name}: expected a plain default: {valid}")
+            parameters[name] = Parameter(default, **vars(limits.get(name, Limits())))
+    for name in limits:
+        if name not in parameters:
+            raise ValueError(f"{', '.join(functions)}: limits: {unknown('parameter', name, parameters)}")
+    return parameters
+
+
+def _definition(function: str) -> ast.FunctionDef | ast.ClassDef:
+    module, _, name = function.partition(":")
+    return _definitions(module)[name]
+
+
+@cache
+def _definitions(module: str) -> dict[str, ast.FunctionDef | ast.ClassDef]:
+    """Return the functions and classes at the top of a module, by name; each file is parsed once."""
+    path = source_of(module)
+    assert path is not None
+    tree = ast.parse(path.read_bytes(), filename=str(path))
+    return {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+
+
+def _keywords(definition: ast.FunctionDef | ast.ClassDef) -> Iterator[tuple[str, ast.expr | None]]:
+    """Yield the keyword-only arguments of a function, or the fields of a dataclass, with their defaults."""
+    if isinstance(definition, ast.FunctionDef):
+        arguments = definition.args
+        for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+            yield argument.arg, default
+    else:
+        for node in definition.body:
+            if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                yield node.target.id, node.value

@@ -12,6 +12,7 @@ from typing import Any, TextIO, TypeVar
 
 from saliency_assay.runtime.environment import check_environment, counting
 from saliency_assay.runtime.launch import rank, tell
+from saliency_assay.runtime.run_lock import share_run_lock
 
 T = TypeVar("T")
 
@@ -110,7 +111,7 @@ def _logged(name: str, log: str, packages: Mapping[str, str]) -> Iterator[None]:
         redirect_stderr(file),
     ):
         try:
-            with _logging_to(file), counting(packages):
+            with share_run_lock(), _logging_to(file), counting(packages):
                 check_environment(packages)
                 yield
         except SystemExit as error:

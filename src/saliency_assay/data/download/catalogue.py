@@ -70,17 +70,17 @@ _MINIPLACES_KIT = "https://raw.githubusercontent.com/CSAILVision/miniplaces/mast
 DOWNLOADS = (
     Download(
         name="cifar10",
-        title="CIFAR-10, python version",
+        title="CIFAR-10, binary version",
         page="https://www.cs.toronto.edu/~kriz/cifar.html",
         licence="none stated; photographs from the web, the page asks to cite Krizhevsky 2009",
-        layout="cifar10/cifar-10-batches-py/",
+        layout="cifar10/cifar-10-batches-bin/",
         files=(
             Remote(
-                "https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz",
+                "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
                 "cifar10",
-                170_498_071,
-                "md5:c58f30108f718f92721af3b95e74349a",
-                f"the page, and {TORCHVISION}",
+                170_052_171,
+                "md5:c32a1d4ab5d03f1284b67883e8d87530",
+                "the page",
                 archive=True,
             ),
         ),

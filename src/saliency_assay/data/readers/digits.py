@@ -14,7 +14,7 @@ CLASSES = tuple(str(digit) for digit in range(10))
 
 
 def digits(
-    *, size: int, test_share: float, generator: np.random.Generator, block: int = 512
+    *, size: int = 16, test_share: float = 0.1, generator: np.random.Generator, block: int = 512
 ) -> tuple[dict[str, tuple[str, ...]], Iterator[dict[str, npt.NDArray[Any]]]]:
     """The 1,797 digits in scikit-learn's order, enlarged bilinearly from 8 × 8.
 

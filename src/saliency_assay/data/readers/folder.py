@@ -26,12 +26,12 @@ _TINY_LIST = "val_annotations.txt"  # Tiny ImageNet's val/ has one folder for al
 def folder(
     *,
     path: str,
-    size: int,
-    crop_share: float,
-    images_per_class: int,
-    test_images_per_class: int,
-    test_folder: str,
-    test_share: float,
+    size: int = 224,
+    crop_share: float = 1.0,
+    images_per_class: int = 0,
+    test_images_per_class: int = 0,
+    test_folder: str = "auto",
+    test_share: float = 0.1,
     generator: np.random.Generator,
     block: int = 256,
 ) -> tuple[dict[str, tuple[str, ...]], Iterator[Block]]:

@@ -24,7 +24,7 @@ SMALL = 1 << 24  # bytes; so much may come of any file
 
 
 def mnist(
-    *, path: str, size: int, images_per_class: int, generator: np.random.Generator, block: int = 512
+    *, path: str, size: int = 28, images_per_class: int = 0, generator: np.random.Generator, block: int = 512
 ) -> tuple[dict[str, tuple[str, ...]], Iterator[Block]]:
     """The images in ``path``: ``train-images-idx3-ubyte`` and its three companions, each plain or ``.gz``.
 

@@ -21,7 +21,7 @@ _LEFT_OUT = ("fold_indices.txt", "unlabeled_X.bin")
 
 
 def stl10(
-    *, path: str, size: int, images_per_class: int, generator: np.random.Generator, block: int = 256
+    *, path: str, size: int = 96, images_per_class: int = 0, generator: np.random.Generator, block: int = 256
 ) -> tuple[dict[str, tuple[str, ...]], Iterator[Block]]:
     """The labelled images in ``path`` or its ``stl10_binary``: ``train_X.bin``, ``train_y.bin`` and ``test_`` alike.
 

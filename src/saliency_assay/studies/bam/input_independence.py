@@ -45,7 +45,7 @@ def score_independence(
     masks: Iterable[np.ndarray],
     correct: np.ndarray,
     *,
-    threshold: float,
+    threshold: float = 0.1,
     generator: torch.Generator,
     reduction: str = "visual",
 ) -> dict[str, np.ndarray]:
