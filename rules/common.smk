@@ -15,7 +15,7 @@ from saliency_assay.runtime.environment import versions_of
 from saliency_assay.runtime.file_digests import FileDigests
 from saliency_assay.runtime.provenance import fingerprint, plain
 from saliency_assay.registry.records import module_of
-from saliency_assay.config.schema import ConfigError
+from saliency_assay.config.errors import ConfigError
 from saliency_assay.runtime.shards import part_names
 from saliency_assay.registry.signatures import declared
 
@@ -24,7 +24,6 @@ try:
         check_text(Path(configfile), os.path.relpath(configfile))
     CONFIG = read(
         config,
-        schema=yaml.safe_load((Path(workflow.basedir) / "config/schema.yaml").read_text(encoding="utf-8")),
         catalogue=CATALOGUE,
         source=os.path.relpath(workflow.configfiles[-1]),
     )

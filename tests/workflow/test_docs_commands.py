@@ -17,7 +17,6 @@ import numpy as np
 import pytest
 import yaml
 from checkout import Checkout
-from configurations import SCHEMA
 from pages import DOCS, FENCE, ROOT, blocks, pages, write_files
 
 from saliency_assay.config.catalogue import CATALOGUE
@@ -328,7 +327,7 @@ def test_yaml_is_a_valid_configuration(
         for name, study in demo["studies"].items():  # replaced whole, as in a file of one's own
             given = yaml.safe_load(block.text).get("studies", {}).get(name)
             content["studies"][name] = given or study
-    assert read(content, schema=SCHEMA, catalogue=CATALOGUE, source=block.page).studies
+    assert read(content, catalogue=CATALOGUE, source=block.page).studies
 
 
 def parts_of_criteria(root: Path) -> None:

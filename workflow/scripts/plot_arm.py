@@ -15,7 +15,7 @@ from saliency_assay.runtime.job import job
 from saliency_assay.storage import zarr_store
 from saliency_assay.studies.retrain.mask_figures import iteration_images, overlap_matrices
 from saliency_assay.studies.retrain.occluded import layers_of, open_masks, states_of
-from saliency_assay.studies.retrain.settings import pixels
+from saliency_assay.studies.retrain.parameters import pixels
 
 with job("plot_arm", snakemake.log[0], snakemake.params.settings), ExitStack() as stack:
     settings, paths, at = snakemake.params.settings, snakemake.input, snakemake.wildcards

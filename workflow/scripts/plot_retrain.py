@@ -9,7 +9,7 @@ from saliency_assay.plotting.style import save, styled
 from saliency_assay.runtime.job import job
 from saliency_assay.storage import zarr_store
 from saliency_assay.studies.retrain.curves import accuracy_curves, overlap_curves
-from saliency_assay.studies.retrain.settings import pixels
+from saliency_assay.studies.retrain.parameters import pixels
 from saliency_assay.studies.retrain.tables import summary_tables
 
 with job("plot_retrain", snakemake.log[0], snakemake.params.settings):

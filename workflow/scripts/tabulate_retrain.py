@@ -6,7 +6,7 @@ import pandas as pd
 
 from saliency_assay.runtime.job import job
 from saliency_assay.storage import score_tables, zarr_store
-from saliency_assay.studies.retrain.settings import pixels
+from saliency_assay.studies.retrain.parameters import pixels
 from saliency_assay.studies.retrain.tables import means, summary
 
 with job("tabulate_retrain", snakemake.log[0], snakemake.params.settings):

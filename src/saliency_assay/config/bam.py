@@ -4,21 +4,21 @@ from collections.abc import Mapping
 from itertools import pairwise
 
 from saliency_assay.config.checks import look_up
+from saliency_assay.config.errors import ConfigError
 from saliency_assay.config.records import (
     Comparison,
     DataEntry,
     Independence,
     Method,
     Model,
-    Settings,
     Study,
 )
-from saliency_assay.config.schema import ConfigError
 from saliency_assay.data.bam.set_names import classes_of
+from saliency_assay.studies.bam.settings import BamStudy, IndependenceSettings
 
 
 def read_comparison(
-    place: str, entry: Settings, data: Mapping[str, DataEntry], models: Mapping[str, Model]
+    place: str, entry: BamStudy, data: Mapping[str, DataEntry], models: Mapping[str, Model]
 ) -> Comparison:
     """The study ``entry`` at ``place``, its models checked against what they were trained on.
 
@@ -26,21 +26,21 @@ def read_comparison(
         ConfigError: data or a model that does not exist or does not fit.
     """
     composed = {name: value for name, value in data.items() if value.scenes}
-    of = look_up(f"{place}.data", "BAM data", entry["data"], composed)
-    if "independence" in entry or entry["concepts"]:
+    of = look_up(f"{place}.data", "BAM data", entry.data, composed)
+    if entry.independence or entry.concepts:
         look_up(f"data.{of.name}.common_object", "object", of.common_object, dict.fromkeys(of.objects))
-    for role, label in (("object_model", "object"), ("scene_model", "scene")):
-        model = look_up(f"{place}.{role}", "model", entry[role], models)
-        _trained_on(f"{place}.{role}", model, f"{of.name}_os", label)
+    for label, name in (("object", entry.object_model), ("scene", entry.scene_model)):
+        model = look_up(f"{place}.{label}_model", "model", name, models)
+        _trained_on(f"{place}.{label}_model", model, f"{of.name}_os", label)
     return Comparison(
-        object_model=entry["object_model"],
-        scene_model=entry["scene_model"],
-        robustness=tuple(entry["robustness"]),
-        series=_series(f"{place}.series", entry.get("series", ()), of, models),
-        independence=_independence(f"{place}.independence", entry["independence"], of, models)
-        if "independence" in entry
+        object_model=entry.object_model,
+        scene_model=entry.scene_model,
+        robustness=entry.robustness,
+        series=_series(f"{place}.series", entry.series or (), of, models),
+        independence=_independence(f"{place}.independence", entry.independence, of, models)
+        if entry.independence
         else None,
-        concepts=entry["concepts"],
+        concepts=entry.concepts,
     )
 
 
@@ -89,12 +89,14 @@ def _series(
     return tuple(names)
 
 
-def _independence(place: str, entry: Settings, data: DataEntry, models: Mapping[str, Model]) -> Independence:
-    model = look_up(f"{place}.model", "model", entry["model"], models)
+def _independence(
+    place: str, entry: IndependenceSettings, data: DataEntry, models: Mapping[str, Model]
+) -> Independence:
+    model = look_up(f"{place}.model", "model", entry.model, models)
     if model.data not in data.sets:
         found = f"{model.name}, which is trained on {model.data}"
         raise ConfigError(f"{place}.model: found {found}; expected one of {', '.join(data.sets)}")
-    return Independence(model.name, entry["images"])
+    return Independence(model.name, entry.images)
 
 
 def _trained_on(place: str, model: Model, data: str, label: str) -> None:

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 
 from saliency_assay.config.checks import look_up
-from saliency_assay.config.records import DataEntry, Model, Settings, Study
-from saliency_assay.config.schema import ConfigError
+from saliency_assay.config.errors import ConfigError
+from saliency_assay.config.records import DataEntry, Model, Study
+from saliency_assay.studies.caption.settings import CaptionStudy
 
 METRICS = ("infidelity_halves", "block_attribution")
 """The metrics of a caption study; both stand for themselves in the configuration."""
@@ -12,7 +13,7 @@ METRICS = ("infidelity_halves", "block_attribution")
 
 def read_caption_study(
     name: str,
-    entry: Settings,
+    entry: CaptionStudy,
     methods: tuple[str, ...],
     data: Mapping[str, DataEntry],
     models: Mapping[str, Model],
@@ -25,8 +26,8 @@ def read_caption_study(
     place = f"studies.{name}"
     both = {f"{captioned.name}_both": captioned for captioned in data.values() if captioned.source}
     found = []
-    for role in ("image_model", "caption_model"):
-        model = look_up(f"{place}.{role}", "model", entry[role], models)
+    for role, name_of_model in (("image_model", entry.image_model), ("caption_model", entry.caption_model)):
+        model = look_up(f"{place}.{role}", "model", name_of_model, models)
         look_up(f"{place}.{role}: {model.name}: data", "set with pictures and captions", model.data, both)
         found.append(model)
     if found[0] == found[1]:

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from saliency_assay.config.errors import ConfigError
 from saliency_assay.config.records import Settings
-from saliency_assay.config.schema import ConfigError
 from saliency_assay.registry.records import Parameter, unknown, with_defaults
 
 V = TypeVar("V")
@@ -23,14 +23,22 @@ def look_up(place: str, kind: str, name: object, known: Mapping[str, V]) -> V:
 
 
 def parameters_of(
-    place: str, known: Mapping[str, Parameter], entry: Settings, keys: Iterable[str]
+    place: str, known: Mapping[str, Parameter], given: Mapping[Any, Any], keys: Iterable[str] = ()
 ) -> Settings:
-    """What ``entry`` holds beside the workflow's own ``keys``, as parameters of a registered thing."""
-    own = set(keys)
-    given = {key: value for key, value in entry.items() if key not in own}
+    """Return all ``known`` parameters of a registered object, those that are ``given`` checked.
+
+    Args:
+        place: where they stand in the configuration.
+        known: the parameters of its record.
+        given: what an entry holds beside ``keys``.
+        keys: keys that the entry may have as well.
+
+    Raises:
+        ConfigError: a parameter that does not exist, or a value out of range.
+    """
     for key in given:
         if key not in known:
-            raise ConfigError(f"{place}: {unknown('key', key, [*known, *own])}")
+            raise ConfigError(f"{place}: {unknown('key', key, [*known, *keys])}")
     try:
         return with_defaults(known, given)
     except ValueError as error:

@@ -5,10 +5,12 @@ from dataclasses import dataclass
 
 from saliency_assay.config.caption import METRICS as CAPTIONED
 from saliency_assay.config.checks import look_up, parameters_of
-from saliency_assay.config.records import Catalogue, DataEntry, Method, Metric, Settings, Study
-from saliency_assay.config.schema import ConfigError
+from saliency_assay.config.errors import ConfigError
+from saliency_assay.config.records import Catalogue, DataEntry, Method, Metric, Study
+from saliency_assay.config.settings import CustomMetric, RegisteredMetric
 from saliency_assay.registry.records import resolve, unknown
 from saliency_assay.registry.signatures import GENERATOR, OFFERED, check_call, told
+from saliency_assay.studies.fidelity.settings import FidelityStudy
 
 POSITIONAL = ("predict", "images", "targets", "maps")
 DIRECTIONS = ("direction", "target")
@@ -26,33 +28,35 @@ class Boxes:
 BOXES = Boxes()
 
 
-def read_metrics(entries: Settings, asked: Iterable[object], catalogue: Catalogue) -> dict[str, Metric]:
-    """All entries, and with their defaults BAM's metrics and the registered ones that studies have ``asked`` for."""
+def read_metrics(
+    entries: Mapping[str, RegisteredMetric | CustomMetric], requested: Iterable[str], catalogue: Catalogue
+) -> dict[str, Metric]:
+    """All entries, and with their defaults BAM's metrics and the registered ones that are ``requested`` by studies."""
     made = {name: _metric(name, entry, catalogue) for name, entry in entries.items()}
     for name, record in catalogue.metrics.items():
-        if name not in made and (record.kind == "bam" or name in asked):
-            made[name] = _metric(name, {}, catalogue)
+        if name not in made and (record.kind == "bam" or name in requested):
+            made[name] = _metric(name, RegisteredMetric(), catalogue)
     return made
 
 
-def _metric(name: str, entry: Settings, catalogue: Catalogue) -> Metric:
+def _metric(name: str, entry: RegisteredMetric | CustomMetric, catalogue: Catalogue) -> Metric:
     place = f"metrics.{name}"
     same = catalogue.metrics.get(name)
     taken = name in CAPTIONED or (same and same.kind == "bam")
-    if taken and ("function" in entry or entry.get("metric", name) != name):
+    if taken and (isinstance(entry, CustomMetric) or entry.metric not in (None, name)):
         of = "caption" if name in CAPTIONED else "BAM"
         raise ConfigError(
             f"{place}: is the name of a metric of {of} studies, which stands for itself; rename it"
         )
-    if "function" in entry:
-        return _own_metric(name, entry)
+    if isinstance(entry, CustomMetric):
+        return _custom_metric(name, entry)
     for key in DIRECTIONS:
-        if key in entry:
+        if key in entry.parameters:
             raise ConfigError(f"{place}.{key}: a registered metric has its own, expected function beside it")
-    record = look_up(place, "metric", entry.get("metric", name), catalogue.metrics)
+    record = look_up(place, "metric", name if entry.metric is None else entry.metric, catalogue.metrics)
     if record.kind == "bam" and record.name != name:
         raise ConfigError(f"{place}.metric: found {record.name!r}, which stands under its own name only")
-    parameters = parameters_of(place, record.parameters, entry, ("metric",))
+    parameters = parameters_of(place, record.parameters, entry.parameters, entry.own_keys())
     misfit = resolve(record.check)(parameters) if record.check else ""
     if misfit:
         raise ConfigError(f"{place}.{misfit}")
@@ -71,47 +75,49 @@ def _metric(name: str, entry: Settings, catalogue: Catalogue) -> Metric:
     )
 
 
-def _own_metric(name: str, entry: Settings) -> Metric:
+def _custom_metric(name: str, entry: CustomMetric) -> Metric:
     """A user's function: its one score has the entry's name; every key beside it is a parameter."""
     place = f"metrics.{name}"
-    if "metric" in entry:
+    if "metric" in entry.parameters:
         raise ConfigError(f"{place}: found both function and metric, expected one of them")
-    parameters = {key: value for key, value in entry.items() if key not in ("function", *DIRECTIONS)}
     try:
-        takes = check_call(entry["function"], parameters, positional=POSITIONAL, offered=OFFERED)
+        takes = check_call(entry.function, entry.parameters, positional=POSITIONAL, offered=OFFERED)
     except ValueError as error:
         raise ConfigError(f"{place}.{error}") from None
-    found = told(entry["function"], given=(*POSITIONAL, GENERATOR, *OFFERED))
+    found = told(entry.function, given=(*POSITIONAL, GENERATOR, *OFFERED))
     return Metric(
         name=name,
         metric="",
-        function=entry["function"],
-        parameters={**found.defaults, **parameters},
+        function=entry.function,
+        parameters={**found.defaults, **entry.parameters},
         kind="fidelity",
         takes=takes,
         probe="",
         directions={name: _direction(place, entry)},
         labels={name: name},
         figures={"scores": BOXES},
-        summary=found.summary or entry["function"],
+        summary=found.summary or entry.function,
     )
 
 
-def _direction(place: str, entry: Settings) -> str:
+def _direction(place: str, entry: CustomMetric) -> str:
     """Return the direction of a custom metric, which has either ``direction`` or ``target``."""
-    keys = [key for key in DIRECTIONS if key in entry]
-    if len(keys) > 1:
+    if entry.direction and entry.target is not None:
         raise ConfigError(f"{place}: found both direction and target, expected one of them")
-    if not keys:
+    if entry.direction:
+        return entry.direction
+    if entry.target is None:
         expected = "expected higher or lower, or target, the ideal value, in its place"
         raise ConfigError(f"{place}.direction: missing, {expected}")
-    if keys == ["direction"]:
-        return str(entry["direction"])
-    return f"target {float(entry['target'])!r}".removesuffix(".0")
+    return f"target {float(entry.target)!r}".removesuffix(".0")
 
 
 def metrics_of(
-    study: str, entry: Settings, metrics: Mapping[str, Metric], listed: Iterable[str], catalogue: Catalogue
+    study: str,
+    entry: FidelityStudy,
+    metrics: Mapping[str, Metric],
+    listed: Iterable[str],
+    catalogue: Catalogue,
 ) -> tuple[str, ...]:
     """The metrics that a fidelity study names; by default all that are ``listed`` and judge single maps.
 
@@ -122,7 +128,7 @@ def metrics_of(
     judging = [name for name, metric in metrics.items() if metric.kind == "fidelity"]
     registered = [name for name, record in catalogue.metrics.items() if record.kind == "fidelity"]
     valid = dict.fromkeys([*judging, *registered])
-    chosen = tuple(entry.get("metrics", [name for name in listed if name in judging]))
+    chosen = entry.metrics or tuple(name for name in listed if name in judging)
     for name in chosen:
         look_up(place, "metric of single maps", name, valid)
     if not chosen:

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any, Protocol
 
 from saliency_assay.registry.records import Parameter
+from saliency_assay.studies.fidelity.settings import Controls
 from saliency_assay.studies.retrain.settings import Retraining
 
 Settings = dict[str, Any]
@@ -199,7 +200,7 @@ class Study:
     metrics: tuple[str, ...] = ()
     printed: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """What a paper reports: for each method the value of a score."""
-    printed_alpha: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    printed_alpha: Mapping[str, Mapping[Controls, float]] = field(default_factory=dict)
     """The same of α: for each score the values ``with`` and ``without`` controls."""
     printed_correlation: Mapping[str, Mapping[str, Mapping[str, float]]] = field(default_factory=dict)
     """The same of Spearman's ρ: for each score and each other one the value of a method."""

@@ -5,10 +5,10 @@ from itertools import product
 from typing import Any
 
 from saliency_assay.config.checks import look_up
+from saliency_assay.config.errors import ConfigError
 from saliency_assay.config.records import Catalogue, Model, Settings
-from saliency_assay.config.schema import ConfigError
 from saliency_assay.registry.records import shown
-from saliency_assay.studies.retrain.settings import KEYS, Retraining, retraining_from
+from saliency_assay.studies.retrain.settings import Retraining, RetrainStudy, retraining_from
 from saliency_assay.training.settings import training_from
 
 
@@ -59,7 +59,7 @@ def _check_choice(place: str, search: Mapping[str, Sequence[Any]], training: Set
             raise ConfigError(f"{place}.{section}.epochs: found 0, expected at least 1: {why}")
 
 
-def read_retraining(place: str, entry: Settings, model: Model, methods: Sequence[str]) -> Retraining:
+def read_retraining(place: str, entry: RetrainStudy, model: Model, methods: Sequence[str]) -> Retraining:
     """What the study at ``place`` occludes.
 
     Raises:
@@ -70,9 +70,9 @@ def read_retraining(place: str, entry: Settings, model: Model, methods: Sequence
         raise ConfigError(
             f"{place}.model: found {found}; expected a model that is trained, to be trained again"
         )
-    for method in entry["reductions"]:
+    for method in entry.reductions:
         look_up(f"{place}.reductions", "method of the study", method, dict.fromkeys(methods))
     try:
-        return retraining_from({key: entry[key] for key in KEYS if key in entry})
+        return retraining_from(entry)
     except ValueError as error:
         raise ConfigError(f"{place}.{error}") from None

@@ -1,0 +1,1 @@
+"""Studies that show the maps of a model side by side."""
