@@ -1,4 +1,4 @@
-"""What a study of kind ``bam`` compares: two models, and on request variants, a series, changed inputs, concepts."""
+"""Check a study of kind ``bam``: its two models, and on request variants, a series, changed inputs, concepts."""
 
 from collections.abc import Mapping
 from itertools import pairwise
@@ -20,7 +20,7 @@ from saliency_assay.studies.bam.settings import BamStudy, IndependenceSettings
 def read_comparison(
     place: str, entry: BamStudy, data: Mapping[str, DataEntry], models: Mapping[str, Model]
 ) -> Comparison:
-    """The study ``entry`` at ``place``, its models checked against what they were trained on.
+    """Return the record of the study at ``place``, its models checked against the labels that they were trained on.
 
     Raises:
         ConfigError: data or a model that does not exist or does not fit.
@@ -45,7 +45,7 @@ def read_comparison(
 
 
 def check_methods(study: Study, methods: Mapping[str, Method]) -> None:
-    """Whether all parts of the study can be had of its methods.
+    """Check that every part of the study works with its methods.
 
     Raises:
         ConfigError: a name that TCAV has in the study's tables, a method for which changed images have no background.
@@ -62,17 +62,17 @@ def check_methods(study: Study, methods: Mapping[str, Method]) -> None:
 def _series(
     place: str, names: tuple[str, ...], data: DataEntry, models: Mapping[str, Model]
 ) -> tuple[str, ...]:
-    """Models of growing commonality; the others are held against the last, whose every class has the object."""
+    """Return models of growing commonality; all are compared with the last, whose every class has the object."""
     if not names:
         return ()
     series = [look_up(f"{place}.{index}", "model", name, models) for index, name in enumerate(names)]
     prefix = f"{data.name}_"
-    wanted = [name for name in data.sets if name.startswith(f"{prefix}os_k")]
-    if not wanted:
+    series_sets = [name for name in data.sets if name.startswith(f"{prefix}os_k")]
+    if not series_sets:
         raise ConfigError(f"data.{data.name}.commonality: missing, {place} needs the sets of several k")
     for index, model in enumerate(series):
-        if model.data not in wanted or model.label != "scene":
-            expected = f"expected the scene label and one of {', '.join(wanted)}"
+        if model.data not in series_sets or model.label != "scene":
+            expected = f"expected the scene label and one of {', '.join(series_sets)}"
             found = f"{model.name} is trained on {model.data} with the {model.label} label"
             raise ConfigError(f"{place}.{index}: {found}, {expected}")
     classes = [classes_of(model.data.removeprefix(prefix)) for model in series]

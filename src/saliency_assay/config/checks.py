@@ -1,18 +1,18 @@
-"""Checks that every section of the configuration shares: a name that must exist, parameters of a registered thing."""
+"""Checks that all sections of the configuration share: references, parameters of registered objects, paths."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 from saliency_assay.config.errors import ConfigError
-from saliency_assay.config.records import Settings
+from saliency_assay.config.records import Parameters
 from saliency_assay.registry.records import Parameter, unknown, with_defaults
 
 V = TypeVar("V")
 
 
 def look_up(place: str, kind: str, name: object, known: Mapping[str, V]) -> V:
-    """What ``name`` at ``place`` refers to.
+    """Return what ``name`` at ``place`` refers to.
 
     Raises:
         ConfigError: it is not in ``known``.
@@ -24,7 +24,7 @@ def look_up(place: str, kind: str, name: object, known: Mapping[str, V]) -> V:
 
 def parameters_of(
     place: str, known: Mapping[str, Parameter], given: Mapping[Any, Any], keys: Iterable[str] = ()
-) -> Settings:
+) -> Parameters:
     """Return all ``known`` parameters of a registered object, those that are ``given`` checked.
 
     Args:
@@ -46,10 +46,10 @@ def parameters_of(
 
 
 def folder(place: str, path: str) -> str:
-    """``path``, which must be a folder.
+    """Return ``path``, which must be a folder.
 
     Raises:
-        ConfigError: it is none.
+        ConfigError: it is not.
     """
     if not Path(path).is_dir():
         raise ConfigError(f"{place}: found {path!r}, expected a folder that exists")
@@ -57,10 +57,10 @@ def folder(place: str, path: str) -> str:
 
 
 def file(place: str, path: str) -> str:
-    """``path``, which must be a file.
+    """Return ``path``, which must be a file.
 
     Raises:
-        ConfigError: it is none.
+        ConfigError: it is not.
     """
     if not Path(path).is_file():
         raise ConfigError(f"{place}: found {path!r}, expected a file that exists")

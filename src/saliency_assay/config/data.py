@@ -1,11 +1,11 @@
-"""The section ``data``: what each entry is built from, and the sets that it makes."""
+"""Check the section ``data``: the sources of each entry, and the sets that it makes."""
 
 from collections.abc import Mapping
 from pathlib import Path
 
 from saliency_assay.config.checks import file, folder, look_up, parameters_of
 from saliency_assay.config.errors import ConfigError
-from saliency_assay.config.records import Catalogue, DataEntry, Settings
+from saliency_assay.config.records import Catalogue, DataEntry, Parameters
 from saliency_assay.config.settings import (
     BamData,
     CaptionData,
@@ -20,7 +20,7 @@ from saliency_assay.runtime.shards import too_many
 
 
 def read_data(name: str, entry: DataSettings, catalogue: Catalogue) -> DataEntry:
-    """The entry ``data.name``.
+    """Return the record of the entry ``data.name``.
 
     Raises:
         ConfigError: a kind, key, value, file or folder that does not exist or is not valid.
@@ -54,8 +54,8 @@ def read_data(name: str, entry: DataSettings, catalogue: Catalogue) -> DataEntry
     )
 
 
-def _sources(place: str, entry: DataSettings) -> Settings:
-    """Return what the record of an entry holds of the kinds that are composed."""
+def _sources(place: str, entry: DataSettings) -> Parameters:
+    """Return the fields of a record that only composed kinds have."""
     if isinstance(entry, CaptionData):
         return {
             "source": entry.source,
@@ -80,13 +80,13 @@ def _sources(place: str, entry: DataSettings) -> Settings:
 
 
 def _common_object(place: str, entry: ComposedData, objects: tuple[str, ...]) -> str:
-    """Checked only where it is needed: other lists of objects need not have a dog."""
+    """Return the common object, checked only where it is used: other lists of objects need not have a dog."""
     if entry.commonality:
         look_up(f"{place}.common_object", "object", entry.common_object, dict.fromkeys(objects))
     return entry.common_object
 
 
-def _common_sets(place: str, entry: DataSettings, sources: Settings) -> tuple[str, ...]:
+def _common_sets(place: str, entry: DataSettings, sources: Parameters) -> tuple[str, ...]:
     if not isinstance(entry, ComposedData) or not entry.commonality:
         return ()
     try:
@@ -96,7 +96,7 @@ def _common_sets(place: str, entry: DataSettings, sources: Settings) -> tuple[st
 
 
 def check_sources(data: Mapping[str, DataEntry]) -> None:
-    """Whether each entry of kind ``caption`` is built from a set with classes.
+    """Check that each entry of kind ``caption`` is built from a set with classes.
 
     Raises:
         ConfigError: from one that does not exist, has other labels, or is captioned itself.
@@ -111,16 +111,16 @@ def check_sources(data: Mapping[str, DataEntry]) -> None:
 
 
 def _coco(place: str, given: str | tuple[CocoSource, ...]) -> tuple[tuple[str, str], ...]:
-    """Pairs of annotation file and image folder."""
+    """Return pairs of annotation file and image folder."""
     if isinstance(given, str):
         root = Path(folder(place, given))
-        found = sorted(root.glob("annotations/instances_*.json"))
-        if not found:
+        annotations = sorted(root.glob("annotations/instances_*.json"))
+        if not annotations:
             raise ConfigError(f"{place}: found {given!r}, expected annotations/instances_NAME.json in it")
-        pairs = [(str(path), str(root / path.stem.removeprefix("instances_"))) for path in found]
+        pairs = [(str(path), str(root / path.stem.removeprefix("instances_"))) for path in annotations]
     else:
         pairs = [(source.annotations, source.images) for source in given]
-    for index, (annotations, images) in enumerate(pairs):
-        file(f"{place}.{index}.annotations", annotations)
+    for index, (instances, images) in enumerate(pairs):
+        file(f"{place}.{index}.annotations", instances)
         folder(f"{place}.{index}.images", images)
     return tuple(pairs)

@@ -1,4 +1,4 @@
-"""The one line for a fault of the configuration: where, what was found, what is valid."""
+"""Errors of the configuration, each one line: place, value found, valid values."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ RANGES = {
 
 
 class ConfigError(ValueError):
-    """A configuration that is not valid. The message is one line: where, what was found, what is valid."""
+    """A configuration that is not valid; the message is one line: place, value found, valid values."""
 
 
 def line_of(errors: "Sequence[ErrorDetails]") -> str:
@@ -45,7 +45,7 @@ def line_of(errors: "Sequence[ErrorDetails]") -> str:
 
 
 def _follows(error: "ErrorDetails") -> bool:
-    """Whether a list is too short only because of entries that are faults themselves."""
+    """Return whether a list is too short only because some of its entries are invalid."""
     return error["type"] == "too_short" and len(error["input"]) >= error["ctx"]["min_length"]
 
 

@@ -1,4 +1,4 @@
-"""The section ``methods``, and what methods need of the models that a study gives them."""
+"""Check the section ``methods``, and what methods need of the models of a study."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -11,13 +11,13 @@ from saliency_assay.registry.records import resolve
 from saliency_assay.registry.signatures import GENERATOR, check_call, told
 
 POSITIONAL = ("model", "images", "targets")
-"""What a method is given in this order."""
+"""Positional arguments of a method."""
 
 
 def read_methods(
     entries: Mapping[str, RegisteredMethod | CustomMethod], catalogue: Catalogue
 ) -> dict[str, Method]:
-    """All entries, those that smooth another entry after the others."""
+    """Return the records of all entries; those that smooth another entry are read after it."""
     plain = {name: entry for name, entry in entries.items() if getattr(entry, "base", None) is None}
     made = {name: _method(name, entry, {}, catalogue) for name, entry in plain.items()}
     made |= {
@@ -57,7 +57,7 @@ def _method(
 
 
 def _base(place: str, given: str, others: Mapping[str, Method], catalogue: Catalogue) -> Method:
-    """The entry that a method smooths; any other method's name stands for it with its defaults."""
+    """Return the method to smooth: an entry, or a registered method with its defaults."""
     if given not in others and given in catalogue.methods:
         base = _method(given, RegisteredMethod(), {}, catalogue)
     else:
@@ -70,7 +70,7 @@ def _base(place: str, given: str, others: Mapping[str, Method], catalogue: Catal
 
 
 def _custom_method(name: str, entry: CustomMethod) -> Method:
-    """A user's function: every key beside it is a parameter, checked against the source without running it."""
+    """Return the record of a custom method, its parameters checked against the source without running it."""
     place = f"methods.{name}"
     if "method" in entry.parameters:
         raise ConfigError(f"{place}: found both function and method, expected one of them")
@@ -78,21 +78,21 @@ def _custom_method(name: str, entry: CustomMethod) -> Method:
         check_call(entry.function, entry.parameters, positional=POSITIONAL)
     except ValueError as error:
         raise ConfigError(f"{place}.{error}") from None
-    found = told(entry.function, given=(*POSITIONAL, GENERATOR))
+    description = told(entry.function, given=(*POSITIONAL, GENERATOR))
     return Method(
         name,
         "",
         entry.function,
-        {**found.defaults, **entry.parameters},
+        {**description.defaults, **entry.parameters},
         stream=entry.function,
-        summary=found.summary,
+        summary=description.summary,
     )
 
 
 def check_needs(
     study: Study, models: Mapping[str, Model], methods: Mapping[str, Method], catalogue: Catalogue
 ) -> None:
-    """Whether the architectures have what the methods need."""
+    """Check that the architectures have the layers that the methods need."""
     for name in study.methods:
         for model in study.all_models:
             problem = unsupported(methods[name].needs, models[model])
@@ -111,7 +111,7 @@ def check_needs(
 
 
 def unsupported(needs: Iterable[str], architecture: Any) -> str:
-    """What of ``needs`` a registered architecture, or a model, does not have, in words; empty if it has all."""
+    """Return the first of ``needs`` that an architecture or a model does not meet, in words; empty if it meets all."""
     if "cam_layer" in needs and not architecture.cam_layer:
         return "needs a layer for class activation maps"
     if "pool_linear_head" in needs and not architecture.head_is_pool_linear:

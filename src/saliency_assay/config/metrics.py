@@ -1,4 +1,4 @@
-"""The section ``metrics``, and what metrics need of the data that a study gives them."""
+"""Check the section ``metrics``, and what metrics need of the data of a study."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ DIRECTIONS = ("direction", "target")
 
 @dataclass(frozen=True)
 class Boxes:
-    """The figure of a user's metric."""
+    """The figure of a custom metric."""
 
     function: str = "saliency_assay.studies.fidelity.figures:boxes"
     reads: tuple[str, ...] = ()
@@ -31,7 +31,7 @@ BOXES = Boxes()
 def read_metrics(
     entries: Mapping[str, RegisteredMetric | CustomMetric], requested: Iterable[str], catalogue: Catalogue
 ) -> dict[str, Metric]:
-    """All entries, and with their defaults BAM's metrics and the registered ones that are ``requested`` by studies."""
+    """Return the records of all entries, of BAM's metrics and of those that studies have ``requested``."""
     made = {name: _metric(name, entry, catalogue) for name, entry in entries.items()}
     for name, record in catalogue.metrics.items():
         if name not in made and (record.kind == "bam" or name in requested):
@@ -76,7 +76,7 @@ def _metric(name: str, entry: RegisteredMetric | CustomMetric, catalogue: Catalo
 
 
 def _custom_metric(name: str, entry: CustomMetric) -> Metric:
-    """A user's function: its one score has the entry's name; every key beside it is a parameter."""
+    """Return the record of a custom metric, whose one score has the entry's name."""
     place = f"metrics.{name}"
     if "metric" in entry.parameters:
         raise ConfigError(f"{place}: found both function and metric, expected one of them")
@@ -84,19 +84,19 @@ def _custom_metric(name: str, entry: CustomMetric) -> Metric:
         takes = check_call(entry.function, entry.parameters, positional=POSITIONAL, offered=OFFERED)
     except ValueError as error:
         raise ConfigError(f"{place}.{error}") from None
-    found = told(entry.function, given=(*POSITIONAL, GENERATOR, *OFFERED))
+    description = told(entry.function, given=(*POSITIONAL, GENERATOR, *OFFERED))
     return Metric(
         name=name,
         metric="",
         function=entry.function,
-        parameters={**found.defaults, **entry.parameters},
+        parameters={**description.defaults, **entry.parameters},
         kind="fidelity",
         takes=takes,
         probe="",
         directions={name: _direction(place, entry)},
         labels={name: name},
         figures={"scores": BOXES},
-        summary=found.summary or entry.function,
+        summary=description.summary or entry.function,
     )
 
 
@@ -119,7 +119,7 @@ def metrics_of(
     listed: Iterable[str],
     catalogue: Catalogue,
 ) -> tuple[str, ...]:
-    """The metrics that a fidelity study names; by default all that are ``listed`` and judge single maps.
+    """Return the metrics that a fidelity study names; by default all that are ``listed`` and judge single maps.
 
     Raises:
         ConfigError: one that does not exist or judges no single maps, or none at all.
@@ -138,7 +138,7 @@ def metrics_of(
 
 
 def check_masks(study: Study, metrics: Mapping[str, Metric], data: Mapping[str, DataEntry]) -> None:
-    """Whether the study's images have the masks that its metrics need."""
+    """Check that the study's images have the masks that its metrics need."""
     masked = [name for entry in data.values() if entry.masks for name in entry.sets]
     for name in study.metrics:
         if "mask" in metrics[name].takes and study.data not in masked:
@@ -149,7 +149,7 @@ def check_masks(study: Study, metrics: Mapping[str, Metric], data: Mapping[str, 
 
 
 def check_printed(study: Study, metrics: Mapping[str, Metric], methods: Mapping[str, Method]) -> None:
-    """Whether the values that a paper printed are of the study's methods, and each of one of its scores.
+    """Check that printed values of a paper belong to the study's methods, and each to one of its scores.
 
     What follows an entry's name in full (``aopc_morf aopc L=20``) is known only once it is scored.
     """
@@ -186,7 +186,7 @@ def check_printed(study: Study, metrics: Mapping[str, Metric], methods: Mapping[
 
 
 def _check_score(place: str, name: str, pairs: list[tuple[str, str]]) -> None:
-    """Whether ``name`` can be of one of ``pairs``, a score and its entry."""
+    """Check that ``name`` belongs to exactly one of ``pairs``, a score and its entry."""
     meant = [pair for pair in pairs if name in pair or tuple(name.split(" ")[:2]) == pair]
     if not meant:
         known = dict.fromkeys(part for pair in pairs for part in pair)

@@ -1,4 +1,4 @@
-"""The section ``models``: registered architectures, and networks of a user's own."""
+"""Check the section ``models``: registered architectures and custom networks."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +11,7 @@ from saliency_assay.config.settings import CustomModel, ModelSettings, Registere
 from saliency_assay.registry.signatures import GENERATOR, check_call
 
 BUILDER = ("classes", "channels", GENERATOR)
-"""What a function that builds a network is handed by name."""
+"""Keyword arguments of a function that builds a network."""
 
 
 def read_model(
@@ -20,7 +20,7 @@ def read_model(
     data: Mapping[str, DataEntry],
     catalogue: Catalogue,
 ) -> Model:
-    """One entry, checked against the sets that ``data`` makes, the registry and the files it names.
+    """Return the record of an entry, checked against the sets of ``data``, the registry and the files that it names.
 
     Raises:
         ConfigError: the first fault found.
@@ -56,7 +56,7 @@ def _network(place: str, entry: RegisteredModel | CustomModel, catalogue: Catalo
 
 
 def _registered(place: str, entry: RegisteredModel, catalogue: Catalogue) -> dict[str, Any]:
-    """What the registry says of the architecture, and the entry's parameters of it."""
+    """Return the fields of a record that describe a registered architecture."""
     known = catalogue.architectures
     record = look_up(f"{place}.architecture", "architecture", entry.architecture, known)
     return {
@@ -70,7 +70,7 @@ def _registered(place: str, entry: RegisteredModel, catalogue: Catalogue) -> dic
 
 
 def _custom(place: str, entry: CustomModel) -> dict[str, Any]:
-    """A user's function: every other key is a parameter, checked against the source without running it."""
+    """Return the fields of a record that describe a custom network, checked against the source without running it."""
     if "architecture" in entry.parameters:
         raise ConfigError(f"{place}: found both function and architecture, expected one of them")
     try:
@@ -88,7 +88,7 @@ def _custom(place: str, entry: CustomModel) -> dict[str, Any]:
 
 
 def _normalisation(place: str, entry: ModelSettings) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
-    """Mean and deviation of each channel, where the entry has them."""
+    """Return the mean and standard deviation of each channel, if the entry has them."""
     if entry.normalisation is None:
         return None
     mean, std = (tuple(map(float, values)) for values in (entry.normalisation.mean, entry.normalisation.std))

@@ -94,7 +94,7 @@ def _read(raw: Configuration, catalogue: Catalogue) -> Config:
 
 
 def _results(path: str) -> str:
-    """The folder of results, which is part of every pattern that Snakemake matches: a brace would be a wildcard."""
+    """Return the folder of results, in which a brace would be a wildcard of Snakemake."""
     if not path.isprintable() or not path.strip("/") or {"{", "}"} & set(path):
         wanted = "a folder's path without braces, line breaks and other control characters"
         raise ConfigError(f"results: found {path!r}, expected {wanted}")

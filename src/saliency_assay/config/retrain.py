@@ -1,4 +1,4 @@
-"""What a model is trained with, if that is searched for, and what a study of kind ``retrain`` occludes."""
+"""Check a search for training parameters, and a study of kind ``retrain``."""
 
 from collections.abc import Mapping, Sequence
 from itertools import product
@@ -6,16 +6,16 @@ from typing import Any
 
 from saliency_assay.config.checks import look_up
 from saliency_assay.config.errors import ConfigError
-from saliency_assay.config.records import Catalogue, Model, Settings
+from saliency_assay.config.records import Catalogue, Model, Parameters
 from saliency_assay.registry.records import shown
 from saliency_assay.studies.retrain.settings import Retraining, RetrainStudy, retraining_from
 from saliency_assay.training.settings import training_from
 
 
 def trials_of(
-    place: str, search: Mapping[str, Sequence[Any]], training: Settings, catalogue: Catalogue
-) -> tuple[Settings, ...]:
-    """Every combination of the values in ``search``, the last parameter's changing first.
+    place: str, search: Mapping[str, Sequence[Any]], training: Parameters, catalogue: Catalogue
+) -> tuple[Parameters, ...]:
+    """Return every combination of the values in ``search``, the last parameter's changing first.
 
     Raises:
         ConfigError: a parameter that does not exist, a value out of range, no images to choose by, or no epochs.
@@ -34,8 +34,8 @@ def trials_of(
     return trials
 
 
-def check_training(place: str, training: Settings) -> None:
-    """Whether the settings of a training, each of them valid, fit together.
+def check_training(place: str, training: Parameters) -> None:
+    """Check that the settings of a training, each of them valid, fit together.
 
     Raises:
         ConfigError: they do not.
@@ -46,8 +46,8 @@ def check_training(place: str, training: Settings) -> None:
         raise ConfigError(f"{place}.{error}") from None
 
 
-def _check_choice(place: str, search: Mapping[str, Sequence[Any]], training: Settings) -> None:
-    """Whether every trial is trained, and judged on the same validation images."""
+def _check_choice(place: str, search: Mapping[str, Sequence[Any]], training: Parameters) -> None:
+    """Check that every trial is trained, and evaluated on the same validation images."""
     why = "the search chooses by validation accuracy"
     if "validation_share" in search:
         fixed = "expected a fixed training.validation_share"
@@ -60,7 +60,7 @@ def _check_choice(place: str, search: Mapping[str, Sequence[Any]], training: Set
 
 
 def read_retraining(place: str, entry: RetrainStudy, model: Model, methods: Sequence[str]) -> Retraining:
-    """What the study at ``place`` occludes.
+    """Return the arms and masks of the study at ``place``.
 
     Raises:
         ConfigError: values that do not fit together, a method that is not the study's, a model that is not trained.

@@ -94,7 +94,7 @@ def _no_key_twice(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _words(error: Exception) -> str:
-    """One line for what the parser says in several."""
+    """Return the message of the parser, which has several lines, as one."""
     mark = getattr(error, "problem_mark", None)
     problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
     place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
