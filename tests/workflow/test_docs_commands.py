@@ -43,6 +43,7 @@ OUTSIDE = {
     r"\.venv/bin/snakemake (--report|--touch)": "a word on what the workflow itself does",
     r"\.venv/bin/pytest (FILE|tests/\S+)": "it is what runs this",
     r"\.venv/bin/python tests/property/(fuzz|bombs)\.py.*": "tests/property/test_fuzz.py",
+    r"\.venv/bin/python -m saliency_assay\.config\.reference": "tests/unit/test_config_reference.py",
     r"make env": "all that .ci/run makes needs it",
     r"make clean": "it would remove the results of whoever runs the tests",
     r"PYTHONPATH=tests \.venv/bin/python tests/cluster/overhead\.py": "root, and a Slurm of one's own",

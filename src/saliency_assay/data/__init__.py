@@ -17,8 +17,9 @@ class DataKind:
 
     ``labels`` are the labels each image has. ``sets`` are the aligned image sets one entry gives, each a data
     set of its own; empty where the entry is the data set. ``parameters`` are the scalar ones only: lists of names
-    are the configuration schema's. ``sources`` are keys that name folders, which the builder is given as they are.
-    ``files`` are patterns, relative to ``path``, of the files that it reads: their content counts as a parameter.
+    are keys of the kind's model in ``config.settings``. ``sources`` are keys that name folders, which the builder is
+    given as they are. ``files`` are patterns, relative to ``path``, of the files that it reads: their content counts
+    as a parameter.
     """
 
     name: str
