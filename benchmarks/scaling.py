@@ -360,8 +360,7 @@ def counted(
         jobs = list(planned(file.resolve(), Path(place)))
         here = Path.cwd()
         os.chdir(place)
-        schema = yaml.safe_load((ROOT / "config/schema.yaml").read_text())
-        counts = Counts(read(raw, schema=schema, catalogue=CATALOGUE, source=str(file)))
+        counts = Counts(read(raw, catalogue=CATALOGUE, source=str(file)))
         os.chdir(here)
     hours = {}
     for job in jobs:

@@ -7,7 +7,7 @@ import yaml
 
 from saliency_assay.config.catalogue import CATALOGUE
 from saliency_assay.config.read import read
-from saliency_assay.config.schema import ConfigError
+from saliency_assay.config.errors import ConfigError
 from saliency_assay.config.yaml_text import check_text
 from saliency_assay.pipeline.inputs import SHARED, Inputs
 from saliency_assay.pipeline.params import Params
@@ -21,7 +21,6 @@ try:
         check_text(Path(configfile), os.path.relpath(configfile))
     CONFIG = read(
         config,
-        schema=yaml.safe_load((Path(workflow.basedir) / "config/schema.yaml").read_text(encoding="utf-8")),
         catalogue=CATALOGUE,
         source=os.path.relpath(workflow.configfiles[-1]),
     )

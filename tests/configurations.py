@@ -6,9 +6,9 @@ from typing import Any, TypeVar
 import pytest
 import yaml
 
+from saliency_assay.config.errors import ConfigError
 from saliency_assay.config.read import read
 from saliency_assay.config.records import Catalogue, Config
-from saliency_assay.config.schema import ConfigError
 from saliency_assay.data import DataKind
 from saliency_assay.methods import Method
 from saliency_assay.metrics import Metric, Score
@@ -19,7 +19,6 @@ from saliency_assay.runtime.provenance import SOURCE
 R = TypeVar("R")
 
 FOLDER = SOURCE.parent / "config"
-SCHEMA = yaml.safe_load((FOLDER / "schema.yaml").read_text())
 FILE = "some.yaml"
 
 BASE = """
@@ -155,7 +154,7 @@ def without(place: str) -> Any:
 
 
 def reading(raw: Any) -> Config:
-    return read(raw, schema=SCHEMA, catalogue=CATALOGUE, source=FILE)
+    return read(raw, catalogue=CATALOGUE, source=FILE)
 
 
 def bam_folders(root: Path) -> tuple[Path, Path]:

@@ -41,8 +41,7 @@ RETRAIN: dict[str, Any] = {
 
 
 def studies(configuration: dict[str, Any]) -> Studies:
-    schema = yaml.safe_load((ROOT / "config/schema.yaml").read_text(encoding="utf-8"))
-    return Studies(read(configuration, schema=schema, catalogue=CATALOGUE, source="some.yaml"))
+    return Studies(read(configuration, catalogue=CATALOGUE, source="some.yaml"))
 
 
 def inputs(configuration: dict[str, Any], results: Path | str = "results") -> Inputs:

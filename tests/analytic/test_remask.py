@@ -30,8 +30,8 @@ from saliency_assay.storage import zarr_store
 from saliency_assay.studies.retrain.mask_transforms import transform
 from saliency_assay.studies.retrain.masks import highest, mean_under, remasked, targets_of
 from saliency_assay.studies.retrain.occluded import Occluded, Stretch, layers_of
+from saliency_assay.studies.retrain.parameters import pixels
 from saliency_assay.studies.retrain.scores import overlap_scores
-from saliency_assay.studies.retrain.settings import pixels
 
 CPU = torch.device("cpu")
 NONE = {"kind": "none"}

@@ -27,7 +27,6 @@ from saliency_assay.data.readers.stl10 import stl10
 from saliency_assay.models.classifier import Blueprint, build
 from saliency_assay.models.weights import load_classifier, load_initial, normalisation_of, save
 from saliency_assay.registry.signatures import check_call
-from saliency_assay.runtime.provenance import SOURCE
 from saliency_assay.storage import score_tables
 from saliency_assay.storage.zarr_store import open_store, write
 
@@ -303,7 +302,6 @@ def read_legacy(root: Path) -> object:
 # ---- what a user writes
 
 
-SCHEMA = yaml.safe_load((SOURCE.parent / "config/schema.yaml").read_text())
 CONFIGURATION = """
 seeds: [0, 1]
 data:
@@ -333,7 +331,7 @@ def read_my_configuration(root: Path) -> object:
     path = root / "my.yaml"
     check_text(path, str(path))
     return read_configuration(
-        yaml.load(path.read_text(), Loader=Loader), schema=SCHEMA, catalogue=CATALOGUE, source=str(path)
+        yaml.load(path.read_text(), Loader=Loader), catalogue=CATALOGUE, source=str(path)
     ).results
 
 

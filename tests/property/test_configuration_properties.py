@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 import yaml
-from configurations import BASE, CATALOGUE, FILE, FOLDER, SCHEMA
+from configurations import BASE, CATALOGUE, FILE, FOLDER
 from hypothesis import given
 from hypothesis import strategies as st
 
 from saliency_assay.config.catalogue import CATALOGUE as REGISTERED
+from saliency_assay.config.errors import ConfigError
 from saliency_assay.config.read import read
 from saliency_assay.config.records import Catalogue
-from saliency_assay.config.schema import ConfigError
 
 SMALL = yaml.safe_load(BASE)
 DEMO = yaml.safe_load((FOLDER / "config.yaml").read_text())
@@ -40,7 +40,7 @@ def places(node: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 def taken(raw: Any, catalogue: Catalogue) -> str:
     """The line with which ``raw`` is refused; "" if it is taken. Any other exception is the test's end."""
     try:
-        config = read(raw, schema=SCHEMA, catalogue=catalogue, source=FILE)
+        config = read(raw, catalogue=catalogue, source=FILE)
     except ConfigError as error:
         line = str(error)
         assert len(line.splitlines()) == 1

@@ -536,7 +536,7 @@ def test_it_takes_nothing_of_the_workflow() -> None:
     """All of it without the packages of the extra ``workflow``; importing the registries alone takes nothing heavy."""
     code = """
 import sys
-for name in ("snakemake", "jsonschema", "yaml", "psutil", "pygments", "pytest"):
+for name in ("snakemake", "pydantic", "yaml", "psutil", "pygments", "pytest"):
     sys.modules[name] = None
 import saliency_assay
 from saliency_assay import methods, metrics, models

@@ -1,25 +1,38 @@
 """The configuration: what is read, what defaults give, and that schema, registries and files agree."""
 
 import ast
-import inspect
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from copy import deepcopy
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from configurations import FILE, FOLDER, SCHEMA, bam_folders, base, changed, fault, reading
+from configurations import FOLDER, bam_folders, base, changed, fault, reading
 
 from saliency_assay.config.catalogue import CATALOGUE
 from saliency_assay.config.read import read
 from saliency_assay.config.records import Comparison, Method, Study
-from saliency_assay.config.schema import EXPECTED, TYPES, check_shape
+from saliency_assay.config.reference import HEADINGS
+from saliency_assay.config.settings import (
+    BamData,
+    CaptionData,
+    Configuration,
+    CustomMethod,
+    CustomMetric,
+    CustomModel,
+    EmbeddedData,
+    FolderData,
+    PlainData,
+    RegisteredMethod,
+    RegisteredMetric,
+    RegisteredModel,
+)
 from saliency_assay.data.bam.classes import OBJECTS, SCENES
+from saliency_assay.registry.settings import Entry
 from saliency_assay.runtime.provenance import SOURCE
 from saliency_assay.studies.retrain import settings
 
@@ -30,25 +43,30 @@ FILES = sorted(path for path in FOLDER.glob("*.yaml") if path.name != "schema.ya
 # --- what is read -------------------------------------------------------------------------------------------
 
 
-def test_shape_defaults_are_the_schemas() -> None:
-    assert check_shape(base(), SCHEMA, FILE) == {
+def shape(raw: Any) -> dict[str, Any]:
+    """The sections of ``raw`` with all defaults."""
+    return Configuration.model_validate(raw).model_dump(exclude_none=True, warnings=False)
+
+
+def test_defaults_of_all_keys() -> None:
+    assert shape(base()) == {
         "results": "results",
         "device": "auto",
-        "seeds": [0],
+        "seeds": (0,),
         "data": {
             name: {
                 "kind": name, "explain": 1000, "explain_order": "balanced", "shards": 1, "resident_limit": 8,
-                **more,
+                "parameters": {}, **more,
             }
             for name, more in (
-                ("bam", {"kind": "embedded", "commonality": [], "common_object": "dog"}),
+                ("bam", {"kind": "embedded", "commonality": (), "common_object": "dog"}),
                 ("digits", {}),
             )
         },
         "models": {
             name: {
                 "architecture": architecture, "data": data, "label": label, "target": "label", "batch_size": 64,
-                "training": {},
+                "training": {}, "parameters": {},
             }
             for name, architecture, data, label in (
                 ("f_o", "resnet", "bam_os", "object"),
@@ -56,14 +74,18 @@ def test_shape_defaults_are_the_schemas() -> None:
                 ("d", "mlp", "digits", "class"),
             )
         },
-        "methods": {"gradient": {}, "gradcam": {}, "smooth": {"method": "smoothgrad"}},
+        "methods": {
+            "gradient": {"background": 100, "parameters": {}},
+            "gradcam": {"background": 100, "parameters": {}},
+            "smooth": {"method": "smoothgrad", "background": 100, "parameters": {}},
+        },
         "metrics": {},
         "studies": {
             "bam": {
-                "kind": "bam", "data": "bam", "object_model": "f_o", "scene_model": "f_s", "robustness": [],
+                "kind": "bam", "data": "bam", "object_model": "f_o", "scene_model": "f_s", "robustness": (),
                 "concepts": False,
             },
-            "digits": {"kind": "gallery", "model": "d", "methods": ["gradient"]},
+            "digits": {"kind": "gallery", "model": "d", "methods": ("gradient",)},
         },
         "reliability": {"resamples": 10000, "level": 0.999},
         "report": {"gallery_images": 6},
@@ -71,11 +93,21 @@ def test_shape_defaults_are_the_schemas() -> None:
 
 
 def test_defaults_never_share_state() -> None:
-    one, two = (check_shape(base(), SCHEMA, FILE) for _ in range(2))
-    one["seeds"].append(1)
-    one["metrics"]["mcs"] = {}
-    assert two["seeds"] == [0]
-    assert two["metrics"] == {}
+    one, two = (Configuration.model_validate(base()) for _ in range(2))
+    one.metrics["mcs"] = RegisteredMetric()
+    one.models["d"].training["epochs"] = 1
+    assert (two.metrics, two.models["d"].training) == ({}, {})
+
+
+def test_numbers_are_kept_as_they_are_written() -> None:
+    """They become parameters of jobs, which run again where 8 becomes 8.0."""
+    raw = changed("data.digits.resident_limit", 2)
+    raw["reliability"] = {"level": 0.5}
+    raw["data"]["bam"]["commonality"] = [1]
+    found = Configuration.model_validate(raw)
+    assert [type(entry.resident_limit) for entry in found.data.values()] == [int, int]
+    assert type(found.reliability.level) is float
+    assert repr(shape(raw)["data"]["bam"]["commonality"]) == "(1,)"
 
 
 def test_what_is_given_is_left_alone() -> None:
@@ -155,79 +187,50 @@ def test_parameters_are_taken_where_they_belong() -> None:
 # --- schema, registries and files agree ---------------------------------------------------------------------
 
 
-def properties(schema: Any, place: str = "") -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """Place, key and schema of every property."""
-    if isinstance(schema, list):
-        for index, entry in enumerate(schema):
-            yield from properties(entry, f"{place}[{index}]")
-    elif isinstance(schema, dict):
-        for key, entry in schema.get("properties", {}).items():
-            if not place.endswith("/if"):
-                yield f"{place}.{key}", key, entry
-        for key, entry in schema.items():
-            yield from properties(entry, f"{place}/{key}")
+MODELS = list(HEADINGS)
+KEYS = [(model, key) for model in MODELS for key in model.own_keys()]
 
 
-def keywords(schema: Any) -> Iterator[tuple[str, Any]]:
-    """Every keyword that can fail, with its value; ``if`` and the names of properties are not among them."""
-    for key, value in schema.items():
-        if key in ("properties", "$defs"):
-            for entry in value.values():
-                yield from keywords(entry)
-        elif key in ("items", "propertyNames", "then") or (key == "additionalProperties" and value):
-            yield from keywords(value)
-        elif key == "allOf":
-            for entry in value:
-                yield from keywords(entry)
-        else:
-            yield key, value
+def read_names() -> set[str]:
+    """Text constants and attributes in the modules that read the configuration."""
+    trees = [ast.parse(path.read_text()) for path in (SOURCE / "saliency_assay/config").glob("*.py")]
+    trees.append(ast.parse(Path(settings.__file__).read_text()))
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    return {node.attr for node in nodes if isinstance(node, ast.Attribute)} | {
+        node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
 
 
-def test_every_property_is_described() -> None:
-    def described(schema: Mapping[str, Any]) -> bool:
-        definition = schema.get("$ref", "").rpartition("/")[2]
-        return bool({"description", "const"} & {*schema, *SCHEMA["$defs"].get(definition, {})})
-
-    found = list(properties(SCHEMA))
-    assert len(found) > 30
-    assert [place for place, _, schema in found if not described(schema)] == []
-
-
-def test_every_property_is_read() -> None:
-    names = ("", "_bam", "_caption", "_data", "_methods", "_metrics", "_models", "_retrain")
-    readers = [import_module(f"saliency_assay.config.read{name}") for name in names] + [settings]
-    trees = [ast.parse(inspect.getsource(module)) for module in readers]
-    constants = {node.value for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Constant)}
-    constants |= {key for kind in CATALOGUE.data_kinds.values() for key in kind.sources}
-    assert {key for _, key, _ in properties(SCHEMA)} - constants == set()
+def test_every_key_is_described_and_read() -> None:
+    assert len(KEYS) > 60
+    fields = [(model.__name__, key, model.model_fields[key]) for model, key in KEYS]
+    constant = {"kind"}  # described where it is a choice
+    assert [(name, key) for name, key, field in fields if not field.description and key not in constant] == []
+    sources = {key for kind in CATALOGUE.data_kinds.values() for key in kind.sources}
+    assert {key for _, key in KEYS} - read_names() - sources == set()
 
 
-def test_every_keyword_has_a_line_of_ours() -> None:
-    silent = {"$schema", "$ref", "if", "else", "description", "default"}
-    ours = {"additionalProperties", "required", "type", "enum", *EXPECTED}
-    # const never fails: it is applied to a kind that is that one.
-    assert {key for key, _ in keywords(SCHEMA)} - silent - ours == {"const"}
-    types = [value for key, value in keywords(SCHEMA) if key == "type"]
-    named = {name for value in types for name in (value if isinstance(value, list) else [value])}
-    assert named == set(TYPES)
+def test_bams_classes_are_the_defaults() -> None:
+    fields = BamData.model_fields
+    assert (fields["objects"].default, fields["scenes"].default) == (OBJECTS, SCENES)
 
 
-def test_bams_classes_are_the_schemas() -> None:
-    entry = SCHEMA["$defs"]["bam_data"]["properties"]
-    assert tuple(entry["objects"]["default"]) == OBJECTS
-    assert tuple(entry["scenes"]["default"]) == SCENES
-
-
-def test_no_parameter_is_hidden_by_a_key_of_the_configuration() -> None:
-    definitions, data = SCHEMA["$defs"], ("data", "bam_data", "path_data", "common_data", "caption_data")
-    for records, keys in (
-        (CATALOGUE.data_kinds, {key for name in data for key in definitions[name]["properties"]}),
-        (CATALOGUE.architectures, set(definitions["model"]["properties"])),
-        (CATALOGUE.methods, set(definitions["method"]["properties"])),
-        (CATALOGUE.metrics, set(definitions["metric"]["properties"])),
-    ):
-        hidden = {name: keys & set(record.parameters) for name, record in records.items()}
-        assert hidden == {name: set() for name in records}
+@pytest.mark.parametrize(
+    ("records", "models"),
+    [
+        (CATALOGUE.data_kinds, (BamData, EmbeddedData, CaptionData, FolderData, PlainData)),
+        (CATALOGUE.architectures, (RegisteredModel, CustomModel)),
+        (CATALOGUE.methods, (RegisteredMethod, CustomMethod)),
+        (CATALOGUE.metrics, (RegisteredMetric, CustomMetric)),
+    ],
+    ids=["data", "models", "methods", "metrics"],
+)
+def test_no_parameter_is_hidden_by_a_key_of_the_configuration(
+    records: Mapping[str, Any], models: tuple[type[Entry], ...]
+) -> None:
+    keys = {key for model in models for key in model.own_keys()} | {"parameters"}
+    hidden = {name: keys & set(record.parameters) for name, record in records.items()}
+    assert hidden == {name: set() for name in records}
 
 
 def test_defaults_of_all_registries_are_valid() -> None:
@@ -254,7 +257,7 @@ def test_configurations_that_are_shipped_are_valid(path: Path, tmp_path: Path) -
     for entry in raw["models"].values():
         if "weights" in entry:
             entry["weights"] = str(coco / "annotations/instances_val2017.json")  # any file that exists
-    found = read(raw, schema=SCHEMA, catalogue=CATALOGUE, source=path.name)
+    found = read(raw, catalogue=CATALOGUE, source=path.name)
     assert set(found.studies) == set(raw["studies"])
     assert {model.data for model in found.models.values()} <= set(found.sets)
 
@@ -267,7 +270,7 @@ def test_reading_imports_nothing_heavy() -> None:
     """The Snakefile is parsed again in every cluster job."""
     code = (
         "import sys, saliency_assay.config.catalogue, saliency_assay.config.read, saliency_assay.runtime.provenance;"
-        "print({'torch', 'numpy', 'pandas', 'captum', 'zarr'} & set(sys.modules))"
+        "print({'torch', 'numpy', 'pandas', 'scipy', 'captum', 'zarr'} & set(sys.modules))"
     )
     environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
     done = subprocess.run(

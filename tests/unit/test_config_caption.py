@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 import yaml
-from configurations import FILE, SCHEMA, cases
+from configurations import FILE, cases
 
 from saliency_assay.config.catalogue import CATALOGUE
+from saliency_assay.config.errors import ConfigError
 from saliency_assay.config.read import read
 from saliency_assay.config.records import Config
-from saliency_assay.config.schema import ConfigError
 
 WHOLE = """
 data:
@@ -79,7 +79,7 @@ studies.s.methods: [gradiant]
 
 
 def reading(raw: Any) -> Config:
-    return read(raw, schema=SCHEMA, catalogue=CATALOGUE, source=FILE)
+    return read(raw, catalogue=CATALOGUE, source=FILE)
 
 
 def test_both_models_are_explained_on_the_images_of_the_first() -> None:

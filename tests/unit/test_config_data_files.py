@@ -6,6 +6,7 @@ import pytest
 
 from saliency_assay.config.catalogue import CATALOGUE
 from saliency_assay.config.data import read_data
+from saliency_assay.config.settings import FolderData
 
 BATCHES = [*(f"data_batch_{number}.bin" for number in range(1, 6)), "test_batch.bin", "batches.meta.txt"]
 MNIST = [f"{half}-{name}-ubyte" for half in ("train", "t10k") for name in ("images-idx3", "labels-idx1")]
@@ -35,6 +36,5 @@ def test_the_files_that_a_kind_reads_count(name: str, tmp_path: Path) -> None:
         path = tmp_path / file
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
-    common = {"explain": 10, "explain_order": "spread", "shards": 1, "resident_limit": 8}
-    entry = read_data("mine", {"kind": kind, "path": str(tmp_path), **common}, CATALOGUE)
+    entry = read_data("mine", FolderData(kind=kind, path=str(tmp_path)), CATALOGUE)
     assert sorted(entry.files) == sorted(str(tmp_path / file) for file in files)

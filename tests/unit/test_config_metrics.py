@@ -8,13 +8,13 @@ from typing import Any, cast
 import pytest
 import yaml
 from configurations import CATALOGUE as FEW
-from configurations import SCHEMA, base, cases, changed, fault, reading, with_parameters
+from configurations import base, cases, changed, fault, reading, with_parameters
 
 from saliency_assay.config.catalogue import CATALOGUE
+from saliency_assay.config.errors import ConfigError
 from saliency_assay.config.metrics import BOXES, OFFERED
 from saliency_assay.config.read import read
 from saliency_assay.config.records import Metric, Study
-from saliency_assay.config.schema import ConfigError
 from saliency_assay.metrics import Figure
 from saliency_assay.registry.directions import target_of
 
@@ -476,7 +476,7 @@ def test_other_studies_take_no_metrics(kind: str, key: str, value: object) -> No
 def test_a_fidelity_study_needs_its_model() -> None:
     assert (
         fault(changed("studies.s", {"kind": "fidelity"}))
-        == "studies.s: key 'model' is missing; required: model"
+        == "studies.s: key 'model' is missing; required: kind, model"
     )
 
 
@@ -490,7 +490,7 @@ def test_parameters_that_exclude_each_other_are_told() -> None:
     }
     raw["models"]["f_o"]["architecture"] = raw["models"]["f_s"]["architecture"] = "resnet8"
     with pytest.raises(ConfigError) as error:
-        read(raw, schema=SCHEMA, catalogue=CATALOGUE, source="some.yaml")
+        read(raw, catalogue=CATALOGUE, source="some.yaml")
     wanted = "some.yaml: metrics.squares.largest: found 4, expected at least smallest, 5"
     assert str(error.value) == wanted
 

@@ -64,7 +64,7 @@ def test_without_a_layer_methods_that_need_one_are_refused() -> None:
             {"function": "own_net:bild"},
             "models.d.function: unknown function 'bild'; did you mean 'build'? valid: build, narrow (in ",
         ),
-        ({"label": None}, "models.d: key 'label' is missing; required: data, label"),
+        ({"label": None}, "models.d: key 'label' is missing; required: data, function, label"),
         ({"concept_layers": []}, "models.d.concept_layers: found [], expected 1 or more entries"),
         (
             {"normalisation": {"mean": [0.5, 0.5], "std": [1]}},

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 import yaml
-from configurations import SCHEMA, cases, changed, fault, reading
+from configurations import cases, changed, fault, reading
 
 from saliency_assay.config.records import Study
-from saliency_assay.studies.retrain.settings import FILLS, KEYS, PROTOCOLS, REDUCTIONS, Retraining
+from saliency_assay.studies.retrain.settings import Retraining, RetrainStudy
 
 METHODS = ("gradient", "gradcam", "smooth")
 
@@ -65,7 +65,7 @@ def test_every_key_of_a_study_is_heard() -> None:
         "keep_maps": True,
         "shards": 4,
     }
-    assert set(given) == {*SCHEMA["$defs"]["retrain_study"]["properties"]} - {"kind", "model"}
+    assert set(given) == {*RetrainStudy.own_keys()} - {"kind", "model"}
     found = reading(with_study(**given)).studies["r"]
     assert found.methods == ("smooth", "gradcam")
     assert found.retraining == Retraining(
@@ -81,15 +81,6 @@ def test_every_key_of_a_study_is_heard() -> None:
         keep_maps=True,
         shards=4,
     )
-
-
-def test_the_schemas_defaults_and_choices_are_the_retrainings() -> None:
-    properties = SCHEMA["$defs"]["retrain_study"]["properties"]
-    assert set(properties) == {"kind", "model", "methods", *KEYS}
-    assert properties["protocols"]["items"]["enum"] == list(PROTOCOLS)
-    assert properties["fills"]["items"]["enum"] == list(FILLS)
-    for entry in (properties["reduction"], properties["reductions"]["additionalProperties"]):
-        assert entry["enum"] == list(REDUCTIONS)
 
 
 @pytest.mark.parametrize(
@@ -153,6 +144,9 @@ fills: [black]
 fills: []
     .fills: found [], expected 1 or more entries
 
+fills: [mean, zero, mean]
+    .fills: found ['mean', 'zero', 'mean'], expected no entry twice
+
 percentile: 0
     .percentile: found 0, expected above 0
 
@@ -205,14 +199,15 @@ transform: dilation
     .transform: found 'dilation', expected a mapping
 
 transform: {radius: 2}
-    .transform: key 'kind' is missing; required: kind
+    .transform.kind: missing, valid: none, dilation, erosion, convex_hull, noise, rotation, transposition
 
 transform: {kind: dilate}
     .transform.kind: unknown transform 'dilate'; did you mean 'dilation'? valid: convex_hull, dilation, erosion,
     noise, none, rotation, transposition
 
 transform: {kind: 3}
-    .transform.kind: found 3, expected a string
+    .transform.kind: unknown transform 3; valid: convex_hull, dilation, erosion, noise, none, rotation,
+    transposition
 
 transform: {kind: erosion, radios: 2}
     .transform: unknown key 'radios'; did you mean 'radius'? valid: kind, radius
@@ -250,6 +245,9 @@ leakage: {iterations: [1, 11]}
 leakage: {iterations: [0]}
     .leakage.iterations.0: found 0, expected at least 1
 
+leakage: {iterations: [true]}
+    .leakage.iterations.0: found true, expected an integer
+
 leakage: {iterations: 10}
     .leakage.iterations: found 10, expected a list
 
@@ -270,7 +268,7 @@ def test_what_is_wrong_with_a_study(change: str, message: str) -> None:
 def test_a_study_needs_a_model() -> None:
     raw = with_study()
     del raw["studies"]["r"]["model"]
-    assert fault(raw) == "studies.r: key 'model' is missing; required: model"
+    assert fault(raw) == "studies.r: key 'model' is missing; required: kind, model"
 
 
 def test_leaks_are_sought_in_iterations_that_there_are() -> None:

@@ -4,12 +4,12 @@ import sys
 from pathlib import Path
 
 import pytest
-import yaml
 
 from saliency_assay.config.catalogue import CATALOGUE
+from saliency_assay.config.errors import ConfigError
 from saliency_assay.config.read import read
 from saliency_assay.config.records import Config
-from saliency_assay.config.schema import ConfigError
+from saliency_assay.config.settings import FOLDERS, DataSettings, FolderData
 from saliency_assay.data import DATA_KINDS, DataKind
 from saliency_assay.data.bam.classes import OBJECTS, SCENES
 from saliency_assay.data.bam.commonality import plan_common
@@ -21,9 +21,6 @@ from saliency_assay.data.synthetic.shapes import SILHOUETTES
 from saliency_assay.data.synthetic.sources import write_sources
 from saliency_assay.data.synthetic.textures import TEXTURES
 from saliency_assay.registry.records import record_of, resolve
-from saliency_assay.runtime.provenance import SOURCE
-
-SCHEMA = yaml.safe_load((SOURCE.parent / "config/schema.yaml").read_text())
 
 
 @pytest.mark.parametrize("kind", DATA_KINDS, ids=lambda kind: kind.name)
@@ -52,18 +49,10 @@ def test_parameters_of_bam_are_those_of_its_steps() -> None:
     assert planned <= set(record_of(DATA_KINDS, "bam", "data").parameters)
 
 
-def test_sources_are_keys_that_the_schema_asks_for() -> None:
-    conditions = SCHEMA["$defs"]["data"]["allOf"]
-    asked: dict[str, list[str]] = {}
-    for condition in conditions:
-        definition = SCHEMA["$defs"][condition["then"]["$ref"].rpartition("/")[2]]
-        kind = condition["if"]["properties"]["kind"]
-        for name in kind.get("enum", [kind.get("const")]):
-            asked.setdefault(name, []).extend(definition.get("required", []))
-    assert asked.pop("embedded") == []
-    assert asked.pop("caption") == ["source", "classes"]
-    assert asked.pop("bam") == ["coco", "miniplaces"]  # read by the configuration itself
-    assert asked == {kind.name: list(kind.sources) for kind in DATA_KINDS if kind.sources}
+@pytest.mark.parametrize("kind", [kind for kind in DATA_KINDS if kind.sources], ids=lambda kind: kind.name)
+def test_sources_are_keys_of_the_configuration(kind: DataKind) -> None:
+    assert set(kind.sources) == set(FolderData.own_keys()) - set(DataSettings.own_keys())
+    assert kind.name in FOLDERS
 
 
 @pytest.mark.parametrize("kind", ["folder", "mnist", "cifar10", "stl10"])
@@ -75,13 +64,13 @@ def test_kinds_that_read_files_are_given_their_path(kind: str, tmp_path: Path) -
             "methods": {"gradient": {}},
             "studies": {"s": {"kind": "gallery", "model": "m"}},
         }
-        return read(raw, schema=SCHEMA, catalogue=CATALOGUE, source="my.yaml")
+        return read(raw, catalogue=CATALOGUE, source="my.yaml")
 
     parameters = configured({"path": str(tmp_path)}).data["some"].parameters
     assert parameters["path"] == str(tmp_path)
     assert set(parameters) == {*record_of(DATA_KINDS, kind, "data").parameters, "path"}
     for entry, line in (
-        ({}, "data.some: key 'path' is missing; required: path"),
+        ({}, "data.some: key 'path' is missing; required: kind, path"),
         ({"path": ""}, "data.some.path: found '', expected 1 or more characters"),
         ({"path": "no/where"}, "data.some.path: found 'no/where', expected a folder that exists"),
     ):

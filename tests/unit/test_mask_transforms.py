@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import chisquare
 
 from saliency_assay.studies.retrain.mask_transforms import TRANSFORMS, Masks, transform
-from saliency_assay.studies.retrain.settings import TRANSFORMS as SETTINGS
+from saliency_assay.studies.retrain.parameters import TRANSFORMS as SETTINGS
 
 EVERY: tuple[dict[str, Any], ...] = (
     {"kind": "none"},

@@ -8,8 +8,10 @@ import pytest
 from support import conv_classifier, cyclic_targets, generator, random_images
 
 from saliency_assay.config.catalogue import CATALOGUE
+from saliency_assay.config.errors import ConfigError
 from saliency_assay.config.methods import read_methods
-from saliency_assay.config.schema import ConfigError
+from saliency_assay.config.records import Method
+from saliency_assay.config.settings import RegisteredMethod
 from saliency_assay.methods import METHODS
 from saliency_assay.registry.records import record_of, resolve
 from saliency_assay.runtime.provenance import SOURCE
@@ -24,6 +26,10 @@ MISFITS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
+def method_of(name: str, parameters: dict[str, Any]) -> Method:
+    return read_methods({name: RegisteredMethod.model_validate(parameters)}, CATALOGUE)[name]
+
+
 @pytest.mark.parametrize(("name", "parameters"), MISFITS, ids=[name for name, _ in MISFITS])
 def test_the_plan_says_what_the_method_would(name: str, parameters: dict[str, Any]) -> None:
     images = random_images(2)
@@ -31,7 +37,7 @@ def test_the_plan_says_what_the_method_would(name: str, parameters: dict[str, An
     with pytest.raises(ValueError, match=r"found") as own:
         function(conv_classifier(), images, cyclic_targets(2), generator=generator(), **parameters)
     with pytest.raises(ConfigError) as planned:
-        read_methods({name: parameters}, CATALOGUE)
+        method_of(name, parameters)
     assert str(planned.value) == f"methods.{name}.{own.value}"
 
 
@@ -41,14 +47,14 @@ def test_every_check_is_tried_here() -> None:
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
 def test_defaults_fit_together(method: Any) -> None:
-    assert read_methods({method.name: {}}, CATALOGUE)[method.name].function == method.function
+    assert method_of(method.name, {}).function == method.function
 
 
 @pytest.mark.parametrize("rule", ["middle", "gauss_legendre"])
 def test_what_fits_is_let_through(rule: str) -> None:
-    read_methods({"integrated_gradients": {"rule": rule, "steps": 1}}, CATALOGUE)
-    read_methods({"kernel_shap": {"features": "superpixels", "segments": 64, "samples": 100}}, CATALOGUE)
-    read_methods({"lrp_alpha_beta": {"alpha": 1, "beta": 0}}, CATALOGUE)
+    method_of("integrated_gradients", {"rule": rule, "steps": 1})
+    method_of("kernel_shap", {"features": "superpixels", "segments": 64, "samples": 100})
+    method_of("lrp_alpha_beta", {"alpha": 1, "beta": 0})
 
 
 def test_checks_import_nothing_heavy() -> None:

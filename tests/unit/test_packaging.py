@@ -63,7 +63,7 @@ def test_the_wheel_holds_the_library_and_nothing_else(built: Path) -> None:
     plain = {requirement.name for requirement in wanted if not requirement.marker}
     of_workflow = {requirement.name for requirement in wanted if "workflow" in str(requirement.marker)}
     assert {"torch", "numpy", "zarr", "scipy"} <= plain
-    assert {"snakemake", "jsonschema", "pyyaml", "psutil"} <= of_workflow
+    assert {"snakemake", "pydantic", "pyyaml", "psutil"} <= of_workflow
     assert not plain & of_workflow
 
 

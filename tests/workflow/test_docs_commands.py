@@ -17,7 +17,6 @@ import numpy as np
 import pytest
 import yaml
 from checkout import Checkout
-from configurations import SCHEMA
 from pages import DOCS, FENCE, ROOT, blocks, pages, write_files
 
 from saliency_assay.config.catalogue import CATALOGUE
@@ -44,6 +43,7 @@ OUTSIDE = {
     r"\.venv/bin/snakemake (--report|--touch)": "a word on what the workflow itself does",
     r"\.venv/bin/pytest (FILE|tests/\S+)": "it is what runs this",
     r"\.venv/bin/python tests/property/(fuzz|bombs)\.py.*": "tests/property/test_fuzz.py",
+    r"\.venv/bin/python -m saliency_assay\.config\.reference": "tests/unit/test_config_reference.py",
     r"make env": "all that .ci/run makes needs it",
     r"make clean": "it would remove the results of whoever runs the tests",
     r"PYTHONPATH=tests \.venv/bin/python tests/cluster/overhead\.py": "root, and a Slurm of one's own",
@@ -328,7 +328,7 @@ def test_yaml_is_a_valid_configuration(
         for name, study in demo["studies"].items():  # replaced whole, as in a file of one's own
             given = yaml.safe_load(block.text).get("studies", {}).get(name)
             content["studies"][name] = given or study
-    assert read(content, schema=SCHEMA, catalogue=CATALOGUE, source=block.page).studies
+    assert read(content, catalogue=CATALOGUE, source=block.page).studies
 
 
 def parts_of_criteria(root: Path) -> None:

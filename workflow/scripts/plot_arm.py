@@ -14,7 +14,7 @@ from saliency_assay.runtime.job import run_job
 from saliency_assay.storage import zarr_store
 from saliency_assay.studies.retrain.mask_figures import iteration_images, overlap_matrices
 from saliency_assay.studies.retrain.occluded import layers_of, open_masks, states_of
-from saliency_assay.studies.retrain.settings import pixels
+from saliency_assay.studies.retrain.parameters import pixels
 
 with run_job(snakemake) as job:
     settings, paths, at = job.settings, job.input, job.wildcards

@@ -8,7 +8,7 @@ from saliency_assay.runtime.job import run_job
 from saliency_assay.storage.csv_tables import read_table
 from saliency_assay.storage.zarr_store import open_store
 from saliency_assay.studies.retrain.curves import accuracy_curves, overlap_curves
-from saliency_assay.studies.retrain.settings import pixels
+from saliency_assay.studies.retrain.parameters import pixels
 from saliency_assay.studies.retrain.tables import summary_tables
 
 with run_job(snakemake) as job:

@@ -15,7 +15,7 @@ from saliency_assay.runtime.shards import part_of
 from saliency_assay.storage import zarr_store
 from saliency_assay.studies.retrain.masks import remasked, targets_of
 from saliency_assay.studies.retrain.occluded import Occluded, Stretch, layers_of, open_masks
-from saliency_assay.studies.retrain.settings import pixels
+from saliency_assay.studies.retrain.parameters import pixels
 from saliency_assay.studies.retrain.state import MaskState
 
 with run_job(snakemake) as job:

@@ -1,18 +1,18 @@
-"""Checks that every section of the configuration shares: a name that must exist, parameters of a registered thing."""
+"""Checks that all sections of the configuration share: references, parameters of registered objects, paths."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from saliency_assay.config.records import Settings
-from saliency_assay.config.schema import ConfigError
+from saliency_assay.config.errors import ConfigError
+from saliency_assay.config.records import Parameters
 from saliency_assay.registry.records import Parameter, unknown, with_defaults
 
 V = TypeVar("V")
 
 
 def look_up(place: str, kind: str, name: object, known: Mapping[str, V]) -> V:
-    """What ``name`` at ``place`` refers to.
+    """Return what ``name`` at ``place`` refers to.
 
     Raises:
         ConfigError: it is not in ``known``.
@@ -23,14 +23,22 @@ def look_up(place: str, kind: str, name: object, known: Mapping[str, V]) -> V:
 
 
 def parameters_of(
-    place: str, known: Mapping[str, Parameter], entry: Settings, keys: Iterable[str]
-) -> Settings:
-    """What ``entry`` holds beside the workflow's own ``keys``, as parameters of a registered thing."""
-    own = set(keys)
-    given = {key: value for key, value in entry.items() if key not in own}
+    place: str, known: Mapping[str, Parameter], given: Mapping[Any, Any], keys: Iterable[str] = ()
+) -> Parameters:
+    """Return all ``known`` parameters of a registered object, those that are ``given`` checked.
+
+    Args:
+        place: where they stand in the configuration.
+        known: the parameters of its record.
+        given: what an entry holds beside ``keys``.
+        keys: keys that the entry may have as well.
+
+    Raises:
+        ConfigError: a parameter that does not exist, or a value out of range.
+    """
     for key in given:
         if key not in known:
-            raise ConfigError(f"{place}: {unknown('key', key, [*known, *own])}")
+            raise ConfigError(f"{place}: {unknown('key', key, [*known, *keys])}")
     try:
         return with_defaults(known, given)
     except ValueError as error:
@@ -38,10 +46,10 @@ def parameters_of(
 
 
 def folder(place: str, path: str) -> str:
-    """``path``, which must be a folder.
+    """Return ``path``, which must be a folder.
 
     Raises:
-        ConfigError: it is none.
+        ConfigError: it is not.
     """
     if not Path(path).is_dir():
         raise ConfigError(f"{place}: found {path!r}, expected a folder that exists")
@@ -49,10 +57,10 @@ def folder(place: str, path: str) -> str:
 
 
 def file(place: str, path: str) -> str:
-    """``path``, which must be a file.
+    """Return ``path``, which must be a file.
 
     Raises:
-        ConfigError: it is none.
+        ConfigError: it is not.
     """
     if not Path(path).is_file():
         raise ConfigError(f"{place}: found {path!r}, expected a file that exists")

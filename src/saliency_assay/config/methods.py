@@ -1,23 +1,24 @@
-"""The section ``methods``, and what methods need of the models that a study gives them."""
+"""Check the section ``methods``, and what methods need of the models of a study."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from saliency_assay.config.checks import look_up, parameters_of
-from saliency_assay.config.records import Catalogue, Method, Model, Settings, Study
-from saliency_assay.config.schema import ConfigError
-from saliency_assay.registry.records import Parameter, resolve, shown
+from saliency_assay.config.errors import ConfigError
+from saliency_assay.config.records import Catalogue, Method, Model, Study
+from saliency_assay.config.settings import CustomMethod, RegisteredMethod
+from saliency_assay.registry.records import resolve
 from saliency_assay.registry.signatures import GENERATOR, check_call, describe_function
 
 POSITIONAL = ("model", "images", "targets")
-"""What a method is given in this order."""
-BACKGROUND = Parameter(100, minimum=1)
-"""Training images that stand for the absence of a feature, where a method takes a sample of them."""
+"""Positional arguments of a method."""
 
 
-def read_methods(entries: Settings, catalogue: Catalogue) -> dict[str, Method]:
-    """All entries, those that smooth another entry after the others."""
-    plain = {name: entry for name, entry in entries.items() if "base" not in entry}
+def read_methods(
+    entries: Mapping[str, RegisteredMethod | CustomMethod], catalogue: Catalogue
+) -> dict[str, Method]:
+    """Return the records of all entries; those that smooth another entry are read after it."""
+    plain = {name: entry for name, entry in entries.items() if getattr(entry, "base", None) is None}
     made = {name: _method(name, entry, {}, catalogue) for name, entry in plain.items()}
     made |= {
         name: _method(name, entry, made, catalogue) for name, entry in entries.items() if name not in plain
@@ -25,21 +26,23 @@ def read_methods(entries: Settings, catalogue: Catalogue) -> dict[str, Method]:
     return {name: made[name] for name in entries}
 
 
-def _method(name: str, entry: Settings, others: Mapping[str, Method], catalogue: Catalogue) -> Method:
+def _method(
+    name: str,
+    entry: RegisteredMethod | CustomMethod,
+    others: Mapping[str, Method],
+    catalogue: Catalogue,
+) -> Method:
     place = f"methods.{name}"
-    if "function" in entry:
-        return _own_method(name, entry)
-    record = look_up(place, "method", entry.get("method", name), catalogue.methods)
-    parameters = parameters_of(place, record.parameters, entry, ("method", *record.takes))
+    if isinstance(entry, CustomMethod):
+        return _custom_method(name, entry)
+    record = look_up(place, "method", name if entry.method is None else entry.method, catalogue.methods)
+    keys = ("method", *record.takes)
+    misplaced = dict.fromkeys(entry.model_fields_set - {"parameters", *keys})
+    parameters = parameters_of(place, record.parameters, {**misplaced, **entry.parameters}, keys)
     misfit = resolve(record.check)(parameters) if record.check else ""
     if misfit:
         raise ConfigError(f"{place}.{misfit}")
-    base = _base(place, entry["base"], others, catalogue) if "base" in entry else None
-    background = 0
-    if "background" in record.takes:
-        background = entry.get("background", BACKGROUND.default)
-        if problem := BACKGROUND.problem(background):
-            raise ConfigError(f"{place}.background: found {shown(background)}, {problem}")
+    base = None if entry.base is None else _base(place, entry.base, others, catalogue)
     return Method(
         name=name,
         method=record.name,
@@ -48,15 +51,15 @@ def _method(name: str, entry: Settings, others: Mapping[str, Method], catalogue:
         needs=tuple(dict.fromkeys([*record.needs, *(base.needs if base else ())])),
         stream=record.stream or record.name,
         base=base,
-        background=background,
+        background=entry.background if "background" in record.takes else 0,
         uses_model=record.uses_model,
     )
 
 
-def _base(place: str, given: object, others: Mapping[str, Method], catalogue: Catalogue) -> Method:
-    """The entry that a method smooths; any other method's name stands for it with its defaults."""
-    if isinstance(given, str) and given not in others and given in catalogue.methods:
-        base = _method(given, {}, {}, catalogue)
+def _base(place: str, given: str, others: Mapping[str, Method], catalogue: Catalogue) -> Method:
+    """Return the method to smooth: an entry, or a registered method with its defaults."""
+    if given not in others and given in catalogue.methods:
+        base = _method(given, RegisteredMethod(), {}, catalogue)
     else:
         base = look_up(f"{place}.base", "method", given, others)
     record = catalogue.methods.get(base.method)
@@ -66,31 +69,30 @@ def _base(place: str, given: object, others: Mapping[str, Method], catalogue: Ca
     return base
 
 
-def _own_method(name: str, entry: Settings) -> Method:
-    """A user's function: every key beside it is a parameter, checked against the source without running it."""
+def _custom_method(name: str, entry: CustomMethod) -> Method:
+    """Return the record of a custom method, its parameters checked against the source without running it."""
     place = f"methods.{name}"
-    if "method" in entry:
+    if "method" in entry.parameters:
         raise ConfigError(f"{place}: found both function and method, expected one of them")
-    parameters = {key: value for key, value in entry.items() if key != "function"}
     try:
-        check_call(entry["function"], parameters, positional=POSITIONAL)
+        check_call(entry.function, entry.parameters, positional=POSITIONAL)
     except ValueError as error:
         raise ConfigError(f"{place}.{error}") from None
-    found = describe_function(entry["function"], given=(*POSITIONAL, GENERATOR))
+    description = describe_function(entry.function, given=(*POSITIONAL, GENERATOR))
     return Method(
         name,
         "",
-        entry["function"],
-        {**found.defaults, **parameters},
-        stream=entry["function"],
-        summary=found.summary,
+        entry.function,
+        {**description.defaults, **entry.parameters},
+        stream=entry.function,
+        summary=description.summary,
     )
 
 
 def check_needs(
     study: Study, models: Mapping[str, Model], methods: Mapping[str, Method], catalogue: Catalogue
 ) -> None:
-    """Whether the architectures have what the methods need."""
+    """Check that the architectures have the layers that the methods need."""
     for name in study.methods:
         for model in study.all_models:
             problem = unsupported(methods[name].needs, models[model])
@@ -109,7 +111,7 @@ def check_needs(
 
 
 def unsupported(needs: Iterable[str], architecture: Any) -> str:
-    """What of ``needs`` a registered architecture, or a model, does not have, in words; empty if it has all."""
+    """Return the first of ``needs`` that an architecture or a model does not meet, in words; empty if it meets all."""
     if "cam_layer" in needs and not architecture.cam_layer:
         return "needs a layer for class activation maps"
     if "pool_linear_head" in needs and not architecture.head_is_pool_linear:

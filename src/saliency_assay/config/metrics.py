@@ -1,14 +1,16 @@
-"""The section ``metrics``, and what metrics need of the data that a study gives them."""
+"""Check the section ``metrics``, and what metrics need of the data of a study."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from saliency_assay.config.caption import METRICS as CAPTIONED
 from saliency_assay.config.checks import look_up, parameters_of
-from saliency_assay.config.records import Catalogue, DataEntry, Method, Metric, Settings, Study
-from saliency_assay.config.schema import ConfigError
+from saliency_assay.config.errors import ConfigError
+from saliency_assay.config.records import Catalogue, DataEntry, Method, Metric, Study
+from saliency_assay.config.settings import CustomMetric, RegisteredMetric
 from saliency_assay.registry.records import resolve, unknown
 from saliency_assay.registry.signatures import GENERATOR, OFFERED, check_call, describe_function
+from saliency_assay.studies.fidelity.settings import FidelityStudy
 
 POSITIONAL = ("predict", "images", "targets", "maps")
 DIRECTIONS = ("direction", "target")
@@ -17,7 +19,7 @@ DIRECTIONS = ("direction", "target")
 
 @dataclass(frozen=True)
 class Boxes:
-    """The figure of a user's metric."""
+    """The figure of a custom metric."""
 
     function: str = "saliency_assay.studies.fidelity.figures:boxes"
     reads: tuple[str, ...] = ()
@@ -26,33 +28,35 @@ class Boxes:
 BOXES = Boxes()
 
 
-def read_metrics(entries: Settings, asked: Iterable[object], catalogue: Catalogue) -> dict[str, Metric]:
-    """All entries, and with their defaults BAM's metrics and the registered ones that studies have ``asked`` for."""
+def read_metrics(
+    entries: Mapping[str, RegisteredMetric | CustomMetric], requested: Iterable[str], catalogue: Catalogue
+) -> dict[str, Metric]:
+    """Return the records of all entries, of BAM's metrics and of those that studies have ``requested``."""
     made = {name: _metric(name, entry, catalogue) for name, entry in entries.items()}
     for name, record in catalogue.metrics.items():
-        if name not in made and (not record.judges_single_maps or name in asked):
-            made[name] = _metric(name, {}, catalogue)
+        if name not in made and (not record.judges_single_maps or name in requested):
+            made[name] = _metric(name, RegisteredMetric(), catalogue)
     return made
 
 
-def _metric(name: str, entry: Settings, catalogue: Catalogue) -> Metric:
+def _metric(name: str, entry: RegisteredMetric | CustomMetric, catalogue: Catalogue) -> Metric:
     place = f"metrics.{name}"
     same = catalogue.metrics.get(name)
     taken = name in CAPTIONED or (same and not same.judges_single_maps)
-    if taken and ("function" in entry or entry.get("metric", name) != name):
+    if taken and (isinstance(entry, CustomMetric) or entry.metric not in (None, name)):
         of = "caption" if name in CAPTIONED else "BAM"
         raise ConfigError(
             f"{place}: is the name of a metric of {of} studies, which stands for itself; rename it"
         )
-    if "function" in entry:
-        return _own_metric(name, entry)
+    if isinstance(entry, CustomMetric):
+        return _custom_metric(name, entry)
     for key in DIRECTIONS:
-        if key in entry:
+        if key in entry.parameters:
             raise ConfigError(f"{place}.{key}: a registered metric has its own, expected function beside it")
-    record = look_up(place, "metric", entry.get("metric", name), catalogue.metrics)
+    record = look_up(place, "metric", name if entry.metric is None else entry.metric, catalogue.metrics)
     if not record.judges_single_maps and record.name != name:
         raise ConfigError(f"{place}.metric: found {record.name!r}, which stands under its own name only")
-    parameters = parameters_of(place, record.parameters, entry, ("metric",))
+    parameters = parameters_of(place, record.parameters, entry.parameters, entry.own_keys())
     misfit = resolve(record.check)(parameters) if record.check else ""
     if misfit:
         raise ConfigError(f"{place}.{misfit}")
@@ -71,49 +75,51 @@ def _metric(name: str, entry: Settings, catalogue: Catalogue) -> Metric:
     )
 
 
-def _own_metric(name: str, entry: Settings) -> Metric:
-    """A user's function: its one score has the entry's name; every key beside it is a parameter."""
+def _custom_metric(name: str, entry: CustomMetric) -> Metric:
+    """Return the record of a custom metric, whose one score has the entry's name."""
     place = f"metrics.{name}"
-    if "metric" in entry:
+    if "metric" in entry.parameters:
         raise ConfigError(f"{place}: found both function and metric, expected one of them")
-    parameters = {key: value for key, value in entry.items() if key not in ("function", *DIRECTIONS)}
     try:
-        takes = check_call(entry["function"], parameters, positional=POSITIONAL, offered=OFFERED)
+        takes = check_call(entry.function, entry.parameters, positional=POSITIONAL, offered=OFFERED)
     except ValueError as error:
         raise ConfigError(f"{place}.{error}") from None
-    found = describe_function(entry["function"], given=(*POSITIONAL, GENERATOR, *OFFERED))
+    description = describe_function(entry.function, given=(*POSITIONAL, GENERATOR, *OFFERED))
     return Metric(
         name=name,
         metric="",
-        function=entry["function"],
-        parameters={**found.defaults, **parameters},
+        function=entry.function,
+        parameters={**description.defaults, **entry.parameters},
         judges_single_maps=True,
         takes=takes,
         probe="",
         directions={name: _direction(place, entry)},
         labels={name: name},
         figures={"scores": BOXES},
-        summary=found.summary or entry["function"],
+        summary=description.summary or entry.function,
     )
 
 
-def _direction(place: str, entry: Settings) -> str:
+def _direction(place: str, entry: CustomMetric) -> str:
     """Return the direction of a custom metric, which has either ``direction`` or ``target``."""
-    keys = [key for key in DIRECTIONS if key in entry]
-    if len(keys) > 1:
+    if entry.direction and entry.target is not None:
         raise ConfigError(f"{place}: found both direction and target, expected one of them")
-    if not keys:
+    if entry.direction:
+        return entry.direction
+    if entry.target is None:
         expected = "expected higher or lower, or target, the ideal value, in its place"
         raise ConfigError(f"{place}.direction: missing, {expected}")
-    if keys == ["direction"]:
-        return str(entry["direction"])
-    return f"target {float(entry['target'])!r}".removesuffix(".0")
+    return f"target {float(entry.target)!r}".removesuffix(".0")
 
 
 def metrics_of(
-    study: str, entry: Settings, metrics: Mapping[str, Metric], listed: Iterable[str], catalogue: Catalogue
+    study: str,
+    entry: FidelityStudy,
+    metrics: Mapping[str, Metric],
+    listed: Iterable[str],
+    catalogue: Catalogue,
 ) -> tuple[str, ...]:
-    """The metrics that a fidelity study names; by default all that are ``listed`` and judge single maps.
+    """Return the metrics that a fidelity study names; by default all that are ``listed`` and judge single maps.
 
     Raises:
         ConfigError: one that does not exist or judges no single maps, or none at all.
@@ -122,7 +128,7 @@ def metrics_of(
     judging = [name for name, metric in metrics.items() if metric.judges_single_maps]
     registered = [name for name, record in catalogue.metrics.items() if record.judges_single_maps]
     valid = dict.fromkeys([*judging, *registered])
-    chosen = tuple(entry.get("metrics", [name for name in listed if name in judging]))
+    chosen = entry.metrics or tuple(name for name in listed if name in judging)
     for name in chosen:
         look_up(place, "metric of single maps", name, valid)
     if not chosen:
@@ -132,7 +138,7 @@ def metrics_of(
 
 
 def check_masks(study: Study, metrics: Mapping[str, Metric], data: Mapping[str, DataEntry]) -> None:
-    """Whether the study's images have the masks that its metrics need."""
+    """Check that the study's images have the masks that its metrics need."""
     masked = [name for entry in data.values() if entry.masks for name in entry.sets]
     for name in study.metrics:
         if "mask" in metrics[name].takes and study.data not in masked:
@@ -143,7 +149,7 @@ def check_masks(study: Study, metrics: Mapping[str, Metric], data: Mapping[str, 
 
 
 def check_printed(study: Study, metrics: Mapping[str, Metric], methods: Mapping[str, Method]) -> None:
-    """Whether the values that a paper printed are of the study's methods, and each of one of its scores.
+    """Check that printed values of a paper belong to the study's methods, and each to one of its scores.
 
     What follows an entry's name in full (``aopc_morf aopc L=20``) is known only once it is scored.
     """
@@ -180,7 +186,7 @@ def check_printed(study: Study, metrics: Mapping[str, Metric], methods: Mapping[
 
 
 def _check_score(place: str, name: str, pairs: list[tuple[str, str]]) -> None:
-    """Whether ``name`` can be of one of ``pairs``, a score and its entry."""
+    """Check that ``name`` belongs to exactly one of ``pairs``, a score and its entry."""
     meant = [pair for pair in pairs if name in pair or tuple(name.split(" ")[:2]) == pair]
     if not meant:
         known = dict.fromkeys(part for pair in pairs for part in pair)

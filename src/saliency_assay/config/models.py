@@ -1,36 +1,37 @@
-"""The section ``models``: registered architectures, and networks of a user's own."""
+"""Check the section ``models``: registered architectures and custom networks."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from saliency_assay.config.checks import file, look_up, parameters_of
-from saliency_assay.config.records import Catalogue, DataEntry, Model, Settings
+from saliency_assay.config.errors import ConfigError
+from saliency_assay.config.records import Catalogue, DataEntry, Model
 from saliency_assay.config.retrain import check_training, trials_of
-from saliency_assay.config.schema import ConfigError
+from saliency_assay.config.settings import CustomModel, ModelSettings, RegisteredModel
 from saliency_assay.registry.signatures import GENERATOR, check_call
 
-KEYS = (
-    "architecture", "data", "label", "target", "weights", "batch_size", "training", "search", "normalisation",
-)  # fmt: skip
-OWN_KEYS = ("function", "cam_layer", "concept_layers")
-"""What a network of one's own has besides; of a registered one the record knows its layers."""
 BUILDER = ("classes", "channels", GENERATOR)
-"""What a function that builds a network is handed by name."""
+"""Keyword arguments of a function that builds a network."""
 
 
-def read_model(name: str, entry: Settings, data: Mapping[str, DataEntry], catalogue: Catalogue) -> Model:
-    """One entry, checked against the sets that ``data`` makes, the registry and the files it names.
+def read_model(
+    name: str,
+    entry: RegisteredModel | CustomModel,
+    data: Mapping[str, DataEntry],
+    catalogue: Catalogue,
+) -> Model:
+    """Return the record of an entry, checked against the sets of ``data``, the registry and the files that it names.
 
     Raises:
         ConfigError: the first fault found.
     """
     place = f"models.{name}"
-    network = _own_network(place, entry) if "function" in entry else _registered(place, entry, catalogue)
+    network = _network(place, entry, catalogue)
     sets = {set_name: maker for maker in data.values() for set_name in maker.sets}
-    maker = look_up(f"{place}.data", "set", entry["data"], sets)
-    look_up(f"{place}.label", "label", entry["label"], dict.fromkeys(maker.labels_of(entry["data"])))
-    weights = file(f"{place}.weights", entry["weights"]) if "weights" in entry else ""
-    training = parameters_of(f"{place}.training", catalogue.training, entry["training"], ())
+    maker = look_up(f"{place}.data", "set", entry.data, sets)
+    look_up(f"{place}.label", "label", entry.label, dict.fromkeys(maker.labels_of(entry.data)))
+    weights = file(f"{place}.weights", entry.weights) if entry.weights else ""
+    training = parameters_of(f"{place}.training", catalogue.training, entry.training)
     check_training(f"{place}.training", training)
     if not weights and training.get("epochs") == 0:
         raise ConfigError(
@@ -39,55 +40,58 @@ def read_model(name: str, entry: Settings, data: Mapping[str, DataEntry], catalo
     return Model(
         name=name,
         **network,
-        data=entry["data"],
-        label=entry["label"],
-        target=entry["target"],
+        data=entry.data,
+        label=entry.label,
+        target=entry.target,
         weights=weights,
-        batch_size=entry["batch_size"],
+        batch_size=entry.batch_size,
         training=training,
-        trials=trials_of(place, entry.get("search", {}), training, catalogue),
+        trials=trials_of(place, entry.search or {}, training, catalogue),
         normalisation=_normalisation(place, entry),
     )
 
 
-def _registered(place: str, entry: Settings, catalogue: Catalogue) -> dict[str, Any]:
-    """What the registry says of the architecture, and the entry's parameters of it."""
+def _network(place: str, entry: RegisteredModel | CustomModel, catalogue: Catalogue) -> dict[str, Any]:
+    return _custom(place, entry) if isinstance(entry, CustomModel) else _registered(place, entry, catalogue)
+
+
+def _registered(place: str, entry: RegisteredModel, catalogue: Catalogue) -> dict[str, Any]:
+    """Return the fields of a record that describe a registered architecture."""
     known = catalogue.architectures
-    record = look_up(f"{place}.architecture", "architecture", entry["architecture"], known)
+    record = look_up(f"{place}.architecture", "architecture", entry.architecture, known)
     return {
         "architecture": record.name,
         "function": record.function,
         "cam_layer": record.cam_layer,
         "concept_layers": record.concept_layers,
         "head_is_pool_linear": record.head_is_pool_linear,
-        "parameters": parameters_of(place, record.parameters, entry, KEYS),
+        "parameters": parameters_of(place, record.parameters, entry.parameters, entry.own_keys()),
     }
 
 
-def _own_network(place: str, entry: Settings) -> dict[str, Any]:
-    """A user's function: every other key is a parameter, checked against the source without running it."""
-    if "architecture" in entry:
+def _custom(place: str, entry: CustomModel) -> dict[str, Any]:
+    """Return the fields of a record that describe a custom network, checked against the source without running it."""
+    if "architecture" in entry.parameters:
         raise ConfigError(f"{place}: found both function and architecture, expected one of them")
-    parameters = {key: value for key, value in entry.items() if key not in (*KEYS, *OWN_KEYS)}
     try:
-        check_call(entry["function"], parameters, positional=(), named=BUILDER)
+        check_call(entry.function, entry.parameters, positional=(), named=BUILDER)
     except ValueError as error:
         raise ConfigError(f"{place}.{error}") from None
     return {
-        "architecture": entry["function"],
-        "function": entry["function"],
-        "cam_layer": entry.get("cam_layer", ""),
-        "concept_layers": tuple(entry.get("concept_layers", ())),
+        "architecture": entry.function,
+        "function": entry.function,
+        "cam_layer": entry.cam_layer or "",
+        "concept_layers": entry.concept_layers or (),
         "head_is_pool_linear": False,
-        "parameters": parameters,
+        "parameters": entry.parameters,
     }
 
 
-def _normalisation(place: str, entry: Settings) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
-    """Mean and deviation of each channel, where the entry says them."""
-    if "normalisation" not in entry:
+def _normalisation(place: str, entry: ModelSettings) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
+    """Return the mean and standard deviation of each channel, if the entry has them."""
+    if entry.normalisation is None:
         return None
-    mean, std = (tuple(map(float, entry["normalisation"][key])) for key in ("mean", "std"))
+    mean, std = (tuple(map(float, values)) for values in (entry.normalisation.mean, entry.normalisation.std))
     if len(mean) != len(std):
         raise ConfigError(
             f"{place}.normalisation: found {len(mean)} values of mean and {len(std)} of std, "

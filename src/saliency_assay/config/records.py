@@ -1,33 +1,15 @@
-"""What a checked configuration holds, as typed records."""
+"""Typed records of a checked configuration."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 from saliency_assay.registry.records import Parameter
+from saliency_assay.studies.fidelity.settings import Controls
 from saliency_assay.studies.retrain.settings import Retraining
 
-Settings = dict[str, Any]
-
-
-class Registered(Protocol):
-    """What a registry record must tell the configuration."""
-
-    @property
-    def name(self) -> str:
-        """How the configuration calls it."""
-        ...
-
-    @property
-    def function(self) -> str:
-        """``package.module:name`` of its callable."""
-        ...
-
-    @property
-    def parameters(self) -> Mapping[str, Parameter]:
-        """Its parameters, with defaults and ranges."""
-        ...
+Parameters = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -56,7 +38,7 @@ class DataEntry:
     """Gigabytes of images that a training keeps whole on its device."""
     labels: tuple[str, ...]
     members: tuple[str, ...]
-    parameters: Settings
+    parameters: Parameters
     coco: tuple[tuple[str, str], ...] = ()
     miniplaces: str = ""
     objects: tuple[str, ...] = ()
@@ -103,16 +85,16 @@ class Model:
     function: str
     cam_layer: str
     concept_layers: tuple[str, ...]
-    parameters: Settings
+    parameters: Parameters
     data: str
     label: str
     target: str
     """The class that maps explain: ``label`` or ``predicted``."""
     weights: str
     batch_size: int
-    training: Settings
-    trials: tuple[Settings, ...] = ()
-    """Settings of the training to choose from by validation accuracy, in place of those in ``training``."""
+    training: Parameters
+    trials: tuple[Parameters, ...] = ()
+    """Parameters of the training to choose from by validation accuracy, in place of those in ``training``."""
     head_is_pool_linear: bool = False
     """Whether logits are one linear layer over the spatial mean of ``cam_layer``, which CAM needs."""
     normalisation: tuple[tuple[float, ...], tuple[float, ...]] | None = None
@@ -126,7 +108,7 @@ class Method:
     name: str
     method: str
     function: str
-    parameters: Settings
+    parameters: Parameters
     needs: tuple[str, ...] = ()
     stream: str = ""
     """What its noise is seeded by: methods of one stream see the same samples."""
@@ -152,7 +134,7 @@ class Metric:
     name: str
     metric: str
     function: str
-    parameters: Settings
+    parameters: Parameters
     judges_single_maps: bool
     takes: tuple[str, ...]
     probe: str
@@ -199,7 +181,7 @@ class Study:
     metrics: tuple[str, ...] = ()
     printed: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """What a paper reports: for each method the value of a score."""
-    printed_alpha: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    printed_alpha: Mapping[str, Mapping[Controls, float]] = field(default_factory=dict)
     """The same of α: for each score the values ``with`` and ``without`` controls."""
     printed_correlation: Mapping[str, Mapping[str, Mapping[str, float]]] = field(default_factory=dict)
     """The same of Spearman's ρ: for each score and each other one the value of a method."""

@@ -1,21 +1,21 @@
-"""What a model is trained with, if that is searched for, and what a study of kind ``retrain`` occludes."""
+"""Check a search for training parameters, and a study of kind ``retrain``."""
 
 from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
 from saliency_assay.config.checks import look_up
-from saliency_assay.config.records import Catalogue, Model, Settings
-from saliency_assay.config.schema import ConfigError
+from saliency_assay.config.errors import ConfigError
+from saliency_assay.config.records import Catalogue, Model, Parameters
 from saliency_assay.registry.records import shown
-from saliency_assay.studies.retrain.settings import KEYS, Retraining, retraining_from
+from saliency_assay.studies.retrain.settings import Retraining, RetrainStudy, retraining_from
 from saliency_assay.training.settings import training_from
 
 
 def trials_of(
-    place: str, search: Mapping[str, Sequence[Any]], training: Settings, catalogue: Catalogue
-) -> tuple[Settings, ...]:
-    """Every combination of the values in ``search``, the last parameter's changing first.
+    place: str, search: Mapping[str, Sequence[Any]], training: Parameters, catalogue: Catalogue
+) -> tuple[Parameters, ...]:
+    """Return every combination of the values in ``search``, the last parameter's changing first.
 
     Raises:
         ConfigError: a parameter that does not exist, a value out of range, no images to choose by, or no epochs.
@@ -34,8 +34,8 @@ def trials_of(
     return trials
 
 
-def check_training(place: str, training: Settings) -> None:
-    """Whether the settings of a training, each of them valid, fit together.
+def check_training(place: str, training: Parameters) -> None:
+    """Check that the settings of a training, each of them valid, fit together.
 
     Raises:
         ConfigError: they do not.
@@ -46,8 +46,8 @@ def check_training(place: str, training: Settings) -> None:
         raise ConfigError(f"{place}.{error}") from None
 
 
-def _check_choice(place: str, search: Mapping[str, Sequence[Any]], training: Settings) -> None:
-    """Whether every trial is trained, and judged on the same validation images."""
+def _check_choice(place: str, search: Mapping[str, Sequence[Any]], training: Parameters) -> None:
+    """Check that every trial is trained, and evaluated on the same validation images."""
     why = "the search chooses by validation accuracy"
     if "validation_share" in search:
         fixed = "expected a fixed training.validation_share"
@@ -59,8 +59,8 @@ def _check_choice(place: str, search: Mapping[str, Sequence[Any]], training: Set
             raise ConfigError(f"{place}.{section}.epochs: found 0, expected at least 1: {why}")
 
 
-def read_retraining(place: str, entry: Settings, model: Model, methods: Sequence[str]) -> Retraining:
-    """What the study at ``place`` occludes.
+def read_retraining(place: str, entry: RetrainStudy, model: Model, methods: Sequence[str]) -> Retraining:
+    """Return the arms and masks of the study at ``place``.
 
     Raises:
         ConfigError: values that do not fit together, a method that is not the study's, a model that is not trained.
@@ -70,9 +70,9 @@ def read_retraining(place: str, entry: Settings, model: Model, methods: Sequence
         raise ConfigError(
             f"{place}.model: found {found}; expected a model that is trained, to be trained again"
         )
-    for method in entry["reductions"]:
+    for method in entry.reductions:
         look_up(f"{place}.reductions", "method of the study", method, dict.fromkeys(methods))
     try:
-        return retraining_from({key: entry[key] for key in KEYS if key in entry})
+        return retraining_from(entry)
     except ValueError as error:
         raise ConfigError(f"{place}.{error}") from None

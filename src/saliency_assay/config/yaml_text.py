@@ -1,7 +1,7 @@
-"""The text of a configuration, before anything is made of it: that it can be read, and in what size.
+"""Check that the text of a configuration can be read, before anything is made of it.
 
-Snakemake reads it too, and before anything of ours runs; what its reader trips over it reports with a traceback. So
-``make`` asks here first: ``python -m saliency_assay.config.yaml_text FILE``.
+Snakemake reads it, too, and before anything of ours runs; where its reader fails it prints a traceback. So ``make``
+checks here first: ``python -m saliency_assay.config.yaml_text FILE``.
 """
 
 import json
@@ -12,16 +12,15 @@ from typing import Any
 
 import yaml
 
-from saliency_assay.config.schema import ConfigError
+from saliency_assay.config.errors import ConfigError
 
 DEEPEST = 50  # levels; what a configuration can say has six
-LARGEST = 100_000  # values, those that aliases stand for counted each time; the largest of ours has 600
 # The same in C where PyYAML was built with it.
 Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def check_text(path: Path, source: str) -> None:
-    """That ``path`` holds YAML (or JSON) of a sensible size, in which no key stands twice in one place.
+    """Check that ``path`` holds YAML (or JSON) in which no key stands twice in one place.
 
     Raises:
         ConfigError: it does not, or there is no such file; the line begins with ``source``, and names the place.
@@ -46,36 +45,25 @@ def _check(text: str) -> None:
     except RecursionError:
         raise ConfigError(f"lists and mappings in each other, expected {DEEPEST} levels at most") from None
     except ValueError:  # no JSON, as nearly always
-        _check_size(text)
+        _check_depth(text)
         yaml.load(text, Loader=_Unique)
 
 
-def _check_size(text: str) -> None:
-    """Depth, and the number of values that aliases grow to, told from the parser's events: nothing is made of them."""
-    known: dict[str, int] = {}
-    open_ones: list[tuple[str | None, int]] = []  # anchor, and values before it
-    total = 0
+def _check_depth(text: str) -> None:
+    """Check the parser's events: nothing is built of them, which a deep nesting or a loop would make fail."""
+    anchors: list[str | None] = []  # of the collections that are open
     for event in yaml.parse(text, Loader=Loader):
         line = event.start_mark.line + 1 if event.start_mark else 0
-        if isinstance(event, yaml.AliasEvent):
-            if any(event.anchor == anchor for anchor, _ in open_ones):
-                raise ConfigError(f"line {line}: *{event.anchor} stands within itself, expected no such loop")
-            total += known.get(str(event.anchor), 1)
-        elif isinstance(event, yaml.ScalarEvent):
-            total += 1
-            known |= {event.anchor: 1} if event.anchor else {}
-        elif isinstance(event, yaml.CollectionStartEvent):
-            open_ones.append((event.anchor, total))
-            total += 1
+        if isinstance(event, yaml.AliasEvent) and event.anchor in anchors:
+            raise ConfigError(f"line {line}: *{event.anchor} stands within itself, expected no such loop")
+        if isinstance(event, yaml.CollectionStartEvent):
+            anchors.append(event.anchor)
         elif isinstance(event, yaml.CollectionEndEvent):
-            anchor, before = open_ones.pop()
-            known |= {anchor: total - before} if anchor else {}
-        if len(open_ones) > DEEPEST:
+            anchors.pop()
+        if len(anchors) > DEEPEST:
             raise ConfigError(
                 f"line {line}: lists and mappings in each other, expected {DEEPEST} levels at most"
             )
-        if total > LARGEST:
-            raise ConfigError(f"line {line}: found more than {LARGEST} values, expected at most so many")
 
 
 class _Unique(Loader):  # type: ignore[misc]  # whichever of the two there is
@@ -106,7 +94,7 @@ def _no_key_twice(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _words(error: Exception) -> str:
-    """One line for what the parser says in several."""
+    """Return the message of the parser, which has several lines, as one."""
     mark = getattr(error, "problem_mark", None)
     problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
     place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""

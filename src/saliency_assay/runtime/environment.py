@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, packages_distributions, ver
 
 DISTRIBUTIONS = {"PIL": "pillow", "skimage": "scikit-image", "sklearn": "scikit-learn", "yaml": "pyyaml"}
 """Names under which modules are installed, where these differ from the names under which they are imported."""
-WITHOUT_EFFECT = frozenset({"jsonschema", "tqdm", "yaml"})
+WITHOUT_EFFECT = frozenset({"tqdm", "yaml"})
 """Modules that read configurations or show progress: no result depends on their version."""
 RECORDED = ("PIL", "captum", "numpy", "pycocotools", "scipy", "skimage", "sklearn", "torch", "zarr", "zennit")
 """Modules whose versions a file of results carries, where the process that writes it has loaded them."""

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from saliency_assay.studies.retrain.settings import transform_from
+from saliency_assay.studies.retrain.parameters import transform_from
 
 Masks = NDArray[np.bool_]
 

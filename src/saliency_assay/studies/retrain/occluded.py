@@ -18,7 +18,7 @@ from torch import Tensor
 from saliency_assay.runtime.shards import NAMED
 from saliency_assay.storage.parts import open_stores
 from saliency_assay.storage.zarr_store import Store
-from saliency_assay.studies.retrain.settings import FILLS
+from saliency_assay.studies.retrain.parameters import FILLS
 
 
 @dataclass(frozen=True)

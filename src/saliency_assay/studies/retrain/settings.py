@@ -1,43 +1,70 @@
-"""What the configuration may say of retraining and remasking; free of torch, so that the Snakefile can check it."""
+"""Settings of a study of kind ``retrain``."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
-from math import floor, isfinite
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from saliency_assay.registry.records import Parameter, shown, unknown, with_defaults
+from pydantic import Field
 
-KEYS = (
-    "protocols",
-    "fills",
-    "percentile",
-    "occluded",
-    "reduction",
-    "reductions",
-    "transform",
-    "leakage",
-    "keep_maps",
-    "shards",
-)
-PROTOCOLS = ("iteroar", "roar")
-FILLS = ("zero", "mean")
-REDUCTIONS = ("sum", "abs_sum", "abs_max", "positive_sum", "squared_sum", "visual")
-TOLERANCE = 1e-9
-"""How far ρ · 100 / (100 − τ) may be from a whole number: what decimals of ρ and τ leave."""
+from saliency_assay.registry.settings import INTEGER, NUMBER, Distinct, OrAbsent, Positive, Settings
+from saliency_assay.studies.retrain.parameters import Fill, iterations, transform_from
+from saliency_assay.studies.settings import StudySettings
 
-TRANSFORMS: Mapping[str, Mapping[str, Parameter]] = {
-    "none": {},
-    "dilation": {"radius": Parameter(1, minimum=0)},
-    "erosion": {"radius": Parameter(1, minimum=0)},
-    "convex_hull": {},
-    "noise": {"share": Parameter(0.01, minimum=0, maximum=1)},
-    "rotation": {"degrees": Parameter(180.0, minimum=0, maximum=180)},
-    "transposition": {},
-}
-"""Kinds of mask transforms, each with its parameters."""
+Protocol = Literal["iteroar", "roar"]
+Reduction = Literal["sum", "abs_sum", "abs_max", "positive_sum", "squared_sum", "visual"]
 
-LEAKAGE: Mapping[str, Parameter] = {"repeats": Parameter(3, minimum=2)}
+
+class LeakageSettings(Settings):
+    """Classifiers that see masks alone."""
+
+    repeats: Annotated[int, Field(ge=2), INTEGER] = Field(
+        3, description="Classifiers of masks for each seed, and as many with labels at random."
+    )
+    iterations: OrAbsent[Distinct[Positive]] = Field(
+        None,
+        min_length=1,
+        description="Data sets D_i whose masks are judged, by i; by default the first and the last.",
+    )
+
+
+class RetrainStudy(StudySettings):
+    """Occludes the pixels that maps point at and trains the model anew."""
+
+    kind: Literal["retrain"]
+    model: str = Field(description="f_0; every f_i is trained as it is, from the same initial weights.")
+    protocols: Distinct[Protocol] = Field(
+        ("iteroar",),
+        min_length=1,
+        description="Whether maps are generated anew of every f_i (`iteroar`), or once of f_0 (`roar`).",
+    )
+    fills: Distinct[Fill] = Field(
+        ("zero", "mean"),
+        min_length=1,
+        description="Value of occluded pixels: black, or the mean of the pixels just occluded.",
+    )
+    percentile: Annotated[float, Field(gt=0, lt=100), NUMBER] = Field(
+        95, description="τ; a map's values above it are occluded."
+    )
+    occluded: Annotated[float, Field(gt=0, lt=1), NUMBER] = Field(
+        0.5,
+        description="ρ, the share of an image that is occluded after the last iteration, a multiple of 1 − τ/100.",
+    )
+    reduction: Reduction = Field("sum", description="From raw maps to one value a pixel.")
+    reductions: dict[str, Reduction] = Field({}, description="Another reduction for some methods, by name.")
+    transform: dict[Any, Any] = Field(
+        {"kind": "none"},
+        description="Transform of every mask against leaks, a `kind` and its parameters "
+        "([mask transforms](retrain.md#mask-transforms)).",
+    )
+    keep_maps: bool = Field(False, description="Store the raw maps of all images beside the masks.")
+    shards: Positive = Field(
+        1,
+        description="Shards in which the images of an iteration are remasked, each by a job of its own; each has 256 "
+        "images or more.",
+    )
+    leakage: OrAbsent[LeakageSettings] = Field(
+        None, description="Measure how far masks alone predict the class; absent, it is not measured."
+    )
 
 
 @dataclass(frozen=True)
@@ -74,146 +101,30 @@ class Retraining:
         return self.reductions.get(method, self.reduction)
 
 
-def retraining_from(given: Mapping[str, Any]) -> Retraining:
-    """The settings ``given``, keys of ``KEYS``, defaults for the rest.
+def retraining_from(study: RetrainStudy) -> Retraining:
+    """Return what the settings of ``study`` mean.
 
     Raises:
-        ValueError: a setting that does not exist, or a value that is not valid; the line begins with its key.
+        ValueError: settings that do not fit together; the line begins with the key.
     """
-    for key in given:
-        if key not in KEYS:
-            raise ValueError(unknown("parameter", key, KEYS))
-    percentile, occluded = given.get("percentile", 95), given.get("occluded", 0.5)
-    count = iterations(percentile, occluded)
-    repeats, leak_iterations = _leakage(given.get("leakage", {}), count)
-    return Retraining(
-        protocols=_names("protocols", given.get("protocols", PROTOCOLS[:1]), PROTOCOLS),
-        fills=_names("fills", given.get("fills", FILLS), FILLS),
-        percentile=float(percentile),
-        occluded=float(occluded),
-        reduction=_reduction("reduction", given.get("reduction", "sum")),
-        reductions={
-            method: _reduction(f"reductions.{method}", name)
-            for method, name in _mapping("reductions", given.get("reductions", {})).items()
-        },
-        transform=transform_from(given.get("transform", {"kind": "none"})),
-        repeats=repeats,
-        leak_iterations=leak_iterations if "leakage" in given else (),
-        keep_maps=bool(given.get("keep_maps", False)),
-        shards=int(given.get("shards", 1)),
-    )
-
-
-def transform_from(given: object) -> dict[str, Any]:
-    """A mask transform with all its parameters: ``kind``, and those of ``TRANSFORMS[kind]``.
-
-    Raises:
-        ValueError: no mapping, no or an unknown kind, a parameter that it does not have, or a value out of range.
-    """
-    settings = dict(_mapping("transform", given))
-    if "kind" not in settings:
-        raise ValueError(f"transform.kind: missing, valid: {', '.join(TRANSFORMS)}")
-    kind = settings.pop("kind")
-    if not isinstance(kind, str) or kind not in TRANSFORMS:
-        raise ValueError(f"transform.kind: {unknown('transform', kind, TRANSFORMS)}")
-    return {"kind": kind, **_parameters("transform", TRANSFORMS[kind], settings)}
-
-
-def iterations(percentile: float, occluded: float) -> int:
-    """I = ρ · 100 / (100 − τ): how many masks of the share 1 − τ/100 fill the share ρ of an image (section 3).
-
-    Raises:
-        ValueError: τ outside (0, 100), ρ outside (0, 1), or an I that is no whole number.
-    """
-    share = _share(percentile)
-    count = _inside("occluded", occluded, 1) / share
-    nearest = round(count)
-    if nearest < 1 or abs(count - nearest) > TOLERANCE:
-        expected = f"expected a multiple of {float(share):.12g}"
-        raise ValueError(f"occluded: found {occluded:.12g} with percentile {percentile:.12g}, {expected}")
-    return nearest
-
-
-def pixels(area: int, percentile: float) -> int:
-    """k: (1 − τ/100) · A pixels, half a pixel rounded up, at least one.
-
-    Computed on the decimals that τ is written with: 0.05 · A has no float noise that would decide a half.
-
-    Raises:
-        ValueError: τ outside (0, 100).
-    """
-    return max(1, floor(_share(percentile) * area + Fraction(1, 2)))
-
-
-def _share(percentile: float) -> Fraction:
-    """1 − τ/100."""
-    return 1 - _inside("percentile", percentile, 100) / 100
-
-
-def _inside(key: str, value: object, upper: int) -> Fraction:
-    """``value``, a number between 0 and ``upper`` and neither of them, as exactly as it is written."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
-        raise ValueError(f"{key}: found {shown(value)}, expected a number above 0 and below {upper}")
-    if value <= 0:
-        raise ValueError(f"{key}: found {value}, expected above 0")
-    if value >= upper:
-        raise ValueError(f"{key}: found {value}, expected below {upper}")
-    return Fraction(str(value))
-
-
-def _leakage(given: object, count: int) -> tuple[int, tuple[int, ...]]:
-    """How often, and on the masks of which D_i, leakage is measured; by default of the first and the last."""
-    settings = dict(_mapping("leakage", given))
-    chosen = settings.pop("iterations", sorted({1, count}))
-    repeats: int = _parameters("leakage", LEAKAGE, settings, ("iterations",))["repeats"]
-    if not isinstance(chosen, list | tuple) or not chosen:
-        raise ValueError(
-            f"leakage.iterations: found {shown(chosen)}, expected a list of integers from 1 to {count}"
-        )
-    for number in chosen:
-        if type(number) is not int or not 1 <= number <= count:
+    count = iterations(study.percentile, study.occluded)
+    leak_iterations: tuple[int, ...] = ()
+    if study.leakage:
+        leak_iterations = tuple(sorted(study.leakage.iterations or {1, count}))
+        if leak_iterations[-1] > count:
             raise ValueError(
-                f"leakage.iterations: found {shown(number)}, expected integers from 1 to {count}"
+                f"leakage.iterations: found {leak_iterations[-1]}, expected integers from 1 to {count}"
             )
-    _once("leakage.iterations", chosen)
-    return repeats, tuple(sorted(chosen))
-
-
-def _parameters(
-    place: str, known: Mapping[str, Parameter], given: Mapping[str, Any], beside: Iterable[str] = ("kind",)
-) -> dict[str, Any]:
-    for key in given:
-        if key not in known:
-            raise ValueError(f"{place}: {unknown('key', key, [*known, *beside])}")
-    try:
-        return with_defaults(known, given)
-    except ValueError as error:
-        raise ValueError(f"{place}.{error}") from None
-
-
-def _names(key: str, given: object, valid: tuple[str, ...]) -> tuple[str, ...]:
-    if not isinstance(given, list | tuple) or not given:
-        raise ValueError(f"{key}: found {shown(given)}, expected a list of one or more of {', '.join(valid)}")
-    for name in given:
-        if name not in valid:
-            raise ValueError(f"{key}: found {shown(name)}, valid: {', '.join(valid)}")
-    _once(key, given)
-    return tuple(given)
-
-
-def _once(key: str, given: list[Any] | tuple[Any, ...]) -> None:
-    for place, value in enumerate(given):
-        if value in given[:place]:
-            raise ValueError(f"{key}: found {shown(value)} twice, expected it once")
-
-
-def _reduction(key: str, name: object) -> str:
-    if not isinstance(name, str) or name not in REDUCTIONS:
-        raise ValueError(f"{key}: found {shown(name)}, valid: {', '.join(REDUCTIONS)}")
-    return name
-
-
-def _mapping(key: str, given: object) -> Mapping[str, Any]:
-    if not isinstance(given, Mapping):
-        raise ValueError(f"{key}: found {shown(given)}, expected a mapping")
-    return given
+    return Retraining(
+        protocols=study.protocols,
+        fills=study.fills,
+        percentile=float(study.percentile),
+        occluded=float(study.occluded),
+        reduction=study.reduction,
+        reductions=study.reductions,
+        transform=transform_from(study.transform),
+        repeats=(study.leakage or LeakageSettings()).repeats,
+        leak_iterations=leak_iterations,
+        keep_maps=study.keep_maps,
+        shards=study.shards,
+    )

@@ -1,0 +1,199 @@
+"""Generate the configuration's JSON Schema, for editors, and its reference page from the models.
+
+``python -m saliency_assay.config.reference`` writes ``config/schema.yaml`` and ``docs/configuration.md``.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+from saliency_assay.config import settings
+from saliency_assay.registry.settings import Settings
+from saliency_assay.runtime.provenance import SOURCE
+from saliency_assay.studies.bam.settings import BamStudy, IndependenceSettings
+from saliency_assay.studies.caption.settings import CaptionStudy
+from saliency_assay.studies.fidelity.settings import FidelityStudy
+from saliency_assay.studies.gallery.settings import GalleryStudy
+from saliency_assay.studies.retrain.settings import LeakageSettings, RetrainStudy
+from saliency_assay.studies.settings import StudySettings
+
+SCHEMA, PAGE = SOURCE.parent / "config/schema.yaml", SOURCE.parent / "docs/configuration.md"
+COMMAND = "python -m saliency_assay.config.reference"
+
+HEADINGS: Mapping[type[Settings], str] = {
+    settings.Configuration: "Top level",
+    settings.DataSettings: "Data",
+    settings.PlainData: "Data without files",
+    settings.FolderData: "Data in folders",
+    settings.ComposedData: "Composed data",
+    settings.EmbeddedData: "Kind embedded",
+    settings.BamData: "Kind bam",
+    settings.CocoSource: "Pairs of COCO",
+    settings.CaptionData: "Kind caption",
+    settings.ModelSettings: "Models",
+    settings.RegisteredModel: "Registered architectures",
+    settings.CustomModel: "Custom networks",
+    settings.Normalisation: "Normalization",
+    settings.RegisteredMethod: "Methods",
+    settings.CustomMethod: "Custom methods",
+    settings.RegisteredMetric: "Metrics",
+    settings.CustomMetric: "Custom metrics",
+    StudySettings: "Studies",
+    BamStudy: "Studies of kind bam",
+    IndependenceSettings: "Input independence",
+    CaptionStudy: "Studies of kind caption",
+    FidelityStudy: "Studies of kind fidelity",
+    GalleryStudy: "Studies of kind gallery",
+    RetrainStudy: "Studies of kind retrain",
+    LeakageSettings: "Leakage",
+    settings.ReliabilitySettings: "Reliability",
+    settings.ReportSettings: "Report",
+}
+"""All models in the order of the page."""
+TOP = (
+    settings.Configuration, settings.DataSettings, settings.ModelSettings, settings.RegisteredMethod,
+    settings.RegisteredMetric, StudySettings, settings.ReliabilitySettings, settings.ReportSettings,
+)  # fmt: skip
+"""Those that begin a chapter."""
+
+INTRODUCTION = f"""# Configuration reference
+
+A configuration is one YAML file, named by `CONFIG=path/to/configuration.yaml` in `make` commands or by Snakemake's
+`--configfile`. The demo's, `config/config.yaml`, is an example. It is checked before any job is planned; an error is
+one line with the file, the place, the value found and the values that are valid.
+
+Values are taken as they are written: 3.0 is no integer, and `true` no number. Integers have 64 bits; `.nan` and `.inf`
+are refused. An unknown key is an error. Parameters of [data](data.md), [architectures and training](models.md),
+[methods](methods.md) and [metrics](metrics.md) are on their pages.
+
+Editors that know JSON Schema complete and check keys against `config/schema.yaml`, for example by a first line
+`# yaml-language-server: $schema=schema.yaml` in a file beside it.
+
+This page and the schema are generated from the models in `src/saliency_assay/config/settings.py` and
+`src/saliency_assay/studies/*/settings.py`: `{COMMAND}`.
+"""
+
+LINK = re.compile(r"\[([^]]+)\]\([^)]+\)")
+RANGES = {"minimum": "≥ {}", "exclusiveMinimum": "> {}", "maximum": "≤ {}", "exclusiveMaximum": "< {}"}
+
+
+def schema_text() -> str:
+    """Return the JSON Schema of a configuration as YAML."""
+    schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **_cleaned(_schema_of(settings.Configuration)),
+    }
+    text = yaml.safe_dump(schema, sort_keys=False, allow_unicode=True, width=110)
+    return f"# Generated from the models of the configuration: {COMMAND}\n{text}"
+
+
+def page_text() -> str:
+    """Return the reference page in Markdown."""
+    return "\n".join([INTRODUCTION, *(_section(model) for model in HEADINGS)])
+
+
+def _schema_of(model: type[Settings]) -> Any:
+    return _limits_named(model.model_json_schema())
+
+
+def _limits_named(schema: Any) -> Any:
+    """Name limits of lists and mappings as JSON Schema does: Pydantic has them as of text, behind a validator."""
+    if isinstance(schema, list):
+        return [_limits_named(entry) for entry in schema]
+    if not isinstance(schema, dict):
+        return schema
+    counted = {"array": "Items", "object": "Properties"}.get(str(schema.get("type")), "Length")
+    return {
+        key.replace("Length", counted) if key in ("minLength", "maxLength") else key: _limits_named(value)
+        for key, value in schema.items()
+    }
+
+
+def _cleaned(schema: Any) -> Any:
+    """Remove what editors make nothing of: titles that repeat keys, null as the default of an absent key, links."""
+    if isinstance(schema, list):
+        return [_cleaned(entry) for entry in schema]
+    if not isinstance(schema, dict):
+        return schema
+    cleaned: dict[str, Any] = {}
+    for key, value in schema.items():
+        if key in ("properties", "$defs"):
+            cleaned[key] = {name: _cleaned(entry) for name, entry in value.items()}
+        elif key == "description":
+            cleaned[key] = LINK.sub(r"\1", value)
+        elif key not in ("title", "discriminator") and not (key == "default" and value is None):
+            cleaned[key] = _cleaned(value)
+    if "patternProperties" in cleaned:
+        cleaned["additionalProperties"] = False
+    return cleaned
+
+
+def _section(model: type[Settings]) -> str:
+    schema = _schema_of(model)
+    level = "##" if model in TOP else "###"
+    base = model.__bases__[0]
+    beside = f" The keys of [{HEADINGS[base]}]({_anchor(base)}) apply, too." if base in HEADINGS else ""
+    rows = [
+        _row(key, schema["properties"][key], schema.get("required", []), schema.get("$defs", {}))
+        for key in model.__annotations__
+        if key in schema["properties"]
+    ]
+    table = ["| key | value | default | meaning |", "|---|---|---|---|", *rows] if rows else []
+    return "\n".join([f"{level} {HEADINGS[model]}", "", f"{model.__doc__}{beside}", "", *table, ""])
+
+
+def _row(key: str, schema: Mapping[str, Any], required: list[str], known: Mapping[str, Any]) -> str:
+    default = schema.get("default")
+    if key in required:
+        shown = "required"
+    elif default is None or default == {} or "$ref" in schema:
+        shown = "–"
+    else:
+        shown = f"`{default if isinstance(default, str) else json.dumps(default)}`"
+    description = schema.get("description") or _referred(schema, known).get("description", "")
+    return f"| `{key}` | {_value(schema, known)} | {shown} | {description} |"
+
+
+def _referred(schema: Mapping[str, Any], known: Mapping[str, Any]) -> Mapping[str, Any]:
+    referred: Mapping[str, Any] = known.get(schema.get("$ref", "").rpartition("/")[2], {})
+    return referred
+
+
+def _value(schema: Mapping[str, Any], known: Mapping[str, Any], *, plural: bool = False) -> str:
+    """Return the type and range of a value, or of several, in words."""
+    if "$ref" in schema:
+        model = next(model for model in HEADINGS if model.__name__ == schema["$ref"].rpartition("/")[2])
+        return f"[{HEADINGS[model].lower()}]({_anchor(model)})"
+    if members := schema.get("oneOf", schema.get("anyOf")):
+        return " or ".join(_value(member, known, plural=plural) for member in members)
+    if "const" in schema or "enum" in schema:
+        return ", ".join(f"`{value}`" for value in schema.get("enum", [schema.get("const")]))
+    kind = schema.get("type")
+    if kind == "array":
+        entries = _value(schema["items"], known, plural=True) if schema["items"] else "values"
+        least, most = schema.get("minItems", 0), schema.get("maxItems")
+        count = f", exactly {least}" if least and least == most else f", {least} or more" if least else ""
+        return f"list of {entries}{count}{', none twice' if schema.get('uniqueItems') else ''}"
+    if kind == "object":
+        inner = next(iter(schema.get("patternProperties", {}).values()), schema.get("additionalProperties"))
+        name = "mappings" if plural else "mapping"
+        return f"{name} of names to {_value(inner, known, plural=True)}" if isinstance(inner, dict) else name
+    ranges = [text.format(schema[key]) for key, text in RANGES.items() if key in schema]
+    one, many = {
+        "boolean": ("`true` or `false`", "`true` or `false`"),
+        "integer": ("integer", "integers"),
+        "number": ("number", "numbers"),
+    }.get(str(kind), ("string", "strings"))
+    return " ".join([many if plural else one, ", ".join(ranges)]).strip()
+
+
+def _anchor(model: type[Settings]) -> str:
+    return f"#{HEADINGS[model].lower().replace(' ', '-')}"
+
+
+if __name__ == "__main__":
+    SCHEMA.write_text(schema_text(), encoding="utf-8")
+    PAGE.write_text(page_text(), encoding="utf-8")

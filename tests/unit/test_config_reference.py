@@ -1,0 +1,91 @@
+"""The JSON Schema and the reference page of the configuration, which are generated from its models."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+from configurations import FOLDER, base, changed, without
+
+from saliency_assay.config.reference import COMMAND, HEADINGS, PAGE, SCHEMA, page_text, schema_text
+from saliency_assay.registry.settings import Settings
+
+FILES = sorted(path for path in FOLDER.glob("*.yaml") if path.name != "schema.yaml")
+VALIDATOR = jsonschema.Draft202012Validator(yaml.safe_load(schema_text()))
+
+
+@pytest.mark.parametrize(
+    ("path", "text"), [(SCHEMA, schema_text()), (PAGE, page_text())], ids=["schema", "page"]
+)
+def test_what_is_generated_is_up_to_date(path: Path, text: str) -> None:
+    assert path.read_text(encoding="utf-8") == text, f"write it anew: {COMMAND}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_editors_accept_the_configurations_that_are_shipped(path: Path) -> None:
+    VALIDATOR.validate(yaml.safe_load(path.read_text()))
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        changed("methds", {}),
+        changed("data", {}),
+        changed("data.a-b", {"kind": "digits"}),
+        changed("data.digits.kind", "digit"),
+        changed("data.digits.explain", 0),
+        changed("data.digits", {"kind": "mnist"}),
+        changed("data.bam.common_object", ""),
+        changed("seeds", []),
+        changed("seeds", [0, 0]),
+        changed("reliability.level", 1),
+        changed("models.d.search", {}),
+        changed("models.d.search", {"epochs": []}),
+        changed("studies.digits.data", "digits"),
+        changed("studies.digits.methods", []),
+        changed("studies.bam.kind", "bamm"),
+        without("models.d.label"),
+    ],
+    ids=str,
+)
+def test_editors_refuse_what_the_models_refuse(raw: Any) -> None:
+    assert VALIDATOR.is_valid(base())
+    assert not VALIDATOR.is_valid(raw)
+
+
+def subclasses(model: type[Settings]) -> set[type[Settings]]:
+    return set(model.__subclasses__()).union(*map(subclasses, model.__subclasses__()))
+
+
+def test_every_model_has_a_section_with_its_keys() -> None:
+    models = {
+        model
+        for model in subclasses(Settings)
+        if model.own_keys() and model.__module__.startswith("saliency_")
+    }
+    assert models == set(HEADINGS)
+    sections = dict(re.findall(r"^##+ (.+)\n((?:.|\n)*?)(?=^##|\Z)", page_text(), re.MULTILINE))
+    assert list(sections) == list(HEADINGS.values())
+    for model, heading in HEADINGS.items():
+        keys = {key for key in model.__annotations__ if key in model.model_fields}
+        assert set(re.findall(r"^\| `(\w+)` \|", sections[heading], re.MULTILINE)) == keys
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "| `shards` | integer ≥ 1 | `1` |",
+        "| `resident_limit` | number > 0 | `8` |",
+        "| `seeds` | list of integers ≥ 0, 1 or more, none twice | `[0]` |",
+        "| `classes` | list of strings, exactly 2, none twice | required |",
+        "| `device` | `auto`, `cpu`, `cuda` | `auto` |",
+        "| `level` | number > 0, < 1 | `0.999` |",
+        "| `leakage` | [leakage](#leakage) | – |",
+        "| `reductions` | mapping of names to `sum`, `abs_sum`",
+        "| `coco` | string or list of [pairs of coco](#pairs-of-coco), 1 or more | required |",
+    ],
+)
+def test_rows_have_type_range_and_default(row: str) -> None:
+    assert f"\n{row}" in page_text()
