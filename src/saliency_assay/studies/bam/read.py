@@ -1,70 +1,73 @@
-"""Check a study of kind ``bam``: its two models, and on request variants, a series, changed inputs, concepts."""
+"""Read a study of kind ``bam``: its two models, and on request variants, a series, changed inputs, concepts."""
 
 from collections.abc import Mapping
 from itertools import pairwise
 
 from saliency_assay.config.checks import look_up
 from saliency_assay.config.errors import ConfigError
-from saliency_assay.config.records import (
-    Comparison,
-    DataEntry,
-    Independence,
-    Method,
-    Model,
-    Study,
-)
+from saliency_assay.config.records import DataEntry, Method, Model, Sections, Study
 from saliency_assay.data.bam.set_names import classes_of
-from saliency_assay.studies.bam.settings import BamStudy, IndependenceSettings
+from saliency_assay.studies.bam.settings import BamStudy
 
 
-def read_comparison(
-    place: str, entry: BamStudy, data: Mapping[str, DataEntry], models: Mapping[str, Model]
-) -> Comparison:
-    """Return the record of the study at ``place``, its models checked against the labels that they were trained on.
+def read_study(name: str, entry: BamStudy, methods: tuple[str, ...], sections: Sections) -> Study:
+    """Return the record of a study, its models checked against the labels that they were trained on.
 
     Raises:
-        ConfigError: data or a model that does not exist or does not fit.
+        ConfigError: data, a model or an object that does not exist or does not fit, a method of TCAV's name, or one for
+            which changed images have no background.
     """
-    composed = {name: value for name, value in data.items() if value.scenes}
+    place, models = f"studies.{name}", sections.models
+    composed = {name: value for name, value in sections.data.items() if value.scenes}
     of = look_up(f"{place}.data", "BAM data", entry.data, composed)
     if entry.independence or entry.concepts:
         look_up(f"data.{of.name}.common_object", "object", of.common_object, dict.fromkeys(of.objects))
-    for label, name in (("object", entry.object_model), ("scene", entry.scene_model)):
-        model = look_up(f"{place}.{label}_model", "model", name, models)
+    pair = (entry.object_model, entry.scene_model)
+    for label, model_name in zip(("object", "scene"), pair, strict=True):
+        model = look_up(f"{place}.{label}_model", "model", model_name, models)
         _trained_on(f"{place}.{label}_model", model, f"{of.name}_os", label)
-    return Comparison(
-        object_model=entry.object_model,
-        scene_model=entry.scene_model,
-        robustness=entry.robustness,
-        series=_series(f"{place}.series", entry.series or (), of, models),
-        independence=_independence(f"{place}.independence", entry.independence, of, models)
-        if entry.independence
-        else None,
-        concepts=entry.concepts,
+    series = entry.series or ()
+    _check_series(f"{place}.series", series, of, models)
+    _check_methods(f"{place}.methods", entry, methods, sections.methods)
+    options = {"series": series, "concepts": entry.concepts, "independence": entry.independence}
+    variants = [f"{of.name}_os_{variant}" for variant in entry.robustness]
+    evaluated = {model: [f"{of.name}_os", f"{of.name}_0s", f"{of.name}_og", *variants] for model in pair}
+    for model_name in series:
+        evaluated.setdefault(model_name, []).append(f"{of.name}_0s_k")
+    if entry.independence:
+        _check_independence(f"{place}.independence.model", entry.independence.model, of, models)
+        evaluated.setdefault(entry.independence.model, []).append(f"{of.name}_0s")
+    return Study(
+        name,
+        entry.kind,
+        entry.data,
+        pair,
+        methods,
+        settings=entry,
+        options=tuple(option for option, asked in options.items() if asked),
+        other_models=tuple(evaluated),
+        evaluated={model: tuple(sets) for model, sets in evaluated.items()},
     )
 
 
-def check_methods(study: Study, methods: Mapping[str, Method]) -> None:
-    """Check that every part of the study works with its methods.
-
-    Raises:
-        ConfigError: a name that TCAV has in the study's tables, a method for which changed images have no background.
-    """
-    place, comparison = f"studies.{study.name}.methods", study.comparison
-    if comparison and comparison.concepts and "tcav" in study.methods:
+def _check_methods(
+    place: str, entry: BamStudy, names: tuple[str, ...], methods: Mapping[str, Method]
+) -> None:
+    """Check that every part of the study works with its methods."""
+    if entry.concepts and "tcav" in names:
         raise ConfigError(f"{place}: found 'tcav', the name of concepts in the study's tables; rename it")
-    for name in study.methods:
-        if comparison and comparison.independence and methods[name].background:
+    for name in names:
+        if entry.independence and methods[name].background:
             why = "takes training images as its background, of which images of independence have none"
             raise ConfigError(f"{place}: {name} {why}; leave out one of the two")
 
 
-def _series(
+def _check_series(
     place: str, names: tuple[str, ...], data: DataEntry, models: Mapping[str, Model]
-) -> tuple[str, ...]:
-    """Return models of growing commonality; all are compared with the last, whose every class has the object."""
+) -> None:
+    """Check that commonality grows along the models; all are compared with the last, whose every class has the object."""
     if not names:
-        return ()
+        return
     series = [look_up(f"{place}.{index}", "model", name, models) for index, name in enumerate(names)]
     prefix = f"{data.name}_"
     series_sets = [name for name in data.sets if name.startswith(f"{prefix}os_k")]
@@ -86,17 +89,13 @@ def _series(
         raise ConfigError(
             f"{place}.{len(names) - 1}: found {found}, {expected}: the others are held against it"
         )
-    return tuple(names)
 
 
-def _independence(
-    place: str, entry: IndependenceSettings, data: DataEntry, models: Mapping[str, Model]
-) -> Independence:
-    model = look_up(f"{place}.model", "model", entry.model, models)
+def _check_independence(place: str, name: str, data: DataEntry, models: Mapping[str, Model]) -> None:
+    model = look_up(place, "model", name, models)
     if model.data not in data.sets:
         found = f"{model.name}, which is trained on {model.data}"
-        raise ConfigError(f"{place}.model: found {found}; expected one of {', '.join(data.sets)}")
-    return Independence(model.name, entry.images)
+        raise ConfigError(f"{place}: found {found}; expected one of {', '.join(data.sets)}")
 
 
 def _trained_on(place: str, model: Model, data: str, label: str) -> None:

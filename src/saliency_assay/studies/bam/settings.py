@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from saliency_assay.registry.settings import Distinct, OrAbsent, Positive, Settings
-from saliency_assay.studies.settings import StudySettings
+from saliency_assay.config.settings import StudySettings
 
 
 class IndependenceSettings(Settings):
