@@ -32,7 +32,7 @@ import torch
 import yaml
 from torch.utils.flop_counter import FlopCounterMode
 
-from saliency_assay.config.catalogue import CATALOGUE
+from saliency_assay.catalogue import CATALOGUE
 from saliency_assay.config.read import read
 from saliency_assay.config.records import Config, Metric, Model
 from saliency_assay.config.records import Method as Entry

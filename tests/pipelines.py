@@ -5,7 +5,7 @@ from typing import Any
 
 import yaml
 
-from saliency_assay.config.catalogue import CATALOGUE
+from saliency_assay.catalogue import CATALOGUE
 from saliency_assay.config.read import read
 from saliency_assay.pipeline.inputs import Inputs
 from saliency_assay.pipeline.params import Params

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 import yaml
 from configurations import FOLDER, bam_folders, base, changed, fault, reading
+from saliency_assay.config.reference import HEADINGS
 
-from saliency_assay.config.catalogue import CATALOGUE
+from saliency_assay.catalogue import CATALOGUE
 from saliency_assay.config.read import read
 from saliency_assay.config.records import Comparison, Method, Study
-from saliency_assay.config.reference import HEADINGS
 from saliency_assay.config.settings import (
     BamData,
     CaptionData,
@@ -269,7 +269,7 @@ def test_the_demo_is_among_them() -> None:
 def test_reading_imports_nothing_heavy() -> None:
     """The Snakefile is parsed again in every cluster job."""
     code = (
-        "import sys, saliency_assay.config.catalogue, saliency_assay.config.read, saliency_assay.runtime.provenance;"
+        "import sys, saliency_assay.catalogue, saliency_assay.config.read, saliency_assay.runtime.provenance;"
         "print({'torch', 'numpy', 'pandas', 'scipy', 'captum', 'zarr'} & set(sys.modules))"
     )
     environment = {**os.environ, "PYTHONPATH": str(SOURCE)}

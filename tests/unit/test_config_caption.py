@@ -6,7 +6,7 @@ import pytest
 import yaml
 from configurations import FILE, cases
 
-from saliency_assay.config.catalogue import CATALOGUE
+from saliency_assay.catalogue import CATALOGUE
 from saliency_assay.config.errors import ConfigError
 from saliency_assay.config.read import read
 from saliency_assay.config.records import Config

@@ -10,7 +10,7 @@ import yaml
 from configurations import CATALOGUE as FEW
 from configurations import base, cases, changed, fault, reading, with_parameters
 
-from saliency_assay.config.catalogue import CATALOGUE
+from saliency_assay.catalogue import CATALOGUE
 from saliency_assay.config.errors import ConfigError
 from saliency_assay.config.metrics import BOXES, OFFERED
 from saliency_assay.config.read import read

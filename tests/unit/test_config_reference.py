@@ -8,8 +8,8 @@ import jsonschema
 import pytest
 import yaml
 from configurations import FOLDER, base, changed, without
-
 from saliency_assay.config.reference import COMMAND, HEADINGS, PAGE, SCHEMA, page_text, schema_text
+
 from saliency_assay.registry.settings import Settings
 
 FILES = sorted(path for path in FOLDER.glob("*.yaml") if path.name != "schema.yaml")

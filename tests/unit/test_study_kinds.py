@@ -4,8 +4,8 @@ import pytest
 
 from saliency_assay.registry.directions import target_of
 from saliency_assay.registry.records import resolve
+from saliency_assay.registry.study_kind import Outputs, StudyKind
 from saliency_assay.studies import STUDY_KINDS
-from saliency_assay.studies.kind import Outputs, StudyKind
 
 each_kind = pytest.mark.parametrize("kind", STUDY_KINDS.values(), ids=lambda kind: kind.name)
 

@@ -19,7 +19,7 @@ import yaml
 from checkout import Checkout
 from pages import DOCS, FENCE, ROOT, blocks, pages, write_files
 
-from saliency_assay.config.catalogue import CATALOGUE
+from saliency_assay.catalogue import CATALOGUE
 from saliency_assay.config.read import read
 from saliency_assay.storage import zarr_store
 

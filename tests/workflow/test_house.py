@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from saliency_assay.config.catalogue import CATALOGUE
+from saliency_assay.catalogue import CATALOGUE
 from saliency_assay.data.bam.commonality import plan_common
 from saliency_assay.data.bam.placement import plan
 from saliency_assay.data.bam.variants import rescaled
@@ -167,7 +167,7 @@ def test_a_library_is_imported_in_its_home_only(library: str, homes: set[str]) -
 
 def test_what_the_snakefile_reads_imports_nothing_heavy() -> None:
     read = sorted(set(re.findall(r"^from (saliency_assay\.[\w.]+) import", rules_text(), re.MULTILINE)))
-    assert "saliency_assay.config.catalogue" in read
+    assert "saliency_assay.catalogue" in read
     heavy = {"torch", "pandas", "captum", "zarr", "numpy", "scipy", "sklearn", "matplotlib", "PIL"}
     code = f"import sys, {', '.join(read)}; print(*sorted({heavy!r} & set(sys.modules)))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=SOURCE, check=True)

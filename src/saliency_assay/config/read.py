@@ -51,7 +51,7 @@ def _read(raw: Configuration, catalogue: Catalogue) -> Config:
         for metric in getattr(study, "metrics", None) or catalogue.study_kinds[study.kind].metrics
     ]
     metrics = read_metrics(raw.metrics, requested, catalogue)
-    sections = Sections(data, models, methods, metrics, tuple(raw.metrics), catalogue)
+    sections = Sections(data, models, methods, metrics, tuple(raw.metrics), raw.seeds, catalogue)
     studies = {name: _study(name, entry, sections) for name, entry in raw.studies.items()}
     for study in studies.values():
         check_needs(study, models, methods, catalogue)

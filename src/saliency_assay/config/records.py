@@ -167,6 +167,8 @@ class Study:
     """Models that it explains beside ``models``."""
     evaluated: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """For each model the sets on which it is evaluated beside its own."""
+    pair_sets: Mapping[str, int] = field(default_factory=dict)
+    """Sets that its rules make for one model, of images beside their changed copies; for each the number of pairs."""
     figure_values: tuple[Mapping[str, str], ...] = ({},)
     """Values of the names in braces in ``Outputs.figures``."""
     printed: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
@@ -203,6 +205,7 @@ class Sections:
     """Those that have an entry, and those that studies name."""
     listed_metrics: tuple[str, ...]
     """Those that have an entry."""
+    seeds: tuple[int, ...]
     catalogue: Catalogue
 
 

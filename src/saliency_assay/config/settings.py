@@ -5,8 +5,9 @@ itself reads; parameters of what they name are checked against its registry reco
 ``config/schema.yaml`` and ``docs/configuration.md`` are generated from these models (``config.reference``).
 """
 
-from functools import cache
-from typing import Annotated, Any, Literal, Union
+from functools import cache, reduce
+from operator import or_
+from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag, create_model
 
@@ -276,7 +277,7 @@ Metric = Annotated[
 ]
 
 
-# --- studies, and the whole ----------------------------------------------------------------------------------------------------
+# --- studies, and the whole ---------------------------------------------------------------------------------------
 
 
 class StudySettings(Settings):
@@ -338,6 +339,8 @@ class Configuration(Settings):
 @cache
 def configuration_of(kinds: tuple[StudyKind, ...]) -> type[Configuration]:
     """Return the model of a configuration whose studies are of these kinds."""
-    models = [Annotated[resolve(kind.settings), Tag(kind.name)] for kind in kinds]
-    studies = dict[Name, Annotated[Union[*models], Field(discriminator="kind")]]
-    return create_model("Configuration", __base__=Configuration, studies=(studies, STUDIES))
+    union: Any = reduce(or_, (Annotated[resolve(kind.settings), Tag(kind.name)] for kind in kinds))
+    studies: Any = dict[Name, Annotated[union, Field(discriminator="kind")]]
+    return create_model(
+        "Configuration", __base__=Configuration, __doc__=Configuration.__doc__, studies=(studies, STUDIES)
+    )

@@ -7,7 +7,7 @@ from saliency_assay.config.checks import look_up
 from saliency_assay.config.errors import ConfigError
 from saliency_assay.config.records import DataEntry, Method, Model, Sections, Study
 from saliency_assay.data.bam.set_names import classes_of
-from saliency_assay.studies.bam.settings import BamStudy
+from saliency_assay.studies.bam.settings import BamStudy, delta_set
 
 
 def read_study(name: str, entry: BamStudy, methods: tuple[str, ...], sections: Sections) -> Study:
@@ -34,8 +34,10 @@ def read_study(name: str, entry: BamStudy, methods: tuple[str, ...], sections: S
     evaluated = {model: [f"{of.name}_os", f"{of.name}_0s", f"{of.name}_og", *variants] for model in pair}
     for model_name in series:
         evaluated.setdefault(model_name, []).append(f"{of.name}_0s_k")
+    pair_sets: dict[str, int] = {}
     if entry.independence:
         _check_independence(f"{place}.independence.model", entry.independence.model, of, models)
+        pair_sets = {delta_set(name, seed): entry.independence.images for seed in sections.seeds}
         evaluated.setdefault(entry.independence.model, []).append(f"{of.name}_0s")
     return Study(
         name,
@@ -47,6 +49,7 @@ def read_study(name: str, entry: BamStudy, methods: tuple[str, ...], sections: S
         options=tuple(option for option, asked in options.items() if asked),
         other_models=tuple(evaluated),
         evaluated={model: tuple(sets) for model, sets in evaluated.items()},
+        pair_sets=pair_sets,
     )
 
 
@@ -62,10 +65,8 @@ def _check_methods(
             raise ConfigError(f"{place}: {name} {why}; leave out one of the two")
 
 
-def _check_series(
-    place: str, names: tuple[str, ...], data: DataEntry, models: Mapping[str, Model]
-) -> None:
-    """Check that commonality grows along the models; all are compared with the last, whose every class has the object."""
+def _check_series(place: str, names: tuple[str, ...], data: DataEntry, models: Mapping[str, Model]) -> None:
+    """Check that commonality grows from model to model, up to that whose every class has the object."""
     if not names:
         return
     series = [look_up(f"{place}.{index}", "model", name, models) for index, name in enumerate(names)]

@@ -6,6 +6,7 @@ from saliency_assay.config.records import DataEntry, Sections, Study
 from saliency_assay.studies.caption import CAPTION
 from saliency_assay.studies.caption.settings import CaptionStudy
 
+
 def read_study(name: str, entry: CaptionStudy, methods: tuple[str, ...], sections: Sections) -> Study:
     """Return the record of a study: both models are explained on the images that the first was trained on.
 
