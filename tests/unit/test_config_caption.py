@@ -71,7 +71,7 @@ studies.s.caption_model: f_words
     three and eight as f_image
 
 metrics.block_attribution: {metric: pointing_game}
-    metrics.block_attribution: is the name of a metric of caption studies, which stands for itself; rename it
+    metrics.block_attribution: is the name of a metric that stands for itself; rename it
 
 studies.s.methods: [gradiant]
     studies.s.methods: unknown method 'gradiant'; did you mean 'gradient'? valid: gradient, halves

@@ -7,7 +7,7 @@ itself reads; parameters of what they name are checked against its registry reco
 
 from functools import cache, reduce
 from operator import or_
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag, create_model
 
@@ -283,7 +283,9 @@ Metric = Annotated[
 class StudySettings(Settings):
     """Keys of every study."""
 
-    kind: str
+    if TYPE_CHECKING:
+        kind: str  # each kind's model narrows it
+
     methods: OrAbsent[Distinct[str]] = Field(
         None, min_length=1, description="Names under `methods`; by default all."
     )

@@ -94,10 +94,8 @@ class StudyInputs(Results):
     def rating(self, study: str) -> Files:
         """Return the scores that rate a study's methods, and the images that they are of."""
         entry = self.studies.study(study)
-        return {
-            "scores": f"{self.paths.tables}/scores.parquet".format(study=study),
-            "data": self.data(entry.data),
-        }
+        scores = f"{self.paths.tables}/scores.parquet".format(study=study)
+        return {"scores": [scores], "data": self.data(entry.data)}
 
     def scores(self, study: str) -> list[str]:
         """Return the score tables of all jobs of a study."""

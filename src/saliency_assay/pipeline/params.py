@@ -467,6 +467,7 @@ class Params(EntrySettings):
                 "score": [["score", 1 / shards]],
             },
             "models_each": {"train": 1, "trial": 1},
+            "weights_by": ["train"],
         }
         of_kind: StudyParams = self.of_kind(study.kind)
         return of_kind.plan(name, plan)

@@ -19,9 +19,7 @@ TABLE_PACKAGES = frozenset({"pandas", "pyarrow"})
 class JobSettings:
     """Settings of jobs, by which Snakemake knows what runs again."""
 
-    def __init__(
-        self, scripts: Path, kinds: Iterable[StudyKind] = (), *, with_versions: bool = True
-    ) -> None:
+    def __init__(self, scripts: Path, kinds: Iterable[StudyKind] = (), *, with_versions: bool = True) -> None:
         """Take the folder of the scripts and the kinds of study.
 
         Versions are left out where jobs run in a container or in Conda environments: Snakemake compares those.

@@ -6,7 +6,6 @@ from saliency_assay.data.bam.set_names import classes_of
 from saliency_assay.pipeline.inputs import Files, StudyInputs, Wildcards
 from saliency_assay.pipeline.params import Settings, StudyParams, omit, rebuilding
 from saliency_assay.pipeline.paths import expand, flatten
-from saliency_assay.studies.bam import BAM
 from saliency_assay.studies.bam.settings import BamStudy, IndependenceSettings, delta_set
 
 
@@ -187,7 +186,7 @@ class BamInputs(StudyInputs):
 
     def _claims_tables(self, study: str) -> list[str]:
         """Return the names of the tables by which the paper's claims are checked."""
-        tables = BAM.tables(self.studies.study(study).options)
+        tables = self.studies.kind(study).tables(self.studies.study(study).options)
         return [table for table in tables if table not in ("ranking", "claims")]
 
 

@@ -3,7 +3,6 @@
 from saliency_assay.config.checks import look_up
 from saliency_assay.config.errors import ConfigError
 from saliency_assay.config.records import DataEntry, Sections, Study
-from saliency_assay.studies.caption import CAPTION
 from saliency_assay.studies.caption.settings import CaptionStudy
 
 
@@ -39,7 +38,7 @@ def read_study(name: str, entry: CaptionStudy, methods: tuple[str, ...], section
         first.data,
         (first.name, second.name),
         methods,
-        CAPTION.metrics,
+        sections.catalogue.study_kinds[entry.kind].metrics,
         entry,
         evaluated={model.name: both[model.data].sets for model in pair},
     )

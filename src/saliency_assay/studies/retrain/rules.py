@@ -137,6 +137,7 @@ class RetrainParams(StudyParams):
                 "remask": [[f"remask/{study}", 1 / retraining.shards]],
                 "leak": [[f"leak/{study}", 1], *([folder, classifiers] for folder, _ in like["train"])],
             },
+            "weights_by": [*plan["weights_by"], "retrain"],
             "models_each": {**plan["models_each"], "retrain": 1, "leak": classifiers},
         }
 
