@@ -9,7 +9,7 @@ from saliency_assay.metrics import METRICS
 
 def test_the_page_is_written_from_the_records() -> None:
     assert PAGE == DOCS / "metrics.md"
-    assert with_records(PAGE.read_text()) == PAGE.read_text(), "run python tests/unit/metric_records.py"
+    assert with_records(PAGE.read_text()) == PAGE.read_text(), "run python tests/metric_records.py"
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)

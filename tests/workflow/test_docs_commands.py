@@ -43,7 +43,7 @@ OUTSIDE = {
     r"\.venv/bin/snakemake (--report|--touch)": "a word on what the workflow itself does",
     r"\.venv/bin/pytest (FILE|tests/\S+)": "it is what runs this",
     r"\.venv/bin/python tests/property/(fuzz|bombs)\.py.*": "tests/property/test_fuzz.py",
-    r"\.venv/bin/python -m saliency_assay\.config\.reference": "tests/unit/test_config_reference.py",
+    r"\.venv/bin/python -m saliency_assay\.config\.reference": "tests/unit/config/test_config_reference.py",
     r"make env": "all that .ci/run makes needs it",
     r"make clean": "it would remove the results of whoever runs the tests",
     r"PYTHONPATH=tests \.venv/bin/python tests/cluster/overhead\.py": "root, and a Slurm of one's own",
@@ -270,7 +270,7 @@ def test_a_long_benchmark_has_its_options(command: str) -> None:
 
 SNIPPETS = [block for page in pages() for block in blocks(page)]
 YAML = [block for block in SNIPPETS if block.language == "yaml"]
-# Those of the page on Python build on each other: unit/test_api_documents.py and test_results.py run them.
+# Those of the page on Python build on each other: unit/api/test_api_documents.py and test_results.py run them.
 PYTHON = [
     block
     for block in SNIPPETS

@@ -86,7 +86,7 @@ def test_every_class_of_bam_can_be_drawn() -> None:
 
 
 def test_the_registry_imports_nothing_heavy() -> None:
-    source = Path(__file__).parents[2] / "src"
+    source = Path(__file__).parents[3] / "src"
     program = "import sys; sys.path.insert(0, sys.argv[1]); import saliency_assay.data; print(*sys.modules)"
     run = subprocess.run(
         [sys.executable, "-c", program, str(source)], capture_output=True, text=True, check=True

@@ -1,4 +1,4 @@
-"""Writes what docs/metrics.md says of each metric from its record: ``python tests/unit/metric_records.py``.
+"""Writes what docs/metrics.md says of each metric from its record: ``python tests/metric_records.py``.
 
 What was measured of its reliability, and where a paper and its authors' code part ways, are words of this file.
 """
@@ -11,8 +11,8 @@ from saliency_assay.metrics import METRICS, Metric
 from saliency_assay.metrics.formulas import FORMULAS
 from saliency_assay.registry.directions import phrase
 
-PAGE = Path(__file__).parents[2] / "docs/metrics.md"
-BEGIN, END = "<!-- record, written by tests/unit/metric_records.py -->", "<!-- end of record -->"
+PAGE = Path(__file__).parents[1] / "docs/metrics.md"
+BEGIN, END = "<!-- record, written by tests/metric_records.py -->", "<!-- end of record -->"
 CIFAR = "[CIFAR-10, 1,000 images](papers/metric_reliability.md#tables-1-and-2)"
 BAM = "[photographs](reliability.md#on-photographs-bam)"
 NOT_MEASURED = "of each run in its report, page Metrics; no larger study has measured it yet"
