@@ -57,10 +57,10 @@ def pairs() -> str:
 
 def records() -> str:
     """A table of what the registry says of each method, and of how many channels its maps have."""
-    images = random_images(2)
+    images, page = random_images(2), PAGE.read_text()
     rows = [
         [
-            f"[`{method.name}`](#{method.name})",
+            f"[`{method.name}`](#{method.name})" if f"\n## {method.name}\n" in page else f"`{method.name}`",
             method.summary,
             "1" if explain(method, conv_classifier(), images, cyclic_targets(2)).shape[1] == 1 else "C",
             "yes" if method.signed else "no",

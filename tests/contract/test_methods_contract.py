@@ -116,12 +116,6 @@ def test_record_fits_the_function(method: Method) -> None:
 
 
 @EVERY_METHOD
-def test_has_its_page(method: Method) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "methods.md").read_text()
-    assert f"\n## {method.name}\n" in page
-
-
-@EVERY_METHOD
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 def test_shape_and_type(method: Method, case: tuple[Classifier, Tensor, Tensor], dtype: torch.dtype) -> None:
     model, images, targets = case

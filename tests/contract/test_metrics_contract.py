@@ -30,7 +30,6 @@ import saliency_assay
 from saliency_assay.methods.smoothing import smoothgrad
 from saliency_assay.metrics import METRICS, Metric
 from saliency_assay.metrics.engine import Explainer, Given, probe, score
-from saliency_assay.metrics.formulas import FORMULAS
 from saliency_assay.metrics.perturbation import LEAST_ROWS
 from saliency_assay.metrics.reductions import REDUCTIONS, reduce
 from saliency_assay.metrics.scored import Scored
@@ -269,7 +268,6 @@ def test_record_is_sound(metric: Metric) -> None:
     assert re.fullmatch(r"[a-z][a-z0-9_]*", metric.name)
     assert metric.reference
     assert metric.summary
-    assert FORMULAS[metric.name]
     assert metric.reduction in REDUCTIONS or (metric.reduction == "" and metric not in ON_PAIRS)
     defaults = {name: parameter.default for name, parameter in metric.parameters.items()}
     assert json.loads(json.dumps(defaults)) == defaults
@@ -306,12 +304,6 @@ def test_a_check_takes_the_defaults(metric: Metric) -> None:
     if metric.check:
         defaults = {name: parameter.default for name, parameter in metric.parameters.items()}
         assert resolve(metric.check)(defaults) == ""
-
-
-@EVERY_METRIC
-def test_has_its_page(metric: Metric) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text()
-    assert f"\n## {metric.name}\n" in page
 
 
 @EVERY_ON_MAPS
