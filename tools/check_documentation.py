@@ -10,7 +10,7 @@ from pathlib import Path
 import snakemake
 
 from saliency_assay.config.catalogue import CATALOGUE
-from tools import method_tables, metric_records
+from tools import metric_records, record_tables
 from tools.pages import DOCS, anchors, blocks, pages, prose
 from tools.source_tree import MODULES, PACKAGE, ROOT, Problem, line_of, syntax
 
@@ -19,15 +19,8 @@ CODE = re.compile(r"`([^`\n]+)`")
 FILE = re.compile(r"([\w.*-]+/)*[\w.*-]+\.(?:py|smk|yaml|def|md|rst|ipynb)(?:::(\w+))?")
 TREES = (ROOT, PACKAGE, ROOT / "tests")
 """Folders that pages name files from."""
-SECTIONS = {
-    "data": CATALOGUE.data_kinds,
-    "models": CATALOGUE.architectures,
-    "methods": CATALOGUE.methods,
-    "metrics": CATALOGUE.metrics,
-}
-"""Pages with a section for each entry of a registry."""
-GENERATED = {module.PAGE: module for module in (method_tables, metric_records)}
-"""Pages of which a module writes parts."""
+GENERATORS = (record_tables, metric_records)
+"""Modules that write parts of pages."""
 HOLE = "\0"
 """What stands in a message for a value that is put in."""
 LEAST = 14
@@ -43,7 +36,7 @@ def check_documentation() -> Iterator[Problem]:
         yield from check_lists(page)
     for page in pages():
         yield from check_paths(page)
-    yield from check_sections()
+    yield from check_generated()
     yield from check_messages()
     yield from check_test_names()
 
@@ -91,22 +84,16 @@ def _exists(name: str, test: str | None) -> bool:
     return any(not test or f"def {test}(" in path.read_text() for path in files)
 
 
-def check_sections() -> Iterator[Problem]:
-    """Pages have a section for each record, and the parts that are written from records are up to date."""
-    for name, records in SECTIONS.items():
-        headings = prose(page := DOCS / f"{name}.md").splitlines()
-        for record in records:
-            if f"## {record}" not in headings:
-                yield Problem(page, 1, f"no section for {record}")
+def check_generated() -> Iterator[Problem]:
+    """Parts of pages that are written from records are up to date."""
     for name in sorted({*metric_records.RELIABILITY, *metric_records.RELEASED} - set(CATALOGUE.metrics)):
         yield Problem(ROOT / "tools/metric_records.py", 1, f"texts of {name}, which is no metric")
-    for page, module in GENERATED.items():
-        written, generated = page.read_text().splitlines(), module.written(page.read_text()).splitlines()
-        if written != generated:
-            line = next(
-                (i for i, pair in enumerate(zip(written, generated, strict=False)) if pair[0] != pair[1]), 0
-            )
-            yield Problem(page, line + 1, f"not up to date: run python -m {module.__name__}")
+    for module in GENERATORS:
+        for page, text in module.generated():
+            if page.read_text() != text:
+                pairs = zip(page.read_text().splitlines(), text.splitlines(), strict=False)
+                line = next((number for number, (old, new) in enumerate(pairs, 1) if old != new), 1)
+                yield Problem(page, line, f"not up to date: run python -m {module.__name__}")
 
 
 def check_messages() -> Iterator[Problem]:

@@ -5,7 +5,9 @@ texts of this file.
 """
 
 import re
+from collections.abc import Iterator
 from math import isinf
+from pathlib import Path
 
 from saliency_assay.metrics import METRICS, Metric
 from saliency_assay.metrics.formulas import FORMULAS
@@ -85,14 +87,15 @@ def table_of(metric: Metric) -> str:
     return f"{BEGIN}\n\n| | |\n|---|---|\n{rows}\n\n{END}"
 
 
-def written(page: str) -> str:
-    """Return the page with each metric's table below its heading, in place of the one that stands there."""
-    page = re.sub(rf"{re.escape(BEGIN)}.*?{re.escape(END)}\n\n", "", page, flags=re.DOTALL)
+def generated() -> Iterator[tuple[Path, str]]:
+    """Yield the path and the text of the page, each metric's table below its heading, if it has one."""
+    page = re.sub(rf"{re.escape(BEGIN)}.*?{re.escape(END)}\n\n", "", PAGE.read_text(), flags=re.DOTALL)
     for metric in METRICS:
         heading = f"\n## {metric.name}\n\n"
         page = page.replace(heading, f"{heading}{table_of(metric)}\n\n")
-    return page
+    yield PAGE, page
 
 
 if __name__ == "__main__":
-    PAGE.write_text(written(PAGE.read_text()))
+    for path, text in generated():
+        path.write_text(text)

@@ -28,7 +28,6 @@ from saliency_assay.methods.cost import passes
 from saliency_assay.models import ARCHITECTURES
 from saliency_assay.models.classifier import Blueprint, Classifier, build
 from saliency_assay.registry.records import module_of, record_of, resolve
-from tools.method_tables import ONE_CHANNEL
 
 
 def small_resnet() -> Classifier:
@@ -111,7 +110,7 @@ def test_shape_and_type(method: Method, case: tuple[Classifier, Tensor, Tensor],
     model, images, targets = case
     maps = explain(method, model.to(dtype), images.to(dtype), targets)
     assert maps.dtype is dtype
-    assert maps.shape == (images[:, :1] if method.name in ONE_CHANNEL else images).shape
+    assert maps.shape == (images[:, :1] if method.one_channel else images).shape
     assert maps.isfinite().all()
     assert not maps.requires_grad
     assert (maps.std() > 0) == (method.name != "constant")
