@@ -73,10 +73,11 @@ docs: $(READY) ## Build the documentation as a site, build/docs/index.html; a br
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 	@echo "Documentation: $(CURDIR)/build/docs/index.html"
 
-lint: $(READY) docs ## Check style, types, the workflow and the documentation
+lint: $(READY) docs ## Check style, types, the source tree, the workflow and the documentation
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python -m tools.check_tree
 	$(BIN)/snakefmt --check Snakefile rules
 	$(BIN)/snakemake --lint
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from saliency_assay.methods import Method
-from saliency_assay.models.classifier import Classifier
+from saliency_assay.models.classifier import Blueprint, Classifier, build
 from saliency_assay.registry.records import resolve
 
 CLASSES = 4
@@ -98,6 +98,20 @@ def skip_classifier(
     seed: int = 1, dtype: torch.dtype = torch.float64, cam_layer: str = "second"
 ) -> Classifier:
     return classifier(with_random_state(SkipNet(), seed), cam_layer, dtype=dtype)
+
+
+RESNET_SETTINGS: dict[str, Any] = {
+    "architecture": "resnet20",
+    "function": "saliency_assay.models.resnet:resnet20",
+    "parameters": {"width": 2},
+}
+RESNET = Blueprint(**RESNET_SETTINGS)
+
+
+def small_resnet(*, classes: int = 3, channels: int = 3, seed: int = 1) -> Classifier:
+    """A registered network with random weights, as jobs of the workflow load it."""
+    mean, std = [0.25] * channels, [0.5] * channels
+    return build(RESNET, classes=classes, mean=mean, std=std, generator=generator(seed))
 
 
 def random_images(

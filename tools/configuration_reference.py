@@ -1,6 +1,6 @@
 """Generate the configuration's JSON Schema, for editors, and its reference page from the models.
 
-``python tools/configuration_reference.py`` writes ``config/schema.yaml`` and ``docs/configuration.md``.
+``python -m tools.configuration_reference`` writes ``config/schema.yaml`` and ``docs/configuration.md``.
 """
 
 import json
@@ -17,7 +17,7 @@ from saliency_assay.registry.settings import Settings
 from saliency_assay.runtime.provenance import SOURCE
 
 SCHEMA, PAGE = SOURCE.parent / "config/schema.yaml", SOURCE.parent / "docs/configuration.md"
-COMMAND = "python tools/configuration_reference.py"
+COMMAND = "python -m tools.configuration_reference"
 
 KINDS = tuple(CATALOGUE.study_kinds.values())
 
@@ -25,7 +25,7 @@ KINDS = tuple(CATALOGUE.study_kinds.values())
 def _of_studies() -> Iterator[tuple[type[Settings], str]]:
     """Yield the models of the kinds of study, each before those of its keys, with their headings."""
     for kind in KINDS:
-        model = resolve(kind.settings)
+        model: Any = resolve(kind.settings)
         yield model, f"Studies of kind {kind.name}"
         for key, field in model.model_fields.items():
             for part in get_args(field.annotation):

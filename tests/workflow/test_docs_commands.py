@@ -17,11 +17,12 @@ import numpy as np
 import pytest
 import yaml
 from checkout import Checkout
-from pages import DOCS, FENCE, ROOT, blocks, pages, write_files
 
 from saliency_assay.catalogue import CATALOGUE
 from saliency_assay.config.read import read
 from saliency_assay.storage import zarr_store
+from tools.pages import DOCS, FENCE, blocks, pages, write_files
+from tools.source_tree import ROOT
 
 DEMO = "config/config.yaml"
 SNAKEMAKE = ".venv/bin/snakemake"
@@ -35,7 +36,7 @@ AS_THEY_ARE = ("make demo", "make test", "make lint", "make docs")
 OUTSIDE = {
     r"git (clone https://\S+|checkout)": "another copy of the project",
     r"cd saliency-assay": "the same",
-    r"apptainer build .*": "Apptainer and a registry; tests/unit/test_containers.py checks the recipes",
+    r"apptainer build .*": "Apptainer and a registry; tools/check_requirements.py checks the recipes",
     r"docker build .*": "Docker and a registry",
     r".* --software-deployment-method apptainer .*": "Apptainer",
     r".* --snakefile /opt/assay/Snakefile .*": "a project in another place, which tests of such places run",
@@ -43,7 +44,7 @@ OUTSIDE = {
     r"\.venv/bin/snakemake (--report|--touch)": "a word on what the workflow itself does",
     r"\.venv/bin/pytest (FILE|tests/\S+)": "it is what runs this",
     r"\.venv/bin/python tests/property/(fuzz|bombs)\.py.*": "tests/property/test_fuzz.py",
-    r"\.venv/bin/python -m saliency_assay\.config\.reference": "tests/unit/test_config_reference.py",
+    r"\.venv/bin/python -m tools\.configuration_reference": "tests/unit/config/test_config_reference.py",
     r"make env": "all that .ci/run makes needs it",
     r"make clean": "it would remove the results of whoever runs the tests",
     r"PYTHONPATH=tests \.venv/bin/python tests/cluster/overhead\.py": "root, and a Slurm of one's own",
@@ -270,7 +271,7 @@ def test_a_long_benchmark_has_its_options(command: str) -> None:
 
 SNIPPETS = [block for page in pages() for block in blocks(page)]
 YAML = [block for block in SNIPPETS if block.language == "yaml"]
-# Those of the page on Python build on each other: unit/test_api_documents.py and test_results.py run them.
+# Those of the page on Python build on each other: unit/api/test_api_documents.py and test_results.py run them.
 PYTHON = [
     block
     for block in SNIPPETS

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 from checkout import Checkout
-from pages import DOCS, blocks, write_files
+
+from tools.pages import DOCS, blocks, write_files
 
 HOW_TO = DOCS / "howto"
 MAPS = "results_my_{what}/maps/{model}/seed0/{model}/{method}.zarr.zip"

@@ -2,7 +2,7 @@
 
 Entries under ``data``, ``models``, ``methods`` and ``metrics`` are checked here for the keys that the workflow
 itself reads; parameters of what they name are checked against its registry record (``config.checks``).
-``config/schema.yaml`` and ``docs/configuration.md`` are generated from these models (``config.reference``).
+``config/schema.yaml`` and ``docs/configuration.md`` are generated from these models.
 """
 
 from functools import cache, reduce

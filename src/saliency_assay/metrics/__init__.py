@@ -20,6 +20,8 @@ class Score:
     """Least and greatest possible score, inclusive, with the metric's default parameters."""
     label: str
     """What an axis says: the metric's usual name, and the unit where there is one."""
+    rates_constant_maps: bool = False
+    """True if a map of one value everywhere has a score; by default it is NaN."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ _FILLS = ("black", "mean", "image_mean", "random", "blur")
 _OUTPUT = {"output": Limits(choices=("probability", "logit"))}
 _STEPS = {"steps": Limits(minimum=1, words=("exact",))}
 _EXPLANATION = {"explanation": Limits(choices=("global", "local"))}
-_INFIDELITY = (Score("infidelity", "lower", (0, inf), "INFD (squared logits)"),)
+_INFIDELITY = (Score("infidelity", "lower", (0, inf), "INFD (squared logits)", True),)
 _AOPC_CURVES = Figure("saliency_assay.studies.fidelity.curves:aopc_curves", ("curves", "probed"))
 _REMOVAL_CURVES = Figure("saliency_assay.studies.fidelity.curves:removal_curves", ("curves",))
 _SUBSET_CURVES = Figure("saliency_assay.studies.fidelity.curves:subset_curves", ("curves",))
@@ -131,8 +133,8 @@ METRICS: tuple[Metric, ...] = (
         scores=(
             Score("n_ord", "lower", (0, 1), "N-Ord"),
             Score("s_ord", "higher", (-1, 1), "S-Ord"),
-            Score("tpn", "lower", (0, inf), "TPN"),
-            Score("tps", "lower", (0, inf), "TPS"),
+            Score("tpn", "lower", (0, inf), "TPN", True),
+            Score("tps", "lower", (0, inf), "TPS", True),
         ),
         reduction="sum",
         takes=("mean",),
@@ -274,7 +276,7 @@ METRICS: tuple[Metric, ...] = (
         "saliency_assay.metrics.sensitivity_max:sensitivity_max",
         "Yeh et al., 2019",
         "largest change of the map under a small change of the image",
-        scores=(Score("sensitivity_max", "lower", (0, inf), "SENS_MAX"),),
+        scores=(Score("sensitivity_max", "lower", (0, inf), "SENS_MAX", True),),
         reduction="",
         takes=("explain",),
         limits={
@@ -309,7 +311,9 @@ METRICS: tuple[Metric, ...] = (
         "saliency_assay.metrics.block_attribution:block_attribution",
         "Yeh et al., 2019",
         "share of absolute attribution that lies on the caption, or on the object",
-        scores=(Score("block_attribution", "higher", (0, 1), "share of absolute attribution on the block"),),
+        scores=(
+            Score("block_attribution", "higher", (0, 1), "share of absolute attribution on the block", True),
+        ),
         reduction="abs_sum",
         takes=("mask",),
     ),

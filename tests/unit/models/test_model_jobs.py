@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from jobs import snakemake_of
-from test_training_script import BLUEPRINT, MODEL, classifier
+from support import RESNET, RESNET_SETTINGS, small_resnet
 
 from saliency_assay.models import weights
 from saliency_assay.models.classifier import digest
@@ -16,12 +16,14 @@ from saliency_assay.storage import zarr_store
 
 
 def test_the_classifier_is_loaded_in_the_format_that_it_takes(tmp_path: Path) -> None:
-    expected = classifier()
+    expected = small_resnet()
     files = {"weights": tmp_path / "weights.pt", "data": tmp_path / "data.zarr.zip"}
-    weights.save(files["weights"], expected, BLUEPRINT)
+    weights.save(files["weights"], expected, RESNET)
     block = {"image": np.zeros((2, 3, 8, 8), dtype=np.uint8)}
     zarr_store.write(files["data"], [block], kind="data", attributes={})
-    with run_job(snakemake_of("score", tmp_path / "log", {"model": MODEL, "device": "cpu"}, files)) as job:
+    with run_job(
+        snakemake_of("score", tmp_path / "log", {"model": RESNET_SETTINGS, "device": "cpu"}, files)
+    ) as job:
         data = job.open(zarr_store.open_store(job.input.data, kind="data"))
         found = load_model(job, data)
         assert found.device == torch.device("cpu")

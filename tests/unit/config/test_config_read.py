@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 import yaml
-from configuration_reference import HEADINGS
 from configurations import FOLDER, bam_folders, base, changed, fault, reading
 
 from saliency_assay.catalogue import CATALOGUE
@@ -34,6 +33,7 @@ from saliency_assay.config.settings import (
 from saliency_assay.data.bam.classes import OBJECTS, SCENES
 from saliency_assay.registry.settings import Entry
 from saliency_assay.runtime.provenance import SOURCE
+from tools.configuration_reference import HEADINGS
 
 TRAINING = {"epochs": 10, "learning_rate": 0.1, "validation_share": 0.0}
 FILES = sorted(path for path in FOLDER.glob("*.yaml") if path.name != "schema.yaml")

@@ -7,10 +7,10 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
-from configuration_reference import COMMAND, HEADINGS, PAGE, SCHEMA, page_text, schema_text
 from configurations import FOLDER, base, changed, without
 
 from saliency_assay.registry.settings import Settings
+from tools.configuration_reference import COMMAND, HEADINGS, PAGE, SCHEMA, page_text, schema_text
 
 FILES = sorted(path for path in FOLDER.glob("*.yaml") if path.name != "schema.yaml")
 VALIDATOR = jsonschema.Draft202012Validator(yaml.safe_load(schema_text()))

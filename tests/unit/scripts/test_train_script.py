@@ -11,21 +11,15 @@ import pandas as pd
 import pytest
 import torch
 from jobs import run_script
+from support import RESNET, RESNET_SETTINGS, small_resnet
 from torch import Tensor, nn
 
 from saliency_assay.data.splits import TEST, TRAIN
 from saliency_assay.models import weights
-from saliency_assay.models.classifier import Blueprint, Classifier, build, digest
+from saliency_assay.models.classifier import Blueprint, digest
 from saliency_assay.models.normalisation import IMAGENET
 from saliency_assay.storage import zarr_store
 from saliency_assay.training.loop import COLUMNS
-
-MODEL: dict[str, Any] = {
-    "architecture": "resnet20",
-    "function": "saliency_assay.models.resnet:resnet20",
-    "parameters": {"width": 2},
-}
-BLUEPRINT = Blueprint(**MODEL)
 
 
 @pytest.fixture(autouse=True)
@@ -33,12 +27,6 @@ def one_thread() -> Iterator[None]:
     threads = torch.get_num_threads()
     yield
     torch.set_num_threads(threads)
-
-
-def classifier(*, classes: int = 3, channels: int = 3, seed: int = 1) -> Classifier:
-    mean, std = [0.25] * channels, [0.5] * channels
-    generator = torch.Generator().manual_seed(seed)
-    return build(BLUEPRINT, classes=classes, mean=mean, std=std, generator=generator)
 
 
 class View(nn.Module):
@@ -59,7 +47,7 @@ def run(
     folder: Path,
     *,
     channels: int = 3,
-    model: dict[str, Any] = MODEL,
+    model: dict[str, Any] = RESNET_SETTINGS,
     initial: bool = True,
     names: Sequence[str] = ("weights", "curve"),
     files: Mapping[str, Path] = MappingProxyType({}),
@@ -105,7 +93,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
 
 
 def test_own_weights_come_out_as_they_went_in(tmp_path: Path, read: list[tuple[int, ...]]) -> None:
-    weights.save(tmp_path / "initial.pt", classifier(), BLUEPRINT)
+    weights.save(tmp_path / "initial.pt", small_resnet(), RESNET)
     output = run(tmp_path, epochs=0)
     assert output["weights"].read_bytes() == (tmp_path / "initial.pt").read_bytes()
     assert read == [(20,), (20,)]
@@ -115,9 +103,9 @@ def test_own_weights_come_out_as_they_went_in(tmp_path: Path, read: list[tuple[i
 
 
 def test_published_weights_are_normalised_as_imagenet(tmp_path: Path, read: list[tuple[int, ...]]) -> None:
-    source = classifier()
+    source = small_resnet()
     torch.save({"state_dict": source.network.state_dict()}, tmp_path / "initial.pt")
-    found = weights.load_classifier(run(tmp_path, epochs=0)["weights"], BLUEPRINT)
+    found = weights.load_classifier(run(tmp_path, epochs=0)["weights"], RESNET)
     assert digest(found.network.state_dict()) == digest(source.network.state_dict())
     assert found.mean.flatten().tolist() == pytest.approx(IMAGENET[0])
     assert found.std.flatten().tolist() == pytest.approx(IMAGENET[1])
@@ -127,8 +115,8 @@ def test_published_weights_are_normalised_as_imagenet(tmp_path: Path, read: list
 def test_published_weights_for_grey_images_are_normalised_as_those(
     tmp_path: Path, read: list[tuple[int, ...]]
 ) -> None:
-    torch.save(classifier(channels=1).network.state_dict(), tmp_path / "initial.pt")
-    found = weights.load_classifier(run(tmp_path, channels=1, epochs=0)["weights"], BLUEPRINT)
+    torch.save(small_resnet(channels=1).network.state_dict(), tmp_path / "initial.pt")
+    found = weights.load_classifier(run(tmp_path, channels=1, epochs=0)["weights"], RESNET)
     assert (14, 1, 8, 8) in read  # those of training
     with zarr_store.open_store(tmp_path / "data.zarr.zip", kind="data") as data:
         pixels = data["image"][:14] / 255
@@ -137,7 +125,7 @@ def test_published_weights_for_grey_images_are_normalised_as_those(
 
 
 def test_weights_of_other_classes_need_training(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    torch.save(classifier(classes=7).network.state_dict(), tmp_path / "initial.pt")
+    torch.save(small_resnet(classes=7).network.state_dict(), tmp_path / "initial.pt")
     with pytest.raises(SystemExit):
         run(tmp_path, epochs=0)
     assert capsys.readouterr().err == (
@@ -148,15 +136,15 @@ def test_weights_of_other_classes_need_training(tmp_path: Path, capsys: pytest.C
 
 
 def test_training_starts_from_the_weights(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    torch.save(classifier(classes=7).network.state_dict(), tmp_path / "initial.pt")
+    torch.save(small_resnet(classes=7).network.state_dict(), tmp_path / "initial.pt")
     with caplog.at_level(logging.WARNING):
         curve = pd.read_csv(run(tmp_path, epochs=1, batch_size=7, learning_rate=0)["curve"])
     assert caplog.messages == [
         f"{tmp_path}/initial.pt: linear.weight is [7, 8], here [3, 8]; linear starts anew"
     ]
     assert (list(curve.columns), len(curve)) == (list(COLUMNS), 1)
-    found = weights.load_classifier(tmp_path / "weights.pt", BLUEPRINT)
-    assert torch.equal(found.layer("conv1").weight, classifier(classes=7).layer("conv1").weight)
+    found = weights.load_classifier(tmp_path / "weights.pt", RESNET)
+    assert torch.equal(found.layer("conv1").weight, small_resnet(classes=7).layer("conv1").weight)
 
 
 def test_a_trial_is_a_training_that_leaves_its_curve_alone(tmp_path: Path) -> None:

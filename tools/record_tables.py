@@ -1,0 +1,105 @@
+"""Write the tables of records in the documentation: ``python -m tools.record_tables``."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+
+from saliency_assay.config.methods import unsupported
+from saliency_assay.data import DATA_KINDS
+from saliency_assay.methods import METHODS
+from saliency_assay.metrics import METRICS
+from saliency_assay.models import ARCHITECTURES
+from saliency_assay.registry.directions import arrow
+from saliency_assay.registry.records import Parameter
+from tools.metric_records import interval, shown
+from tools.pages import DOCS
+
+NEEDS = {"mask": "masks", "explain": "the method", "fresh": "new weights"}
+"""What a metric takes that not every data set or caller has."""
+PIPE = r"\|"
+"""How a cell of a table has a vertical bar."""
+Rows = Iterable[tuple[str, ...]]
+
+
+def data_table() -> Rows:
+    """Yield the head and the rows of the table of data sets."""
+    yield "kind", "images", "labels", "parameters", "source"
+    for kind in DATA_KINDS:
+        parameters = f"[below](#{kind.name})" if kind.table else _parameters(kind.parameters)
+        yield kind.name, kind.summary, ", ".join(kind.labels), parameters, kind.reference
+
+
+def architecture_table() -> Rows:
+    """Yield the head and the rows of the table of architectures."""
+    yield "architecture", "network", "CAM layer", "parameters", "source"
+    for record in ARCHITECTURES:
+        parameters = _parameters(record.parameters)
+        yield record.name, record.summary, f"`{record.cam_layer}`", parameters, record.reference
+
+
+def metric_table() -> Rows:
+    """Yield the head and the rows of the table of metrics of single maps."""
+    yield "metric", "what it measures", "scores, better direction and range", "needs", "source"
+    for metric in METRICS:
+        if metric.judges_single_maps:
+            scores = (
+                f"`{each.name}` {arrow(each.direction)} {interval(*each.range)}" for each in metric.scores
+            )
+            needs = (NEEDS[name] for name in metric.takes if name in NEEDS)
+            yield metric.name, metric.summary, ", ".join(scores), ", ".join(needs), metric.reference
+
+
+def method_table() -> Rows:
+    """Yield the head and the rows of the table of methods."""
+    yield "method", "what", "map", "signed", "needs or takes", "random"
+    for method in METHODS:
+        channels, signed = "1" if method.one_channel else "C", "yes" if method.signed else "no"
+        needs = ", ".join(name.replace("_", " ") for name in (*method.needs, *method.takes))
+        yield method.name, method.summary, channels, signed, needs, "yes" if method.stochastic else ""
+
+
+def support_table() -> Rows:
+    """Yield the head and the rows of the table of methods and the architectures that they work on."""
+    yield "method", *(architecture.name for architecture in ARCHITECTURES)
+    for method in METHODS:
+        yield method.name, *("" if unsupported(method.needs, each) else "✓" for each in ARCHITECTURES)
+
+
+TABLES: tuple[tuple[str, str, Callable[[], Rows]], ...] = (
+    ("data.md", "records", data_table),
+    ("models.md", "records", architecture_table),
+    ("metrics.md", "records", metric_table),
+    ("methods.md", "records", method_table),
+    ("methods.md", "pairs", support_table),
+)
+"""Page, name in the marks around the table, and rows."""
+
+
+def generated() -> Iterator[tuple[Path, str]]:
+    """Yield the path and the text of each page, its tables up to date."""
+    pages = {name: (DOCS / name).read_text() for name, _, _ in TABLES}
+    for name, mark, table in TABLES:
+        pages[name] = _with_table(pages[name], mark, table())
+    for name, text in pages.items():
+        yield DOCS / name, text
+
+
+def _with_table(page: str, mark: str, table: Rows) -> str:
+    """The page with the table; a record is linked to the section of its name, if there is one."""
+    head, *rows = table
+    linked = [
+        (f"[`{name}`](#{name})" if f"\n## {name}\n" in page else f"`{name}`", *rest) for name, *rest in rows
+    ]
+    lines = [f"| {' | '.join(cell.replace('|', PIPE) for cell in line)} |\n" for line in [head, *linked]]
+    text = "".join([lines[0], "|---" * len(head), "|\n", *lines[1:]])
+    begin, end = f"<!-- {mark}, written by tools/record_tables.py -->\n", f"<!-- end of {mark} -->\n"
+    before, _, rest = page.partition(begin)
+    return before + begin + text + end + rest.partition(end)[2]
+
+
+def _parameters(parameters: Mapping[str, Parameter]) -> str:
+    return ", ".join(f"`{name}` {shown(parameter.default)}" for name, parameter in parameters.items())
+
+
+if __name__ == "__main__":
+    for path, text in generated():
+        path.write_text(text)
