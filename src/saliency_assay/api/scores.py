@@ -12,13 +12,7 @@ from torch import nn
 
 from saliency_assay.api.choices import Choice, Explaining, bind, check_mean, choose
 from saliency_assay.api.inputs import Arrays, images_of, maps_of, mask_of, mean_of, targets_of
-from saliency_assay.api.networks import (
-    Model,
-    check_differentiable,
-    classifier_of,
-    normalises,
-    wrap,
-)
+from saliency_assay.api.networks import Model, check_differentiable, classifier_of, normalises, wrap
 from saliency_assay.methods.engine import check_targets
 from saliency_assay.metrics import METRICS, Metric
 from saliency_assay.metrics.engine import Explainer, Given, probe, table_of

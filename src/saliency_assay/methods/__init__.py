@@ -213,10 +213,7 @@ METHODS: tuple[Method, ...] = (
         "LRP-ε: relevance shared in proportion to contributions",
         signed=True,
         needs=("gradients", "relu", "layers"),
-        limits={
-            "epsilon": Limits(minimum=1e-12),
-            "input_rule": Limits(choices=_INPUT_RULES),
-        },
+        limits={"epsilon": Limits(minimum=1e-12), "input_rule": Limits(choices=_INPUT_RULES)},
     ),
     Method(
         "deep_taylor",
@@ -225,10 +222,7 @@ METHODS: tuple[Method, ...] = (
         "deep Taylor decomposition: relevance shared by positive contributions",
         signed=True,
         needs=("gradients", "relu", "layers"),
-        limits={
-            "rule": Limits(choices=("z_plus", "w_squared")),
-            "input_rule": Limits(choices=_INPUT_RULES),
-        },
+        limits={"rule": Limits(choices=("z_plus", "w_squared")), "input_rule": Limits(choices=_INPUT_RULES)},
     ),
     Method(
         "deeplift",
@@ -237,10 +231,7 @@ METHODS: tuple[Method, ...] = (
         "contributions of the differences from a baseline",
         signed=True,
         needs=("gradients", "layers", "single_relus"),
-        limits={
-            "rule": Limits(choices=("rescale", "reveal_cancel")),
-            **_BASELINE,
-        },
+        limits={"rule": Limits(choices=("rescale", "reveal_cancel")), **_BASELINE},
     ),
     Method(
         "deep_shap",

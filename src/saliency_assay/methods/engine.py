@@ -101,10 +101,7 @@ def check_targets(targets: np.ndarray, images: int, classes: int) -> None:
 
 
 def arguments(
-    parameters: Mapping[str, Any],
-    base: Callable[..., Tensor] | None,
-    background: Any,
-    device: torch.device,
+    parameters: Mapping[str, Any], base: Callable[..., Tensor] | None, background: Any, device: torch.device
 ) -> dict[str, Any]:
     """A method's keyword arguments: its parameters, and what it takes beside them.
 

@@ -21,12 +21,7 @@ def sensitivity(model: nn.Module, images: Tensor, targets: Tensor, *, generator:
 
 
 def gradient_x_input(
-    model: nn.Module,
-    images: Tensor,
-    targets: Tensor,
-    *,
-    generator: torch.Generator,
-    baseline: str = "black",
+    model: nn.Module, images: Tensor, targets: Tensor, *, generator: torch.Generator, baseline: str = "black"
 ) -> Tensor:
     """(x − x′) ⊙ ∂f_t(x) / ∂x, x′ the baseline, ``[N, C, H, W]``, signed (Shrikumar et al., 2016).
 

@@ -117,11 +117,7 @@ METRICS: tuple[Metric, ...] = (
         takes=("mean", "probed"),
         probe="saliency_assay.metrics.faithfulness:single_pixels",
         figures={"scores": Figure("saliency_assay.studies.fidelity.figures:distributions")},
-        limits={
-            "pixels": Limits(minimum=2),
-            "fill": Limits(choices=_FILLS),
-            **_OUTPUT,
-        },
+        limits={"pixels": Limits(minimum=2), "fill": Limits(choices=_FILLS), **_OUTPUT},
     ),
     Metric(
         "criteria",
@@ -241,11 +237,7 @@ METRICS: tuple[Metric, ...] = (
         reduction="",
         takes=("probed",),
         probe="saliency_assay.metrics.infidelity:removed_subsets",
-        limits={
-            "samples": Limits(minimum=1),
-            "share": Limits(minimum=0, maximum=1),
-            **_EXPLANATION,
-        },
+        limits={"samples": Limits(minimum=1), "share": Limits(minimum=0, maximum=1), **_EXPLANATION},
     ),
     Metric(
         "infidelity_shap",
@@ -277,10 +269,7 @@ METRICS: tuple[Metric, ...] = (
         scores=(Score("sensitivity_max", "lower", (0, inf), "SENS_MAX"),),
         reduction="",
         takes=("explain",),
-        limits={
-            "radius": Limits(minimum=0),
-            "samples": Limits(minimum=1),
-        },
+        limits={"radius": Limits(minimum=0), "samples": Limits(minimum=1)},
     ),
     Metric(
         "pointing_game",

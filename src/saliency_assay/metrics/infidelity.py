@@ -9,15 +9,7 @@ from collections.abc import Iterator, Mapping
 import torch
 from torch import Tensor
 
-from saliency_assay.methods.optimal import (
-    BLOCK,
-    PROTOCOLS,
-    Baselines,
-    all_logits,
-    choose,
-    covered,
-    each_half,
-)
+from saliency_assay.methods.optimal import BLOCK, PROTOCOLS, Baselines, all_logits, choose, covered, each_half
 from saliency_assay.methods.passes import reported
 from saliency_assay.metrics.fills import fill
 from saliency_assay.metrics.perturbation import Predict, original, subject, under

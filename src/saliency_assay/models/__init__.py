@@ -57,10 +57,7 @@ ARCHITECTURES = (
         cam_layer="layer3",
         concept_layers=("layer1", "layer2", "layer3", "fc"),
         head_is_pool_linear=True,
-        limits={
-            "width": Limits(minimum=1, maximum=512),
-            "stem_stride": Limits(minimum=1, maximum=4),
-        },
+        limits={"width": Limits(minimum=1, maximum=512), "stem_stride": Limits(minimum=1, maximum=4)},
     ),
     Architecture(
         name="resnet20",
@@ -132,9 +129,6 @@ ARCHITECTURES = (
         cam_layer="relu2",
         concept_layers=("pool1", "pool2", "relu3", "fc2"),
         head_is_pool_linear=False,
-        limits={
-            "width": Limits(minimum=1, maximum=512),
-            "hidden": Limits(minimum=1, maximum=16384),
-        },
+        limits={"width": Limits(minimum=1, maximum=512), "hidden": Limits(minimum=1, maximum=16384)},
     ),
 )

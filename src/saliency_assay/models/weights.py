@@ -143,11 +143,7 @@ def load_classifier(path: Path, blueprint: Blueprint) -> Classifier:
             f"{path}: {shown(classes)} classes, but no weights of so many; expected a file from save"
         )
     classifier = build(
-        blueprint,
-        classes=classes,
-        mean=described["mean"],
-        std=described["std"],
-        generator=torch.Generator(),
+        blueprint, classes=classes, mean=described["mean"], std=described["std"], generator=torch.Generator()
     )
     _fill(classifier.network, state, f"{path}: not weights of {blueprint.architecture}")
     if digest(state) != described["digest"]:

@@ -2,15 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from textwrap import wrap
-from typing import Any
 
-import numpy.typing as npt
 from matplotlib.figure import Figure
+from numpy import ndarray as Array
 
 from saliency_assay.plotting.pictures import bare, show_image, show_map
 from saliency_assay.plotting.style import readable
 
-Array = npt.NDArray[Any]
 MOST_COLUMNS = 12
 CELL = 1.15  # inches
 

@@ -5,15 +5,13 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import SymmetricalLogLocator
+from numpy import ndarray as Array
 
 from saliency_assay.plotting.style import CYCLE
 from saliency_assay.registry.directions import phrase
-
-Array = npt.NDArray[Any]
 
 NORMAL_95 = 1.96
 MARKERS = "osD^vP*X<>hpd"  # more than a study's usual methods, so that a grey print can be read too

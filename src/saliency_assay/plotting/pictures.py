@@ -1,15 +1,11 @@
 """Images, maps and outlines of objects in the axes of a figure."""
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from numpy import ndarray as Array
 
 from saliency_assay.plotting.style import SKY
-
-Array = npt.NDArray[Any]
 
 
 def show_image(axes: Axes, image: Array, mask: Array | None = None) -> None:

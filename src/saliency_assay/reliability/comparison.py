@@ -11,15 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from numpy import ndarray as Array
 from scipy.optimize import brentq
 from scipy.sparse.csgraph import connected_components
 from scipy.special import stdtrit
 
-Array = npt.NDArray[Any]
 Factors = Mapping[str, Array]
 
 IMAGES, SEEDS = "images", "seeds"

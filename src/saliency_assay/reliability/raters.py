@@ -8,14 +8,11 @@ methods, of all of them Krippendorff's α, as ``reliability`` has it for images.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from numpy import ndarray as Array
 
 from saliency_assay.reliability import statistics
-
-Array = npt.NDArray[Any]
 
 LEAST_METHODS = 3
 """Fewer have no rank correlation that says anything: of two it is 1 or −1."""

@@ -9,15 +9,12 @@ on which both have a score.
 
 from dataclasses import dataclass
 from itertools import combinations, combinations_with_replacement
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from numpy import ndarray as Array
 from scipy.stats import rankdata
 
 from saliency_assay.reliability.comparison import NO_FACTORS, Factors, mean_of
-
-Array = npt.NDArray[Any]
 
 HELD = 20_000_000
 """Most numbers held at once in a computation over all images."""

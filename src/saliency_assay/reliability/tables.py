@@ -6,8 +6,8 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
+from numpy import ndarray as Array
 
 from saliency_assay.registry.directions import oriented
 from saliency_assay.reliability import comparison, statistics
@@ -15,7 +15,6 @@ from saliency_assay.reliability.printed import printed_alphas, printed_correlati
 from saliency_assay.reliability.raters import paired_correlations
 from saliency_assay.storage.score_tables import WHOLE_SET
 
-Array = npt.NDArray[Any]
 Scores: TypeAlias = pd.DataFrame | Iterable[pd.DataFrame]
 """A score table, or parts of one that each hold all rows of what a function tells apart."""
 

@@ -10,14 +10,7 @@ import pandas as pd
 from saliency_assay.plotting.metric_results import span_text
 from saliency_assay.registry import directions
 from saliency_assay.reliability.tables import rank_text
-from saliency_assay.report.pages.words import (
-    UNDEFINED,
-    alpha_row,
-    alpha_words,
-    number,
-    percent,
-    two,
-)
+from saliency_assay.report.pages.words import UNDEFINED, alpha_row, alpha_words, number, percent, two
 
 BEST, WORST = (0x8C, 0xC0, 0xE6), (0xFF, 0xFF, 0xFF)  # one hue, also distinct in gray; black text on both
 

@@ -4,16 +4,14 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from numpy import ndarray as Array
 
 from saliency_assay.plotting.metric_results import span_text
 from saliency_assay.plotting.style import BLUE, GREY, ORANGE, VERMILION, readable
 from saliency_assay.studies.bam.tables import DIRECTIONS
-
-Array = npt.NDArray[Any]
 
 AXIS = {
     "mcs": "MCS: difference of concept attribution\n(saliency on a 0–1 scale)",

@@ -1,18 +1,15 @@
 """How far images could be changed without changing the output, as curves and pictures (BAM's IIR)."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from numpy import ndarray as Array
 
 from saliency_assay.plotting.pictures import bare, show_image
 from saliency_assay.plotting.style import BLUE, GREY, ORANGE
 from saliency_assay.studies.bam.input_independence_tables import SIMILAR, relative_change
-
-Array = npt.NDArray[Any]
 
 LEAST_STEPS = 5
 COLUMNS = ("x", "x with the object", "x + δ", "δ: grey is 0", "x + δ less the composite")

@@ -5,19 +5,17 @@ from textwrap import fill
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from numpy import ndarray as Array
 
 from saliency_assay.plotting.metric_results import MARKERS, seeds_text, span_text
 from saliency_assay.plotting.pictures import bare, show_image, show_map
 from saliency_assay.plotting.style import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, readable
 from saliency_assay.studies.bam.series_tables import TCAV, SeriesModel
-
-Array = npt.NDArray[Any]
 
 WIDTH = 10.4  # inches: the report's 1,000 pixels
 ABOVE, BELOW = 4.4, 3.2

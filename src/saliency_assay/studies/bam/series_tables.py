@@ -8,15 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import torch
+from numpy import ndarray as Array
 
 from saliency_assay.metrics.scored import correlation
 from saliency_assay.plotting.metric_results import span_text
 from saliency_assay.studies.bam.series import contrast
-
-Array = npt.NDArray[Any]
 
 # Yang & Kim (2019), Fig. 2, bottom: test accuracy of bamboo forest in percent, for k = 0.1 … 1.0.
 PRINTED_SCENE = "bamboo_forest"

@@ -3,15 +3,13 @@
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from numpy import ndarray as Array
 
 from saliency_assay.plotting.style import BLUE, GREY, ORANGE, readable
 from saliency_assay.studies.caption.tables import ZERO
-
-Array = npt.NDArray[Any]
 
 
 def infidelity_bars(table: pd.DataFrame) -> Figure:

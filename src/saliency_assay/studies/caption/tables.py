@@ -4,12 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
+from numpy import ndarray as Array
 
 from saliency_assay.plotting.style import readable
-
-Array = npt.NDArray[Any]
 
 ROLES = ("image", "caption")
 """What the first and the second model of a study are to rely on, and the halves that are shown alone."""

@@ -4,18 +4,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from numpy import ndarray as Array
 
 from saliency_assay.plotting.metric_results import MARKERS, NO_SCORE, span_text
 from saliency_assay.plotting.style import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, readable
 from saliency_assay.studies.retrain.tables import OVERLAPS, by_iteration, expected, named
-
-Array = npt.NDArray[Any]
 
 WIDTH = 10.4  # inches: the report's 1,000 pixels
 PANEL = 3.2

@@ -4,13 +4,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
+from numpy import ndarray as Array
 from scipy.stats import norm, t
 
 from saliency_assay.studies.retrain.tables import KEYS, ordered, split_variants
-
-Array = npt.NDArray[Any]
 
 ALPHA = 0.01
 """Masks leak where the corrected p is below."""

@@ -2,22 +2,19 @@
 
 from collections.abc import Sequence
 from textwrap import wrap
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
+from numpy import ndarray as Array
 
 from saliency_assay.plotting.metric_results import seeds_text, span_text
 from saliency_assay.plotting.style import ORANGE, PURPLE, SKY, readable
 from saliency_assay.studies.retrain.tables import named, split_variants
-
-Array = npt.NDArray[Any]
 
 WIDTH = 10.4  # inches: the report's 1,000 pixels
 NARROW = 6.5
