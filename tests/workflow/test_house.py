@@ -13,9 +13,8 @@ import pytest
 import yaml
 
 from saliency_assay.config.catalogue import CATALOGUE
-from saliency_assay.data.bam.commonality import plan_common
+from saliency_assay.data.bam.members import plan_common, rescaled
 from saliency_assay.data.bam.placement import plan
-from saliency_assay.data.bam.variants import rescaled
 from saliency_assay.pipeline.params import Params
 from saliency_assay.pipeline.paths import Paths
 from saliency_assay.pipeline.studies import RATED_FIGURES, RATED_TABLES

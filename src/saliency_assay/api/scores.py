@@ -1,6 +1,5 @@
 """Scores of one's own maps by a registered metric or by one's own."""
 
-import inspect
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from typing import Any
@@ -10,7 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 from torch import nn
 
-from saliency_assay.api.choices import Choice, Explaining, bind, check_mean, choose
+from saliency_assay.api.choices import Explaining, bind, check_mean, choose, takes_of
 from saliency_assay.api.inputs import Arrays, images_of, maps_of, mask_of, mean_of, targets_of
 from saliency_assay.api.networks import Model, check_differentiable, classifier_of, normalises, wrap
 from saliency_assay.methods.engine import check_targets
@@ -132,7 +131,7 @@ def score(
         positional=("predict", "images", "targets", "maps"),
         offered=OFFERED,
     )
-    takes = _takes(chosen)
+    takes = takes_of(chosen, OFFERED)
     _check_beside(chosen.name, takes, beside, method_seed)
     classifier = classifier_of(model, pixels)
     check_targets(classes, len(pixels), classifier.classes)
@@ -183,13 +182,6 @@ def score(
         )
     )
     return Scores(chosen.name, chosen.record, blocks)
-
-
-def _takes(chosen: Choice[Metric]) -> tuple[str, ...]:
-    if chosen.record:
-        return chosen.record.takes
-    declared = inspect.signature(chosen.function).parameters
-    return tuple(name for name in OFFERED if name in declared)
 
 
 NEEDED = {

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -80,10 +80,28 @@ def drawn(
     ``targets`` are sliced batch by batch, and are classes of the classifier. The first ``done`` images, whole batches,
     are skipped; ``generator`` is then in the state in which their maps left it.
     """
+    name = name_of(method)
     parts = [
         (block, part) for block, part in batches(len(images), batch_size, offset=offset) if part.start >= done
     ]
-    return _batches(method, parameters, classifier, images, targets, generator, parts, finite, offset)
+    progress = _Progress(name, sum(part.stop - part.start for _, part in parts))
+    for number, (block, part) in enumerate(parts):
+        stored = _stored(images[part], classifier.device)
+        pixels = to_pixels(stored)
+        wanted = torch.tensor(targets[part], device=classifier.device)
+        before = _snapshot(classifier, pixels, wanted) if number == 0 else {}
+        with evaluating(classifier), frozen(classifier), exact_float32():
+            maps = method(classifier, pixels, wanted, generator=generator.at(block), **parameters)
+        if before:
+            _check_unchanged(name, before, _snapshot(classifier, pixels, wanted))
+        _check_maps(name, maps, pixels)
+        broken = ~maps.isfinite().flatten(1).all(1)
+        if finite and broken.any():
+            first = offset + part.start + int(broken.nonzero()[0])
+            raise ValueError(f"{name}: returned NaN or infinity for image {first}, expected finite values")
+        progress.add(len(maps), int(broken.sum()))
+        yield stored, maps.detach()
+    progress.close()
 
 
 def check_targets(targets: np.ndarray, images: int, classes: int) -> None:
@@ -117,38 +135,6 @@ def arguments(
     if len(background):
         given["background"] = pixels_of(background, device)
     return given
-
-
-def _batches(
-    method: Callable[..., Tensor],
-    parameters: Mapping[str, Any],
-    classifier: Classifier,
-    images: Any,
-    targets: Any,
-    generator: BlockGenerator,
-    parts: Sequence[tuple[int, slice]],
-    finite: bool,
-    offset: int,
-) -> Iterator[tuple[Tensor, Tensor]]:
-    name = name_of(method)
-    progress = _Progress(name, sum(part.stop - part.start for _, part in parts))
-    for number, (block, part) in enumerate(parts):
-        stored = _stored(images[part], classifier.device)
-        pixels = to_pixels(stored)
-        wanted = torch.tensor(targets[part], device=classifier.device)
-        before = _snapshot(classifier, pixels, wanted) if number == 0 else {}
-        with evaluating(classifier), frozen(classifier), exact_float32():
-            maps = method(classifier, pixels, wanted, generator=generator.at(block), **parameters)
-        if before:
-            _check_unchanged(name, before, _snapshot(classifier, pixels, wanted))
-        _check_maps(name, maps, pixels)
-        broken = ~maps.isfinite().flatten(1).all(1)
-        if finite and broken.any():
-            first = offset + part.start + int(broken.nonzero()[0])
-            raise ValueError(f"{name}: returned NaN or infinity for image {first}, expected finite values")
-        progress.add(len(maps), int(broken.sum()))
-        yield stored, maps.detach()
-    progress.close()
 
 
 def pixels_of(images: Any, device: torch.device) -> Tensor:

@@ -145,11 +145,7 @@ def make_design(
     seed: int | None,
     device: torch.device,
 ) -> Design:
-    """The squares that ``square`` names and their factor; the last one made is kept for the batches that follow.
-
-    Raises:
-        ValueError: as ``square``.
-    """
+    """The squares that ``square`` names and their factor; the last one made is kept for the batches that follow."""
     chosen = choose(height, width, smallest, largest, squares, seed)
     count, pixels = len(chosen), height * width
     if min(count, pixels) > LARGEST:

@@ -13,9 +13,8 @@ from saliency_assay.methods.optimal import BLOCK, PROTOCOLS, Baselines, all_logi
 from saliency_assay.methods.passes import reported
 from saliency_assay.metrics.fills import fill
 from saliency_assay.metrics.perturbation import Predict, original, subject, under
-from saliency_assay.metrics.probed import drop_of
 from saliency_assay.metrics.scored import Scored, where_defined
-from saliency_assay.metrics.subsets import draw_subsets, drops, shared, sums
+from saliency_assay.metrics.subsets import draw_subsets, drop_of, drops, shared, sums
 
 EXPLANATIONS = ("global", "local")
 SQUARES = 16_384
@@ -176,9 +175,8 @@ def noisy_baselines(
     examined = subject(predict, images, targets, fill("black", images), output="logit")
     before = original(examined)[:, None]
     portions = _baselines(images, samples, noise, protocol, generator, examined.rows)
-    shown = (
-        z.contiguous(memory_format=torch.channels_last) for z in portions
-    )  # as the engine hands images out
+    # As the engine hands images out.
+    shown = (z.contiguous(memory_format=torch.channels_last) for z in portions)
     after = torch.cat([all_logits(predict, z)[:, targets] for z in shown]).T
     broken = int((~after.isfinite()).sum())
     if broken:

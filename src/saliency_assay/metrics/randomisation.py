@@ -156,15 +156,12 @@ def ssim(first: Tensor, second: Tensor, defined: Tensor) -> Tensor:
     window = min(WINDOW, (min(first.shape[1:]) - 1) // 2 * 2 + 1)
     pairs = [(part / part.abs().amax((1, 2), keepdim=True)).cpu().numpy() for part in (first, second)]
     found = [
-        _similarity(one, other, window) if usable and window >= 3 else np.nan
+        float(structural_similarity(one, other, win_size=window, data_range=2))  # type: ignore[no-untyped-call]
+        if usable and window >= 3
+        else np.nan
         for one, other, usable in zip(*pairs, defined.tolist(), strict=True)
     ]
     return torch.tensor(found, dtype=torch.float64, device=first.device)
-
-
-def _similarity(first: np.ndarray, second: np.ndarray, window: int) -> float:
-    found = structural_similarity(first, second, win_size=window, data_range=2)  # type: ignore[no-untyped-call]
-    return float(found)
 
 
 def _scored(found: Mapping[str, Sequence[Tensor]], parts: Sequence[Stage], unchanged: Tensor) -> Scored:

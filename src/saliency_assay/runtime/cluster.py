@@ -62,11 +62,7 @@ def _note(folder: Path) -> Path:
 
 
 def _queue(folder: Path) -> str:
-    """Return the user's jobs in the queue, one a line.
-
-    Raises:
-        ValueError: see ``running_jobs``.
-    """
+    """Return the user's jobs in the queue, one a line."""
     command = ["squeue", "--noheader", f"--user={getpass.getuser()}", "--format=%i|%k|%Z"]
     reason = ""
     for attempt in range(ATTEMPTS):

@@ -19,8 +19,7 @@ import numpy.typing as npt
 from PIL import Image
 from pycocotools import mask as rle
 
-from saliency_assay.data.images import Pixels, no_file, read_rgb
-from saliency_assay.data.known_files import KnownFiles
+from saliency_assay.data.images import KnownFiles, Pixels, no_file, read_rgb
 from saliency_assay.registry.records import unknown
 
 Skipped = dict[str, Counter[str]]
@@ -187,11 +186,7 @@ def _names(content: dict[str, Any], file: Path) -> set[str]:
 
 
 def _by_id(content: dict[str, Any], file: Path, section: str) -> dict[int, tuple[int, Any]]:
-    """Return index and entry of each of a section's ids.
-
-    Raises:
-        ValueError: two different entries have one id.
-    """
+    """Return index and entry of each of a section's ids."""
     entries: dict[int, tuple[int, Any]] = {}
     for index, entry in enumerate(content[section]):
         key = _get(entry, "id", int, (file, section, index))

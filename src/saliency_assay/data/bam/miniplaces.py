@@ -12,8 +12,7 @@ from xml.parsers.expat import ErrorString
 import numpy as np
 from PIL import Image
 
-from saliency_assay.data.images import Pixels, find_images, log_left_out, no_file, read_rgb
-from saliency_assay.data.known_files import KnownFiles
+from saliency_assay.data.images import KnownFiles, Pixels, find_images, log_left_out, no_file, read_rgb
 from saliency_assay.registry.records import shown, unknown
 
 logger = logging.getLogger(__name__)

@@ -274,11 +274,7 @@ def _positive_shares(
 
 
 def _outputs(classifier: Classifier, pixels: Tensor) -> dict[str, Tensor]:
-    """What each concept layer gives for ``pixels``, then the ``LOGITS``; a layer of that name is what they replace.
-
-    Raises:
-        ValueError: a layer that is not called exactly once, or gives anything but floats ``[N, …]``.
-    """
+    """What each concept layer gives for ``pixels``, then the ``LOGITS``; a layer of that name is what they replace."""
     with _listening(classifier) as heard:
         logits: Tensor = classifier(pixels)
     for layer, outputs in heard.items():

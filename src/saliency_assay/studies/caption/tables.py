@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 from numpy import ndarray as Array
 
+from saliency_assay.plotting.metric_results import mean_and_error
 from saliency_assay.plotting.style import readable
 
 ROLES = ("image", "caption")
@@ -63,17 +64,10 @@ def premise(
             for member, check in CHECKS.items():
                 table = of_seed[of_seed["data"] == f"{entry}_{member}"]
                 right = table["predicted"] == table["label"]
-                rows.append(
-                    {
-                        "model": model,
-                        "seed": seed,
-                        "set": f"{entry}_{member}",
-                        "check": check,
-                        "percent": 100 * int(right.sum()) / len(right) if len(right) else np.nan,
-                        "images": len(right),
-                        "printed": PRINTED_ACCURACY[role, member],
-                    }
-                )
+                percent = 100 * int(right.sum()) / len(right) if len(right) else np.nan
+                row = {"model": model, "seed": seed, "set": f"{entry}_{member}", "check": check}
+                row |= {"percent": percent, "images": len(right)}
+                rows.append({**row, "printed": PRINTED_ACCURACY[role, member]})
     return pd.DataFrame(rows)
 
 
@@ -122,7 +116,7 @@ def caption_table(scores: pd.DataFrame, checks: pd.DataFrame) -> pd.DataFrame:
         found = np.where(np.isnan(shares), np.nan, shares > 0.5)
         row: dict[str, Any] = {"model": model, "seed": seed, "method": method, "used": used}
         for name, values in (("infidelity", squared), ("share", shares), ("found", found)):
-            row |= {name: _mean(values), f"{name}_error": _standard_error(values)}
+            row[name], row[f"{name}_error"] = mean_and_error(values)
         defined = int(np.isfinite(squared).sum())
         rows.append({**row, "images": defined, "undefined": len(squared) - defined})
     return pd.DataFrame(rows)
@@ -220,13 +214,3 @@ def _verdict(holds: bool) -> str:
 def _of(table: pd.DataFrame, model: str, seed: int, method: str) -> Array:
     rows = (table["model"] == model) & (table["seed"] == seed) & (table["method"] == method)
     return table.loc[rows, "score"].to_numpy(dtype=np.float64)
-
-
-def _mean(values: Array) -> float:
-    valid = values[np.isfinite(values)]
-    return float(valid.mean()) if len(valid) else np.nan
-
-
-def _standard_error(values: Array) -> float:
-    valid = values[np.isfinite(values)]
-    return float(valid.std(ddof=1) / np.sqrt(len(valid))) if len(valid) > 1 else np.nan

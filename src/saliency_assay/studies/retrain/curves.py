@@ -1,6 +1,7 @@
 """Curves of the retrain study: accuracy against what is occluded, and the overlap of masks by iteration."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy import ndarray as Array
 
-from saliency_assay.plotting.metric_results import MARKERS, NO_SCORE, span_text
+from saliency_assay.plotting.metric_results import NO_SCORE, looks_of, span_text
 from saliency_assay.plotting.style import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, readable
 from saliency_assay.studies.retrain.tables import OVERLAPS, by_iteration, expected, named
 
@@ -25,6 +26,7 @@ CONTROLS: dict[str, dict[str, Any]] = {
     "random": {"color": GREY, "linestyle": "--", "marker": "x"},
     "edge": {"color": "black", "linestyle": "--", "marker": "+"},
 }
+looks = partial(looks_of, colors=COLOURS, lines=LINES, fixed=CONTROLS)
 CHANCE: dict[str, Any] = {"color": "black", "linewidth": 1, "linestyle": (0, (1, 3))}
 RANDOM: dict[str, Any] = {"color": GREY, "linewidth": 6, "alpha": 0.35, "solid_capstyle": "butt"}
 MOST: dict[str, Any] = {"color": "black", "linewidth": 1, "linestyle": ":"}
@@ -43,17 +45,6 @@ MEANINGS = {
 }
 
 
-def looks(methods: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Colour, line and marker of every method; the controls ``random`` and ``edge`` are grey and black, dashed."""
-    found: dict[str, dict[str, Any]] = {}
-    for method in methods:
-        place = sum(name not in CONTROLS for name in found)
-        line = LINES[place // len(COLOURS) % len(LINES)]
-        usual = {"color": COLOURS[place % len(COLOURS)], "linestyle": line}
-        found[method] = CONTROLS.get(method, {**usual, "marker": MARKERS[place % len(MARKERS)]})
-    return found
-
-
 def accuracy_curves(
     means: pd.DataFrame, *, area: int, occluded: int, iterations: int, classes: int
 ) -> Figure:
@@ -68,9 +59,6 @@ def accuracy_curves(
         occluded: k, pixels that a mask occludes.
         iterations: I.
         classes: K, for chance.
-
-    Raises:
-        ValueError: see ``tables.by_iteration``.
     """
     rows = by_iteration(means, iterations)
     counted = rows[rows["metric"] == "accuracy"]
@@ -126,9 +114,6 @@ def overlap_curves(means: pd.DataFrame, *, area: int, occluded: int, iterations:
         area: A, pixels of an image.
         occluded: k, pixels that a mask occludes.
         iterations: I.
-
-    Raises:
-        ValueError: see ``tables.by_iteration``.
     """
     rows = by_iteration(means, iterations)
     rows = rows[rows["metric"].isin(OVERLAPS)]

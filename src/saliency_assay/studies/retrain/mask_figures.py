@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from numpy import ndarray as Array
 
+from saliency_assay.plotting.gallery import bare
 from saliency_assay.plotting.metric_results import seeds_text, span_text
 from saliency_assay.plotting.style import ORANGE, PURPLE, SKY, readable
 from saliency_assay.studies.retrain.tables import named, split_variants
@@ -151,7 +152,6 @@ def iteration_images(images: Array, masks: Array, *, names: Sequence[str], title
             last = masks[row, i - 1] if i else np.zeros_like(covered[0])
             earlier = covered[i - 2] if i > 1 else np.zeros_like(last)
             axes.imshow(_tinted(images[row, i], last, earlier))
-            _bare(axes)
             axes.set_xlabel(f"{100 * (last | earlier).mean():.3g} %", fontsize=7, labelpad=2)
             if row == 0:
                 above = f"≤ {most[i - 1]:.3g} %" if i else "whole"
@@ -163,6 +163,7 @@ def iteration_images(images: Array, masks: Array, *, names: Sequence[str], title
         Patch(color=EARLIER, label="by an earlier mask"),
         Patch(color=AGAIN, label="by the last, and already before"),
     ]
+    bare(figure)
     figure.suptitle(title, fontsize=10)
     figure.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=9)
     return figure
@@ -187,10 +188,3 @@ def _tinted(image: Array, last: Array, earlier: Array) -> Array:
     for where, colour in ((last & ~earlier, NEW), (earlier & ~last, EARLIER), (last & earlier, AGAIN)):
         pixels = np.where(where[..., None], (1 - TINT) * pixels + TINT * np.array(to_rgb(colour)), pixels)
     return pixels
-
-
-def _bare(axes: Axes) -> None:
-    axes.set_xticks([])
-    axes.set_yticks([])
-    axes.grid(visible=False)
-    axes.spines[:].set_visible(False)
