@@ -207,7 +207,6 @@ def _check_beside(
 
 
 def _fresh(fresh: nn.Module, like: Classifier) -> Classifier:
-    """A copy of the newly drawn network, behind the same normalisation, in evaluation mode."""
     if not isinstance(fresh, nn.Module):
         raise ValueError(f"fresh: found {type(fresh).__name__}, expected a torch.nn.Module")
     copied = deepcopy(fresh)

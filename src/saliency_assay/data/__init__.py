@@ -12,8 +12,7 @@ from functools import cached_property
 from saliency_assay.registry.records import Limits, Parameter
 from saliency_assay.registry.signatures import parameters_of
 
-SEED = Parameter(0, minimum=0)
-"""Every kind's, of the generator that its function is given."""
+SEED = Parameter(0, minimum=0)  # every kind's, of the generator that its function is given
 
 
 @dataclass(frozen=True)

@@ -269,7 +269,6 @@ def _no_change(like: Tensor) -> nn.Conv2d:
 
 
 def _folded(linear: nn.Conv2d | nn.Linear, norm: nn.BatchNorm2d | nn.BatchNorm1d) -> nn.Module:
-    """A linear layer and the BatchNorm after it, as one."""
     assert norm.running_mean is not None
     assert norm.running_var is not None
     folded = copy.deepcopy(linear)

@@ -271,7 +271,6 @@ def _rounding(values: Tensor) -> Tensor:
 
 
 def _at(places: Tensor, values: Tensor) -> Tensor:
-    """``values [N, C, H, W]`` at places ``[N, C, h, w]`` of their planes."""
     return values.flatten(2).gather(2, places.flatten(2)).view_as(places)
 
 

@@ -147,7 +147,6 @@ def pixels_of(images: Any, device: torch.device) -> Tensor:
 
 
 def _stored(images: Any, device: torch.device) -> Tensor:
-    """Images uint8 or float32 ``[n, C, H, W]``, an array or a tensor, as a tensor on ``device``."""
     block = images if isinstance(images, Tensor) else torch.tensor(np.asarray(images))
     if block.dtype not in (torch.uint8, torch.float32) or block.ndim != 4:
         found = f"{str(block.dtype).removeprefix('torch.')} {list(block.shape)}"

@@ -13,8 +13,7 @@ from saliency_assay.methods.passes import chunks
 from saliency_assay.methods.sampling import draw_seeds
 
 FEATURES = ("grid", "superpixels")
-COMPACTNESS = 10.0
-"""Weight of nearness against likeness of colour (in CIELAB) within a superpixel."""
+COMPACTNESS = 10.0  # weight of nearness against likeness of colour (in CIELAB) within a superpixel
 
 
 def segment(images: Tensor, features: str, segments: int) -> Tensor:
@@ -72,8 +71,7 @@ def _superpixels(images: Tensor, segments: int) -> Tensor:
     return torch.from_numpy(np.stack(numbered)).to(images.device, torch.int64)
 
 
-BLOCK = 1024
-"""Rows of the regression that are added up at a time."""
+BLOCK = 1024  # rows of the regression that are added up at a time
 
 
 def kernel_shap(

@@ -26,10 +26,8 @@ class Score:
 class Figure:
     """A figure of a metric's scores."""
 
-    function: str
-    """``package.module:name`` of what draws it, ``(results) -> Figure``."""
-    reads: tuple[str, ...] = ()
-    """What it needs beside the score table: ``curves``, ``probed``."""
+    function: str  # package.module:name of what draws it, (results) -> Figure
+    reads: tuple[str, ...] = ()  # what it needs beside the score table: curves, probed
 
 
 BOXES = Figure("saliency_assay.studies.fidelity.figures:boxes")

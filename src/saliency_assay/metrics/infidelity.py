@@ -17,8 +17,7 @@ from saliency_assay.metrics.scored import Scored, where_defined
 from saliency_assay.metrics.subsets import draw_subsets, drop_of, drops, shared, sums
 
 EXPLANATIONS = ("global", "local")
-SQUARES = 16_384
-"""Squares whose sums are looked up at a time."""
+SQUARES = 16_384  # squares whose sums are looked up at a time
 
 
 def infidelity(predicted: Tensor, drop: Tensor) -> Tensor:

@@ -16,18 +16,15 @@ from saliency_assay.metrics.scored import Scored, correlation, varies, where_def
 from saliency_assay.models.classifier import Classifier
 
 MEASURES = ("spearman", "spearman_absolute", "ssim")
-WINDOW = 7
-"""Side of SSIM's window, scikit-image's default; smaller images have the largest odd one that fits."""
+WINDOW = 7  # side of SSIM's window, scikit-image's default; smaller images have the largest odd one that fits
 
 
 @dataclass(frozen=True)
 class Stage:
     """Layers that get new weights together."""
 
-    layer: str
-    """The one nearest to the output, by its path in the network."""
-    tensors: tuple[str, ...]
-    """Names of all their parameters and buffers in the model's state dict."""
+    layer: str  # the one nearest to the output, by its path in the network
+    tensors: tuple[str, ...]  # names of all their parameters and buffers in the model's state dict
 
 
 def randomisation(

@@ -11,8 +11,7 @@ from torch import Tensor
 
 from saliency_assay.metrics.perturbation import Subject, original, under
 
-BLOCK = 64
-"""Subsets that are held at a time."""
+BLOCK = 64  # subsets that are held at a time
 
 
 def draw_subsets(

@@ -219,7 +219,6 @@ def _fill(network: nn.Module, state: Mapping[str, Tensor], problem: str) -> None
 
 
 def _description(path: Path, content: Mapping[str, Any]) -> dict[str, Any]:
-    """The entry ``classifier`` of a file that ``save`` wrote, each value of the type that it is written with."""
     entry = content.get("classifier")
     found: dict[str, Any] = entry if isinstance(entry, dict) else {}
     kinds = {
@@ -237,7 +236,6 @@ def _description(path: Path, content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _code_in(path: Path, message: str) -> str:
-    """What a refused file would import or call, or an empty string."""
     named = re.search(r"GLOBAL ([\w.]+)", message)
     if named:
         return named.group(1)

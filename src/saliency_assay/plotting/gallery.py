@@ -128,5 +128,4 @@ def _wide(
 
 
 def _aspect(images: Array) -> float:
-    """Return height by width."""
     return float(images.shape[2] / images.shape[3])

@@ -67,7 +67,6 @@ def _means(wide: pd.DataFrame) -> Means:
 
 
 def _rows(names: Row, between: str, rated: pd.DataFrame) -> list[Row]:
-    """One row if several raters, the rows of ``rated``, have a score; else none."""
     rated = rated[rated.notna().any(axis=1)]
     if len(rated) < 2:
         return []

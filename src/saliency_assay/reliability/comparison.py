@@ -27,8 +27,7 @@ FEW = 30
 UNLIKE = 3.0
 """Multiple of a comparison's own variance that no pooled part exceeds, and of the pooled part from which on its own one
 counts with its own degrees of freedom."""
-ROUNDING = 1e-12
-"""Share of the largest score up to which a difference is one of rounding."""
+ROUNDING = 1e-12  # share of the largest score up to which a difference is one of rounding
 LEAST_P = 1e-30
 NO_FACTORS: Factors = MappingProxyType({})
 
@@ -73,12 +72,9 @@ class Mean:
 class Ranks:
     """The order of the methods of one metric, as far as the data tell."""
 
-    low: Array
-    """``[M]``, 1 + the number of methods that are better; NaN for a method without a score."""
-    high: Array
-    """``[M]``, the number of methods with a score, less those that are worse."""
-    better: Array
-    """bool ``[M, M]``: the row's method is better than the column's."""
+    low: Array  # [M], 1 + the number of methods that are better; NaN for a method without a score
+    high: Array  # [M], the number of methods with a score, less those that are worse
+    better: Array  # bool [M, M]: the row's method is better than the column's
 
 
 def mean_of(values: Array, factors: Factors = NO_FACTORS) -> Mean:

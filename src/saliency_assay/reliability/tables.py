@@ -260,7 +260,6 @@ def variance_table(scores: Scores) -> pd.DataFrame:
 
 
 def _scored(table: pd.DataFrame) -> list[tuple[str, str]]:
-    """Metric and variant of everything in a table, in its order."""
     return list(dict.fromkeys(zip(table["metric"], table["variant"], strict=True)))
 
 
@@ -288,5 +287,4 @@ def rank_text(low: float, high: float) -> str:
 
 
 def _at(clusters: comparison.Factors, images: Array) -> comparison.Factors:
-    """Return the clusters of ``images``."""
     return {name: of_set[images] for name, of_set in clusters.items()}

@@ -18,8 +18,7 @@ from typing import IO
 from saliency_assay.runtime.atomic import machine
 from saliency_assay.runtime.cluster import check_alone
 
-LOCK = "SALIENCY_ASSAY_LOCK"
-"""Environment variable of all processes of a run: the path of its lock file."""
+LOCK = "SALIENCY_ASSAY_LOCK"  # environment variable of all processes of a run: the path of its lock file
 RUN, JOBS, TURN = 0, 1, 2
 """Bytes of that file: a run holds the first, its jobs share the second, and who reads or writes it takes the third."""
 
@@ -125,7 +124,6 @@ def _take(path: Path) -> IO[str] | None:
 
 
 def _is_still(path: Path, file: IO[str]) -> bool:
-    """Return True if an open file still is the one of that name."""
     try:
         return os.path.samestat(path.stat(), os.fstat(file.fileno()))
     except FileNotFoundError:

@@ -115,7 +115,6 @@ def _check_name(name: str) -> None:
 
 
 def _move(source: Path, target: Path) -> None:
-    """Move all in ``source`` to ``target``, folders into those that are there."""
     for entry in sorted(source.iterdir()):
         there = target / entry.name
         if entry.is_dir() and there.is_dir():

@@ -181,7 +181,6 @@ def _score_cell(row: pd.DataFrame) -> tuple[str, str]:
 
 
 def _arrow(direction: str) -> str:
-    """Return a direction as LaTeX."""
     target = target_of(direction)
     return ARROWS[direction] if target is None else rf"$\rightarrow {target:g}$"
 

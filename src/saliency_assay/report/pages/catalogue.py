@@ -126,7 +126,6 @@ def metrics_page(metrics: Sequence[Facts], reliability: pd.DataFrame) -> str:
 
 
 def _metric_facts(facts: Facts) -> dict[str, str]:
-    """Return the entries of a metric's list; an empty text is of a fact that it does not have."""
     entries = {
         "Formula": facts["formula"],
         "Source": facts["reference"],
@@ -142,7 +141,6 @@ def _metric_facts(facts: Facts) -> dict[str, str]:
 
 
 def _reliability(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of one metric, to be read."""
     verdicts = [alpha_words(row) for row in rows.to_dict("records")]  # type: ignore[arg-type]  # keys are Hashable in the stubs
     columns = ["study", "metric", "variant", "seed", "controls", "methods", "images"]
     columns += ["alpha", "alpha_low", "alpha_high", "correlation"]

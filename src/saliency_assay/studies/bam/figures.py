@@ -111,7 +111,6 @@ def _bars(
 
 
 def _dots(axes: Axes, places: Array, table: pd.DataFrame, methods: Iterable[str], scale: float) -> None:
-    """The score of every seed."""
     for place, method in zip(places, methods, strict=True):
         of_method = table.loc[table["method"] == method, "score"] * scale
         axes.plot(np.full(len(of_method), place), of_method, "o", color="black", markersize=3)

@@ -9,10 +9,8 @@ from torch import Tensor
 
 from saliency_assay.studies.bam.contrast import attributions, random_masks
 
-INPUTS = ("without", "with_delta")
-"""x, and x + δ, of one model."""
-REGIONS = ("object", "outside")
-"""δ's region, and as many random pixels outside it."""
+INPUTS = ("without", "with_delta")  # x, and x + δ, of one model
+REGIONS = ("object", "outside")  # δ's region, and as many random pixels outside it
 BASELINES = {"iir": "outside", "iir_difference": "outside"}
 """The region of each metric's baseline: pixels that are the same in both inputs."""
 

@@ -88,7 +88,6 @@ def _curves(axes: Axes, series: pd.DataFrame, of_methods: dict[str, dict[str, An
 
 
 def _drop(axes: Axes, commonality: pd.DataFrame) -> Axes:
-    """The accuracy drop, on a vertical axis of its own to the right."""
     right = axes.twinx()
     by_k = commonality.groupby("k")["drop"].agg(["mean", "min", "max"])
     right.plot(by_k.index, by_k["mean"], **DROP)
@@ -115,7 +114,6 @@ def _align_zeros(left: Axes, right: Axes) -> None:
 
 
 def _counted(series: pd.DataFrame) -> str:
-    """How many images are behind a point, in how many seeds."""
     counts = series.loc[series["method"] != TCAV, "images"]
     counts = counts if len(counts) else series["images"]
     return f"n = {span_text(counts.tolist())} images a point{seeds_text(series['seed'].nunique())}"

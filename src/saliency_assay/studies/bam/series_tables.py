@@ -32,10 +32,8 @@ class SeriesModel:
     """f_k: a scene classifier in whose set the object is in all images of the first k of all scene classes."""
 
     model: str
-    data: str
-    """The set that it was trained on and is explained on."""
-    k: float
-    """Commonality: the share of scene classes that have the object, in (0, 1]."""
+    data: str  # the set that it was trained on and is explained on
+    k: float  # commonality: the share of scene classes that have the object, in (0, 1]
 
 
 def commonality_table(

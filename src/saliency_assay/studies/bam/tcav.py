@@ -29,8 +29,7 @@ from saliency_assay.models.inference import evaluating, exact_float32
 Floats = npt.NDArray[np.float64]
 Scores = dict[str, dict[str, Floats]]
 
-KINDS = ("concept", "random")
-"""CAVs of the concept, and CAVs between two samples without it."""
+KINDS = ("concept", "random")  # CAVs of the concept, and CAVs between two samples without it
 LOGITS = "logits"
 """What the logits are called as a layer, where no concept layer of the classifier gives them."""
 

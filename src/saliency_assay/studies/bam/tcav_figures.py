@@ -41,7 +41,6 @@ def concept_figure(scores: pd.DataFrame, table: pd.DataFrame, *, significance: f
 
 
 def _panel(axes: Axes, table: pd.DataFrame, seeds: list[Layers]) -> None:
-    """One model: ``table`` has its rows, ``seeds`` the scores of each of its seeds."""
     layers = list(seeds[0])
     of_layers = table[table["layer"] != MEAN]
     kept = of_layers.groupby("layer")["kept"].sum()
@@ -69,7 +68,6 @@ def _panel(axes: Axes, table: pd.DataFrame, seeds: list[Layers]) -> None:
 
 
 def _said(p_values: "pd.Series[float]", kept: int) -> str:
-    """The p of one seed, or how many of several keep the layer."""
     if len(p_values) > 1:
         return f"{kept} of {len(p_values)}"
     p = p_values.iloc[0]

@@ -60,7 +60,6 @@ def _figure(table: pd.DataFrame, column: str, scale: float, label: str) -> Figur
 
 
 def _named(model: str, used: "pd.Series[str]") -> str:
-    """A model with the half that it uses, or those that its seeds use."""
     halves = " or ".join(half or "neither" for half in dict.fromkeys(used))
     return f"{readable(model)} (uses: {halves})"
 

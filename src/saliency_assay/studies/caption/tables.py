@@ -34,12 +34,9 @@ PRINTED_INFIDELITY = {
     "integrated_gradients": 0.35,
     "halves": 0.0,
 }
-ABOVE = 95.0
-"""Percent of test images that both models are right on, and more."""
-CHANCE = (45.0, 55.0)
-"""Percent: what footnote 7 gives as 0.5."""
-ZERO = 1e-6
-"""INFD in squared logits that is 0 up to rounding."""
+ABOVE = 95.0  # percent of test images that both models are right on, and more
+CHANCE = (45.0, 55.0)  # percent: what footnote 7 gives as 0.5
+ZERO = 1e-6  # INFD in squared logits that is 0 up to rounding
 
 
 def premise(
@@ -189,7 +186,6 @@ def _zero(order: Sequence[tuple[str, float, float]]) -> list[str]:
 
 
 def _without_score(rows: Sequence[tuple[str, float, float]]) -> str:
-    """Which methods a mean leaves out, in words; empty if none."""
     names = [readable(method) for method, found, _ in rows if np.isnan(found)]
     return f"without a score: {', '.join(names)}" if names else ""
 

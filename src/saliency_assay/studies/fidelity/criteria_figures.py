@@ -103,7 +103,6 @@ def _area(axes: Axes, results: MetricResults, method: str, score: str, row: int)
 
 
 def _named(results: MetricResults, row: int) -> str:
-    """Which image a row of the curves is of."""
     table = results.rows("tpn", "")
     of_one = table[table["method"] == results.methods[0]]
     found = of_one.iloc[row]

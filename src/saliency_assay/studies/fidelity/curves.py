@@ -146,7 +146,6 @@ def _layers(results: MetricResults, kind: str) -> list[str]:
 
 
 def _numbers(results: MetricResults, score: str, prefix: str) -> list[int]:
-    """The numbers of sub-variants such as "L=20", "L=40"."""
     return [int(sub.removeprefix(prefix)) for sub in results.sub_variants(score) if sub.startswith(prefix)]
 
 

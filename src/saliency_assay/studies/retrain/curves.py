@@ -98,7 +98,6 @@ def _measured(accuracy: pd.DataFrame, rows: pd.DataFrame, area: int) -> Array:
 
 
 def _apart(accuracy: pd.DataFrame) -> bool:
-    """Whether what is occluded is measured and differs from the nominal share."""
     both = accuracy[["nominal", "measured"]].dropna()
     return not np.allclose(both["nominal"], both["measured"], rtol=0, atol=1e-6)
 
@@ -157,7 +156,6 @@ def _references(axes: Axes, metric: str, last: int, *, area: int, occluded: int)
 
 
 def _columns(panels: int, fills: int) -> int:
-    """Fills side by side; of a single fill whatever there is, as far as it fits."""
     return fills if fills > 1 else min(panels, 3)
 
 

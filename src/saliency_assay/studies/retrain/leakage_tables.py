@@ -10,8 +10,7 @@ from scipy.stats import norm, t
 
 from saliency_assay.studies.retrain.tables import KEYS, ordered, split_variants
 
-ALPHA = 0.01
-"""Masks leak where the corrected p is below."""
+ALPHA = 0.01  # masks leak where the corrected p is below
 LEAST_VALUES = 2
 METRICS = {"leakage": "accuracy", "leakage_random": "random"}
 LOSSES = {"leakage_loss": "loss", "leakage_loss_random": "random_loss"}

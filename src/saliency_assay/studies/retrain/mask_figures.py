@@ -84,7 +84,6 @@ def overlap_matrices(
 
 
 def _matrix(rows: pd.DataFrame, iterations: int) -> Array:
-    """Means over images and seeds ``[I, I]``, symmetric; NaN on the diagonal and where there is none."""
     matrix = np.full((iterations, iterations), np.nan)
     means = rows.groupby(["first", "second"])["score"].mean().reset_index()
     for first, second, mean in means.itertuples(index=False):

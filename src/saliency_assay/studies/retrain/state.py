@@ -116,7 +116,6 @@ class MaskState(HeldSigterm):
 
 
 def _unpacked(content: Mapping[str, Any]) -> Block:
-    """A block as it was added."""
     arrays: Block = {name: values.numpy() for name, values in content["arrays"].items()}
     shape = content["shape"]
     bits = np.unpackbits(arrays["mask"], axis=1, count=int(np.prod(shape))).view(np.bool_)
