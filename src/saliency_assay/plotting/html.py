@@ -1,17 +1,30 @@
-"""Tables and large images as HTML pages."""
+"""Tables and large images as HTML pages, and the shell that all pages share (``templates/page.html.j2``)."""
 
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import pandas as pd
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from saliency_assay.plotting.page import page_templates
+TEMPLATES, ASSETS = Path(__file__).with_name("templates"), Path(__file__).with_name("assets")
 
-MUCH = 50
-"""Letters of a cell above which a table is one of text."""
-MANY = 25
-"""Rows above which a table scrolls in a window of its own."""
+
+def page_templates(*folders: Path) -> Environment:
+    """Return the templates in ``folders`` and those that all pages share. They show every value as text."""
+    return Environment(
+        loader=FileSystemLoader([*folders, TEMPLATES, ASSETS]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+
+
+MUCH = 50  # letters of a cell above which a table is one of text
+MANY = 25  # rows above which a table scrolls in a window of its own
 
 
 @dataclass(frozen=True)
@@ -19,12 +32,9 @@ class Cell:
     """A cell of a table."""
 
     text: str
-    value: str | None
-    """All digits of a number with decimals, empty for NaN; None of other values."""
-    number: bool
-    """Set to the right, as the column is numeric."""
-    label: str
-    """The name of the column."""
+    value: str | None  # all digits of a number with decimals, empty for NaN; None of other values
+    number: bool  # set to the right, as the column is numeric
+    label: str  # the name of the column
 
 
 @dataclass(frozen=True)
@@ -32,11 +42,9 @@ class Table:
     """A table as ``templates/table.html.j2`` shows it: sorted by its heads, saved with the numbers that it rounds."""
 
     title: str
-    heads: Sequence[tuple[str, bool]]
-    """Name of each column, and whether it is numeric."""
+    heads: Sequence[tuple[str, bool]]  # name of each column, and whether it is numeric
     rows: Sequence[Sequence[Cell]]
-    cards: bool
-    """Has much text, so that a phone shows rows as cards, which are read from top to bottom."""
+    cards: bool  # has much text, so that a phone shows rows as cards, which are read from top to bottom
     tall: bool
 
 

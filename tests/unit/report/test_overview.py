@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from report_tables import NAN, order_rows, ranking_rows, reliability_rows
 
-from saliency_assay.plotting.page import page_templates
+from saliency_assay.plotting.html import page_templates
 from saliency_assay.registry.directions import arrow
 from saliency_assay.report.pages.heat_map import heat_map
 from saliency_assay.report.pages.overview import (
@@ -21,8 +21,7 @@ from saliency_assay.report.pages.overview import (
     summary_table,
 )
 from saliency_assay.report.pages.provenance import data_facts
-from saliency_assay.report.pages.reader import with_reader
-from saliency_assay.report.pages.render import TEMPLATES
+from saliency_assay.report.pages.render import TEMPLATES, with_reader
 
 EVIL = "<script>alert('1')</script> \"q\" & _"
 AGREEMENT = pd.DataFrame(columns=["metric", "variant", "between", "raters", "methods", "correlation"])
