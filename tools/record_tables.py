@@ -36,7 +36,9 @@ def metric_table() -> Iterable[tuple[str, ...]]:
     yield "metric", "what it measures", "scores, better direction and range", "needs", "source"
     for metric in METRICS:
         if metric.judges_single_maps:
-            scores = (f"`{each.name}` {arrow(each.direction)} {interval(*each.range)}" for each in metric.scores)
+            scores = (
+                f"`{each.name}` {arrow(each.direction)} {interval(*each.range)}" for each in metric.scores
+            )
             needs = (NEEDS[name] for name in metric.takes if name in NEEDS)
             yield metric.name, metric.summary, ", ".join(scores), ", ".join(needs), metric.reference
 

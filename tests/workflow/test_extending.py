@@ -1,0 +1,86 @@
+"""The extensions that docs/extending.md shows, applied to a copy of the project."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from checkout import Checkout
+from pages import DOCS, FENCE, FILE, ROOT
+
+SECTIONS = dict(part.split("\n", 1) for part in (DOCS / "extending.md").read_text().split("\n## ")[1:])
+EXTENSIONS = {
+    "A method": ("methods", "gradient_squared"),
+    "A metric": ("metrics", "top_share"),
+    "A data set": ("data", "stripes"),
+    "An architecture": ("models", "small_cnn"),
+}
+"""The section of each, the package that it extends, and the name of its record."""
+STUDY = """
+results: results
+data: {stripes: {kind: stripes, images: 200, explain: 10}}
+models:
+  small: {architecture: small_cnn, width: 4, data: stripes, label: class, training: {epochs: 1, batch_size: 60}}
+methods: {gradient_squared: {scale: 2}, gradcam: {}}
+metrics: {top_share: {share: 0.2}}
+studies: {all: {kind: fidelity, model: small}}
+"""
+
+
+def new_files(section: str) -> dict[str, str]:
+    """The files that a section shows in full."""
+    return {file[1]: text for _, _, text in FENCE.findall(SECTIONS[section]) if (file := FILE.match(text))}
+
+
+def changes(section: str) -> list[str]:
+    """The unified diffs that a section shows."""
+    return [text for _, language, text in FENCE.findall(SECTIONS[section]) if language == "diff"]
+
+
+@pytest.fixture(scope="module")
+def extended(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    """A checkout with all of the extensions, and a study that uses them."""
+    checkout = Checkout.fresh(tmp_path_factory.mktemp("extending") / "project")
+    shutil.copytree(ROOT / "tests", checkout.root / "tests", ignore=shutil.ignore_patterns("__pycache__"))
+    for section in EXTENSIONS:
+        for file, text in new_files(section).items():
+            path = checkout.root / file
+            assert not path.exists()
+            path.write_text(text)
+        for change in changes(section):
+            subprocess.run(["git", "apply"], cwd=checkout.root, input=change, text=True, check=True)
+    (checkout.root / checkout.configuration).write_text(STUDY)
+    return checkout
+
+
+@pytest.mark.parametrize("section", EXTENSIONS)
+def test_an_extension_is_one_new_file_and_one_record(section: str) -> None:
+    package, _ = EXTENSIONS[section]
+    folder = f"src/saliency_assay/{package}"
+    assert [Path(file).parent.as_posix() for file in new_files(section)] == [folder]
+    changed = [re.findall(r"^\+\+\+ b/(.+)$", text, re.MULTILINE) for text in changes(section)]
+    assert changed == [[f"{folder}/__init__.py"]]
+
+
+def test_the_contract_tests_cover_the_new_records(extended: Checkout) -> None:
+    names = [name for _, name in EXTENSIONS.values()]
+    command = [sys.executable, "-m", "pytest", "tests/contract", "-v", "-k", " or ".join(names)]
+    environment = {**os.environ, "PYTHONPATH": str(extended.root / "src")}
+    run = subprocess.run(
+        [*command, "-p", "no:cacheprovider"],
+        cwd=extended.root, env=environment, capture_output=True, text=True,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stdout
+    passed = re.findall(r"^(.+) PASSED", run.stdout, re.MULTILINE)
+    assert [name for name in names if not any(name in test for test in passed)] == []
+
+
+def test_a_study_uses_the_new_records(extended: Checkout) -> None:
+    table = "results/tables/all/summary.csv"
+    extended.make(table)
+    text = (extended.root / table).read_text()
+    assert "top_share,top_share,gradient_squared" in text
+    assert "top_share,top_share,gradcam" in text
