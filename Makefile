@@ -70,19 +70,18 @@ test: $(READY) ## Run all tests
 
 generate: $(READY) ## Write what the schema and the documentation take from records and settings
 	$(BIN)/python -m saliency_assay.config.reference
-	$(BIN)/python tools/record_tables.py
-	$(BIN)/python tools/metric_records.py
-	PYTHONPATH=tests $(BIN)/python tests/contract/compatibility.py
+	$(BIN)/python -m tools.record_tables
 
 docs: $(READY) ## Build the documentation as a site, build/docs/index.html; a broken link is an error
 	@# The theme's notice on a future version of MkDocs; the version that is used is pinned.
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 	@echo "Documentation: $(CURDIR)/build/docs/index.html"
 
-lint: $(READY) docs ## Check style, types, the workflow and the documentation
+lint: $(READY) docs ## Check style, types, the source tree, the workflow and the documentation
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python -m tools.check_tree
 	$(BIN)/snakefmt --check Snakefile rules
 	$(BIN)/snakemake --lint
 

@@ -1,18 +1,19 @@
-"""Writes what docs/metrics.md says of each metric from its record: ``python tests/metric_records.py``.
+"""Write the table at the head of each metric's section in docs/metrics.md: ``python -m tools.record_tables``.
 
-What was measured of its reliability, and where a paper and its authors' code part ways, are words of this file.
+Most rows are the metric's record. Measured reliability, and differences between a paper and its authors' code, are
+texts of this file.
 """
 
 import re
 from math import isinf
-from pathlib import Path
 
 from saliency_assay.metrics import METRICS, Metric
 from saliency_assay.metrics.formulas import FORMULAS
 from saliency_assay.registry.directions import phrase
+from tools.pages import DOCS
 
-PAGE = Path(__file__).parents[1] / "docs/metrics.md"
-BEGIN, END = "<!-- record, written by tests/metric_records.py -->", "<!-- end of record -->"
+PAGE = DOCS / "metrics.md"
+BEGIN, END = "<!-- record, written by tools/metric_records.py -->", "<!-- end of record -->"
 CIFAR = "[CIFAR-10, 1,000 images](papers/metric_reliability.md#tables-1-and-2)"
 BAM = "[photographs](reliability.md#on-photographs-bam)"
 NOT_MEASURED = "of each run in its report, page Metrics; no larger study has measured it yet"
@@ -44,15 +45,17 @@ NONE = "no released code was compared"
 
 
 def bound(value: float) -> str:
+    """Return an end of an interval as text."""
     return ("−" if value < 0 else "") + ("∞" if isinf(value) else f"{abs(value):g}")
 
 
 def interval(low: float, high: float) -> str:
+    """Return a range as text; its infinite ends are open."""
     return f"{'(' if isinf(low) else '['}{bound(low)}, {bound(high)}{')' if isinf(high) else ']'}"
 
 
 def rows_of(metric: Metric) -> list[tuple[str, str]]:
-    """What stands before a metric's section."""
+    """Return the rows of a metric's table."""
     scores = [
         f"`{score.name}`: {phrase(score.direction)}, {interval(*score.range)}" for score in metric.scores
     ]
@@ -71,25 +74,22 @@ def rows_of(metric: Metric) -> list[tuple[str, str]]:
 
 
 def shown(default: object) -> str:
-    """A default as YAML has it."""
+    """Return a default as YAML has it."""
     if isinstance(default, bool):
         return str(default).lower()
     return f"{default:g}" if isinstance(default, float) else str(default)
 
 
-def record_of(metric: Metric) -> str:
+def table_of(metric: Metric) -> str:
+    """Return a metric's table between the marks of its begin and end."""
     rows = "\n".join(f"| {name} | {text} |" for name, text in rows_of(metric))
     return f"{BEGIN}\n\n| | |\n|---|---|\n{rows}\n\n{END}"
 
 
-def with_records(page: str) -> str:
-    """The page, each metric's record below its heading, if it has one, in place of the one that stands there."""
+def written(page: str) -> str:
+    """Return the page with the table of each metric that has a section below its heading, in place of an older one."""
     page = re.sub(rf"{re.escape(BEGIN)}.*?{re.escape(END)}\n\n", "", page, flags=re.DOTALL)
     for metric in METRICS:
         heading = f"\n## {metric.name}\n\n"
-        page = page.replace(heading, f"{heading}{record_of(metric)}\n\n")
+        page = page.replace(heading, f"{heading}{table_of(metric)}\n\n")
     return page
-
-
-if __name__ == "__main__":
-    PAGE.write_text(with_records(PAGE.read_text()))

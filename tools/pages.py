@@ -1,12 +1,14 @@
-"""What README and the pages of ``docs/`` hold: code blocks, and the files that how-to pages have a reader write."""
+"""README and the pages of the documentation: code blocks, headings, and the files that a reader is to write."""
 
 import re
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
-from saliency_assay.runtime.provenance import SOURCE
+from pymdownx.slugs import slugify
 
-ROOT = SOURCE.parent
+from tools.source_tree import ROOT, line_of
+
 DOCS = ROOT / "docs"
 FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.DOTALL | re.MULTILINE)
 FILE = re.compile(r"# ([\w/]+\.(?:py|yaml))\n")
@@ -33,13 +35,27 @@ def pages() -> list[Path]:
     return [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 
 
+@cache
+def prose(page: Path) -> str:
+    """Return the text of a page with code blocks emptied, so that lines keep their numbers."""
+    return FENCE.sub(lambda block: "\n" * block[0].count("\n"), page.read_text())
+
+
+@cache
+def anchors(page: Path) -> set[str]:
+    """Return what sites and forges make of the headings of a page."""
+    headings = re.findall(r"^#+ (.+)$", prose(page), re.MULTILINE)
+    slug = slugify(case="lower")
+    return {slug(re.sub(r"[`*]|\]\([^)]*\)|\[", "", heading), "-") for heading in headings}
+
+
 def blocks(page: Path) -> list[Block]:
     """The fenced blocks of a page, in its order."""
     text, name = page.read_text(), str(page.relative_to(ROOT))
     return [
         Block(
             name,
-            text.count("\n", 0, found.start()) + 1,
+            line_of(text, found.start()),
             found[2],
             re.sub(f"^{found[1]}", "", found[3], flags=re.M),
         )

@@ -1,21 +1,27 @@
-"""Write the tables of records in docs/: ``PYTHONPATH=src:tools python tools/record_tables.py``."""
+"""Write the tables of data sets, architectures, methods and metrics in docs/: ``python -m tools.record_tables``."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 
-from metric_records import interval, shown
-from pages import DOCS
-
+from saliency_assay.config.methods import unsupported
 from saliency_assay.data import DATA_KINDS
+from saliency_assay.methods import METHODS
 from saliency_assay.metrics import METRICS
 from saliency_assay.models import ARCHITECTURES
 from saliency_assay.registry.directions import arrow
 from saliency_assay.registry.records import Parameter
+from tools import metric_records
+from tools.metric_records import interval, shown
+from tools.pages import DOCS
 
-BEGIN, END = "<!-- records, written by tools/record_tables.py -->\n", "<!-- end of records -->\n"
+Rows = Iterable[tuple[str, ...]]
+BEGIN, END = "<!-- {}, written by tools/record_tables.py -->\n", "<!-- end of {} -->\n"
 PIPE = r"\|"
+NEEDS = {"mask": "masks", "explain": "the method", "fresh": "new weights"}
+"""What a metric takes that not every data set or caller has."""
 
 
-def data_table() -> Iterable[tuple[str, ...]]:
+def data_kinds() -> Iterator[tuple[str, ...]]:
     """Yield the head and the rows of the table of data sets."""
     yield "kind", "images", "labels", "parameters", "source"
     for kind in DATA_KINDS:
@@ -23,7 +29,7 @@ def data_table() -> Iterable[tuple[str, ...]]:
         yield kind.name, kind.summary, ", ".join(kind.labels), parameters, kind.reference
 
 
-def architecture_table() -> Iterable[tuple[str, ...]]:
+def architectures() -> Iterator[tuple[str, ...]]:
     """Yield the head and the rows of the table of architectures."""
     yield "architecture", "network", "CAM layer", "parameters", "source"
     for record in ARCHITECTURES:
@@ -31,7 +37,23 @@ def architecture_table() -> Iterable[tuple[str, ...]]:
         yield record.name, record.summary, f"`{record.cam_layer}`", parameters, record.reference
 
 
-def metric_table() -> Iterable[tuple[str, ...]]:
+def methods() -> Iterator[tuple[str, ...]]:
+    """Yield the head and the rows of the table of methods."""
+    yield "method", "what", "map", "signed", "needs or takes", "random"
+    for method in METHODS:
+        channels, signed = "1" if method.one_channel else "C", "yes" if method.signed else "no"
+        needs = ", ".join(name.replace("_", " ") for name in (*method.needs, *method.takes))
+        yield method.name, method.summary, channels, signed, needs, "yes" if method.stochastic else ""
+
+
+def pairs() -> Iterator[tuple[str, ...]]:
+    """Yield a table of methods and architectures, ticked where they work together."""
+    yield "method", *(architecture.name for architecture in ARCHITECTURES)
+    for method in METHODS:
+        yield method.name, *("" if unsupported(method.needs, each) else "✓" for each in ARCHITECTURES)
+
+
+def metrics() -> Iterator[tuple[str, ...]]:
     """Yield the head and the rows of the table of metrics of single maps."""
     yield "metric", "what it measures", "scores, better direction and range", "needs", "source"
     for metric in METRICS:
@@ -43,28 +65,45 @@ def metric_table() -> Iterable[tuple[str, ...]]:
             yield metric.name, metric.summary, ", ".join(scores), ", ".join(needs), metric.reference
 
 
-NEEDS = {"mask": "masks", "explain": "the method", "fresh": "new weights"}
-"""What a metric takes that not every data set or caller has."""
-TABLES = {"data": data_table, "models": architecture_table, "metrics": metric_table}
+TABLES: Mapping[str, Mapping[str, Callable[[], Rows]]] = {
+    "data": {"records": data_kinds},
+    "models": {"records": architectures},
+    "methods": {"records": methods, "pairs": pairs},
+    "metrics": {"records": metrics},
+}
+"""By page and by the mark that a table stands between."""
+
+
+def generated() -> dict[Path, str]:
+    """Return the pages with their tables, in place of those that stand there."""
+    pages = {DOCS / f"{name}.md": tables for name, tables in TABLES.items()}
+    written = {path: _with_tables(path.read_text(), tables) for path, tables in pages.items()}
+    return {**written, metric_records.PAGE: metric_records.written(written[metric_records.PAGE])}
+
+
+def _with_tables(page: str, tables: Mapping[str, Callable[[], Rows]]) -> str:
+    for mark, table in tables.items():
+        before, _, rest = page.partition(BEGIN.format(mark))
+        after = rest.partition(END.format(mark))[2]
+        page = "".join([before, BEGIN.format(mark), _table(table(), page), END.format(mark), after])
+    return page
+
+
+def _table(rows: Rows, page: str) -> str:
+    """Return a table in Markdown, each record linked to the section of its name where the page has one."""
+    head, *records = rows
+    linked = [
+        (f"[`{name}`](#{name})" if f"\n## {name}\n" in page else f"`{name}`", *rest)
+        for name, *rest in records
+    ]
+    lines = [f"| {' | '.join(cell.replace('|', PIPE) for cell in cells)} |\n" for cells in (head, *linked)]
+    return "".join([lines[0], "|---" * len(head), "|\n", *lines[1:]])
 
 
 def _parameters(parameters: Mapping[str, Parameter]) -> str:
     return ", ".join(f"`{name}` {shown(parameter.default)}" for name, parameter in parameters.items())
 
 
-def with_table(page: str, table: Iterable[tuple[str, ...]]) -> str:
-    """Return the page with the table; a record is linked to the section of its name, if there is one."""
-    head, *rows = table
-    linked = [
-        (f"[`{name}`](#{name})" if f"\n## {name}\n" in page else f"`{name}`", *rest) for name, *rest in rows
-    ]
-    lines = [f"| {' | '.join(cell.replace('|', PIPE) for cell in line)} |\n" for line in [head, *linked]]
-    text = "".join([lines[0], "|---" * len(head), "|\n", *lines[1:]])
-    before, _, rest = page.partition(BEGIN)
-    return before + BEGIN + text + END + rest.partition(END)[2]
-
-
 if __name__ == "__main__":
-    for name, table in TABLES.items():
-        path = DOCS / f"{name}.md"
-        path.write_text(with_table(path.read_text(), table()))
+    for path, text in generated().items():
+        path.write_text(text)

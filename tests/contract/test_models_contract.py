@@ -2,9 +2,6 @@
 
 import inspect
 import json
-import os
-import subprocess
-import sys
 from collections import Counter
 
 import pytest
@@ -15,7 +12,6 @@ from saliency_assay.methods.canonical import canonical, normalised, unfit_relus
 from saliency_assay.models import ARCHITECTURES, Architecture
 from saliency_assay.models.classifier import Blueprint, Classifier, build, digest
 from saliency_assay.registry.records import resolve, with_defaults
-from saliency_assay.runtime.provenance import SOURCE
 
 CLASSES, CHANNELS, SIZE = 5, 3, 64
 # Networks for tests are small; an architecture without an entry has its defaults.
@@ -54,17 +50,6 @@ def outputs(classifier: Classifier, names: list[str], pixels: torch.Tensor) -> l
     with torch.no_grad():
         classifier(pixels)
     return seen
-
-
-def test_registry_needs_no_torch() -> None:
-    code = (
-        "import sys, saliency_assay.models, saliency_assay.training.settings; print('torch' in sys.modules)"
-    )
-    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
-    )
-    assert done.stdout == "False\n"
 
 
 def test_names_are_unique() -> None:

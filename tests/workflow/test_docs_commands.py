@@ -17,11 +17,12 @@ import numpy as np
 import pytest
 import yaml
 from checkout import Checkout
-from pages import DOCS, FENCE, ROOT, blocks, pages, write_files
 
 from saliency_assay.config.catalogue import CATALOGUE
 from saliency_assay.config.read import read
 from saliency_assay.storage import zarr_store
+from tools.pages import DOCS, FENCE, blocks, pages, write_files
+from tools.source_tree import ROOT
 
 DEMO = "config/config.yaml"
 SNAKEMAKE = ".venv/bin/snakemake"
@@ -35,7 +36,7 @@ AS_THEY_ARE = ("make demo", "make test", "make lint", "make docs")
 OUTSIDE = {
     r"git (clone https://\S+|checkout)": "another copy of the project",
     r"cd saliency-assay": "the same",
-    r"apptainer build .*": "Apptainer and a registry; tests/unit/test_containers.py checks the recipes",
+    r"apptainer build .*": "Apptainer and a registry; tools/check_requirements.py checks the recipes",
     r"docker build .*": "Docker and a registry",
     r".* --software-deployment-method apptainer .*": "Apptainer",
     r".* --snakefile /opt/assay/Snakefile .*": "a project in another place, which tests of such places run",

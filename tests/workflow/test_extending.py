@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 from checkout import Checkout
-from pages import DOCS, FENCE, FILE, ROOT
+
+from tools.pages import DOCS, FENCE, FILE
+from tools.source_tree import ROOT
 
 SECTIONS = dict(part.split("\n", 1) for part in (DOCS / "extending.md").read_text().split("\n## ")[1:])
 EXTENSIONS = {
@@ -44,7 +46,8 @@ def changes(section: str) -> list[str]:
 def extended(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     """A checkout with all of the extensions, and a study that uses them."""
     checkout = Checkout.fresh(tmp_path_factory.mktemp("extending") / "project")
-    shutil.copytree(ROOT / "tests", checkout.root / "tests", ignore=shutil.ignore_patterns("__pycache__"))
+    for folder in ("tests", "tools"):
+        shutil.copytree(ROOT / folder, checkout.root / folder, ignore=shutil.ignore_patterns("__pycache__"))
     for section in EXTENSIONS:
         for file, text in new_files(section).items():
             path = checkout.root / file

@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 import yaml
 from checkout import Checkout
-from pages import DOCS, write_files
+
+from tools.pages import DOCS, write_files
 
 HOW_TO = DOCS / "howto"
 MAPS = "results_my_{what}/maps/{model}/seed0/{model}/{method}.zarr.zip"

@@ -19,6 +19,8 @@ class Method:
     summary: str
     signed: bool
     """Whether maps with the default parameters have negative values."""
+    one_channel: bool = False
+    """True if maps have one channel, and not as many as the images."""
     needs: tuple[str, ...] = ()
     """Of the model: ``gradients``, ``relu`` (at least one on the way to the logits), ``layers`` (a forward that
     can be traced layer by layer), ``single_relus`` (each a module that is called once), ``cam_layer``,
@@ -76,6 +78,7 @@ METHODS: tuple[Method, ...] = (
         "Simonyan et al., 2013",
         "largest absolute gradient over the channels",
         signed=False,
+        one_channel=True,
         needs=("gradients",),
     ),
     Method(
@@ -101,6 +104,7 @@ METHODS: tuple[Method, ...] = (
         "Zhou et al., 2016",
         "last block's activations weighted by the linear layer behind their mean",
         signed=True,
+        one_channel=True,
         needs=("cam_layer", "pool_linear_head"),
         limits=_UPSAMPLING,
     ),
@@ -110,6 +114,7 @@ METHODS: tuple[Method, ...] = (
         "Selvaraju et al., 2017",
         "last block's activations weighted by their mean gradients",
         signed=False,
+        one_channel=True,
         needs=("gradients", "cam_layer"),
         limits=_UPSAMPLING,
     ),
@@ -184,6 +189,7 @@ METHODS: tuple[Method, ...] = (
         "Zeiler and Fergus, 2014",
         "what the logit loses where a window hides the image",
         signed=True,
+        one_channel=True,
         limits={
             "window": Limits(minimum=0, maximum=1),
             "stride": Limits(minimum=0, maximum=1),
@@ -257,6 +263,7 @@ METHODS: tuple[Method, ...] = (
         "Lundberg and Lee, 2017",
         "Shapley values of segments of the image",
         signed=True,
+        one_channel=True,
         stochastic=True,
         limits={
             "features": Limits(choices=("grid", "superpixels")),
@@ -272,6 +279,7 @@ METHODS: tuple[Method, ...] = (
         "Yeh et al., 2019",
         "explanation of least infidelity under removal of squares",
         signed=True,
+        one_channel=True,
         limits={
             "smallest": Limits(minimum=1),
             "largest": Limits(minimum=1),
@@ -286,6 +294,7 @@ METHODS: tuple[Method, ...] = (
         "Yeh et al., 2019",
         "explanation of least infidelity under removal of the left or the right half",
         signed=True,
+        one_channel=True,
     ),
     Method(
         "noisy_baseline",
@@ -306,6 +315,7 @@ METHODS: tuple[Method, ...] = (
         "control",
         "independent uniform values",
         signed=False,
+        one_channel=True,
         stochastic=True,
         uses_model=False,
     ),
@@ -323,6 +333,7 @@ METHODS: tuple[Method, ...] = (
         "control; Yeh et al., 2019",
         "1 for every pixel",
         signed=False,
+        one_channel=True,
         uses_model=False,
     ),
 )

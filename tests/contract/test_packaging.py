@@ -73,9 +73,3 @@ def test_the_sdist_holds_what_the_wheel_is_made_of_and_no_tests(built: Path) -> 
         names = {name.partition("/")[2] for name in archive.getnames()}
     assert {f"src/{name}" for name in files_of_the_package()} | set(NEEDED) <= names
     assert [name for name in names if name.startswith(("tests", "results", "docs", "config"))] == []
-
-
-def test_the_changelog_begins_with_this_version() -> None:
-    versions = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
-    assert next(version for version in versions if version != "Unreleased") == __version__
-    assert re.fullmatch(r"\d+\.\d+\.\d+", __version__)

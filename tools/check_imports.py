@@ -1,0 +1,99 @@
+"""Import order between packages, registries, the homes of libraries, and what the Snakefile may load."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+
+from tools.source_tree import MODULES, PACKAGE, ROOT, SCRIPTS, Problem, imports, module_name, project_imports
+
+ORDER = (
+    "registry", "runtime", "storage", "data", "models", "training", "methods", "metrics", "plotting", "reliability",
+    "studies", "config", "report", "api", "pipeline",
+)  # fmt: skip
+"""A package imports from itself and from packages before it."""
+HOMES = {
+    "zarr": {"storage"},
+    "captum": {"methods"},
+    "zennit": {"methods"},
+    "skimage": {"methods", "metrics", "studies"},
+    "snakemake": set(),
+    "jinja2": {"plotting"},
+    "pycocotools": {"data"},
+}
+"""Packages that may import a library."""
+HEAVY = {"torch", "pandas", "captum", "zarr", "numpy", "scipy", "sklearn", "matplotlib", "PIL"}
+"""What no module does that the Snakefile imports: it is read anew in every job."""
+KINDS = sorted(PACKAGE.glob("studies/*/__init__.py"))
+REGISTRIES = {
+    **{
+        PACKAGE / name / "__init__.py": {"registry.records", "registry.signatures"}
+        for name in ("data", "models", "methods", "metrics")
+    },
+    **{path: {"studies.kind"} for path in KINDS},
+    PACKAGE / "studies/__init__.py": {module_name(path) for path in KINDS},
+}
+"""Modules of records, and all of the project that they import."""
+READERS = {
+    *(PACKAGE / "api").glob("*.py"),
+    *(PACKAGE / "pipeline").glob("*.py"),
+    *(PACKAGE / f"config/{name}.py" for name in ("catalogue", "settings", "reference")),
+    PACKAGE / "studies/__init__.py",
+}
+"""Modules that may import a registry: no job's digest of code holds them."""
+
+
+def check_imports() -> Iterator[Problem]:
+    """Check what modules and scripts import."""
+    for path in MODULES:
+        package = module_name(path).partition(".")[0]
+        if path.parent != PACKAGE:  # modules of no package stand above all of them
+            later = ORDER[ORDER.index(package) + 1 :]
+            for line, name in project_imports(path):
+                if name.partition(".")[0] in later:
+                    yield Problem(path, line, f"imports {name}, but {package} comes before it")
+        for line, name in imports(path):
+            library = name.partition(".")[0]
+            if not library:
+                yield Problem(path, line, "relative import")
+            elif package not in HOMES.get(library, {package}):
+                yield Problem(path, line, f"imports {library}, which belongs to {sorted(HOMES[library])}")
+    yield from check_registries()
+    yield from check_snakefile_imports()
+
+
+def check_registries() -> Iterator[Problem]:
+    """Registries import next to nothing, and no implementation imports a registry.
+
+    Otherwise every method's digest would hold the whole registry, and one line there would run everything again.
+    """
+    for path, modules in REGISTRIES.items():
+        for line, name in project_imports(path):
+            if name not in modules:
+                yield Problem(path, line, f"imports {name}, but a registry imports only {sorted(modules)}")
+        for line, name in imports(path):
+            if name.partition(".")[0] not in {"saliency_assay", *sys.stdlib_module_names}:
+                yield Problem(path, line, f"imports {name}, but a registry needs no installed package")
+    records = {"config.catalogue", *map(module_name, REGISTRIES)}
+    for path in (*MODULES, *SCRIPTS):
+        if path not in READERS:
+            for line, name in project_imports(path):
+                if name in records:
+                    yield Problem(
+                        path, line, f"imports the registry {name}; only the configuration reads records"
+                    )
+                if name.startswith("api.") and path.parent not in (PACKAGE, PACKAGE / "api"):
+                    yield Problem(path, line, f"imports {name}, which is for notebooks")
+
+
+def check_snakefile_imports() -> Iterator[Problem]:
+    """What the Snakefile and the rules import loads no heavy package."""
+    for path in (ROOT / "Snakefile", *sorted((ROOT / "rules").glob("*.smk"))):
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            if match := re.match(r"from (saliency_assay\.[\w.]+) import", line):
+                code = f"import sys, {match[1]}; print(*sorted({HEAVY!r} & set(sys.modules)))"
+                done = subprocess.run(
+                    [sys.executable, "-c", code], capture_output=True, text=True, cwd=PACKAGE.parent
+                )
+                if loaded := done.stdout.strip() or done.stderr.strip():
+                    yield Problem(path, number, f"importing {match[1]} loads {loaded}")

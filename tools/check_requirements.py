@@ -1,0 +1,176 @@
+"""Pinned packages, the environments of rules, the recipes of images, and the version of the project."""
+
+import re
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+import saliency_assay
+from saliency_assay.config.catalogue import CATALOGUE
+from saliency_assay.pipeline.code_digest import code_of
+from saliency_assay.registry.records import module_of
+from saliency_assay.runtime.environment import DISTRIBUTIONS
+from tools.check_workflow import RULES
+from tools.source_tree import ROOT, Problem, line_of
+
+PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+DEPENDENCIES = [
+    Requirement(line)
+    for lines in (PROJECT["dependencies"], *PROJECT["optional-dependencies"].values())
+    for line in lines
+]
+PYTHONS = ("3.11", "3.12", "3.13")
+"""What environments may be made with; wheels and markers are chosen for these."""
+PINNED = ("requirements.txt", "envs/bootstrap.txt")
+DOCKER, APPTAINER = ROOT / "containers/Dockerfile", ROOT / "containers/saliency_assay.def"
+METHODS = [record.function for record in CATALOGUE.methods.values()]
+ARCHITECTURES = [record.function for record in CATALOGUE.architectures.values()]
+BY_NAME = {
+    **dict.fromkeys(("train", "retrain", "leak", "evaluate"), ARCHITECTURES),
+    **dict.fromkeys(("attribute", "remask"), METHODS + ARCHITECTURES),
+    "build_data": [record.function for record in CATALOGUE.data_kinds.values() if not record.sets],
+}
+"""Functions that scripts call by the names in the configuration."""
+
+
+def check_requirements() -> Iterator[Problem]:
+    """Check all places that name versions of packages."""
+    for name in PINNED:
+        yield from check_lock(ROOT / name)
+    lock = ROOT / "requirements.txt"
+    for requirement in DEPENDENCIES:
+        for python in PYTHONS:
+            version = locked_version(requirement.name, python)
+            if not requirement.specifier.contains(version):
+                yield Problem(
+                    lock, 1, f"{requirement.name} on Python {python}: {version!r}, expected {requirement}"
+                )
+    for path in sorted((ROOT / "envs").glob("*.yaml")):
+        yield from check_environment(path)
+    yield from check_images()
+    yield from check_version()
+
+
+def check_lock(path: Path) -> Iterator[Problem]:
+    """Every line is a version with hashes, and none names a place to load it from."""
+    for number, line in _logical_lines(path):
+        requirement, *hashes = line.split(" --hash=")
+        if not re.fullmatch(r"[\w.\[\]-]+==[^*,\s]+( ; .+)?", requirement.strip()):
+            yield Problem(path, number, f"expected a name and one version, found {requirement.strip()}")
+        elif not hashes or not all(re.fullmatch(r"sha256:[0-9a-f]{64}", digest.strip()) for digest in hashes):
+            yield Problem(path, number, f"expected SHA-256 hashes of {requirement.strip()}")
+
+
+def _logical_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Lines of a requirements file with their numbers, joined where one ends with a backslash."""
+    text = path.read_text()
+    for match in re.finditer(r"(?:.*\\\n)*.+", text):
+        yield line_of(text, match.start()), re.sub(r"\\\n\s*", " ", match[0])
+
+
+@cache
+def pins() -> dict[str, list[Requirement]]:
+    """Return the pins of each package; there may be several, for different versions of Python."""
+    pinned: dict[str, list[Requirement]] = {}
+    for _, line in _logical_lines(ROOT / "requirements.txt"):
+        requirement = Requirement(line.partition(" --hash=")[0])
+        pinned.setdefault(canonicalize_name(requirement.name), []).append(requirement)
+    return pinned
+
+
+def locked_version(name: str, python: str) -> str:
+    """Return the version that ``requirements.txt`` pins on Linux for a version of Python; empty if there is not one."""
+    markers = {
+        "python_version": python,
+        "python_full_version": f"{python}.0",
+        "sys_platform": "linux",
+        "platform_machine": "x86_64",
+    }
+    chosen = [
+        pin
+        for pin in pins().get(canonicalize_name(name), [])
+        if not pin.marker or pin.marker.evaluate(markers)
+    ]
+    return str(chosen[0].specifier).removeprefix("==") if len(chosen) == 1 else ""
+
+
+def check_environment(path: Path) -> Iterator[Problem]:
+    """An environment pins what is locked, and holds all that its scripts import."""
+    dependencies = yaml.safe_load(path.read_text())["dependencies"]
+    (python,) = [
+        str(each).removeprefix("python=") for each in dependencies if str(each).startswith("python=")
+    ]
+    (lines,) = [each["pip"] for each in dependencies if isinstance(each, dict)]
+    names = {Requirement(line).name for line in lines}
+    expected = [f"{name}=={locked_version(name, python)}" for name in sorted(names)]
+    if lines != expected:
+        yield Problem(path, 1, f"expected {expected}")
+    for name in sorted(names - {requirement.name for requirement in DEPENDENCIES}):
+        yield Problem(path, 1, f"{name} is no dependency of the project")
+    for rule in RULES.values():
+        if not rule.base and rule.value("conda") == f"../envs/{path.name}":
+            functions = map(module_of, BY_NAME.get(rule.name, ()))
+            packages = code_of(str(ROOT / f"workflow/scripts/{rule.name}.py"), *functions).packages
+            for name in sorted({DISTRIBUTIONS.get(package, package) for package in packages} - names):
+                yield Problem(path, 1, f"lacks {name}, which the script of {rule.name} imports")
+
+
+def check_images() -> Iterator[Problem]:
+    """Both recipes install exactly what is pinned, by the same commands, on the same base."""
+    docker = re.sub(r"\\\n\s*", "", DOCKER.read_text())
+    of_docker = dict(re.findall(r"^([A-Z]+) (.+)$", docker, re.MULTILINE))
+    text = re.sub(r"^ +", "", APPTAINER.read_text(), flags=re.MULTILINE)
+    sections = dict(re.findall(r"^%(\w+)\n((?:[^%\n].*\n)+)", text, re.MULTILINE))
+    folder = of_docker["WORKDIR"]
+    same = {
+        "base": (re.findall(r"^From: (.+)$", text, re.MULTILINE), [of_docker["FROM"]]),
+        "files": (
+            sections["files"].splitlines(),
+            [f"{name} {folder}/{Path(name).name}" for name in of_docker["COPY"].split()[:-1]],
+        ),
+        "commands": (
+            sections["post"].splitlines(),
+            ["set -e", f"cd {folder}", *of_docker["RUN"].split(" && ")],
+        ),
+        "environment": (sections["environment"].splitlines(), [f"export {of_docker['ENV']}"]),
+    }
+    for name, (apptainer, expected) in same.items():
+        if apptainer != expected:
+            yield Problem(
+                APPTAINER, 1, f"{name}: expected {expected} as in the Dockerfile, found {apptainer}"
+            )
+    if of_docker["COPY"].split() != [*PINNED, "./"]:
+        yield Problem(DOCKER, 1, f"expected to copy {PINNED} and nothing else")
+    if not re.fullmatch(r"python:3\.11\.\d+-slim-\w+", of_docker["FROM"]):
+        yield Problem(DOCKER, 1, f"expected one exact version of Python, found {of_docker['FROM']}")
+    for command in of_docker["RUN"].split(" && "):
+        if " install " in command and not re.search(
+            r"--require-hashes -r (bootstrap|requirements)\.txt$", command
+        ):
+            yield Problem(DOCKER, 1, f"installs without hashes: {command}")
+    ignored = ROOT / "containers/Dockerfile.dockerignore"
+    if ignored.read_text().split() != ["*", *(f"!{name}" for name in PINNED)]:
+        yield Problem(ignored, 1, f"expected nothing but {PINNED}")
+
+
+def check_version() -> Iterator[Problem]:
+    """The changelog and the citation name the version of the package."""
+    version = saliency_assay.__version__
+    changelog, citation = ROOT / "CHANGELOG.md", ROOT / "CITATION.cff"
+    latest = next(
+        name for name in re.findall(r"^## (\S+)", changelog.read_text(), re.MULTILINE) if name[0].isdigit()
+    )
+    cited = yaml.safe_load(citation.read_text())
+    if latest != version:
+        yield Problem(changelog, 1, f"latest version {latest}, expected {version}")
+    if (cited["version"], cited["license"]) != (version, PROJECT["license"]):
+        yield Problem(citation, 1, f"expected version {version} and license {PROJECT['license']}")
+    for python in PYTHONS:
+        if f"Programming Language :: Python :: {python}" not in PROJECT["classifiers"]:
+            yield Problem(ROOT / "pyproject.toml", 1, f"no classifier of Python {python}")

@@ -1,0 +1,72 @@
+"""Parameters and keys of the configuration that no code reads."""
+
+import ast
+import inspect
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from saliency_assay.config.catalogue import CATALOGUE
+from saliency_assay.data.bam.commonality import plan_common
+from saliency_assay.data.bam.placement import plan
+from saliency_assay.data.bam.variants import rescaled
+from saliency_assay.training.settings import PARAMETERS
+from tools.source_tree import PACKAGE, ROOT, Problem, syntax
+
+SCHEMA = ROOT / "config/schema.yaml"
+STEPS = ("write_sources", "collect_bam", "compose_bam")
+"""Scripts that build data of objects and scenes; ``pipeline.params`` hands each the parameters that it reads."""
+PLANS = (plan, plan_common, rescaled)
+"""Functions that take such parameters as keywords."""
+
+
+def check_settings() -> Iterator[Problem]:
+    """Check that every parameter and every key is read where it has an effect."""
+    loop = PACKAGE / "training/loop.py"
+    read = _attributes(loop, PACKAGE / "training/task.py", of="settings")
+    for name in sorted(read ^ set(PARAMETERS)):
+        fault = (
+            "no training reads the parameter"
+            if name in PARAMETERS
+            else "no parameter of trainings has the name"
+        )
+        yield Problem(loop, 1, f"{fault} {name}")
+    params = PACKAGE / "pipeline/params.py"
+    by_steps = _strings(*(ROOT / f"workflow/scripts/{name}.py" for name in STEPS)).union(
+        *(_keywords(function) for function in PLANS)
+    )
+    for kind in ("bam", "embedded"):
+        for name in sorted(set(CATALOGUE.data_kinds[kind].parameters) - (_strings(params) & by_steps)):
+            yield Problem(params, 1, f"no step reads the parameter {name} of data of kind {kind}")
+    readers = [*(PACKAGE / "config").glob("*.py"), *(PACKAGE / "studies").glob("*/*.py")]
+    known = _strings(*readers) | _attributes(*readers)
+    known.update(key for record in CATALOGUE.data_kinds.values() for key in record.sources)
+    for key in sorted(set(_schema_keys(yaml.safe_load(SCHEMA.read_text()))) - known):
+        yield Problem(SCHEMA, 1, f"nothing reads the key {key}")
+
+
+def _strings(*paths: Path) -> set[str]:
+    nodes = (node for path in paths for node in ast.walk(syntax(path)))
+    return {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+
+
+def _attributes(*paths: Path, of: str = "") -> set[str]:
+    """Names of attributes that files read, of any value or of those with one name."""
+    nodes = (node for path in paths for node in ast.walk(syntax(path)) if isinstance(node, ast.Attribute))
+    return {
+        node.attr for node in nodes if not of or (isinstance(node.value, ast.Name) and node.value.id == of)
+    }
+
+
+def _keywords(function: Callable[..., Any]) -> set[str]:
+    parameters = inspect.signature(function).parameters.values()
+    return {parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY}
+
+
+def _schema_keys(node: Any) -> Iterator[str]:
+    if isinstance(node, dict):
+        yield from node.get("properties", {})
+    for value in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+        yield from _schema_keys(value)

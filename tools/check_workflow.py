@@ -1,0 +1,178 @@
+"""Rules, their scripts, environments, captions and profiles, and the names that rules and functions share."""
+
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import yaml
+
+from saliency_assay.pipeline.params import Params
+from saliency_assay.pipeline.paths import Paths
+from saliency_assay.pipeline.studies import RATED_FIGURES, RATED_TABLES
+from saliency_assay.studies import STUDY_KINDS
+from tools.source_tree import PACKAGE, ROOT, SCRIPTS, Problem, line_of, project_imports
+
+RULE_FILES = [ROOT / "Snakefile", *sorted((ROOT / "rules").glob("*.smk"))]
+TEXT = "\n".join(path.read_text() for path in RULE_FILES)
+PROFILES = [ROOT / f"profiles/{name}/config.yaml" for name in ("local", "slurm")]
+RERUN_TRIGGERS = ["mtime", "params", "input", "software-env"]
+WITHOUT_OUTPUT = {"plan"}
+"""Rules that only print: a benchmark would be an output, and once that was there they would not run."""
+EXTRA_FIGURES = {"study.html", "gallery.html"}
+"""Pages of every study, which no record of a kind names."""
+FORBIDDEN = {
+    r"\blambda\b": "a lambda; functions of inputs and parameters are in saliency_assay.pipeline",
+    r"^checkpoint ": "a checkpoint",
+    r"^ +(?:run|shell):": "a rule without a script",
+    r"^ +container:": "a rule with a container of its own; the Snakefile has the one of all rules",
+}
+MODEL_JOBS = {"models.jobs", "training.jobs"}
+"""Modules that put a classifier on the device of a job."""
+
+
+class Rule(NamedTuple):
+    """A rule as its file spells it out."""
+
+    path: Path
+    line: int
+    name: str
+    base: str
+    """The rule that it borrows its script from; empty for a rule with a script."""
+    body: str
+
+    def value(self, directive: str) -> str:
+        """Return the first string of a directive, empty if there is none."""
+        match = re.search(rf'^    {directive}:\s+f?"([^"]+)"', self.body, re.MULTILINE)
+        return match[1] if match else ""
+
+
+def rules() -> Iterator[Rule]:
+    """Read all rules but ``all``, which only names the target."""
+    for path in RULE_FILES:
+        text = path.read_text()
+        for match in re.finditer(
+            r"^(?:use rule (\w+) as|rule) (\w+)(?: with)?:\n((?: .*\n|\n)*)", text, re.MULTILINE
+        ):
+            if match[2] != "all":
+                yield Rule(path, line_of(text, match.start()), match[2], match[1] or "", match[3])
+
+
+RULES = {rule.name: rule for rule in rules()}
+
+
+def check_workflow() -> Iterator[Problem]:
+    """Check rules, scripts, captions and profiles."""
+    for rule in RULES.values():
+        yield from (
+            Problem(rule.path, rule.line, f"rule {rule.name}: {message}") for message in _faults(rule)
+        )
+    scripts = {rule.name for rule in RULES.values() if not rule.base}
+    yield from (Problem(path, 1, f"no rule {path.stem}") for path in SCRIPTS if path.stem not in scripts)
+    for path in RULE_FILES:
+        for pattern, message in FORBIDDEN.items():
+            text = path.read_text()
+            for match in re.finditer(pattern, text, re.MULTILINE):
+                yield Problem(path, line_of(text, match.start()), message)
+    yield from check_written_files()
+    yield from check_captions()
+    yield from check_profiles()
+
+
+def _faults(rule: Rule) -> Iterator[str]:
+    """A rule's script, log, benchmark and settings have its name."""
+    if not rule.base:
+        if (
+            rule.value("script") != f"../workflow/scripts/{rule.name}.py"
+            or not _file(rule, "script").is_file()
+        ):
+            yield "expected the script of its name"
+        if not _file(rule, "conda").is_file():
+            yield f"no environment {rule.value('conda')!r}"
+    log = re.fullmatch(rf"<logs>/{rule.name}(/.+)?\.log", rule.value("log"))
+    if not log:
+        yield f"log {rule.value('log')!r}, expected <logs>/{rule.name}….log"
+    elif rule.name in WITHOUT_OUTPUT:
+        if re.search(r"^    (?:output|benchmark):", rule.body, re.MULTILINE):
+            yield "has an output, but is run each time that it is asked for"
+    elif rule.value("benchmark") != f"<benchmarks>/{rule.name}{log[1] or ''}.tsv":
+        yield f"benchmark {rule.value('benchmark')!r}, expected the name of its log"
+    if f"    params:\n        settings=PARAMS.{rule.name},\n" not in rule.body:
+        yield f"expected the parameters settings=PARAMS.{rule.name} and no others"
+    # The digest of the code that runs is that of the rule's own script.
+    elif f'self._settings("{rule.base or rule.name}"' not in re.sub(
+        r"\(\s+", "(", inspect.getsource(getattr(Params, rule.name))
+    ):
+        yield f"Params.{rule.name} does not digest the code of {rule.base or rule.name}"
+    for name in re.findall(r"\bINPUTS\.(\w+)", rule.body):
+        if name in RULES and name != rule.name:
+            yield f"has inputs of the rule {name}"
+
+
+def _file(rule: Rule, directive: str) -> Path:
+    return rule.path.parent / (rule.value(directive) or "none")
+
+
+def check_written_files() -> Iterator[Problem]:
+    """Files that functions name, and figures and tables of studies, are written by rules, and none beside them."""
+    paths, written = Paths("<results>"), TEXT.replace("<arm>", Paths("").arm)
+    for name, pattern in vars(paths).items():
+        is_file = "." in Path(pattern).name.replace("<results>", "") and name != "state"
+        if is_file and f'"{pattern}"' not in written:
+            yield Problem(PACKAGE / "pipeline/paths.py", 1, f"no rule writes {name}, {pattern}")
+    outputs = [each for kind in STUDY_KINDS.values() for each in kind.outputs]
+    figures = {*RATED_FIGURES, *EXTRA_FIGURES, *(name for each in outputs for name in each.figures)}
+    tables = {*RATED_TABLES, *(name for each in outputs for name in each.tables)}
+    for written_here, recorded, what in (
+        (set(re.findall(r'report\(\s*"<results>/figures/{study}/([^"]+)"', TEXT)), figures, "figure"),
+        (set(re.findall(r'"<results>/tables/{study}/(\w+)\.csv"', TEXT)), tables, "table"),
+    ):
+        for name in sorted(written_here - recorded):
+            yield Problem(
+                PACKAGE / "studies/__init__.py", 1, f"no kind of study has the {what} {name} of a rule"
+            )
+        for name in sorted(recorded - written_here):
+            yield Problem(
+                PACKAGE / "studies/__init__.py", 1, f"no rule writes the {what} {name} of a kind of study"
+            )
+
+
+def check_captions() -> Iterator[Problem]:
+    """Every file of the report has a caption, and every caption is shown."""
+    folder = ROOT / "workflow/report"
+    shown = set()
+    for path in RULE_FILES:
+        text = path.read_text()
+        for match in re.finditer(r"\breport\(\n(?:.*\n)*?\s+\),", text):
+            caption = re.search(r'caption="\.\./workflow/report/(\w+)\.rst"', match[0])
+            name = caption[1] if caption else ""
+            shown.add(name)
+            if not (folder / f"{name}.rst").is_file():
+                yield Problem(path, line_of(text, match.start()), f"report file without a caption: {name!r}")
+    for path in sorted(folder.glob("*.rst")):
+        if path.stem not in shown:
+            yield Problem(path, 1, "no rule shows this caption")
+
+
+def check_profiles() -> Iterator[Problem]:
+    """Profiles name rules that exist, give GPUs to the jobs that run a model, and rerun for the same reasons."""
+    if not (ROOT / "slurm").is_symlink() or (ROOT / "slurm").readlink() != Path("profiles/slurm"):
+        yield Problem(ROOT / "slurm", 1, "expected a link to profiles/slurm")
+    if (ROOT / "profiles/default").exists():
+        yield Problem(ROOT / "profiles/default", 1, "would override --profile key by key")
+    with_model = {path.stem for path in SCRIPTS if MODEL_JOBS & {name for _, name in project_imports(path)}}
+    with_model |= {rule.name for rule in RULES.values() if rule.base in with_model}
+    for path in PROFILES:
+        content = yaml.safe_load(path.read_text())
+        resources = content["set-resources"]
+        if content["rerun-triggers"] != RERUN_TRIGGERS:
+            yield Problem(path, 1, f"rerun-triggers: expected {RERUN_TRIGGERS}")
+        if "resources" in content:
+            yield Problem(path, 1, "resources would cap the GPUs of a whole cluster")
+        for name in sorted({*resources, *content.get("set-threads", {})} - set(RULES)):
+            yield Problem(path, 1, f"no rule {name}")
+        with_gpu = {name for name, values in resources.items() if "gpu" in values}
+        for name in sorted(with_gpu ^ with_model):
+            verb = "has a GPU but runs no model" if name in with_gpu else "runs a model but has no GPU"
+            yield Problem(path, 1, f"{name} {verb}")
