@@ -71,6 +71,7 @@ test: $(READY) ## Run all tests
 generate: $(READY) ## Write what the schema and the documentation take from records and settings
 	$(BIN)/python -m saliency_assay.config.reference
 	$(BIN)/python -m tools.record_tables
+	$(BIN)/python -m tools.metric_records
 
 docs: $(READY) ## Build the documentation as a site, build/docs/index.html; a broken link is an error
 	@# The theme's notice on a future version of MkDocs; the version that is used is pinned.

@@ -10,9 +10,8 @@ from pathlib import Path
 import snakemake
 
 from saliency_assay.config.catalogue import CATALOGUE
-from tools import metric_records
+from tools import metric_records, record_tables
 from tools.pages import DOCS, anchors, blocks, pages, prose
-from tools.record_tables import generated
 from tools.source_tree import MODULES, PACKAGE, ROOT, Problem, line_of, syntax
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
@@ -20,6 +19,8 @@ CODE = re.compile(r"`([^`\n]+)`")
 FILE = re.compile(r"([\w.*-]+/)*[\w.*-]+\.(?:py|smk|yaml|def|md|rst|ipynb)(?:::(\w+))?")
 TREES = (ROOT, PACKAGE, ROOT / "tests")
 """Folders that pages name files from."""
+GENERATORS = (record_tables, metric_records)
+"""Modules that write parts of pages."""
 HOLE = "\0"
 """What stands in a message for a value that is put in."""
 LEAST = 14
@@ -87,13 +88,12 @@ def check_generated() -> Iterator[Problem]:
     """Parts of pages that are written from records are up to date."""
     for name in sorted({*metric_records.RELIABILITY, *metric_records.RELEASED} - set(CATALOGUE.metrics)):
         yield Problem(ROOT / "tools/metric_records.py", 1, f"texts of {name}, which is no metric")
-    for page, text in generated().items():
-        written, expected = page.read_text().splitlines(), text.splitlines()
-        if written != expected:
-            line = next(
-                (i for i, pair in enumerate(zip(written, expected, strict=False)) if pair[0] != pair[1]), 0
-            )
-            yield Problem(page, line + 1, "not up to date: run make generate")
+    for module in GENERATORS:
+        for page, text in module.generated():
+            if page.read_text() != text:
+                pairs = zip(page.read_text().splitlines(), text.splitlines(), strict=False)
+                line = next((number for number, (old, new) in enumerate(pairs, 1) if old != new), 1)
+                yield Problem(page, line, f"not up to date: run python -m {module.__name__}")
 
 
 def check_messages() -> Iterator[Problem]:

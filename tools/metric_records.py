@@ -1,11 +1,13 @@
-"""Write the table at the head of each metric's section in docs/metrics.md: ``python -m tools.record_tables``.
+"""Write the table at the head of each metric's section in docs/metrics.md: ``python -m tools.metric_records``.
 
 Most rows are the metric's record. Measured reliability, and differences between a paper and its authors' code, are
 texts of this file.
 """
 
 import re
+from collections.abc import Iterator
 from math import isinf
+from pathlib import Path
 
 from saliency_assay.metrics import METRICS, Metric
 from saliency_assay.metrics.formulas import FORMULAS
@@ -61,9 +63,8 @@ def rows_of(metric: Metric) -> list[tuple[str, str]]:
     ]
     parameters = [f"`{name}` {shown(parameter.default)}" for name, parameter in metric.parameters.items()]
     unreduced = "none: no map" if metric.name == "tcav" else "none: raw maps"
-    formula = FORMULAS.get(metric.name, "none given")
     return [
-        ("formula", formula.replace("|", "\\|")),
+        ("formula", FORMULAS[metric.name].replace("|", "\\|")),
         ("direction and range", "; ".join(scores)),
         ("reduction", f"`{metric.reduction}`" if metric.reduction else unreduced),
         ("parameters", ", ".join(parameters) or "none"),
@@ -86,10 +87,15 @@ def table_of(metric: Metric) -> str:
     return f"{BEGIN}\n\n| | |\n|---|---|\n{rows}\n\n{END}"
 
 
-def written(page: str) -> str:
-    """Return the page with the table of each metric that has a section below its heading, in place of an older one."""
-    page = re.sub(rf"{re.escape(BEGIN)}.*?{re.escape(END)}\n\n", "", page, flags=re.DOTALL)
+def generated() -> Iterator[tuple[Path, str]]:
+    """Yield the path and the text of the page, each metric's table below its heading, if it has one."""
+    page = re.sub(rf"{re.escape(BEGIN)}.*?{re.escape(END)}\n\n", "", PAGE.read_text(), flags=re.DOTALL)
     for metric in METRICS:
         heading = f"\n## {metric.name}\n\n"
         page = page.replace(heading, f"{heading}{table_of(metric)}\n\n")
-    return page
+    yield PAGE, page
+
+
+if __name__ == "__main__":
+    for path, text in generated():
+        path.write_text(text)

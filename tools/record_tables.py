@@ -1,4 +1,4 @@
-"""Write the tables of data sets, architectures, methods and metrics in docs/: ``python -m tools.record_tables``."""
+"""Write the tables of records in the documentation: ``python -m tools.record_tables``."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -10,18 +10,17 @@ from saliency_assay.metrics import METRICS
 from saliency_assay.models import ARCHITECTURES
 from saliency_assay.registry.directions import arrow
 from saliency_assay.registry.records import Parameter
-from tools import metric_records
 from tools.metric_records import interval, shown
 from tools.pages import DOCS
 
-Rows = Iterable[tuple[str, ...]]
-BEGIN, END = "<!-- {}, written by tools/record_tables.py -->\n", "<!-- end of {} -->\n"
-PIPE = r"\|"
 NEEDS = {"mask": "masks", "explain": "the method", "fresh": "new weights"}
 """What a metric takes that not every data set or caller has."""
+PIPE = r"\|"
+"""How a cell of a table has a vertical bar."""
+Rows = Iterable[tuple[str, ...]]
 
 
-def data_kinds() -> Iterator[tuple[str, ...]]:
+def data_table() -> Rows:
     """Yield the head and the rows of the table of data sets."""
     yield "kind", "images", "labels", "parameters", "source"
     for kind in DATA_KINDS:
@@ -29,7 +28,7 @@ def data_kinds() -> Iterator[tuple[str, ...]]:
         yield kind.name, kind.summary, ", ".join(kind.labels), parameters, kind.reference
 
 
-def architectures() -> Iterator[tuple[str, ...]]:
+def architecture_table() -> Rows:
     """Yield the head and the rows of the table of architectures."""
     yield "architecture", "network", "CAM layer", "parameters", "source"
     for record in ARCHITECTURES:
@@ -37,23 +36,7 @@ def architectures() -> Iterator[tuple[str, ...]]:
         yield record.name, record.summary, f"`{record.cam_layer}`", parameters, record.reference
 
 
-def methods() -> Iterator[tuple[str, ...]]:
-    """Yield the head and the rows of the table of methods."""
-    yield "method", "what", "map", "signed", "needs or takes", "random"
-    for method in METHODS:
-        channels, signed = "1" if method.one_channel else "C", "yes" if method.signed else "no"
-        needs = ", ".join(name.replace("_", " ") for name in (*method.needs, *method.takes))
-        yield method.name, method.summary, channels, signed, needs, "yes" if method.stochastic else ""
-
-
-def pairs() -> Iterator[tuple[str, ...]]:
-    """Yield a table of methods and architectures, ticked where they work together."""
-    yield "method", *(architecture.name for architecture in ARCHITECTURES)
-    for method in METHODS:
-        yield method.name, *("" if unsupported(method.needs, each) else "✓" for each in ARCHITECTURES)
-
-
-def metrics() -> Iterator[tuple[str, ...]]:
+def metric_table() -> Rows:
     """Yield the head and the rows of the table of metrics of single maps."""
     yield "metric", "what it measures", "scores, better direction and range", "needs", "source"
     for metric in METRICS:
@@ -65,39 +48,52 @@ def metrics() -> Iterator[tuple[str, ...]]:
             yield metric.name, metric.summary, ", ".join(scores), ", ".join(needs), metric.reference
 
 
-TABLES: Mapping[str, Mapping[str, Callable[[], Rows]]] = {
-    "data": {"records": data_kinds},
-    "models": {"records": architectures},
-    "methods": {"records": methods, "pairs": pairs},
-    "metrics": {"records": metrics},
-}
-"""By page and by the mark that a table stands between."""
+def method_table() -> Rows:
+    """Yield the head and the rows of the table of methods."""
+    yield "method", "what", "map", "signed", "needs or takes", "random"
+    for method in METHODS:
+        channels, signed = "1" if method.one_channel else "C", "yes" if method.signed else "no"
+        needs = ", ".join(name.replace("_", " ") for name in (*method.needs, *method.takes))
+        yield method.name, method.summary, channels, signed, needs, "yes" if method.stochastic else ""
 
 
-def generated() -> dict[Path, str]:
-    """Return the pages with their tables, in place of those that stand there."""
-    pages = {DOCS / f"{name}.md": tables for name, tables in TABLES.items()}
-    written = {path: _with_tables(path.read_text(), tables) for path, tables in pages.items()}
-    return {**written, metric_records.PAGE: metric_records.written(written[metric_records.PAGE])}
+def support_table() -> Rows:
+    """Yield the head and the rows of the table of methods and the architectures that they work on."""
+    yield "method", *(architecture.name for architecture in ARCHITECTURES)
+    for method in METHODS:
+        yield method.name, *("" if unsupported(method.needs, each) else "✓" for each in ARCHITECTURES)
 
 
-def _with_tables(page: str, tables: Mapping[str, Callable[[], Rows]]) -> str:
-    for mark, table in tables.items():
-        before, _, rest = page.partition(BEGIN.format(mark))
-        after = rest.partition(END.format(mark))[2]
-        page = "".join([before, BEGIN.format(mark), _table(table(), page), END.format(mark), after])
-    return page
+TABLES: tuple[tuple[str, str, Callable[[], Rows]], ...] = (
+    ("data.md", "records", data_table),
+    ("models.md", "records", architecture_table),
+    ("metrics.md", "records", metric_table),
+    ("methods.md", "records", method_table),
+    ("methods.md", "pairs", support_table),
+)
+"""Page, name in the marks around the table, and rows."""
 
 
-def _table(rows: Rows, page: str) -> str:
-    """Return a table in Markdown, each record linked to the section of its name where the page has one."""
-    head, *records = rows
+def generated() -> Iterator[tuple[Path, str]]:
+    """Yield the path and the text of each page, its tables up to date."""
+    pages = {name: (DOCS / name).read_text() for name, _, _ in TABLES}
+    for name, mark, table in TABLES:
+        pages[name] = _with_table(pages[name], mark, table())
+    for name, text in pages.items():
+        yield DOCS / name, text
+
+
+def _with_table(page: str, mark: str, table: Rows) -> str:
+    """The page with the table; a record is linked to the section of its name, if there is one."""
+    head, *rows = table
     linked = [
-        (f"[`{name}`](#{name})" if f"\n## {name}\n" in page else f"`{name}`", *rest)
-        for name, *rest in records
+        (f"[`{name}`](#{name})" if f"\n## {name}\n" in page else f"`{name}`", *rest) for name, *rest in rows
     ]
-    lines = [f"| {' | '.join(cell.replace('|', PIPE) for cell in cells)} |\n" for cells in (head, *linked)]
-    return "".join([lines[0], "|---" * len(head), "|\n", *lines[1:]])
+    lines = [f"| {' | '.join(cell.replace('|', PIPE) for cell in line)} |\n" for line in [head, *linked]]
+    text = "".join([lines[0], "|---" * len(head), "|\n", *lines[1:]])
+    begin, end = f"<!-- {mark}, written by tools/record_tables.py -->\n", f"<!-- end of {mark} -->\n"
+    before, _, rest = page.partition(begin)
+    return before + begin + text + end + rest.partition(end)[2]
 
 
 def _parameters(parameters: Mapping[str, Parameter]) -> str:
@@ -105,5 +101,5 @@ def _parameters(parameters: Mapping[str, Parameter]) -> str:
 
 
 if __name__ == "__main__":
-    for path, text in generated().items():
+    for path, text in generated():
         path.write_text(text)

@@ -20,7 +20,7 @@ class Method:
     signed: bool
     """Whether maps with the default parameters have negative values."""
     one_channel: bool = False
-    """True if maps have one channel, and not as many as the images."""
+    """Whether maps have one channel; by default they have as many as the images."""
     needs: tuple[str, ...] = ()
     """Of the model: ``gradients``, ``relu`` (at least one on the way to the logits), ``layers`` (a forward that
     can be traced layer by layer), ``single_relus`` (each a module that is called once), ``cam_layer``,
