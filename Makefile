@@ -69,7 +69,7 @@ test: $(READY) ## Run all tests
 	  cat $$said; rm $$said; exit $$status
 
 generate: $(READY) ## Write what the schema and the documentation take from records and settings
-	$(BIN)/python -m saliency_assay.config.reference
+	$(BIN)/python -m tools.configuration_reference
 	$(BIN)/python -m tools.record_tables
 	$(BIN)/python -m tools.metric_records
 
