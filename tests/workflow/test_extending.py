@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from checkout import Checkout
 
@@ -19,8 +20,10 @@ EXTENSIONS = {
     "A metric": ("metrics", "top_share"),
     "A data set": ("data", "stripes"),
     "An architecture": ("models", "small_cnn"),
+    "A kind of study": ("studies", "removal"),
 }
 """The section of each, the package that it extends, and the name of its record."""
+NAMES = [name for _, name in EXTENSIONS.values()]
 STUDY = """
 results: results
 data: {stripes: {kind: stripes, images: 200, explain: 10}}
@@ -28,7 +31,9 @@ models:
   small: {architecture: small_cnn, width: 4, data: stripes, label: class, training: {epochs: 1, batch_size: 60}}
 methods: {gradient_squared: {scale: 2}, gradcam: {}}
 metrics: {top_share: {share: 0.2}}
-studies: {all: {kind: fidelity, model: small}}
+studies:
+  all: {kind: fidelity, model: small, metrics: [top_share]}
+  removed: {kind: removal, model: small, methods: [gradient_squared]}
 """
 
 
@@ -52,6 +57,7 @@ def extended(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
         for file, text in new_files(section).items():
             path = checkout.root / file
             assert not path.exists()
+            path.parent.mkdir(exist_ok=True)
             path.write_text(text)
         for change in changes(section):
             subprocess.run(["git", "apply"], cwd=checkout.root, input=change, text=True, check=True)
@@ -60,17 +66,18 @@ def extended(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
 
 
 @pytest.mark.parametrize("section", EXTENSIONS)
-def test_an_extension_is_one_new_file_and_one_record(section: str) -> None:
-    package, _ = EXTENSIONS[section]
+def test_an_extension_is_a_new_module_and_a_record(section: str) -> None:
+    package, name = EXTENSIONS[section]
     folder = f"src/saliency_assay/{package}"
-    assert [Path(file).parent.as_posix() for file in new_files(section)] == [folder]
+    new = {f"{folder}/{name}", "rules/studies"} if package == "studies" else {folder}
+    assert {Path(file).parent.as_posix() for file in new_files(section)} == new
     changed = [re.findall(r"^\+\+\+ b/(.+)$", text, re.MULTILINE) for text in changes(section)]
     assert changed == [[f"{folder}/__init__.py"]]
+    assert package == "studies" or len(new_files(section)) == 1
 
 
 def test_the_contract_tests_cover_the_new_records(extended: Checkout) -> None:
-    names = [name for _, name in EXTENSIONS.values()]
-    command = [sys.executable, "-m", "pytest", "tests/contract", "-v", "-k", " or ".join(names)]
+    command = [sys.executable, "-m", "pytest", "tests/contract", "-v", "-k", " or ".join(NAMES)]
     environment = {**os.environ, "PYTHONPATH": str(extended.root / "src")}
     run = subprocess.run(
         [*command, "-p", "no:cacheprovider"],
@@ -78,12 +85,15 @@ def test_the_contract_tests_cover_the_new_records(extended: Checkout) -> None:
     )  # fmt: skip
     assert run.returncode == 0, run.stdout
     passed = re.findall(r"^(.+) PASSED", run.stdout, re.MULTILINE)
-    assert [name for name in names if not any(name in test for test in passed)] == []
+    assert [name for name in NAMES if not any(name in test for test in passed)] == []
 
 
-def test_a_study_uses_the_new_records(extended: Checkout) -> None:
-    table = "results/tables/all/summary.csv"
-    extended.make(table)
-    text = (extended.root / table).read_text()
-    assert "top_share,top_share,gradient_squared" in text
-    assert "top_share,top_share,gradcam" in text
+def test_studies_use_the_new_records(extended: Checkout) -> None:
+    assert {"tabulate_reliability removed", "plot_gallery removed", "report"} <= extended.planned()
+    tables = {study: f"results/tables/{study}/summary.csv" for study in ("all", "removed")}
+    extended.make(*tables.values())
+    scores = {study: pd.read_csv(extended.root / table) for study, table in tables.items()}
+    assert set(scores["all"]["metric"]) == {"top_share"}
+    assert set(scores["all"]["method"]) == {"gradient_squared", "gradcam"}
+    assert set(scores["removed"]["metric"]) == {"deletion", "insertion"}
+    assert all(table["mean"].notna().all() for table in scores.values())
