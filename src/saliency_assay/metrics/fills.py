@@ -1,4 +1,4 @@
-"""What a pixel shows once its information is taken away."""
+"""Fills of perturbed pixels in metrics; those of retraining are in ``studies.retrain.parameters``."""
 
 import torch
 from scipy.ndimage import gaussian_filter

@@ -58,11 +58,12 @@ def layers_of(stores: Sequence[Any], fill: str, iteration: int) -> list[Layer]:
     """
     if iteration and fill not in FILLS:
         raise ValueError(f"fill: found {fill!r}, valid: {', '.join(FILLS)}")
+    colours = FILLS[fill] if iteration else ""
     layers: list[Layer] = []
     left = iteration
     for opened in stores:
         used = min(left, opened["mask"].shape[1])
-        layers.append(Layer(opened["mask"], opened["mean"] if fill == "mean" else None, used))
+        layers.append(Layer(opened["mask"], opened[colours] if colours else None, used))
         left -= used
     if left or any(not layer.used for layer in layers):
         held = sum(opened["mask"].shape[1] for opened in stores)

@@ -3,12 +3,16 @@
 from collections.abc import Mapping
 from fractions import Fraction
 from math import floor, isfinite
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from saliency_assay.registry.records import Parameter, shown, unknown, with_defaults
 
 Fill = Literal["zero", "mean"]
-FILLS: tuple[str, ...] = get_args(Fill)
+FILLS: Mapping[str, str] = {"zero": "", "mean": "mean"}
+"""For each fill of occluded pixels the array of a store of masks that holds its colors; empty for black.
+
+Fills of metrics, which are not retrained, are in ``metrics.fills``.
+"""
 TOLERANCE = 1e-9  # how far ρ · 100 / (100 − τ) may be from a whole number: what decimals of ρ and τ leave
 
 TRANSFORMS: Mapping[str, Mapping[str, Parameter]] = {
