@@ -41,7 +41,8 @@ rule collect_bam:
 
 rule compose_bam:
     input:
-        unpack(INPUTS.compose_bam),
+        cutouts=INPUTS.cutouts,
+        scenes=INPUTS.scenes,
     output:
         "<results>/data/{data}.zarr.zip",
     log:
@@ -61,7 +62,7 @@ rule compose_bam:
 
 rule compose_caption:
     input:
-        INPUTS.compose_caption,
+        INPUTS.without_captions,
     output:
         "<results>/data/{data}.zarr.zip",
     log:

@@ -3,7 +3,8 @@
 
 rule tabulate_reliability:
     input:
-        unpack(INPUTS.tabulate_reliability),
+        scores=INPUTS.rated_scores,
+        data=INPUTS.rated_data,
     output:
         reliability="<results>/tables/{study}/reliability.csv",
         agreement="<results>/tables/{study}/agreement.csv",

@@ -3,7 +3,8 @@
 
 rule plot_training:
     input:
-        **INPUTS.plot_training(),
+        curves=expand("<results>/models/{model}/seed{seed}/training.csv", **MODELS),
+        evaluations=expand("<results>/models/{model}/seed{seed}/evaluation.json", **MODELS),
     output:
         curves=report(
             "<results>/figures/training.svg",
@@ -31,7 +32,8 @@ rule plot_training:
 
 rule summarise:
     input:
-        unpack(INPUTS.summarise),
+        unpack(INPUTS.summary_files),
+        evaluations=INPUTS.study_evaluations,
     output:
         report(
             "<results>/figures/{study}/study.html",
@@ -53,7 +55,9 @@ rule summarise:
 
 rule describe:
     input:
-        **INPUTS.describe(),
+        costs=INPUTS.all_costs(),
+        data=expand("<results>/data/{data}.zarr.zip", data=STUDIES.gallery_sets),
+        reliability=expand("<results>/tables/{study}/reliability.csv", study=STUDIES.rated),
     output:
         methods=report(
             "<results>/figures/methods.html",
@@ -81,7 +85,12 @@ rule describe:
 
 rule overview:
     input:
-        **INPUTS.overview(),
+        summaries=INPUTS.all_summary_files(),
+        evaluations=INPUTS.all_evaluations(),
+        figures=INPUTS.all_figures(),
+        maps=INPUTS.all_maps(),
+        # Without studies the overview describes the sets.
+        data=expand("<results>/data/{data}.zarr.zip", data=[] if STUDIES.all else STUDIES.gallery_sets),
     output:
         report(
             "<results>/figures/overview.html",
@@ -103,7 +112,11 @@ rule overview:
 
 rule provenance:
     input:
-        **INPUTS.provenance(),
+        figures=INPUTS.all_figures(),
+        maps=INPUTS.all_maps(),
+        data=expand("<results>/data/{data}.zarr.zip", data=STUDIES.gallery_sets),
+        predictions=INPUTS.all_predictions(),
+        scores=INPUTS.all_scores(),
     output:
         report(
             "<results>/figures/provenance.html",
@@ -125,7 +138,7 @@ rule provenance:
 
 rule report:
     input:
-        INPUTS.report(),
+        INPUTS.pages(),
         captions=sorted(str(path) for path in Path(CAPTIONS).glob("*.rst")),
     output:
         report="<results>/report.html",

@@ -22,10 +22,10 @@ rule probe:
 
 rule score:
     input:
-        unpack(INPUTS.score),
         weights="<results>/models/{model}/seed{seed}/weights.pt",
         data="<results>/data/{data}.zarr.zip",
         maps="<results>/maps/{model}/seed{seed}/{data}/{method}{part}.zarr.zip",
+        probe=INPUTS.responses,
     output:
         scores="<results>/scores/{metric}/{model}/seed{seed}/{data}/{method}{part}.parquet",
         curves="<results>/curves/{metric}/{model}/seed{seed}/{data}/{method}{part}.zarr.zip",

@@ -3,7 +3,8 @@
 
 rule table:
     input:
-        **INPUTS.table(),
+        tables=INPUTS.all_tables(),
+        evaluations=expand("<results>/models/{model}/seed{seed}/evaluation.json", **MODELS),
     output:
         results="<results>/export/results.csv",
         models="<results>/export/models.csv",

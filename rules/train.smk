@@ -3,7 +3,9 @@
 
 rule train:
     input:
-        unpack(INPUTS.train),
+        unpack(INPUTS.initial_weights),
+        unpack(INPUTS.chosen),
+        data=INPUTS.model_data,
     output:
         weights="<results>/models/{model}/seed{seed}/weights.pt",
         curve="<results>/models/{model}/seed{seed}/training.csv",
@@ -26,7 +28,8 @@ rule train:
 # A training with one combination of the settings that are searched, of which only the curve is kept.
 use rule train as trial with:
     input:
-        unpack(INPUTS.trial),
+        unpack(INPUTS.initial_weights),
+        data=INPUTS.model_data,
     output:
         curve="<results>/search/{model}/trial{trial}.csv",
     log:
@@ -42,7 +45,7 @@ use rule train as trial with:
 
 rule choose:
     input:
-        INPUTS.choose,
+        INPUTS.trials,
     output:
         "<results>/search/{model}/chosen.json",
     log:
@@ -63,7 +66,7 @@ rule choose:
 rule evaluate:
     input:
         weights="<results>/models/{model}/seed{seed}/weights.pt",
-        data=INPUTS.evaluate,
+        data=INPUTS.evaluated_data,
     output:
         predictions="<results>/models/{model}/seed{seed}/predictions.parquet",
         evaluation="<results>/models/{model}/seed{seed}/evaluation.json",

@@ -5,7 +5,16 @@ BAM_INPUTS, BAM_PARAMS = INPUTS.of_kind("bam"), PARAMS.of_kind("bam")
 
 rule score_bam:
     input:
-        unpack(BAM_INPUTS.score_bam),
+        maps_o_os=BAM_INPUTS.maps_o_os,
+        maps_s_os=BAM_INPUTS.maps_s_os,
+        maps_s_0s=BAM_INPUTS.maps_s_0s,
+        predictions_o=BAM_INPUTS.predictions_o,
+        predictions_s=BAM_INPUTS.predictions_s,
+        data=BAM_INPUTS.data_os,
+        data_without=BAM_INPUTS.data_0s,
+        variant_data=BAM_INPUTS.variant_data,
+        variant_maps_o=BAM_INPUTS.variant_maps_o,
+        variant_maps_s=BAM_INPUTS.variant_maps_s,
     output:
         "<results>/scores/bam/{study}/seed{seed}/{method}.parquet",
     log:
@@ -25,7 +34,8 @@ rule score_bam:
 
 rule tabulate_bam:
     input:
-        unpack(BAM_INPUTS.tabulate_bam),
+        scores=BAM_INPUTS.bam_scores,
+        predictions=BAM_INPUTS.study_predictions,
     output:
         premise="<results>/tables/{study}/premise.csv",
         metrics="<results>/tables/{study}/metrics.csv",
@@ -120,7 +130,9 @@ rule plot_bam:
 
 rule score_series:
     input:
-        unpack(BAM_INPUTS.score_series),
+        maps=BAM_INPUTS.series_maps,
+        predictions=BAM_INPUTS.series_predictions,
+        data=BAM_INPUTS.last_series_data,
     output:
         "<results>/scores/series/{study}/seed{seed}/{method}.parquet",
     log:
@@ -140,7 +152,9 @@ rule score_series:
 
 rule tabulate_series:
     input:
-        unpack(BAM_INPUTS.tabulate_series),
+        scores=BAM_INPUTS.series_scores,
+        predictions=BAM_INPUTS.series_predictions,
+        concepts=BAM_INPUTS.concepts,
     output:
         commonality="<results>/tables/{study}/commonality.csv",
         series="<results>/tables/{study}/series.csv",
@@ -161,7 +175,9 @@ rule tabulate_series:
 
 rule plot_series:
     input:
-        unpack(BAM_INPUTS.plot_series),
+        predictions=BAM_INPUTS.first_series_predictions,
+        data=BAM_INPUTS.series_data,
+        maps=BAM_INPUTS.first_series_maps,
         commonality="<results>/tables/{study}/commonality.csv",
         series="<results>/tables/{study}/series.csv",
         correlation="<results>/tables/{study}/correlation.csv",
@@ -200,7 +216,9 @@ rule plot_series:
 
 rule score_concepts:
     input:
-        unpack(BAM_INPUTS.score_concepts),
+        with_concept=BAM_INPUTS.data_os,
+        without=BAM_INPUTS.data_0s,
+        data=BAM_INPUTS.model_data,
         weights="<results>/models/{model}/seed{seed}/weights.pt",
         predictions="<results>/models/{model}/seed{seed}/predictions.parquet",
     output:
@@ -272,7 +290,9 @@ rule plot_concepts:
 
 rule find_delta:
     input:
-        unpack(BAM_INPUTS.find_delta),
+        weights=BAM_INPUTS.independence_weights,
+        data=BAM_INPUTS.data_os,
+        data_without=BAM_INPUTS.data_0s,
     output:
         "<results>/data/{study}_delta_seed{seed}.zarr.zip",
     log:
@@ -293,7 +313,9 @@ rule find_delta:
 
 rule score_independence:
     input:
-        unpack(BAM_INPUTS.score_independence),
+        maps=BAM_INPUTS.delta_maps,
+        data="<results>/data/{study}_delta_seed{seed}.zarr.zip",
+        predictions=BAM_INPUTS.independence_predictions,
     output:
         "<results>/scores/independence/{study}/seed{seed}/{method}.parquet",
     log:
@@ -313,7 +335,8 @@ rule score_independence:
 
 rule tabulate_independence:
     input:
-        unpack(BAM_INPUTS.tabulate_independence),
+        scores=BAM_INPUTS.delta_scores,
+        deltas=BAM_INPUTS.deltas,
     output:
         metrics="<results>/tables/{study}/independence.csv",
         deltas="<results>/tables/{study}/deltas.csv",
@@ -333,7 +356,8 @@ rule tabulate_independence:
 
 rule plot_independence:
     input:
-        unpack(BAM_INPUTS.plot_independence),
+        deltas=BAM_INPUTS.deltas,
+        data=BAM_INPUTS.data_os,
         metrics="<results>/tables/{study}/independence.csv",
         changes="<results>/tables/{study}/deltas.csv",
     output:
@@ -384,7 +408,8 @@ rule plot_independence:
 
 rule plot_pairs:
     input:
-        unpack(BAM_INPUTS.plot_pairs),
+        data=BAM_INPUTS.first_delta,
+        maps=BAM_INPUTS.first_delta_maps,
     output:
         image="<results>/figures/{study}/pairs.png",
         page=report(

@@ -3,7 +3,8 @@
 
 rule plot_gallery:
     input:
-        unpack(INPUTS.plot_gallery),
+        data=INPUTS.gallery_data,
+        maps=INPUTS.gallery_maps,
     output:
         image="<results>/figures/{study}/gallery.png",
         page=report(

@@ -19,7 +19,9 @@ wildcard_constraints:
 
 rule remask:
     input:
-        unpack(RETRAIN_INPUTS.remask),
+        weights=RETRAIN_INPUTS.weights,
+        data=RETRAIN_INPUTS.model_data,
+        masks=RETRAIN_INPUTS.masks_before,
     output:
         "<results>/remask/<arm>/iteration{iteration}/masks{part}.zarr.zip",
     log:
@@ -43,7 +45,11 @@ rule remask:
 
 rule retrain:
     input:
-        unpack(RETRAIN_INPUTS.retrain),
+        unpack(RETRAIN_INPUTS.initial_weights),
+        unpack(RETRAIN_INPUTS.chosen),
+        data=RETRAIN_INPUTS.model_data,
+        first=RETRAIN_INPUTS.first_weights,
+        masks=RETRAIN_INPUTS.masks_before,
     output:
         weights="<results>/remask/<arm>/iteration{iteration}/weights.pt",
         curve="<results>/remask/<arm>/iteration{iteration}/training.csv",
@@ -66,7 +72,9 @@ rule retrain:
 
 rule leak:
     input:
-        unpack(RETRAIN_INPUTS.leak),
+        unpack(RETRAIN_INPUTS.chosen),
+        data=RETRAIN_INPUTS.model_data,
+        masks=RETRAIN_INPUTS.masks_before,
     output:
         "<results>/remask/<arm>/iteration{iteration}/leakage.csv",
     log:
@@ -86,7 +94,10 @@ rule leak:
 
 rule score_retrain:
     input:
-        unpack(RETRAIN_INPUTS.score_retrain),
+        data=RETRAIN_INPUTS.model_data,
+        masks=RETRAIN_INPUTS.arm_masks,
+        predictions=RETRAIN_INPUTS.arm_predictions,
+        leakage=RETRAIN_INPUTS.arm_leakage,
     output:
         "<results>/scores/retrain/<arm>.parquet",
     log:
@@ -103,7 +114,8 @@ rule score_retrain:
 
 rule tabulate_retrain:
     input:
-        unpack(RETRAIN_INPUTS.tabulate_retrain),
+        scores=RETRAIN_INPUTS.study_scores,
+        data=RETRAIN_INPUTS.study_data,
     output:
         scores="<results>/tables/{study}/scores.parquet",
         means="<results>/tables/{study}/means.parquet",
@@ -182,7 +194,8 @@ rule plot_retrain:
 
 rule plot_arm:
     input:
-        unpack(RETRAIN_INPUTS.plot_arm),
+        data=RETRAIN_INPUTS.gallery_data,
+        masks=RETRAIN_INPUTS.first_masks,
         means="<results>/tables/{study}/means.parquet",
     output:
         matrices=report(

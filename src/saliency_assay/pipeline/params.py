@@ -389,7 +389,7 @@ class Params(EntrySettings):
         studies = [
             {
                 **self.facts.study(name),
-                "files": self.inputs.summary_files(name),
+                "files": self.inputs.summary_files({"study": name}),
                 "evaluations": self.inputs.evaluations(name),
             }
             for name in self.studies.all
@@ -416,7 +416,7 @@ class Params(EntrySettings):
 
     def report(self, wildcards: Wildcards) -> Settings:
         """Write the report."""
-        return self.settings("report", targets=self.inputs.report(), configuration=self.configuration)
+        return self.settings("report", targets=self.inputs.pages(), configuration=self.configuration)
 
     def _cautions(self, *studies: str) -> list[str]:
         """Return the functions that state the limits of the ranks of studies."""
