@@ -2,6 +2,7 @@
 
 
 rule tabulate_reliability:
+    """Measure the reliability of a study's metrics, and rank its methods."""
     input:
         scores=INPUTS.rated_scores,
         data=INPUTS.rated_data,
@@ -27,6 +28,7 @@ rule tabulate_reliability:
 
 
 rule plot_reliability:
+    """Plot the reliability of a study's metrics and the ranks of its methods."""
     input:
         **rules.tabulate_reliability.output,
     output:

@@ -2,6 +2,7 @@
 
 
 rule plot_training:
+    """Plot training curves and accuracies."""
     input:
         curves=expand("<results>/models/{model}/seed{seed}/training.csv", **MODELS),
         evaluations=expand("<results>/models/{model}/seed{seed}/evaluation.json", **MODELS),
@@ -31,6 +32,7 @@ rule plot_training:
 
 
 rule summarise:
+    """Put a study into words."""
     input:
         unpack(INPUTS.summary_files),
         evaluations=INPUTS.study_evaluations,
@@ -54,6 +56,7 @@ rule summarise:
 
 
 rule describe:
+    """Write the pages of methods and metrics."""
     input:
         costs=INPUTS.all_costs(),
         data=expand("<results>/data/{data}.zarr.zip", data=STUDIES.gallery_sets),
@@ -84,6 +87,7 @@ rule describe:
 
 
 rule overview:
+    """Write the overview, which is read first."""
     input:
         summaries=INPUTS.all_summary_files(),
         evaluations=INPUTS.all_evaluations(),
@@ -111,6 +115,7 @@ rule overview:
 
 
 rule provenance:
+    """Write the page of configuration, versions, data and times."""
     input:
         figures=INPUTS.all_figures(),
         maps=INPUTS.all_maps(),
@@ -137,6 +142,7 @@ rule provenance:
 
 
 rule report:
+    """Write the report."""
     input:
         INPUTS.pages(),
         captions=sorted(str(path) for path in Path(CAPTIONS).glob("*.rst")),

@@ -2,6 +2,7 @@
 
 
 rule probe:
+    """Compute the model responses that a metric compares maps with."""
     input:
         weights="<results>/models/{model}/seed{seed}/weights.pt",
         data="<results>/data/{data}.zarr.zip",
@@ -21,6 +22,7 @@ rule probe:
 
 
 rule score:
+    """Score maps by a metric."""
     input:
         weights="<results>/models/{model}/seed{seed}/weights.pt",
         data="<results>/data/{data}.zarr.zip",

@@ -2,6 +2,7 @@
 
 
 rule table:
+    """Export all results as tables."""
     input:
         tables=INPUTS.all_tables(),
         evaluations=expand("<results>/models/{model}/seed{seed}/evaluation.json", **MODELS),

@@ -2,6 +2,7 @@
 
 
 rule train:
+    """Train a model."""
     input:
         unpack(INPUTS.initial_weights),
         unpack(INPUTS.chosen),
@@ -25,8 +26,8 @@ rule train:
         "../workflow/scripts/train.py"
 
 
-# A training with one combination of the settings that are searched, of which only the curve is kept.
 use rule train as trial with:
+    """Train with one combination of a search, of which only the curve is kept."""
     input:
         unpack(INPUTS.initial_weights),
         data=INPUTS.model_data,
@@ -44,6 +45,7 @@ use rule train as trial with:
 
 
 rule choose:
+    """Choose the best combination of a search."""
     input:
         INPUTS.trials,
     output:
@@ -64,6 +66,7 @@ rule choose:
 
 
 rule evaluate:
+    """Evaluate a model on every set that a study compares it on."""
     input:
         weights="<results>/models/{model}/seed{seed}/weights.pt",
         data=INPUTS.evaluated_data,

@@ -4,6 +4,7 @@ BAM_INPUTS, BAM_PARAMS = INPUTS.of_kind("bam"), PARAMS.of_kind("bam")
 
 
 rule score_bam:
+    """Score a method by MCS and IDR."""
     input:
         maps_o_os=BAM_INPUTS.maps_o_os,
         maps_s_os=BAM_INPUTS.maps_s_os,
@@ -33,6 +34,7 @@ rule score_bam:
 
 
 rule tabulate_bam:
+    """Tabulate the premise, MCS and IDR of a BAM study."""
     input:
         scores=BAM_INPUTS.bam_scores,
         predictions=BAM_INPUTS.study_predictions,
@@ -54,6 +56,7 @@ rule tabulate_bam:
 
 
 rule judge_bam:
+    """Rank the methods by every metric, and check the paper's claims."""
     input:
         unpack(BAM_INPUTS.judge_bam),
     output:
@@ -86,6 +89,7 @@ rule judge_bam:
 
 
 rule plot_bam:
+    """Plot the premise, MCS and IDR."""
     input:
         premise="<results>/tables/{study}/premise.csv",
         metrics="<results>/tables/{study}/metrics.csv",
@@ -129,6 +133,7 @@ rule plot_bam:
 
 
 rule score_series:
+    """Score a method by MCS between the models of a series."""
     input:
         maps=BAM_INPUTS.series_maps,
         predictions=BAM_INPUTS.series_predictions,
@@ -151,6 +156,7 @@ rule score_series:
 
 
 rule tabulate_series:
+    """Tabulate a series."""
     input:
         scores=BAM_INPUTS.series_scores,
         predictions=BAM_INPUTS.series_predictions,
@@ -174,6 +180,7 @@ rule tabulate_series:
 
 
 rule plot_series:
+    """Plot a series."""
     input:
         predictions=BAM_INPUTS.first_series_predictions,
         data=BAM_INPUTS.series_data,
@@ -215,6 +222,7 @@ rule plot_series:
 
 
 rule score_concepts:
+    """Measure by TCAV how much a model depends on the common object."""
     input:
         with_concept=BAM_INPUTS.data_os,
         without=BAM_INPUTS.data_0s,
@@ -239,6 +247,7 @@ rule score_concepts:
 
 
 rule tabulate_concepts:
+    """Tabulate TCAV."""
     input:
         BAM_INPUTS.concept_scores,
     output:
@@ -258,6 +267,7 @@ rule tabulate_concepts:
 
 
 rule plot_concepts:
+    """Plot TCAV."""
     input:
         table="<results>/tables/{study}/concepts.csv",
         scores=BAM_INPUTS.concept_scores,
@@ -289,6 +299,7 @@ rule plot_concepts:
 
 
 rule find_delta:
+    """Optimize a patch that leaves the model's output as it is."""
     input:
         weights=BAM_INPUTS.independence_weights,
         data=BAM_INPUTS.data_os,
@@ -312,6 +323,7 @@ rule find_delta:
 
 
 rule score_independence:
+    """Score a method by IIR."""
     input:
         maps=BAM_INPUTS.delta_maps,
         data="<results>/data/{study}_delta_seed{seed}.zarr.zip",
@@ -334,6 +346,7 @@ rule score_independence:
 
 
 rule tabulate_independence:
+    """Tabulate IIR and the patches."""
     input:
         scores=BAM_INPUTS.delta_scores,
         deltas=BAM_INPUTS.deltas,
@@ -355,6 +368,7 @@ rule tabulate_independence:
 
 
 rule plot_independence:
+    """Plot IIR and the patches."""
     input:
         deltas=BAM_INPUTS.deltas,
         data=BAM_INPUTS.data_os,
@@ -407,6 +421,7 @@ rule plot_independence:
 
 
 rule plot_pairs:
+    """Plot maps with and without the patch."""
     input:
         data=BAM_INPUTS.first_delta,
         maps=BAM_INPUTS.first_delta_maps,

@@ -2,6 +2,7 @@
 
 
 rule plot_gallery:
+    """Plot the same images under every method."""
     input:
         data=INPUTS.gallery_data,
         maps=INPUTS.gallery_maps,

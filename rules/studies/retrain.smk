@@ -18,6 +18,7 @@ wildcard_constraints:
 
 
 rule remask:
+    """Occlude what the maps of f_i point at."""
     input:
         weights=RETRAIN_INPUTS.weights,
         data=RETRAIN_INPUTS.model_data,
@@ -44,6 +45,7 @@ rule remask:
 
 
 rule retrain:
+    """Train f_i on what is left of the images."""
     input:
         unpack(RETRAIN_INPUTS.initial_weights),
         unpack(RETRAIN_INPUTS.chosen),
@@ -71,6 +73,7 @@ rule retrain:
 
 
 rule leak:
+    """Train classifiers on masks alone."""
     input:
         unpack(RETRAIN_INPUTS.chosen),
         data=RETRAIN_INPUTS.model_data,
@@ -93,6 +96,7 @@ rule leak:
 
 
 rule score_retrain:
+    """Score an arm: accuracy, overlap and leakage by iteration."""
     input:
         data=RETRAIN_INPUTS.model_data,
         masks=RETRAIN_INPUTS.arm_masks,
@@ -113,6 +117,7 @@ rule score_retrain:
 
 
 rule tabulate_retrain:
+    """Tabulate a retrain study."""
     input:
         scores=RETRAIN_INPUTS.study_scores,
         data=RETRAIN_INPUTS.study_data,
@@ -135,6 +140,7 @@ rule tabulate_retrain:
 
 
 rule tabulate_leakage:
+    """Tabulate what masks alone tell of the class."""
     input:
         means="<results>/tables/{study}/means.parquet",
         data=RETRAIN_INPUTS.study_data,
@@ -155,6 +161,7 @@ rule tabulate_leakage:
 
 
 rule plot_retrain:
+    """Plot accuracy and overlap."""
     input:
         means="<results>/tables/{study}/means.parquet",
         summary="<results>/tables/{study}/summary.csv",
@@ -193,6 +200,7 @@ rule plot_retrain:
 
 
 rule plot_arm:
+    """Plot the masks of all methods, and images under them."""
     input:
         data=RETRAIN_INPUTS.gallery_data,
         masks=RETRAIN_INPUTS.first_masks,
@@ -225,6 +233,7 @@ rule plot_arm:
 
 
 rule plot_leakage:
+    """Plot what masks alone tell of the class."""
     input:
         means="<results>/tables/{study}/means.parquet",
         table="<results>/tables/{study}/leakage.csv",

@@ -198,7 +198,6 @@ class BamParams(StudyParams):
     inputs: BamInputs
 
     def score_bam(self, wildcards: Wildcards) -> Settings:
-        """Score a method by MCS and IDR."""
         return self.settings(
             "score_bam",
             reduction=self.catalogue.metrics["mcs"].reduction,
@@ -210,7 +209,6 @@ class BamParams(StudyParams):
         )
 
     def tabulate_bam(self, wildcards: Wildcards) -> Settings:
-        """Tabulate the premise, MCS and IDR of a BAM study."""
         return self.settings(
             "tabulate_bam",
             **self._compared(wildcards["study"]),
@@ -219,7 +217,6 @@ class BamParams(StudyParams):
         )
 
     def score_series(self, wildcards: Wildcards) -> Settings:
-        """Score a method by MCS between the models of a series."""
         return self.settings(
             "score_series",
             reduction=self.catalogue.metrics["mcs"].reduction,
@@ -230,7 +227,6 @@ class BamParams(StudyParams):
         )
 
     def find_delta(self, wildcards: Wildcards) -> Settings:
-        """Optimize a patch that leaves the model's output as it is."""
         study = self.studies.study(wildcards["study"])
         independence = self.inputs.independence(wildcards["study"])
         model, parameters = self.config.models[independence.model], self.config.metrics["iir"].parameters
@@ -246,7 +242,6 @@ class BamParams(StudyParams):
         )
 
     def score_independence(self, wildcards: Wildcards) -> Settings:
-        """Score a method by IIR."""
         return self.settings(
             "score_independence",
             reduction=self.catalogue.metrics["iir"].reduction,
@@ -259,7 +254,6 @@ class BamParams(StudyParams):
         )
 
     def score_concepts(self, wildcards: Wildcards) -> Settings:
-        """Measure by TCAV how much a model depends on the common object."""
         study, model = self.studies.study(wildcards["study"]), self.config.models[wildcards["model"]]
         data = self.config.data[study.data]
         return self.settings(
@@ -281,16 +275,13 @@ class BamParams(StudyParams):
         )
 
     def plot_bam(self, wildcards: Wildcards) -> Settings:
-        """Plot the premise, MCS and IDR."""
         metrics = self._metric_parameters("mcs", "idr")
         return self.settings("plot_bam", study=wildcards["study"], metrics=metrics)
 
     def tabulate_series(self, wildcards: Wildcards) -> Settings:
-        """Tabulate a series."""
         return self.settings("tabulate_series", **self._series(wildcards["study"]))
 
     def plot_series(self, wildcards: Wildcards) -> Settings:
-        """Plot a series."""
         return self.settings(
             "plot_series",
             methods=self.studies.study(wildcards["study"]).methods,
@@ -299,12 +290,10 @@ class BamParams(StudyParams):
         )
 
     def tabulate_concepts(self, wildcards: Wildcards) -> Settings:
-        """Tabulate TCAV."""
         significance = self.config.metrics["tcav"].parameters["significance"]
         return self.settings("tabulate_concepts", significance=significance)
 
     def plot_concepts(self, wildcards: Wildcards) -> Settings:
-        """Plot TCAV."""
         return self.settings(
             "plot_concepts",
             concept=self.config.data[self.studies.study(wildcards["study"]).data].common_object,
@@ -312,7 +301,6 @@ class BamParams(StudyParams):
         )
 
     def tabulate_independence(self, wildcards: Wildcards) -> Settings:
-        """Tabulate IIR and the patches."""
         return self.settings(
             "tabulate_independence",
             data=self.studies.study(wildcards["study"]).data,
@@ -321,7 +309,6 @@ class BamParams(StudyParams):
         )
 
     def plot_independence(self, wildcards: Wildcards) -> Settings:
-        """Plot IIR and the patches."""
         return self.settings(
             "plot_independence",
             study=wildcards["study"],
@@ -330,7 +317,6 @@ class BamParams(StudyParams):
         )
 
     def plot_pairs(self, wildcards: Wildcards) -> Settings:
-        """Plot maps with and without the patch."""
         return self.settings(
             "plot_pairs",
             study=wildcards["study"],
@@ -340,7 +326,6 @@ class BamParams(StudyParams):
         )
 
     def judge_bam(self, wildcards: Wildcards) -> Settings:
-        """Rank the methods by every metric, and check the paper's claims."""
         study = self.studies.study(wildcards["study"])
         data = self.config.data[study.data]
         return self.settings(

@@ -16,7 +16,6 @@ class CaptionParams(StudyParams):
     """Settings of the rules of caption studies."""
 
     def tabulate_caption(self, wildcards: Wildcards) -> Settings:
-        """Tabulate which half of an image maps point at."""
         study = self.studies.study(wildcards["study"])
         return self.settings(
             "tabulate_caption",
@@ -26,7 +25,6 @@ class CaptionParams(StudyParams):
         )
 
     def plot_caption(self, wildcards: Wildcards) -> Settings:
-        """Plot which half of an image maps point at."""
         methods = self.studies.study(wildcards["study"]).methods
         names = {name: self._table_method(name) for name in methods}
         return self.settings("plot_caption", study=wildcards["study"], methods=names)

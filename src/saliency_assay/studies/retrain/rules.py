@@ -130,10 +130,7 @@ class RetrainParams(StudyParams):
     # ---- rules
 
     def remask(self, wildcards: Wildcards) -> Settings:
-        """Occlude what the maps of f_i point at.
-
-        Apart from the state, independent of the study: equal masks of two studies have equal noise.
-        """
+        # Apart from the state, independent of the study: equal masks of two studies have equal noise.
         model = self.studies.first_model(wildcards["study"])
         method = self.config.methods[wildcards["method"]]
         retraining = self.inputs.retraining(wildcards["study"])
@@ -162,7 +159,6 @@ class RetrainParams(StudyParams):
         )
 
     def retrain(self, wildcards: Wildcards) -> Settings:
-        """Train f_i on what is left of the images."""
         model = self.studies.first_model(wildcards["study"])
         return self.settings(
             "retrain",
@@ -181,7 +177,6 @@ class RetrainParams(StudyParams):
         )
 
     def leak(self, wildcards: Wildcards) -> Settings:
-        """Train classifiers on masks alone."""
         model = self.studies.first_model(wildcards["study"])
         return self.settings(
             "leak",
@@ -197,7 +192,6 @@ class RetrainParams(StudyParams):
         )
 
     def score_retrain(self, wildcards: Wildcards) -> Settings:
-        """Score an arm: accuracy, overlap and leakage by iteration."""
         model = self.studies.first_model(wildcards["study"])
         retraining = self.inputs.retraining(wildcards["study"])
         return self.settings(
@@ -209,16 +203,13 @@ class RetrainParams(StudyParams):
         )
 
     def tabulate_retrain(self, wildcards: Wildcards) -> Settings:
-        """Tabulate a retrain study."""
         retrained = self._retrained(wildcards["study"])
         return self.settings("tabulate_retrain", **retrained, seeds=len(self.config.seeds))
 
     def plot_retrain(self, wildcards: Wildcards) -> Settings:
-        """Plot accuracy and overlap."""
         return self.settings("plot_retrain", **self._retrained(wildcards["study"]))
 
     def plot_arm(self, wildcards: Wildcards) -> Settings:
-        """Plot the masks of all methods, and images under them."""
         data = self.config.sets[self.studies.gallery_set(wildcards["study"])]
         return self.settings(
             "plot_arm",
@@ -230,12 +221,10 @@ class RetrainParams(StudyParams):
         )
 
     def tabulate_leakage(self, wildcards: Wildcards) -> Settings:
-        """Tabulate leakage."""
         label = self.studies.first_model(wildcards["study"]).label
         return self.settings("tabulate_leakage", label=label)
 
     def plot_leakage(self, wildcards: Wildcards) -> Settings:
-        """Plot leakage."""
         return self.settings("plot_leakage")
 
     def _retrained(self, study: str) -> Settings:
