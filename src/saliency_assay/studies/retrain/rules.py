@@ -48,11 +48,11 @@ class RetrainInputs(StudyInputs):
 
     def masks_before(self, wildcards: Wildcards) -> list[str]:
         """Return the masks behind D_i."""
-        return self._masks_before(wildcards, int(wildcards["iteration"]))
+        return self._masks_up_to(wildcards, int(wildcards["iteration"]))
 
     def arm_masks(self, wildcards: Wildcards) -> list[str]:
         """Return the masks behind D_I, which are all of an arm."""
-        return self._masks_before(wildcards, self.retraining(wildcards["study"]).iterations)
+        return self._masks_up_to(wildcards, self.retraining(wildcards["study"]).iterations)
 
     def arm_predictions(self, wildcards: Wildcards) -> list[str]:
         """Return the predictions of each f_i of an arm."""
@@ -69,7 +69,7 @@ class RetrainInputs(StudyInputs):
         methods, seed = self.studies.study(wildcards["study"]).methods, str(self.config.seeds[0])
         return flatten(self.arm_masks({**wildcards, "method": method, "seed": seed}) for method in methods)
 
-    def _masks_before(self, arm: Wildcards, iteration: int) -> list[str]:
+    def _masks_up_to(self, arm: Wildcards, iteration: int) -> list[str]:
         """Return the stores of masks behind D_i: ROAR's are all in the first, IteROAR has one an iteration."""
         steps = range(min(iteration, 1) if arm["protocol"] == "roar" else iteration)
         return [path for step in steps for path in self._masks(arm, step)]
