@@ -53,6 +53,7 @@ for kind in CATALOGUE.study_kinds:
 
 
 rule all:
+    """Make the report."""
     default_target: True
     input:
         "<results>/report.html",

@@ -2,6 +2,7 @@
 
 
 rule attribute:
+    """Compute the maps of a method."""
     input:
         weights="<results>/models/{model}/seed{seed}/weights.pt",
         data="<results>/data/{data}.zarr.zip",

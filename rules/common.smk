@@ -35,7 +35,7 @@ pathvars:
 
 
 STUDIES = Studies(CONFIG, CATALOGUE.study_kinds)
-# `INPUTS.<rule>` are those inputs of a rule that wildcards or the configuration decide.
+# What the inputs of rules are where wildcards or the configuration decide them.
 INPUTS = Inputs(CONFIG, Paths(CONFIG.results), STUDIES, ancient)
 JOB_SETTINGS = JobSettings(
     Path(workflow.basedir) / "workflow/scripts",
@@ -56,6 +56,8 @@ EMBEDDED = [name for name in COLLECTIONS if CONFIG.data[name].kind == "embedded"
 BAM_SETS = [name for name, entry in CONFIG.sets.items() if entry.scenes]
 CAPTION_SETS = [name for name, entry in CONFIG.sets.items() if entry.source]
 PLAIN_SETS = [name for name in CONFIG.sets if name not in [*BAM_SETS, *CAPTION_SETS]]
+# The wildcards of all models that a study explains.
+MODELS = {"model": STUDIES.models, "seed": CONFIG.seeds}
 SEARCHED = [name for name, model in CONFIG.models.items() if model.trials]
 # What names of files end in where a set is explained in parts.
 PARTS = [name for entry in CONFIG.data.values() for name in part_names(entry.shards) if name]

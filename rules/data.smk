@@ -2,6 +2,7 @@
 
 
 rule write_sources:
+    """Write synthetic objects and scenes."""
     output:
         # One file that names the content of all others: a folder would be known by its time alone.
         "<results>/sources/{collection}/SHA256SUMS",
@@ -21,6 +22,7 @@ rule write_sources:
 
 
 rule collect_bam:
+    """Collect cut-outs and scenes."""
     input:
         unpack(INPUTS.collect_bam),
     output:
@@ -40,8 +42,10 @@ rule collect_bam:
 
 
 rule compose_bam:
+    """Compose a set of objects in scenes."""
     input:
-        unpack(INPUTS.compose_bam),
+        cutouts=INPUTS.cutouts,
+        scenes=INPUTS.scenes,
     output:
         "<results>/data/{data}.zarr.zip",
     log:
@@ -60,8 +64,9 @@ rule compose_bam:
 
 
 rule compose_caption:
+    """Write captions on the images of a set."""
     input:
-        INPUTS.compose_caption,
+        INPUTS.without_captions,
     output:
         "<results>/data/{data}.zarr.zip",
     log:
@@ -80,6 +85,7 @@ rule compose_caption:
 
 
 rule build_data:
+    """Build a set by one function."""
     output:
         "<results>/data/{data}.zarr.zip",
     log:

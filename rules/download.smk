@@ -4,6 +4,7 @@ from saliency_assay.data.download.catalogue import DOWNLOADS
 
 
 rule download:
+    """Fetch public data."""
     output:
         "data/downloaded/{download}.json",
     log:

@@ -2,6 +2,7 @@
 
 
 rule plan:
+    """Estimate what each study takes."""
     log:
         "<logs>/plan.log",
     localrule: True

@@ -2,8 +2,10 @@
 
 
 rule tabulate_reliability:
+    """Measure the reliability of a study's metrics, and rank its methods."""
     input:
-        unpack(INPUTS.tabulate_reliability),
+        scores=INPUTS.rated_scores,
+        data=INPUTS.rated_data,
     output:
         reliability="<results>/tables/{study}/reliability.csv",
         agreement="<results>/tables/{study}/agreement.csv",
@@ -26,6 +28,7 @@ rule tabulate_reliability:
 
 
 rule plot_reliability:
+    """Plot the reliability of a study's metrics and the ranks of its methods."""
     input:
         **rules.tabulate_reliability.output,
     output:

@@ -2,8 +2,10 @@
 
 
 rule plot_training:
+    """Plot training curves and accuracies."""
     input:
-        **INPUTS.plot_training(),
+        curves=expand("<results>/models/{model}/seed{seed}/training.csv", **MODELS),
+        evaluations=expand("<results>/models/{model}/seed{seed}/evaluation.json", **MODELS),
     output:
         curves=report(
             "<results>/figures/training.svg",
@@ -30,8 +32,10 @@ rule plot_training:
 
 
 rule summarise:
+    """Put a study into words."""
     input:
-        unpack(INPUTS.summarise),
+        unpack(INPUTS.summary_files),
+        evaluations=INPUTS.study_evaluations,
     output:
         report(
             "<results>/figures/{study}/study.html",
@@ -52,8 +56,11 @@ rule summarise:
 
 
 rule describe:
+    """Write the pages of methods and metrics."""
     input:
-        **INPUTS.describe(),
+        costs=INPUTS.all_costs(),
+        data=expand("<results>/data/{data}.zarr.zip", data=STUDIES.gallery_sets),
+        reliability=expand("<results>/tables/{study}/reliability.csv", study=STUDIES.rated),
     output:
         methods=report(
             "<results>/figures/methods.html",
@@ -80,8 +87,14 @@ rule describe:
 
 
 rule overview:
+    """Write the overview, which is read first."""
     input:
-        **INPUTS.overview(),
+        summaries=INPUTS.all_summary_files(),
+        evaluations=INPUTS.all_evaluations(),
+        figures=INPUTS.all_figures(),
+        maps=INPUTS.all_maps(),
+        # Without studies the overview describes the sets.
+        data=expand("<results>/data/{data}.zarr.zip", data=[] if STUDIES.all else STUDIES.gallery_sets),
     output:
         report(
             "<results>/figures/overview.html",
@@ -102,8 +115,13 @@ rule overview:
 
 
 rule provenance:
+    """Write the page of configuration, versions, data and times."""
     input:
-        **INPUTS.provenance(),
+        figures=INPUTS.all_figures(),
+        maps=INPUTS.all_maps(),
+        data=expand("<results>/data/{data}.zarr.zip", data=STUDIES.gallery_sets),
+        predictions=INPUTS.all_predictions(),
+        scores=INPUTS.all_scores(),
     output:
         report(
             "<results>/figures/provenance.html",
@@ -124,8 +142,9 @@ rule provenance:
 
 
 rule report:
+    """Write the report."""
     input:
-        INPUTS.report(),
+        INPUTS.pages(),
         captions=sorted(str(path) for path in Path(CAPTIONS).glob("*.rst")),
     output:
         report="<results>/report.html",

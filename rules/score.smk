@@ -2,6 +2,7 @@
 
 
 rule probe:
+    """Compute the model responses that a metric compares maps with."""
     input:
         weights="<results>/models/{model}/seed{seed}/weights.pt",
         data="<results>/data/{data}.zarr.zip",
@@ -21,11 +22,12 @@ rule probe:
 
 
 rule score:
+    """Score maps by a metric."""
     input:
-        unpack(INPUTS.score),
         weights="<results>/models/{model}/seed{seed}/weights.pt",
         data="<results>/data/{data}.zarr.zip",
         maps="<results>/maps/{model}/seed{seed}/{data}/{method}{part}.zarr.zip",
+        probe=INPUTS.responses,
     output:
         scores="<results>/scores/{metric}/{model}/seed{seed}/{data}/{method}{part}.parquet",
         curves="<results>/curves/{metric}/{model}/seed{seed}/{data}/{method}{part}.zarr.zip",

@@ -2,8 +2,10 @@
 
 
 rule table:
+    """Export all results as tables."""
     input:
-        **INPUTS.table(),
+        tables=INPUTS.all_tables(),
+        evaluations=expand("<results>/models/{model}/seed{seed}/evaluation.json", **MODELS),
     output:
         results="<results>/export/results.csv",
         models="<results>/export/models.csv",

@@ -2,8 +2,11 @@
 
 
 rule train:
+    """Train a model."""
     input:
-        unpack(INPUTS.train),
+        unpack(INPUTS.initial_weights),
+        unpack(INPUTS.chosen),
+        data=INPUTS.model_data,
     output:
         weights="<results>/models/{model}/seed{seed}/weights.pt",
         curve="<results>/models/{model}/seed{seed}/training.csv",
@@ -23,10 +26,11 @@ rule train:
         "../workflow/scripts/train.py"
 
 
-# A training with one combination of the settings that are searched, of which only the curve is kept.
 use rule train as trial with:
+    """Train with one combination of a search, of which only the curve is kept."""
     input:
-        unpack(INPUTS.trial),
+        unpack(INPUTS.initial_weights),
+        data=INPUTS.model_data,
     output:
         curve="<results>/search/{model}/trial{trial}.csv",
     log:
@@ -41,8 +45,9 @@ use rule train as trial with:
 
 
 rule choose:
+    """Choose the best combination of a search."""
     input:
-        INPUTS.choose,
+        INPUTS.trials,
     output:
         "<results>/search/{model}/chosen.json",
     log:
@@ -61,9 +66,10 @@ rule choose:
 
 
 rule evaluate:
+    """Evaluate a model on every set that a study compares it on."""
     input:
         weights="<results>/models/{model}/seed{seed}/weights.pt",
-        data=INPUTS.evaluate,
+        data=INPUTS.evaluated_data,
     output:
         predictions="<results>/models/{model}/seed{seed}/predictions.parquet",
         evaluation="<results>/models/{model}/seed{seed}/evaluation.json",

@@ -4,8 +4,18 @@ BAM_INPUTS, BAM_PARAMS = INPUTS.of_kind("bam"), PARAMS.of_kind("bam")
 
 
 rule score_bam:
+    """Score a method by MCS and IDR."""
     input:
-        unpack(BAM_INPUTS.score_bam),
+        maps_o_os=BAM_INPUTS.maps_o_os,
+        maps_s_os=BAM_INPUTS.maps_s_os,
+        maps_s_0s=BAM_INPUTS.maps_s_0s,
+        predictions_o=BAM_INPUTS.predictions_o,
+        predictions_s=BAM_INPUTS.predictions_s,
+        data=BAM_INPUTS.data_os,
+        data_without=BAM_INPUTS.data_0s,
+        variant_data=BAM_INPUTS.variant_data,
+        variant_maps_o=BAM_INPUTS.variant_maps_o,
+        variant_maps_s=BAM_INPUTS.variant_maps_s,
     output:
         "<results>/scores/bam/{study}/seed{seed}/{method}.parquet",
     log:
@@ -24,8 +34,10 @@ rule score_bam:
 
 
 rule tabulate_bam:
+    """Tabulate the premise, MCS and IDR of a BAM study."""
     input:
-        unpack(BAM_INPUTS.tabulate_bam),
+        scores=BAM_INPUTS.bam_scores,
+        predictions=BAM_INPUTS.study_predictions,
     output:
         premise="<results>/tables/{study}/premise.csv",
         metrics="<results>/tables/{study}/metrics.csv",
@@ -44,6 +56,7 @@ rule tabulate_bam:
 
 
 rule judge_bam:
+    """Rank the methods by every metric, and check the paper's claims."""
     input:
         unpack(BAM_INPUTS.judge_bam),
     output:
@@ -76,6 +89,7 @@ rule judge_bam:
 
 
 rule plot_bam:
+    """Plot the premise, MCS and IDR."""
     input:
         premise="<results>/tables/{study}/premise.csv",
         metrics="<results>/tables/{study}/metrics.csv",
@@ -119,8 +133,11 @@ rule plot_bam:
 
 
 rule score_series:
+    """Score a method by MCS between the models of a series."""
     input:
-        unpack(BAM_INPUTS.score_series),
+        maps=BAM_INPUTS.series_maps,
+        predictions=BAM_INPUTS.series_predictions,
+        data=BAM_INPUTS.last_series_data,
     output:
         "<results>/scores/series/{study}/seed{seed}/{method}.parquet",
     log:
@@ -139,8 +156,11 @@ rule score_series:
 
 
 rule tabulate_series:
+    """Tabulate a series."""
     input:
-        unpack(BAM_INPUTS.tabulate_series),
+        scores=BAM_INPUTS.series_scores,
+        predictions=BAM_INPUTS.series_predictions,
+        concepts=BAM_INPUTS.concepts,
     output:
         commonality="<results>/tables/{study}/commonality.csv",
         series="<results>/tables/{study}/series.csv",
@@ -160,8 +180,11 @@ rule tabulate_series:
 
 
 rule plot_series:
+    """Plot a series."""
     input:
-        unpack(BAM_INPUTS.plot_series),
+        predictions=BAM_INPUTS.first_series_predictions,
+        data=BAM_INPUTS.series_data,
+        maps=BAM_INPUTS.first_series_maps,
         commonality="<results>/tables/{study}/commonality.csv",
         series="<results>/tables/{study}/series.csv",
         correlation="<results>/tables/{study}/correlation.csv",
@@ -199,8 +222,11 @@ rule plot_series:
 
 
 rule score_concepts:
+    """Measure by TCAV how much a model depends on the common object."""
     input:
-        unpack(BAM_INPUTS.score_concepts),
+        with_concept=BAM_INPUTS.data_os,
+        without=BAM_INPUTS.data_0s,
+        data=BAM_INPUTS.model_data,
         weights="<results>/models/{model}/seed{seed}/weights.pt",
         predictions="<results>/models/{model}/seed{seed}/predictions.parquet",
     output:
@@ -221,6 +247,7 @@ rule score_concepts:
 
 
 rule tabulate_concepts:
+    """Tabulate TCAV."""
     input:
         BAM_INPUTS.concept_scores,
     output:
@@ -240,6 +267,7 @@ rule tabulate_concepts:
 
 
 rule plot_concepts:
+    """Plot TCAV."""
     input:
         table="<results>/tables/{study}/concepts.csv",
         scores=BAM_INPUTS.concept_scores,
@@ -271,8 +299,11 @@ rule plot_concepts:
 
 
 rule find_delta:
+    """Optimize a patch that leaves the model's output as it is."""
     input:
-        unpack(BAM_INPUTS.find_delta),
+        weights=BAM_INPUTS.independence_weights,
+        data=BAM_INPUTS.data_os,
+        data_without=BAM_INPUTS.data_0s,
     output:
         "<results>/data/{study}_delta_seed{seed}.zarr.zip",
     log:
@@ -292,8 +323,11 @@ rule find_delta:
 
 
 rule score_independence:
+    """Score a method by IIR."""
     input:
-        unpack(BAM_INPUTS.score_independence),
+        maps=BAM_INPUTS.delta_maps,
+        data="<results>/data/{study}_delta_seed{seed}.zarr.zip",
+        predictions=BAM_INPUTS.independence_predictions,
     output:
         "<results>/scores/independence/{study}/seed{seed}/{method}.parquet",
     log:
@@ -312,8 +346,10 @@ rule score_independence:
 
 
 rule tabulate_independence:
+    """Tabulate IIR and the patches."""
     input:
-        unpack(BAM_INPUTS.tabulate_independence),
+        scores=BAM_INPUTS.delta_scores,
+        deltas=BAM_INPUTS.deltas,
     output:
         metrics="<results>/tables/{study}/independence.csv",
         deltas="<results>/tables/{study}/deltas.csv",
@@ -332,8 +368,10 @@ rule tabulate_independence:
 
 
 rule plot_independence:
+    """Plot IIR and the patches."""
     input:
-        unpack(BAM_INPUTS.plot_independence),
+        deltas=BAM_INPUTS.deltas,
+        data=BAM_INPUTS.data_os,
         metrics="<results>/tables/{study}/independence.csv",
         changes="<results>/tables/{study}/deltas.csv",
     output:
@@ -383,8 +421,10 @@ rule plot_independence:
 
 
 rule plot_pairs:
+    """Plot maps with and without the patch."""
     input:
-        unpack(BAM_INPUTS.plot_pairs),
+        data=BAM_INPUTS.first_delta,
+        maps=BAM_INPUTS.first_delta_maps,
     output:
         image="<results>/figures/{study}/pairs.png",
         page=report(

@@ -4,6 +4,7 @@ CAPTION_INPUTS, CAPTION_PARAMS = INPUTS.of_kind("caption"), PARAMS.of_kind("capt
 
 
 rule tabulate_caption:
+    """Tabulate which half of an image maps point at."""
     input:
         scores=CAPTION_INPUTS.study_scores,
         predictions=CAPTION_INPUTS.study_predictions,
@@ -25,6 +26,7 @@ rule tabulate_caption:
 
 
 rule plot_caption:
+    """Plot which half of an image maps point at."""
     input:
         premise="<results>/tables/{study}/premise.csv",
         table="<results>/tables/{study}/table.csv",

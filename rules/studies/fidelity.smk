@@ -4,6 +4,7 @@ FIDELITY_INPUTS, FIDELITY_PARAMS = INPUTS.of_kind("fidelity"), PARAMS.of_kind("f
 
 
 rule tabulate_scores:
+    """Tabulate the scores of a fidelity study."""
     input:
         FIDELITY_INPUTS.study_scores,
     output:
@@ -24,6 +25,7 @@ rule tabulate_scores:
 
 
 rule plot_scores:
+    """Write the page of all scores in numbers."""
     input:
         "<results>/tables/{study}/summary.csv",
     output:
@@ -48,6 +50,7 @@ rule plot_scores:
 
 
 rule plot_metric:
+    """Draw a figure of a metric."""
     input:
         unpack(FIDELITY_INPUTS.plot_metric),
     output:
@@ -73,6 +76,7 @@ rule plot_metric:
 
 
 rule plot_scatter:
+    """Plot infidelity against sensitivity."""
     input:
         "<results>/tables/{study}/scores.parquet",
     output:

@@ -2,8 +2,10 @@
 
 
 rule plot_gallery:
+    """Plot the same images under every method."""
     input:
-        unpack(INPUTS.plot_gallery),
+        data=INPUTS.gallery_data,
+        maps=INPUTS.gallery_maps,
     output:
         image="<results>/figures/{study}/gallery.png",
         page=report(

@@ -18,8 +18,11 @@ wildcard_constraints:
 
 
 rule remask:
+    """Occlude what the maps of f_i point at."""
     input:
-        unpack(RETRAIN_INPUTS.remask),
+        weights=RETRAIN_INPUTS.weights,
+        data=RETRAIN_INPUTS.model_data,
+        masks=RETRAIN_INPUTS.masks_before,
     output:
         "<results>/remask/<arm>/iteration{iteration}/masks{part}.zarr.zip",
     log:
@@ -42,8 +45,13 @@ rule remask:
 
 
 rule retrain:
+    """Train f_i on what is left of the images."""
     input:
-        unpack(RETRAIN_INPUTS.retrain),
+        unpack(RETRAIN_INPUTS.initial_weights),
+        unpack(RETRAIN_INPUTS.chosen),
+        data=RETRAIN_INPUTS.model_data,
+        first=RETRAIN_INPUTS.first_weights,
+        masks=RETRAIN_INPUTS.masks_before,
     output:
         weights="<results>/remask/<arm>/iteration{iteration}/weights.pt",
         curve="<results>/remask/<arm>/iteration{iteration}/training.csv",
@@ -65,8 +73,11 @@ rule retrain:
 
 
 rule leak:
+    """Train classifiers on masks alone."""
     input:
-        unpack(RETRAIN_INPUTS.leak),
+        unpack(RETRAIN_INPUTS.chosen),
+        data=RETRAIN_INPUTS.model_data,
+        masks=RETRAIN_INPUTS.masks_before,
     output:
         "<results>/remask/<arm>/iteration{iteration}/leakage.csv",
     log:
@@ -85,8 +96,12 @@ rule leak:
 
 
 rule score_retrain:
+    """Score an arm: accuracy, overlap and leakage by iteration."""
     input:
-        unpack(RETRAIN_INPUTS.score_retrain),
+        data=RETRAIN_INPUTS.model_data,
+        masks=RETRAIN_INPUTS.arm_masks,
+        predictions=RETRAIN_INPUTS.arm_predictions,
+        leakage=RETRAIN_INPUTS.arm_leakage,
     output:
         "<results>/scores/retrain/<arm>.parquet",
     log:
@@ -102,8 +117,10 @@ rule score_retrain:
 
 
 rule tabulate_retrain:
+    """Tabulate a retrain study."""
     input:
-        unpack(RETRAIN_INPUTS.tabulate_retrain),
+        scores=RETRAIN_INPUTS.study_scores,
+        data=RETRAIN_INPUTS.study_data,
     output:
         scores="<results>/tables/{study}/scores.parquet",
         means="<results>/tables/{study}/means.parquet",
@@ -123,6 +140,7 @@ rule tabulate_retrain:
 
 
 rule tabulate_leakage:
+    """Tabulate what masks alone tell of the class."""
     input:
         means="<results>/tables/{study}/means.parquet",
         data=RETRAIN_INPUTS.study_data,
@@ -143,6 +161,7 @@ rule tabulate_leakage:
 
 
 rule plot_retrain:
+    """Plot accuracy and overlap."""
     input:
         means="<results>/tables/{study}/means.parquet",
         summary="<results>/tables/{study}/summary.csv",
@@ -181,8 +200,10 @@ rule plot_retrain:
 
 
 rule plot_arm:
+    """Plot the masks of all methods, and images under them."""
     input:
-        unpack(RETRAIN_INPUTS.plot_arm),
+        data=RETRAIN_INPUTS.gallery_data,
+        masks=RETRAIN_INPUTS.first_masks,
         means="<results>/tables/{study}/means.parquet",
     output:
         matrices=report(
@@ -212,6 +233,7 @@ rule plot_arm:
 
 
 rule plot_leakage:
+    """Plot what masks alone tell of the class."""
     input:
         means="<results>/tables/{study}/means.parquet",
         table="<results>/tables/{study}/leakage.csv",

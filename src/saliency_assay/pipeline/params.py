@@ -87,7 +87,7 @@ class EntrySettings:
 
 
 class StudyParams(EntrySettings):
-    """Settings of the rules of a kind of study."""
+    """Settings of the rules of a kind of study: a method of a rule's name returns those of a job."""
 
     def plan(self, study: str, plan: Settings) -> Settings:
         """Return what the plan says of a study whose rules differ from those that all kinds share."""
@@ -95,7 +95,7 @@ class StudyParams(EntrySettings):
 
 
 class Params(EntrySettings):
-    """Settings of jobs by rule, of rules that all kinds of study share."""
+    """Settings of the rules that all kinds of study share: a method of a rule's name returns those of a job."""
 
     inputs: Inputs
 
@@ -108,17 +108,15 @@ class Params(EntrySettings):
     # ---- data
 
     def download(self, wildcards: Wildcards) -> Settings:
-        """Fetch public data."""
         return self.settings("download")
 
     def write_sources(self, wildcards: Wildcards) -> Settings:
-        """Write synthetic objects and scenes."""
         entry = self.config.data[wildcards["collection"]]
         names = ("cutouts_per_object", "scenes_per_class", "source_size", "seed")
         return self.settings("write_sources", parameters=select(entry.parameters, *names))
 
     def collect_bam(self, wildcards: Wildcards) -> Settings:
-        """Collect cut-outs and scenes; the lists that a user names count by content."""
+        # The lists that a user names count by content.
         entry = self.config.data[wildcards["collection"]]
         names = ("size", "measure", "smallest", "cutouts_per_object", "scenes_per_class", "min_object_area")
         parameters = select(entry.parameters, *names)
@@ -141,7 +139,7 @@ class Params(EntrySettings):
         return {**lists, "annotated_scenes": paths_digest(root)} if root.is_dir() else lists
 
     def compose_bam(self, wildcards: Wildcards) -> Settings:
-        """Compose a set; parameters of a variant are no reason to compose the others again."""
+        # Parameters of a variant are no reason to compose the others again.
         entry = self.config.sets[wildcards["data"]]
         member = wildcards["data"].removeprefix(f"{entry.name}_")
         is_common = entry.is_common(wildcards["data"])
@@ -156,7 +154,6 @@ class Params(EntrySettings):
         )
 
     def compose_caption(self, wildcards: Wildcards) -> Settings:
-        """Write captions on the images of a set."""
         entry = self.config.sets[wildcards["data"]]
         return self.settings(
             "compose_caption",
@@ -167,7 +164,7 @@ class Params(EntrySettings):
         )
 
     def build_data(self, wildcards: Wildcards) -> Settings:
-        """Build a set by one function; the files that it reads count by content."""
+        # The files that the function reads count by content.
         entry = self.config.sets[wildcards["data"]]
         return self.settings(
             "build_data",
@@ -180,7 +177,6 @@ class Params(EntrySettings):
     # ---- models
 
     def train(self, wildcards: Wildcards) -> Settings:
-        """Train a model."""
         model = self.config.models[wildcards["model"]]
         return self.settings(
             "train",
@@ -192,7 +188,7 @@ class Params(EntrySettings):
         )
 
     def trial(self, wildcards: Wildcards) -> Settings:
-        """Train with one combination of a search, with the first seed: what is chosen holds for all of them."""
+        # What is chosen with the first seed holds for all of them.
         model, trial = self.config.models[wildcards["model"]], int(wildcards["trial"])
         return self.settings(
             "train",
@@ -215,12 +211,10 @@ class Params(EntrySettings):
         }
 
     def choose(self, wildcards: Wildcards) -> Settings:
-        """Choose the best combination of a search."""
         model = self.config.models[wildcards["model"]]
         return self.settings("choose", training=model.training, trials=model.trials)
 
     def evaluate(self, wildcards: Wildcards) -> Settings:
-        """Evaluate a model on every set that a study compares it on."""
         model = self.config.models[wildcards["model"]]
         return self.settings(
             "evaluate",
@@ -251,7 +245,6 @@ class Params(EntrySettings):
     # ---- maps and scores
 
     def attribute(self, wildcards: Wildcards) -> Settings:
-        """Compute the maps of a method."""
         method = self.config.methods[wildcards["method"]]
         model = self.config.models[wildcards["model"]]
         return self.settings(
@@ -268,7 +261,6 @@ class Params(EntrySettings):
         )
 
     def probe(self, wildcards: Wildcards) -> Settings:
-        """Compute the model responses that a metric compares maps with."""
         metric = self.config.metrics[wildcards["metric"]]
         model = self.config.models[wildcards["model"]]
         return self.settings(
@@ -284,7 +276,7 @@ class Params(EntrySettings):
         )
 
     def score(self, wildcards: Wildcards) -> Settings:
-        """Score maps; the code of the method counts only where the metric computes maps by it."""
+        # The code of the method counts only where the metric computes maps by it.
         metric, method = self.config.metrics[wildcards["metric"]], wildcards["method"]
         model, explains = self.config.models[wildcards["model"]], "explain" in metric.takes
         return self.settings(
@@ -313,7 +305,6 @@ class Params(EntrySettings):
         return {"explain": data.explain, "order": data.explain_order, "where": where, **target}
 
     def plot_gallery(self, wildcards: Wildcards) -> Settings:
-        """Plot the same images under every method."""
         study, data = self.studies.study(wildcards["study"]), self.studies.gallery_set(wildcards["study"])
         return self.settings(
             "plot_gallery",
@@ -326,7 +317,6 @@ class Params(EntrySettings):
         )
 
     def plot_training(self, wildcards: Wildcards) -> Settings:
-        """Plot training curves and accuracies."""
         return self.settings("plot_training", arms=self._trained())
 
     def _trained(self) -> list[list[str | int]]:
@@ -335,7 +325,6 @@ class Params(EntrySettings):
     # ---- reliability, report, export and plan
 
     def tabulate_reliability(self, wildcards: Wildcards) -> Settings:
-        """Measure the reliability of a study's metrics, and rank its methods."""
         study, kind = self.studies.study(wildcards["study"]), self.studies.kind(wildcards["study"])
         return self.settings(
             "tabulate_reliability",
@@ -354,17 +343,14 @@ class Params(EntrySettings):
         )
 
     def plot_reliability(self, wildcards: Wildcards) -> Settings:
-        """Plot the reliability of a study's metrics and the ranks of its methods."""
         controls = self.studies.baselines(wildcards["study"])
         return self.settings("plot_reliability", controls=controls, level=self.config.reliability.level)
 
     def summarise(self, wildcards: Wildcards) -> Settings:
-        """Put a study into words."""
         study = wildcards["study"]
         return self.settings("summarise", self._cautions(study), study=self.facts.study(study))
 
     def describe(self, wildcards: Wildcards) -> Settings:
-        """Write the pages of methods and metrics."""
         studies = self.studies.all
         methods = dict.fromkeys(method for name in studies for method in self.studies.study(name).methods)
         metrics = {metric.name: metric for name in studies for metric in self.studies.metrics(name)}
@@ -385,11 +371,10 @@ class Params(EntrySettings):
         )
 
     def overview(self, wildcards: Wildcards) -> Settings:
-        """Write the page that is read first."""
         studies = [
             {
                 **self.facts.study(name),
-                "files": self.inputs.summary_files(name),
+                "files": self.inputs.summary_files({"study": name}),
                 "evaluations": self.inputs.evaluations(name),
             }
             for name in self.studies.all
@@ -405,7 +390,6 @@ class Params(EntrySettings):
         )
 
     def provenance(self, wildcards: Wildcards) -> Settings:
-        """Write the page of configuration, versions, data and times."""
         configuration = yaml.safe_dump(self.configuration, sort_keys=False, allow_unicode=True)
         return self.settings(
             "provenance",
@@ -415,15 +399,13 @@ class Params(EntrySettings):
         )
 
     def report(self, wildcards: Wildcards) -> Settings:
-        """Write the report."""
-        return self.settings("report", targets=self.inputs.report(), configuration=self.configuration)
+        return self.settings("report", targets=self.inputs.pages(), configuration=self.configuration)
 
     def _cautions(self, *studies: str) -> list[str]:
         """Return the functions that state the limits of the ranks of studies."""
         return sorted({self.studies.kind(name).cautions for name in studies} - {""})
 
     def table(self, wildcards: Wildcards) -> Settings:
-        """Export all results."""
         kinds = {name: self.studies.kind(name) for name in self.studies.rated}
         return self.settings(
             "table",
@@ -437,7 +419,6 @@ class Params(EntrySettings):
         )
 
     def plan(self, wildcards: Wildcards) -> Settings:
-        """Estimate what each study takes."""
         return self.settings(
             "plan",
             studies=list(map(self._plan, self.studies.all)),

@@ -26,7 +26,6 @@ class Paths:
         self.chosen = f"{results}/search/{{model}}/chosen.json"
         self.model = f"{results}/models/{{model}}/seed{{seed}}"
         self.weights = f"{self.model}/weights.pt"
-        self.training = f"{self.model}/training.csv"
         self.predictions = f"{self.model}/predictions.parquet"
         self.evaluation = f"{self.model}/evaluation.json"
 

@@ -1,6 +1,7 @@
 """Inputs and parameters of the rules of BAM studies."""
 
 from collections.abc import Iterable
+from itertools import product
 
 from saliency_assay.data.bam.set_names import classes_of
 from saliency_assay.pipeline.inputs import Files, StudyInputs, Wildcards
@@ -38,124 +39,30 @@ class BamInputs(StudyInputs):
         assert independence, study
         return independence
 
-    # ---- files that rules of all kinds of study read
+    # ---- inputs of rules
 
-    def rating(self, study: str) -> Files:
-        """Return the scores of MCS, IDR and IIR, and X_os."""
-        scores = self.of_methods(self.paths.bam_scores, study)
-        if self.entry(study).independence:
-            scores += self.of_methods(self.paths.delta_scores, study)
-        return {"scores": scores, "data": self.data(f"{self.entry(study).data}_os")}
-
-    def scores(self, study: str) -> list[str]:
-        """Return the score tables of all jobs of a study."""
-        paths = [self.paths.bam_scores]
+    def study_scores(self, wildcards: Wildcards) -> list[str]:
+        study, paths = wildcards["study"], [self.paths.bam_scores]
         paths += [self.paths.series_scores] if self.series(study) else []
         paths += [self.paths.delta_scores] if self.entry(study).independence else []
-        return flatten(self.of_methods(path, study) for path in paths)
+        return flatten(self._of_methods(path, study) for path in paths)
 
-    # ---- rules
+    def rated_scores(self, wildcards: Wildcards) -> list[str]:
+        """Return the scores of MCS, IDR and IIR."""
+        measured = self.entry(wildcards["study"]).independence
+        return [*self.bam_scores(wildcards), *(self.delta_scores(wildcards) if measured else [])]
 
-    def score_bam(self, wildcards: Wildcards) -> Files:
-        """Return maps and predictions of both models on X_os and its variants, and the scene model's maps on X_0s."""
-        study = self.studies.study(wildcards["study"])
-        f_o, f_s = study.models
-        at = {"seed": wildcards["seed"], "method": wildcards["method"]}
-        variants = self.variants(study.name)
-        maps = self.paths.maps
-        return {
-            "maps_o_os": self.all_parts(maps, f"{study.data}_os", model=f_o, **at),
-            "maps_s_os": self.all_parts(maps, f"{study.data}_os", model=f_s, **at),
-            "maps_s_0s": self.all_parts(maps, f"{study.data}_0s", model=f_s, **at),
-            "predictions_o": self.paths.predictions.format(model=f_o, seed=wildcards["seed"]),
-            "predictions_s": self.paths.predictions.format(model=f_s, seed=wildcards["seed"]),
-            "data": self.data(f"{study.data}_os"),
-            "data_without": self.data(f"{study.data}_0s"),
-            "variant_data": expand(self.paths.data, data=variants),
-            "variant_maps_o": flatten(self.all_parts(maps, name, model=f_o, **at) for name in variants),
-            "variant_maps_s": flatten(self.all_parts(maps, name, model=f_s, **at) for name in variants),
-        }
+    def rated_data(self, wildcards: Wildcards) -> str:
+        return self.data_os(wildcards)
 
-    def tabulate_bam(self, wildcards: Wildcards) -> Files:
-        """Return the scores of all methods of a BAM study, and the predictions of its models."""
-        return {
-            "scores": self.of_methods(self.paths.bam_scores, wildcards["study"]),
-            "predictions": self.study_predictions(wildcards),
-        }
+    def bam_scores(self, wildcards: Wildcards) -> list[str]:
+        return self._of_methods(self.paths.bam_scores, wildcards["study"])
 
-    def score_series(self, wildcards: Wildcards) -> Files:
-        """Return maps and predictions of each model of the series, and the set whose object is in all scenes."""
-        study, seed = wildcards["study"], wildcards["seed"]
-        return {
-            "maps": self._series_maps(study, seed, wildcards["method"]),
-            "predictions": self._series_predictions(study, seed),
-            "data": self.data(self.series_sets(study)[-1]),
-        }
+    def series_scores(self, wildcards: Wildcards) -> list[str]:
+        return self._of_methods(self.paths.series_scores, wildcards["study"])
 
-    def tabulate_series(self, wildcards: Wildcards) -> Files:
-        """Return scores and predictions of a series, and its TCAV where the study measures that."""
-        study = wildcards["study"]
-        in_study = "concepts" in self.studies.study(study).options
-        return {
-            "scores": self.of_methods(self.paths.series_scores, study),
-            "predictions": self._series_predictions(study, self.config.seeds),
-            "concepts": f"{self.paths.tables}/concepts.csv".format(study=study) if in_study else [],
-        }
-
-    def plot_series(self, wildcards: Wildcards) -> Files:
-        """Return predictions, sets and the maps of every method of a series with the first seed."""
-        study, seed = self.studies.study(wildcards["study"]), self.config.seeds[0]
-        return {
-            "predictions": self._series_predictions(study.name, str(seed)),
-            "data": expand(self.paths.data, data=self.series_sets(study.name)),
-            "maps": flatten(self._series_maps(study.name, seed, method) for method in study.methods),
-        }
-
-    def find_delta(self, wildcards: Wildcards) -> Files:
-        """Return the model that is to give the same answer with and without a patch, and the images."""
-        model = self.independence(wildcards["study"]).model
-        return {
-            "weights": self.paths.weights.format(model=model, seed=wildcards["seed"]),
-            **self._with_and_without(wildcards["study"], "data", "data_without"),
-        }
-
-    def score_independence(self, wildcards: Wildcards) -> Files:
-        """Return a method's maps of images with and without the invariant patch, and the model's predictions."""
-        model = self.independence(wildcards["study"]).model
-        data = delta_set(wildcards["study"], wildcards["seed"])
-        at = {"model": model, "seed": wildcards["seed"]}
-        return {
-            "maps": self.all_parts(self.paths.maps, data, **at, method=wildcards["method"]),
-            "data": self.data(data),
-            "predictions": self.paths.predictions.format(**at),
-        }
-
-    def tabulate_independence(self, wildcards: Wildcards) -> Files:
-        """Return the scores of all methods, and the sets with the patches of every seed."""
-        scores = self.of_methods(self.paths.delta_scores, wildcards["study"])
-        return {"scores": scores, "deltas": self._delta_sets(wildcards["study"])}
-
-    def plot_independence(self, wildcards: Wildcards) -> Files:
-        """Return the sets with the patches of every seed, and the images without."""
-        data = self.data(f"{self.studies.study(wildcards['study']).data}_os")
-        return {"deltas": self._delta_sets(wildcards["study"]), "data": data}
-
-    def _delta_sets(self, study: str) -> list[str]:
-        return [self.data(delta_set(study, seed)) for seed in self.config.seeds]
-
-    def plot_pairs(self, wildcards: Wildcards) -> Files:
-        """Return the images with and without the invariant patch of the first seed, and all methods' maps of them."""
-        study, seed = self.studies.study(wildcards["study"]), self.config.seeds[0]
-        data, model = delta_set(study.name, seed), self.independence(study.name).model
-        maps = self.all_parts(self.paths.maps, data, model=model, seed=seed, method=study.methods)
-        return {"data": self.data(data), "maps": maps}
-
-    def score_concepts(self, wildcards: Wildcards) -> Files:
-        """Return images with and without the concept, and those of the model's own set, which are tested."""
-        return {
-            **self._with_and_without(wildcards["study"], "with_concept", "without"),
-            "data": self.data(self.config.models[wildcards["model"]].data),
-        }
+    def delta_scores(self, wildcards: Wildcards) -> list[str]:
+        return self._of_methods(self.paths.delta_scores, wildcards["study"])
 
     def concept_scores(self, wildcards: Wildcards) -> list[str]:
         """Return the scores of all models whose dependence on the concept is measured."""
@@ -163,31 +70,126 @@ class BamInputs(StudyInputs):
         models = [*study.models, *self.series(study.name)]
         return expand(self.paths.concept_scores, study=study.name, seed=self.config.seeds, model=models)
 
+    def concepts(self, wildcards: Wildcards) -> str | list[str]:
+        """Return the table of TCAV where the study measures that."""
+        measured = "concepts" in self.studies.study(wildcards["study"]).options
+        return f"{self.paths.tables}/concepts.csv".format(**wildcards) if measured else []
+
     def judge_bam(self, wildcards: Wildcards) -> Files:
         """Return the tables by which the paper's claims are checked."""
-        tables = self.paths.tables.format(study=wildcards["study"])
-        return {name: f"{tables}/{name}.csv" for name in self._claims_tables(wildcards["study"])}
+        study, folder = wildcards["study"], self.paths.tables.format(**wildcards)
+        tables = self.studies.kind(study).tables(self.studies.study(study).options)
+        return {name: f"{folder}/{name}.csv" for name in tables if name not in ("ranking", "claims")}
 
-    def _with_and_without(self, study: str, with_object: str, without: str) -> Files:
-        """Return a BAM study's set of objects in scenes and its set of the scenes alone, by these names."""
-        data = self.studies.study(study).data
-        return {with_object: self.data(f"{data}_os"), without: self.data(f"{data}_0s")}
+    # ---- f_o and f_s on X_os, its variants and X_0s
 
-    def _series_maps(self, study: str, seed: int | str, method: str) -> list[str]:
-        """Return a method's maps by each model of the series, whose sets are never split."""
+    def data_os(self, wildcards: Wildcards) -> str:
+        return self.data(f"{self.entry(wildcards['study']).data}_os")
+
+    def data_0s(self, wildcards: Wildcards) -> str:
+        return self.data(f"{self.entry(wildcards['study']).data}_0s")
+
+    def variant_data(self, wildcards: Wildcards) -> list[str]:
+        return expand(self.paths.data, data=self.variants(wildcards["study"]))
+
+    def maps_o_os(self, wildcards: Wildcards) -> list[str]:
+        entry = self.entry(wildcards["study"])
+        return self._maps(wildcards, entry.object_model, f"{entry.data}_os")
+
+    def maps_s_os(self, wildcards: Wildcards) -> list[str]:
+        entry = self.entry(wildcards["study"])
+        return self._maps(wildcards, entry.scene_model, f"{entry.data}_os")
+
+    def maps_s_0s(self, wildcards: Wildcards) -> list[str]:
+        entry = self.entry(wildcards["study"])
+        return self._maps(wildcards, entry.scene_model, f"{entry.data}_0s")
+
+    def variant_maps_o(self, wildcards: Wildcards) -> list[str]:
+        study = wildcards["study"]
+        return self._maps(wildcards, self.entry(study).object_model, *self.variants(study))
+
+    def variant_maps_s(self, wildcards: Wildcards) -> list[str]:
+        study = wildcards["study"]
+        return self._maps(wildcards, self.entry(study).scene_model, *self.variants(study))
+
+    def predictions_o(self, wildcards: Wildcards) -> str:
+        model = self.entry(wildcards["study"]).object_model
+        return self.paths.predictions.format(model=model, seed=wildcards["seed"])
+
+    def predictions_s(self, wildcards: Wildcards) -> str:
+        model = self.entry(wildcards["study"]).scene_model
+        return self.paths.predictions.format(model=model, seed=wildcards["seed"])
+
+    def _maps(self, wildcards: Wildcards, model: str, *sets: str) -> list[str]:
+        at = {"model": model, "seed": wildcards["seed"], "method": wildcards["method"]}
+        return flatten(self.all_parts(self.paths.maps, data, **at) for data in sets)
+
+    # ---- the series
+
+    def series_data(self, wildcards: Wildcards) -> list[str]:
+        return expand(self.paths.data, data=self.series_sets(wildcards["study"]))
+
+    def last_series_data(self, wildcards: Wildcards) -> str:
+        """Return the set whose object is in all scenes."""
+        return self.series_data(wildcards)[-1]
+
+    def series_maps(self, wildcards: Wildcards) -> list[str]:
+        return self._series_maps(wildcards["study"], wildcards["seed"], [wildcards["method"]])
+
+    def first_series_maps(self, wildcards: Wildcards) -> list[str]:
+        """Return the maps of every method with the first seed."""
+        study = self.studies.study(wildcards["study"])
+        return self._series_maps(study.name, self.config.seeds[0], study.methods)
+
+    def _series_maps(self, study: str, seed: int | str, methods: Iterable[str]) -> list[str]:
+        """Return each method's maps by each model of the series, whose sets are never split."""
         models = zip(self.series(study), self.series_sets(study), strict=True)
         return flatten(
             self.all_parts(self.paths.maps, data, model=model, seed=seed, method=method)
-            for model, data in models
+            for method, (model, data) in product(methods, models)
         )
 
-    def _series_predictions(self, study: str, seeds: Iterable[int] | str) -> list[str]:
-        return expand(self.paths.predictions, model=self.series(study), seed=seeds)
+    def series_predictions(self, wildcards: Wildcards) -> list[str]:
+        """Return the predictions of each model with the seed of a job; with all seeds if it has none."""
+        seeds = wildcards.get("seed", self.config.seeds)
+        return expand(self.paths.predictions, model=self.series(wildcards["study"]), seed=seeds)
 
-    def _claims_tables(self, study: str) -> list[str]:
-        """Return the names of the tables by which the paper's claims are checked."""
-        tables = self.studies.kind(study).tables(self.studies.study(study).options)
-        return [table for table in tables if table not in ("ranking", "claims")]
+    def first_series_predictions(self, wildcards: Wildcards) -> list[str]:
+        return self.series_predictions({**wildcards, "seed": str(self.config.seeds[0])})
+
+    # ---- images with and without an invariant patch
+
+    def deltas(self, wildcards: Wildcards) -> list[str]:
+        """Return the sets with the patches of every seed."""
+        return [self.data(delta_set(wildcards["study"], seed)) for seed in self.config.seeds]
+
+    def first_delta(self, wildcards: Wildcards) -> str:
+        return self.deltas(wildcards)[0]
+
+    def delta_maps(self, wildcards: Wildcards) -> list[str]:
+        return self._delta_maps(wildcards["study"], wildcards["seed"], [wildcards["method"]])
+
+    def first_delta_maps(self, wildcards: Wildcards) -> list[str]:
+        """Return the maps of every method with the first seed."""
+        study = self.studies.study(wildcards["study"])
+        return self._delta_maps(study.name, self.config.seeds[0], study.methods)
+
+    def _delta_maps(self, study: str, seed: int | str, methods: Iterable[str]) -> list[str]:
+        at = {"model": self.independence(study).model, "seed": seed, "method": methods}
+        return self.all_parts(self.paths.maps, delta_set(study, seed), **at)
+
+    def independence_weights(self, wildcards: Wildcards) -> str:
+        model = self.independence(wildcards["study"]).model
+        return self.paths.weights.format(model=model, seed=wildcards["seed"])
+
+    def independence_predictions(self, wildcards: Wildcards) -> str:
+        model = self.independence(wildcards["study"]).model
+        return self.paths.predictions.format(model=model, seed=wildcards["seed"])
+
+    def _of_methods(self, path: str, study: str) -> list[str]:
+        """Return a file of each seed and method of a study."""
+        methods = self.studies.study(study).methods
+        return expand(path, study=study, seed=self.config.seeds, method=methods)
 
 
 class BamParams(StudyParams):
@@ -196,7 +198,6 @@ class BamParams(StudyParams):
     inputs: BamInputs
 
     def score_bam(self, wildcards: Wildcards) -> Settings:
-        """Score a method by MCS and IDR."""
         return self.settings(
             "score_bam",
             reduction=self.catalogue.metrics["mcs"].reduction,
@@ -208,7 +209,6 @@ class BamParams(StudyParams):
         )
 
     def tabulate_bam(self, wildcards: Wildcards) -> Settings:
-        """Tabulate the premise, MCS and IDR of a BAM study."""
         return self.settings(
             "tabulate_bam",
             **self._compared(wildcards["study"]),
@@ -217,7 +217,6 @@ class BamParams(StudyParams):
         )
 
     def score_series(self, wildcards: Wildcards) -> Settings:
-        """Score a method by MCS between the models of a series."""
         return self.settings(
             "score_series",
             reduction=self.catalogue.metrics["mcs"].reduction,
@@ -228,7 +227,6 @@ class BamParams(StudyParams):
         )
 
     def find_delta(self, wildcards: Wildcards) -> Settings:
-        """Optimize a patch that leaves the model's output as it is."""
         study = self.studies.study(wildcards["study"])
         independence = self.inputs.independence(wildcards["study"])
         model, parameters = self.config.models[independence.model], self.config.metrics["iir"].parameters
@@ -244,7 +242,6 @@ class BamParams(StudyParams):
         )
 
     def score_independence(self, wildcards: Wildcards) -> Settings:
-        """Score a method by IIR."""
         return self.settings(
             "score_independence",
             reduction=self.catalogue.metrics["iir"].reduction,
@@ -257,7 +254,6 @@ class BamParams(StudyParams):
         )
 
     def score_concepts(self, wildcards: Wildcards) -> Settings:
-        """Measure by TCAV how much a model depends on the common object."""
         study, model = self.studies.study(wildcards["study"]), self.config.models[wildcards["model"]]
         data = self.config.data[study.data]
         return self.settings(
@@ -279,16 +275,13 @@ class BamParams(StudyParams):
         )
 
     def plot_bam(self, wildcards: Wildcards) -> Settings:
-        """Plot the premise, MCS and IDR."""
         metrics = self._metric_parameters("mcs", "idr")
         return self.settings("plot_bam", study=wildcards["study"], metrics=metrics)
 
     def tabulate_series(self, wildcards: Wildcards) -> Settings:
-        """Tabulate a series."""
         return self.settings("tabulate_series", **self._series(wildcards["study"]))
 
     def plot_series(self, wildcards: Wildcards) -> Settings:
-        """Plot a series."""
         return self.settings(
             "plot_series",
             methods=self.studies.study(wildcards["study"]).methods,
@@ -297,12 +290,10 @@ class BamParams(StudyParams):
         )
 
     def tabulate_concepts(self, wildcards: Wildcards) -> Settings:
-        """Tabulate TCAV."""
         significance = self.config.metrics["tcav"].parameters["significance"]
         return self.settings("tabulate_concepts", significance=significance)
 
     def plot_concepts(self, wildcards: Wildcards) -> Settings:
-        """Plot TCAV."""
         return self.settings(
             "plot_concepts",
             concept=self.config.data[self.studies.study(wildcards["study"]).data].common_object,
@@ -310,7 +301,6 @@ class BamParams(StudyParams):
         )
 
     def tabulate_independence(self, wildcards: Wildcards) -> Settings:
-        """Tabulate IIR and the patches."""
         return self.settings(
             "tabulate_independence",
             data=self.studies.study(wildcards["study"]).data,
@@ -319,7 +309,6 @@ class BamParams(StudyParams):
         )
 
     def plot_independence(self, wildcards: Wildcards) -> Settings:
-        """Plot IIR and the patches."""
         return self.settings(
             "plot_independence",
             study=wildcards["study"],
@@ -328,7 +317,6 @@ class BamParams(StudyParams):
         )
 
     def plot_pairs(self, wildcards: Wildcards) -> Settings:
-        """Plot maps with and without the patch."""
         return self.settings(
             "plot_pairs",
             study=wildcards["study"],
@@ -338,7 +326,6 @@ class BamParams(StudyParams):
         )
 
     def judge_bam(self, wildcards: Wildcards) -> Settings:
-        """Rank the methods by every metric, and check the paper's claims."""
         study = self.studies.study(wildcards["study"])
         data = self.config.data[study.data]
         return self.settings(

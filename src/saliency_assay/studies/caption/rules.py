@@ -1,23 +1,21 @@
 """Inputs and parameters of the rules of caption studies."""
 
-from saliency_assay.pipeline.inputs import Files, StudyInputs, Wildcards
+from saliency_assay.pipeline.inputs import StudyInputs, Wildcards
 from saliency_assay.pipeline.params import Settings, StudyParams
 
 
 class CaptionInputs(StudyInputs):
     """Inputs of the rules of caption studies."""
 
-    def rating(self, study: str) -> Files:
-        """Return the scores of infidelity under each half, and the images."""
-        scores = self.of_study(self.paths.scores, study, ["infidelity_halves"])
-        return {"scores": scores, "data": self.data(self.studies.study(study).data)}
+    def rated_scores(self, wildcards: Wildcards) -> list[str]:
+        """Return the scores of infidelity under each half."""
+        return self.of_study(self.paths.scores, wildcards["study"], ["infidelity_halves"])
 
 
 class CaptionParams(StudyParams):
     """Settings of the rules of caption studies."""
 
     def tabulate_caption(self, wildcards: Wildcards) -> Settings:
-        """Tabulate which half of an image maps point at."""
         study = self.studies.study(wildcards["study"])
         return self.settings(
             "tabulate_caption",
@@ -27,7 +25,6 @@ class CaptionParams(StudyParams):
         )
 
     def plot_caption(self, wildcards: Wildcards) -> Settings:
-        """Plot which half of an image maps point at."""
         methods = self.studies.study(wildcards["study"]).methods
         names = {name: self._table_method(name) for name in methods}
         return self.settings("plot_caption", study=wildcards["study"], methods=names)

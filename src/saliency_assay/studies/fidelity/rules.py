@@ -30,16 +30,13 @@ class FidelityParams(StudyParams):
     """Settings of the rules of fidelity studies."""
 
     def tabulate_scores(self, wildcards: Wildcards) -> Settings:
-        """Tabulate the scores of a fidelity study."""
         study = self.studies.study(wildcards["study"])
         return self.settings("tabulate_scores", study=study.name, printed=study.printed)
 
     def plot_scores(self, wildcards: Wildcards) -> Settings:
-        """Write all scores in numbers."""
         return self.settings("plot_scores")
 
     def plot_metric(self, wildcards: Wildcards) -> Settings:
-        """Plot a figure of a metric."""
         metric = self.config.metrics[wildcards["metric"]]
         function = metric.figures[wildcards["figure"]].function
         return self.settings(
@@ -55,5 +52,4 @@ class FidelityParams(StudyParams):
         )
 
     def plot_scatter(self, wildcards: Wildcards) -> Settings:
-        """Plot infidelity against sensitivity."""
         return self.settings("plot_scatter", pairs=metric_pairs(self.studies.metrics(wildcards["study"])))

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from saliency_assay.pipeline.inputs import Files, StudyInputs, Wildcards
+from saliency_assay.config.records import Model
+from saliency_assay.pipeline.inputs import StudyInputs, Wildcards
 from saliency_assay.pipeline.params import Settings, StudyParams, rebuilding
 from saliency_assay.pipeline.paths import expand, flatten
 from saliency_assay.runtime.shards import part_names
@@ -20,70 +21,55 @@ class RetrainInputs(StudyInputs):
         retraining: Retraining = self.studies.study(study).settings
         return retraining
 
-    # ---- files that rules of all kinds of study read
+    def model(self, wildcards: Wildcards) -> Model:
+        return self.studies.first_model(wildcards["study"])
 
-    def scores(self, study: str) -> list[str]:
+    # ---- inputs of rules
+
+    def study_scores(self, wildcards: Wildcards) -> list[str]:
         """Return the score tables of all arms of a study."""
-        return self._of_arms(study, self.paths.retrain_scores)
+        return self._of_arms(wildcards["study"], self.paths.retrain_scores)
 
-    def predictions(self, study: str) -> list[str]:
+    def study_predictions(self, wildcards: Wildcards) -> list[str]:
         """Return the predictions of all models of a study, the retrained ones included."""
         path = f"{self.paths.retrained}/predictions.parquet"
+        study = wildcards["study"]
         steps = range(1, self.retraining(study).iterations + 1)
         retrained = flatten(self._of_arms(study, path, iteration=step) for step in steps)
-        return [*super().predictions(study), *retrained]
+        return [*super().study_predictions(wildcards), *retrained]
 
-    # ---- rules
+    def weights(self, wildcards: Wildcards) -> str:
+        """Return f_i."""
+        return self._retrained("weights.pt", wildcards, int(wildcards["iteration"]))
 
-    def remask(self, wildcards: Wildcards) -> Files:
-        """Return f_i, the images, and the masks behind D_i."""
-        return {
-            "weights": self._retrained("weights.pt", wildcards, int(wildcards["iteration"])),
-            "data": self.gallery_data(wildcards),
-            "masks": self._masks_before(wildcards, int(wildcards["iteration"])),
-        }
+    def first_weights(self, wildcards: Wildcards) -> str:
+        """Return f_0, whose normalization all f_i share."""
+        return self._retrained("weights.pt", wildcards, 0)
 
-    def retrain(self, wildcards: Wildcards) -> Files:
-        """Return the inputs of ``train``, the masks behind D_i, and f_0, whose normalization all f_i share."""
-        model = self.studies.first_model(wildcards["study"])
-        return {
-            **self.initial_weights(model),
-            **self.chosen(model),
-            "data": self.data(model.data),
-            "first": self.paths.weights.format(model=model.name, seed=wildcards["seed"]),
-            "masks": self._masks_before(wildcards, int(wildcards["iteration"])),
-        }
+    def masks_before(self, wildcards: Wildcards) -> list[str]:
+        """Return the masks behind D_i."""
+        return self._masks_up_to(wildcards, int(wildcards["iteration"]))
 
-    def leak(self, wildcards: Wildcards) -> Files:
-        """Return the inputs of ``retrain`` but for initial weights: those have not learned masks."""
-        inputs = self.retrain(wildcards)
-        return {name: inputs[name] for name in ("data", "masks", "chosen") if name in inputs}
+    def arm_masks(self, wildcards: Wildcards) -> list[str]:
+        """Return the masks behind D_I, which are all of an arm."""
+        return self._masks_up_to(wildcards, self.retraining(wildcards["study"]).iterations)
 
-    def score_retrain(self, wildcards: Wildcards) -> Files:
-        """Return all of an arm: the masks behind D_I, the predictions of each f_i, and the leakage where measured."""
-        retraining = self.retraining(wildcards["study"])
-        steps = range(retraining.iterations + 1)
-        return {
-            "data": self.gallery_data(wildcards),
-            "masks": self._masks_before(wildcards, retraining.iterations),
-            "predictions": [self._retrained("predictions.parquet", wildcards, step) for step in steps],
-            "leakage": expand(self.paths.leakage, **wildcards, iteration=retraining.leak_iterations),
-        }
+    def arm_predictions(self, wildcards: Wildcards) -> list[str]:
+        """Return the predictions of each f_i of an arm."""
+        steps = range(self.retraining(wildcards["study"]).iterations + 1)
+        return [self._retrained("predictions.parquet", wildcards, step) for step in steps]
 
-    def tabulate_retrain(self, wildcards: Wildcards) -> Files:
-        """Return the scores of every arm, and the images."""
-        scores = self._of_arms(wildcards["study"], self.paths.retrain_scores)
-        return {"scores": scores, "data": self.study_data(wildcards)}
+    def arm_leakage(self, wildcards: Wildcards) -> list[str]:
+        """Return the leakage of an arm where it is measured."""
+        iterations = self.retraining(wildcards["study"]).leak_iterations
+        return expand(self.paths.leakage, **wildcards, iteration=iterations)
 
-    def plot_arm(self, wildcards: Wildcards) -> Files:
+    def first_masks(self, wildcards: Wildcards) -> list[str]:
         """Return the masks of all methods with the first seed, each method's in their order."""
-        study = self.studies.study(wildcards["study"])
-        last, seed = self.retraining(study.name).iterations, str(self.config.seeds[0])
-        arms = ({**wildcards, "method": method, "seed": seed} for method in study.methods)
-        masks = [path for arm in arms for path in self._masks_before(arm, last)]
-        return {"data": self.gallery_data(wildcards), "masks": masks}
+        methods, seed = self.studies.study(wildcards["study"]).methods, str(self.config.seeds[0])
+        return flatten(self.arm_masks({**wildcards, "method": method, "seed": seed}) for method in methods)
 
-    def _masks_before(self, arm: Wildcards, iteration: int) -> list[str]:
+    def _masks_up_to(self, arm: Wildcards, iteration: int) -> list[str]:
         """Return the stores of masks behind D_i: ROAR's are all in the first, IteROAR has one an iteration."""
         steps = range(min(iteration, 1) if arm["protocol"] == "roar" else iteration)
         return [path for step in steps for path in self._masks(arm, step)]
@@ -144,10 +130,7 @@ class RetrainParams(StudyParams):
     # ---- rules
 
     def remask(self, wildcards: Wildcards) -> Settings:
-        """Occlude what the maps of f_i point at.
-
-        Apart from the state, independent of the study: equal masks of two studies have equal noise.
-        """
+        # Apart from the state, independent of the study: equal masks of two studies have equal noise.
         model = self.studies.first_model(wildcards["study"])
         method = self.config.methods[wildcards["method"]]
         retraining = self.inputs.retraining(wildcards["study"])
@@ -176,7 +159,6 @@ class RetrainParams(StudyParams):
         )
 
     def retrain(self, wildcards: Wildcards) -> Settings:
-        """Train f_i on what is left of the images."""
         model = self.studies.first_model(wildcards["study"])
         return self.settings(
             "retrain",
@@ -195,7 +177,6 @@ class RetrainParams(StudyParams):
         )
 
     def leak(self, wildcards: Wildcards) -> Settings:
-        """Train classifiers on masks alone."""
         model = self.studies.first_model(wildcards["study"])
         return self.settings(
             "leak",
@@ -211,7 +192,6 @@ class RetrainParams(StudyParams):
         )
 
     def score_retrain(self, wildcards: Wildcards) -> Settings:
-        """Score an arm: accuracy, overlap and leakage by iteration."""
         model = self.studies.first_model(wildcards["study"])
         retraining = self.inputs.retraining(wildcards["study"])
         return self.settings(
@@ -223,16 +203,13 @@ class RetrainParams(StudyParams):
         )
 
     def tabulate_retrain(self, wildcards: Wildcards) -> Settings:
-        """Tabulate a retrain study."""
         retrained = self._retrained(wildcards["study"])
         return self.settings("tabulate_retrain", **retrained, seeds=len(self.config.seeds))
 
     def plot_retrain(self, wildcards: Wildcards) -> Settings:
-        """Plot accuracy and overlap."""
         return self.settings("plot_retrain", **self._retrained(wildcards["study"]))
 
     def plot_arm(self, wildcards: Wildcards) -> Settings:
-        """Plot the masks of all methods, and images under them."""
         data = self.config.sets[self.studies.gallery_set(wildcards["study"])]
         return self.settings(
             "plot_arm",
@@ -244,12 +221,10 @@ class RetrainParams(StudyParams):
         )
 
     def tabulate_leakage(self, wildcards: Wildcards) -> Settings:
-        """Tabulate leakage."""
         label = self.studies.first_model(wildcards["study"]).label
         return self.settings("tabulate_leakage", label=label)
 
     def plot_leakage(self, wildcards: Wildcards) -> Settings:
-        """Plot leakage."""
         return self.settings("plot_leakage")
 
     def _retrained(self, study: str) -> Settings:
