@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf
+from typing import Any
 
 from saliency_assay.registry.records import Limits, Parameter
 from saliency_assay.registry.signatures import parameters_of
@@ -83,10 +84,17 @@ _REMOVAL_CURVES = Figure("saliency_assay.studies.fidelity.curves:removal_curves"
 _SUBSET_CURVES = Figure("saliency_assay.studies.fidelity.curves:subset_curves", ("curves",))
 _RANDOMISATION_CURVES = Figure("saliency_assay.studies.fidelity.curves:randomisation_curves", ("curves",))
 
+
+def _metric(function: str, reference: str, summary: str, **facts: Any) -> Metric:
+    """Return the record of ``module:name`` of this package, a function that has the metric's name."""
+    return Metric(
+        function.partition(":")[2], f"saliency_assay.metrics.{function}", reference, summary, **facts
+    )
+
+
 METRICS: tuple[Metric, ...] = (
-    Metric(
-        "aopc",
-        "saliency_assay.metrics.aopc:aopc",
+    _metric(
+        "aopc:aopc",
         "Samek et al., 2017; Tomsett et al., 2020",
         "area over the perturbation curve: how far the output falls as pixels go one by one",
         scores=(
@@ -104,9 +112,8 @@ METRICS: tuple[Metric, ...] = (
             **_OUTPUT,
         },
     ),
-    Metric(
-        "faithfulness",
-        "saliency_assay.metrics.faithfulness:faithfulness",
+    _metric(
+        "faithfulness:faithfulness",
         "Alvarez-Melis & Jaakkola, 2018; Tomsett et al., 2020",
         "correlation of relevance with the fall of the output when a pixel goes",
         scores=(Score("faithfulness", "higher", (-1, 1), "faithfulness F (Pearson's ρ)"),),
@@ -115,9 +122,8 @@ METRICS: tuple[Metric, ...] = (
         figures={"scores": Figure("saliency_assay.studies.fidelity.figures:distributions")},
         limits={"pixels": Limits(minimum=2), "fill": Limits(choices=_FILLS), **_OUTPUT},
     ),
-    Metric(
-        "criteria",
-        "saliency_assay.metrics.criteria:criteria",
+    _metric(
+        "criteria:criteria",
         "Wang et al., 2020",
         "necessity and sufficiency of positive pixels, by order (N-Ord, S-Ord) and by share (TPN, TPS)",
         scores=(
@@ -138,9 +144,8 @@ METRICS: tuple[Metric, ...] = (
             **_OUTPUT,
         },
     ),
-    Metric(
-        "deletion",
-        "saliency_assay.metrics.deletion:deletion",
+    _metric(
+        "deletion:deletion",
         "Petsiuk et al., 2018",
         "area under the output as the most salient pixels are removed",
         scores=(Score("deletion", "lower", (0, 1), "deletion AUC"),),
@@ -148,9 +153,8 @@ METRICS: tuple[Metric, ...] = (
         figures={"curves": _REMOVAL_CURVES, "scores": BOXES},
         limits={**_STEPS, "fill": Limits(choices=_FILLS), **_OUTPUT},
     ),
-    Metric(
-        "insertion",
-        "saliency_assay.metrics.deletion:insertion",
+    _metric(
+        "deletion:insertion",
         "Petsiuk et al., 2018",
         "area under the output as the most salient pixels are put in",
         scores=(Score("insertion", "higher", (0, 1), "insertion AUC"),),
@@ -158,9 +162,8 @@ METRICS: tuple[Metric, ...] = (
         figures={"curves": _REMOVAL_CURVES, "scores": BOXES},
         limits={**_STEPS, "fill": Limits(choices=_FILLS), **_OUTPUT},
     ),
-    Metric(
-        "road",
-        "saliency_assay.metrics.road:road",
+    _metric(
+        "road:road",
         "Rong et al., 2022",
         "output after pixels are replaced by a noisy interpolation of their neighbours",
         scores=(
@@ -170,9 +173,8 @@ METRICS: tuple[Metric, ...] = (
         figures={"curves": _REMOVAL_CURVES, "scores": BOXES},
         limits={"points": Limits(minimum=1), "noise": Limits(minimum=0), **_OUTPUT},
     ),
-    Metric(
-        "sensitivity_n",
-        "saliency_assay.metrics.sensitivity_n:sensitivity_n",
+    _metric(
+        "sensitivity_n:sensitivity_n",
         "Ancona et al., 2018",
         "correlation of a subset's summed attribution with the fall of the output without it, over subset sizes",
         scores=(Score("sensitivity_n", "higher", (-1, 1), "sensitivity-n (Pearson's ρ)"),),
@@ -187,9 +189,8 @@ METRICS: tuple[Metric, ...] = (
             "output": Limits(choices=("probability", "logit")),
         },
     ),
-    Metric(
-        "infidelity_square",
-        "saliency_assay.metrics.infidelity:infidelity_square",
+    _metric(
+        "infidelity:infidelity_square",
         "Yeh et al., 2019",
         "squared error of the predicted fall of the logit when a square turns black",
         scores=_INFIDELITY,
@@ -204,9 +205,8 @@ METRICS: tuple[Metric, ...] = (
         },
         check="saliency_assay.methods.checks:sides",
     ),
-    Metric(
-        "infidelity_noisy_baseline",
-        "saliency_assay.metrics.infidelity:infidelity_noisy_baseline",
+    _metric(
+        "infidelity:infidelity_noisy_baseline",
         "Yeh et al., 2019",
         "squared error of the predicted fall of the logit towards a noisy black image",
         scores=_INFIDELITY,
@@ -219,9 +219,8 @@ METRICS: tuple[Metric, ...] = (
             "protocol": Limits(choices=("printed", "released")),
         },
     ),
-    Metric(
-        "infidelity_subset",
-        "saliency_assay.metrics.infidelity:infidelity_subset",
+    _metric(
+        "infidelity:infidelity_subset",
         "Yeh et al., 2019",
         "squared error of the predicted fall of the logit when random pixels turn black",
         scores=_INFIDELITY,
@@ -230,9 +229,8 @@ METRICS: tuple[Metric, ...] = (
         probe="saliency_assay.metrics.infidelity:removed_subsets",
         limits={"samples": Limits(minimum=1), "share": Limits(minimum=0, maximum=1), **_EXPLANATION},
     ),
-    Metric(
-        "infidelity_shap",
-        "saliency_assay.metrics.infidelity:infidelity_shap",
+    _metric(
+        "infidelity:infidelity_shap",
         "Yeh et al., 2019; Lundberg & Lee, 2017",
         "squared error of the predicted fall of the logit over the subsets of the Shapley kernel",
         scores=_INFIDELITY,
@@ -241,9 +239,8 @@ METRICS: tuple[Metric, ...] = (
         probe="saliency_assay.metrics.infidelity:removed_coalitions",
         limits={"samples": Limits(minimum=1), **_EXPLANATION},
     ),
-    Metric(
-        "infidelity_halves",
-        "saliency_assay.metrics.infidelity:infidelity_halves",
+    _metric(
+        "infidelity:infidelity_halves",
         "Yeh et al., 2019",
         "squared error of the predicted fall of the logit when the left or the right half turns black",
         scores=_INFIDELITY,
@@ -252,9 +249,8 @@ METRICS: tuple[Metric, ...] = (
         probe="saliency_assay.metrics.infidelity:removed_halves",
         limits=_EXPLANATION,
     ),
-    Metric(
-        "sensitivity_max",
-        "saliency_assay.metrics.sensitivity_max:sensitivity_max",
+    _metric(
+        "sensitivity_max:sensitivity_max",
         "Yeh et al., 2019",
         "largest change of the map under a small change of the image",
         scores=(Score("sensitivity_max", "lower", (0, inf), "SENS_MAX"),),
@@ -262,18 +258,16 @@ METRICS: tuple[Metric, ...] = (
         takes=("explain",),
         limits={"radius": Limits(minimum=0), "samples": Limits(minimum=1)},
     ),
-    Metric(
-        "pointing_game",
-        "saliency_assay.metrics.localisation:pointing_game",
+    _metric(
+        "localisation:pointing_game",
         "Zhang et al., 2018",
         "whether the greatest value lies on the object",
         scores=(Score("pointing_game", "higher", (0, 1), "pointing game (hit rate)"),),
         takes=("mask",),
         limits={"tolerance": Limits(minimum=0)},
     ),
-    Metric(
-        "mask_attribution",
-        "saliency_assay.metrics.localisation:mask_attribution",
+    _metric(
+        "localisation:mask_attribution",
         "Arras et al., 2022",
         "share of positive attribution, and of the strongest pixels, that lies on the object",
         scores=(
@@ -282,18 +276,16 @@ METRICS: tuple[Metric, ...] = (
         ),
         takes=("mask",),
     ),
-    Metric(
-        "block_attribution",
-        "saliency_assay.metrics.localisation:block_attribution",
+    _metric(
+        "localisation:block_attribution",
         "Yeh et al., 2019",
         "share of absolute attribution that lies on the caption, or on the object",
         scores=(Score("block_attribution", "higher", (0, 1), "share of absolute attribution on the block"),),
         reduction="abs_sum",
         takes=("mask",),
     ),
-    Metric(
-        "randomisation",
-        "saliency_assay.metrics.randomisation:randomisation",
+    _metric(
+        "randomisation:randomisation",
         "Adebayo et al., 2018",
         "likeness of the map to that of the model with random weights",
         scores=(
