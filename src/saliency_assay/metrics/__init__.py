@@ -92,6 +92,15 @@ def _metric(function: str, reference: str, summary: str, **facts: Any) -> Metric
     )
 
 
+def _infidelity(
+    function: str, probe: str, summary: str, reference: str = "Yeh et al., 2019", **facts: Any
+) -> Metric:
+    """Return the record of a kind of infidelity, and of the ``probe`` that finds what the output loses."""
+    found = {"scores": _INFIDELITY, "reduction": "", "takes": ("probed",), **facts}
+    probe = f"saliency_assay.metrics.infidelity:{probe}"
+    return _metric(f"infidelity:{function}", reference, summary, probe=probe, **found)
+
+
 METRICS: tuple[Metric, ...] = (
     _metric(
         "aopc:aopc",
@@ -189,14 +198,10 @@ METRICS: tuple[Metric, ...] = (
             "output": Limits(choices=("probability", "logit")),
         },
     ),
-    _metric(
-        "infidelity:infidelity_square",
-        "Yeh et al., 2019",
+    _infidelity(
+        "infidelity_square",
+        "removed_squares",
         "squared error of the predicted fall of the logit when a square turns black",
-        scores=_INFIDELITY,
-        reduction="",
-        takes=("probed",),
-        probe="saliency_assay.metrics.infidelity:removed_squares",
         limits={
             "smallest": Limits(minimum=1),
             "largest": Limits(minimum=1),
@@ -205,48 +210,33 @@ METRICS: tuple[Metric, ...] = (
         },
         check="saliency_assay.methods.checks:sides",
     ),
-    _metric(
-        "infidelity:infidelity_noisy_baseline",
-        "Yeh et al., 2019",
+    _infidelity(
+        "infidelity_noisy_baseline",
+        "noisy_baselines",
         "squared error of the predicted fall of the logit towards a noisy black image",
-        scores=_INFIDELITY,
-        reduction="",
-        takes=("probed",),
-        probe="saliency_assay.metrics.infidelity:noisy_baselines",
         limits={
             "samples": Limits(minimum=1),
             "noise": Limits(minimum=0),
             "protocol": Limits(choices=("printed", "released")),
         },
     ),
-    _metric(
-        "infidelity:infidelity_subset",
-        "Yeh et al., 2019",
+    _infidelity(
+        "infidelity_subset",
+        "removed_subsets",
         "squared error of the predicted fall of the logit when random pixels turn black",
-        scores=_INFIDELITY,
-        reduction="",
-        takes=("probed",),
-        probe="saliency_assay.metrics.infidelity:removed_subsets",
         limits={"samples": Limits(minimum=1), "share": Limits(minimum=0, maximum=1), **_EXPLANATION},
     ),
-    _metric(
-        "infidelity:infidelity_shap",
-        "Yeh et al., 2019; Lundberg & Lee, 2017",
+    _infidelity(
+        "infidelity_shap",
+        "removed_coalitions",
         "squared error of the predicted fall of the logit over the subsets of the Shapley kernel",
-        scores=_INFIDELITY,
-        reduction="",
-        takes=("probed",),
-        probe="saliency_assay.metrics.infidelity:removed_coalitions",
+        reference="Yeh et al., 2019; Lundberg & Lee, 2017",
         limits={"samples": Limits(minimum=1), **_EXPLANATION},
     ),
-    _metric(
-        "infidelity:infidelity_halves",
-        "Yeh et al., 2019",
+    _infidelity(
+        "infidelity_halves",
+        "removed_halves",
         "squared error of the predicted fall of the logit when the left or the right half turns black",
-        scores=_INFIDELITY,
-        reduction="",
-        takes=("probed",),
-        probe="saliency_assay.metrics.infidelity:removed_halves",
         limits=_EXPLANATION,
     ),
     _metric(

@@ -39,11 +39,8 @@ def overlap_matrices(
 
     Args:
         means: the study's ``tables.means``, with ``overlap``.
-        protocol: the arms shown.
-        fill: the arms shown.
-        area: A, pixels of an image.
-        occluded: k, pixels that a mask occludes.
-        iterations: I.
+        protocol, fill: the arms shown.
+        area, occluded, iterations: see ``tables.summary``.
 
     Raises:
         ValueError: no such arm; an iteration that is none of 0 … I − 1; or see ``tables.split_variants``.
