@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from saliency_assay.plotting.html import ASSETS, table_page
+from saliency_assay.plotting.html import table_page
+from saliency_assay.plotting.page import ASSETS
 from saliency_assay.report.pages.models_page import accuracy_table
 from saliency_assay.runtime.provenance import seed_of
 from saliency_assay.studies.bam.metric_tables import metrics_table, premise, spread

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from report_tables import NAN, order_rows, ranking_rows, reliability_rows
 
-from saliency_assay.plotting.html import page_templates
+from saliency_assay.plotting.page import page_templates
 from saliency_assay.registry.directions import arrow
 from saliency_assay.report.pages.heat_map import heat_map
 from saliency_assay.report.pages.overview import (

@@ -267,7 +267,7 @@ METRICS: tuple[Metric, ...] = (
         takes=("mask",),
     ),
     _metric(
-        "localisation:block_attribution",
+        "block_attribution:block_attribution",
         "Yeh et al., 2019",
         "share of absolute attribution that lies on the caption, or on the object",
         scores=(Score("block_attribution", "higher", (0, 1), "share of absolute attribution on the block"),),

@@ -1,27 +1,12 @@
-"""Tables and large images as HTML pages, and the shell that all pages share (``templates/page.html.j2``)."""
+"""Tables and large images as HTML pages."""
 
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import pandas as pd
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-TEMPLATES, ASSETS = Path(__file__).with_name("templates"), Path(__file__).with_name("assets")
-
-
-def page_templates(*folders: Path) -> Environment:
-    """Return the templates in ``folders`` and those that all pages share. They show every value as text."""
-    return Environment(
-        loader=FileSystemLoader([*folders, TEMPLATES, ASSETS]),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-
+from saliency_assay.plotting.page import page_templates
 
 MUCH = 50  # letters of a cell above which a table is one of text
 MANY = 25  # rows above which a table scrolls in a window of its own

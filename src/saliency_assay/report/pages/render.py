@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from saliency_assay.plotting.html import page_templates
+from saliency_assay.plotting.page import page_templates
 
 TEMPLATES = Path(__file__).with_name("templates")
 
