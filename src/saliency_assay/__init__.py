@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from saliency_assay.api.agreement import Assessment as Assessment
     from saliency_assay.api.agreement import assess as assess
+    from saliency_assay.api.choices import workflow_seed as workflow_seed
     from saliency_assay.api.maps import attribute as attribute
     from saliency_assay.api.networks import load as load
     from saliency_assay.api.networks import wrap as wrap
     from saliency_assay.api.scores import Scores as Scores
     from saliency_assay.api.scores import score as score
-    from saliency_assay.api.seeds import workflow_seed as workflow_seed
 
 __version__ = "0.1.0"
 
@@ -26,7 +26,7 @@ _MODULES = {
     "attribute": "maps",
     "load": "networks",
     "score": "scores",
-    "workflow_seed": "seeds",
+    "workflow_seed": "choices",
     "wrap": "networks",
 }
 

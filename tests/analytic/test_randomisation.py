@@ -32,9 +32,8 @@ from saliency_assay.metrics.randomisation import (
 )
 from saliency_assay.metrics.scored import Scored
 from saliency_assay.models.classifier import Classifier
-from saliency_assay.models.cnn import mnist_cnn, reliability_cnn
+from saliency_assay.models.cnn import mnist_cnn, reliability_cnn, vgg16, vgg16_bn
 from saliency_assay.models.resnet import resnet8
-from saliency_assay.models.vgg import vgg16, vgg16_bn
 from saliency_assay.registry.directions import oriented
 
 NAN = float("nan")

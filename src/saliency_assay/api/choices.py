@@ -13,7 +13,9 @@ from saliency_assay.api.inputs import Arrays, images_of
 from saliency_assay.api.networks import check_differentiable
 from saliency_assay.methods import METHODS, Method
 from saliency_assay.methods.engine import arguments
-from saliency_assay.metrics import Metric
+from saliency_assay.methods.inputs import map_seed
+from saliency_assay.metrics import METRICS, Metric
+from saliency_assay.metrics.engine import metric_seed
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.registry.records import record_of, resolve, unknown, with_defaults
 from saliency_assay.registry.signatures import GENERATOR
@@ -166,15 +168,6 @@ def check_mean(chosen: Choice[Any], known: bool, remedy: str = "saliency_assay.w
             )
 
 
-def record_named(name: str) -> Method | None:
-    """The method registered as ``name``, None for a function's reference.
-
-    Raises:
-        ValueError: there is none.
-    """
-    return None if ":" in name else record_of(METHODS, name, "method")
-
-
 def takes_of(chosen: Choice[Any], offered: Iterable[str]) -> tuple[str, ...]:
     """What the function takes beside its parameters; of ``offered`` where it is not registered."""
     if chosen.record:
@@ -193,3 +186,37 @@ def _check_needs(record: Method, classifier: Classifier) -> None:
         raise ValueError(
             f"{record.name}: needs saliency_assay.wrap(…, cam_layer=…), the path of a layer; {problem}"
         )
+
+
+def workflow_seed(
+    seed: int, *, model: str, data: str, method: str | None = None, metric: str | None = None
+) -> int:
+    """Return the ``seed`` with which ``attribute`` or ``score`` repeats a job of the workflow.
+
+    Args:
+        seed: the training seed, as in ``seed{seed}`` of the results' paths.
+        model: its name in the configuration.
+        data: the data set.
+        method: of maps: the registered name, or the ``function`` of a custom method.
+        metric: of scores: the registered name, or the ``function`` of a custom metric.
+
+    Raises:
+        ValueError: an unknown method or metric, or not exactly one of both.
+
+    >>> import saliency_assay
+    >>> saliency_assay.workflow_seed(0, model="f_o", data="bam_os", method="smoothgrad")
+    4442187920788574784
+    >>> saliency_assay.workflow_seed(0, model="f_o", data="bam_os", method="vargrad")  # the same samples
+    4442187920788574784
+    >>> saliency_assay.workflow_seed(0, model="f_o", data="bam_os", metric="road")
+    6146936151058274299
+    """
+    if (method is None) == (metric is None):
+        raise ValueError("workflow_seed: expected either method or metric")
+    if method is not None:
+        record = None if ":" in method else record_of(METHODS, method, "method")
+        return map_seed(seed, model, data, (record.stream or record.name) if record else method)
+    assert metric is not None
+    if ":" not in metric:
+        record_of([each for each in METRICS if each.judges_single_maps], metric, "metric")
+    return metric_seed(seed, model, data, metric)

@@ -153,34 +153,13 @@ def score(
         bound = bind(method, classifier, knows_mean=normalises(model))
         explainer = Explainer(bound.function, bound.arguments, seed if method_seed is None else method_seed)
     given = Given(sliced, whole, explainer)
-    asked = {"seed": seed, "batch_size": batch_size}
+    asked: dict[str, Any] = {"seed": seed, "batch_size": batch_size}
+    scored = chosen.parameters, classifier, pixels, classes
     if chosen.record and "probed" in takes:
-        probed = list(
-            probe(
-                resolve(chosen.record.probe),
-                chosen.parameters,
-                classifier,
-                pixels,
-                classes,
-                given=given,
-                **asked,
-            )
-        )
+        probed = list(probe(resolve(chosen.record.probe), *scored, given=given, **asked))
         sliced["probed"] = {name: np.concatenate([block[name] for block in probed]) for name in probed[0]}
     names = [of.name for of in chosen.record.scores] if chosen.record else [chosen.name]
-    blocks = list(
-        score_batches(
-            chosen.function,
-            chosen.parameters,
-            classifier,
-            pixels,
-            classes,
-            drawn,
-            names=names,
-            given=given,
-            **asked,
-        )
-    )
+    blocks = list(score_batches(chosen.function, *scored, drawn, names=names, given=given, **asked))
     return Scores(chosen.name, chosen.record, blocks)
 
 

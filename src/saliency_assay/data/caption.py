@@ -7,7 +7,7 @@ right one, ``image`` the picture beside black, ``caption`` black beside the capt
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,12 +24,6 @@ PARTS = {TRAIN: "training", TEST: "test"}
 WIDEST = 0.9  # share of the half's sides that the longer caption takes at most
 JITTER = 0.1  # share of the half's sides by which a caption is off its centre at most, where there is room
 SMALLEST = 5  # font size in pixels below which words are told apart no more
-
-
-class Source(Protocol):
-    """The open store of a data set: arrays by name, each indexed along its first axis."""
-
-    def __getitem__(self, name: str, /) -> Any: ...
 
 
 @dataclass(frozen=True)
@@ -50,7 +44,7 @@ class Plan:
 
 
 def compose(
-    source: Source,
+    source: Any,
     names: Sequence[str],
     member: str,
     *,
@@ -68,7 +62,8 @@ def compose(
     seed differ in what their noise replaces, and in nothing else.
 
     Args:
-        source: ``image`` uint8 ``[n, C, H, W]``, ``split`` and ``label_class``; only the rows of a block are read.
+        source: an open store, or what is indexed like one: ``image`` uint8 ``[n, C, H, W]``, ``split`` and
+            ``label_class``; only the rows of a block are read.
         names: of the source's classes.
         member: the set.
         classes: the two classes of ``names``, labels 0 and 1.
@@ -132,7 +127,14 @@ def plan(
     Raises:
         ValueError: a class has no image in a half of the split.
     """
-    pools = _pools(labels, split, wanted, classes, images_per_class, generator)
+    pools = dict[tuple[int, int], Ints]()  # ascending indices, by half of the split and label
+    for part, called in PARTS.items():
+        for of_label, (value, name) in enumerate(zip(wanted, classes, strict=True)):
+            members = np.flatnonzero((labels == value) & (split == part))
+            if not len(members):
+                raise ValueError(f"classes: found no {called} image of {name!r}, expected at least one")
+            drawn = draw_per_class(labels[members], images_per_class, generator)
+            pools[part, of_label] = members[drawn]
     rows = np.sort(np.concatenate(list(pools.values())))
     label = (labels[rows] == wanted[1]).astype(np.int64)
     # One draw of everything, whatever the noise is.
@@ -184,26 +186,6 @@ def _draw_word(word: str, size: int) -> Pixels:
     if box is None:
         raise ValueError(f"captions: found {word!r}, expected a word that can be seen")
     return np.asarray(image.crop(box))
-
-
-def _pools(
-    labels: Ints,
-    split: Split,
-    wanted: Sequence[int],
-    classes: Sequence[str],
-    images_per_class: int,
-    generator: np.random.Generator,
-) -> dict[tuple[int, int], Ints]:
-    """Ascending indices of the images of each half of the split and each of the two classes."""
-    pools = dict[tuple[int, int], Ints]()
-    for part, called in PARTS.items():
-        for label, (value, name) in enumerate(zip(wanted, classes, strict=True)):
-            members = np.flatnonzero((labels == value) & (split == part))
-            if not len(members):
-                raise ValueError(f"classes: found no {called} image of {name!r}, expected at least one")
-            drawn = draw_per_class(labels[members], images_per_class, generator)
-            pools[part, label] = members[drawn]
-    return pools
 
 
 def _blocks(drawn: Plan, pictures: Any, stamps: Sequence[Pixels], member: str, block: int) -> Iterator[Block]:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from saliency_assay.registry.records import Limits, Parameter
 from saliency_assay.registry.signatures import parameters_of
@@ -63,50 +64,49 @@ _PATH = {
 _INPUT_RULES = ("z_box", "w_squared", "same")
 _UPSAMPLING = {"upsampling": Limits(choices=("bilinear", "bicubic", "nearest"))}
 
+
+def _method(function: str, reference: str, summary: str, **facts: Any) -> Method:
+    """Return the record of ``module:name`` of this package, a function that has the method's name."""
+    return Method(
+        function.partition(":")[2], f"saliency_assay.methods.{function}", reference, summary, **facts
+    )
+
+
 METHODS: tuple[Method, ...] = (
-    Method(
-        "gradient",
-        "saliency_assay.methods.gradient:gradient",
-        "Simonyan et al., 2013",
-        "gradient of the target's logit",
-        needs=("gradients",),
+    _method(
+        "gradient:gradient", "Simonyan et al., 2013", "gradient of the target's logit", needs=("gradients",)
     ),
-    Method(
-        "sensitivity",
-        "saliency_assay.methods.gradient:sensitivity",
+    _method(
+        "gradient:sensitivity",
         "Simonyan et al., 2013",
         "largest absolute gradient over the channels",
         signed=False,
         one_channel=True,
         needs=("gradients",),
     ),
-    Method(
-        "gradient_x_input",
-        "saliency_assay.methods.gradient:gradient_x_input",
+    _method(
+        "gradient:gradient_x_input",
         "Shrikumar et al., 2016",
         "gradient ⊙ (input − baseline)",
         needs=("gradients",),
         limits=_BASELINE,
     ),
-    Method(
-        "guided_backprop",
-        "saliency_assay.methods.gradient:guided_backprop",
+    _method(
+        "gradient:guided_backprop",
         "Springenberg et al., 2014",
         "gradient without its negative part at every ReLU",
         needs=("gradients", "relu"),
     ),
-    Method(
-        "cam",
-        "saliency_assay.methods.cam:cam",
+    _method(
+        "cam:cam",
         "Zhou et al., 2016",
         "last block's activations weighted by the linear layer behind their mean",
         one_channel=True,
         needs=("cam_layer", "pool_linear_head"),
         limits=_UPSAMPLING,
     ),
-    Method(
-        "gradcam",
-        "saliency_assay.methods.cam:gradcam",
+    _method(
+        "cam:gradcam",
         "Selvaraju et al., 2017",
         "last block's activations weighted by their mean gradients",
         signed=False,
@@ -114,17 +114,15 @@ METHODS: tuple[Method, ...] = (
         needs=("gradients", "cam_layer"),
         limits=_UPSAMPLING,
     ),
-    Method(
-        "guided_gradcam",
-        "saliency_assay.methods.cam:guided_gradcam",
+    _method(
+        "cam:guided_gradcam",
         "Selvaraju et al., 2017",
         "guided backpropagation ⊙ GradCAM",
         needs=("gradients", "relu", "cam_layer"),
         limits=_UPSAMPLING,
     ),
-    Method(
-        "smoothgrad",
-        "saliency_assay.methods.smoothing:smoothgrad",
+    _method(
+        "smoothing:smoothgrad",
         "Smilkov et al., 2017",
         "a method's maps averaged over noisy copies of the image",
         needs=("gradients",),
@@ -132,9 +130,8 @@ METHODS: tuple[Method, ...] = (
         stochastic=True,
         limits=_SMOOTHING,
     ),
-    Method(
-        "smoothgrad_squared",
-        "saliency_assay.methods.smoothing:smoothgrad_squared",
+    _method(
+        "smoothing:smoothgrad_squared",
         "Hooker et al., 2019",
         "SmoothGrad²: the mean of the squares of the same maps",
         signed=False,
@@ -144,9 +141,8 @@ METHODS: tuple[Method, ...] = (
         stream="smoothgrad",
         limits=_SMOOTHING,
     ),
-    Method(
-        "vargrad",
-        "saliency_assay.methods.smoothing:vargrad",
+    _method(
+        "smoothing:vargrad",
         "Adebayo et al., 2018",
         "the variance of the same maps",
         signed=False,
@@ -156,18 +152,16 @@ METHODS: tuple[Method, ...] = (
         stream="smoothgrad",
         limits=_SMOOTHING,
     ),
-    Method(
-        "integrated_gradients",
-        "saliency_assay.methods.path:integrated_gradients",
+    _method(
+        "path:integrated_gradients",
         "Sundararajan et al., 2017",
         "gradient integrated from a baseline to the image",
         needs=("gradients",),
         limits=_PATH,
         check="saliency_assay.methods.checks:steps",
     ),
-    Method(
-        "integrated_gradients_smoothgrad",
-        "saliency_assay.methods.path:integrated_gradients_smoothgrad",
+    _method(
+        "path:integrated_gradients_smoothgrad",
         "Smilkov et al., 2017",
         "IG-SG: integrated gradients averaged over noisy copies of the image",
         needs=("gradients",),
@@ -175,9 +169,8 @@ METHODS: tuple[Method, ...] = (
         limits={**_PATH, **_SMOOTHING},
         check="saliency_assay.methods.checks:steps",
     ),
-    Method(
-        "occlusion",
-        "saliency_assay.methods.occlusion:occlusion",
+    _method(
+        "occlusion:occlusion",
         "Zeiler and Fergus, 2014",
         "what the logit loses where a window hides the image",
         one_channel=True,
@@ -188,9 +181,8 @@ METHODS: tuple[Method, ...] = (
         },
         check="saliency_assay.methods.checks:window",
     ),
-    Method(
-        "lrp_alpha_beta",
-        "saliency_assay.methods.relevance:lrp_alpha_beta",
+    _method(
+        "relevance:lrp_alpha_beta",
         "Bach et al., 2015; Montavon et al., 2018",
         "LRP-α2β1: relevance shared by positive and by negative contributions",
         needs=("gradients", "relu", "layers"),
@@ -202,41 +194,36 @@ METHODS: tuple[Method, ...] = (
         },
         check="saliency_assay.methods.checks:alpha_beta",
     ),
-    Method(
-        "lrp_epsilon",
-        "saliency_assay.methods.relevance:lrp_epsilon",
+    _method(
+        "relevance:lrp_epsilon",
         "Bach et al., 2015",
         "LRP-ε: relevance shared in proportion to contributions",
         needs=("gradients", "relu", "layers"),
         limits={"epsilon": Limits(minimum=1e-12), "input_rule": Limits(choices=_INPUT_RULES)},
     ),
-    Method(
-        "deep_taylor",
-        "saliency_assay.methods.relevance:deep_taylor",
+    _method(
+        "relevance:deep_taylor",
         "Montavon et al., 2017",
         "deep Taylor decomposition: relevance shared by positive contributions",
         needs=("gradients", "relu", "layers"),
         limits={"rule": Limits(choices=("z_plus", "w_squared")), "input_rule": Limits(choices=_INPUT_RULES)},
     ),
-    Method(
-        "deeplift",
-        "saliency_assay.methods.deeplift:deeplift",
+    _method(
+        "deeplift:deeplift",
         "Shrikumar et al., 2017",
         "contributions of the differences from a baseline",
         needs=("gradients", "layers", "single_relus"),
         limits={"rule": Limits(choices=("rescale", "reveal_cancel")), **_BASELINE},
     ),
-    Method(
-        "deep_shap",
-        "saliency_assay.methods.deeplift:deep_shap",
+    _method(
+        "deeplift:deep_shap",
         "Lundberg and Lee, 2017",
         "DeepLIFT averaged over a background of training images",
         needs=("gradients", "layers", "single_relus"),
         takes=("background",),
     ),
-    Method(
-        "kernel_shap",
-        "saliency_assay.methods.kernel_shap:kernel_shap",
+    _method(
+        "kernel_shap:kernel_shap",
         "Lundberg and Lee, 2017",
         "Shapley values of segments of the image",
         one_channel=True,
@@ -249,9 +236,8 @@ METHODS: tuple[Method, ...] = (
         },
         check="saliency_assay.methods.checks:coalitions",
     ),
-    Method(
-        "square",
-        "saliency_assay.methods.optimal:square",
+    _method(
+        "optimal:square",
         "Yeh et al., 2019",
         "explanation of least infidelity under removal of squares",
         one_channel=True,
@@ -263,16 +249,14 @@ METHODS: tuple[Method, ...] = (
         },
         check="saliency_assay.methods.checks:sides",
     ),
-    Method(
-        "halves",
-        "saliency_assay.methods.optimal:halves",
+    _method(
+        "optimal:halves",
         "Yeh et al., 2019",
         "explanation of least infidelity under removal of the left or the right half",
         one_channel=True,
     ),
-    Method(
-        "noisy_baseline",
-        "saliency_assay.methods.optimal:noisy_baseline",
+    _method(
+        "optimal:noisy_baseline",
         "Yeh et al., 2019",
         "explanation of least infidelity under a noisy baseline",
         stochastic=True,
@@ -282,9 +266,8 @@ METHODS: tuple[Method, ...] = (
             "protocol": Limits(choices=("printed", "released")),
         },
     ),
-    Method(
-        "random",
-        "saliency_assay.methods.controls:random",
+    _method(
+        "controls:random",
         "control",
         "independent uniform values",
         signed=False,
@@ -292,17 +275,15 @@ METHODS: tuple[Method, ...] = (
         stochastic=True,
         uses_model=False,
     ),
-    Method(
-        "edge",
-        "saliency_assay.methods.controls:edge",
+    _method(
+        "controls:edge",
         "control; Adebayo et al., 2018",
         "Sobel magnitude of the image",
         signed=False,
         uses_model=False,
     ),
-    Method(
-        "constant",
-        "saliency_assay.methods.controls:constant",
+    _method(
+        "controls:constant",
         "control; Yeh et al., 2019",
         "1 for every pixel",
         signed=False,

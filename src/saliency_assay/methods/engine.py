@@ -48,17 +48,8 @@ def draw(
             ``finite``, NaN or infinity, or changes the images, the targets or the classifier in place.
     """
     check_targets(targets, len(images), classifier.classes)
-    parts = drawn(
-        method,
-        parameters,
-        classifier,
-        images,
-        targets,
-        generator=BlockGenerator(seed),
-        batch_size=batch_size,
-        finite=finite,
-        offset=offset,
-    )
+    generator, job = BlockGenerator(seed), (method, parameters, classifier, images, targets)
+    parts = drawn(*job, generator=generator, batch_size=batch_size, finite=finite, offset=offset)
     return ({"map": maps.cpu().contiguous().numpy()} for _, maps in parts)
 
 

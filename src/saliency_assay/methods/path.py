@@ -55,18 +55,9 @@ def integrated_gradients_smoothgrad(
 
     ``steps * samples`` passes for each image. BAM appendix E; Smilkov et al. (2017), section 3.
     """
-    return smoothgrad(
-        model,
-        images,
-        targets,
-        generator=generator,
-        base=partial(
-            integrated_gradients, steps=steps, rule=rule, baseline=baseline, times_input=times_input
-        ),
-        samples=samples,
-        noise=noise,
-        distribution=distribution,
-    )
+    base = partial(integrated_gradients, steps=steps, rule=rule, baseline=baseline, times_input=times_input)
+    smoothed = partial(smoothgrad, samples=samples, noise=noise, distribution=distribution)
+    return smoothed(model, images, targets, generator=generator, base=base)
 
 
 def mean_gradient(

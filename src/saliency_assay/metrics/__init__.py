@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf
+from typing import Any
 
 from saliency_assay.registry.records import Limits, Parameter
 from saliency_assay.registry.signatures import parameters_of
@@ -85,10 +86,26 @@ _REMOVAL_CURVES = Figure("saliency_assay.studies.fidelity.curves:removal_curves"
 _SUBSET_CURVES = Figure("saliency_assay.studies.fidelity.curves:subset_curves", ("curves",))
 _RANDOMISATION_CURVES = Figure("saliency_assay.studies.fidelity.curves:randomisation_curves", ("curves",))
 
+
+def _metric(function: str, reference: str, summary: str, **facts: Any) -> Metric:
+    """Return the record of ``module:name`` of this package, a function that has the metric's name."""
+    return Metric(
+        function.partition(":")[2], f"saliency_assay.metrics.{function}", reference, summary, **facts
+    )
+
+
+def _infidelity(
+    function: str, probe: str, summary: str, reference: str = "Yeh et al., 2019", **facts: Any
+) -> Metric:
+    """Return the record of a kind of infidelity, and of the ``probe`` that finds what the output loses."""
+    found = {"scores": _INFIDELITY, "reduction": "", "takes": ("probed",), **facts}
+    probe = f"saliency_assay.metrics.infidelity:{probe}"
+    return _metric(f"infidelity:{function}", reference, summary, probe=probe, **found)
+
+
 METRICS: tuple[Metric, ...] = (
-    Metric(
-        "aopc",
-        "saliency_assay.metrics.aopc:aopc",
+    _metric(
+        "aopc:aopc",
         "Samek et al., 2017; Tomsett et al., 2020",
         "area over the perturbation curve: how far the output falls as pixels go one by one",
         scores=(
@@ -106,9 +123,8 @@ METRICS: tuple[Metric, ...] = (
             **_OUTPUT,
         },
     ),
-    Metric(
-        "faithfulness",
-        "saliency_assay.metrics.faithfulness:faithfulness",
+    _metric(
+        "faithfulness:faithfulness",
         "Alvarez-Melis & Jaakkola, 2018; Tomsett et al., 2020",
         "correlation of relevance with the fall of the output when a pixel goes",
         scores=(Score("faithfulness", "higher", (-1, 1), "faithfulness F (Pearson's ρ)"),),
@@ -117,9 +133,8 @@ METRICS: tuple[Metric, ...] = (
         figures={"scores": Figure("saliency_assay.studies.fidelity.figures:distributions")},
         limits={"pixels": Limits(minimum=2), "fill": Limits(choices=_FILLS), **_OUTPUT},
     ),
-    Metric(
-        "criteria",
-        "saliency_assay.metrics.criteria:criteria",
+    _metric(
+        "criteria:criteria",
         "Wang et al., 2020",
         "necessity and sufficiency of positive pixels, by order (N-Ord, S-Ord) and by share (TPN, TPS)",
         scores=(
@@ -140,9 +155,8 @@ METRICS: tuple[Metric, ...] = (
             **_OUTPUT,
         },
     ),
-    Metric(
-        "deletion",
-        "saliency_assay.metrics.deletion:deletion",
+    _metric(
+        "deletion:deletion",
         "Petsiuk et al., 2018",
         "area under the output as the most salient pixels are removed",
         scores=(Score("deletion", "lower", (0, 1), "deletion AUC"),),
@@ -150,9 +164,8 @@ METRICS: tuple[Metric, ...] = (
         figures={"curves": _REMOVAL_CURVES, "scores": BOXES},
         limits={**_STEPS, "fill": Limits(choices=_FILLS), **_OUTPUT},
     ),
-    Metric(
-        "insertion",
-        "saliency_assay.metrics.deletion:insertion",
+    _metric(
+        "deletion:insertion",
         "Petsiuk et al., 2018",
         "area under the output as the most salient pixels are put in",
         scores=(Score("insertion", "higher", (0, 1), "insertion AUC"),),
@@ -160,9 +173,8 @@ METRICS: tuple[Metric, ...] = (
         figures={"curves": _REMOVAL_CURVES, "scores": BOXES},
         limits={**_STEPS, "fill": Limits(choices=_FILLS), **_OUTPUT},
     ),
-    Metric(
-        "road",
-        "saliency_assay.metrics.road:road",
+    _metric(
+        "road:road",
         "Rong et al., 2022",
         "output after pixels are replaced by a noisy interpolation of their neighbours",
         scores=(
@@ -172,9 +184,8 @@ METRICS: tuple[Metric, ...] = (
         figures={"curves": _REMOVAL_CURVES, "scores": BOXES},
         limits={"points": Limits(minimum=1), "noise": Limits(minimum=0), **_OUTPUT},
     ),
-    Metric(
-        "sensitivity_n",
-        "saliency_assay.metrics.sensitivity_n:sensitivity_n",
+    _metric(
+        "sensitivity_n:sensitivity_n",
         "Ancona et al., 2018",
         "correlation of a subset's summed attribution with the fall of the output without it, over subset sizes",
         scores=(Score("sensitivity_n", "higher", (-1, 1), "sensitivity-n (Pearson's ρ)"),),
@@ -189,15 +200,10 @@ METRICS: tuple[Metric, ...] = (
             "output": Limits(choices=("probability", "logit")),
         },
     ),
-    Metric(
+    _infidelity(
         "infidelity_square",
-        "saliency_assay.metrics.infidelity:infidelity_square",
-        "Yeh et al., 2019",
+        "removed_squares",
         "squared error of the predicted fall of the logit when a square turns black",
-        scores=_INFIDELITY,
-        reduction="",
-        takes=("probed",),
-        probe="saliency_assay.metrics.infidelity:removed_squares",
         limits={
             "smallest": Limits(minimum=1),
             "largest": Limits(minimum=1),
@@ -206,57 +212,37 @@ METRICS: tuple[Metric, ...] = (
         },
         check="saliency_assay.methods.checks:sides",
     ),
-    Metric(
+    _infidelity(
         "infidelity_noisy_baseline",
-        "saliency_assay.metrics.infidelity:infidelity_noisy_baseline",
-        "Yeh et al., 2019",
+        "noisy_baselines",
         "squared error of the predicted fall of the logit towards a noisy black image",
-        scores=_INFIDELITY,
-        reduction="",
-        takes=("probed",),
-        probe="saliency_assay.metrics.infidelity:noisy_baselines",
         limits={
             "samples": Limits(minimum=1),
             "noise": Limits(minimum=0),
             "protocol": Limits(choices=("printed", "released")),
         },
     ),
-    Metric(
+    _infidelity(
         "infidelity_subset",
-        "saliency_assay.metrics.infidelity:infidelity_subset",
-        "Yeh et al., 2019",
+        "removed_subsets",
         "squared error of the predicted fall of the logit when random pixels turn black",
-        scores=_INFIDELITY,
-        reduction="",
-        takes=("probed",),
-        probe="saliency_assay.metrics.infidelity:removed_subsets",
         limits={"samples": Limits(minimum=1), "share": Limits(minimum=0, maximum=1), **_EXPLANATION},
     ),
-    Metric(
+    _infidelity(
         "infidelity_shap",
-        "saliency_assay.metrics.infidelity:infidelity_shap",
-        "Yeh et al., 2019; Lundberg & Lee, 2017",
+        "removed_coalitions",
         "squared error of the predicted fall of the logit over the subsets of the Shapley kernel",
-        scores=_INFIDELITY,
-        reduction="",
-        takes=("probed",),
-        probe="saliency_assay.metrics.infidelity:removed_coalitions",
+        reference="Yeh et al., 2019; Lundberg & Lee, 2017",
         limits={"samples": Limits(minimum=1), **_EXPLANATION},
     ),
-    Metric(
+    _infidelity(
         "infidelity_halves",
-        "saliency_assay.metrics.infidelity:infidelity_halves",
-        "Yeh et al., 2019",
+        "removed_halves",
         "squared error of the predicted fall of the logit when the left or the right half turns black",
-        scores=_INFIDELITY,
-        reduction="",
-        takes=("probed",),
-        probe="saliency_assay.metrics.infidelity:removed_halves",
         limits=_EXPLANATION,
     ),
-    Metric(
-        "sensitivity_max",
-        "saliency_assay.metrics.sensitivity_max:sensitivity_max",
+    _metric(
+        "sensitivity_max:sensitivity_max",
         "Yeh et al., 2019",
         "largest change of the map under a small change of the image",
         scores=(Score("sensitivity_max", "lower", (0, inf), "SENS_MAX", True),),
@@ -264,18 +250,16 @@ METRICS: tuple[Metric, ...] = (
         takes=("explain",),
         limits={"radius": Limits(minimum=0), "samples": Limits(minimum=1)},
     ),
-    Metric(
-        "pointing_game",
-        "saliency_assay.metrics.localisation:pointing_game",
+    _metric(
+        "localisation:pointing_game",
         "Zhang et al., 2018",
         "whether the greatest value lies on the object",
         scores=(Score("pointing_game", "higher", (0, 1), "pointing game (hit rate)"),),
         takes=("mask",),
         limits={"tolerance": Limits(minimum=0)},
     ),
-    Metric(
-        "mask_attribution",
-        "saliency_assay.metrics.localisation:mask_attribution",
+    _metric(
+        "localisation:mask_attribution",
         "Arras et al., 2022",
         "share of positive attribution, and of the strongest pixels, that lies on the object",
         scores=(
@@ -284,9 +268,8 @@ METRICS: tuple[Metric, ...] = (
         ),
         takes=("mask",),
     ),
-    Metric(
-        "block_attribution",
-        "saliency_assay.metrics.localisation:block_attribution",
+    _metric(
+        "block_attribution:block_attribution",
         "Yeh et al., 2019",
         "share of absolute attribution that lies on the caption, or on the object",
         scores=(
@@ -295,9 +278,8 @@ METRICS: tuple[Metric, ...] = (
         reduction="abs_sum",
         takes=("mask",),
     ),
-    Metric(
-        "randomisation",
-        "saliency_assay.metrics.randomisation:randomisation",
+    _metric(
+        "randomisation:randomisation",
         "Adebayo et al., 2018",
         "likeness of the map to that of the model with random weights",
         scores=(

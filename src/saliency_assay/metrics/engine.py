@@ -2,6 +2,7 @@
 
 import inspect
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
@@ -102,7 +103,7 @@ def score(
         ValueError: images, targets, maps or offset that do not fit each other; a metric that returns anything but a
             score for each image, or what the metric raises.
     """
-    generator, counted = BlockGenerator(seed), _Undefined()
+    generator, undefined = BlockGenerator(seed), Counter[str]()
     explain = _Explain(classifier, given.explainer) if given.explainer else None
     given = replace(given, whole={**given.whole, "explain": explain}) if explain else given
     for batch in _batches(classifier, images, targets, batch_size, offset, name_of(function)):
@@ -117,9 +118,11 @@ def score(
         result = found if isinstance(found, Scored) else Scored({(names[0], ""): found})
         _check_scores(name_of(function), result, names, len(batch.pixels))
         result = Scored(_on_cpu(result.scores), _on_cpu(result.curves))
-        counted.add(result)
+        for key, scores in result.scores.items():
+            undefined[" ".join(key).strip()] += int(scores.isnan().sum())
         yield result
-    counted.log()
+    for label, count in (+undefined).items():
+        log.warning("%s is not defined for %d of %d images", label, count, len(images))
 
 
 def explainer_of(
@@ -197,24 +200,6 @@ class _Explain:
             explained, images, targets, generator=self.generator, **self.explainer.parameters
         )
         return maps.detach()
-
-
-class _Undefined:
-    """How many images have no score, for the log."""
-
-    def __init__(self) -> None:
-        self.images, self.undefined = 0, dict[str, int]()
-
-    def add(self, found: Scored) -> None:
-        self.images += len(next(iter(found.scores.values())))
-        for key, scores in found.scores.items():
-            label = " ".join(key).strip()
-            self.undefined[label] = self.undefined.get(label, 0) + int(scores.isnan().sum())
-
-    def log(self) -> None:
-        for label, count in self.undefined.items():
-            if count:
-                log.warning("%s is not defined for %d of %d images", label, count, self.images)
 
 
 class _Batch(NamedTuple):

@@ -89,7 +89,7 @@ ARCHITECTURES = (
     ),
     Architecture(
         name="vgg16",
-        function="saliency_assay.models.vgg:vgg16",
+        function="saliency_assay.models.cnn:vgg16",
         reference=_VGG,
         summary="torchvision's layout and state-dict names, for images of 32 pixels and more",
         cam_layer="features.29",
@@ -98,7 +98,7 @@ ARCHITECTURES = (
     ),
     Architecture(
         name="vgg16_bn",
-        function="saliency_assay.models.vgg:vgg16_bn",
+        function="saliency_assay.models.cnn:vgg16_bn",
         reference=f"{_VGG}; Ioffe & Szegedy 2015",
         summary="vgg16 with BatchNorm after each convolution",
         cam_layer="features.42",

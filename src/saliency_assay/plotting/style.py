@@ -10,15 +10,8 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 # Okabe & Ito (2008), "Color Universal Design".
-BLUE, ORANGE, GREEN, SKY, VERMILION, PURPLE, GREY = (
-    "#0072B2",
-    "#E69F00",
-    "#009E73",
-    "#56B4E9",
-    "#D55E00",
-    "#CC79A7",
-    "#8A8A8A",
-)
+BLUE, ORANGE, GREEN, SKY = "#0072B2", "#E69F00", "#009E73", "#56B4E9"
+VERMILION, PURPLE, GREY = "#D55E00", "#CC79A7", "#8A8A8A"
 CYCLE = (BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY, GREY)
 
 SETTINGS: dict[Any, Any] = {

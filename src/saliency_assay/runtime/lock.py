@@ -1,60 +1,21 @@
-"""Lock of one run at a time on a results folder: Snakemake's own lock is of the working directory alone.
+"""One run at a time in a results folder, from whichever working directory: Snakemake's own lock is of that alone.
 
 The lock is a file in the results folder that names the run's machine, process and working directory. On one machine the
 kernel holds it: a lock of the file goes with the process, also when that is killed, and jobs that a killed run left
-still share it.
+still share it (``run_lock``).
 """
 
 import atexit
-import fcntl
 import json
 import os
 import socket
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import IO
 
 from saliency_assay.runtime.atomic import machine
 from saliency_assay.runtime.cluster import check_alone
-
-LOCK = "SALIENCY_ASSAY_LOCK"  # environment variable of all processes of a run: the path of its lock file
-RUN, JOBS, TURN = 0, 1, 2
-"""Bytes of that file: a run holds the first, its jobs share the second, and who reads or writes it takes the third."""
-
-
-def lock(file: IO[str], byte: int, *, shared: bool = False, wait: bool = False) -> None:
-    """Lock one byte of an open file for this process; the kernel unlocks it when the process ends or closes the file.
-
-    Raises:
-        BlockingIOError: another process has locked it.
-        OSError: the file system has no locks.
-    """
-    kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
-    try:
-        fcntl.lockf(file, kind if wait else kind | fcntl.LOCK_NB, 1, byte)
-    except PermissionError as error:  # some systems raise it in place of BlockingIOError
-        raise BlockingIOError(*error.args) from None
-
-
-def unlock(file: IO[str], byte: int) -> None:
-    """Unlock one byte of an open file."""
-    fcntl.lockf(file, fcntl.LOCK_UN, 1, byte)
-
-
-@contextmanager
-def share_run_lock() -> Iterator[None]:
-    """Hold a share in the lock of the run that started this process, so that it outlives a run that is killed.
-
-    Nothing is held on another machine than the run's: a cluster's scheduler knows the jobs there.
-    """
-    with ExitStack() as stack:
-        with suppress(OSError, ValueError, KeyError, TypeError):
-            file = stack.enter_context(Path(os.environ[LOCK]).open(encoding="utf-8"))
-            if json.load(file)["machine"] == machine():
-                lock(file, JOBS, shared=True)
-        yield
-
+from saliency_assay.runtime.run_lock import JOBS, LOCK, RUN, TURN, lock, unlock
 
 NAME = ".lock"
 
@@ -101,7 +62,11 @@ def release(file: IO[str], process: int) -> None:
 
 
 def _take(path: Path) -> IO[str] | None:
-    """Return the lock file, open and locked; None if it vanished meanwhile."""
+    """Return the lock file, open and locked; None if it vanished meanwhile.
+
+    Raises:
+        ValueError: somebody works in the folder, or somebody on another machine may.
+    """
     with ExitStack() as stack:
         file = stack.enter_context(path.open("a+", encoding="utf-8"))
         with suppress(OSError):  # not all network file systems have locks
@@ -124,6 +89,7 @@ def _take(path: Path) -> IO[str] | None:
 
 
 def _is_still(path: Path, file: IO[str]) -> bool:
+    """Return True if an open file still is the one of that name."""
     try:
         return os.path.samestat(path.stat(), os.fstat(file.fileno()))
     except FileNotFoundError:
@@ -131,7 +97,11 @@ def _is_still(path: Path, file: IO[str]) -> bool:
 
 
 def _check_free(path: Path, file: IO[str], content: str) -> None:
-    """Check that the run that wrote ``content`` to the lock file has ended, and all of its jobs with it."""
+    """Check that the run that wrote ``content`` to the lock file has ended, and all of its jobs with it.
+
+    Raises:
+        ValueError: it has not, or on another machine may not have.
+    """
     try:
         holder = json.loads(content)
         where, host, folder, process = (str(holder[key]) for key in ("machine", "host", "folder", "process"))

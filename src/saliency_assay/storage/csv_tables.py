@@ -6,16 +6,8 @@ from typing import TextIO
 import pandas as pd
 
 NAMES = (
-    "study",
-    "data",
-    "model",
-    "method",
-    "metric",
-    "variant",
-    "other_metric",
-    "other_variant",
-    "set",
-    "concept",
+    *("study", "data", "model", "method", "metric", "variant"),
+    *("other_metric", "other_variant", "set", "concept"),
 )
 
 

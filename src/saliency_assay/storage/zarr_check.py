@@ -19,15 +19,8 @@ TYPES = {
 }
 GROUP_KEYS = {"attributes", "zarr_format", "node_type"}
 ARRAY_KEYS = GROUP_KEYS | {
-    *(
-        "shape",
-        "data_type",
-        "chunk_grid",
-        "chunk_key_encoding",
-        "fill_value",
-        "codecs",
-        "storage_transformers",
-    )
+    *("shape", "data_type", "chunk_grid", "chunk_key_encoding"),
+    *("fill_value", "codecs", "storage_transformers"),
 }
 CODECS = (["bytes"], ["bytes", "zstd"])
 KEYS_OF_CHUNKS = {"name": "default", "configuration": {"separator": "/"}}

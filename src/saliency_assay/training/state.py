@@ -6,12 +6,9 @@ reached, the sums of the running epoch and the best epoch's weights are all ther
 
 import logging
 import math
-import signal
-import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType
 from typing import Any, Self
 
 import torch
@@ -20,11 +17,11 @@ from torch import Tensor
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.weights import read, write
 from saliency_assay.runtime.distributed import anyone, leading
+from saliency_assay.runtime.sigterm import TERMINATED, HeldSigterm
 
 logger = logging.getLogger(__name__)
 
 Row = dict[str, float]
-TERMINATED = 128 + signal.SIGTERM
 
 
 class NotFinite(ArithmeticError):
@@ -62,30 +59,6 @@ class Progress:
         self.epoch, self.step = self.epoch + 1, 0
         self.loss.zero_()
         self.correct.zero_()
-
-
-class HeldSigterm:
-    """As a context, notes SIGTERM as ``terminated`` instead of ending.
-
-    Outside the main thread, where Python sets no handlers, signals do what they did before.
-    """
-
-    terminated = False
-    _handler: Any = None
-
-    def __enter__(self) -> Self:
-        """Take over SIGTERM."""
-        if threading.current_thread() is threading.main_thread():
-            self._handler = signal.signal(signal.SIGTERM, self._note)
-        return self
-
-    def __exit__(self, *failure: object) -> None:
-        """Give SIGTERM back."""
-        if self._handler is not None:
-            signal.signal(signal.SIGTERM, self._handler)
-
-    def _note(self, number: int, frame: FrameType | None) -> None:
-        self.terminated = True
 
 
 class Checkpoint(HeldSigterm):

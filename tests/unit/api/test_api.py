@@ -524,7 +524,7 @@ def test_options_of_an_assessment_that_do_not_fit(options: dict[str, Any], messa
 # ---- the whole
 
 
-@pytest.mark.parametrize("name", ["maps", "scores", "networks", "agreement", "seeds"])
+@pytest.mark.parametrize("name", ["maps", "scores", "networks", "agreement", "choices"])
 def test_examples_in_docstrings(name: str) -> None:
     module = import_module(f"saliency_assay.api.{name}")
     found = doctest.testmod(module, optionflags=doctest.ELLIPSIS, extraglobs={"torch": torch})

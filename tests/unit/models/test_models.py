@@ -17,11 +17,10 @@ from torchvision import models as torchvision_models
 from saliency_assay.methods.canonical import canonical
 from saliency_assay.models import initialisation, resnet
 from saliency_assay.models.classifier import Blueprint, Classifier, build, digest
-from saliency_assay.models.cnn import ScaleNorm, mnist_cnn, reliability_cnn
+from saliency_assay.models.cnn import ScaleNorm, mnist_cnn, reliability_cnn, vgg16, vgg16_bn
 from saliency_assay.models.inference import evaluating, logits, to_pixels
 from saliency_assay.models.initialisation import initialise
 from saliency_assay.models.resnet import resnet8, resnet18, resnet20, resnet50
-from saliency_assay.models.vgg import vgg16, vgg16_bn
 from saliency_assay.runtime.provenance import SOURCE
 
 RESNET8 = Blueprint(

@@ -6,12 +6,13 @@ alone (X_0s), ``og`` the object on grey (X_og). So are those of a series: ``os_k
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from numpy import ndarray as Array
 
-from saliency_assay.data.bam.placement import Collection, Images, Plan
+from saliency_assay.data.bam.placement import Collection, Plan
 from saliency_assay.data.images import Pixels, resize_rgba
 from saliency_assay.data.splits import Ints
 
@@ -132,6 +133,6 @@ def tight_box(mask: Mask) -> tuple[int, int, int, int]:
     return (int(rows[0]), int(columns[0]), int(rows[-1] - rows[0]) + 1, int(columns[-1] - columns[0]) + 1)
 
 
-def _gather(images: Images, indices: Ints) -> dict[int, Pixels]:
+def _gather(images: Any, indices: Ints) -> dict[int, Pixels]:
     unique = np.unique(indices)
     return dict(zip(unique.tolist(), images[unique], strict=True))

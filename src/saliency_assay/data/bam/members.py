@@ -59,19 +59,16 @@ def plan_common(
     collection: Collection,
     *,
     common_object: str,
-    size: int,
     images_per_scene: int,
-    measure: str,
-    smallest: float,
-    largest: float,
     test_share: float,
     leak_free: bool,
-    generator: np.random.Generator,
+    **parameters: Any,
 ) -> Plan:
     """Plan BAM's series of several commonalities, one object on all scenes (Yang and Kim 2019, section 3.2).
 
     A cut-out of ``common_object`` is sampled for ``images_per_scene`` images of each scene class, as ``plan`` samples
-    pairs. All sets of the series follow it, whether the object is pasted or not: they have the same scenes and split.
+    pairs; ``parameters`` are the others of ``plan``. All sets of the series follow it, whether the object is pasted or
+    not: they have the same scenes and split.
 
     Raises:
         ValueError: an object that is not in the collection or has no cut-out, a scene class without scenes, or what
@@ -94,14 +91,10 @@ def plan_common(
         raise ValueError(f"images_per_scene: found {images_per_scene}, leak_free needs at least 2")
     drawn = plan(
         _only(collection, members, common_object),
-        size=size,
         images_per_pair=images_per_scene,
-        measure=measure,
-        smallest=smallest,
-        largest=largest,
         test_share=test_share,
         leak_free=leak_free,
-        generator=generator,
+        **parameters,
     )
     return replace(drawn, cutout=members[drawn.cutout], label_object=np.full_like(drawn.label_object, label))
 

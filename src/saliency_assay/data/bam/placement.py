@@ -3,47 +3,34 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, sqrt
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from saliency_assay.data.images import Pixels
 from saliency_assay.data.splits import TEST, TRAIN, Ints, Split, random_split, test_count
-
-
-class Images(Protocol):
-    """Images ``[n, C, H, W]`` in memory or in a store; only indexing by an array of integers is asked of it."""
-
-    def __getitem__(self, index: Any, /) -> Pixels: ...
-
-
-class Arrays(Protocol):
-    """Arrays by name: a dict, or an open store."""
-
-    def __getitem__(self, name: str, /) -> Any: ...
 
 
 @dataclass(frozen=True)
 class Collection:
     """What images are composed of: the arrays that ``collection.py`` makes, and the classes' names.
 
-    ``cutouts`` and ``scenes`` may stay in their stores.
+    ``cutouts`` and ``scenes``, uint8 ``[n, C, H, W]``, are indexed by arrays of integers and may stay in their stores.
     """
 
     object_names: Sequence[str]
     scene_names: Sequence[str]
-    cutouts: Images
+    cutouts: Any
     heights: Ints
     widths: Ints
     label_object: Ints
     photo: Ints
-    scenes: Images
+    scenes: Any
     label_scene: Ints
 
 
 def collection_of(
-    cutouts: Arrays, scenes: Arrays, *, object_names: Sequence[str], scene_names: Sequence[str]
+    cutouts: Any, scenes: Any, *, object_names: Sequence[str], scene_names: Sequence[str]
 ) -> Collection:
     """The collection in the two groups of arrays that ``collection.py`` makes."""
     return Collection(

@@ -65,6 +65,10 @@ def _coco(path: str, size: int, sha256: str) -> Remote:
     return Remote(url, "coco", size, f"sha256:{sha256}", TFDS, archive=True)
 
 
+def _weights(to: str, url: str, size: int, sha256: str) -> tuple[Remote]:
+    return (Remote(url, to, size, f"sha256:{sha256}", FILE_NAME),)
+
+
 _MINIPLACES_KIT = "https://raw.githubusercontent.com/CSAILVision/miniplaces/master/data"
 
 DOWNLOADS = (
@@ -160,14 +164,11 @@ DOWNLOADS = (
         page="https://docs.pytorch.org/vision/stable/models.html",
         licence="BSD 3-Clause for torchvision; the weights are learnt from ImageNet, which is for research",
         layout="resnet50_imagenet.pth",
-        files=(
-            Remote(
-                "https://download.pytorch.org/models/resnet50-0676ba61.pth",
-                "resnet50_imagenet.pth",
-                102_530_333,
-                "sha256:0676ba61b6795bbe1773cffd859882e5e297624d384b6993f7c9e683e722fb8a",
-                FILE_NAME,
-            ),
+        files=_weights(
+            "resnet50_imagenet.pth",
+            "https://download.pytorch.org/models/resnet50-0676ba61.pth",
+            102_530_333,
+            "0676ba61b6795bbe1773cffd859882e5e297624d384b6993f7c9e683e722fb8a",
         ),
     ),
     Download(
@@ -176,14 +177,11 @@ DOWNLOADS = (
         page="https://docs.pytorch.org/vision/stable/models.html",
         licence="BSD 3-Clause for torchvision; the weights are learnt from ImageNet, which is for research",
         layout="vgg16_imagenet.pth",
-        files=(
-            Remote(
-                "https://download.pytorch.org/models/vgg16-397923af.pth",
-                "vgg16_imagenet.pth",
-                553_433_881,
-                "sha256:397923af8e79cdbb6a7127f12361acd7a2f83e06b05044ddf496e83de57a5bf0",
-                FILE_NAME,
-            ),
+        files=_weights(
+            "vgg16_imagenet.pth",
+            "https://download.pytorch.org/models/vgg16-397923af.pth",
+            553_433_881,
+            "397923af8e79cdbb6a7127f12361acd7a2f83e06b05044ddf496e83de57a5bf0",
         ),
     ),
     Download(
@@ -192,14 +190,11 @@ DOWNLOADS = (
         page="https://github.com/akamaster/pytorch_resnet_cifar10",
         licence="BSD 2-Clause",
         layout="resnet20-12fca82f.th",
-        files=(
-            Remote(
-                "https://github.com/akamaster/pytorch_resnet_cifar10/raw/master/pretrained_models/resnet20-12fca82f.th",
-                "resnet20-12fca82f.th",
-                1_099_231,
-                "sha256:12fca82f0bebc4135bf1f32f6e3710e61d5108578464b84fd6d7f5c1b04036c8",
-                FILE_NAME,
-            ),
+        files=_weights(
+            "resnet20-12fca82f.th",
+            "https://github.com/akamaster/pytorch_resnet_cifar10/raw/master/pretrained_models/resnet20-12fca82f.th",
+            1_099_231,
+            "12fca82f0bebc4135bf1f32f6e3710e61d5108578464b84fd6d7f5c1b04036c8",
         ),
     ),
     Download(

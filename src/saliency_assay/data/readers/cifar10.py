@@ -26,16 +26,8 @@ def cifar10(
     They may lie in the folder that their archive makes, below ``path``. Classes are in the data set's own order.
     Training images come first, in the files' order, and the split is the files'. No more than one file is in memory.
 
-    Args:
-        path: the folder.
-        size: side of the images in pixels; other than 32, they are resized (``images.resize_squares``).
-        images_per_class: at most so many of a class in each half are sampled; 0 for all.
-        generator: samples them.
-        block: images at a time, fewer at the end of each file.
-
-    Returns:
-        The classes of label ``class``, and blocks of ``image`` uint8 ``[n, 3, size, size]``, ``split`` uint8 and
-        ``label_class`` int64 ``[n]``.
+    Arguments, classes and blocks are as for ``mnist.mnist``, of three channels and 32 pixels;
+    a block holds fewer images at the end of each file.
 
     Raises:
         FileNotFoundError: one of the files is missing.

@@ -29,16 +29,7 @@ def stl10(
     the files' order, and the split is the files'. Images without labels and the ten folds of the training images
     are left out, and the log says so. Images are mapped from their files and read block by block.
 
-    Args:
-        path: the folder.
-        size: side of the images in pixels; other than 96, they are resized (``images.resize_squares``).
-        images_per_class: at most so many of a class in each half are drawn; 0 for all.
-        generator: draws them.
-        block: images at a time.
-
-    Returns:
-        The classes of label ``class``, and blocks of ``image`` uint8 ``[n, 3, size, size]``, ``split`` uint8 and
-        ``label_class`` int64 ``[n]``.
+    Arguments, classes and blocks are as for ``mnist.mnist``, of three channels and 96 pixels.
 
     Raises:
         FileNotFoundError: one of the five files is missing.

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from PIL import Image, ImageDraw
 
 from saliency_assay.data.images import Pixels
-from saliency_assay.data.synthetic.palettes import vivid
+from saliency_assay.data.synthetic.textures import vivid
 
 Points = npt.NDArray[np.float64]
 
@@ -235,15 +235,7 @@ def _zebra() -> tuple[Part, ...]:
     )
 
 
+_DRAWN = (_backpack, _bird, _dog, _elephant, _kite, _pizza, _stop_sign, _toilet, _truck, _zebra)
 SILHOUETTES: Mapping[str, Callable[[], tuple[Part, ...]]] = {
-    "backpack": _backpack,
-    "bird": _bird,
-    "dog": _dog,
-    "elephant": _elephant,
-    "kite": _kite,
-    "pizza": _pizza,
-    "stop sign": _stop_sign,
-    "toilet": _toilet,
-    "truck": _truck,
-    "zebra": _zebra,
+    function.__name__[1:].replace("_", " "): function for function in _DRAWN
 }

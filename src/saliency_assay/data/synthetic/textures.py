@@ -1,17 +1,36 @@
-"""Drawn scenes: one texture for each of BAM's ten scene classes.
+"""Synthetic scenes: one texture for each of BAM's ten scene classes, and colours sampled alike for every class.
 
 Each texture is a field of levels; the levels are then spread evenly over a random palette. So every image of every
 class has the same distribution of levels, and only the pattern tells the class.
 """
 
 from collections.abc import Callable, Mapping
+from colorsys import hsv_to_rgb
 
 import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
 from saliency_assay.data.images import Pixels
-from saliency_assay.data.synthetic.palettes import muted
+
+Colours = npt.NDArray[np.float64]
+
+
+def vivid(generator: np.random.Generator) -> Colours:
+    """Three colours ``[3, 3]`` in [0, 1] for an object: free hues, brightness evenly spread, darkest first."""
+    return _colours(generator.random(3), generator.uniform(0.45, 0.95, 3), np.array([0.22, 0.6, 1.0]))
+
+
+def muted(generator: np.random.Generator) -> Colours:
+    """Four colours ``[4, 3]`` in [0, 1] for a scene: neighbouring hues, darkest first."""
+    hues = generator.random() + np.linspace(0, generator.uniform(-0.22, 0.22), 4)
+    return _colours(hues, generator.uniform(0.2, 0.6, 4), np.array([0.38, 0.58, 0.78, 0.95]))
+
+
+def _colours(hues: Colours, saturations: Colours, values: Colours) -> Colours:
+    colours = zip((hues % 1).tolist(), saturations.tolist(), values.tolist(), strict=True)
+    return np.array([hsv_to_rgb(*colour) for colour in colours])
+
 
 Field = npt.NDArray[np.float64]
 Texture = Callable[[Field, Field, np.random.Generator], Field]
@@ -123,15 +142,8 @@ def _track(x: Field, y: Field, generator: np.random.Generator) -> Field:
     return _wave(generator.uniform(3.2, 3.8) * np.hypot(x - across, y - down), generator)
 
 
-TEXTURES: Mapping[str, Texture] = {
-    "bamboo_forest": _bamboo_forest,
-    "bedroom": _bedroom,
-    "bowling_alley": _bowling_alley,
-    "bus_interior": _bus_interior,
-    "cockpit": _cockpit,
-    "corn_field": _corn_field,
-    "laundromat": _laundromat,
-    "runway": _runway,
-    "ski_slope": _ski_slope,
-    "track": _track,
-}
+_FIELDS = (
+    *(_bamboo_forest, _bedroom, _bowling_alley, _bus_interior, _cockpit),
+    *(_corn_field, _laundromat, _runway, _ski_slope, _track),
+)
+TEXTURES: Mapping[str, Texture] = {function.__name__[1:]: function for function in _FIELDS}

@@ -9,7 +9,7 @@ from saliency_assay.plotting import latex
 from saliency_assay.plotting.style import joined
 from saliency_assay.registry.directions import target_of
 from saliency_assay.reliability.figures import scored_names
-from saliency_assay.reliability.tables import SCORED, rank_text
+from saliency_assay.reliability.tables import ORDERED, SCORED, rank_text
 
 WITHOUT = {
     f"{name}{end}": f"{name}_without_controls{end}"
@@ -18,35 +18,16 @@ WITHOUT = {
 }
 STATISTICS = [*WITHOUT]
 TIDY = [
-    *(
-        "study",
-        "kind",
-        "data",
-        "model",
-        "metric",
-        "variant",
-        "direction",
-        "method",
-        "control",
-        "seeds",
-        "over",
-        "images",
-        "undefined",
-    ),
-    *(
-        "mean",
-        "low",
-        "high",
-        "rank_low",
-        "rank_high",
-        "above_controls",
-        "wins",
-        "printed",
-        *STATISTICS,
-        *WITHOUT.values(),
-    ),
+    "study",
+    "kind",
+    "data",
+    "model",
+    "metric",
+    "variant",
+    "direction",
+    *ORDERED[ORDERED.index("method") :],
 ]
-"""Columns of the tidy table."""
+TIDY += ["printed", *STATISTICS, *WITHOUT.values()]
 COLUMN = ["data", "model", "metric", "variant"]
 MOST_COLUMNS = 5  # with intervals they fill a page at \footnotesize
 LETTERS, METHOD_LETTERS = 15, 20

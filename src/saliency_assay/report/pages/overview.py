@@ -13,24 +13,10 @@ from saliency_assay.plotting.style import joined, readable
 from saliency_assay.registry import directions
 from saliency_assay.reliability.figures import scored_names
 from saliency_assay.reliability.tables import rank_text
+from saliency_assay.report.pages import words
 from saliency_assay.report.pages.heat_map import HeatMap, heat_map
 from saliency_assay.report.pages.render import render
 from saliency_assay.report.pages.summary import Finding, summary_words
-from saliency_assay.report.pages.words import (
-    alpha_row,
-    alpha_words,
-    halves_words,
-    order_words,
-    percent,
-    ranked,
-    ranking_words,
-    reliability_words,
-    single_image_words,
-    top,
-    two,
-    undefined_words,
-    weak_methods,
-)
 
 
 @dataclass(frozen=True)
@@ -75,14 +61,14 @@ class StudyResult:
         """The order and the reliability of each of ``names``."""
         order, reliability = self.tables["order"], self.tables["reliability"]
         return [
-            Finding(name, _rows(order, *pair), alpha_row(reliability, *pair))
+            Finding(name, _rows(order, *pair), words.alpha_row(reliability, *pair))
             for pair, name in self.names.items()
         ]
 
     @property
     def agreement(self) -> str:
         """The sentence on metrics that rank methods alike; scores of several models are one metric's."""
-        return "" if self.variants == "models" else ranking_words(self.tables["rankings"], self.names)
+        return "" if self.variants == "models" else words.ranking_words(self.tables["rankings"], self.names)
 
 
 def main_names(order: pd.DataFrame) -> dict[tuple[str, str], str]:
@@ -101,8 +87,8 @@ def summary_table(results: Sequence[StudyResult]) -> pd.DataFrame:
         if not result.tables:
             continue
         for (metric, _), finding in zip(result.names, result.findings, strict=True):
-            scored = ranked(finding.rows)
-            leading = top(scored).to_dict("records")
+            scored = words.ranked(finding.rows)
+            leading = words.top(scored).to_dict("records")
             name = f"{finding.name} {directions.arrow(str(finding.rows['direction'].iloc[0]))}"
             rows.append(
                 {
@@ -110,9 +96,9 @@ def summary_table(results: Sequence[StudyResult]) -> pd.DataFrame:
                     "metric": f"{name}: {asks}" if (asks := result.asks.get(metric)) else name,
                     "top (rank set)": joined(map(_ranked, leading)) or "none",
                     "wins on single images": joined(
-                        f"{row['method']} {percent(row['wins'])}" for row in leading
+                        f"{row['method']} {words.percent(row['wins'])}" for row in leading
                     ),
-                    "not shown to be better than all baselines": joined(weak_methods(finding.rows)),
+                    "not shown to be better than all baselines": joined(words.weak_methods(finding.rows)),
                     "images": span_text(scored["images"]) if len(scored) else "0",
                     "training seeds": span_text(finding.rows["seeds"]),
                     "α without baselines": _alpha(finding.alpha),
@@ -169,20 +155,20 @@ def summary_page(result: StudyResult) -> str:
     if result.tables:
         agreement = result.tables["agreement"]
         for (metric, variant), finding in zip(result.names, result.findings, strict=True):
-            texts = [order_words(finding.rows), *undefined_words(finding.rows, finding.name)]
+            texts = [words.order_words(finding.rows), *words.undefined_words(finding.rows, finding.name)]
             if finding.alpha is not None:
-                texts.append(reliability_words(finding.alpha, result.level))
-            texts.append(single_image_words(finding.rows, finding.alpha))
-            texts.append(halves_words(_rows(agreement, metric, variant)))
+                texts.append(words.reliability_words(finding.alpha, result.level))
+            texts.append(words.single_image_words(finding.rows, finding.alpha))
+            texts.append(words.halves_words(_rows(agreement, metric, variant)))
             metrics.append((finding.name, result.asks.get(metric, ""), " ".join(filter(None, texts))))
         for metric in dict.fromkeys(result.tables["order"]["metric"]):
-            variants[readable(metric)] = halves_words(_rows(agreement, metric, ""))
+            variants[readable(metric)] = words.halves_words(_rows(agreement, metric, ""))
     return render(
         "study",
         result=result,
         heat=_heat_map(result, "rank sets of the methods"),
         metrics=metrics,
-        variants={name: words for name, words in variants.items() if words},
+        variants={name: text for name, text in variants.items() if text},
     )
 
 
@@ -197,7 +183,11 @@ def _heat_map(result: StudyResult, title: str) -> HeatMap | None:
 def _alpha(alpha: Mapping[str, Any] | None) -> str:
     if alpha is None:
         return "–"
-    return alpha_words(alpha) if np.isnan(alpha["alpha"]) else f"{two(alpha['alpha'])}: {alpha_words(alpha)}"
+    return (
+        words.alpha_words(alpha)
+        if np.isnan(alpha["alpha"])
+        else f"{words.two(alpha['alpha'])}: {words.alpha_words(alpha)}"
+    )
 
 
 def _ranked(row: Mapping[Any, Any]) -> str:

@@ -8,24 +8,7 @@ import numpy as np
 import pandas as pd
 
 from saliency_assay.plotting.style import joined
-from saliency_assay.report.pages.words import (
-    CIRCLE,
-    CONFIDENCE,
-    MOST,
-    UNDEFINED,
-    basis_words,
-    first,
-    leading_words,
-    open_words,
-    percent,
-    ranked,
-    sets_words,
-    single_image_words,
-    top,
-    two,
-    undefined_words,
-    weak_methods,
-)
+from saliency_assay.report.pages import words
 
 
 @dataclass(frozen=True)
@@ -52,13 +35,13 @@ def missing_words(findings: Sequence[Finding]) -> list[str]:
     """Return the sentences on missing scores, one for all metrics under which the same methods lack as many."""
     alike: dict[tuple[tuple[str, float, int], ...], list[Finding]] = {}
     for finding in findings:
-        lacking = finding.rows[finding.rows["undefined"] > UNDEFINED]
+        lacking = finding.rows[finding.rows["undefined"] > words.UNDEFINED]
         key = tuple(lacking[["method", "undefined", "seeds"]].itertuples(index=False, name=None))
         alike.setdefault(key, []).append(finding)
     return [
         text
         for same in alike.values()
-        for text in undefined_words(same[0].rows, joined(finding.name for finding in same))
+        for text in words.undefined_words(same[0].rows, joined(finding.name for finding in same))
     ]
 
 
@@ -72,7 +55,7 @@ def first_words(findings: Sequence[Finding]) -> str:
         return "Fewer than two methods have a score under any metric, so there are no ranks."
     metrics: dict[bool, dict[str, list[str]]] = {False: {}, True: {}}
     for finding in compared:
-        if (row := first(finding.rows)) is not None:
+        if (row := words.first(finding.rows)) is not None:
             metrics[bool(row["control"])].setdefault(row["method"], []).append(finding.name)
     (methods, count), (baselines, of_baselines) = (
         (of, sum(map(len, of.values()))) for of in metrics.values()
@@ -100,19 +83,19 @@ def top_words(findings: Sequence[Finding]) -> list[str]:
     alone: dict[str, Finding] = {}
     none: dict[str, Finding] = {}
     for finding in compared:
-        leading = top(ranked(finding.rows))
-        if first(finding.rows) is not None:
+        leading = words.top(words.ranked(finding.rows))
+        if words.first(finding.rows) is not None:
             continue
         if len(leading) > 1:
-            shared[f"{leading_words(leading)} on {finding.name} {sets_words(leading)}"] = finding
+            shared[f"{words.leading_words(leading)} on {finding.name} {words.sets_words(leading)}"] = finding
         elif len(leading):
-            alone[open_words(leading, f" on {finding.name}")] = finding
+            alone[words.open_words(leading, f" on {finding.name}")] = finding
         else:
             none[finding.name] = finding
     texts = {
         f"Not distinguishable at the top: {'; '.join(shared)}.": shared,
         f"{'; '.join(alone)}.": alone,
-        f"No method is ranked first on {joined(none)}: {CIRCLE}.": none,
+        f"No method is ranked first on {joined(none)}: {words.CIRCLE}.": none,
     }
     basis = _basis(compared) if compared else ""
     return [
@@ -130,10 +113,10 @@ def multiplicity_words(metrics: int) -> str:
     """
     if metrics < 2:
         return ""
-    expected = f"{(1 - CONFIDENCE) * metrics:.2g}"
+    expected = f"{(1 - words.CONFIDENCE) * metrics:.2g}"
     return (
-        f" Rank sets hold with {100 * CONFIDENCE:.0f} % confidence for each metric, not for all at once: of {metrics}"
-        f" metrics up to {expected} are expected to contain an error."
+        f" Rank sets hold with {100 * words.CONFIDENCE:.0f} % confidence for each metric, not for all at once: of"
+        f" {metrics} metrics up to {expected} are expected to contain an error."
     )
 
 
@@ -148,7 +131,7 @@ def baseline_words(findings: Sequence[Finding]) -> list[str]:
         baselines = finding.rows.loc[finding.rows["control"] & (finding.rows["rank_low"] == 1), "method"]
         if len(baselines):
             leading.append(f"{joined(baselines)} on {finding.name}")
-        elif names := weak_methods(finding.rows):
+        elif names := words.weak_methods(finding.rows):
             weak.append(f"{joined(names)} ({finding.name})")
     texts = []
     if leading:
@@ -173,15 +156,15 @@ def single_images_words(findings: Sequence[Finding]) -> list[str]:
     """
     alike, texts, unknown = [], [], []
     for finding in (compared := _compared(findings)):
-        row, alpha = first(finding.rows), finding.alpha
+        row, alpha = words.first(finding.rows), finding.alpha
         if alpha is not None and not np.isnan(alpha["alpha"]) and np.isnan(alpha["alpha_low"]):
-            unknown.append(f"{finding.name} (α = {two(alpha['alpha'])})")
-        if row is None or row["control"] or not (words := single_image_words(finding.rows, alpha)):
+            unknown.append(f"{finding.name} (α = {words.two(alpha['alpha'])})")
+        if row is None or row["control"] or not (text := words.single_image_words(finding.rows, alpha)):
             continue
-        if row["wins"] > MOST:
-            alike.append(f"{finding.name} ({row['method']}, {percent(row['wins'])})")
+        if row["wins"] > words.MOST:
+            alike.append(f"{finding.name} ({row['method']}, {words.percent(row['wins'])})")
         else:
-            texts.append(f"On {finding.name}, images rank the methods alike, but {words}")
+            texts.append(f"On {finding.name}, images rank the methods alike, but {text}")
     if alike:
         texts.insert(
             0,
@@ -201,7 +184,7 @@ def single_images_words(findings: Sequence[Finding]) -> list[str]:
 
 def _compared(findings: Sequence[Finding]) -> list[Finding]:
     """Return those under which at least two methods are ranked."""
-    return [finding for finding in findings if len(ranked(finding.rows)) > 1]
+    return [finding for finding in findings if len(words.ranked(finding.rows)) > 1]
 
 
 def _listed(metrics: Mapping[str, Sequence[str]]) -> str:
@@ -209,5 +192,5 @@ def _listed(metrics: Mapping[str, Sequence[str]]) -> str:
 
 
 def _basis(findings: Sequence[Finding]) -> str:
-    text = basis_words(pd.concat([ranked(finding.rows) for finding in findings]))
+    text = words.basis_words(pd.concat([words.ranked(finding.rows) for finding in findings]))
     return f"{text[0].upper()}{text[1:]}."

@@ -21,13 +21,7 @@ def convergence_curves(convergence: Array, output_norm: Array, *, seeds: int) ->
         convergence: ``[n, steps + 1]``, in logits, the images of all seeds.
         output_norm: ‖f(x)‖ ``[n]``.
         seeds: how many models the images are of.
-
-    Raises:
-        ValueError: shapes that do not fit.
     """
-    if convergence.ndim != 2 or output_norm.shape != convergence.shape[:1]:
-        found = f"{list(convergence.shape)}, {list(output_norm.shape)}"
-        raise ValueError(f"convergence, output_norm: found {found}, expected [n, steps + 1], [n]")
     relative = 100 * relative_change(convergence, output_norm)
     low, middle, high = np.nanpercentile(relative, [25, 50, 75], axis=0)
     steps = np.arange(convergence.shape[1])
@@ -68,16 +62,7 @@ def delta_images(
         changed: x + δ, uint8 ``[n, C, H, W]``.
         masks: bool ``[n, H, W]``.
         notes: what stands beside each row, ``n`` of them; see ``note``.
-
-    Raises:
-        ValueError: shapes that do not fit.
     """
-    shapes = [list(given.shape) for given in (images, composites, changed)]
-    if shapes != 3 * [shapes[0]] or [len(notes), *images.shape[2:]] != list(masks.shape) or not len(images):
-        found = f"{shapes}, masks {list(masks.shape)}, {len(notes)} notes"
-        raise ValueError(
-            f"images, composites, changed: found {found}, expected [n, C, H, W] thrice, [n, H, W], n"
-        )
     moved = changed.astype(np.float64) - composites
     within = np.abs(moved[np.broadcast_to(masks[:, None], moved.shape)])
     factor = max(1.0, 127.5 / max(float(np.percentile(within, 99)), 1.0)) if len(within) else 1.0

@@ -8,12 +8,7 @@ import torch
 from torch import Tensor
 
 from saliency_assay.methods.sampling import draw_seeds
-from saliency_assay.studies.bam.contrast import (
-    attributions,
-    input_dependence,
-    model_contrast,
-    random_masks,
-)
+from saliency_assay.studies.bam.contrast import attributions, input_dependence, model_contrast, random_masks
 
 PAIRS = ("object_model", "scene_model", "scene_model_without")
 """f_o on X_os, f_s on X_os, and f_s on X_0s: the same images, the last without the object."""

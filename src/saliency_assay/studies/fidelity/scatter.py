@@ -21,6 +21,10 @@ from saliency_assay.plotting.style import GREY, readable
 
 PANEL = 4.4  # inches
 LOG_SPAN = 10.0  # points apart, not boxes that reach far
+LEADER: dict[str, Any] = {
+    **{"arrowstyle": "-", "color": GREY, "linewidth": 0.7},
+    **{"relpos": (0, 0.5), "shrinkA": 14, "shrinkB": 4},
+}
 MARK: dict[str, Any] = {"markersize": 7, "markeredgecolor": "black", "markeredgewidth": 0.6}
 
 
@@ -101,12 +105,5 @@ def _names(axes: Axes, methods: Sequence[str], points: dict[str, tuple[float, fl
             textcoords="axes fraction",
             va="center",
             annotation_clip=False,
-            arrowprops={
-                "arrowstyle": "-",
-                "color": GREY,
-                "linewidth": 0.7,
-                "relpos": (0, 0.5),
-                "shrinkA": 14,
-                "shrinkB": 4,
-            },
+            arrowprops=LEADER,
         )

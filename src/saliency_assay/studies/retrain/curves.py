@@ -53,12 +53,7 @@ def accuracy_curves(
     Lines are means over seeds, bands their range. The share is i·k/A; where masks overlap D_i lacks fewer, and further
     panels show the accuracy against what it really lacks.
 
-    Args:
-        means: the study's ``tables.means``.
-        area: A, pixels of an image.
-        occluded: k, pixels that a mask occludes.
-        iterations: I.
-        classes: K, for chance.
+    ``means`` are the study's ``tables.means``; for the other arguments see ``tables.summary``.
     """
     rows = by_iteration(means, iterations)
     counted = rows[rows["metric"] == "accuracy"]
@@ -108,11 +103,7 @@ def overlap_curves(means: pd.DataFrame, *, area: int, occluded: int, iterations:
     Lines are means over images and seeds, bands the range of seeds. The broad grey line is the expectation for
     independent random masks, the dotted one (i + 1)·k, the CMA of masks that never overlap, which ends at ρA.
 
-    Args:
-        means: the study's ``tables.means``.
-        area: A, pixels of an image.
-        occluded: k, pixels that a mask occludes.
-        iterations: I.
+    ``means`` are the study's ``tables.means``; for the other arguments see ``tables.summary``.
     """
     rows = by_iteration(means, iterations)
     rows = rows[rows["metric"].isin(OVERLAPS)]

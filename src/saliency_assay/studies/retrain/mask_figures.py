@@ -39,11 +39,8 @@ def overlap_matrices(
 
     Args:
         means: the study's ``tables.means``, with ``overlap``.
-        protocol: the arms shown.
-        fill: the arms shown.
-        area: A, pixels of an image.
-        occluded: k, pixels that a mask occludes.
-        iterations: I.
+        protocol, fill: the arms shown.
+        area, occluded, iterations: see ``tables.summary``.
 
     Raises:
         ValueError: no such arm; an iteration that is none of 0 … I − 1; or see ``tables.split_variants``.
@@ -133,11 +130,7 @@ def iteration_images(images: Array, masks: Array, *, names: Sequence[str], title
         masks: m̄_0 … m̄_{I−1}, True where occluded, bool ``[methods, I, H, W]``.
         names: the methods.
         title: what image, protocol, fill and seed it is.
-
-    Raises:
-        ValueError: shapes or types that do not fit.
     """
-    _check(images, masks, names)
     methods, iterations = masks.shape[:2]
     cell = min(MOST_CELL, (WIDTH - 1.2) / (iterations + 1))
     shape = images.shape[3] / images.shape[4]
@@ -166,19 +159,6 @@ def iteration_images(images: Array, masks: Array, *, names: Sequence[str], title
     figure.suptitle(title, fontsize=10)
     figure.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=9)
     return figure
-
-
-def _check(images: Array, masks: Array, names: Sequence[str]) -> None:
-    if images.ndim != 5 or images.dtype != np.uint8 or images.shape[2] not in (1, 3):
-        raise ValueError(
-            f"images: found {images.dtype} {list(images.shape)}, expected uint8 [methods, I + 1, 1 or 3, H, W]"
-        )
-    methods, steps, _, *size = images.shape
-    fitting = [methods, steps - 1, *size]
-    if masks.dtype != np.bool_ or list(masks.shape) != fitting:
-        raise ValueError(f"masks: found {masks.dtype} {list(masks.shape)}, expected bool {fitting}")
-    if len(names) != methods:
-        raise ValueError(f"names: found {len(names)}, expected {methods}")
 
 
 def _tinted(image: Array, last: Array, earlier: Array) -> Array:

@@ -5,7 +5,6 @@ same shape. What becomes of a mask depends on it and its seed alone, so results 
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -21,12 +20,8 @@ def transform(masks: Masks, settings: Mapping[str, Any], seeds: Sequence[int]) -
     """The masks under ``settings``: the ``kind`` of a transform, its parameters beside it, defaults for the rest.
 
     Raises:
-        ValueError: masks of another type or shape, seeds that are not as many, settings that are not valid.
+        ValueError: settings that are not valid.
     """
-    if masks.dtype != np.bool_ or masks.ndim != 3:
-        raise ValueError(f"masks: found {masks.dtype} {list(masks.shape)}, expected bool [n, H, W]")
-    if len(seeds) != len(masks):
-        raise ValueError(f"seeds: found {len(seeds)}, expected one for each of {len(masks)} images")
     checked = transform_from(settings)
     return TRANSFORMS[checked.pop("kind")](masks, seeds, **checked)
 
@@ -79,17 +74,10 @@ def transposition(masks: Masks, seeds: Sequence[int]) -> Masks:
     return _each(masks, (np.roll(mask, shift, (0, 1)) for mask, shift in zip(masks, shifts, strict=True)))
 
 
-TRANSFORMS: Mapping[str, Callable[..., Masks]] = MappingProxyType(
-    {
-        "none": none,
-        "dilation": dilation,
-        "erosion": erosion,
-        "convex_hull": convex_hull,
-        "noise": noise,
-        "rotation": rotation,
-        "transposition": transposition,
-    }
-)
+TRANSFORMS: Mapping[str, Callable[..., Masks]] = {
+    function.__name__: function
+    for function in (none, dilation, erosion, convex_hull, noise, rotation, transposition)
+}
 
 
 def _disc(radius: int) -> Masks:

@@ -103,18 +103,8 @@ def remasked(
     streams = [torch.Generator().manual_seed(seed_of(seed, "transform", str(step))) for step in range(masks)]
     for stream in streams:
         draw_seeds(offset + done, 1, stream)
-    batches = drawn(
-        method,
-        parameters,
-        classifier,
-        images,
-        targets,
-        generator=generator,
-        batch_size=batch_size,
-        finite=finite,
-        offset=offset,
-        done=done,
-    )
+    job = method, parameters, classifier, images, targets
+    batches = drawn(*job, generator=generator, batch_size=batch_size, finite=finite, offset=offset, done=done)
     for stored, maps in batches:
         saliency = reduce(maps, reduction)
         ranked = varies(saliency)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from fractions import Fraction
-from math import floor, isfinite
+from math import floor
 from typing import Any, Literal
 
 from saliency_assay.registry.records import Parameter, shown, unknown, with_defaults
@@ -82,10 +82,6 @@ def _share(percentile: float) -> Fraction:
 
 def _inside(key: str, value: object, upper: int) -> Fraction:
     """``value``, a number between 0 and ``upper`` and neither of them, as exactly as it is written."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < upper:
         raise ValueError(f"{key}: found {shown(value)}, expected a number above 0 and below {upper}")
-    if value <= 0:
-        raise ValueError(f"{key}: found {value}, expected above 0")
-    if value >= upper:
-        raise ValueError(f"{key}: found {value}, expected below {upper}")
     return Fraction(str(value))

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from saliency_assay.models.weights import read, write
-from saliency_assay.training.state import TERMINATED, HeldSigterm
+from saliency_assay.runtime.sigterm import TERMINATED, HeldSigterm
 
 log = logging.getLogger(__name__)
 

@@ -50,13 +50,13 @@ def test_iterations_are_whole(percentile: float, occluded: float, expected: int)
         (95, 1e-12, "occluded: found 1e-12 with percentile 95, expected a multiple of 0.05"),
         (95, 0.500001, "occluded: found 0.500001 with percentile 95, expected a multiple of 0.05"),
         (99.9, 0.3005, "occluded: found 0.3005 with percentile 99.9, expected a multiple of 0.001"),
-        (120, 0.5, "percentile: found 120, expected below 100"),
-        (100, 0.5, "percentile: found 100, expected below 100"),
-        (0, 0.5, "percentile: found 0, expected above 0"),
+        (120, 0.5, "percentile: found 120, expected a number above 0 and below 100"),
+        (100, 0.5, "percentile: found 100, expected a number above 0 and below 100"),
+        (0, 0.5, "percentile: found 0, expected a number above 0 and below 100"),
         (float("nan"), 0.5, "percentile: found nan, expected a number above 0 and below 100"),
         (True, 0.5, "percentile: found true, expected a number above 0 and below 100"),
-        (95, 1, "occluded: found 1, expected below 1"),
-        (95, -0.5, "occluded: found -0.5, expected above 0"),
+        (95, 1, "occluded: found 1, expected a number above 0 and below 1"),
+        (95, -0.5, "occluded: found -0.5, expected a number above 0 and below 1"),
         (95, "half", "occluded: found 'half', expected a number above 0 and below 1"),
     ],
 )
@@ -96,7 +96,7 @@ def test_pixels_equal_decimal_arithmetic() -> None:
 
 
 def test_pixels_name_a_percentile_that_is_none() -> None:
-    with pytest.raises(ValueError, match=r"^percentile: found 100, expected below 100$"):
+    with pytest.raises(ValueError, match=r"^percentile: found 100, expected a number above 0 and below 100$"):
         pixels(64, 100)
 
 

@@ -732,34 +732,6 @@ def test_images_of_one_channel_and_fill_mean_are_seen_through_the_colour() -> No
     np.testing.assert_allclose(pixels[1, 3], 200 / 255)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (
-            lambda images, masks: (images[:, :, :2], masks, ["a", "b"]),
-            "images: found uint8 [2, 3, 2, 2, 4], expected uint8 [methods, I + 1, 1 or 3, H, W]",
-        ),
-        (
-            lambda images, masks: (images / 255.0, masks, ["a", "b"]),
-            "images: found float64 [2, 3, 3, 2, 4], expected uint8 [methods, I + 1, 1 or 3, H, W]",
-        ),
-        (
-            lambda images, masks: (images[:, 1:], masks, ["a", "b"]),
-            "masks: found bool [2, 2, 2, 4], expected bool [2, 1, 2, 4]",
-        ),
-        (
-            lambda images, masks: (images, masks.astype(np.uint8), ["a", "b"]),
-            "masks: found uint8 [2, 2, 2, 4], expected bool [2, 2, 2, 4]",
-        ),
-        (lambda images, masks: (images, masks, ["a"]), "names: found 1, expected 2"),
-    ],
-)
-def test_images_that_do_not_fit_are_refused(change: Callable[..., tuple], message: str) -> None:
-    images, masks, names = change(*example())
-    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        iteration_images(images, masks, names=names, title="")
-
-
 # --- the drawn page -----------------------------------------------------------------------------------------
 
 MANY = (

@@ -1,0 +1,49 @@
+"""Locks on bytes of a run's lock file, and the share of it that each job holds, free of what a run itself needs."""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+from saliency_assay.runtime.atomic import machine
+
+LOCK = "SALIENCY_ASSAY_LOCK"
+"""Environment variable of all processes of a run: the path of its lock file."""
+RUN, JOBS, TURN = 0, 1, 2
+"""Bytes of that file: a run holds the first, its jobs share the second, and who reads or writes it takes the third."""
+
+
+def lock(file: IO[str], byte: int, *, shared: bool = False, wait: bool = False) -> None:
+    """Lock one byte of an open file for this process; the kernel unlocks it when the process ends or closes the file.
+
+    Raises:
+        BlockingIOError: another process has locked it.
+        OSError: the file system has no locks.
+    """
+    kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+    try:
+        fcntl.lockf(file, kind if wait else kind | fcntl.LOCK_NB, 1, byte)
+    except PermissionError as error:  # some systems raise it in place of BlockingIOError
+        raise BlockingIOError(*error.args) from None
+
+
+def unlock(file: IO[str], byte: int) -> None:
+    """Unlock one byte of an open file."""
+    fcntl.lockf(file, fcntl.LOCK_UN, 1, byte)
+
+
+@contextmanager
+def share_run_lock() -> Iterator[None]:
+    """Hold a share in the lock of the run that started this process, so that it outlives a run that is killed.
+
+    Nothing is held on another machine than the run's: a cluster's scheduler knows the jobs there.
+    """
+    with ExitStack() as stack:
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            file = stack.enter_context(Path(os.environ[LOCK]).open(encoding="utf-8"))
+            if json.load(file)["machine"] == machine():
+                lock(file, JOBS, shared=True)
+        yield
