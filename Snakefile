@@ -39,15 +39,17 @@ include: "rules/download.smk"
 include: "rules/train.smk"
 include: "rules/attribute.smk"
 include: "rules/score.smk"
-include: "rules/bam.smk"
-include: "rules/remask.smk"
 include: "rules/reliability.smk"
-include: "rules/report_bam.smk"
-include: "rules/figures.smk"
 include: "rules/report.smk"
 include: "rules/table.smk"
 include: "rules/plan.smk"
 include: "rules/cluster.smk"
+
+
+# The rules of each kind of study.
+for kind in CATALOGUE.study_kinds:
+
+    include: f"rules/studies/{kind}.smk"
 
 
 rule all:

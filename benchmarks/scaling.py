@@ -32,7 +32,7 @@ import torch
 import yaml
 from torch.utils.flop_counter import FlopCounterMode
 
-from saliency_assay.config.catalogue import CATALOGUE
+from saliency_assay.catalogue import CATALOGUE
 from saliency_assay.config.read import read
 from saliency_assay.config.records import Config, Metric, Model
 from saliency_assay.config.records import Method as Entry
@@ -139,10 +139,8 @@ class Counts:
         """Of a set, to train on and to test."""
         entry = self.config.sets.get(name)
         if entry is None:  # images beside the same with a change
-            [study] = [of for of in self.config.studies.values() if name.startswith(f"{of.name}_delta_")]
-            assert study.comparison
-            assert study.comparison.independence
-            return 0, 2 * study.comparison.independence.images
+            [pairs] = [of.pair_sets[name] for of in self.config.studies.values() if name in of.pair_sets]
+            return 0, 2 * pairs
         given = entry.parameters
         if entry.source:
             train, test = self.images(entry.source)
@@ -280,8 +278,7 @@ def job_work(job: Job, counts: Counts) -> tuple[float, float]:
         model = config.models[name]
         share, work = counts.share(model), counts.training(model)
         if job.rule == "leak":
-            retraining = config.studies[at["study"]].retraining
-            assert retraining is not None
+            retraining = config.studies[at["study"]].settings
             return 2 * retraining.repeats * work * counts.share(model, masks=True), 0
         return work * share, (sum(counts.images(model.data)) * share if job.rule == "retrain" else 0)
     if job.rule in ("attribute", "probe", "score"):
@@ -302,11 +299,9 @@ def job_work(job: Job, counts: Counts) -> tuple[float, float]:
         sets = [Path(path).name.removesuffix(".zarr.zip") for path in job.inputs if "/data/" in path]
         return 0, sum(sum(counts.images(of)) for of in sets) * counts.share(config.models[name])
     if job.rule == "find_delta":
-        comparison = config.studies[at["study"]].comparison
-        assert comparison
-        assert comparison.independence
-        given = config.metrics["iir"].parameters["steps"] * EXPLAINED * comparison.independence.images
-        return 0, given * counts.share(config.models[comparison.independence.model])
+        independence = config.studies[at["study"]].settings.independence
+        given = config.metrics["iir"].parameters["steps"] * EXPLAINED * independence.images
+        return 0, given * counts.share(config.models[independence.model])
     return 0, 0
 
 
@@ -324,8 +319,7 @@ def stored(jobs: list[Job], counts: Counts) -> float:
             study = job.at.get("study")
             model = counts.config.models[job.at.get("model") or counts.config.studies[str(study)].models[0]]
             if job.rule == "remask":
-                retraining = counts.config.studies[str(study)].retraining
-                assert retraining is not None
+                retraining = counts.config.studies[str(study)].settings
                 channels, size = counts.size(model.data)
                 masks = retraining.iterations if job.at["protocol"] == "roar" else 1
                 total += mask_bytes(remasked(job, counts), (channels, size, size), masks)
@@ -377,7 +371,7 @@ def report(file: Path, options: argparse.Namespace) -> None:
         by_rule[job.rule].append(hours[job])
         models += job.rule in ("train", "trial", "retrain")
         if job.rule == "leak":
-            models += 2 * counts.config.studies[job.at["study"]].retraining.repeats
+            models += 2 * counts.config.studies[job.at["study"]].settings.repeats
     total, chain = sum(hours.values()), longest(jobs, hours)
     held = f"{stored(jobs, counts) / 1e9:,.3g} GB"
     print(f"{file.name}: {len(jobs):,} jobs, {models:,} trainings, {total:,.3g} GPU hours, {held}")

@@ -5,11 +5,11 @@ import sys
 
 import yaml
 
-from saliency_assay.config.catalogue import CATALOGUE
+from saliency_assay.catalogue import CATALOGUE
 from saliency_assay.config.read import read
 from saliency_assay.config.errors import ConfigError
 from saliency_assay.config.yaml_text import check_text
-from saliency_assay.pipeline.inputs import SHARED, Inputs
+from saliency_assay.pipeline.inputs import Inputs
 from saliency_assay.pipeline.params import Params
 from saliency_assay.pipeline.paths import Paths, one_of
 from saliency_assay.pipeline.settings import JobSettings
@@ -32,15 +32,14 @@ pathvars:
     results=CONFIG.results,
     logs=f"{CONFIG.results}/logs",
     benchmarks=f"{CONFIG.results}/benchmarks",
-    # One arm of a retrain study: f_i and D_i for i = 0, 1, …
-    arm="{study}/{protocol}/{method}/{fill}/seed{seed}",
 
 
-STUDIES = Studies(CONFIG)
+STUDIES = Studies(CONFIG, CATALOGUE.study_kinds)
 # `INPUTS.<rule>` are those inputs of a rule that wildcards or the configuration decide.
 INPUTS = Inputs(CONFIG, Paths(CONFIG.results), STUDIES, ancient)
 JOB_SETTINGS = JobSettings(
     Path(workflow.basedir) / "workflow/scripts",
+    CATALOGUE.study_kinds.values(),
     # Where jobs run in a container or in Conda environments, Snakemake itself compares those.
     with_versions=not workflow.deployment_settings.deployment_method,
 )
@@ -58,23 +57,16 @@ BAM_SETS = [name for name, entry in CONFIG.sets.items() if entry.scenes]
 CAPTION_SETS = [name for name, entry in CONFIG.sets.items() if entry.source]
 PLAIN_SETS = [name for name in CONFIG.sets if name not in [*BAM_SETS, *CAPTION_SETS]]
 SEARCHED = [name for name, model in CONFIG.models.items() if model.trials]
-METRIC_FIGURES = [figure for study in STUDIES.fidelity for _, figure in STUDIES.metric_figures(study)]
-RETRAININGS = [STUDIES.retraining(study) for study in STUDIES.retrain]
-FILLS = [fill for retraining in RETRAININGS for fill in retraining.fills]
-# What names of files end in where a set is explained, or remasked, in parts.
+# What names of files end in where a set is explained in parts.
 PARTS = [name for entry in CONFIG.data.values() for name in part_names(entry.shards) if name]
-MASK_PARTS = [name for retraining in RETRAININGS for name in part_names(retraining.shards) if name]
 
 
 wildcard_constraints:
     collection=one_of(COLLECTIONS),
-    data=one_of([*CONFIG.sets, *STUDIES.delta_sets]),
+    data=one_of([*CONFIG.sets, *STUDIES.pair_sets]),
     model=one_of(CONFIG.models),
     method=one_of(CONFIG.methods),
     metric=one_of(CONFIG.metrics),
     part=f"({one_of(PARTS)})?",
     seed=one_of(map(str, CONFIG.seeds)),
     study=one_of(CONFIG.studies),
-    protocol=one_of(name for retraining in RETRAININGS for name in retraining.protocols),
-    fill=one_of(FILLS),
-    iteration="[0-9]+",

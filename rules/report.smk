@@ -1,6 +1,34 @@
 """Pages that put all of a run into words, and the one HTML file that carries these and all figures and tables."""
 
 
+rule plot_training:
+    input:
+        **INPUTS.plot_training(),
+    output:
+        curves=report(
+            "<results>/figures/training.svg",
+            caption="../workflow/report/training.rst",
+            category="Models",
+            labels={"shown": "training curves"},
+        ),
+        accuracy=report(
+            "<results>/figures/accuracy.html",
+            caption="../workflow/report/accuracy.rst",
+            category="Models",
+            labels={"shown": "accuracy of every model on every set"},
+        ),
+    log:
+        "<logs>/plot_training.log",
+    benchmark:
+        "<benchmarks>/plot_training.tsv"
+    conda:
+        "../envs/report.yaml"
+    params:
+        settings=PARAMS.plot_training,
+    script:
+        "../workflow/scripts/plot_training.py"
+
+
 rule summarise:
     input:
         unpack(INPUTS.summarise),

@@ -15,6 +15,7 @@ from saliency_assay.metrics import Metric, Score
 from saliency_assay.models import Architecture
 from saliency_assay.registry.records import Parameter
 from saliency_assay.runtime.provenance import SOURCE
+from saliency_assay.studies import STUDY_KINDS
 
 R = TypeVar("R")
 
@@ -124,6 +125,7 @@ CATALOGUE = Catalogue(
         "learning_rate": Parameter(0.1, minimum=0),
         "validation_share": Parameter(0.0, minimum=0, maximum=0.5),
     },
+    study_kinds=STUDY_KINDS,
 )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import snakemake
 
-from saliency_assay.config.catalogue import CATALOGUE
+from saliency_assay.catalogue import CATALOGUE
 from tools import metric_records, record_tables
 from tools.pages import DOCS, anchors, blocks, pages, prose
 from tools.source_tree import MODULES, PACKAGE, ROOT, Problem, line_of, syntax

@@ -1,15 +1,26 @@
-"""Import order between packages, registries, the homes of libraries, and what the Snakefile may load."""
+"""Import order between packages, registries, the homes of libraries and kinds, and what the Snakefile may load."""
 
+import ast
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
 
-from tools.source_tree import MODULES, PACKAGE, ROOT, SCRIPTS, Problem, imports, module_name, project_imports
+from tools.source_tree import (
+    MODULES,
+    PACKAGE,
+    ROOT,
+    SCRIPTS,
+    Problem,
+    imports,
+    module_name,
+    project_imports,
+    syntax,
+)
 
 ORDER = (
-    "registry", "runtime", "storage", "data", "models", "training", "methods", "metrics", "plotting", "reliability",
-    "studies", "config", "report", "api", "pipeline",
+    "registry", "runtime", "storage", "data", "models", "training", "methods", "metrics", "config", "pipeline",
+    "plotting", "reliability", "studies", "catalogue", "report", "api",
 )  # fmt: skip
 """A package imports from itself and from packages before it."""
 HOMES = {
@@ -30,14 +41,16 @@ REGISTRIES = {
         PACKAGE / name / "__init__.py": {"registry.records", "registry.signatures"}
         for name in ("data", "models", "methods", "metrics")
     },
-    **{path: {"studies.kind"} for path in KINDS},
+    **{path: {"registry.study_kind"} for path in KINDS},
     PACKAGE / "studies/__init__.py": {module_name(path) for path in KINDS},
 }
 """Modules of records, and all of the project that they import."""
+NAMESAKES = {PACKAGE / name for name in ("config/settings.py", "data/__init__.py", "data/caption.py")}
+"""Modules that name the kinds of data ``bam`` and ``caption``."""
 READERS = {
     *(PACKAGE / "api").glob("*.py"),
-    *(PACKAGE / "pipeline").glob("*.py"),
-    *(PACKAGE / f"config/{name}.py" for name in ("catalogue", "settings", "reference")),
+    PACKAGE / "catalogue.py",
+    PACKAGE / "config/settings.py",
     PACKAGE / "studies/__init__.py",
 }
 """Modules that may import a registry: no job's digest of code holds them."""
@@ -47,7 +60,7 @@ def check_imports() -> Iterator[Problem]:
     """Check what modules and scripts import."""
     for path in MODULES:
         package = module_name(path).partition(".")[0]
-        if path.parent != PACKAGE:  # modules of no package stand above all of them
+        if path != PACKAGE / "__init__.py":  # it offers functions of ``api`` by name
             later = ORDER[ORDER.index(package) + 1 :]
             for line, name in project_imports(path):
                 if name.partition(".")[0] in later:
@@ -60,6 +73,7 @@ def check_imports() -> Iterator[Problem]:
                 yield Problem(path, line, f"imports {library}, which belongs to {sorted(HOMES[library])}")
     yield from check_registries()
     yield from check_snakefile_imports()
+    yield from check_kinds()
 
 
 def check_registries() -> Iterator[Problem]:
@@ -74,7 +88,7 @@ def check_registries() -> Iterator[Problem]:
         for line, name in imports(path):
             if name.partition(".")[0] not in {"saliency_assay", *sys.stdlib_module_names}:
                 yield Problem(path, line, f"imports {name}, but a registry needs no installed package")
-    records = {"config.catalogue", *map(module_name, REGISTRIES)}
+    records = {"catalogue", *map(module_name, REGISTRIES)}
     for path in (*MODULES, *SCRIPTS):
         if path not in READERS:
             for line, name in project_imports(path):
@@ -88,7 +102,7 @@ def check_registries() -> Iterator[Problem]:
 
 def check_snakefile_imports() -> Iterator[Problem]:
     """What the Snakefile and the rules import loads no heavy package."""
-    for path in (ROOT / "Snakefile", *sorted((ROOT / "rules").glob("*.smk"))):
+    for path in (ROOT / "Snakefile", *sorted((ROOT / "rules").rglob("*.smk"))):
         for number, line in enumerate(path.read_text().splitlines(), 1):
             if match := re.match(r"from (saliency_assay\.[\w.]+) import", line):
                 code = f"import sys, {match[1]}; print(*sorted({HEAVY!r} & set(sys.modules)))"
@@ -97,3 +111,13 @@ def check_snakefile_imports() -> Iterator[Problem]:
                 )
                 if loaded := done.stdout.strip() or done.stderr.strip():
                     yield Problem(path, number, f"importing {match[1]} loads {loaded}")
+
+
+def check_kinds() -> Iterator[Problem]:
+    """No module names a kind of study outside its folder: records say what distinguishes it."""
+    names = {path.parent.name for path in KINDS}
+    for path in (*MODULES, *SCRIPTS):
+        own = path.parent.name if path.is_relative_to(PACKAGE / "studies") else ""
+        for node in ast.walk(syntax(path)):
+            if isinstance(node, ast.Constant) and node.value in names - {own} and path not in NAMESAKES:
+                yield Problem(path, node.lineno, f"names the kind of study {node.value!r}")

@@ -4,17 +4,18 @@ import inspect
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import yaml
 
 from saliency_assay.pipeline.params import Params
 from saliency_assay.pipeline.paths import Paths
 from saliency_assay.pipeline.studies import RATED_FIGURES, RATED_TABLES
+from saliency_assay.registry.records import resolve
 from saliency_assay.studies import STUDY_KINDS
 from tools.source_tree import PACKAGE, ROOT, SCRIPTS, Problem, line_of, project_imports
 
-RULE_FILES = [ROOT / "Snakefile", *sorted((ROOT / "rules").glob("*.smk"))]
+RULE_FILES = [ROOT / "Snakefile", *sorted((ROOT / "rules").rglob("*.smk"))]
 TEXT = "\n".join(path.read_text() for path in RULE_FILES)
 PROFILES = [ROOT / f"profiles/{name}/config.yaml" for name in ("local", "slurm")]
 RERUN_TRIGGERS = ["mtime", "params", "input", "software-env"]
@@ -84,7 +85,7 @@ def _faults(rule: Rule) -> Iterator[str]:
     """A rule's script, log, benchmark and settings have its name."""
     if not rule.base:
         if (
-            rule.value("script") != f"../workflow/scripts/{rule.name}.py"
+            _file(rule, "script").resolve() != ROOT / f"workflow/scripts/{rule.name}.py"
             or not _file(rule, "script").is_file()
         ):
             yield "expected the script of its name"
@@ -98,16 +99,22 @@ def _faults(rule: Rule) -> Iterator[str]:
             yield "has an output, but is run each time that it is asked for"
     elif rule.value("benchmark") != f"<benchmarks>/{rule.name}{log[1] or ''}.tsv":
         yield f"benchmark {rule.value('benchmark')!r}, expected the name of its log"
-    if f"    params:\n        settings=PARAMS.{rule.name},\n" not in rule.body:
-        yield f"expected the parameters settings=PARAMS.{rule.name} and no others"
+    given = re.search(rf"    params:\n        settings=(?:([A-Z]+)_)?PARAMS\.{rule.name},\n", rule.body)
+    if not given:
+        yield f"expected the parameters settings=PARAMS.{rule.name}, or those of its kind of study, and no others"
     # The digest of the code that runs is that of the rule's own script.
-    elif f'self._settings("{rule.base or rule.name}"' not in re.sub(
-        r"\(\s+", "(", inspect.getsource(getattr(Params, rule.name))
+    elif f'self.settings("{rule.base or rule.name}"' not in re.sub(
+        r"\(\s+", "(", inspect.getsource(getattr(_params(given[1]), rule.name))
     ):
-        yield f"Params.{rule.name} does not digest the code of {rule.base or rule.name}"
-    for name in re.findall(r"\bINPUTS\.(\w+)", rule.body):
+        yield f"the settings of {rule.name} do not digest the code of {rule.base or rule.name}"
+    for name in re.findall(r"\b(?:[A-Z]+_)?INPUTS\.(\w+)", rule.body):
         if name in RULES and name != rule.name:
             yield f"has inputs of the rule {name}"
+
+
+def _params(kind: str | None) -> Any:
+    """Return the class of the settings of rules, of all kinds of study or of one."""
+    return resolve(STUDY_KINDS[kind.lower()].params) if kind else Params
 
 
 def _file(rule: Rule, directive: str) -> Path:
@@ -145,7 +152,7 @@ def check_captions() -> Iterator[Problem]:
     for path in RULE_FILES:
         text = path.read_text()
         for match in re.finditer(r"\breport\(\n(?:.*\n)*?\s+\),", text):
-            caption = re.search(r'caption="\.\./workflow/report/(\w+)\.rst"', match[0])
+            caption = re.search(r'caption="(?:\.\./)+workflow/report/(\w+)\.rst"', match[0])
             name = caption[1] if caption else ""
             shown.add(name)
             if not (folder / f"{name}.rst").is_file():

@@ -15,7 +15,7 @@ import yaml
 from PIL import Image
 from pycocotools import mask as rle
 
-from saliency_assay.config.catalogue import CATALOGUE
+from saliency_assay.catalogue import CATALOGUE
 from saliency_assay.config.read import read as read_configuration
 from saliency_assay.config.yaml_text import Loader, check_text
 from saliency_assay.data.bam.coco import Source, cut_out, find_instances

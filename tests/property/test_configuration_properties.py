@@ -9,7 +9,7 @@ from configurations import BASE, CATALOGUE, FILE, FOLDER
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saliency_assay.config.catalogue import CATALOGUE as REGISTERED
+from saliency_assay.catalogue import CATALOGUE as REGISTERED
 from saliency_assay.config.errors import ConfigError
 from saliency_assay.config.read import read
 from saliency_assay.config.records import Catalogue

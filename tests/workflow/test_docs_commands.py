@@ -18,7 +18,7 @@ import pytest
 import yaml
 from checkout import Checkout
 
-from saliency_assay.config.catalogue import CATALOGUE
+from saliency_assay.catalogue import CATALOGUE
 from saliency_assay.config.read import read
 from saliency_assay.storage import zarr_store
 from tools.pages import DOCS, FENCE, blocks, pages, write_files
@@ -44,7 +44,7 @@ OUTSIDE = {
     r"\.venv/bin/snakemake (--report|--touch)": "a word on what the workflow itself does",
     r"\.venv/bin/pytest (FILE|tests/\S+)": "it is what runs this",
     r"\.venv/bin/python tests/property/(fuzz|bombs)\.py.*": "tests/property/test_fuzz.py",
-    r"\.venv/bin/python -m saliency_assay\.config\.reference": "tests/unit/config/test_config_reference.py",
+    r"\.venv/bin/python -m tools\.configuration_reference": "tests/unit/config/test_config_reference.py",
     r"make env": "all that .ci/run makes needs it",
     r"make clean": "it would remove the results of whoever runs the tests",
     r"PYTHONPATH=tests \.venv/bin/python tests/cluster/overhead\.py": "root, and a Slurm of one's own",

@@ -33,7 +33,7 @@ with run_job(snakemake) as job:
         if data_file.is_file() and weights.is_file():
             with zarr_store.open_store(data_file, kind="data") as data:
                 drawn = round(jobs.get("attribute", 0) * study["map_images"])
-                kept = weights.stat().st_size * (jobs.get("train", 0) + jobs.get("retrain", 0))
+                kept = weights.stat().st_size * sum(jobs.get(rule, 0) for rule in study["weights_by"])
                 storage = storage_of(data["image"].shape, study["mask_stores"], drawn, kept)
         planned = Study(study["name"], jobs, study["like"], study["models_each"], storage)
         rows.append(row_of(planned, settings["on_device"], Path(settings["benchmarks"])))

@@ -1,14 +1,16 @@
 """Check the section ``models``: registered architectures and custom networks."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import Any
 
 from saliency_assay.config.checks import file, look_up, parameters_of
 from saliency_assay.config.errors import ConfigError
-from saliency_assay.config.records import Catalogue, DataEntry, Model
-from saliency_assay.config.retrain import check_training, trials_of
+from saliency_assay.config.records import Catalogue, DataEntry, Model, Parameters
 from saliency_assay.config.settings import CustomModel, ModelSettings, RegisteredModel
+from saliency_assay.registry.records import shown
 from saliency_assay.registry.signatures import GENERATOR, check_call
+from saliency_assay.training.settings import training_from
 
 BUILDER = ("classes", "channels", GENERATOR)
 """Keyword arguments of a function that builds a network."""
@@ -32,7 +34,7 @@ def read_model(
     look_up(f"{place}.label", "label", entry.label, dict.fromkeys(maker.labels_of(entry.data)))
     weights = file(f"{place}.weights", entry.weights) if entry.weights else ""
     training = parameters_of(f"{place}.training", catalogue.training, entry.training)
-    check_training(f"{place}.training", training)
+    _check_training(f"{place}.training", training)
     if not weights and training.get("epochs") == 0:
         raise ConfigError(
             f"{place}.training.epochs: found 0, expected at least 1, or weights to be used as they are"
@@ -46,7 +48,7 @@ def read_model(
         weights=weights,
         batch_size=entry.batch_size,
         training=training,
-        trials=trials_of(place, entry.search or {}, training, catalogue),
+        trials=_trials(place, entry.search or {}, training, catalogue),
         normalisation=_normalisation(place, entry),
     )
 
@@ -98,3 +100,50 @@ def _normalisation(place: str, entry: ModelSettings) -> tuple[tuple[float, ...],
             "expected one of each for each channel"
         )
     return mean, std
+
+
+def _trials(
+    place: str, search: Mapping[str, Sequence[Any]], training: Parameters, catalogue: Catalogue
+) -> tuple[Parameters, ...]:
+    """Return every combination of the values in ``search``, the last parameter's changing first.
+
+    Raises:
+        ConfigError: a parameter that does not exist, a value out of range, no images to choose by, or no epochs.
+    """
+    if not search:
+        return ()
+    for name, values in search.items():
+        parameter = look_up(f"{place}.search", "parameter", name, catalogue.training)
+        for value in values:
+            if problem := parameter.problem(value):
+                raise ConfigError(f"{place}.search.{name}: found {shown(value)}, {problem}")
+    _check_choice(place, search, training)
+    trials = tuple(dict(zip(search, values, strict=True)) for values in product(*search.values()))
+    for trial in trials:
+        _check_training(f"{place}.search", {**training, **trial})
+    return trials
+
+
+def _check_training(place: str, training: Parameters) -> None:
+    """Check that the settings of a training, each of them valid, fit together.
+
+    Raises:
+        ConfigError: they do not.
+    """
+    try:
+        training_from(training)
+    except ValueError as error:
+        raise ConfigError(f"{place}.{error}") from None
+
+
+def _check_choice(place: str, search: Mapping[str, Sequence[Any]], training: Parameters) -> None:
+    """Check that every trial is trained, and evaluated on the same validation images."""
+    why = "the search chooses by validation accuracy"
+    if "validation_share" in search:
+        fixed = "expected a fixed training.validation_share"
+        raise ConfigError(f"{place}.search: found 'validation_share', {fixed}: {why}")
+    if not training["validation_share"]:
+        raise ConfigError(f"{place}.training.validation_share: found 0, expected above 0: {why}")
+    for section, epochs in (("training", [training["epochs"]]), ("search", search.get("epochs", ()))):
+        if 0 in epochs:
+            raise ConfigError(f"{place}.{section}.epochs: found 0, expected at least 1: {why}")

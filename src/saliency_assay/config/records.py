@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 from saliency_assay.registry.records import Parameter
-from saliency_assay.studies.fidelity.settings import Controls
-from saliency_assay.studies.retrain.settings import Retraining
+from saliency_assay.registry.study_kind import StudyKind
 
 Parameters = dict[str, Any]
+Controls = Literal["with", "without"]
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,7 @@ class Catalogue:
     methods: Mapping[str, Any]
     metrics: Mapping[str, Any]
     training: Mapping[str, Parameter]
+    study_kinds: Mapping[str, StudyKind]
 
 
 @dataclass(frozen=True)
@@ -148,56 +149,39 @@ class Metric:
 
 
 @dataclass(frozen=True)
-class Independence:
-    """Of a BAM study: the model for which changes without effect are sought, and on how many images."""
-
-    model: str
-    images: int
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """What a BAM study compares."""
-
-    object_model: str
-    scene_model: str
-    robustness: tuple[str, ...] = ()
-    """Variants of X_os: ``scale``, ``location``."""
-    series: tuple[str, ...] = ()
-    """Scene models of growing commonality, the last of k = 1."""
-    independence: Independence | None = None
-    concepts: bool = False
-
-
-@dataclass(frozen=True)
 class Study:
-    """One entry under ``studies``: BAM has an object model and a scene model, other kinds have one model or two."""
+    """One entry under ``studies``, as the reader of its kind returns it."""
 
     name: str
     kind: str
     data: str
     models: tuple[str, ...]
+    """Those whose maps the gallery shows."""
     methods: tuple[str, ...]
     metrics: tuple[str, ...] = ()
+    settings: Any = None
+    """What only its kind has."""
+    options: tuple[str, ...] = ()
+    """What it asks for beside what all of its kind have (``Outputs.option``)."""
+    other_models: tuple[str, ...] = ()
+    """Models that it explains beside ``models``."""
+    evaluated: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """For each model the sets on which it is evaluated beside its own."""
+    pair_sets: Mapping[str, int] = field(default_factory=dict)
+    """Sets that its rules make for one model, of images beside their changed copies; for each the number of pairs."""
+    figure_values: tuple[Mapping[str, str], ...] = ({},)
+    """Values of the names in braces in ``Outputs.figures``."""
     printed: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """What a paper reports: for each method the value of a score."""
     printed_alpha: Mapping[str, Mapping[Controls, float]] = field(default_factory=dict)
     """The same of α: for each score the values ``with`` and ``without`` controls."""
     printed_correlation: Mapping[str, Mapping[str, Mapping[str, float]]] = field(default_factory=dict)
     """The same of Spearman's ρ: for each score and each other one the value of a method."""
-    retraining: Retraining | None = None
-    """Of a ``retrain`` study: what is occluded, how, and how often."""
-    comparison: Comparison | None = None
-    """Of a ``bam`` study."""
 
     @property
     def all_models(self) -> tuple[str, ...]:
-        """``models``, whose maps the gallery shows, and all others that the study explains."""
-        if self.comparison is None:
-            return self.models
-        independence = self.comparison.independence
-        others = (*self.comparison.series, *([independence.model] if independence else []))
-        return tuple(dict.fromkeys([*self.models, *others]))
+        """All models that it explains."""
+        return tuple(dict.fromkeys([*self.models, *self.other_models]))
 
 
 @dataclass(frozen=True)
@@ -208,6 +192,21 @@ class Reliability:
     """For the intervals of α."""
     level: float
     """Confidence level of the intervals of α and of mean correlations."""
+
+
+@dataclass(frozen=True)
+class Sections:
+    """All that the entry of a study may name."""
+
+    data: Mapping[str, DataEntry]
+    models: Mapping[str, Model]
+    methods: Mapping[str, Method]
+    metrics: Mapping[str, Metric]
+    """Those that have an entry, and those that studies name."""
+    listed_metrics: tuple[str, ...]
+    """Those that have an entry."""
+    seeds: tuple[int, ...]
+    catalogue: Catalogue
 
 
 @dataclass(frozen=True)

@@ -2,15 +2,18 @@
 
 Entries under ``data``, ``models``, ``methods`` and ``metrics`` are checked here for the keys that the workflow
 itself reads; parameters of what they name are checked against its registry record (``config.checks``).
-``config/schema.yaml`` and ``docs/configuration.md`` are generated from these models (``config.reference``).
+``config/schema.yaml`` and ``docs/configuration.md`` are generated from these models.
 """
 
-from typing import Annotated, Any, Literal
+from functools import cache, reduce
+from operator import or_
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Discriminator, Field, Tag, create_model
 
 from saliency_assay.data import DATA_KINDS
 from saliency_assay.data.bam.classes import OBJECTS, SCENES
+from saliency_assay.registry.records import resolve
 from saliency_assay.registry.settings import (
     INTEGER,
     NUMBER,
@@ -24,11 +27,7 @@ from saliency_assay.registry.settings import (
     Settings,
     Text,
 )
-from saliency_assay.studies.bam.settings import BamStudy
-from saliency_assay.studies.caption.settings import CaptionStudy
-from saliency_assay.studies.fidelity.settings import FidelityStudy
-from saliency_assay.studies.gallery.settings import GalleryStudy
-from saliency_assay.studies.retrain.settings import RetrainStudy
+from saliency_assay.registry.study_kind import StudyKind
 
 COMPOSED = ("bam", "embedded", "caption")
 """Kinds of data that have settings of their own, beside the parameters of their records."""
@@ -278,11 +277,18 @@ Metric = Annotated[
 ]
 
 
-# --- the whole ----------------------------------------------------------------------------------------------------
+# --- studies, and the whole ---------------------------------------------------------------------------------------
 
-Study = Annotated[
-    BamStudy | GalleryStudy | FidelityStudy | RetrainStudy | CaptionStudy, Field(discriminator="kind")
-]
+
+class StudySettings(Settings):
+    """Keys of every study."""
+
+    if TYPE_CHECKING:
+        kind: str  # each kind's model narrows it
+
+    methods: OrAbsent[Distinct[str]] = Field(
+        None, min_length=1, description="Names under `methods`; by default all."
+    )
 
 
 class ReliabilitySettings(Settings):
@@ -304,6 +310,11 @@ class ReportSettings(Settings):
     )
 
 
+STUDIES: Any = Field(
+    {}, description="Studies by name; without any, all data sets are built and all models trained."
+)
+
+
 class Configuration(Settings):
     """A whole configuration file."""
 
@@ -311,10 +322,7 @@ class Configuration(Settings):
     models: dict[Name, Model] = Field({}, description="Models to train, by name; a study needs one.")
     methods: dict[Name, Method] = Field({}, description="Saliency methods by name; a study needs one.")
     metrics: dict[Name, Metric] = Field({}, description="Metrics by name.")
-    studies: dict[Name, Study] = Field(
-        {},
-        description="Studies by name; without any, all data sets are built and all models trained.",
-    )
+    studies: dict[str, StudySettings] = STUDIES
     seeds: Distinct[Natural] = Field(
         (0,),
         min_length=1,
@@ -328,3 +336,13 @@ class Configuration(Settings):
         ReliabilitySettings(), description="How the reliability of metrics is measured."
     )
     report: ReportSettings = Field(ReportSettings(), description="What the report shows.")
+
+
+@cache
+def configuration_of(kinds: tuple[StudyKind, ...]) -> type[Configuration]:
+    """Return the model of a configuration whose studies are of these kinds."""
+    union: Any = reduce(or_, (Annotated[resolve(kind.settings), Tag(kind.name)] for kind in kinds))
+    studies: Any = dict[Name, Annotated[union, Field(discriminator="kind")]]
+    return create_model(
+        "Configuration", __base__=Configuration, __doc__=Configuration.__doc__, studies=(studies, STUDIES)
+    )

@@ -101,7 +101,7 @@ class Facts:
         }
 
     def paper_method(self, name: str) -> str:
-        """Return what the claims of BAM's paper know a method by.
+        """Return what papers call a method.
 
         A method that smooths another one than the gradient is another method.
         """
@@ -109,19 +109,6 @@ class Facts:
         if method.base and method.base.method != "gradient":
             return f"{method.method} of {method.base.method}"
         return method.method
-
-    def table_method(self, name: str) -> str:
-        """Return what the paper's Table 3 knows a method by.
-
-        Its maps are named local or global if infidelity, by its parameter ``explanation``, takes them for the other.
-        """
-        method = self.config.methods[name]
-        expected = self.config.metrics["infidelity_halves"].parameters["explanation"]
-        kinds = {"gradient": "local", "gradient_x_input": "global"}
-        if "times_input" in method.parameters:
-            kinds[method.method] = "global" if method.parameters["times_input"] else "local"
-        kind = kinds.get(method.method, expected)
-        return self.paper_method(name) if kind == expected else f"{self.paper_method(name)}, {kind}"
 
 
 def range_text(low: float, high: float) -> str:

@@ -11,10 +11,12 @@ from typing import Any
 import yaml
 
 from saliency_assay.config.records import Catalogue, Config, DataEntry, Model
-from saliency_assay.data.bam.set_names import classes_of
 from saliency_assay.pipeline.facts import Facts
 from saliency_assay.pipeline.inputs import Inputs, Wildcards, image_lists
-from saliency_assay.pipeline.settings import ON_DEVICE, JobSettings
+from saliency_assay.pipeline.paths import Paths
+from saliency_assay.pipeline.settings import JobSettings
+from saliency_assay.pipeline.studies import Studies
+from saliency_assay.registry.records import resolve
 from saliency_assay.registry.signatures import declared
 from saliency_assay.runtime.file_digests import FileDigests
 from saliency_assay.runtime.provenance import fingerprint
@@ -25,34 +27,95 @@ PLACEMENT = ("size", "measure", "smallest", "largest", "test_share", "leak_free"
 """The parameters of BAM data by which all of its sets are composed."""
 
 
-class Params:
-    """Settings of jobs by rule."""
+class EntrySettings:
+    """Settings that describe entries of the configuration."""
 
     def __init__(
-        self, inputs: Inputs, catalogue: Catalogue, settings: JobSettings, configuration: Mapping[str, Any]
+        self,
+        inputs: Any,
+        catalogue: Catalogue,
+        settings: JobSettings,
+        configuration: Mapping[str, Any],
+        files: FileDigests | None = None,
     ) -> None:
         """Take the inputs of rules, the registries, and the configuration as it was given."""
         self.inputs = inputs
-        self.paths = inputs.paths
+        self.paths: Paths = inputs.paths
         self.config: Config = inputs.config
-        self.studies = inputs.studies
+        self.studies: Studies = inputs.studies
         self.catalogue = catalogue
-        self._settings = settings
+        self.settings = settings
         self.configuration = configuration
         self.facts = Facts(inputs.config, catalogue, inputs.studies)
-        self.files = FileDigests(Path(inputs.paths.state) / "digests.json")
+        self.files = files or FileDigests(Path(inputs.paths.state) / "digests.json")
+
+    def method(self, name: str) -> Settings:
+        """Return what calls a method: of the entry only what its maps depend on."""
+        method = self.config.methods[name]
+        settings: Settings = {
+            "function": method.function,
+            "parameters": method.parameters,
+            "stream": method.stream,
+        }
+        if method.base:
+            settings["base"] = {"function": method.base.function, "parameters": method.base.parameters}
+        if method.background:
+            settings["background"] = method.background
+        return settings
+
+    def method_functions(self, name: str) -> list[str]:
+        """Return the function of a method, and that of the one that it smooths."""
+        method = self.config.methods[name]
+        return [method.function, *([method.base.function] if method.base else [])]
+
+    def explaining_model(self, model: str, method: str) -> Settings:
+        """Return what rebuilds a model for a method: with its CAM layer only where the method needs one."""
+        entry, needs = self.config.models[model], self.config.methods[method].needs
+        return {**rebuilding(entry), **({"cam_layer": entry.cam_layer} if "cam_layer" in needs else {})}
+
+    def initial(self, model: Model) -> Settings:
+        """Return the digest of the file that a training starts from, if no job of this run makes it."""
+        is_outside = model.weights and not self.inputs.is_result(model.weights)
+        return {"files": self.files.of_all([model.weights])} if is_outside else {}
+
+    def _explained_where(self, data: str) -> dict[str, int]:
+        """Return what the explained images of a set have in common, by its arrays."""
+        entry = self.config.sets[data]
+        if entry.is_common(data):
+            return {"label_scene": 0}  # the class whose images have the object under every k
+        return {"aligned": 1} if entry.source else {}
+
+
+class StudyParams(EntrySettings):
+    """Settings of the rules of a kind of study."""
+
+    def plan(self, study: str, plan: Settings) -> Settings:
+        """Return what the plan says of a study whose rules differ from those that all kinds share."""
+        return plan
+
+
+class Params(EntrySettings):
+    """Settings of jobs by rule, of rules that all kinds of study share."""
+
+    inputs: Inputs
+
+    def of_kind(self, kind: str) -> Any:
+        """Return the settings of the rules of a kind of study."""
+        params = resolve(self.studies.kinds[kind].params)
+        inputs = self.inputs.of_kind(kind)
+        return params(inputs, self.catalogue, self.settings, self.configuration, self.files)
 
     # ---- data
 
     def download(self, wildcards: Wildcards) -> Settings:
         """Fetch public data."""
-        return self._settings("download")
+        return self.settings("download")
 
     def write_sources(self, wildcards: Wildcards) -> Settings:
         """Write synthetic objects and scenes."""
         entry = self.config.data[wildcards["collection"]]
         names = ("cutouts_per_object", "scenes_per_class", "source_size", "seed")
-        return self._settings("write_sources", parameters=select(entry.parameters, *names))
+        return self.settings("write_sources", parameters=select(entry.parameters, *names))
 
     def collect_bam(self, wildcards: Wildcards) -> Settings:
         """Collect cut-outs and scenes; the lists that a user names count by content."""
@@ -61,7 +124,7 @@ class Params:
         parameters = select(entry.parameters, *names)
         # Cut-outs are kept for the largest that any set pastes.
         parameters["largest"] = max(entry.parameters["largest"], entry.parameters["variant_largest"])
-        return self._settings(
+        return self.settings(
             "collect_bam",
             **({} if entry.kind == "embedded" else self._image_lists(entry)),
             coco=entry.coco,
@@ -84,7 +147,7 @@ class Params:
         is_common = entry.is_common(wildcards["data"])
         names = [*PLACEMENT, "images_per_scene" if is_common else "images_per_pair"]
         names += ["variant_smallest", "variant_largest"] if member == "os_scale" else []
-        return self._settings(
+        return self.settings(
             "compose_bam",
             parameters=select(entry.parameters, *names),
             common_object=entry.common_object if is_common else "",
@@ -95,7 +158,7 @@ class Params:
     def compose_caption(self, wildcards: Wildcards) -> Settings:
         """Write captions on the images of a set."""
         entry = self.config.sets[wildcards["data"]]
-        return self._settings(
+        return self.settings(
             "compose_caption",
             classes=entry.classes,
             captions=entry.captions,
@@ -106,7 +169,7 @@ class Params:
     def build_data(self, wildcards: Wildcards) -> Settings:
         """Build a set by one function; the files that it reads count by content."""
         entry = self.config.sets[wildcards["data"]]
-        return self._settings(
+        return self.settings(
             "build_data",
             [entry.function],
             function=entry.function,
@@ -119,7 +182,7 @@ class Params:
     def train(self, wildcards: Wildcards) -> Settings:
         """Train a model."""
         model = self.config.models[wildcards["model"]]
-        return self._settings(
+        return self.settings(
             "train",
             [model.function],
             **self._training(model, model.training),
@@ -131,7 +194,7 @@ class Params:
     def trial(self, wildcards: Wildcards) -> Settings:
         """Train with one combination of a search, with the first seed: what is chosen holds for all of them."""
         model, trial = self.config.models[wildcards["model"]], int(wildcards["trial"])
-        return self._settings(
+        return self.settings(
             "train",
             [model.function],
             **self._training(model, {**model.training, **model.trials[trial]}),
@@ -148,23 +211,18 @@ class Params:
             "label": model.label,
             "training": training,
             **normalization,
-            **self._initial(model),
+            **self.initial(model),
         }
-
-    def _initial(self, model: Model) -> Settings:
-        """Return the digest of the file that a training starts from, if no job of this run makes it."""
-        is_outside = model.weights and not self.inputs.is_result(model.weights)
-        return {"files": self.files.of_all([model.weights])} if is_outside else {}
 
     def choose(self, wildcards: Wildcards) -> Settings:
         """Choose the best combination of a search."""
         model = self.config.models[wildcards["model"]]
-        return self._settings("choose", training=model.training, trials=model.trials)
+        return self.settings("choose", training=model.training, trials=model.trials)
 
     def evaluate(self, wildcards: Wildcards) -> Settings:
         """Evaluate a model on every set that a study compares it on."""
         model = self.config.models[wildcards["model"]]
-        return self._settings(
+        return self.settings(
             "evaluate",
             [model.function],
             model=rebuilding(model),
@@ -196,15 +254,15 @@ class Params:
         """Compute the maps of a method."""
         method = self.config.methods[wildcards["method"]]
         model = self.config.models[wildcards["model"]]
-        return self._settings(
+        return self.settings(
             "attribute",
-            [model.function, *self._method_functions(method.name)],
-            model=self._explaining_model(model.name, method.name),
+            [model.function, *self.method_functions(method.name)],
+            model=self.explaining_model(model.name, method.name),
             explained=self._explained(wildcards),
             method=method.method,
             registered=method.registered,
-            **self._method(method.name),
-            pairs=wildcards["data"] in self.studies.delta_sets,
+            **self.method(method.name),
+            pairs=wildcards["data"] in self.studies.pair_sets,
             seed=int(wildcards["seed"]),
             device=self.config.device,
         )
@@ -213,7 +271,7 @@ class Params:
         """Compute the model responses that a metric compares maps with."""
         metric = self.config.metrics[wildcards["metric"]]
         model = self.config.models[wildcards["model"]]
-        return self._settings(
+        return self.settings(
             "probe",
             [model.function, metric.probe],
             model=rebuilding(model),
@@ -229,411 +287,35 @@ class Params:
         """Score maps; the code of the method counts only where the metric computes maps by it."""
         metric, method = self.config.metrics[wildcards["metric"]], wildcards["method"]
         model, explains = self.config.models[wildcards["model"]], "explain" in metric.takes
-        return self._settings(
+        return self.settings(
             "score",
-            [model.function, metric.function, *(self._method_functions(method) if explains else [])],
-            model=self._explaining_model(model.name, method) if explains else rebuilding(model),
+            [model.function, metric.function, *(self.method_functions(method) if explains else [])],
+            model=self.explaining_model(model.name, method) if explains else rebuilding(model),
             function=metric.function,
             parameters=read_by(metric.function, metric.parameters) if metric.metric else metric.parameters,
             takes=metric.takes,
             scores=list(metric.directions),
             stream=metric.metric or metric.function,
-            **({"method": self._method(method)} if explains else {}),
+            **({"method": self.method(method)} if explains else {}),
             batch_size=model.batch_size,
             seed=int(wildcards["seed"]),
             device=self.config.device,
         )
-
-    def tabulate_scores(self, wildcards: Wildcards) -> Settings:
-        """Tabulate the scores of a fidelity study."""
-        study = self.studies.study(wildcards["study"])
-        return self._settings("tabulate_scores", study=study.name, printed=study.printed)
 
     def _explained(self, wildcards: Wildcards) -> Settings:
         """Return which images of a set are explained, and which class of each."""
         model = self.config.models[wildcards["model"]]
         target = {"label": model.label, "target": model.target, "batch_size": model.batch_size}
-        if independence := self.studies.delta_sets.get(wildcards["data"]):
-            return {"explain": 2 * independence.images, "order": "first", "where": {}, **target}
+        if pairs := self.studies.pair_sets.get(wildcards["data"]):
+            return {"explain": 2 * pairs, "order": "first", "where": {}, **target}
         data = self.config.sets[wildcards["data"]]
         where = self._explained_where(wildcards["data"])
         return {"explain": data.explain, "order": data.explain_order, "where": where, **target}
 
-    def _explained_where(self, data: str) -> dict[str, int]:
-        """Return what the explained images of a set have in common, by its arrays."""
-        entry = self.config.sets[data]
-        if entry.is_common(data):
-            return {"label_scene": 0}  # the class whose images have the object under every k
-        return {"aligned": 1} if entry.source else {}
-
-    def _method(self, name: str) -> Settings:
-        """Return what calls a method: of the entry only what its maps depend on."""
-        method = self.config.methods[name]
-        settings: Settings = {
-            "function": method.function,
-            "parameters": method.parameters,
-            "stream": method.stream,
-        }
-        if method.base:
-            settings["base"] = {"function": method.base.function, "parameters": method.base.parameters}
-        if method.background:
-            settings["background"] = method.background
-        return settings
-
-    def _method_functions(self, name: str) -> list[str]:
-        method = self.config.methods[name]
-        return [method.function, *([method.base.function] if method.base else [])]
-
-    def _explaining_model(self, model: str, method: str) -> Settings:
-        """Return what rebuilds a model for a method: with its CAM layer only where the method needs one."""
-        entry, needs = self.config.models[model], self.config.methods[method].needs
-        return {**rebuilding(entry), **({"cam_layer": entry.cam_layer} if "cam_layer" in needs else {})}
-
-    # ---- BAM
-
-    def score_bam(self, wildcards: Wildcards) -> Settings:
-        """Score a method by MCS and IDR."""
-        return self._settings(
-            "score_bam",
-            reduction=self.catalogue.metrics["mcs"].reduction,
-            study=wildcards["study"],
-            **self._compared(wildcards["study"]),
-            variants=self.studies.variants(wildcards["study"]),
-            method=wildcards["method"],
-            seed=int(wildcards["seed"]),
-        )
-
-    def tabulate_bam(self, wildcards: Wildcards) -> Settings:
-        """Tabulate the premise, MCS and IDR of a BAM study."""
-        return self._settings(
-            "tabulate_bam",
-            **self._compared(wildcards["study"]),
-            variants=self.studies.variants(wildcards["study"]),
-            metrics=self._metric_parameters("mcs", "idr"),
-        )
-
-    def score_series(self, wildcards: Wildcards) -> Settings:
-        """Score a method by MCS between the models of a series."""
-        return self._settings(
-            "score_series",
-            reduction=self.catalogue.metrics["mcs"].reduction,
-            study=wildcards["study"],
-            method=wildcards["method"],
-            seed=int(wildcards["seed"]),
-            **self._series(wildcards["study"]),
-        )
-
-    def find_delta(self, wildcards: Wildcards) -> Settings:
-        """Optimize a patch that leaves the model's output as it is."""
-        study = self.studies.study(wildcards["study"])
-        independence = self.studies.independence(wildcards["study"])
-        model, parameters = self.config.models[independence.model], self.config.metrics["iir"].parameters
-        return self._settings(
-            "find_delta",
-            [model.function],
-            model=rebuilding(model),
-            common_object=self.config.data[study.data].common_object,
-            images=independence.images,
-            parameters=omit(parameters, "threshold", "draws", "draw_size"),  # which only scores are made with
-            batch_size=model.batch_size,
-            device=self.config.device,
-        )
-
-    def score_independence(self, wildcards: Wildcards) -> Settings:
-        """Score a method by IIR."""
-        return self._settings(
-            "score_independence",
-            reduction=self.catalogue.metrics["iir"].reduction,
-            study=wildcards["study"],
-            data=self.studies.study(wildcards["study"]).data,
-            model=self.studies.independence(wildcards["study"]).model,
-            method=wildcards["method"],
-            threshold=self.config.metrics["iir"].parameters["threshold"],
-            seed=int(wildcards["seed"]),
-        )
-
-    def score_concepts(self, wildcards: Wildcards) -> Settings:
-        """Measure by TCAV how much a model depends on the common object."""
-        study, model = self.studies.study(wildcards["study"]), self.config.models[wildcards["model"]]
-        data = self.config.data[study.data]
-        return self._settings(
-            "score_concepts",
-            [model.function],
-            model={**rebuilding(model), "concept_layers": model.concept_layers},
-            name=model.name,
-            study=study.name,
-            data=model.data,
-            label=model.label,
-            concept=data.common_object,
-            # Sets of one commonality have no label of the object; their first scenes have it under every k.
-            where={"label_scene": 0} if data.is_common(model.data) else {},
-            limit=data.explain,
-            parameters=omit(self.config.metrics["tcav"].parameters, "significance"),
-            batch_size=model.batch_size,
-            seed=int(wildcards["seed"]),
-            device=self.config.device,
-        )
-
-    def plot_bam(self, wildcards: Wildcards) -> Settings:
-        """Plot the premise, MCS and IDR."""
-        metrics = self._metric_parameters("mcs", "idr")
-        return self._settings("plot_bam", study=wildcards["study"], metrics=metrics)
-
-    def tabulate_series(self, wildcards: Wildcards) -> Settings:
-        """Tabulate a series."""
-        return self._settings("tabulate_series", **self._series(wildcards["study"]))
-
-    def plot_series(self, wildcards: Wildcards) -> Settings:
-        """Plot a series."""
-        return self._settings(
-            "plot_series",
-            methods=self.studies.study(wildcards["study"]).methods,
-            seed=self.config.seeds[0],
-            **self._series(wildcards["study"]),
-        )
-
-    def tabulate_concepts(self, wildcards: Wildcards) -> Settings:
-        """Tabulate TCAV."""
-        significance = self.config.metrics["tcav"].parameters["significance"]
-        return self._settings("tabulate_concepts", significance=significance)
-
-    def plot_concepts(self, wildcards: Wildcards) -> Settings:
-        """Plot TCAV."""
-        return self._settings(
-            "plot_concepts",
-            concept=self.config.data[self.studies.study(wildcards["study"]).data].common_object,
-            significance=self.config.metrics["tcav"].parameters["significance"],
-        )
-
-    def tabulate_independence(self, wildcards: Wildcards) -> Settings:
-        """Tabulate IIR and the patches."""
-        return self._settings(
-            "tabulate_independence",
-            data=self.studies.study(wildcards["study"]).data,
-            seeds=self.config.seeds,
-            metrics=self._metric_parameters("iir"),
-        )
-
-    def plot_independence(self, wildcards: Wildcards) -> Settings:
-        """Plot IIR and the patches."""
-        images = self.config.gallery_images
-        return self._settings("plot_independence", study=wildcards["study"], images=images)
-
-    def plot_pairs(self, wildcards: Wildcards) -> Settings:
-        """Plot maps with and without the patch."""
-        return self._settings(
-            "plot_pairs",
-            study=wildcards["study"],
-            model=self.studies.independence(wildcards["study"]).model,
-            methods=self.studies.study(wildcards["study"]).methods,
-            images=self.config.gallery_images,
-        )
-
-    def judge_bam(self, wildcards: Wildcards) -> Settings:
-        """Rank the methods by every metric, and check the paper's claims."""
-        study = self.studies.study(wildcards["study"])
-        data = self.config.data[study.data]
-        return self._settings(
-            "judge_bam",
-            study=study.name,
-            **self._compared(study.name),
-            methods={name: self.facts.paper_method(name) for name in study.methods},
-            classes={"object": len(data.objects), "scene": len(data.scenes)},
-        )
-
-    def _compared(self, study: str) -> Settings:
-        """Return the data and the two models of a BAM study."""
-        entry = self.studies.study(study)
-        return {"data": entry.data, "object_model": entry.models[0], "scene_model": entry.models[1]}
-
-    def _metric_parameters(self, *names: str) -> Settings:
-        """Return parameters of metrics in this order: that of the configuration must not run anything again."""
-        return {name: self.config.metrics[name].parameters for name in names}
-
-    def _series(self, study: str) -> Settings:
-        """Return the models of a series with their sets and k."""
-        data, sets = self.config.data[self.studies.study(study).data], self.studies.series_sets(study)
-        members = [name.removeprefix(f"{data.name}_") for name in sets]
-        return {
-            "models": self.studies.comparison(study).series,
-            "sets": sets,
-            "without": f"{data.name}_0s_k",
-            "k": [classes_of(member) / len(data.scenes) for member in members],
-            "scene": data.scenes[0],
-        }
-
-    # ---- image or caption
-
-    def tabulate_caption(self, wildcards: Wildcards) -> Settings:
-        """Tabulate which half of an image maps point at."""
-        study = self.studies.study(wildcards["study"])
-        return self._settings(
-            "tabulate_caption",
-            image_model=study.models[0],
-            caption_model=study.models[1],
-            data=[self.config.sets[self.config.models[model].data].name for model in study.models],
-        )
-
-    def plot_caption(self, wildcards: Wildcards) -> Settings:
-        """Plot which half of an image maps point at."""
-        methods = self.studies.study(wildcards["study"]).methods
-        names = {name: self.facts.table_method(name) for name in methods}
-        return self._settings("plot_caption", study=wildcards["study"], methods=names)
-
-    # ---- retraining
-
-    def remask(self, wildcards: Wildcards) -> Settings:
-        """Occlude what the maps of f_i point at.
-
-        Apart from the state, independent of the study: equal masks of two studies have equal noise.
-        """
-        model = self.studies.first_model(wildcards["study"])
-        method = self.config.methods[wildcards["method"]]
-        retraining = self.studies.retraining(wildcards["study"])
-        return self._settings(
-            "remask",
-            [model.function, *self._method_functions(method.name)],
-            model=self._explaining_model(model.name, method.name),
-            name=model.name,
-            data=model.data,
-            label=model.label,
-            target=model.target,
-            batch_size=model.batch_size,
-            method=method.method,
-            registered=method.registered,
-            **self._method(method.name),
-            fill=wildcards["fill"],
-            percentile=retraining.percentile,
-            masks=retraining.iterations if wildcards["protocol"] == "roar" else 1,
-            reduction=retraining.reduction_of(method.name),
-            transform=retraining.transform,
-            keep_maps=retraining.keep_maps,
-            iteration=int(wildcards["iteration"]),
-            seed=int(wildcards["seed"]),
-            device=self.config.device,
-            state=f"{self._arm_state('remask', wildcards)}{wildcards['part']}",
-        )
-
-    def retrain(self, wildcards: Wildcards) -> Settings:
-        """Train f_i on what is left of the images."""
-        model = self.studies.first_model(wildcards["study"])
-        return self._settings(
-            "retrain",
-            [model.function],
-            model=rebuilding(model),
-            name=model.name,
-            data=model.data,
-            label=model.label,
-            training=model.training,
-            **self._initial(model),
-            fill=wildcards["fill"],
-            iteration=int(wildcards["iteration"]),
-            seed=int(wildcards["seed"]),
-            device=self.config.device,
-            state=f"{self._arm_state('retrain', wildcards)}.pt",
-        )
-
-    def leak(self, wildcards: Wildcards) -> Settings:
-        """Train classifiers on masks alone."""
-        model = self.studies.first_model(wildcards["study"])
-        return self._settings(
-            "leak",
-            [model.function],
-            model=rebuilding(model),
-            label=model.label,
-            training=model.training,
-            repeats=self.studies.retraining(wildcards["study"]).repeats,
-            iteration=int(wildcards["iteration"]),
-            seed=int(wildcards["seed"]),
-            device=self.config.device,
-            state=self._arm_state("leak", wildcards),
-        )
-
-    def score_retrain(self, wildcards: Wildcards) -> Settings:
-        """Score an arm: accuracy, overlap and leakage by iteration."""
-        model = self.studies.first_model(wildcards["study"])
-        retraining = self.studies.retraining(wildcards["study"])
-        return self._settings(
-            "score_retrain",
-            model=model.name,
-            data=model.data,
-            iterations=retraining.iterations,
-            leak_iterations=retraining.leak_iterations,
-        )
-
-    def tabulate_retrain(self, wildcards: Wildcards) -> Settings:
-        """Tabulate a retrain study."""
-        retrained = self._retrained(wildcards["study"])
-        return self._settings("tabulate_retrain", **retrained, seeds=len(self.config.seeds))
-
-    def plot_retrain(self, wildcards: Wildcards) -> Settings:
-        """Plot accuracy and overlap."""
-        return self._settings("plot_retrain", **self._retrained(wildcards["study"]))
-
-    def plot_arm(self, wildcards: Wildcards) -> Settings:
-        """Plot the masks of all methods, and images under them."""
-        data = self.config.sets[self.studies.gallery_set(wildcards["study"])]
-        return self._settings(
-            "plot_arm",
-            **self._retrained(wildcards["study"]),
-            methods=self.studies.study(wildcards["study"]).methods,
-            images=min(self.config.gallery_images, data.explain),
-            order=data.explain_order,
-            seed=self.config.seeds[0],
-        )
-
-    def tabulate_leakage(self, wildcards: Wildcards) -> Settings:
-        """Tabulate leakage."""
-        label = self.studies.first_model(wildcards["study"]).label
-        return self._settings("tabulate_leakage", label=label)
-
-    def plot_leakage(self, wildcards: Wildcards) -> Settings:
-        """Plot leakage."""
-        return self._settings("plot_leakage")
-
-    def _retrained(self, study: str) -> Settings:
-        """Return what the numbers of a retrain study are shares of."""
-        retraining = self.studies.retraining(study)
-        return {
-            "label": self.studies.first_model(study).label,
-            "percentile": retraining.percentile,
-            "iterations": retraining.iterations,
-        }
-
-    def _arm_state(self, rule: str, wildcards: Wildcards) -> str:
-        state = f"{self.paths.state}/{rule}/{self.paths.arm}/iteration{{iteration}}"
-        return state.format(**wildcards)
-
-    # ---- figures and reliability
-
-    def plot_scores(self, wildcards: Wildcards) -> Settings:
-        """Write all scores in numbers."""
-        return self._settings("plot_scores")
-
-    def plot_metric(self, wildcards: Wildcards) -> Settings:
-        """Plot a figure of a metric."""
-        metric = self.config.metrics[wildcards["metric"]]
-        function = metric.figures[wildcards["figure"]].function
-        return self._settings(
-            "plot_metric",
-            [function],
-            function=function,
-            parameters=metric.parameters,
-            labels=metric.labels,
-            directions=metric.directions,
-            methods=self.studies.study(wildcards["study"]).methods,
-            seeds=self.config.seeds,
-            caption=metric.summary,
-        )
-
-    def plot_scatter(self, wildcards: Wildcards) -> Settings:
-        """Plot infidelity against sensitivity."""
-        return self._settings("plot_scatter", pairs=self.studies.metric_pairs(wildcards["study"]))
-
     def plot_gallery(self, wildcards: Wildcards) -> Settings:
         """Plot the same images under every method."""
         study, data = self.studies.study(wildcards["study"]), self.studies.gallery_set(wildcards["study"])
-        return self._settings(
+        return self.settings(
             "plot_gallery",
             models=study.models,
             methods=study.methods,
@@ -645,15 +327,17 @@ class Params:
 
     def plot_training(self, wildcards: Wildcards) -> Settings:
         """Plot training curves and accuracies."""
-        return self._settings("plot_training", arms=self._trained())
+        return self.settings("plot_training", arms=self._trained())
 
     def _trained(self) -> list[list[str | int]]:
         return [[model, seed] for model in self.studies.models for seed in self.config.seeds]
 
+    # ---- reliability, report, export and plan
+
     def tabulate_reliability(self, wildcards: Wildcards) -> Settings:
         """Measure the reliability of a study's metrics, and rank its methods."""
         study, kind = self.studies.study(wildcards["study"]), self.studies.kind(wildcards["study"])
-        return self._settings(
+        return self.settings(
             "tabulate_reliability",
             [kind.rated_scores],
             rated_scores=kind.rated_scores,
@@ -672,21 +356,19 @@ class Params:
     def plot_reliability(self, wildcards: Wildcards) -> Settings:
         """Plot the reliability of a study's metrics and the ranks of its methods."""
         controls = self.studies.baselines(wildcards["study"])
-        return self._settings("plot_reliability", controls=controls, level=self.config.reliability.level)
-
-    # ---- report, export and plan
+        return self.settings("plot_reliability", controls=controls, level=self.config.reliability.level)
 
     def summarise(self, wildcards: Wildcards) -> Settings:
         """Put a study into words."""
         study = wildcards["study"]
-        return self._settings("summarise", self._cautions(study), study=self.facts.study(study))
+        return self.settings("summarise", self._cautions(study), study=self.facts.study(study))
 
     def describe(self, wildcards: Wildcards) -> Settings:
         """Write the pages of methods and metrics."""
         studies = self.studies.all
         methods = dict.fromkeys(method for name in studies for method in self.studies.study(name).methods)
         metrics = {metric.name: metric for name in studies for metric in self.studies.metrics(name)}
-        return self._settings(
+        return self.settings(
             "describe",
             methods=[self.facts.method(self.config.methods[name]) for name in methods],
             metrics=[self.facts.metric(metric) for metric in metrics.values()],
@@ -712,7 +394,7 @@ class Params:
             }
             for name in self.studies.all
         ]
-        return self._settings(
+        return self.settings(
             "overview",
             self._cautions(*self.studies.all),
             studies=studies,
@@ -725,7 +407,7 @@ class Params:
     def provenance(self, wildcards: Wildcards) -> Settings:
         """Write the page of configuration, versions, data and times."""
         configuration = yaml.safe_dump(self.configuration, sort_keys=False, allow_unicode=True)
-        return self._settings(
+        return self.settings(
             "provenance",
             sets=self.studies.gallery_sets,
             benchmarks=self.paths.benchmarks,
@@ -734,7 +416,7 @@ class Params:
 
     def report(self, wildcards: Wildcards) -> Settings:
         """Write the report."""
-        return self._settings("report", targets=self.inputs.report(), configuration=self.configuration)
+        return self.settings("report", targets=self.inputs.report(), configuration=self.configuration)
 
     def _cautions(self, *studies: str) -> list[str]:
         """Return the functions that state the limits of the ranks of studies."""
@@ -743,7 +425,7 @@ class Params:
     def table(self, wildcards: Wildcards) -> Settings:
         """Export all results."""
         kinds = {name: self.studies.kind(name) for name in self.studies.rated}
-        return self._settings(
+        return self.settings(
             "table",
             sorted({kind.latex for kind in kinds.values()} - {""}),
             studies={
@@ -756,10 +438,10 @@ class Params:
 
     def plan(self, wildcards: Wildcards) -> Settings:
         """Estimate what each study takes."""
-        return self._settings(
+        return self.settings(
             "plan",
             studies=list(map(self._plan, self.studies.all)),
-            on_device=list(ON_DEVICE),
+            on_device=self.settings.on_device,
             benchmarks=self.paths.benchmarks,
             configuration=self.configuration,
         )
@@ -779,28 +461,16 @@ class Params:
             "like": {
                 "train": trained,
                 "trial": trained[::-1],
-                "retrain": [[f"retrain/{name}", 1], *trained],
-                "remask": [[f"remask/{name}", 1.0]],
                 "evaluate": [[f"evaluate/{model.name}", 1]],
                 "attribute": [[f"attribute/{model.name}", 1 / shards]],
                 "probe": [["probe", 1 / shards]],
                 "score": [["score", 1 / shards]],
             },
-            "models_each": {"train": 1, "trial": 1, "retrain": 1},
+            "models_each": {"train": 1, "trial": 1},
+            "weights_by": ["train"],
         }
-        if name not in self.studies.retrain:
-            return plan
-        retraining, arms = self.studies.retraining(name), len(study.methods) * len(self.config.seeds)
-        classifiers = 2 * retraining.repeats
-        plan["models_each"]["leak"] = classifiers
-        plan["like"]["remask"] = [[f"remask/{name}", 1 / retraining.shards]]
-        plan["like"]["leak"] = [[f"leak/{name}", 1], *([folder, classifiers] for folder, _ in trained)]
-        if "roar" in retraining.protocols:
-            plan["mask_stores"].append([arms, retraining.iterations])
-        if "iteroar" in retraining.protocols:
-            later = arms * len(retraining.fills) * (retraining.iterations - 1)
-            plan["mask_stores"].append([arms + later, 1])
-        return plan
+        of_kind: StudyParams = self.of_kind(study.kind)
+        return of_kind.plan(name, plan)
 
 
 def rebuilding(model: Model) -> Settings:

@@ -354,8 +354,8 @@ BAD_SCORES: list[tuple[dict[str, Any], str]] = [
     ({"fill": "grey"}, "deletion: fill: found 'grey', valid: black, mean, image_mean, random, blur"),
     (
         {"fill": "mean"},
-        "deletion: fill: found 'mean', but the model knows no mean of its images; give it by mean= or wrap, "
-        "or choose: black, image_mean, random, blur",
+        "deletion: fill: found 'mean', but the model knows no mean of its images; give it by mean= "
+        "or saliency_assay.wrap, or choose: black, image_mean, random, blur",
     ),
     ({"mean": [0.5]}, "mean: found [0.5], expected 3 values in [0, 1], one a channel"),
     ({"mean": [0.5, 0.5, 124]}, "mean: found [0.5, 0.5, 124.0], expected 3 values in [0, 1], one a channel"),

@@ -7,7 +7,6 @@ import pytest
 import yaml
 from configurations import base, cases, changed, fault, reading, with_bam
 
-from saliency_assay.config.records import Comparison, Independence
 from saliency_assay.data.bam.classes import OBJECTS, SCENES
 
 # Each mistake is a change to data of kind bam in ROOT, and below it the message.
@@ -183,9 +182,12 @@ def whole() -> Any:
 def test_all_that_a_study_compares() -> None:
     found = reading(whole())
     study = found.studies["bam"]
-    assert study.comparison == Comparison(
-        "f_o", "f_s", ("location",), ("f_k01", "f_k05", "f_k10"), Independence("f_0s", 7), concepts=True
-    )
+    assert study.options == ("series", "concepts", "independence")
+    assert study.settings.series == ("f_k01", "f_k05", "f_k10")
+    assert study.evaluated["f_o"] == ("bam_os", "bam_0s", "bam_og", "bam_os_location")
+    assert study.evaluated["f_k05"] == ("bam_0s_k",)
+    assert study.evaluated["f_0s"] == ("bam_0s",)
+    assert study.pair_sets == {"bam_delta_seed0": 7}
     assert study.models == ("f_o", "f_s")
     assert study.all_models == ("f_o", "f_s", "f_k01", "f_k05", "f_k10", "f_0s")
     bam = found.data["bam"]

@@ -6,7 +6,7 @@ import pytest
 import yaml
 from configurations import FILE, cases
 
-from saliency_assay.config.catalogue import CATALOGUE
+from saliency_assay.catalogue import CATALOGUE
 from saliency_assay.config.errors import ConfigError
 from saliency_assay.config.read import read
 from saliency_assay.config.records import Config
@@ -62,7 +62,7 @@ studies.s.caption_model: f_words
     three and eight as f_image
 
 metrics.block_attribution: {metric: pointing_game}
-    metrics.block_attribution: is the name of a metric of caption studies, which stands for itself; rename it
+    metrics.block_attribution: is the name of a metric that stands for itself; rename it
 """
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from saliency_assay.config.catalogue import CATALOGUE
+from saliency_assay.catalogue import CATALOGUE
 from saliency_assay.config.data import read_data
 from saliency_assay.config.settings import FolderData
 

@@ -10,11 +10,11 @@ import yaml
 from configurations import CATALOGUE as FEW
 from configurations import base, cases, changed, fault, reading, with_parameters
 
-from saliency_assay.config.catalogue import CATALOGUE
+from saliency_assay.catalogue import CATALOGUE
 from saliency_assay.config.errors import ConfigError
 from saliency_assay.config.metrics import BOXES, OFFERED
 from saliency_assay.config.read import read
-from saliency_assay.config.records import Metric, Study
+from saliency_assay.config.records import Metric
 from saliency_assay.metrics import Figure
 from saliency_assay.registry.directions import target_of
 
@@ -74,7 +74,7 @@ metrics.contrast: {metric: mcs}
     metrics.contrast.metric: found 'mcs', which stands under its own name only
 
 metrics.mcs: {metric: idr}
-    metrics.mcs: is the name of a metric of BAM studies, which stands for itself; rename it
+    metrics.mcs: is the name of a metric that stands for itself; rename it
 
 metrics.mine: {function: 'own_metrics:plain'}
     metrics.mine.direction: missing, expected higher or lower, or target, the ideal value, in its place
@@ -309,9 +309,15 @@ def test_what_is_wrong_with_a_metric(own: Path, change: str, message: str) -> No
 
 def test_a_fidelity_study() -> None:
     printed = {"gradient": {"deletion_score": 0.5, "few": 1}}
-    assert reading(study(metrics=["few"], printed=printed)).studies["s"] == Study(
-        "s", "fidelity", "digits", ("d",), ("gradient",), ("few",), printed
+    found = reading(study(metrics=["few"], printed=printed)).studies["s"]
+    assert (found.kind, found.data, found.models, found.methods) == (
+        "fidelity",
+        "digits",
+        ("d",),
+        ("gradient",),
     )
+    assert (found.metrics, found.printed, found.options) == (("few",), printed, ())
+    assert found.figure_values == ({"metric": "few", "figure": "scores"},)
 
 
 def test_what_is_printed_of_reliability_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,14 +13,12 @@ import pytest
 import yaml
 from configurations import FOLDER, bam_folders, base, changed, fault, reading
 
-from saliency_assay.config.catalogue import CATALOGUE
+from saliency_assay.catalogue import CATALOGUE
 from saliency_assay.config.read import read
-from saliency_assay.config.records import Comparison, Method, Study
-from saliency_assay.config.reference import HEADINGS
+from saliency_assay.config.records import Method
 from saliency_assay.config.settings import (
     BamData,
     CaptionData,
-    Configuration,
     CustomMethod,
     CustomMetric,
     CustomModel,
@@ -30,11 +28,12 @@ from saliency_assay.config.settings import (
     RegisteredMethod,
     RegisteredMetric,
     RegisteredModel,
+    configuration_of,
 )
 from saliency_assay.data.bam.classes import OBJECTS, SCENES
 from saliency_assay.registry.settings import Entry
 from saliency_assay.runtime.provenance import SOURCE
-from saliency_assay.studies.retrain import settings
+from tools.configuration_reference import HEADINGS
 
 TRAINING = {"epochs": 10, "learning_rate": 0.1, "validation_share": 0.0}
 FILES = sorted(path for path in FOLDER.glob("*.yaml") if path.name != "schema.yaml")
@@ -42,10 +41,12 @@ FILES = sorted(path for path in FOLDER.glob("*.yaml") if path.name != "schema.ya
 
 # --- what is read -------------------------------------------------------------------------------------------
 
+CONFIGURATION = configuration_of(tuple(CATALOGUE.study_kinds.values()))
+
 
 def shape(raw: Any) -> dict[str, Any]:
     """The sections of ``raw`` with all defaults."""
-    return Configuration.model_validate(raw).model_dump(exclude_none=True, warnings=False)
+    return CONFIGURATION.model_validate(raw).model_dump(exclude_none=True, warnings=False)
 
 
 def test_defaults_of_all_keys() -> None:
@@ -93,7 +94,7 @@ def test_defaults_of_all_keys() -> None:
 
 
 def test_defaults_never_share_state() -> None:
-    one, two = (Configuration.model_validate(base()) for _ in range(2))
+    one, two = (CONFIGURATION.model_validate(base()) for _ in range(2))
     one.metrics["mcs"] = RegisteredMetric()
     one.models["d"].training["epochs"] = 1
     assert (two.metrics, two.models["d"].training) == ({}, {})
@@ -104,7 +105,7 @@ def test_numbers_are_kept_as_they_are_written() -> None:
     raw = changed("data.digits.resident_limit", 2)
     raw["reliability"] = {"level": 0.5}
     raw["data"]["bam"]["commonality"] = [1]
-    found = Configuration.model_validate(raw)
+    found = CONFIGURATION.model_validate(raw)
     assert [type(entry.resident_limit) for entry in found.data.values()] == [int, int]
     assert type(found.reliability.level) is float
     assert repr(shape(raw)["data"]["bam"]["commonality"]) == "(1,)"
@@ -150,17 +151,16 @@ def test_records_of_a_configuration() -> None:
         "idr": {},
     }
     assert not any(metric.judges_single_maps for metric in found.metrics.values())
-    assert found.studies == {
-        "bam": Study(
-            "bam",
-            "bam",
-            "bam",
-            ("f_o", "f_s"),
-            ("gradient", "gradcam", "smooth"),
-            comparison=Comparison("f_o", "f_s"),
-        ),
-        "digits": Study("digits", "gallery", "digits", ("d",), ("gradient",)),
-    }
+    bam, digits = found.studies.values()
+    assert (bam.name, bam.kind, bam.data, bam.models) == ("bam", "bam", "bam", ("f_o", "f_s"))
+    assert bam.methods == ("gradient", "gradcam", "smooth")
+    assert (bam.options, bam.metrics, bam.pair_sets) == ((), (), {})
+    assert (digits.kind, digits.data, digits.models, digits.methods) == (
+        "gallery",
+        "digits",
+        ("d",),
+        ("gradient",),
+    )
 
 
 def test_parameters_are_taken_where_they_belong() -> None:
@@ -193,8 +193,9 @@ KEYS = [(model, key) for model in MODELS for key in model.own_keys()]
 
 def read_names() -> set[str]:
     """Text constants and attributes in the modules that read the configuration."""
-    trees = [ast.parse(path.read_text()) for path in (SOURCE / "saliency_assay/config").glob("*.py")]
-    trees.append(ast.parse(Path(settings.__file__).read_text()))
+    package = SOURCE / "saliency_assay"
+    files = [*(package / "config").glob("*.py"), *(package / "studies").glob("*/*.py")]
+    trees = [ast.parse(path.read_text()) for path in files]
     nodes = [node for tree in trees for node in ast.walk(tree)]
     return {node.attr for node in nodes if isinstance(node, ast.Attribute)} | {
         node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)
@@ -269,7 +270,7 @@ def test_the_demo_is_among_them() -> None:
 def test_reading_imports_nothing_heavy() -> None:
     """The Snakefile is parsed again in every cluster job."""
     code = (
-        "import sys, saliency_assay.config.catalogue, saliency_assay.config.read, saliency_assay.runtime.provenance;"
+        "import sys, saliency_assay.catalogue, saliency_assay.config.read, saliency_assay.runtime.provenance;"
         "print({'torch', 'numpy', 'pandas', 'scipy', 'captum', 'zarr'} & set(sys.modules))"
     )
     environment = {**os.environ, "PYTHONPATH": str(SOURCE)}

@@ -6,7 +6,6 @@ import pytest
 import yaml
 from configurations import cases, changed, fault, reading
 
-from saliency_assay.config.records import Study
 from saliency_assay.studies.retrain.settings import Retraining, RetrainStudy
 
 METHODS = ("gradient", "gradcam", "smooth")
@@ -29,26 +28,19 @@ def with_search(search: object, **training: object) -> Any:
 
 def test_a_study_of_a_bam_set_with_the_papers_defaults() -> None:
     found = reading(with_study()).studies["r"]
-    assert found == Study(
-        "r",
-        "retrain",
-        "bam_os",
-        ("f_o",),
-        METHODS,
-        retraining=Retraining(
-            protocols=("iteroar",),
-            fills=("zero", "mean"),
-            percentile=95.0,
-            occluded=0.5,
-            reduction="sum",
-            reductions={},
-            transform={"kind": "none"},
-            repeats=3,
-            leak_iterations=(),
-        ),
+    assert (found.kind, found.data, found.models, found.methods) == ("retrain", "bam_os", ("f_o",), METHODS)
+    assert found.settings == Retraining(
+        protocols=("iteroar",),
+        fills=("zero", "mean"),
+        percentile=95.0,
+        occluded=0.5,
+        reduction="sum",
+        reductions={},
+        transform={"kind": "none"},
+        repeats=3,
+        leak_iterations=(),
     )
-    assert found.retraining is not None
-    assert found.retraining.iterations == 10
+    assert found.settings.iterations == 10
 
 
 def test_every_key_of_a_study_is_heard() -> None:
@@ -68,7 +60,7 @@ def test_every_key_of_a_study_is_heard() -> None:
     assert set(given) == {*RetrainStudy.own_keys()} - {"kind", "model"}
     found = reading(with_study(**given)).studies["r"]
     assert found.methods == ("smooth", "gradcam")
-    assert found.retraining == Retraining(
+    assert found.settings == Retraining(
         protocols=("roar", "iteroar"),
         fills=("mean",),
         percentile=90.0,
@@ -94,13 +86,13 @@ def test_every_key_of_a_study_is_heard() -> None:
 def test_leakage_is_measured_where_it_is_asked_for(
     given: dict[str, Any], repeats: int, iterations: tuple[int, ...]
 ) -> None:
-    retraining = reading(with_study(leakage=given)).studies["r"].retraining
+    retraining = reading(with_study(leakage=given)).studies["r"].settings
     assert retraining is not None
     assert (retraining.repeats, retraining.leak_iterations) == (repeats, iterations)
 
 
 def test_a_transform_gets_the_defaults_of_its_kind() -> None:
-    retraining = reading(with_study(transform={"kind": "dilation"})).studies["r"].retraining
+    retraining = reading(with_study(transform={"kind": "dilation"})).studies["r"].settings
     assert retraining is not None
     assert retraining.transform == {"kind": "dilation", "radius": 1}
 
@@ -108,7 +100,7 @@ def test_a_transform_gets_the_defaults_of_its_kind() -> None:
 # Each mistake is a change to the study, and below it the message, which begins with studies.r.
 WRONG = """
 kind: retrian
-    .kind: found 'retrian'; valid: bam, gallery, fidelity, retrain, caption
+    .kind: found 'retrian'; valid: bam, caption, fidelity, gallery, retrain
 
 modle: f_o
     : unknown key 'modle'; did you mean 'model'? valid: fills, keep_maps, kind, leakage, methods, model, occluded,
@@ -213,7 +205,7 @@ def test_a_study_needs_a_model() -> None:
 def test_leaks_are_sought_in_iterations_that_there_are() -> None:
     """I = 0.4 · 100 / (100 − 80) = 2."""
     few = {"percentile": 80, "occluded": 0.4}
-    retraining = reading(with_study(**few, leakage={"iterations": [2]})).studies["r"].retraining
+    retraining = reading(with_study(**few, leakage={"iterations": [2]})).studies["r"].settings
     assert retraining is not None
     assert retraining.leak_iterations == (2,)
     assert fault(with_study(**few, leakage={"iterations": [3]})) == (

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from support import conv_classifier, cyclic_targets, generator, random_images
 
-from saliency_assay.config.catalogue import CATALOGUE
+from saliency_assay.catalogue import CATALOGUE
 from saliency_assay.config.errors import ConfigError
 from saliency_assay.config.methods import read_methods
 from saliency_assay.config.records import Method

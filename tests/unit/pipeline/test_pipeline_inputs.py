@@ -40,7 +40,7 @@ def test_scores_of_a_study_come_metric_by_metric_then_method_by_method() -> None
 
 
 def test_bam_compares_two_models_on_sets_with_and_without_objects() -> None:
-    files = inputs(TINY).score_bam({"study": "bam", "seed": "0", "method": "edge"})
+    files = inputs(TINY).of_kind("bam").score_bam({"study": "bam", "seed": "0", "method": "edge"})
     assert files["maps_s_0s"] == ["results/maps/f_s/seed0/bam_0s/edge.zarr.zip"]
     assert files["predictions_o"] == "results/models/f_o/seed0/predictions.parquet"
     assert files["variant_maps_o"] == ["results/maps/f_o/seed0/bam_os_scale/edge.zarr.zip"]
@@ -48,20 +48,20 @@ def test_bam_compares_two_models_on_sets_with_and_without_objects() -> None:
 
 
 def test_a_series_has_each_models_maps_of_its_own_set() -> None:
-    files = inputs(TINY).score_series({"study": "bam", "seed": "0", "method": "edge"})
+    files = inputs(TINY).of_kind("bam").score_series({"study": "bam", "seed": "0", "method": "edge"})
     assert files["maps"] == [f"results/maps/f_{k}/seed0/bam_os_{k}/edge.zarr.zip" for k in ("k01", "k10")]
     assert files["data"] == "results/data/bam_os_k10.zarr.zip"
 
 
 def test_input_independence_is_measured_on_the_set_of_its_seed() -> None:
-    files = inputs(TINY).score_independence({"study": "bam", "seed": "0", "method": "edge"})
+    files = inputs(TINY).of_kind("bam").score_independence({"study": "bam", "seed": "0", "method": "edge"})
     assert files["maps"] == ["results/maps/f_s/seed0/bam_delta_seed0/edge.zarr.zip"]
     assert files["data"] == "results/data/bam_delta_seed0.zarr.zip"
 
 
 @pytest.mark.parametrize("protocol", ["roar", "iteroar"])
 def test_masks_of_the_first_model_serve_every_fill(protocol: str) -> None:
-    of = inputs(RETRAIN)
+    of = inputs(RETRAIN).of_kind("retrain")
     arm = {**ARM, "protocol": protocol, "fill": "mean"}
     assert of.remask({**arm, "iteration": "0"}) == {
         "weights": f"{MODEL}/weights.pt",
@@ -72,7 +72,7 @@ def test_masks_of_the_first_model_serve_every_fill(protocol: str) -> None:
 
 
 def test_roar_has_all_masks_in_the_first_store_and_iteroar_one_an_iteration() -> None:
-    of = inputs(RETRAIN)
+    of = inputs(RETRAIN).of_kind("retrain")
     at = {**ARM, "fill": "mean", "iteration": "3"}
     assert of.retrain({**at, "protocol": "roar"})["masks"] == masks("roar", "shared", 0)
     expected = [*masks("iteroar", "shared", 0), *masks("iteroar", "mean", 1), *masks("iteroar", "mean", 2)]
@@ -80,7 +80,7 @@ def test_roar_has_all_masks_in_the_first_store_and_iteroar_one_an_iteration() ->
 
 
 def test_an_arm_has_the_predictions_of_every_model_and_leakage_where_measured() -> None:
-    files = inputs(RETRAIN).score_retrain({**ARM, "protocol": "roar", "fill": "zero"})
+    files = inputs(RETRAIN).of_kind("retrain").score_retrain({**ARM, "protocol": "roar", "fill": "zero"})
     folder = "results/remask/retrain/roar/gradient/zero/seed3"
     retrained = [f"{folder}/iteration{step}/predictions.parquet" for step in (1, 2, 3)]
     assert files["predictions"] == [f"{MODEL}/predictions.parquet", *retrained]
@@ -89,11 +89,11 @@ def test_an_arm_has_the_predictions_of_every_model_and_leakage_where_measured() 
 
 def test_leakage_is_of_what_a_training_starts_without() -> None:
     at = {**ARM, "protocol": "roar", "fill": "zero", "iteration": "1"}
-    assert list(inputs(RETRAIN).leak(at)) == ["data", "masks"]
+    assert list(inputs(RETRAIN).of_kind("retrain").leak(at)) == ["data", "masks"]
 
 
 def test_tables_are_of_every_arm_methods_in_their_order_and_their_seeds_together() -> None:
-    scores = inputs(RETRAIN).tabulate_retrain({"study": "retrain"})["scores"]
+    scores = inputs(RETRAIN).of_kind("retrain").tabulate_retrain({"study": "retrain"})["scores"]
     assert len(scores) == 2 * 2 * 2 * 2
     assert [path.removeprefix("results/scores/retrain/retrain/") for path in scores[:4]] == [
         "roar/gradient/zero/seed0.parquet",

@@ -85,7 +85,7 @@ def test_weights_from_outside_the_results_count_by_content(tmp_path: Path) -> No
 
 
 def test_roar_makes_all_masks_at_once_and_iteroar_one() -> None:
-    of = params(RETRAIN)
+    of = params(RETRAIN).of_kind("retrain")
     settings = [of.remask({**ARM, "part": "", "protocol": protocol}) for protocol in ("roar", "iteroar")]
     assert [each["masks"] for each in settings] == [3, 1]
     assert settings[0]["state"] == "results/.state/remask/retrain/roar/gradient/mean/seed3/iteration1"
@@ -102,13 +102,13 @@ def test_a_set_depends_only_on_parameters_that_it_is_composed_by() -> None:
 
 
 def test_patches_do_not_depend_on_what_only_scores_are_made_with() -> None:
-    settings = params(TINY).find_delta({"study": "bam", "seed": "0"})
+    settings = params(TINY).of_kind("bam").find_delta({"study": "bam", "seed": "0"})
     assert settings["parameters"]["steps"] == 5
     assert {"threshold", "draws", "draw_size"}.isdisjoint(settings["parameters"])
 
 
 def test_k_is_the_share_of_scene_classes() -> None:
-    settings = params(TINY).score_series({"study": "bam", "seed": "0", "method": "edge"})
+    settings = params(TINY).of_kind("bam").score_series({"study": "bam", "seed": "0", "method": "edge"})
     assert settings["k"] == [0.1, 1.0]
     assert settings["sets"] == ["bam_os_k01", "bam_os_k10"]
 
@@ -144,9 +144,13 @@ def test_papers_know_methods_by_what_they_smooth_and_what_their_maps_are() -> No
     facts = params(configuration).facts
     assert facts.paper_method("smooth") == "smoothgrad of gradcam"
     assert facts.paper_method("plain") == "smoothgrad"
-    assert facts.table_method("halves") == "halves"
-    assert facts.table_method("gradient") == "gradient, local"
-    assert facts.table_method("integrated") == "integrated_gradients, local"
+    configuration["studies"]["captions"]["methods"] = ["halves", "gradient", "integrated"]
+    settings = params(configuration).of_kind("caption").plot_caption({"study": "captions"})
+    assert settings["methods"] == {
+        "halves": "halves",
+        "gradient": "gradient, local",
+        "integrated": "integrated_gradients, local",
+    }
 
 
 def test_parameters_are_those_that_a_function_reads() -> None:

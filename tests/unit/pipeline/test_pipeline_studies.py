@@ -2,25 +2,21 @@
 
 from copy import deepcopy
 
-from pipelines import RETRAIN, TINY, studies
+from pipelines import RETRAIN, TINY, inputs, params, studies
 
-from saliency_assay.pipeline.studies import delta_set
 from saliency_assay.studies.fidelity import FIDELITY
 
 
 def test_studies_are_listed_by_kind_and_by_what_they_ask_for() -> None:
     tiny = studies(TINY)
     assert tiny.all == ["bam", "captions", "digits", "retrain"]
-    assert (tiny.bam, tiny.caption, tiny.fidelity, tiny.retrain) == (
-        ["bam"],
-        ["captions"],
-        ["digits"],
-        ["retrain"],
-    )
-    assert (tiny.series, tiny.delta, tiny.concepts) == (["bam"], ["bam"], ["bam"])
-    assert (tiny.leakage, tiny.scatter, tiny.rated) == (["retrain"], ["digits"], tiny.all)
-    assert list(tiny.delta_sets) == ["bam_delta_seed0"]
-    assert tiny.delta_sets["bam_delta_seed0"].images == 8
+    assert tiny.rated == tiny.all
+    assert tiny.of_kind("caption") == ["captions"]
+    options = {"bam": ["series", "independence", "concepts"], "retrain": ["leakage"], "fidelity": ["scatter"]}
+    for kind, asked in options.items():
+        assert all(tiny.of_kind(kind, option) == tiny.of_kind(kind) for option in asked)
+    assert tiny.of_kind("bam", "leakage") == []
+    assert tiny.pair_sets == {"bam_delta_seed0": 8}
 
 
 def test_a_bam_study_has_only_what_it_asks_for() -> None:
@@ -28,9 +24,11 @@ def test_a_bam_study_has_only_what_it_asks_for() -> None:
     for key in ("series", "independence", "concepts", "robustness"):
         del configuration["studies"]["bam"][key]
     plain = studies(configuration)
-    assert (plain.series, plain.delta, plain.concepts, plain.delta_sets) == ([], [], [], {})
-    assert plain.claims_tables("bam") == ["premise", "metrics"]
-    assert plain.compared_sets("bam", "f_s") == ["bam_os", "bam_0s", "bam_og"]
+    study = plain.study("bam")
+    assert (study.options, study.other_models, plain.pair_sets) == ((), ("f_o", "f_s"), {})
+    assert study.evaluated["f_s"] == ("bam_os", "bam_0s", "bam_og")
+    claims = inputs(configuration).of_kind("bam").judge_bam({"study": "bam"})
+    assert list(claims) == ["premise", "metrics"]
 
 
 def test_galleries_are_rated_by_nothing() -> None:
@@ -74,7 +72,8 @@ def test_a_study_is_of_localization_if_all_its_metrics_take_the_mask() -> None:
 
 def test_figures_and_tables_come_in_the_order_of_the_report() -> None:
     tiny = studies(TINY)
-    assert tiny.metric_pairs("digits") == [["infidelity", "sensitivity"]]
+    pairs = params(TINY).of_kind("fidelity").plot_scatter({"study": "digits"})["pairs"]
+    assert pairs == [["infidelity", "sensitivity"]]
     assert tiny.figures("digits") == [
         "study.html", "gallery.html", "faithfulness_scores.svg", "infidelity_scores.svg", "sensitivity_scores.svg",
         "infidelity_sensitivity.svg", "scores.html", "reliability.svg", "agreement.svg", "order.svg",
@@ -111,7 +110,3 @@ def test_galleries_show_each_method_once_for_each_model() -> None:
 def test_without_studies_all_models_and_sets_are_shown() -> None:
     none = studies({**RETRAIN, "studies": {}})
     assert (none.models, none.gallery_sets, none.gallery_maps) == (["digits"], ["digits"], [])
-
-
-def test_delta_sets_are_named_by_study_and_seed() -> None:
-    assert delta_set("bam", 3) == "bam_delta_seed3"

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from jobs import run_script
 
-from saliency_assay.config.catalogue import CATALOGUE
+from saliency_assay.catalogue import CATALOGUE
 from saliency_assay.registry.records import resolve
 from saliency_assay.reliability.agreement import COLUMNS, agreement_table
 from saliency_assay.reliability.raters import agreement, halves

@@ -47,7 +47,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 import numpy as np
-from saliency_assay import store
+from saliency_assay.storage import zarr_store
 
 def blocks():
     yield {"map": np.ones((3, 500_000), np.float32)}  # more than a chunk, so that some of it is on disk
@@ -55,7 +55,7 @@ def blocks():
     sys.stdin.read()
     yield {"map": np.ones((3, 500_000), np.float32)}
 
-store.write(Path(sys.argv[1]), blocks(), kind="maps", attributes={})
+zarr_store.write(Path(sys.argv[1]), blocks(), kind="maps", attributes={})
 """
 
 

@@ -4,17 +4,19 @@ import pytest
 
 from saliency_assay.registry.directions import target_of
 from saliency_assay.registry.records import resolve
+from saliency_assay.registry.study_kind import Outputs, StudyKind
 from saliency_assay.studies import STUDY_KINDS
-from saliency_assay.studies.kind import Outputs, StudyKind
 
 each_kind = pytest.mark.parametrize("kind", STUDY_KINDS.values(), ids=lambda kind: kind.name)
 
 
 @each_kind
 def test_all_that_a_record_names_exists(kind: StudyKind) -> None:
-    references = [name for name in (kind.rated_scores, kind.latex, kind.cautions) if name]
+    references = [
+        name for name in (kind.settings, kind.read, kind.rated_scores, kind.latex, kind.cautions) if name
+    ]
     assert all(name.startswith(f"saliency_assay.studies.{kind.name}.") for name in references)
-    assert all(callable(resolve(name)) for name in references)
+    assert all(callable(resolve(name)) for name in (*references, kind.inputs, kind.params))
     assert kind.variants in ("variants", "models")
     assert all(target_of(score.direction) is None for score in kind.scores)
 
@@ -24,15 +26,15 @@ def test_only_galleries_have_no_ranks() -> None:
 
 
 def test_a_study_asks_about_the_object_where_all_its_metrics_take_the_mask() -> None:
-    kind = StudyKind("k", "fidelity?", mask_question="localization?")
+    kind = StudyKind("k", "fidelity?", "", "", mask_question="localization?")
     assert kind.question_for([("mask",), ("mean", "mask")]) == "localization?"
     assert kind.question_for([("mask",), ("mean",)]) == "fidelity?"
-    assert StudyKind("k", "fidelity?").question_for([("mask",)]) == "fidelity?"
+    assert StudyKind("k", "fidelity?", "", "").question_for([("mask",)]) == "fidelity?"
 
 
 def test_options_add_tables_and_figures_in_the_order_of_the_record() -> None:
     first, second = Outputs(("a",), ("a.svg",)), Outputs(("b",), ("b.svg", "b.html"), option="more")
-    kind = StudyKind("k", "?", outputs=(first, second, Outputs(figures=("c.svg",))))
+    kind = StudyKind("k", "?", "", "", outputs=(first, second, Outputs(figures=("c.svg",))))
     assert kind.tables(()) == ["a"]
     assert kind.figures(()) == ["a.svg", "c.svg"]
     assert kind.tables(["more", "other"]) == ["a", "b"]

@@ -1,11 +1,16 @@
 """BAM: two models that were trained on different labels of the same images (Yang & Kim, 2019)."""
 
-from saliency_assay.studies.kind import Outputs, StudyKind
+from saliency_assay.registry.study_kind import Outputs, StudyKind
 
 BAM = StudyKind(
     "bam",
     "Do maps show what the model was made to rely on? Objects are pasted into scenes, so it is known which pixels"
     " matter: one model is told the objects, another the scenes (BAM: Yang & Kim, 2019).",
+    settings="saliency_assay.studies.bam.settings:BamStudy",
+    read="saliency_assay.studies.bam.read:read_study",
+    inputs="saliency_assay.studies.bam.rules:BamInputs",
+    params="saliency_assay.studies.bam.rules:BamParams",
+    on_device=("find_delta", "score_concepts"),
     outputs=(
         Outputs(
             ("premise", "metrics", "ranking", "claims"),

@@ -4,8 +4,8 @@ from typing import Literal
 
 from pydantic import Field
 
+from saliency_assay.config.settings import StudySettings
 from saliency_assay.registry.settings import Distinct, OrAbsent, Positive, Settings
-from saliency_assay.studies.settings import StudySettings
 
 
 class IndependenceSettings(Settings):
@@ -41,3 +41,8 @@ class BamStudy(StudySettings):
         description="Measure IIR, whether maps change where a change of the image leaves the model's output as it is.",
     )
     concepts: bool = Field(False, description="Measure TCAV of the common object.")
+
+
+def delta_set(study: str, seed: int | str) -> str:
+    """Return the name of the set of a study's images with and without an invariant patch."""
+    return f"{study}_delta_seed{seed}"

@@ -1,12 +1,17 @@
 """Images with captions: which half of an image maps point at (Yeh et al., 2019, section 5)."""
 
-from saliency_assay.studies.kind import Outputs, StudyKind
+from saliency_assay.registry.study_kind import Outputs, StudyKind
 
 CAPTION = StudyKind(
     "caption",
     "Do maps point at the half of an image that the model uses, the picture or its caption?"
     " (Yeh et al., 2019, section 5, Table 3)",
+    settings="saliency_assay.studies.caption.settings:CaptionStudy",
+    read="saliency_assay.studies.caption.read:read_study",
+    inputs="saliency_assay.studies.caption.rules:CaptionInputs",
+    params="saliency_assay.studies.caption.rules:CaptionParams",
     outputs=(Outputs(("premise", "table"), ("caption.html", "infidelity.svg", "attribution.svg")),),
+    metrics=("infidelity_halves", "block_attribution"),
     rated_scores="saliency_assay.studies.caption.rated_scores:rated_scores",
     variants="models",
     latex="saliency_assay.studies.caption.latex_tables:latex_tables",

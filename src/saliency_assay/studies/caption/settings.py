@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from saliency_assay.studies.settings import StudySettings
+from saliency_assay.config.settings import StudySettings
 
 
 class CaptionStudy(StudySettings):

@@ -1,10 +1,14 @@
 """Fidelity of single maps to their model, by the metrics that the study chooses."""
 
-from saliency_assay.studies.kind import Outputs, StudyKind
+from saliency_assay.registry.study_kind import Outputs, StudyKind
 
 FIDELITY = StudyKind(
     "fidelity",
     "Do maps say what the model answers? Metrics of single maps, image by image.",
+    settings="saliency_assay.studies.fidelity.settings:FidelityStudy",
+    read="saliency_assay.studies.fidelity.read:read_study",
+    inputs="saliency_assay.studies.fidelity.rules:FidelityInputs",
+    params="saliency_assay.studies.fidelity.rules:FidelityParams",
     outputs=(
         Outputs(("summary",), ("{metric}_{figure}.svg",)),
         Outputs(figures=("infidelity_sensitivity.svg",), option="scatter"),

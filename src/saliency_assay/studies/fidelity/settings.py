@@ -4,12 +4,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from saliency_assay.config.records import Controls
+from saliency_assay.config.settings import StudySettings
 from saliency_assay.registry.settings import NUMBER, Distinct, Number, OrAbsent
-from saliency_assay.studies.settings import StudySettings
 
 Alpha = Annotated[float, Field(le=1), NUMBER]
 Correlation = Annotated[float, Field(ge=-1, le=1), NUMBER]
-Controls = Literal["with", "without"]
 
 
 class FidelityStudy(StudySettings):

@@ -4,7 +4,9 @@ from typing import Literal
 
 from pydantic import Field
 
-from saliency_assay.studies.settings import StudySettings
+from saliency_assay.config.checks import look_up
+from saliency_assay.config.records import Sections, Study
+from saliency_assay.config.settings import StudySettings
 
 
 class GalleryStudy(StudySettings):
@@ -12,3 +14,13 @@ class GalleryStudy(StudySettings):
 
     kind: Literal["gallery"]
     model: str = Field(description="The model whose maps are shown, on the set that it was trained on.")
+
+
+def read_study(name: str, entry: GalleryStudy, methods: tuple[str, ...], sections: Sections) -> Study:
+    """Return the record of a study of one model on the set that it was trained on.
+
+    Raises:
+        ConfigError: a model that does not exist.
+    """
+    model = look_up(f"studies.{name}.model", "model", entry.model, sections.models)
+    return Study(name, entry.kind, model.data, (model.name,), methods, settings=entry)

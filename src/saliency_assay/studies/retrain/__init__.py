@@ -1,10 +1,15 @@
 """Retraining on occluded images: ROAR (Hooker et al., 2019) and IteROAR."""
 
-from saliency_assay.studies.kind import Outputs, RatingScore, StudyKind
+from saliency_assay.registry.study_kind import Outputs, RatingScore, StudyKind
 
 RETRAIN = StudyKind(
     "retrain",
     "Is what a map marks missed when the model is trained again without it? (ROAR: Hooker et al., 2019; IteROAR)",
+    settings="saliency_assay.studies.retrain.settings:RetrainStudy",
+    read="saliency_assay.studies.retrain.read:read_study",
+    inputs="saliency_assay.studies.retrain.rules:RetrainInputs",
+    params="saliency_assay.studies.retrain.rules:RetrainParams",
+    on_device=("remask", "retrain", "leak"),
     outputs=(
         Outputs(
             ("summary",),

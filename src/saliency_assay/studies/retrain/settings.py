@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from saliency_assay.config.settings import StudySettings
 from saliency_assay.registry.settings import INTEGER, NUMBER, Distinct, OrAbsent, Positive, Settings
 from saliency_assay.studies.retrain.parameters import Fill, iterations, transform_from
-from saliency_assay.studies.settings import StudySettings
 
 Protocol = Literal["iteroar", "roar"]
 Reduction = Literal["sum", "abs_sum", "abs_max", "positive_sum", "squared_sum", "visual"]

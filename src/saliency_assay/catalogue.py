@@ -5,6 +5,7 @@ from saliency_assay.data import DATA_KINDS
 from saliency_assay.methods import METHODS
 from saliency_assay.metrics import METRICS
 from saliency_assay.models import ARCHITECTURES
+from saliency_assay.studies import STUDY_KINDS
 from saliency_assay.training.settings import PARAMETERS
 
 CATALOGUE = Catalogue(
@@ -13,4 +14,5 @@ CATALOGUE = Catalogue(
     methods={record.name: record for record in METHODS},
     metrics={record.name: record for record in METRICS},
     training=PARAMETERS,
+    study_kinds=STUDY_KINDS,
 )

@@ -1,33 +1,22 @@
-"""Check a study of kind ``caption``: its two models, and the set on which both are explained."""
-
-from collections.abc import Mapping
+"""Read a study of kind ``caption``: its two models, and the set on which both are explained."""
 
 from saliency_assay.config.checks import look_up
 from saliency_assay.config.errors import ConfigError
-from saliency_assay.config.records import DataEntry, Model, Study
+from saliency_assay.config.records import DataEntry, Sections, Study
 from saliency_assay.studies.caption.settings import CaptionStudy
 
-METRICS = ("infidelity_halves", "block_attribution")
-"""The metrics of a caption study; an entry under one of these names cannot be another metric."""
 
-
-def read_caption_study(
-    name: str,
-    entry: CaptionStudy,
-    methods: tuple[str, ...],
-    data: Mapping[str, DataEntry],
-    models: Mapping[str, Model],
-) -> Study:
-    """Return the record of the study ``name``: both models are explained on the images that the first was trained on.
+def read_study(name: str, entry: CaptionStudy, methods: tuple[str, ...], sections: Sections) -> Study:
+    """Return the record of a study: both models are explained on the images that the first was trained on.
 
     Raises:
         ConfigError: a model that does not exist or is not trained on pictures with captions, or of other classes.
     """
     place = f"studies.{name}"
-    both = {f"{captioned.name}_both": captioned for captioned in data.values() if captioned.source}
+    both = {f"{captioned.name}_both": captioned for captioned in sections.data.values() if captioned.source}
     pair = []
     for role, model_name in (("image_model", entry.image_model), ("caption_model", entry.caption_model)):
-        model = look_up(f"{place}.{role}", "model", model_name, models)
+        model = look_up(f"{place}.{role}", "model", model_name, sections.models)
         look_up(f"{place}.{role}: {model.name}: data", "set with pictures and captions", model.data, both)
         pair.append(model)
     first, second = pair
@@ -43,7 +32,16 @@ def read_caption_study(
             f"{place}.caption_model: {second.name} knows {_classes(known)}, "
             f"expected {_classes(expected)} as {first.name}"
         )
-    return Study(name, "caption", first.data, (first.name, second.name), methods, METRICS)
+    return Study(
+        name,
+        entry.kind,
+        first.data,
+        (first.name, second.name),
+        methods,
+        sections.catalogue.study_kinds[entry.kind].metrics,
+        entry,
+        evaluated={model.name: both[model.data].sets for model in pair},
+    )
 
 
 def _classes(data: DataEntry) -> str:

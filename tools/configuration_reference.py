@@ -1,27 +1,37 @@
 """Generate the configuration's JSON Schema, for editors, and its reference page from the models.
 
-``python -m saliency_assay.config.reference`` writes ``config/schema.yaml`` and ``docs/configuration.md``.
+``python -m tools.configuration_reference`` writes ``config/schema.yaml`` and ``docs/configuration.md``.
 """
 
 import json
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, get_args
 
 import yaml
 
+from saliency_assay.catalogue import CATALOGUE
 from saliency_assay.config import settings
+from saliency_assay.registry.records import resolve
 from saliency_assay.registry.settings import Settings
 from saliency_assay.runtime.provenance import SOURCE
-from saliency_assay.studies.bam.settings import BamStudy, IndependenceSettings
-from saliency_assay.studies.caption.settings import CaptionStudy
-from saliency_assay.studies.fidelity.settings import FidelityStudy
-from saliency_assay.studies.gallery.settings import GalleryStudy
-from saliency_assay.studies.retrain.settings import LeakageSettings, RetrainStudy
-from saliency_assay.studies.settings import StudySettings
 
 SCHEMA, PAGE = SOURCE.parent / "config/schema.yaml", SOURCE.parent / "docs/configuration.md"
-COMMAND = "python -m saliency_assay.config.reference"
+COMMAND = "python -m tools.configuration_reference"
+
+KINDS = tuple(CATALOGUE.study_kinds.values())
+
+
+def _of_studies() -> Iterator[tuple[type[Settings], str]]:
+    """Yield the models of the kinds of study, each before those of its keys, with their headings."""
+    for kind in KINDS:
+        model: Any = resolve(kind.settings)
+        yield model, f"Studies of kind {kind.name}"
+        for key, field in model.model_fields.items():
+            for part in get_args(field.annotation):
+                if isinstance(part, type) and issubclass(part, Settings):
+                    yield part, key.capitalize()
+
 
 HEADINGS: Mapping[type[Settings], str] = {
     settings.Configuration: "Top level",
@@ -41,21 +51,15 @@ HEADINGS: Mapping[type[Settings], str] = {
     settings.CustomMethod: "Custom methods",
     settings.RegisteredMetric: "Metrics",
     settings.CustomMetric: "Custom metrics",
-    StudySettings: "Studies",
-    BamStudy: "Studies of kind bam",
-    IndependenceSettings: "Input independence",
-    CaptionStudy: "Studies of kind caption",
-    FidelityStudy: "Studies of kind fidelity",
-    GalleryStudy: "Studies of kind gallery",
-    RetrainStudy: "Studies of kind retrain",
-    LeakageSettings: "Leakage",
+    settings.StudySettings: "Studies",
+    **dict(_of_studies()),
     settings.ReliabilitySettings: "Reliability",
     settings.ReportSettings: "Report",
 }
 """All models in the order of the page."""
 TOP = (
     settings.Configuration, settings.DataSettings, settings.ModelSettings, settings.RegisteredMethod,
-    settings.RegisteredMetric, StudySettings, settings.ReliabilitySettings, settings.ReportSettings,
+    settings.RegisteredMetric, settings.StudySettings, settings.ReliabilitySettings, settings.ReportSettings,
 )  # fmt: skip
 """Those that begin a chapter."""
 
@@ -84,7 +88,7 @@ def schema_text() -> str:
     """Return the JSON Schema of a configuration as YAML."""
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **_cleaned(_schema_of(settings.Configuration)),
+        **_cleaned(_schema_of(settings.configuration_of(KINDS))),
     }
     text = yaml.safe_dump(schema, sort_keys=False, allow_unicode=True, width=110)
     return f"# Generated from the models of the configuration: {COMMAND}\n{text}"

@@ -34,6 +34,16 @@ class StudyKind:
     """As ``kind`` of an entry under ``studies``."""
     question: str
     """What it asks, for the pages of the report."""
+    settings: str
+    """The model of its entries in the configuration (``config.settings.StudySettings``)."""
+    read: str
+    """``(name, entry, methods, sections) -> Study``: what an entry means, checked (``config.records``)."""
+    inputs: str = "saliency_assay.pipeline.inputs:StudyInputs"
+    """The inputs of its rules, and the files of its studies that other rules read."""
+    params: str = "saliency_assay.pipeline.params:StudyParams"
+    """The parameters of its rules."""
+    on_device: tuple[str, ...] = ()
+    """Its rules that run models."""
     outputs: tuple[Outputs, ...] = ()
     """Beside those that every study has, or every one that is rated."""
     mask_question: str = ""

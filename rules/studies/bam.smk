@@ -1,0 +1,407 @@
+"""Relative feature importance (BAM): the premise, MCS and IDR; the series, IIR and TCAV where a study asks for them."""
+
+BAM_INPUTS, BAM_PARAMS = INPUTS.of_kind("bam"), PARAMS.of_kind("bam")
+
+
+rule score_bam:
+    input:
+        unpack(BAM_INPUTS.score_bam),
+    output:
+        "<results>/scores/bam/{study}/seed{seed}/{method}.parquet",
+    log:
+        "<logs>/score_bam/{study}/seed{seed}/{method}.log",
+    benchmark:
+        "<benchmarks>/score_bam/{study}/seed{seed}/{method}.tsv"
+    wildcard_constraints:
+        study=one_of(STUDIES.of_kind("bam")),
+    conda:
+        "../../envs/models.yaml"
+    threads: 1
+    params:
+        settings=BAM_PARAMS.score_bam,
+    script:
+        "../../workflow/scripts/score_bam.py"
+
+
+rule tabulate_bam:
+    input:
+        unpack(BAM_INPUTS.tabulate_bam),
+    output:
+        premise="<results>/tables/{study}/premise.csv",
+        metrics="<results>/tables/{study}/metrics.csv",
+    log:
+        "<logs>/tabulate_bam/{study}.log",
+    benchmark:
+        "<benchmarks>/tabulate_bam/{study}.tsv"
+    wildcard_constraints:
+        study=one_of(STUDIES.of_kind("bam")),
+    conda:
+        "../../envs/report.yaml"
+    params:
+        settings=BAM_PARAMS.tabulate_bam,
+    script:
+        "../../workflow/scripts/tabulate_bam.py"
+
+
+rule judge_bam:
+    input:
+        unpack(BAM_INPUTS.judge_bam),
+    output:
+        ranking="<results>/tables/{study}/ranking.csv",
+        claims="<results>/tables/{study}/claims.csv",
+        ranking_page=report(
+            "<results>/figures/{study}/ranking.html",
+            caption="../../workflow/report/ranking.rst",
+            category="Study {study}",
+            labels={"shown": "ranking of the methods by every metric"},
+        ),
+        claims_page=report(
+            "<results>/figures/{study}/claims.html",
+            caption="../../workflow/report/claims.rst",
+            category="Study {study}",
+            labels={"shown": "the paper's claims, checked"},
+        ),
+    log:
+        "<logs>/judge_bam/{study}.log",
+    benchmark:
+        "<benchmarks>/judge_bam/{study}.tsv"
+    wildcard_constraints:
+        study=one_of(STUDIES.of_kind("bam")),
+    conda:
+        "../../envs/report.yaml"
+    params:
+        settings=BAM_PARAMS.judge_bam,
+    script:
+        "../../workflow/scripts/judge_bam.py"
+
+
+rule plot_bam:
+    input:
+        premise="<results>/tables/{study}/premise.csv",
+        metrics="<results>/tables/{study}/metrics.csv",
+    output:
+        premise=report(
+            "<results>/figures/{study}/premise.html",
+            caption="../../workflow/report/premise.rst",
+            category="Study {study}",
+            labels={"shown": "premise: do objects matter to f_o, scenes to f_s?"},
+        ),
+        mcs=report(
+            "<results>/figures/{study}/mcs.svg",
+            caption="../../workflow/report/mcs.rst",
+            category="Study {study}",
+            labels={"shown": "MCS: model contrast score"},
+        ),
+        idr=report(
+            "<results>/figures/{study}/idr.svg",
+            caption="../../workflow/report/idr.rst",
+            category="Study {study}",
+            labels={"shown": "IDR: input dependence rate"},
+        ),
+        metrics=report(
+            "<results>/figures/{study}/metrics.html",
+            caption="../../workflow/report/metrics.rst",
+            category="Study {study}",
+            labels={"shown": "MCS and IDR in numbers"},
+        ),
+    log:
+        "<logs>/plot_bam/{study}.log",
+    benchmark:
+        "<benchmarks>/plot_bam/{study}.tsv"
+    wildcard_constraints:
+        study=one_of(STUDIES.of_kind("bam")),
+    conda:
+        "../../envs/report.yaml"
+    params:
+        settings=BAM_PARAMS.plot_bam,
+    script:
+        "../../workflow/scripts/plot_bam.py"
+
+
+rule score_series:
+    input:
+        unpack(BAM_INPUTS.score_series),
+    output:
+        "<results>/scores/series/{study}/seed{seed}/{method}.parquet",
+    log:
+        "<logs>/score_series/{study}/seed{seed}/{method}.log",
+    benchmark:
+        "<benchmarks>/score_series/{study}/seed{seed}/{method}.tsv"
+    wildcard_constraints:
+        study=one_of(STUDIES.of_kind("bam", "series")),
+    conda:
+        "../../envs/models.yaml"
+    threads: 1
+    params:
+        settings=BAM_PARAMS.score_series,
+    script:
+        "../../workflow/scripts/score_series.py"
+
+
+rule tabulate_series:
+    input:
+        unpack(BAM_INPUTS.tabulate_series),
+    output:
+        commonality="<results>/tables/{study}/commonality.csv",
+        series="<results>/tables/{study}/series.csv",
+        correlation="<results>/tables/{study}/correlation.csv",
+    log:
+        "<logs>/tabulate_series/{study}.log",
+    benchmark:
+        "<benchmarks>/tabulate_series/{study}.tsv"
+    wildcard_constraints:
+        study=one_of(STUDIES.of_kind("bam", "series")),
+    conda:
+        "../../envs/report.yaml"
+    params:
+        settings=BAM_PARAMS.tabulate_series,
+    script:
+        "../../workflow/scripts/tabulate_series.py"
+
+
+rule plot_series:
+    input:
+        unpack(BAM_INPUTS.plot_series),
+        commonality="<results>/tables/{study}/commonality.csv",
+        series="<results>/tables/{study}/series.csv",
+        correlation="<results>/tables/{study}/correlation.csv",
+    output:
+        accuracy=report(
+            "<results>/figures/{study}/commonality.html",
+            caption="../../workflow/report/commonality.rst",
+            category="Study {study}",
+            labels={"shown": "the series: accuracy with and without the common object"},
+        ),
+        figure=report(
+            "<results>/figures/{study}/series.svg",
+            caption="../../workflow/report/series.rst",
+            category="Study {study}",
+            labels={"shown": "the series: MCS against commonality"},
+        ),
+        maps=report(
+            "<results>/figures/{study}/series_maps.html",
+            caption="../../workflow/report/series_maps.rst",
+            category="Study {study}",
+            labels={"shown": "the series: one image under every model"},
+        ),
+    log:
+        "<logs>/plot_series/{study}.log",
+    benchmark:
+        "<benchmarks>/plot_series/{study}.tsv"
+    wildcard_constraints:
+        study=one_of(STUDIES.of_kind("bam", "series")),
+    conda:
+        "../../envs/report.yaml"
+    params:
+        settings=BAM_PARAMS.plot_series,
+    script:
+        "../../workflow/scripts/plot_series.py"
+
+
+rule score_concepts:
+    input:
+        unpack(BAM_INPUTS.score_concepts),
+        weights="<results>/models/{model}/seed{seed}/weights.pt",
+        predictions="<results>/models/{model}/seed{seed}/predictions.parquet",
+    output:
+        "<results>/scores/concepts/{study}/seed{seed}/{model}.parquet",
+    log:
+        "<logs>/score_concepts/{study}/seed{seed}/{model}.log",
+    benchmark:
+        "<benchmarks>/score_concepts/{study}/seed{seed}/{model}.tsv"
+    wildcard_constraints:
+        study=one_of(STUDIES.of_kind("bam", "concepts")),
+    conda:
+        "../../envs/models.yaml"
+    threads: 1
+    params:
+        settings=BAM_PARAMS.score_concepts,
+    script:
+        "../../workflow/scripts/score_concepts.py"
+
+
+rule tabulate_concepts:
+    input:
+        BAM_INPUTS.concept_scores,
+    output:
+        "<results>/tables/{study}/concepts.csv",
+    log:
+        "<logs>/tabulate_concepts/{study}.log",
+    benchmark:
+        "<benchmarks>/tabulate_concepts/{study}.tsv"
+    wildcard_constraints:
+        study=one_of(STUDIES.of_kind("bam", "concepts")),
+    conda:
+        "../../envs/report.yaml"
+    params:
+        settings=BAM_PARAMS.tabulate_concepts,
+    script:
+        "../../workflow/scripts/tabulate_concepts.py"
+
+
+rule plot_concepts:
+    input:
+        table="<results>/tables/{study}/concepts.csv",
+        scores=BAM_INPUTS.concept_scores,
+    output:
+        figure=report(
+            "<results>/figures/{study}/concepts.svg",
+            caption="../../workflow/report/concepts.rst",
+            category="Study {study}",
+            labels={"shown": "TCAV: layer by layer, with random concepts"},
+        ),
+        page=report(
+            "<results>/figures/{study}/concepts.html",
+            caption="../../workflow/report/concepts.rst",
+            category="Study {study}",
+            labels={"shown": "TCAV in numbers"},
+        ),
+    log:
+        "<logs>/plot_concepts/{study}.log",
+    benchmark:
+        "<benchmarks>/plot_concepts/{study}.tsv"
+    wildcard_constraints:
+        study=one_of(STUDIES.of_kind("bam", "concepts")),
+    conda:
+        "../../envs/report.yaml"
+    params:
+        settings=BAM_PARAMS.plot_concepts,
+    script:
+        "../../workflow/scripts/plot_concepts.py"
+
+
+rule find_delta:
+    input:
+        unpack(BAM_INPUTS.find_delta),
+    output:
+        "<results>/data/{study}_delta_seed{seed}.zarr.zip",
+    log:
+        "<logs>/find_delta/{study}/seed{seed}.log",
+    benchmark:
+        "<benchmarks>/find_delta/{study}/seed{seed}.tsv"
+    wildcard_constraints:
+        study=one_of(STUDIES.of_kind("bam", "independence")),
+    priority: EARLY
+    conda:
+        "../../envs/models.yaml"
+    threads: 1
+    params:
+        settings=BAM_PARAMS.find_delta,
+    script:
+        "../../workflow/scripts/find_delta.py"
+
+
+rule score_independence:
+    input:
+        unpack(BAM_INPUTS.score_independence),
+    output:
+        "<results>/scores/independence/{study}/seed{seed}/{method}.parquet",
+    log:
+        "<logs>/score_independence/{study}/seed{seed}/{method}.log",
+    benchmark:
+        "<benchmarks>/score_independence/{study}/seed{seed}/{method}.tsv"
+    wildcard_constraints:
+        study=one_of(STUDIES.of_kind("bam", "independence")),
+    conda:
+        "../../envs/models.yaml"
+    threads: 1
+    params:
+        settings=BAM_PARAMS.score_independence,
+    script:
+        "../../workflow/scripts/score_independence.py"
+
+
+rule tabulate_independence:
+    input:
+        unpack(BAM_INPUTS.tabulate_independence),
+    output:
+        metrics="<results>/tables/{study}/independence.csv",
+        deltas="<results>/tables/{study}/deltas.csv",
+    log:
+        "<logs>/tabulate_independence/{study}.log",
+    benchmark:
+        "<benchmarks>/tabulate_independence/{study}.tsv"
+    wildcard_constraints:
+        study=one_of(STUDIES.of_kind("bam", "independence")),
+    conda:
+        "../../envs/report.yaml"
+    params:
+        settings=BAM_PARAMS.tabulate_independence,
+    script:
+        "../../workflow/scripts/tabulate_independence.py"
+
+
+rule plot_independence:
+    input:
+        unpack(BAM_INPUTS.plot_independence),
+        metrics="<results>/tables/{study}/independence.csv",
+        changes="<results>/tables/{study}/deltas.csv",
+    output:
+        image="<results>/figures/{study}/delta.png",
+        iir=report(
+            "<results>/figures/{study}/iir.svg",
+            caption="../../workflow/report/iir.rst",
+            category="Study {study}",
+            labels={"shown": "IIR: input independence rate"},
+        ),
+        iir_difference=report(
+            "<results>/figures/{study}/iir_difference.svg",
+            caption="../../workflow/report/iir_difference.rst",
+            category="Study {study}",
+            labels={"shown": "IIR: relative change of attribution"},
+        ),
+        delta=report(
+            "<results>/figures/{study}/delta.html",
+            caption="../../workflow/report/delta.rst",
+            category="Study {study}",
+            labels={"shown": "IIR: the changes without effect"},
+        ),
+        convergence=report(
+            "<results>/figures/{study}/convergence.svg",
+            caption="../../workflow/report/convergence.rst",
+            category="Study {study}",
+            labels={"shown": "IIR: how the changes were found"},
+        ),
+        independence=report(
+            "<results>/figures/{study}/independence.html",
+            caption="../../workflow/report/independence.rst",
+            category="Study {study}",
+            labels={"shown": "IIR in numbers"},
+        ),
+    log:
+        "<logs>/plot_independence/{study}.log",
+    benchmark:
+        "<benchmarks>/plot_independence/{study}.tsv"
+    wildcard_constraints:
+        study=one_of(STUDIES.of_kind("bam", "independence")),
+    conda:
+        "../../envs/report.yaml"
+    params:
+        settings=BAM_PARAMS.plot_independence,
+    script:
+        "../../workflow/scripts/plot_independence.py"
+
+
+rule plot_pairs:
+    input:
+        unpack(BAM_INPUTS.plot_pairs),
+    output:
+        image="<results>/figures/{study}/pairs.png",
+        page=report(
+            "<results>/figures/{study}/pairs.html",
+            caption="../../workflow/report/pairs.rst",
+            category="Study {study}",
+            labels={"shown": "IIR: maps before and after the change"},
+        ),
+    log:
+        "<logs>/plot_pairs/{study}.log",
+    benchmark:
+        "<benchmarks>/plot_pairs/{study}.tsv"
+    wildcard_constraints:
+        study=one_of(STUDIES.of_kind("bam", "independence")),
+    conda:
+        "../../envs/report.yaml"
+    params:
+        settings=BAM_PARAMS.plot_pairs,
+    script:
+        "../../workflow/scripts/plot_pairs.py"

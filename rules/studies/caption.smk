@@ -1,0 +1,61 @@
+"""Image or caption: tables and figures of studies of images with captions."""
+
+CAPTION_INPUTS, CAPTION_PARAMS = INPUTS.of_kind("caption"), PARAMS.of_kind("caption")
+
+
+rule tabulate_caption:
+    input:
+        scores=CAPTION_INPUTS.study_scores,
+        predictions=CAPTION_INPUTS.study_predictions,
+    output:
+        premise="<results>/tables/{study}/premise.csv",
+        table="<results>/tables/{study}/table.csv",
+    log:
+        "<logs>/tabulate_caption/{study}.log",
+    benchmark:
+        "<benchmarks>/tabulate_caption/{study}.tsv"
+    wildcard_constraints:
+        study=one_of(STUDIES.of_kind("caption")),
+    conda:
+        "../../envs/report.yaml"
+    params:
+        settings=CAPTION_PARAMS.tabulate_caption,
+    script:
+        "../../workflow/scripts/tabulate_caption.py"
+
+
+rule plot_caption:
+    input:
+        premise="<results>/tables/{study}/premise.csv",
+        table="<results>/tables/{study}/table.csv",
+    output:
+        page=report(
+            "<results>/figures/{study}/caption.html",
+            caption="../../workflow/report/caption.rst",
+            category="Study {study}",
+            labels={"shown": "image or caption: premise, INFD and attribution in numbers"},
+        ),
+        infidelity=report(
+            "<results>/figures/{study}/infidelity.svg",
+            caption="../../workflow/report/caption_infidelity.rst",
+            category="Study {study}",
+            labels={"shown": "image or caption: INFD of both models"},
+        ),
+        attribution=report(
+            "<results>/figures/{study}/attribution.svg",
+            caption="../../workflow/report/caption_attribution.rst",
+            category="Study {study}",
+            labels={"shown": "image or caption: attribution on the half that the model uses"},
+        ),
+    log:
+        "<logs>/plot_caption/{study}.log",
+    benchmark:
+        "<benchmarks>/plot_caption/{study}.tsv"
+    wildcard_constraints:
+        study=one_of(STUDIES.of_kind("caption")),
+    conda:
+        "../../envs/report.yaml"
+    params:
+        settings=CAPTION_PARAMS.plot_caption,
+    script:
+        "../../workflow/scripts/plot_caption.py"

@@ -1,0 +1,96 @@
+"""Tables and figures of studies that score the maps of one model."""
+
+FIDELITY_INPUTS, FIDELITY_PARAMS = INPUTS.of_kind("fidelity"), PARAMS.of_kind("fidelity")
+
+
+rule tabulate_scores:
+    input:
+        FIDELITY_INPUTS.study_scores,
+    output:
+        scores="<results>/tables/{study}/scores.parquet",
+        summary="<results>/tables/{study}/summary.csv",
+    log:
+        "<logs>/tabulate_scores/{study}.log",
+    benchmark:
+        "<benchmarks>/tabulate_scores/{study}.tsv"
+    wildcard_constraints:
+        study=one_of(STUDIES.of_kind("fidelity")),
+    conda:
+        "../../envs/report.yaml"
+    params:
+        settings=FIDELITY_PARAMS.tabulate_scores,
+    script:
+        "../../workflow/scripts/tabulate_scores.py"
+
+
+rule plot_scores:
+    input:
+        "<results>/tables/{study}/summary.csv",
+    output:
+        report(
+            "<results>/figures/{study}/scores.html",
+            caption="../../workflow/report/scores.rst",
+            category="Study {study}",
+            labels={"shown": "all scores in numbers"},
+        ),
+    log:
+        "<logs>/plot_scores/{study}.log",
+    benchmark:
+        "<benchmarks>/plot_scores/{study}.tsv"
+    wildcard_constraints:
+        study=one_of(STUDIES.of_kind("fidelity")),
+    conda:
+        "../../envs/report.yaml"
+    params:
+        settings=FIDELITY_PARAMS.plot_scores,
+    script:
+        "../../workflow/scripts/plot_scores.py"
+
+
+rule plot_metric:
+    input:
+        unpack(FIDELITY_INPUTS.plot_metric),
+    output:
+        report(
+            "<results>/figures/{study}/{metric}_{figure}.svg",
+            caption="../../workflow/report/metric.rst",
+            category="Study {study}",
+            labels={"shown": "{metric}: {figure}"},
+        ),
+    log:
+        "<logs>/plot_metric/{study}/{metric}_{figure}.log",
+    benchmark:
+        "<benchmarks>/plot_metric/{study}/{metric}_{figure}.tsv"
+    wildcard_constraints:
+        study=one_of(STUDIES.of_kind("fidelity")),
+        figure=one_of(name for metric in CONFIG.metrics.values() for name in metric.figures),
+    conda:
+        "../../envs/report.yaml"
+    params:
+        settings=FIDELITY_PARAMS.plot_metric,
+    script:
+        "../../workflow/scripts/plot_metric.py"
+
+
+rule plot_scatter:
+    input:
+        "<results>/tables/{study}/scores.parquet",
+    output:
+        report(
+            "<results>/figures/{study}/infidelity_sensitivity.svg",
+            caption="../../workflow/report/scatter.rst",
+            category="Study {study}",
+            labels={"shown": "infidelity against sensitivity"},
+        ),
+    log:
+        "<logs>/plot_scatter/{study}.log",
+    benchmark:
+        "<benchmarks>/plot_scatter/{study}.tsv"
+    wildcard_constraints:
+        study=one_of(STUDIES.of_kind("fidelity", "scatter")),
+    conda:
+        "../../envs/report.yaml"
+    params:
+        settings=FIDELITY_PARAMS.plot_scatter,
+    script:
+        "../../workflow/scripts/plot_scatter.py"

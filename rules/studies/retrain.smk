@@ -1,0 +1,242 @@
+"""Retraining on occluded images (ROAR, IteROAR): occlude what the maps of f_i mark, train f_{i+1} on the rest, repeat."""
+
+RETRAIN_INPUTS, RETRAIN_PARAMS = INPUTS.of_kind("retrain"), PARAMS.of_kind("retrain")
+RETRAININGS = [RETRAIN_INPUTS.retraining(study) for study in STUDIES.of_kind("retrain")]
+FILLS = [fill for retraining in RETRAININGS for fill in retraining.fills]
+MASK_PARTS = [name for retraining in RETRAININGS for name in part_names(retraining.shards) if name]
+
+
+pathvars:
+    # One arm of a study: f_i and D_i for i = 0, 1, …
+    arm="{study}/{protocol}/{method}/{fill}/seed{seed}",
+
+
+wildcard_constraints:
+    protocol=one_of(name for retraining in RETRAININGS for name in retraining.protocols),
+    fill=one_of(FILLS),
+    iteration="[0-9]+",
+
+
+rule remask:
+    input:
+        unpack(RETRAIN_INPUTS.remask),
+    output:
+        "<results>/remask/<arm>/iteration{iteration}/masks{part}.zarr.zip",
+    log:
+        "<logs>/remask/<arm>/iteration{iteration}{part}.log",
+    benchmark:
+        "<benchmarks>/remask/<arm>/iteration{iteration}{part}.tsv"
+    wildcard_constraints:
+        fill=one_of([*FILLS, "shared"]),
+        part=f"({one_of(MASK_PARTS)})?",
+    priority: EARLY
+    conda:
+        "../../envs/models.yaml"
+    threads: 1
+    resources:
+        resident_limit=PARAMS.resident_limit_of_study,
+    params:
+        settings=RETRAIN_PARAMS.remask,
+    script:
+        "../../workflow/scripts/remask.py"
+
+
+rule retrain:
+    input:
+        unpack(RETRAIN_INPUTS.retrain),
+    output:
+        weights="<results>/remask/<arm>/iteration{iteration}/weights.pt",
+        curve="<results>/remask/<arm>/iteration{iteration}/training.csv",
+        predictions="<results>/remask/<arm>/iteration{iteration}/predictions.parquet",
+    log:
+        "<logs>/retrain/<arm>/iteration{iteration}.log",
+    benchmark:
+        "<benchmarks>/retrain/<arm>/iteration{iteration}.tsv"
+    priority: EARLY
+    conda:
+        "../../envs/models.yaml"
+    threads: 1
+    resources:
+        resident_limit=PARAMS.resident_limit_of_study,
+    params:
+        settings=RETRAIN_PARAMS.retrain,
+    script:
+        "../../workflow/scripts/retrain.py"
+
+
+rule leak:
+    input:
+        unpack(RETRAIN_INPUTS.leak),
+    output:
+        "<results>/remask/<arm>/iteration{iteration}/leakage.csv",
+    log:
+        "<logs>/leak/<arm>/iteration{iteration}.log",
+    benchmark:
+        "<benchmarks>/leak/<arm>/iteration{iteration}.tsv"
+    conda:
+        "../../envs/models.yaml"
+    threads: 1
+    resources:
+        resident_limit=PARAMS.resident_limit_of_study,
+    params:
+        settings=RETRAIN_PARAMS.leak,
+    script:
+        "../../workflow/scripts/leak.py"
+
+
+rule score_retrain:
+    input:
+        unpack(RETRAIN_INPUTS.score_retrain),
+    output:
+        "<results>/scores/retrain/<arm>.parquet",
+    log:
+        "<logs>/score_retrain/<arm>.log",
+    benchmark:
+        "<benchmarks>/score_retrain/<arm>.tsv"
+    conda:
+        "../../envs/models.yaml"
+    params:
+        settings=RETRAIN_PARAMS.score_retrain,
+    script:
+        "../../workflow/scripts/score_retrain.py"
+
+
+rule tabulate_retrain:
+    input:
+        unpack(RETRAIN_INPUTS.tabulate_retrain),
+    output:
+        scores="<results>/tables/{study}/scores.parquet",
+        means="<results>/tables/{study}/means.parquet",
+        summary="<results>/tables/{study}/summary.csv",
+    log:
+        "<logs>/tabulate_retrain/{study}.log",
+    benchmark:
+        "<benchmarks>/tabulate_retrain/{study}.tsv"
+    wildcard_constraints:
+        study=one_of(STUDIES.of_kind("retrain")),
+    conda:
+        "../../envs/report.yaml"
+    params:
+        settings=RETRAIN_PARAMS.tabulate_retrain,
+    script:
+        "../../workflow/scripts/tabulate_retrain.py"
+
+
+rule tabulate_leakage:
+    input:
+        means="<results>/tables/{study}/means.parquet",
+        data=RETRAIN_INPUTS.study_data,
+    output:
+        "<results>/tables/{study}/leakage.csv",
+    log:
+        "<logs>/tabulate_leakage/{study}.log",
+    benchmark:
+        "<benchmarks>/tabulate_leakage/{study}.tsv"
+    wildcard_constraints:
+        study=one_of(STUDIES.of_kind("retrain", "leakage")),
+    conda:
+        "../../envs/report.yaml"
+    params:
+        settings=RETRAIN_PARAMS.tabulate_leakage,
+    script:
+        "../../workflow/scripts/tabulate_leakage.py"
+
+
+rule plot_retrain:
+    input:
+        means="<results>/tables/{study}/means.parquet",
+        summary="<results>/tables/{study}/summary.csv",
+        data=RETRAIN_INPUTS.study_data,
+    output:
+        accuracy=report(
+            "<results>/figures/{study}/accuracy.svg",
+            caption="../../workflow/report/retrain_accuracy.rst",
+            category="Study {study}",
+            labels={"shown": "accuracy against the share occluded"},
+        ),
+        overlap=report(
+            "<results>/figures/{study}/overlap.svg",
+            caption="../../workflow/report/retrain_overlap.rst",
+            category="Study {study}",
+            labels={"shown": "overlap of masks by iteration: MMO, MAMO, CMA"},
+        ),
+        summary=report(
+            "<results>/figures/{study}/summary.html",
+            caption="../../workflow/report/retrain_summary.rst",
+            category="Study {study}",
+            labels={"shown": "accuracy and overlap in numbers"},
+        ),
+    log:
+        "<logs>/plot_retrain/{study}.log",
+    benchmark:
+        "<benchmarks>/plot_retrain/{study}.tsv"
+    wildcard_constraints:
+        study=one_of(STUDIES.of_kind("retrain")),
+    conda:
+        "../../envs/report.yaml"
+    params:
+        settings=RETRAIN_PARAMS.plot_retrain,
+    script:
+        "../../workflow/scripts/plot_retrain.py"
+
+
+rule plot_arm:
+    input:
+        unpack(RETRAIN_INPUTS.plot_arm),
+        means="<results>/tables/{study}/means.parquet",
+    output:
+        matrices=report(
+            "<results>/figures/{study}/{protocol}_{fill}/matrices.svg",
+            caption="../../workflow/report/retrain_matrices.rst",
+            category="Study {study}",
+            labels={"shown": "overlap of every two masks ({protocol}, {fill})"},
+        ),
+        images=report(
+            "<results>/figures/{study}/{protocol}_{fill}/images.html",
+            caption="../../workflow/report/retrain_images.rst",
+            category="Study {study}",
+            labels={"shown": "the same images over the iterations ({protocol}, {fill})"},
+        ),
+    log:
+        "<logs>/plot_arm/{study}/{protocol}_{fill}.log",
+    benchmark:
+        "<benchmarks>/plot_arm/{study}/{protocol}_{fill}.tsv"
+    wildcard_constraints:
+        study=one_of(STUDIES.of_kind("retrain")),
+    conda:
+        "../../envs/report.yaml"
+    params:
+        settings=RETRAIN_PARAMS.plot_arm,
+    script:
+        "../../workflow/scripts/plot_arm.py"
+
+
+rule plot_leakage:
+    input:
+        means="<results>/tables/{study}/means.parquet",
+        table="<results>/tables/{study}/leakage.csv",
+    output:
+        figure=report(
+            "<results>/figures/{study}/leakage.svg",
+            caption="../../workflow/report/retrain_leakage.rst",
+            category="Study {study}",
+            labels={"shown": "leakage: what masks alone tell of the class"},
+        ),
+        page=report(
+            "<results>/figures/{study}/leakage.html",
+            caption="../../workflow/report/retrain_leakage.rst",
+            category="Study {study}",
+            labels={"shown": "leakage in numbers"},
+        ),
+    log:
+        "<logs>/plot_leakage/{study}.log",
+    benchmark:
+        "<benchmarks>/plot_leakage/{study}.tsv"
+    wildcard_constraints:
+        study=one_of(STUDIES.of_kind("retrain", "leakage")),
+    conda:
+        "../../envs/report.yaml"
+    params:
+        settings=RETRAIN_PARAMS.plot_leakage,
+    script:
+        "../../workflow/scripts/plot_leakage.py"

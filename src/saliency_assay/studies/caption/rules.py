@@ -1,0 +1,48 @@
+"""Inputs and parameters of the rules of caption studies."""
+
+from saliency_assay.pipeline.inputs import Files, StudyInputs, Wildcards
+from saliency_assay.pipeline.params import Settings, StudyParams
+
+
+class CaptionInputs(StudyInputs):
+    """Inputs of the rules of caption studies."""
+
+    def rating(self, study: str) -> Files:
+        """Return the scores of infidelity under each half, and the images."""
+        scores = self.of_study(self.paths.scores, study, ["infidelity_halves"])
+        return {"scores": scores, "data": self.data(self.studies.study(study).data)}
+
+
+class CaptionParams(StudyParams):
+    """Settings of the rules of caption studies."""
+
+    def tabulate_caption(self, wildcards: Wildcards) -> Settings:
+        """Tabulate which half of an image maps point at."""
+        study = self.studies.study(wildcards["study"])
+        return self.settings(
+            "tabulate_caption",
+            image_model=study.models[0],
+            caption_model=study.models[1],
+            data=[self.config.sets[self.config.models[model].data].name for model in study.models],
+        )
+
+    def plot_caption(self, wildcards: Wildcards) -> Settings:
+        """Plot which half of an image maps point at."""
+        methods = self.studies.study(wildcards["study"]).methods
+        names = {name: self._table_method(name) for name in methods}
+        return self.settings("plot_caption", study=wildcards["study"], methods=names)
+
+    def _table_method(self, name: str) -> str:
+        """Return what the paper's Table 3 calls a method.
+
+        Its maps are named local or global if infidelity, by its parameter ``explanation``, takes them for the other.
+        """
+        method = self.config.methods[name]
+        expected = self.config.metrics["infidelity_halves"].parameters["explanation"]
+        kinds = {"gradient": "local", "gradient_x_input": "global"}
+        if "times_input" in method.parameters:
+            kinds[method.method] = "global" if method.parameters["times_input"] else "local"
+        kind = kinds.get(method.method, expected)
+        return (
+            self.facts.paper_method(name) if kind == expected else f"{self.facts.paper_method(name)}, {kind}"
+        )

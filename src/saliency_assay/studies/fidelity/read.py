@@ -1,0 +1,122 @@
+"""Read a study of kind ``fidelity``: its metrics, and the values of a paper to stand beside its own."""
+
+from collections.abc import Iterable
+
+from saliency_assay.config.checks import look_up
+from saliency_assay.config.errors import ConfigError
+from saliency_assay.config.records import Metric, Sections, Study
+from saliency_assay.registry.records import unknown
+from saliency_assay.studies.fidelity.settings import FidelityStudy
+
+
+def read_study(name: str, entry: FidelityStudy, methods: tuple[str, ...], sections: Sections) -> Study:
+    """Return the record of a study of one model on the set that it was trained on.
+
+    Raises:
+        ConfigError: a model, metric, method or score that does not exist, or images without masks that a metric needs.
+    """
+    model = look_up(f"studies.{name}.model", "model", entry.model, sections.models)
+    metrics = _metrics(f"studies.{name}.metrics", entry, sections)
+    study = Study(
+        name,
+        entry.kind,
+        model.data,
+        (model.name,),
+        methods,
+        metrics,
+        settings=entry,
+        options=("scatter",) if metric_pairs(sections.metrics[metric] for metric in metrics) else (),
+        figure_values=tuple(
+            {"metric": metric, "figure": figure}
+            for metric in metrics
+            for figure in sections.metrics[metric].figures
+        ),
+        printed=entry.printed,
+        printed_alpha=entry.printed_alpha,
+        printed_correlation=entry.printed_correlation,
+    )
+    _check_masks(study, sections)
+    _check_printed(study, sections)
+    return study
+
+
+def _metrics(place: str, entry: FidelityStudy, sections: Sections) -> tuple[str, ...]:
+    """Return the metrics that the entry names; by default all under ``metrics`` that judge single maps."""
+    judging = [name for name, metric in sections.metrics.items() if metric.judges_single_maps]
+    registered = [name for name, record in sections.catalogue.metrics.items() if record.judges_single_maps]
+    valid = dict.fromkeys([*judging, *registered])
+    chosen = entry.metrics or tuple(name for name in sections.listed_metrics if name in judging)
+    for name in chosen:
+        look_up(place, "metric of single maps", name, valid)
+    if not chosen:
+        found = "missing, and no entry under metrics judges single maps"
+        raise ConfigError(f"{place}: {found}; valid: {', '.join(sorted(valid))}")
+    return chosen
+
+
+def metric_pairs(metrics: Iterable[Metric]) -> list[list[str]]:
+    """Return the pairs of each metric of infidelity with each metric of sensitivity, by name."""
+    of_score: dict[str, list[str]] = {"infidelity": [], "sensitivity_max": []}
+    for metric in metrics:
+        for score in of_score.keys() & metric.directions.keys():
+            of_score[score].append(metric.name)
+    return [[one, two] for one in of_score["infidelity"] for two in of_score["sensitivity_max"]]
+
+
+def _check_masks(study: Study, sections: Sections) -> None:
+    """Check that the study's images have the masks that its metrics need."""
+    masked = [name for entry in sections.data.values() if entry.masks for name in entry.sets]
+    for name in study.metrics:
+        if "mask" in sections.metrics[name].takes and study.data not in masked:
+            raise ConfigError(
+                f"studies.{study.name}.metrics: {name} needs the object's mask, which the set {study.data} "
+                f"(models.{study.models[0]}) does not have; valid: {', '.join(masked) or 'none'}"
+            )
+
+
+def _check_printed(study: Study, sections: Sections) -> None:
+    """Check that printed values of a paper belong to the study's methods, and each to one of its scores.
+
+    What follows an entry's name in full (``aopc_morf aopc L=20``) is known only once it is scored.
+    """
+    place, of_study = f"studies.{study.name}", dict.fromkeys(study.methods)
+    pairs = [(score, name) for name in study.metrics for score in sections.metrics[name].directions]
+    for method, values in study.printed.items():
+        look_up(f"{place}.printed", "method", method, of_study)
+        for name in values:
+            _check_score(f"{place}.printed.{method}", name, pairs)
+    looking = [sections.methods[name].uses_model for name in study.methods]
+    lacking = {
+        "with": "no control" if all(looking) else "",
+        "without": "" if any(looking) else "controls alone",
+    }
+    for name, alphas in study.printed_alpha.items():
+        _check_score(f"{place}.printed_alpha", name, pairs)
+        for kind in alphas:
+            if lacking[kind]:
+                other = "without" if kind == "with" else "with"
+                raise ConfigError(
+                    f"{place}.printed_alpha.{name}.{kind}: the study has {lacking[kind]} (methods that look at no "
+                    f"model); valid: {other}"
+                )
+    for name, others in study.printed_correlation.items():
+        _check_score(f"{place}.printed_correlation", name, pairs)
+        for other, values in others.items():
+            _check_score(f"{place}.printed_correlation.{name}", other, pairs)
+            if other == name:
+                raise ConfigError(
+                    f"{place}.printed_correlation.{name}: found {other!r} again, expected another score"
+                )
+            for method in values:
+                look_up(f"{place}.printed_correlation.{name}.{other}", "method", method, of_study)
+
+
+def _check_score(place: str, name: str, pairs: list[tuple[str, str]]) -> None:
+    """Check that ``name`` belongs to exactly one of ``pairs``, a score and its entry."""
+    meant = [pair for pair in pairs if name in pair or tuple(name.split(" ")[:2]) == pair]
+    if not meant:
+        known = dict.fromkeys(part for pair in pairs for part in pair)
+        raise ConfigError(f"{place}: {unknown('score', name, known)}")
+    if len(meant) > 1:
+        found = f"{name!r}, which has {len(meant)} scores"
+        raise ConfigError(f"{place}: found {found}, expected one of them, such as '{' '.join(meant[0])}'")

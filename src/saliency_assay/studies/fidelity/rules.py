@@ -1,0 +1,59 @@
+"""Inputs and parameters of the rules of fidelity studies."""
+
+from saliency_assay.pipeline.inputs import Files, StudyInputs, Wildcards
+from saliency_assay.pipeline.params import Settings, StudyParams
+from saliency_assay.studies.fidelity.read import metric_pairs
+
+
+class FidelityInputs(StudyInputs):
+    """Inputs of the rules of fidelity studies."""
+
+    def plot_metric(self, wildcards: Wildcards) -> Files:
+        """Return the scores of a metric, and the curves and responses of the model where the figure reads them."""
+        metric, study = self.config.metrics[wildcards["metric"]], self.studies.study(wildcards["study"])
+        reads = metric.figures[wildcards["figure"]].reads
+        files: Files = {"scores": self.of_study(self.paths.scores, study.name, [metric.name])}
+        if "curves" in reads:
+            files["curves"] = self.of_study(self.paths.curves, study.name, [metric.name])
+        if "probed" in reads:
+            files["probes"] = self.all_parts(
+                self.paths.probes,
+                study.data,
+                metric=metric.name,
+                model=study.models[0],
+                seed=self.config.seeds,
+            )
+        return files
+
+
+class FidelityParams(StudyParams):
+    """Settings of the rules of fidelity studies."""
+
+    def tabulate_scores(self, wildcards: Wildcards) -> Settings:
+        """Tabulate the scores of a fidelity study."""
+        study = self.studies.study(wildcards["study"])
+        return self.settings("tabulate_scores", study=study.name, printed=study.printed)
+
+    def plot_scores(self, wildcards: Wildcards) -> Settings:
+        """Write all scores in numbers."""
+        return self.settings("plot_scores")
+
+    def plot_metric(self, wildcards: Wildcards) -> Settings:
+        """Plot a figure of a metric."""
+        metric = self.config.metrics[wildcards["metric"]]
+        function = metric.figures[wildcards["figure"]].function
+        return self.settings(
+            "plot_metric",
+            [function],
+            function=function,
+            parameters=metric.parameters,
+            labels=metric.labels,
+            directions=metric.directions,
+            methods=self.studies.study(wildcards["study"]).methods,
+            seeds=self.config.seeds,
+            caption=metric.summary,
+        )
+
+    def plot_scatter(self, wildcards: Wildcards) -> Settings:
+        """Plot infidelity against sensitivity."""
+        return self.settings("plot_scatter", pairs=metric_pairs(self.studies.metrics(wildcards["study"])))
