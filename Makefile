@@ -14,7 +14,7 @@ CACHE := $(or $(XDG_CACHE_HOME),$(if $(HOME),$(HOME)/.cache,$(CURDIR)/.snakemake
 export XDG_CACHE_HOME := $(shell mkdir -p "$(CACHE)" 2>/dev/null && test -w "$(CACHE)" && echo "$(CACHE)" || echo "$(CURDIR)/.snakemake/cache")
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo run table plan dry download test lint docs format lock clean
+.PHONY: help env demo run table plan dry download test lint generate docs format lock clean
 
 help: ## Show what there is to make
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
@@ -67,6 +67,11 @@ test: $(READY) ## Run all tests
 	  $(BIN)/python -m pytest --numprocesses 2 --dist loadfile tests/workflow tests/real || status=1; \
 	  wait $$beside || status=1; \
 	  cat $$said; rm $$said; exit $$status
+
+generate: $(READY) ## Write what the schema and the documentation take from records and settings
+	$(BIN)/python -m tools.configuration_reference
+	$(BIN)/python -m tools.record_tables
+	$(BIN)/python -m tools.metric_records
 
 docs: $(READY) ## Build the documentation as a site, build/docs/index.html; a broken link is an error
 	@# The theme's notice on a future version of MkDocs; the version that is used is pinned.

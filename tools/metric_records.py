@@ -64,7 +64,7 @@ def rows_of(metric: Metric) -> list[tuple[str, str]]:
     parameters = [f"`{name}` {shown(parameter.default)}" for name, parameter in metric.parameters.items()]
     unreduced = "none: no map" if metric.name == "tcav" else "none: raw maps"
     return [
-        ("formula", FORMULAS[metric.name].replace("|", "\\|")),
+        ("formula", FORMULAS.get(metric.name, "none given").replace("|", "\\|")),
         ("direction and range", "; ".join(scores)),
         ("reduction", f"`{metric.reduction}`" if metric.reduction else unreduced),
         ("parameters", ", ".join(parameters) or "none"),

@@ -11,7 +11,7 @@ from tools.source_tree import ROOT, line_of
 
 DOCS = ROOT / "docs"
 FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.DOTALL | re.MULTILINE)
-FILE = re.compile(r"# ([\w/]+\.(?:py|yaml))\n")
+FILE = re.compile(r"# ([\w/]+\.(?:py|smk|yaml))\n")
 
 
 @dataclass(frozen=True)

@@ -1,18 +1,15 @@
 """The how-to pages, as a reader follows them: the files that they show, and the commands, with fewer epochs."""
 
 import os
-import re
 import subprocess
 import sys
 from dataclasses import replace
-from functools import partial
-from pathlib import Path
 
 import pytest
 import yaml
 from checkout import Checkout
 
-from tools.pages import DOCS, blocks, write_files
+from tools.pages import DOCS, write_files
 
 HOW_TO = DOCS / "howto"
 MAPS = "results_my_{what}/maps/{model}/seed0/{model}/{method}.zarr.zip"
@@ -116,40 +113,3 @@ def test_the_tutorials_study(project: Checkout) -> None:
     status, said = own.snakemake("--dry-run")
     assert status == 1
     assert "did you mean 'insertion'?" in said.splitlines()[-1]
-
-
-INSERTED = {
-    "method": "METHODS",
-    "metric": "METRICS",
-    "data set": "DATA_KINDS",
-    "architecture": "ARCHITECTURES",
-}
-EXTENDED = """
-results: results
-data: {stripes: {kind: stripes, images: 200, explain: 10}}
-models:
-  plain: {architecture: plain, width: 4, data: stripes, label: class, training: {epochs: 1, batch_size: 60}}
-methods: {gradient_squared: {scale: 2}, gradcam: {}}
-metrics: {top_share: {share: 0.2}}
-studies: {all: {kind: fidelity, model: plain}}
-"""
-
-
-def test_records_of_every_registry(tmp_path: Path) -> None:
-    """What Extending shows, put where it says, in one study."""
-    checkout = Checkout.fresh(tmp_path / "project")
-    page = blocks(DOCS / "extending.md")
-    for block in page:
-        if block.file:
-            (checkout.root / block.file).write_text(block.text)
-    records = [block.text.split("\n", 1) for block in page if block.text.startswith("# one record in")]
-    assert len(records) == len(INSERTED)
-    for where, record in records:
-        registry, file = where.removeprefix("# one record in ").split(", ")
-        begun = re.compile(rf"^{registry}\b.* = \(\n", re.MULTILINE)
-        checkout.edit(file, partial(begun.sub, lambda found, record=record: found[0] + record, count=1))
-    (checkout.root / checkout.configuration).write_text(EXTENDED)
-    checkout.make("results/tables/all/summary.csv")
-    table = (checkout.root / "results/tables/all/summary.csv").read_text()
-    assert "top_share,top_share,gradient_squared" in table
-    assert "top_share,top_share,gradcam" in table
