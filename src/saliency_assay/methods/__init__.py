@@ -20,8 +20,6 @@ class Method:
     summary: str
     signed: bool = True
     """Whether maps with the default parameters have negative values."""
-    one_channel: bool = False
-    """Whether maps have one channel; by default they have as many as the images."""
     needs: tuple[str, ...] = ()
     """Of the model: ``gradients``, ``relu`` (at least one on the way to the logits), ``layers`` (a forward that
     can be traced layer by layer), ``single_relus`` (each a module that is called once), ``cam_layer``,
@@ -36,6 +34,8 @@ class Method:
     """Valid values of those of its parameters that may not have any of their type."""
     check: str = ""
     """``package.module:name`` of what tells, without heavy imports, why parameters do not fit together."""
+    one_channel: bool = False
+    """Whether maps have one channel; by default they have as many as the images."""
 
     @cached_property
     def parameters(self) -> dict[str, Parameter]:
