@@ -75,6 +75,21 @@ def with_random_state(model: nn.Module, seed: int, dtype: torch.dtype = torch.fl
     return model.to(dtype).eval()
 
 
+def smooth_network(size: int = 6) -> nn.Module:
+    """A network of random weights for RGB images, which every pixel moves."""
+    return with_random_state(SmoothNet(3 * size**2), 3)
+
+
+def hard_maps(size: int = 6) -> Tensor:
+    """Maps of five images: plain, with ties, negative, constant, with a NaN."""
+    maps = torch.randn(5, 3, size, size, generator=generator(7), dtype=torch.float64)
+    maps[1] = maps[1].round()
+    maps[2] = -maps[2].abs()
+    maps[3] = 0.3
+    maps[4, 1, 2, 2] = torch.nan
+    return maps
+
+
 def classifier(
     network: nn.Module, cam_layer: str, channels: int = 3, dtype: torch.dtype = torch.float64
 ) -> Classifier:
