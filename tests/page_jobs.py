@@ -16,7 +16,7 @@ PAGES = {*(f"summarise {study}" for study in STUDIES), "overview", "describe", "
 
 
 def with_page_jobs(jobs: set[str], *, configured: bool = False) -> set[str]:
-    """Add the jobs that write pages on what ``jobs`` make; another configuration alone changes the page on provenance."""
+    """Add the jobs that write pages on what ``jobs`` make; ``configured``: the configuration has changed."""
 
     def any_of(pattern: str) -> bool:
         return any(re.fullmatch(pattern, job) for job in jobs)
