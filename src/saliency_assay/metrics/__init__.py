@@ -28,10 +28,8 @@ class Score:
 class Figure:
     """A figure of a metric's scores."""
 
-    function: str
-    """``package.module:name`` of what draws it, ``(results) -> Figure``."""
-    reads: tuple[str, ...] = ()
-    """What it needs beside the score table: ``curves``, ``probed``."""
+    function: str  # package.module:name of what draws it, (results) -> Figure
+    reads: tuple[str, ...] = ()  # what it needs beside the score table: curves, probed
 
 
 BOXES = Figure("saliency_assay.studies.fidelity.figures:boxes")
@@ -48,7 +46,7 @@ class Metric:
     summary: str
     scores: tuple[Score, ...]
     """Those that share its passes."""
-    reduction: str
+    reduction: str = "sum"
     """The reduction of raw maps that is part of the metric's definition; empty where it judges raw maps."""
     judges_single_maps: bool = True
     """One by one, those of one model; False: a BAM study compares models or inputs by it."""
@@ -75,7 +73,7 @@ class Metric:
         return parameters_of(*functions, apart=("reduction", *self.takes), limits=self.limits)
 
 
-_SPREAD_OF_SCORES = "saliency_assay.metrics.spread:spread"
+_SPREAD_OF_SCORES = "saliency_assay.studies.bam.metric_tables:spread"
 _SPREAD = {"draws": Limits(minimum=2), "draw_size": Limits(minimum=1)}
 _FILLS = ("black", "mean", "image_mean", "random", "blur")
 _OUTPUT = {"output": Limits(choices=("probability", "logit"))}
@@ -97,7 +95,6 @@ METRICS: tuple[Metric, ...] = (
             Score("aopc_morf", "higher", (-1, 1), "AOPC, most relevant first"),
             Score("aopc_lerf", "lower", (-1, 1), "AOPC, least relevant first"),
         ),
-        reduction="sum",
         takes=("mean",),
         probe="saliency_assay.metrics.aopc:random_orders",
         figures={"curves": _AOPC_CURVES, "scores": BOXES},
@@ -115,15 +112,10 @@ METRICS: tuple[Metric, ...] = (
         "Alvarez-Melis & Jaakkola, 2018; Tomsett et al., 2020",
         "correlation of relevance with the fall of the output when a pixel goes",
         scores=(Score("faithfulness", "higher", (-1, 1), "faithfulness F (Pearson's ρ)"),),
-        reduction="sum",
         takes=("mean", "probed"),
         probe="saliency_assay.metrics.faithfulness:single_pixels",
         figures={"scores": Figure("saliency_assay.studies.fidelity.figures:distributions")},
-        limits={
-            "pixels": Limits(minimum=2),
-            "fill": Limits(choices=_FILLS),
-            **_OUTPUT,
-        },
+        limits={"pixels": Limits(minimum=2), "fill": Limits(choices=_FILLS), **_OUTPUT},
     ),
     Metric(
         "criteria",
@@ -136,7 +128,6 @@ METRICS: tuple[Metric, ...] = (
             Score("tpn", "lower", (0, inf), "TPN", True),
             Score("tps", "lower", (0, inf), "TPS", True),
         ),
-        reduction="sum",
         takes=("mean",),
         figures={
             "boxes": Figure("saliency_assay.studies.fidelity.criteria_figures:criteria_boxes"),
@@ -155,7 +146,6 @@ METRICS: tuple[Metric, ...] = (
         "Petsiuk et al., 2018",
         "area under the output as the most salient pixels are removed",
         scores=(Score("deletion", "lower", (0, 1), "deletion AUC"),),
-        reduction="sum",
         takes=("mean",),
         figures={"curves": _REMOVAL_CURVES, "scores": BOXES},
         limits={**_STEPS, "fill": Limits(choices=_FILLS), **_OUTPUT},
@@ -166,7 +156,6 @@ METRICS: tuple[Metric, ...] = (
         "Petsiuk et al., 2018",
         "area under the output as the most salient pixels are put in",
         scores=(Score("insertion", "higher", (0, 1), "insertion AUC"),),
-        reduction="sum",
         takes=("mean",),
         figures={"curves": _REMOVAL_CURVES, "scores": BOXES},
         limits={**_STEPS, "fill": Limits(choices=_FILLS), **_OUTPUT},
@@ -180,7 +169,6 @@ METRICS: tuple[Metric, ...] = (
             Score("road_morf", "lower", (0, 1), "ROAD, most relevant first"),
             Score("road_lerf", "higher", (0, 1), "ROAD, least relevant first"),
         ),
-        reduction="sum",
         figures={"curves": _REMOVAL_CURVES, "scores": BOXES},
         limits={"points": Limits(minimum=1), "noise": Limits(minimum=0), **_OUTPUT},
     ),
@@ -190,7 +178,6 @@ METRICS: tuple[Metric, ...] = (
         "Ancona et al., 2018",
         "correlation of a subset's summed attribution with the fall of the output without it, over subset sizes",
         scores=(Score("sensitivity_n", "higher", (-1, 1), "sensitivity-n (Pearson's ρ)"),),
-        reduction="sum",
         takes=("mean", "probed"),
         probe="saliency_assay.metrics.sensitivity_n:random_subsets",
         figures={"curves": _SUBSET_CURVES, "scores": BOXES},
@@ -243,11 +230,7 @@ METRICS: tuple[Metric, ...] = (
         reduction="",
         takes=("probed",),
         probe="saliency_assay.metrics.infidelity:removed_subsets",
-        limits={
-            "samples": Limits(minimum=1),
-            "share": Limits(minimum=0, maximum=1),
-            **_EXPLANATION,
-        },
+        limits={"samples": Limits(minimum=1), "share": Limits(minimum=0, maximum=1), **_EXPLANATION},
     ),
     Metric(
         "infidelity_shap",
@@ -279,10 +262,7 @@ METRICS: tuple[Metric, ...] = (
         scores=(Score("sensitivity_max", "lower", (0, inf), "SENS_MAX", True),),
         reduction="",
         takes=("explain",),
-        limits={
-            "radius": Limits(minimum=0),
-            "samples": Limits(minimum=1),
-        },
+        limits={"radius": Limits(minimum=0), "samples": Limits(minimum=1)},
     ),
     Metric(
         "pointing_game",
@@ -290,7 +270,6 @@ METRICS: tuple[Metric, ...] = (
         "Zhang et al., 2018",
         "whether the greatest value lies on the object",
         scores=(Score("pointing_game", "higher", (0, 1), "pointing game (hit rate)"),),
-        reduction="sum",
         takes=("mask",),
         limits={"tolerance": Limits(minimum=0)},
     ),
@@ -303,12 +282,11 @@ METRICS: tuple[Metric, ...] = (
             Score("mask_mass", "higher", (0, 1), "share of positive attribution on the object"),
             Score("mask_rank", "higher", (0, 1), "share of the object's area among the strongest pixels"),
         ),
-        reduction="sum",
         takes=("mask",),
     ),
     Metric(
         "block_attribution",
-        "saliency_assay.metrics.block_attribution:block_attribution",
+        "saliency_assay.metrics.localisation:block_attribution",
         "Yeh et al., 2019",
         "share of absolute attribution that lies on the caption, or on the object",
         scores=(
@@ -327,7 +305,6 @@ METRICS: tuple[Metric, ...] = (
             Score("randomisation_spearman_absolute", "target 0", (-1, 1), "Spearman's ρ, absolute values"),
             Score("randomisation_ssim", "target 0", (-1, 1), "SSIM"),
         ),
-        reduction="sum",
         takes=("explain", "fresh"),
         figures={"curves": _RANDOMISATION_CURVES},
         limits={"stages": Limits(minimum=1)},
