@@ -129,6 +129,20 @@ def small_resnet(*, classes: int = 3, channels: int = 3, seed: int = 1) -> Class
     return build(RESNET, classes=classes, mean=mean, std=std, generator=generator(seed))
 
 
+RESNET8 = Blueprint(
+    architecture="resnet8",
+    function="saliency_assay.models.resnet:resnet8",
+    parameters={"width": 4, "stem_stride": 1},
+    cam_layer="layer3",
+    concept_layers=["layer1", "layer2"],
+)
+
+
+def small_resnet8(seed: int = 0, classes: int = 3) -> Classifier:
+    mean, std = [0.1, 0.5, 0.9], [0.2, 0.3, 0.4]
+    return build(RESNET8, classes=classes, mean=mean, std=std, generator=generator(seed))
+
+
 def random_images(
     count: int, channels: int = 3, size: int = 12, seed: int = 0, dtype: torch.dtype = torch.float64
 ) -> Tensor:
