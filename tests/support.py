@@ -75,6 +75,21 @@ def with_random_state(model: nn.Module, seed: int, dtype: torch.dtype = torch.fl
     return model.to(dtype).eval()
 
 
+def smooth_network(size: int = 6) -> nn.Module:
+    """A network of random weights for RGB images, which every pixel moves."""
+    return with_random_state(SmoothNet(3 * size**2), 3)
+
+
+def hard_maps(size: int = 6) -> Tensor:
+    """Maps of five images: plain, with ties, negative, constant, with a NaN."""
+    maps = torch.randn(5, 3, size, size, generator=generator(7), dtype=torch.float64)
+    maps[1] = maps[1].round()
+    maps[2] = -maps[2].abs()
+    maps[3] = 0.3
+    maps[4, 1, 2, 2] = torch.nan
+    return maps
+
+
 def classifier(
     network: nn.Module, cam_layer: str, channels: int = 3, dtype: torch.dtype = torch.float64
 ) -> Classifier:
@@ -112,6 +127,20 @@ def small_resnet(*, classes: int = 3, channels: int = 3, seed: int = 1) -> Class
     """A registered network with random weights, as jobs of the workflow load it."""
     mean, std = [0.25] * channels, [0.5] * channels
     return build(RESNET, classes=classes, mean=mean, std=std, generator=generator(seed))
+
+
+RESNET8 = Blueprint(
+    architecture="resnet8",
+    function="saliency_assay.models.resnet:resnet8",
+    parameters={"width": 4, "stem_stride": 1},
+    cam_layer="layer3",
+    concept_layers=["layer1", "layer2"],
+)
+
+
+def small_resnet8(seed: int = 0, classes: int = 3) -> Classifier:
+    mean, std = [0.1, 0.5, 0.9], [0.2, 0.3, 0.4]
+    return build(RESNET8, classes=classes, mean=mean, std=std, generator=generator(seed))
 
 
 def random_images(

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 from tools.source_tree import (
     MODULES,
@@ -35,6 +36,8 @@ HOMES = {
 """Packages that may import a library."""
 HEAVY = {"torch", "pandas", "captum", "zarr", "numpy", "scipy", "sklearn", "matplotlib", "PIL"}
 """What no module does that the Snakefile imports: it is read anew in every job."""
+PARSED = ("check", "settings", "read", "inputs", "params")
+"""Fields of records whose functions and classes are used when the Snakefile is parsed."""
 KINDS = sorted(PACKAGE.glob("studies/*/__init__.py"))
 REGISTRIES = {
     **{
@@ -101,16 +104,28 @@ def check_registries() -> Iterator[Problem]:
 
 
 def check_snakefile_imports() -> Iterator[Problem]:
-    """What the Snakefile and the rules import loads no heavy package."""
+    """What the Snakefile and the rules import, and what records name for them, loads no heavy package."""
+    for module, (path, line) in _parsed_modules().items():
+        code = f"import sys, {module}; print(*sorted({HEAVY!r} & set(sys.modules)))"
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, cwd=PACKAGE.parent
+        )
+        if loaded := done.stdout.strip() or done.stderr.strip():
+            yield Problem(path, line, f"importing {module} loads {loaded}")
+
+
+def _parsed_modules() -> dict[str, tuple[Path, int]]:
+    """Modules that are imported when the Snakefile is parsed, each with a place that names it."""
+    modules = {}
     for path in (ROOT / "Snakefile", *sorted((ROOT / "rules").rglob("*.smk"))):
         for number, line in enumerate(path.read_text().splitlines(), 1):
             if match := re.match(r"from (saliency_assay\.[\w.]+) import", line):
-                code = f"import sys, {match[1]}; print(*sorted({HEAVY!r} & set(sys.modules)))"
-                done = subprocess.run(
-                    [sys.executable, "-c", code], capture_output=True, text=True, cwd=PACKAGE.parent
-                )
-                if loaded := done.stdout.strip() or done.stderr.strip():
-                    yield Problem(path, number, f"importing {match[1]} loads {loaded}")
+                modules[match[1]] = path, number
+    for path in REGISTRIES:
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            if match := re.match(rf' +({"|".join(PARSED)})="(saliency_assay\.[\w.]+):', line):
+                modules[match[2]] = path, number
+    return modules
 
 
 def check_kinds() -> Iterator[Problem]:

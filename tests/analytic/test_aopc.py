@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from support import SmoothNet, cyclic_targets, generator, random_images, seen_batches, with_random_state
+from support import cyclic_targets, generator, hard_maps, random_images, seen_batches, smooth_network
 from torch import Tensor, nn
 
 from saliency_assay.methods.sampling import draw_seeds
@@ -13,20 +13,6 @@ from saliency_assay.metrics.fills import fill as fill_of
 SIZE, PIXELS = 6, 36
 MEAN = torch.tensor([0.2, 0.5, 0.9], dtype=torch.float64)
 FEW = {"steps": 10, "every": 4}
-
-
-def network() -> nn.Module:
-    return with_random_state(SmoothNet(3 * PIXELS), 3)
-
-
-def hard_maps(size: int = SIZE) -> Tensor:
-    """Of five images: plain, with ties, negative, constant, with a NaN."""
-    maps = torch.randn(5, 3, size, size, generator=generator(7), dtype=torch.float64)
-    maps[1] = maps[1].round()
-    maps[2] = -maps[2].abs()
-    maps[3] = 0.3
-    maps[4, 1, 2, 2] = torch.nan
-    return maps
 
 
 class OnePixel(nn.Module):
@@ -91,7 +77,12 @@ def test_a_model_that_reads_one_pixel_has_a_known_aopc() -> None:
 @pytest.mark.parametrize("fill", ["black", "mean", "image_mean", "random", "blur"])
 @pytest.mark.parametrize("output", ["probability", "logit"])
 def test_equals_plain_loops(fill: str, output: str) -> None:
-    model, images, targets, maps = network(), random_images(5, size=SIZE), cyclic_targets(5), hard_maps()
+    model, images, targets, maps = (
+        smooth_network(),
+        random_images(5, size=SIZE),
+        cyclic_targets(5),
+        hard_maps(),
+    )
     options = {"mean": MEAN, "fill": fill, "output": output}
     found = aopc(model, images, targets, maps, generator=generator(4), **options, **FEW)
     fills = fill_of(fill, images, mean=MEAN, seeds=draw_seeds(5, 2, generator(4))[::2]).expand_as(images)
@@ -115,7 +106,7 @@ def test_equals_plain_loops(fill: str, output: str) -> None:
 
 @pytest.mark.parametrize("fill", ["mean", "random"])
 def test_random_orders_equal_plain_loops(fill: str) -> None:
-    model, images, targets = network(), random_images(3, size=SIZE), cyclic_targets(3)
+    model, images, targets = smooth_network(), random_images(3, size=SIZE), cyclic_targets(3)
     found = random_orders(
         model, images, targets, generator=generator(4), mean=MEAN, fill=fill, random_orders=4, **FEW
     )
@@ -151,7 +142,7 @@ def test_random_orders_are_random_orders() -> None:
 
 def test_metric_and_probe_have_the_same_random_fill() -> None:
     """A map that ranks pixels as a random order does gets that order's curve."""
-    model, images, targets = network(), random_images(3, size=SIZE), cyclic_targets(3)
+    model, images, targets = smooth_network(), random_images(3, size=SIZE), cyclic_targets(3)
     options = {"fill": "random", **FEW}
     serial, seeds = generator(8), draw_seeds(3, 2, generator(8))[1::2]
     parts = [
@@ -172,7 +163,7 @@ def test_metric_and_probe_have_the_same_random_fill() -> None:
 
 
 def test_the_original_is_evaluated_once() -> None:
-    model, images, targets = network(), random_images(2, size=SIZE), cyclic_targets(2)
+    model, images, targets = smooth_network(), random_images(2, size=SIZE), cyclic_targets(2)
     with seen_batches(model) as seen:
         aopc(model, images, targets, hard_maps()[:2], generator=generator(), fill="black", **FEW)
     assert sum(map(len, seen)) == 2 * (1 + 2 * 10)
@@ -192,7 +183,7 @@ def test_prefixes_end_with_all_steps(steps: int, every: int, lengths: list[int])
 @pytest.mark.parametrize("function", [aopc, random_orders])
 def test_more_steps_than_pixels_are_refused(function: object) -> None:
     images, targets = random_images(5, size=SIZE), cyclic_targets(5)
-    given = (network(), images, targets, hard_maps())[: 4 if function is aopc else 3]
+    given = (smooth_network(), images, targets, hard_maps())[: 4 if function is aopc else 3]
     with pytest.raises(ValueError, match=r"^steps: found") as error:
         function(*given, generator=generator(), steps=37, fill="black")  # type: ignore[operator]
     assert str(error.value) == "steps: found 37, expected at most 36, the pixels of an image"

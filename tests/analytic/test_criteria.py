@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
-from support import SmoothNet, cyclic_targets, generator, random_images, seen_batches, with_random_state
+from support import cyclic_targets, generator, random_images, seen_batches, smooth_network
 from torch import Tensor, nn
 
 from saliency_assay.methods.sampling import draw_seeds
@@ -18,10 +18,6 @@ MEAN = torch.tensor([0.2, 0.5, 0.9], dtype=torch.float64)
 NAMES = ("n_ord", "s_ord", "tpn", "tps")
 COUNT = 7
 ORDERED, PROPORTIONED = [0, 1, 5, 6], [0, 1, 3, 5, 6]
-
-
-def network() -> nn.Module:
-    return with_random_state(SmoothNet(3 * PIXELS), 3)
 
 
 def some_targets(model: nn.Module, images: Tensor) -> Tensor:
@@ -225,7 +221,7 @@ def test_a_linear_output_with_exact_attributions_errs_by_less_than_a_pixel(
     ],
 )
 def test_equals_plain_loops(steps: int | str, fill: str, output: str, protocol: str) -> None:
-    model, images = network(), random_images(COUNT, size=SIZE)
+    model, images = smooth_network(), random_images(COUNT, size=SIZE)
     targets = some_targets(model, images)
     options = {"mean": MEAN, "steps": steps, "fill": fill, "output": output, "protocol": protocol}
     found = criteria(model, images, targets, hard_maps(), generator=generator(4), **options)  # type: ignore[arg-type]
@@ -247,7 +243,7 @@ def test_equals_plain_loops(steps: int | str, fill: str, output: str, protocol: 
 
 @pytest.mark.parametrize("steps", ["exact", 30])
 def test_curves_are_the_outputs_at_equal_intervals(steps: int | str) -> None:
-    model, images = network(), random_images(COUNT, size=SIZE)
+    model, images = smooth_network(), random_images(COUNT, size=SIZE)
     targets = some_targets(model, images)
     found = criteria(model, images, targets, hard_maps(), generator=generator(), steps=steps)
     intervals = 100 if steps == "exact" else int(steps)
@@ -278,7 +274,7 @@ def test_curves_are_the_outputs_at_equal_intervals(steps: int | str) -> None:
 @pytest.mark.parametrize("steps", ["exact", 4, 100])
 def test_no_image_is_evaluated_twice(steps: int | str) -> None:
     """All four scores and the curves share the original, the fill and whatever else comes to the same image."""
-    model, images, targets = network(), random_images(COUNT, size=SIZE) + 0.01, cyclic_targets(COUNT)
+    model, images, targets = smooth_network(), random_images(COUNT, size=SIZE) + 0.01, cyclic_targets(COUNT)
     kept = [0, 6]  # fewer positive pixels than pixels, and all of them positive
     with seen_batches(model) as seen:
         criteria(model, images[kept], targets[kept], hard_maps()[kept], generator=generator(), steps=steps, fill="mean",
@@ -347,7 +343,7 @@ def test_ratio_is_at_most_1_and_never_0() -> None:
     ],
 )
 def test_what_does_not_fit_is_refused(options: dict[str, object], message: str) -> None:
-    given = (network(), random_images(COUNT, size=SIZE), cyclic_targets(COUNT), hard_maps())
+    given = (smooth_network(), random_images(COUNT, size=SIZE), cyclic_targets(COUNT), hard_maps())
     with pytest.raises(ValueError, match=r"^\w+: found") as error:
         criteria(*given, generator=generator(), **options)  # type: ignore[arg-type]
     assert str(error.value) == message

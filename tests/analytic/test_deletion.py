@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from support import SmoothNet, cyclic_targets, generator, random_images, seen_batches, with_random_state
+from support import cyclic_targets, generator, hard_maps, random_images, seen_batches, smooth_network
 from torch import Tensor, nn
 
 from saliency_assay.methods.sampling import draw_seeds
@@ -13,20 +13,6 @@ from saliency_assay.metrics.fills import fill as fill_of
 SIZE, PIXELS = 6, 36
 MEAN = torch.tensor([0.2, 0.5, 0.9], dtype=torch.float64)
 BOTH = {"deletion": deletion, "insertion": insertion}
-
-
-def network() -> nn.Module:
-    return with_random_state(SmoothNet(3 * PIXELS), 3)
-
-
-def hard_maps() -> Tensor:
-    """Of five images: plain, with ties, negative, constant, with a NaN."""
-    maps = torch.randn(5, 3, SIZE, SIZE, generator=generator(7), dtype=torch.float64)
-    maps[1] = maps[1].round()
-    maps[2] = -maps[2].abs()
-    maps[3] = 0.3
-    maps[4, 1, 2, 2] = torch.nan
-    return maps
 
 
 class Mean(nn.Module):
@@ -81,7 +67,12 @@ def slow_area(
     ],
 )
 def test_equals_plain_loops(name: str, steps: int | str, fill: str, output: str) -> None:
-    model, images, targets, maps = network(), random_images(5, size=SIZE), cyclic_targets(5), hard_maps()
+    model, images, targets, maps = (
+        smooth_network(),
+        random_images(5, size=SIZE),
+        cyclic_targets(5),
+        hard_maps(),
+    )
     options = {"mean": MEAN, "steps": steps, "fill": fill, "output": output}
     found = BOTH[name](model, images, targets, maps, generator=generator(4), **options)  # type: ignore[arg-type]
     fills = fill_of(fill, images, mean=MEAN, seeds=draw_seeds(5, 1, generator(4))).expand_as(images)
@@ -110,7 +101,7 @@ def test_a_linear_output_of_equal_pixels_has_half_the_area(steps: int | str) -> 
 
 
 def test_one_pass_for_each_block_and_the_original() -> None:
-    model, images, targets = network(), random_images(2, size=SIZE), cyclic_targets(2)
+    model, images, targets = smooth_network(), random_images(2, size=SIZE), cyclic_targets(2)
     for function in BOTH.values():
         for steps, passes in ((9, 10), (100, PIXELS + 1), ("exact", PIXELS + 1)):
             with seen_batches(model) as seen:
@@ -135,7 +126,7 @@ def test_block_ends_are_rounded_shares() -> None:
 )
 @pytest.mark.parametrize("name", BOTH)
 def test_what_does_not_fit_is_refused(name: str, options: dict[str, object], message: str) -> None:
-    given = (network(), random_images(5, size=SIZE), cyclic_targets(5), hard_maps())
+    given = (smooth_network(), random_images(5, size=SIZE), cyclic_targets(5), hard_maps())
     with pytest.raises(ValueError, match=r"^\w+: found") as error:
         BOTH[name](*given, generator=generator(), **options)  # type: ignore[arg-type]
     assert str(error.value) == message

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 from scipy import stats
-from support import SmoothNet, cyclic_targets, generator, random_images, seen_batches, with_random_state
+from support import cyclic_targets, generator, hard_maps, random_images, seen_batches, smooth_network
 from torch import Tensor, nn
 
 from saliency_assay.methods.sampling import draw_seeds
@@ -14,10 +14,6 @@ from saliency_assay.metrics.fills import fill as fill_of
 SIZE, PIXELS = 6, 36
 MEAN = torch.tensor([0.2, 0.5, 0.9], dtype=torch.float64)
 KEY = ("faithfulness", "")
-
-
-def network() -> nn.Module:
-    return with_random_state(SmoothNet(3 * PIXELS), 3)
 
 
 def linear(weights: Tensor, bias: float = 0.5) -> nn.Module:
@@ -30,16 +26,6 @@ def linear(weights: Tensor, bias: float = 0.5) -> nn.Module:
 
 def some_weights() -> Tensor:
     return torch.randn(3, SIZE, SIZE, generator=generator(5), dtype=torch.float64)
-
-
-def hard_maps() -> Tensor:
-    """Of five images: plain, with ties, negative, constant, with a NaN."""
-    maps = torch.randn(5, 3, SIZE, SIZE, generator=generator(7), dtype=torch.float64)
-    maps[1] = maps[1].round()
-    maps[2] = -maps[2].abs()
-    maps[3] = 0.3
-    maps[4, 1, 2, 2] = torch.nan
-    return maps
 
 
 def score(model: nn.Module, images: Tensor, targets: Tensor, maps: Tensor, **options: object) -> Tensor:
@@ -64,7 +50,12 @@ def test_gradient_times_input_of_a_linear_output_is_faithful() -> None:
 @pytest.mark.parametrize("fill", ["black", "mean", "image_mean", "random", "blur"])
 @pytest.mark.parametrize("output", ["probability", "logit"])
 def test_equals_plain_loops(fill: str, output: str) -> None:
-    model, images, targets, maps = network(), random_images(5, size=SIZE), cyclic_targets(5), hard_maps()
+    model, images, targets, maps = (
+        smooth_network(),
+        random_images(5, size=SIZE),
+        cyclic_targets(5),
+        hard_maps(),
+    )
     options = {"pixels": 15, "fill": fill, "output": output}
     probed = single_pixels(model, images, targets, generator=generator(4), mean=MEAN, **options)
     found = score(model, images, targets, maps, **options)
@@ -92,7 +83,7 @@ def test_equals_plain_loops(fill: str, output: str) -> None:
 
 
 def test_pixels_are_one_set_for_all_images_and_batches() -> None:
-    model, images, targets = network(), random_images(5, size=SIZE), cyclic_targets(5)
+    model, images, targets = smooth_network(), random_images(5, size=SIZE), cyclic_targets(5)
     serial = generator(4)
     parts = [
         single_pixels(model, *part, generator=serial, pixels=15, fill="random")
@@ -116,7 +107,7 @@ def test_pixels_are_one_set_for_all_images_and_batches() -> None:
 def test_undefined_scores_are_nan() -> None:
     """Relevance that is constant at the chosen pixels but not elsewhere, and a model that no pixel changes."""
     images, targets = random_images(2, size=SIZE), torch.zeros(2, dtype=torch.int64)
-    model = network()
+    model = smooth_network()
     chosen = single_pixels(model, images, targets, generator=generator(4), pixels=15, fill="black")["pixel"]
     elsewhere = torch.rand(2, 1, PIXELS, generator=generator(1), dtype=torch.float64)
     elsewhere.scatter_(2, chosen[:, None], 0.25)
@@ -132,14 +123,14 @@ def test_undefined_scores_are_nan() -> None:
 
 
 def test_the_original_is_evaluated_once() -> None:
-    model, images, targets = network(), random_images(2, size=SIZE), cyclic_targets(2)
+    model, images, targets = smooth_network(), random_images(2, size=SIZE), cyclic_targets(2)
     with seen_batches(model) as seen:
         single_pixels(model, images, targets, generator=generator(), pixels=15, fill="black")
     assert sum(map(len, seen)) == 2 * (1 + 15)
 
 
 def test_what_does_not_fit_is_refused() -> None:
-    model, images, targets = network(), random_images(3, size=SIZE), cyclic_targets(3)
+    model, images, targets = smooth_network(), random_images(3, size=SIZE), cyclic_targets(3)
     with pytest.raises(ValueError, match=r"^pixels: found") as error:
         single_pixels(model, images, targets, generator=generator(), pixels=100, fill="black")
     assert str(error.value) == "pixels: found 100, expected at most 36, the pixels of an image"

@@ -373,7 +373,7 @@ def test_a_users_method_may_not_return_nan() -> None:
     images[:, 0, 0, 0] = torch.tensor([9, 9, 9, 3, 9], dtype=torch.uint8)
     with pytest.raises(ValueError, match="NaN") as error:
         remask(images, says, finite=True)
-    expected = "test_remask:says: returned NaN or infinity for image 3, expected finite values"
+    expected = f"{__name__}:says: returned NaN or infinity for image 3, expected finite values"
     assert str(error.value) == expected
 
 

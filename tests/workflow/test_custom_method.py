@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 from checkout import TINY, Checkout
-from told import told
+from page_jobs import with_page_jobs
 
 MINE = '''"""The gradient, but only where the image is bright."""
 
@@ -63,7 +63,7 @@ DRAWN = {
 
 def test_it_runs_through_the_workflow_and_again_after_an_edit(elsewhere: Checkout) -> None:
     folder = Path(elsewhere.configuration).parent
-    planned = told(DRAWN | SHOWN, configured=True)
+    planned = with_page_jobs(DRAWN | SHOWN, configured=True)
     assert elsewhere.planned() == planned
     elsewhere.make()
     table = (elsewhere.root / "results/tables/bam/metrics.csv").read_text()

@@ -6,7 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 from checkout import Checkout
-from told import PAGES, told
+from page_jobs import PAGES, with_page_jobs
 
 Edit = Callable[[Checkout], None]
 
@@ -468,7 +468,7 @@ def plans(finished_once: Checkout, tmp_path_factory: pytest.TempPathFactory) -> 
 @pytest.mark.parametrize("name", EDITS)
 def test_an_edit_runs_what_it_concerns(name: str, plans: dict[str, Future[set[str]]]) -> None:
     edit, expected = EDITS[name]
-    assert plans[name].result() == told(expected, configured=isinstance(edit, Configured))
+    assert plans[name].result() == with_page_jobs(expected, configured=isinstance(edit, Configured))
 
 
 def test_what_a_plan_promises_is_what_happens(finished: Checkout) -> None:

@@ -1,8 +1,5 @@
 """The configuration: what is read, what defaults give, and that schema, registries and files agree."""
 
-import os
-import subprocess
-import sys
 from collections.abc import Mapping
 from copy import deepcopy
 from pathlib import Path
@@ -31,7 +28,6 @@ from saliency_assay.config.settings import (
 )
 from saliency_assay.data.bam.classes import OBJECTS, SCENES
 from saliency_assay.registry.settings import Entry
-from saliency_assay.runtime.provenance import SOURCE
 
 TRAINING = {"epochs": 10, "learning_rate": 0.1, "validation_share": 0.0}
 FILES = sorted(path for path in FOLDER.glob("*.yaml") if path.name != "schema.yaml")
@@ -235,19 +231,6 @@ def test_configurations_that_are_shipped_are_valid(path: Path, tmp_path: Path) -
     found = read(raw, catalogue=CATALOGUE, source=path.name)
     assert set(found.studies) == set(raw["studies"])
     assert {model.data for model in found.models.values()} <= set(found.sets)
-
-
-def test_reading_imports_nothing_heavy() -> None:
-    """The Snakefile is parsed again in every cluster job."""
-    code = (
-        "import sys, saliency_assay.catalogue, saliency_assay.config.read, saliency_assay.runtime.provenance;"
-        "print({'torch', 'numpy', 'pandas', 'scipy', 'captum', 'zarr'} & set(sys.modules))"
-    )
-    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
-    )
-    assert done.stdout == "set()\n"
 
 
 def test_a_method_that_smooths_another_takes_its_parameters_and_needs() -> None:

@@ -75,28 +75,6 @@ def test_every_key_of_a_study_is_heard() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("given", "repeats", "iterations"),
-    [
-        ({}, 3, (1, 10)),
-        ({"repeats": 2}, 2, (1, 10)),
-        ({"iterations": [10, 4]}, 3, (4, 10)),
-    ],
-)
-def test_leakage_is_measured_where_it_is_asked_for(
-    given: dict[str, Any], repeats: int, iterations: tuple[int, ...]
-) -> None:
-    retraining = reading(with_study(leakage=given)).studies["r"].settings
-    assert retraining is not None
-    assert (retraining.repeats, retraining.leak_iterations) == (repeats, iterations)
-
-
-def test_a_transform_gets_the_defaults_of_its_kind() -> None:
-    retraining = reading(with_study(transform={"kind": "dilation"})).studies["r"].settings
-    assert retraining is not None
-    assert retraining.transform == {"kind": "dilation", "radius": 1}
-
-
 # Each mistake is a change to the study, and below it the message, which begins with studies.r.
 WRONG = """
 kind: retrian

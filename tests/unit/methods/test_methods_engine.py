@@ -250,9 +250,9 @@ def failing(change: Callable[[Classifier, Tensor, Tensor], Tensor]) -> Callable[
 def test_a_method_that_breaks_the_contract_is_refused(
     model: Classifier, change: Callable[[Classifier, Tensor, Tensor], Tensor], message: str
 ) -> None:
-    with pytest.raises(ValueError, match=r"^test_draw:failing") as error:
+    with pytest.raises(ValueError, match=rf"^{__name__}:failing") as error:
         list(draw(failing(change), {}, model, IMAGES, TARGETS, seed=0, batch_size=3))
-    assert str(error.value).startswith(f"test_draw:failing.<locals>.method: {message}")
+    assert str(error.value).startswith(f"{__name__}:failing.<locals>.method: {message}")
     assert "\n" not in str(error.value)
 
 

@@ -545,10 +545,10 @@ def test_scores_leave_the_graph(model: Classifier) -> None:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_what_is_no_score_for_each_image_is_refused(model: Classifier, values: object, returned: str) -> None:
-    with pytest.raises(ValueError, match=r"^test_scoring:returning") as error:
+    with pytest.raises(ValueError, match=rf"^{__name__}:returning") as error:
         scored(returning(values), model)
     assert str(error.value) == (
-        f"test_scoring:returning.<locals>.metric: returned {returned}, "
+        f"{__name__}:returning.<locals>.metric: returned {returned}, "
         f"expected a floating-point score for each of 3 images"
     )
 

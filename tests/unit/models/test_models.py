@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from support import RESNET8, generator, small_resnet8
 from torch import Tensor, nn
 from torch.nn import functional
 from torchvision import models as torchvision_models
@@ -22,23 +23,6 @@ from saliency_assay.models.inference import evaluating, logits, to_pixels
 from saliency_assay.models.initialisation import initialise
 from saliency_assay.models.resnet import resnet8, resnet18, resnet20, resnet50
 from saliency_assay.runtime.provenance import SOURCE
-
-RESNET8 = Blueprint(
-    architecture="resnet8",
-    function="saliency_assay.models.resnet:resnet8",
-    parameters={"width": 4, "stem_stride": 1},
-    cam_layer="layer3",
-    concept_layers=["layer1", "layer2"],
-)
-
-
-def generator(seed: int = 0) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
-
-
-def small() -> Classifier:
-    mean, std = [0.1, 0.5, 0.9], [0.2, 0.3, 0.4]
-    return build(RESNET8, classes=3, mean=mean, std=std, generator=generator())
 
 
 def stored_images(count: int) -> torch.Tensor:
@@ -308,7 +292,7 @@ def test_initialise_refuses_layers_it_does_not_know() -> None:
 
 
 def test_classifier_normalises_pixels() -> None:
-    classifier = small().eval()
+    classifier = small_resnet8().eval()
     pixels = torch.rand(4, 3, 8, 8, generator=generator(2))
     expected = torch.stack(
         [(pixels[:, c] - (0.1, 0.5, 0.9)[c]) / (0.2, 0.3, 0.4)[c] for c in range(3)], dim=1
@@ -317,11 +301,11 @@ def test_classifier_normalises_pixels() -> None:
 
 
 def test_classifier_runs_in_float64() -> None:
-    assert small().double()(torch.rand(2, 3, 8, 8, dtype=torch.float64)).dtype == torch.float64
+    assert small_resnet8().double()(torch.rand(2, 3, 8, 8, dtype=torch.float64)).dtype == torch.float64
 
 
 def test_classifier_refuses_other_images() -> None:
-    classifier = small()
+    classifier = small_resnet8()
     with pytest.raises(ValueError, match=r"images \[2, 1, 8, 8\]: expected \[N, 3, H, W\]"):
         classifier(torch.rand(2, 1, 8, 8))
     with pytest.raises(ValueError, match=r"images \[3, 8, 8\]: expected \[N, 3, H, W\]"):
@@ -337,7 +321,7 @@ def test_classifier_refuses_logits_of_another_shape() -> None:
 
 
 def test_layers_by_name() -> None:
-    classifier = small()
+    classifier = small_resnet8()
     assert classifier.layer("layer2.0.relu1") is classifier.network.layer2[0].relu1
     with pytest.raises(
         ValueError, match=r"unknown layer 'layer4'; did you mean 'layer\d'\? valid: avgpool, bn1"
@@ -383,7 +367,7 @@ def test_digest_sees_values_names_types_and_shapes_only() -> None:
 
 @pytest.mark.parametrize("kind", [torch.as_tensor, np.asarray], ids=["tensor", "array"])
 def test_logits_by_batches_equal_those_at_once(kind: type) -> None:
-    classifier, images = small(), stored_images(11)
+    classifier, images = small_resnet8(), stored_images(11)
     with torch.no_grad(), evaluating(classifier):
         expected = classifier(images.float() / 255)
     found = logits(classifier, kind(images), batch_size=4)
@@ -392,14 +376,14 @@ def test_logits_by_batches_equal_those_at_once(kind: type) -> None:
 
 
 def test_logits_of_chosen_images() -> None:
-    classifier, images = small(), stored_images(11)
+    classifier, images = small_resnet8(), stored_images(11)
     indices = torch.tensor([7, 0, 3, 10, 9])
     found = logits(classifier, images, batch_size=2, indices=indices)
     torch.testing.assert_close(found, logits(classifier, images, batch_size=11)[indices])
 
 
 def test_logits_decode_one_batch_at_a_time() -> None:
-    classifier, sizes = small(), []
+    classifier, sizes = small_resnet8(), []
     classifier.register_forward_pre_hook(lambda module, given: sizes.append(len(given[0])))
     logits(classifier, stored_images(11), batch_size=4)
     assert sizes == [4, 4, 3]
@@ -408,14 +392,14 @@ def test_logits_decode_one_batch_at_a_time() -> None:
 def test_logits_accept_read_only_arrays() -> None:
     images = stored_images(3).numpy()
     images.flags.writeable = False
-    assert logits(small(), images, batch_size=2).shape == (3, 3)
+    assert logits(small_resnet8(), images, batch_size=2).shape == (3, 3)
 
 
 def test_logits_refuse_other_images() -> None:
     with pytest.raises(ValueError, match=r"images of torch.float32: expected torch.uint8"):
-        logits(small(), torch.rand(3, 3, 8, 8), batch_size=2)
+        logits(small_resnet8(), torch.rand(3, 3, 8, 8), batch_size=2)
     with pytest.raises(ValueError, match=r"batch_size: found 0, expected at least 1"):
-        logits(small(), stored_images(3), batch_size=0)
+        logits(small_resnet8(), stored_images(3), batch_size=0)
 
 
 def test_to_pixels_spans_zero_to_one() -> None:
@@ -425,7 +409,7 @@ def test_to_pixels_spans_zero_to_one() -> None:
 
 
 def test_modes_come_back_part_by_part() -> None:
-    classifier = small().train()
+    classifier = small_resnet8().train()
     classifier.layer("bn1").eval()
     with evaluating(classifier):
         assert not classifier.layer("layer1").training

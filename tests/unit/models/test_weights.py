@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from support import RESNET8, generator, small_resnet8
 from torch import nn
 
 from saliency_assay.models import weights
@@ -15,23 +16,6 @@ from saliency_assay.models.classifier import Blueprint, Classifier, build, diges
 from saliency_assay.models.inference import logits
 from saliency_assay.models.normalisation import IMAGENET
 from saliency_assay.models.resnet import resnet18
-
-RESNET8 = Blueprint(
-    architecture="resnet8",
-    function="saliency_assay.models.resnet:resnet8",
-    parameters={"width": 4, "stem_stride": 1},
-    cam_layer="layer3",
-    concept_layers=["layer1", "layer2"],
-)
-
-
-def generator(seed: int = 0) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
-
-
-def small(seed: int = 0, classes: int = 3) -> Classifier:
-    mean, std = [0.1, 0.5, 0.9], [0.2, 0.3, 0.4]
-    return build(RESNET8, classes=classes, mean=mean, std=std, generator=generator(seed))
 
 
 @pytest.fixture
@@ -50,14 +34,17 @@ class Payload:
 
 
 def test_saved_weights_record_the_packages_that_made_them(path: Path) -> None:
-    weights.save(path, small(), RESNET8)
+    weights.save(path, small_resnet8(), RESNET8)
     assert weights.libraries_in(path)["torch"] == version("torch")
-    torch.save(small().network.state_dict(), path)
+    torch.save(small_resnet8().network.state_dict(), path)
     assert weights.libraries_in(path) == {}
 
 
 def test_saved_classifier_comes_back_from_its_file_alone(path: Path) -> None:
-    classifier, images = small(seed=3, classes=4), torch.randint(0, 256, (3, 3, 8, 8), dtype=torch.uint8)
+    classifier, images = (
+        small_resnet8(seed=3, classes=4),
+        torch.randint(0, 256, (3, 3, 8, 8), dtype=torch.uint8),
+    )
     classifier.layer("bn1").running_mean.uniform_(generator=generator())
     weights.save(path, classifier, RESNET8)
     found = weights.load_classifier(path, RESNET8)
@@ -70,10 +57,10 @@ def test_saved_classifier_comes_back_from_its_file_alone(path: Path) -> None:
 
 
 def test_equal_weights_give_equal_bytes(tmp_path: Path) -> None:
-    first, second = small(), small().to(memory_format=torch.channels_last)
+    first, second = small_resnet8(), small_resnet8().to(memory_format=torch.channels_last)
     weights.save(tmp_path / "a.pt", first, RESNET8)
     weights.save(tmp_path / "other.pt", second, RESNET8)
-    weights.save(tmp_path / "c.pt", small(seed=1), RESNET8)
+    weights.save(tmp_path / "c.pt", small_resnet8(seed=1), RESNET8)
     contents = [(tmp_path / name).read_bytes() for name in ("a.pt", "other.pt", "c.pt")]
     assert contents[0] == contents[1]
     assert contents[0] != contents[2]
@@ -90,14 +77,14 @@ def test_equal_weights_give_equal_bytes(tmp_path: Path) -> None:
     ],
 )
 def test_file_of_another_architecture(path: Path, change: dict[str, object], message: str) -> None:
-    weights.save(path, small(), RESNET8)
+    weights.save(path, small_resnet8(), RESNET8)
     with pytest.raises(ValueError, match=message) as caught:
         weights.load_classifier(path, Blueprint(**{**vars(RESNET8), **change}))
     assert str(caught.value).startswith(f"{path}: ")
 
 
 def test_changed_weights_are_noticed(path: Path) -> None:
-    weights.save(path, small(), RESNET8)
+    weights.save(path, small_resnet8(), RESNET8)
     content = weights.read(path)
     content["state_dict"]["fc.bias"][1] += 1
     weights.write(path, content)
@@ -109,7 +96,7 @@ def test_changed_weights_are_noticed(path: Path) -> None:
     "change", [{"mean": ["0.5", "0.5", "0.5"]}, {"classes": "3"}, {"digest": None}, {"std": 1.0}]
 )
 def test_description_is_not_trusted(path: Path, change: dict[str, object]) -> None:
-    weights.save(path, small(), RESNET8)
+    weights.save(path, small_resnet8(), RESNET8)
     content = weights.read(path)
     content["classifier"] |= change
     weights.write(path, content)
@@ -120,7 +107,7 @@ def test_description_is_not_trusted(path: Path, change: dict[str, object]) -> No
 
 
 def test_bare_state_dict_is_no_saved_classifier(path: Path) -> None:
-    torch.save(small().network.state_dict(), path)
+    torch.save(small_resnet8().network.state_dict(), path)
     with pytest.raises(ValueError, match=r"no entry 'classifier' with architecture, parameters, classes"):
         weights.load_classifier(path, RESNET8)
 
@@ -128,7 +115,7 @@ def test_bare_state_dict_is_no_saved_classifier(path: Path) -> None:
 @pytest.mark.parametrize("prefix", ["", "module.", "_orig_mod.", "module._orig_mod.", "_orig_mod.module."])
 @pytest.mark.parametrize("key", ["", "state_dict", "model_state_dict", "model"])
 def test_initial_weights(path: Path, prefix: str, key: str, caplog: pytest.LogCaptureFixture) -> None:
-    source, target = small(seed=1), small(seed=2)
+    source, target = small_resnet8(seed=1), small_resnet8(seed=2)
     state = {f"{prefix}{name}": value for name, value in source.network.state_dict().items()}
     torch.save({key: state, "best": 0.5} if key else state, path)
     with caplog.at_level("INFO"):
@@ -138,7 +125,7 @@ def test_initial_weights(path: Path, prefix: str, key: str, caplog: pytest.LogCa
 
 
 def test_initial_weights_from_before_batches_were_counted(path: Path) -> None:
-    source, target = small(seed=1), small(seed=2)
+    source, target = small_resnet8(seed=1), small_resnet8(seed=2)
     state = source.network.state_dict()
     torch.save({name: state[name] for name in state if "num_batches" not in name}, path)
     weights.load_initial(target, path, "resnet8")
@@ -148,7 +135,7 @@ def test_initial_weights_from_before_batches_were_counted(path: Path) -> None:
 def test_initial_weights_of_other_classes_leave_the_head(
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    source, target = small(seed=1, classes=9), small(seed=2, classes=4)
+    source, target = small_resnet8(seed=1, classes=9), small_resnet8(seed=2, classes=4)
     head = target.layer("fc").weight.detach().clone()
     torch.save(source.network.state_dict(), path)
     with caplog.at_level(logging.WARNING):
@@ -188,9 +175,9 @@ def test_head_is_the_last_linear_layer(
 
 
 def test_head_that_may_not_start_anew(path: Path) -> None:
-    target = small(classes=4)
+    target = small_resnet8(classes=4)
     before = digest(target.state_dict())
-    torch.save(small(classes=9).network.state_dict(), path)
+    torch.save(small_resnet8(classes=9).network.state_dict(), path)
     with pytest.raises(ValueError, match="without training") as caught:
         weights.load_initial(target, path, "resnet8", head_may_start_anew=False)
     assert str(caught.value) == (
@@ -198,9 +185,9 @@ def test_head_that_may_not_start_anew(path: Path) -> None:
         f"2 of another shape (fc.weight [9, 16] for [4, 16], fc.bias [9] for [4])"
     )
     assert digest(target.state_dict()) == before
-    torch.save(small(seed=8, classes=4).network.state_dict(), path)
+    torch.save(small_resnet8(seed=8, classes=4).network.state_dict(), path)
     weights.load_initial(target, path, "resnet8", head_may_start_anew=False)
-    assert digest(target.state_dict()) == digest(small(seed=8, classes=4).state_dict())
+    assert digest(target.state_dict()) == digest(small_resnet8(seed=8, classes=4).state_dict())
 
 
 def test_network_without_a_linear_layer_has_no_head(path: Path) -> None:
@@ -211,12 +198,12 @@ def test_network_without_a_linear_layer_has_no_head(path: Path) -> None:
 
 
 def test_normalisation_that_weights_expect(path: Path) -> None:
-    weights.save(path, small(), RESNET8)
+    weights.save(path, small_resnet8(), RESNET8)
     found = weights.normalisation_of(path, 3)
     assert found is not None
     assert [*found[0], *found[1]] == pytest.approx([0.1, 0.5, 0.9, 0.2, 0.3, 0.4])
     assert weights.normalisation_of(path, 1) is None
-    torch.save(small().network.state_dict(), path)
+    torch.save(small_resnet8().network.state_dict(), path)
     assert weights.normalisation_of(path, 3) == IMAGENET
     assert weights.normalisation_of(path, 1) is None
 
@@ -224,7 +211,7 @@ def test_normalisation_that_weights_expect(path: Path) -> None:
 def test_initial_weights_of_another_architecture(path: Path) -> None:
     state = resnet18(classes=3, channels=1, generator=generator()).state_dict()
     torch.save(state, path)
-    before = digest((target := small()).state_dict())
+    before = digest((target := small_resnet8()).state_dict())
     with pytest.raises(ValueError, match="not weights of resnet8") as caught:
         weights.load_initial(target, path, "resnet8")
     message = str(caught.value)
@@ -236,11 +223,11 @@ def test_initial_weights_of_another_architecture(path: Path) -> None:
 
 
 def test_initial_weights_with_parts_missing(path: Path) -> None:
-    state = small().network.state_dict()
+    state = small_resnet8().network.state_dict()
     del state["conv1.weight"]
     torch.save(state, path)
     with pytest.raises(ValueError, match=r"not weights of resnet8: 1 missing \(conv1.weight\)$"):
-        weights.load_initial(small(), path, "resnet8")
+        weights.load_initial(small_resnet8(), path, "resnet8")
 
 
 def torch_zip(path: Path, payload: Payload) -> None:
@@ -277,7 +264,7 @@ def test_whole_models_are_refused(path: Path) -> None:
 
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.99])
 def test_truncated_file(path: Path, share: float) -> None:
-    weights.save(path, small(), RESNET8)
+    weights.save(path, small_resnet8(), RESNET8)
     content = path.read_bytes()
     path.write_bytes(content[: int(share * len(content))])
     with pytest.raises(ValueError, match=r"truncated, or not written by torch.save") as caught:
@@ -312,11 +299,11 @@ def test_content_of_another_kind(path: Path, content: object, found: str) -> Non
 
 def test_missing_file(path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=f"{path}: no such file; expected a state dict of tensors"):
-        weights.load_initial(small(), path, "resnet8")
+        weights.load_initial(small_resnet8(), path, "resnet8")
 
 
 def test_failed_write_leaves_the_old_file(path: Path) -> None:
-    weights.save(path, small(), RESNET8)
+    weights.save(path, small_resnet8(), RESNET8)
     before = path.read_bytes()
     with pytest.raises((AttributeError, pickle.PicklingError, TypeError)):
         weights.write(path, {"function": lambda: None})

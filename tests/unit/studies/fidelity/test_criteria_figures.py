@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from plotted import assert_apart
 
 from saliency_assay.plotting.metric_results import MetricResults
 from saliency_assay.plotting.style import styled
@@ -216,7 +217,4 @@ def test_no_names_overlap(name: str, methods: int) -> None:
     texts = [text for axes in shown for text in (axes.title, axes.xaxis.label, axes.yaxis.label)]
     texts += [*figure.legends[0].get_texts(), *shown[0].get_yticklabels()]
     extents = [text.get_window_extent() for text in texts if text.get_text()]
-    for place, extent in enumerate(extents):
-        assert 0 <= extent.x0 <= extent.x1 <= figure.bbox.width
-        assert 0 <= extent.y0 <= extent.y1 <= figure.bbox.height
-        assert not any(extent.overlaps(other) for other in extents[:place])
+    assert_apart(extents, figure)

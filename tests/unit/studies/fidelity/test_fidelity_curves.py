@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Text
+from plotted import bands, marked_lines
 
 from saliency_assay.plotting.metric_results import MetricResults
 from saliency_assay.plotting.style import styled
@@ -54,23 +54,6 @@ def metric_results(
         probed=probed or {},
         methods=list(curves),
     )
-
-
-def lines(axes: Axes) -> list[tuple[np.ndarray, np.ndarray]]:
-    """The methods' lines: those that have markers."""
-    drawn = [line for line in axes.lines if line.get_marker() != "None"]
-    return [(np.asarray(line.get_xdata()), np.asarray(line.get_ydata())) for line in drawn]
-
-
-def bands(axes: Axes) -> list[dict[float, tuple[float, float]]]:
-    """For each filled band its lower and upper end by place."""
-    found = []
-    for body in axes.collections:
-        ends: dict[float, list[float]] = {}
-        for x, y in [vertex for path in body.get_paths() for vertex in path.vertices]:
-            ends.setdefault(float(x), []).append(float(y))
-        found.append({x: (min(ys), max(ys)) for x, ys in ends.items()})
-    return found
 
 
 def legend(figure: Figure) -> list[str]:
@@ -125,7 +108,7 @@ def test_aopc_curves_are_aopc_less_that_of_random_orders(place: int, name: str) 
     given = aopc_results()
     axes = aopc_curves(given).axes[place]
     random = given.probed["random_curve"]
-    drawn = lines(axes)
+    drawn = marked_lines(axes)
     assert len(drawn) == 2  # none of the method without a curve
     for (across, mean), band, method in zip(
         drawn, bands(axes)[1:], ("guided_backprop", "one_missing"), strict=True
@@ -178,7 +161,7 @@ def test_aopc_curves_say_what_they_are() -> None:
 def test_an_image_counts_once_however_many_seeds_scored_it() -> None:
     given = aopc_results(seeds=(3, 9))
     axes = aopc_curves(given).axes[0]
-    whole, missing = lines(axes)
+    whole, missing = marked_lines(axes)
     by_method = []
     for method in ("guided_backprop", "one_missing"):
         by_image = np.empty((IMAGES, LENGTH + 1))
@@ -215,7 +198,7 @@ def test_deletion_and_insertion_run_from_nothing_to_all_pixels(score: str, verb:
     curves = {method: {"curve": RNG.uniform(size=(IMAGES, 5))} for method in ("a", "b_c")}
     figure = removal_curves(metric_results(curves, {score: [""]}, higher=["insertion"], output="logit"))
     (axes,) = figure.axes
-    for (across, mean), of, band in zip(lines(axes), curves.values(), bands(axes), strict=True):
+    for (across, mean), of, band in zip(marked_lines(axes), curves.values(), bands(axes), strict=True):
         assert list(across) == [0, 25, 50, 75, 100]
         np.testing.assert_allclose(mean, of["curve"].mean(0))
         low, high = band[50]
@@ -232,7 +215,7 @@ def test_road_leaves_some_of_the_image() -> None:
         metric_results(curves, {"road_morf": [""], "road_lerf": [""]}, higher=["road_lerf"])
     )
     for axes, name in zip(figure.axes, ("morf", "lerf"), strict=True):
-        ((across, mean),) = lines(axes)
+        ((across, mean),) = marked_lines(axes)
         assert list(across) == [0, 25, 50, 75]  # i / (points + 1) for 3 points
         np.testing.assert_allclose(mean, curves["a"][name].mean(0))
         assert axes.get_title() == f"the road_{name}"
@@ -244,7 +227,7 @@ def test_road_leaves_some_of_the_image() -> None:
 
 def test_curves_of_one_image_have_no_band() -> None:
     (axes,) = removal_curves(metric_results({"a": {"curve": np.full((1, 3), 0.5)}}, {"deletion": [""]})).axes
-    assert len(lines(axes)) == 1
+    assert len(marked_lines(axes)) == 1
     assert bands(axes) == [{}]
     assert axes.get_xlabel().endswith("n = 1 images")
 
@@ -255,7 +238,7 @@ def test_nothing_defined_says_so() -> None:
     )
     assert figure.axes[0].get_xlabel() == "pixels removed (%)\nno score"
     assert legend(figure) == ["a: no score", "b: no score"]
-    assert lines(figure.axes[0]) == []
+    assert marked_lines(figure.axes[0]) == []
 
 
 # --- subsets ------------------------------------------------------------------------------------------------
@@ -267,7 +250,7 @@ def test_subset_curves_stand_at_the_sizes_of_the_variants() -> None:
     given = metric_results({"a": {"correlation": correlation}}, {"sensitivity_n": ["", "n=1", "n=7", "n=50"]})
     figure = subset_curves(given)
     (axes,) = figure.axes
-    ((across, mean),) = lines(axes)
+    ((across, mean),) = marked_lines(axes)
     assert list(across) == [1, 7, 50]
     np.testing.assert_allclose(
         mean, [correlation[:, 0].mean(), np.nanmean(correlation[:, 1]), correlation[:, 2].mean()]
@@ -311,7 +294,7 @@ def test_randomisation_curves_begin_with_the_model_and_name_the_layers() -> None
     grid = np.array(figure.axes, dtype=object).reshape(2, 3)
     for row, kind in zip(grid, ("cascading", "independent"), strict=True):
         for axes, measure in zip(row, MEASURES, strict=True):
-            for (across, mean), method in zip(lines(axes), ("a", "b"), strict=True):
+            for (across, mean), method in zip(marked_lines(axes), ("a", "b"), strict=True):
                 assert list(across) == [0, 1, 2, 3]
                 np.testing.assert_allclose(mean, given.curves[method][f"{kind}_{measure}"].mean(0))
                 assert mean[0] == 1
@@ -337,7 +320,7 @@ def test_a_point_of_few_images_is_faint_and_counted() -> None:
     names = given.curves["a"]
     curves = {"a": dict.fromkeys(names, curve), "b": dict.fromkeys(names, np.full((20, 4), 0.3))}
     axes = randomisation_curves(replace(given, curves=curves)).axes[0]
-    (_, whole), (_, second) = lines(axes)
+    (_, whole), (_, second) = marked_lines(axes)
     np.testing.assert_allclose(whole, [1, 0.5, NAN, 0.8])
     np.testing.assert_allclose(second, 0.3)
     (faint,) = (line for line in axes.lines if line.get_alpha() == 0.5)  # none of the method that is whole
@@ -356,11 +339,11 @@ def test_half_is_of_the_images_that_a_method_has() -> None:
     curve[:2, 1] = NAN
     given = metric_results({"a": {"curve": curve}}, {"deletion": [""]})
     (axes,) = removal_curves(given).axes
-    np.testing.assert_allclose(lines(axes)[0][1], 0.5)
+    np.testing.assert_allclose(marked_lines(axes)[0][1], 0.5)
     assert axes.get_xlabel().endswith("n = 2–4 images a point\n20 of 30 values undefined")
     curve[2, 1] = NAN
     (axes,) = removal_curves(given).axes
-    np.testing.assert_allclose(lines(axes)[0][1], [0.5, NAN, 0.5])
+    np.testing.assert_allclose(marked_lines(axes)[0][1], [0.5, NAN, 0.5])
 
 
 def test_a_value_that_one_of_two_seeds_has_counts_as_an_image() -> None:
@@ -380,7 +363,7 @@ def test_only_aopc_reads_what_was_probed() -> None:
         (randomisation_curves, randomised()),
     ):
         assert given.probed == {}
-        assert lines(draw(given).axes[0])
+        assert marked_lines(draw(given).axes[0])
     with pytest.raises(KeyError, match="random_curve"):
         aopc_curves(replace(aopc_results(), probed={}))
 

@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.text import Text
+from plotted import assert_apart
 
 from saliency_assay.plotting.html import tables_page
 from saliency_assay.plotting.metric_results import (
@@ -647,7 +648,4 @@ def test_no_names_overlap(name: str) -> None:
         texts = [*ticks, *axes.texts, axes.xaxis.label, axes.title]
         extents = [Text.get_window_extent(text) for text in texts if text.get_text()]  # without its arrow
         assert len(extents) > len(axes.texts)
-        for place, extent in enumerate(extents):
-            assert 0 <= extent.x0 <= extent.x1 <= figure.bbox.width
-            assert 0 <= extent.y0 <= extent.y1 <= figure.bbox.height
-            assert not any(extent.overlaps(other) for other in extents[:place])
+        assert_apart(extents, figure)

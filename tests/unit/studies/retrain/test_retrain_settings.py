@@ -1,6 +1,5 @@
 """What a retraining may be asked for, and the arithmetic of τ, ρ, I and k."""
 
-from dataclasses import fields
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, get_args
 
@@ -103,53 +102,9 @@ def test_pixels_name_a_percentile_that_is_none() -> None:
 # -------------------------------------------------------------------------------------------- settings
 
 
-def test_defaults_are_the_papers() -> None:
-    found = retraining()
-    assert found == Retraining(
-        protocols=("iteroar",),
-        fills=("zero", "mean"),
-        percentile=95.0,
-        occluded=0.5,
-        reduction="sum",
-        reductions={},
-        transform={"kind": "none"},
-        repeats=3,
-        leak_iterations=(),
-    )
-    assert found.iterations == 10
-    assert type(found.percentile) is float
-
-
-def test_every_setting_is_heard() -> None:
-    given = {
-        "protocols": ["roar", "iteroar"],
-        "fills": ["mean"],
-        "percentile": 90,
-        "occluded": 0.3,
-        "reduction": "abs_max",
-        "reductions": {"gradcam": "positive_sum"},
-        "transform": {"kind": "dilation", "radius": 3},
-        "leakage": {"repeats": 5, "iterations": [3, 2]},
-        "keep_maps": True,
-        "shards": 4,
-    }
-    found = retraining(**given)
-    assert found == Retraining(
-        protocols=("roar", "iteroar"),
-        fills=("mean",),
-        percentile=90.0,
-        occluded=0.3,
-        reduction="abs_max",
-        reductions={"gradcam": "positive_sum"},
-        transform={"kind": "dilation", "radius": 3},
-        repeats=5,
-        leak_iterations=(2, 3),
-        keep_maps=True,
-        shards=4,
-    )
-    assert found.iterations == 3
+def test_a_method_may_have_a_reduction_of_its_own() -> None:
+    found = retraining(reduction="abs_max", reductions={"gradcam": "positive_sum"})
     assert [found.reduction_of(name) for name in ("gradcam", "gradient")] == ["positive_sum", "abs_max"]
-    assert len(fields(Retraining)) == 11
 
 
 def test_leakage_is_of_the_first_and_the_last_masks_unless_others_are_named() -> None:

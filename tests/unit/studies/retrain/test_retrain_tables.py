@@ -14,6 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.text import Text
+from plotted import bands, marked_lines
 from scipy.stats import norm, t
 
 from saliency_assay.plotting.html import tables_page
@@ -492,23 +493,6 @@ def test_leakage_of_arms_that_differ_in_what_they_have() -> None:
 # --- curves -------------------------------------------------------------------------------------------------
 
 
-def curves(axes: Axes) -> list[tuple[np.ndarray, np.ndarray]]:
-    """The methods' lines: those that have markers."""
-    drawn = [line for line in axes.lines if line.get_marker() != "None"]
-    return [(np.asarray(line.get_xdata()), np.asarray(line.get_ydata())) for line in drawn]
-
-
-def bands(axes: Axes) -> list[dict[float, tuple[float, float]]]:
-    """For each filled band its lower and upper end by place."""
-    drawn = []
-    for body in axes.collections:
-        ends: dict[float, list[float]] = {}
-        for x, y in [vertex for path in body.get_paths() for vertex in path.vertices]:
-            ends.setdefault(round(float(x), 9), []).append(float(y))
-        drawn.append({x: (min(ys), max(ys)) for x, ys in ends.items()})
-    return drawn
-
-
 def test_accuracy_is_drawn_against_what_is_occluded() -> None:
     table = study()
     figure = accuracy_curves(means(table), **SIZES, classes=CLASSES)
@@ -524,7 +508,7 @@ def test_accuracy_is_drawn_against_what_is_occluded() -> None:
     assert [text.get_text() for text in visible[-1].texts] == ["no score"]
     for axes, fill in zip(visible[:4], ("zero", "mean") * 2, strict=True):
         measured = "measured" in axes.get_xlabel()
-        for (x, y), band, method in zip(curves(axes), bands(axes), METHODS, strict=True):
+        for (x, y), band, method in zip(marked_lines(axes), bands(axes), METHODS, strict=True):
             for i in range(ITERATIONS + 1):
                 at = {"method": method, "variant": f"iteroar/{fill}/{i}"}
                 of_seeds = [
@@ -569,7 +553,7 @@ def test_overlap_is_drawn_beside_what_random_masks_have() -> None:
     for place, axes in enumerate(figure.axes):
         metric, (protocol, fill) = names[place].lower(), ARMS[place // 3]
         whole, count = (AREA, ITERATIONS) if metric == "cma" else (OCCLUDED, ITERATIONS - 1)
-        for (x, y), band, method in zip(curves(axes), bands(axes), METHODS, strict=True):
+        for (x, y), band, method in zip(marked_lines(axes), bands(axes), METHODS, strict=True):
             assert list(x) == list(range(count))
             for i in range(count):
                 at = {"metric": metric, "method": method, "variant": f"{protocol}/{fill}/{i}"}
@@ -584,7 +568,7 @@ def test_overlap_is_drawn_beside_what_random_masks_have() -> None:
         else:
             assert not most
         assert axes.get_ylim()[0] == 0
-        drawn = [y for _, ys in curves(axes) for y in ys]
+        drawn = [y for _, ys in marked_lines(axes) for y in ys]
         assert axes.get_ylim()[1] > 1.05 * max(drawn)
 
 

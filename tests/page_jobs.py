@@ -1,4 +1,4 @@
-"""Which pages in words follow from which jobs of the tiny configuration."""
+"""Jobs of the tiny configuration that write pages of sentences, which follow from other jobs."""
 
 import re
 
@@ -15,8 +15,8 @@ JUDGED = {"bam": "judge_bam bam", "retrain": "tabulate_leakage retrain"}
 PAGES = {*(f"summarise {study}" for study in STUDIES), "overview", "describe", "provenance"}
 
 
-def told(jobs: set[str], *, configured: bool = False) -> set[str]:
-    """``jobs`` with the pages that put them into words; those of another configuration say so at least."""
+def with_page_jobs(jobs: set[str], *, configured: bool = False) -> set[str]:
+    """Add the jobs that write pages on what ``jobs`` make; ``configured``: the configuration has changed."""
 
     def any_of(pattern: str) -> bool:
         return any(re.fullmatch(pattern, job) for job in jobs)

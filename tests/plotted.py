@@ -1,0 +1,33 @@
+"""What figures show: lines and bands of their axes, and whether texts stand apart."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.transforms import BboxBase
+
+
+def marked_lines(axes: Axes) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return x and y of the lines that have markers: those of methods."""
+    lines = [line for line in axes.lines if line.get_marker() != "None"]
+    return [(np.asarray(line.get_xdata()), np.asarray(line.get_ydata())) for line in lines]
+
+
+def bands(axes: Axes) -> list[dict[float, tuple[float, float]]]:
+    """Return the lower and upper end of each filled band by x."""
+    found = []
+    for body in axes.collections:
+        ends: dict[float, list[float]] = {}
+        for x, y in [vertex for path in body.get_paths() for vertex in path.vertices]:
+            ends.setdefault(round(float(x), 9), []).append(float(y))
+        found.append({x: (min(ys), max(ys)) for x, ys in ends.items()})
+    return found
+
+
+def assert_apart(extents: Sequence[BboxBase], figure: Figure) -> None:
+    """Assert that no two extents overlap, and that all lie on the figure."""
+    for place, extent in enumerate(extents):
+        assert 0 <= extent.x0 <= extent.x1 <= figure.bbox.width
+        assert 0 <= extent.y0 <= extent.y1 <= figure.bbox.height
+        assert not any(extent.overlaps(other) for other in extents[:place])
