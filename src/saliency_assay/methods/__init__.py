@@ -21,6 +21,8 @@ class Method:
     """Whether maps with the default parameters have negative values."""
     one_channel: bool = False
     """Whether maps have one channel; by default they have as many as the images."""
+    passes: float | str = 1
+    """Of an image through the model: a number, or ``package.module:name`` of what counts them (``methods.cost``)."""
     needs: tuple[str, ...] = ()
     """Of the model: ``gradients``, ``relu`` (at least one on the way to the logits), ``layers`` (a forward that
     can be traced layer by layer), ``single_relus`` (each a module that is called once), ``cam_layer``,
@@ -124,6 +126,7 @@ METHODS: tuple[Method, ...] = (
         "Selvaraju et al., 2017",
         "guided backpropagation ⊙ GradCAM",
         signed=True,
+        passes=2,
         needs=("gradients", "relu", "cam_layer"),
         limits=_UPSAMPLING,
     ),
@@ -133,6 +136,7 @@ METHODS: tuple[Method, ...] = (
         "Smilkov et al., 2017",
         "a method's maps averaged over noisy copies of the image",
         signed=True,
+        passes="saliency_assay.methods.cost:samples_of_base",
         needs=("gradients",),
         takes=("base",),
         stochastic=True,
@@ -144,6 +148,7 @@ METHODS: tuple[Method, ...] = (
         "Hooker et al., 2019",
         "SmoothGrad²: the mean of the squares of the same maps",
         signed=False,
+        passes="saliency_assay.methods.cost:samples_of_base",
         needs=("gradients",),
         takes=("base",),
         stochastic=True,
@@ -156,6 +161,7 @@ METHODS: tuple[Method, ...] = (
         "Adebayo et al., 2018",
         "the variance of the same maps",
         signed=False,
+        passes="saliency_assay.methods.cost:samples_of_base",
         needs=("gradients",),
         takes=("base",),
         stochastic=True,
@@ -168,6 +174,7 @@ METHODS: tuple[Method, ...] = (
         "Sundararajan et al., 2017",
         "gradient integrated from a baseline to the image",
         signed=True,
+        passes="saliency_assay.methods.cost:steps",
         needs=("gradients",),
         limits=_PATH,
         check="saliency_assay.methods.checks:steps",
@@ -178,6 +185,7 @@ METHODS: tuple[Method, ...] = (
         "Smilkov et al., 2017",
         "IG-SG: integrated gradients averaged over noisy copies of the image",
         signed=True,
+        passes="saliency_assay.methods.cost:steps_of_samples",
         needs=("gradients",),
         stochastic=True,
         limits={**_PATH, **_SMOOTHING},
@@ -190,6 +198,7 @@ METHODS: tuple[Method, ...] = (
         "what the logit loses where a window hides the image",
         signed=True,
         one_channel=True,
+        passes="saliency_assay.methods.cost:windows",
         limits={
             "window": Limits(minimum=0, maximum=1),
             "stride": Limits(minimum=0, maximum=1),
@@ -254,6 +263,7 @@ METHODS: tuple[Method, ...] = (
         "Lundberg and Lee, 2017",
         "DeepLIFT averaged over a background of training images",
         signed=True,
+        passes="saliency_assay.methods.cost:background_images",
         needs=("gradients", "layers", "single_relus"),
         takes=("background",),
     ),
@@ -264,6 +274,7 @@ METHODS: tuple[Method, ...] = (
         "Shapley values of segments of the image",
         signed=True,
         one_channel=True,
+        passes="saliency_assay.methods.cost:coalitions",
         stochastic=True,
         limits={
             "features": Limits(choices=("grid", "superpixels")),
@@ -280,6 +291,7 @@ METHODS: tuple[Method, ...] = (
         "explanation of least infidelity under removal of squares",
         signed=True,
         one_channel=True,
+        passes="saliency_assay.methods.cost:squares",
         limits={
             "smallest": Limits(minimum=1),
             "largest": Limits(minimum=1),
@@ -295,6 +307,7 @@ METHODS: tuple[Method, ...] = (
         "explanation of least infidelity under removal of the left or the right half",
         signed=True,
         one_channel=True,
+        passes=3,
     ),
     Method(
         "noisy_baseline",
@@ -302,6 +315,7 @@ METHODS: tuple[Method, ...] = (
         "Yeh et al., 2019",
         "explanation of least infidelity under a noisy baseline",
         signed=True,
+        passes="saliency_assay.methods.cost:shared_samples",
         stochastic=True,
         limits={
             "samples": Limits(minimum=1),
@@ -316,6 +330,7 @@ METHODS: tuple[Method, ...] = (
         "independent uniform values",
         signed=False,
         one_channel=True,
+        passes=0,
         stochastic=True,
         uses_model=False,
     ),
@@ -325,6 +340,7 @@ METHODS: tuple[Method, ...] = (
         "control; Adebayo et al., 2018",
         "Sobel magnitude of the image",
         signed=False,
+        passes=0,
         uses_model=False,
     ),
     Method(
@@ -334,6 +350,7 @@ METHODS: tuple[Method, ...] = (
         "1 for every pixel",
         signed=False,
         one_channel=True,
+        passes=0,
         uses_model=False,
     ),
 )
