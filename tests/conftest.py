@@ -42,3 +42,14 @@ def full_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of two megabytes."""
     with mounted(tmp_path / "disk", "-t", "tmpfs", "-o", "size=2m", "tmpfs") as folder:
         yield folder
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """One thread of PyTorch, as many as before afterwards."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)

@@ -4,10 +4,12 @@ import io
 import struct
 import tarfile
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pytest
 
 CIFAR10 = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 STL10 = ("airplane", "bird", "car", "cat", "deer", "dog", "horse", "monkey", "ship", "truck")
@@ -52,3 +54,36 @@ def write_zip(path: Path, folder: str, files: dict[str, bytes]) -> None:
         for name, content in files.items():
             method = zipfile.ZIP_STORED if name.endswith(".jpg") else zipfile.ZIP_DEFLATED
             archive.writestr(name, content, method)
+
+
+def read_blocks(
+    reader: Callable[..., Any],
+    path: Path,
+    *,
+    size: int,
+    images_per_class: int = 0,
+    seed: int = 0,
+    block: int = 3,
+) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """Read a data set; its classes, and the arrays of all blocks."""
+    generator = np.random.default_rng(seed)
+    classes, parts = reader(
+        path=str(path), size=size, images_per_class=images_per_class, generator=generator, block=block
+    )
+    blocks = list(parts)
+    assert max(len(part["image"]) for part in blocks) <= block
+    assert all(part["image"].flags.c_contiguous for part in blocks)
+    arrays = {key: np.concatenate([part[key] for part in blocks]) for key in blocks[0]}
+    kinds = [arrays[key].dtype for key in ("image", "split", "label_class")]
+    assert kinds == [np.uint8, np.uint8, np.int64]
+    assert list(classes) == ["class"]
+    return classes["class"], arrays
+
+
+def refusal(read: Callable[[Path], object], path: Path, kind: type[Exception] = ValueError) -> str:
+    """Return the one line that reading ``path`` is refused with, which calls it ROOT."""
+    with pytest.raises(kind) as error:
+        read(path)
+    message = str(error.value)
+    assert message.splitlines() == [message]
+    return message.replace(str(path), "ROOT")

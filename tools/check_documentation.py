@@ -10,7 +10,7 @@ from pathlib import Path
 import snakemake
 
 from saliency_assay.catalogue import CATALOGUE
-from tools import metric_records, record_tables
+from tools import configuration_reference, metric_records, record_tables
 from tools.pages import DOCS, anchors, blocks, pages, prose
 from tools.source_tree import MODULES, PACKAGE, ROOT, Problem, line_of, syntax
 
@@ -19,8 +19,8 @@ CODE = re.compile(r"`([^`\n]+)`")
 FILE = re.compile(r"([\w.*-]+/)*[\w.*-]+\.(?:py|smk|yaml|def|md|rst|ipynb)(?:::(\w+))?")
 TREES = (ROOT, PACKAGE, ROOT / "tests")
 """Folders that pages name files from."""
-GENERATORS = (record_tables, metric_records)
-"""Modules that write parts of pages."""
+GENERATORS = (record_tables, metric_records, configuration_reference)
+"""Modules that write pages or parts of them."""
 HOLE = "\0"
 """What stands in a message for a value that is put in."""
 LEAST = 14

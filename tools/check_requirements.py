@@ -41,8 +41,10 @@ BY_NAME = {
 
 def check_requirements() -> Iterator[Problem]:
     """Check all places that name versions of packages."""
-    for name in PINNED:
-        yield from check_lock(ROOT / name)
+    faults = [fault for name in PINNED for fault in check_lock(ROOT / name)]
+    yield from faults
+    if faults:  # the versions cannot be read
+        return
     lock = ROOT / "requirements.txt"
     for requirement in DEPENDENCIES:
         for python in PYTHONS:

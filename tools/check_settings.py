@@ -13,6 +13,7 @@ from saliency_assay.data.bam.commonality import plan_common
 from saliency_assay.data.bam.placement import plan
 from saliency_assay.data.bam.variants import rescaled
 from saliency_assay.training.settings import PARAMETERS
+from tools.configuration_reference import HEADINGS
 from tools.source_tree import PACKAGE, ROOT, Problem, syntax
 
 SCHEMA = ROOT / "config/schema.yaml"
@@ -45,6 +46,12 @@ def check_settings() -> Iterator[Problem]:
     known.update(key for record in CATALOGUE.data_kinds.values() for key in record.sources)
     for key in sorted(set(_schema_keys(yaml.safe_load(SCHEMA.read_text()))) - known):
         yield Problem(SCHEMA, 1, f"nothing reads the key {key}")
+    for model in HEADINGS:
+        for key in model.own_keys():
+            if (
+                key != "kind" and not model.model_fields[key].description
+            ):  # a kind is described where it is a choice
+                yield Problem(SCHEMA, 1, f"no description of the key {key} of {model.__name__}")
 
 
 def _strings(*paths: Path) -> set[str]:

@@ -6,6 +6,7 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, get_args
 
 import yaml
@@ -14,9 +15,9 @@ from saliency_assay.catalogue import CATALOGUE
 from saliency_assay.config import settings
 from saliency_assay.registry.records import resolve
 from saliency_assay.registry.settings import Settings
-from saliency_assay.runtime.provenance import SOURCE
+from tools.source_tree import ROOT
 
-SCHEMA, PAGE = SOURCE.parent / "config/schema.yaml", SOURCE.parent / "docs/configuration.md"
+SCHEMA, PAGE = ROOT / "config/schema.yaml", ROOT / "docs/configuration.md"
 COMMAND = "python -m tools.configuration_reference"
 
 KINDS = tuple(CATALOGUE.study_kinds.values())
@@ -82,6 +83,12 @@ This page and the schema are generated from the models in `src/saliency_assay/co
 
 LINK = re.compile(r"\[([^]]+)\]\([^)]+\)")
 RANGES = {"minimum": "≥ {}", "exclusiveMinimum": "> {}", "maximum": "≤ {}", "exclusiveMaximum": "< {}"}
+
+
+def generated() -> Iterator[tuple[Path, str]]:
+    """Yield the path and the text of both files."""
+    yield SCHEMA, schema_text()
+    yield PAGE, page_text()
 
 
 def schema_text() -> str:
@@ -199,5 +206,5 @@ def _anchor(model: type[Settings]) -> str:
 
 
 if __name__ == "__main__":
-    SCHEMA.write_text(schema_text(), encoding="utf-8")
-    PAGE.write_text(page_text(), encoding="utf-8")
+    for path, text in generated():
+        path.write_text(text, encoding="utf-8")

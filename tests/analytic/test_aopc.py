@@ -171,25 +171,6 @@ def test_metric_and_probe_have_the_same_random_fill() -> None:
             np.testing.assert_allclose(scores, probed["random_aopc"][:, 0, number], atol=1e-13)
 
 
-def test_scores_do_not_depend_on_the_split() -> None:
-    model, images, targets, maps = network(), random_images(5, size=SIZE), cyclic_targets(5), hard_maps()
-    options = {"fill": "random", **FEW}
-    whole = aopc(model, images, targets, maps, generator=generator(2), **options)
-    probed = random_orders(model, images, targets, generator=generator(2), random_orders=3, **options)
-    first, second = generator(2), generator(2)
-    batches = list(zip(images.split(2), targets.split(2), maps.split(2), strict=True))
-    parts = [aopc(model, *batch, generator=first, **options) for batch in batches]
-    probes = [
-        random_orders(model, *batch[:2], generator=second, random_orders=3, **options) for batch in batches
-    ]
-    for key, scores in whole.scores.items():
-        np.testing.assert_allclose(torch.cat([part.scores[key] for part in parts]), scores, atol=1e-13)
-    for name, curve in whole.curves.items():
-        np.testing.assert_allclose(torch.cat([part.curves[name] for part in parts]), curve, atol=1e-13)
-    for name, values in probed.items():
-        np.testing.assert_allclose(torch.cat([part[name] for part in probes]), values, atol=1e-13)
-
-
 def test_the_original_is_evaluated_once() -> None:
     model, images, targets = network(), random_images(2, size=SIZE), cyclic_targets(2)
     with seen_batches(model) as seen:

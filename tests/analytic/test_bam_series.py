@@ -1,6 +1,5 @@
 """MCS over a commonality series against plain loops, and the job that scores it against its own inputs."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +18,8 @@ from saliency_assay.studies.bam.series import (
     correct_images,
     score_series,
 )
+
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 NAN = float("nan")
 MODELS = ("f_k01", "f_k05", "f_k10")
@@ -187,13 +188,6 @@ def test_streams_that_do_not_fit_are_refused() -> None:
 SETS = {"f_k01": "bam_os_k01", "f_k05": "bam_os_k05", "f_k10": "bam_os_k10"}
 IMAGES = np.array([40, 3, 21, 8, 30])  # not in order
 SIZE = 50
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    yield
-    torch.set_num_threads(threads)
 
 
 def written(folder: Path) -> dict[str, np.ndarray]:

@@ -275,26 +275,6 @@ def test_curves_are_the_outputs_at_equal_intervals(steps: int | str) -> None:
             )
 
 
-@pytest.mark.parametrize("steps", ["exact", 9])
-def test_scores_do_not_depend_on_the_split(steps: int | str) -> None:
-    model, images, targets, maps = (
-        network(),
-        random_images(COUNT, size=SIZE),
-        cyclic_targets(COUNT),
-        hard_maps(),
-    )
-    serial = generator(2)
-    whole = criteria(model, images, targets, maps, generator=generator(2), steps=steps, fill="random")
-    parts = [
-        criteria(model, *part, generator=serial, steps=steps, fill="random")
-        for part in zip(images.split(2), targets.split(2), maps.split(2), strict=True)
-    ]
-    for key, scores in whole.scores.items():
-        np.testing.assert_allclose(torch.cat([part.scores[key] for part in parts]), scores, atol=1e-12)
-    for name, curve in whole.curves.items():
-        np.testing.assert_allclose(torch.cat([part.curves[name] for part in parts]), curve, atol=1e-13)
-
-
 @pytest.mark.parametrize("steps", ["exact", 4, 100])
 def test_no_image_is_evaluated_twice(steps: int | str) -> None:
     """All four scores and the curves share the original, the fill and whatever else comes to the same image."""

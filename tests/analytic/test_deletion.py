@@ -109,22 +109,6 @@ def test_a_linear_output_of_equal_pixels_has_half_the_area(steps: int | str) -> 
         np.testing.assert_allclose(found.curves["curve"][0, [0, -1]], ends, atol=1e-15)
 
 
-@pytest.mark.parametrize("name", BOTH)
-def test_scores_do_not_depend_on_the_split(name: str) -> None:
-    model, images, targets, maps = network(), random_images(5, size=SIZE), cyclic_targets(5), hard_maps()
-    function, serial = BOTH[name], generator(2)
-    whole = function(model, images, targets, maps, generator=generator(2), steps=9, fill="random")
-    parts = [
-        function(model, *part, generator=serial, steps=9, fill="random")
-        for part in zip(images.split(2), targets.split(2), maps.split(2), strict=True)
-    ]
-    scores = torch.cat([part.scores[name, ""] for part in parts])
-    curves = torch.cat([part.curves["curve"] for part in parts])
-    np.testing.assert_allclose(scores, whole.scores[name, ""], atol=1e-13)
-    np.testing.assert_allclose(curves, whole.curves["curve"], atol=1e-13)
-    assert scores.isnan().tolist() == [False, False, False, True, True]
-
-
 def test_one_pass_for_each_block_and_the_original() -> None:
     model, images, targets = network(), random_images(2, size=SIZE), cyclic_targets(2)
     for function in BOTH.values():

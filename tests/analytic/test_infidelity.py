@@ -454,22 +454,6 @@ def test_blocks_of_baselines_join() -> None:
     exact(scored(NOISY, model, images, targets, maps, samples=1100), expected, 1e-10)
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_batches_of_any_size_give_the_same_scores(name: str) -> None:
-    model, images, targets = conv_classifier(), random_images(5, size=SIZE), cyclic_targets(5)
-    maps = some_maps(3)[:5]
-    probe, metric, parameters = CASES[name]
-    serial, again, parts = generator(SEED), generator(SEED), []
-    for part in (slice(0, 2), slice(2, 4), slice(4, 5)):
-        batch = (model, images[part], targets[part])
-        probed = probe(*batch, generator=serial, **parameters)
-        found = metric(*batch, maps[part], generator=again, probed=probed, **parameters)
-        parts.append(found.scores["infidelity", ""])
-    whole = scored(CASES[name], model, images, targets, maps)
-    exact(torch.cat(parts), whole, 1e-12)
-    assert whole.dtype == torch.float64
-
-
 def test_samples_hang_on_the_seed() -> None:
     model, images, targets = conv_classifier(), random_images(5, size=SIZE), cyclic_targets(5)
     few = (removed_squares, infidelity_square, {"largest": 3, "squares": 9})

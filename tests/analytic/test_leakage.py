@@ -1,6 +1,6 @@
 """What masks alone tell of the class: masks that leak on purpose, masks that cannot, and a leak that is mended."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,8 @@ from saliency_assay.studies.retrain.occluded import Shapes, layers_of
 from saliency_assay.studies.retrain.scores import leakage_scores
 from saliency_assay.studies.retrain.tables import means
 from saliency_assay.training.task import Lesson, Place
+
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 CPU = torch.device("cpu")
 CLASSES, COUNT, TESTED, SIDE = 4, 440, 120, 12
@@ -43,14 +45,6 @@ LETTERS = (
     ("#.#.#", ".#.#.", "#.#.#", ".#.#.", "#.#.#"),
 )
 Masks = NDArray[np.bool_]
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def corner_masks() -> Masks:

@@ -482,25 +482,6 @@ def test_squares_of_the_released_code_are_counted() -> None:
 
 
 @EVERY_METHOD
-@pytest.mark.parametrize("sizes", [(2, 3), (1, 1, 1, 1, 1), (4, 1)], ids=str)
-def test_any_split_gives_the_same_maps(method: partial[Tensor], sizes: tuple[int, ...]) -> None:
-    model = conv_classifier()
-    whole = method(model, IMAGES, TARGETS, generator=generator())
-    serial = partial(method, model, generator=generator())
-    parts = [serial(*part) for part in zip(IMAGES.split(sizes), TARGETS.split(sizes), strict=True)]
-    exact(torch.cat(parts), whole, floor=1e-10)
-
-
-@EVERY_METHOD
-def test_one_seed_one_result(method: partial[Tensor]) -> None:
-    model = conv_classifier()
-    maps = method(model, IMAGES, TARGETS, generator=generator(5))
-    assert torch.equal(method(model, IMAGES, TARGETS, generator=generator(5)), maps)
-    same = torch.equal(method(model, IMAGES, TARGETS, generator=generator(6)), maps)
-    assert same is (method is METHODS["square"])
-
-
-@EVERY_METHOD
 def test_a_pass_has_as_many_rows_as_the_batch(method: partial[Tensor]) -> None:
     passes = {"noisy_baseline": 1 + 2, "square": 1 + 64 + 49, "square, sampled": 1 + 9}
     with seen_batches(model := conv_classifier()) as seen:

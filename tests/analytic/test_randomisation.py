@@ -15,7 +15,6 @@ from support import (
     generator,
     random_images,
     skip_classifier,
-    state_of,
     with_random_state,
 )
 from torch import Tensor, nn
@@ -382,34 +381,6 @@ def test_undefined_maps_are_nan_and_only_they() -> None:
         assert score.isnan().tolist() == [True, True, True, False, False]
     for curve in found.curves.values():
         assert curve[:, 0].isnan().tolist() == [True, True, False, False, False]
-
-
-def test_the_model_and_the_fresh_one_stay_as_they_are() -> None:
-    model, fresh, images = conv_classifier(), conv_classifier(seed=2), random_images(3)
-    before = state_of(model), state_of(fresh), images.clone()
-    found = check(model, fresh, images)
-    assert (state_of(model), state_of(fresh)) == before[:2]
-    assert torch.equal(images, before[2])
-    again = check(model, fresh, images)
-    assert all(torch.equal(again.scores[key], score) for key, score in found.scores.items())
-
-
-def test_the_split_into_batches_does_not_matter() -> None:
-    model, fresh, images, targets = (
-        conv_classifier(),
-        conv_classifier(seed=2),
-        random_images(5),
-        cyclic_targets(5),
-    )
-    explain, whole = gradients(model), check(model, fresh, images)
-    serial, parts = generator(), []
-    for part, labels in zip(images.split(2), targets.split(2), strict=True):
-        maps = explain(part, labels)
-        parts.append(
-            randomisation(model, part, labels, maps, generator=serial, explain=explain, fresh=fresh, stages=8)
-        )
-    for key, score in whole.scores.items():
-        np.testing.assert_allclose(torch.cat([part.scores[key] for part in parts]), score, rtol=1e-10)
 
 
 def test_a_predict_without_weights_to_replace_is_refused() -> None:

@@ -223,16 +223,6 @@ def scored_in_batches(size: int, dtype: torch.dtype = torch.float64, noise: floa
     return [road(model, *part, generator=serial, points=4, noise=noise) for part in parts]
 
 
-def test_the_split_into_batches_does_not_matter() -> None:
-    (whole,) = scored_in_batches(5)
-    parts = scored_in_batches(2)
-    assert len(parts) == 3
-    for key, score in whole.scores.items():
-        np.testing.assert_allclose(torch.cat([part.scores[key] for part in parts]), score, rtol=1e-12)
-    for name, curve in whole.curves.items():
-        np.testing.assert_allclose(torch.cat([part.curves[name] for part in parts]), curve, rtol=1e-12)
-
-
 def test_float32_is_near_float64() -> None:
     (wide,), (narrow,) = (scored_in_batches(5, dtype, noise=0) for dtype in (torch.float64, torch.float32))
     for name, curve in narrow.curves.items():

@@ -153,18 +153,6 @@ def test_what_is_not_finite_is_nan() -> None:
     assert calls == [7] * 6  # the whole batch at a time
 
 
-def test_batches_of_any_size_give_the_same_scores() -> None:
-    images, targets, explain = random_images(5, size=SIZE), cyclic_targets(5), gradients()
-    serial, parts = generator(SEED), []
-    for part in (slice(0, 2), slice(2, 4), slice(4, 5)):
-        maps = explain(images[part], targets[part])
-        found = sensitivity_max(
-            conv_classifier(), images[part], targets[part], maps, generator=serial, explain=explain, samples=6
-        )
-        parts.append(found.scores["sensitivity_max", ""])
-    exact(torch.cat(parts), scored(explain, images, samples=6), 1e-12)
-
-
 def test_errors_say_what_was_found() -> None:
     images = random_images(2, size=SIZE)
     for parameters, found in [({"radius": -0.1}, "-0.1, 50"), ({"samples": 0}, "0.1, 0")]:

@@ -203,20 +203,6 @@ def test_sizes_are_even_in_log_n(points: int, largest: float, pixels: int, sizes
     exact([log(3.07), log(9.4)], np.array([log(28.8) / 3, log(28.8) * 2 / 3]), 0.01)
 
 
-def test_batches_of_any_size_give_the_same_scores() -> None:
-    model, images, maps = conv_classifier(), random_images(5, size=SIZE), some_maps(3)[:5]
-    targets = cyclic_targets(5)
-    for fill in ("black", "random"):
-        serial, again, parts = generator(SEED), generator(SEED), []
-        for part in (slice(0, 2), slice(2, 4), slice(4, 5)):
-            batch = (model, images[part], targets[part])
-            probed = random_subsets(*batch, generator=serial, fill=fill, **PARAMETERS)
-            parts.append(sensitivity_n(*batch, maps[part], generator=again, probed=probed, **PARAMETERS))
-        whole = scored(model, images, maps, fill=fill)
-        for key, values in whole.scores.items():
-            exact(torch.cat([part.scores[key] for part in parts]), values, 1e-9)
-
-
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [

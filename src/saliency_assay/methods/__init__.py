@@ -19,8 +19,6 @@ class Method:
     summary: str
     signed: bool
     """Whether maps with the default parameters have negative values."""
-    one_channel: bool = False
-    """Whether maps have one channel; by default they have as many as the images."""
     passes: float | str = 1
     """Of an image through the model: a number, or ``package.module:name`` of what counts them (``methods.cost``)."""
     needs: tuple[str, ...] = ()
@@ -37,6 +35,8 @@ class Method:
     """Valid values of those of its parameters that may not have any of their type."""
     check: str = ""
     """``package.module:name`` of what tells, without heavy imports, why parameters do not fit together."""
+    one_channel: bool = False
+    """Whether maps have one channel; by default they have as many as the images."""
 
     @cached_property
     def parameters(self) -> dict[str, Parameter]:

@@ -1,6 +1,5 @@
 """The configuration: what is read, what defaults give, and that schema, registries and files agree."""
 
-import ast
 import os
 import subprocess
 import sys
@@ -33,7 +32,6 @@ from saliency_assay.config.settings import (
 from saliency_assay.data.bam.classes import OBJECTS, SCENES
 from saliency_assay.registry.settings import Entry
 from saliency_assay.runtime.provenance import SOURCE
-from tools.configuration_reference import HEADINGS
 
 TRAINING = {"epochs": 10, "learning_rate": 0.1, "validation_share": 0.0}
 FILES = sorted(path for path in FOLDER.glob("*.yaml") if path.name != "schema.yaml")
@@ -187,30 +185,6 @@ def test_parameters_are_taken_where_they_belong() -> None:
 # --- schema, registries and files agree ---------------------------------------------------------------------
 
 
-MODELS = list(HEADINGS)
-KEYS = [(model, key) for model in MODELS for key in model.own_keys()]
-
-
-def read_names() -> set[str]:
-    """Text constants and attributes in the modules that read the configuration."""
-    package = SOURCE / "saliency_assay"
-    files = [*(package / "config").glob("*.py"), *(package / "studies").glob("*/*.py")]
-    trees = [ast.parse(path.read_text()) for path in files]
-    nodes = [node for tree in trees for node in ast.walk(tree)]
-    return {node.attr for node in nodes if isinstance(node, ast.Attribute)} | {
-        node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    }
-
-
-def test_every_key_is_described_and_read() -> None:
-    assert len(KEYS) > 60
-    fields = [(model.__name__, key, model.model_fields[key]) for model, key in KEYS]
-    constant = {"kind"}  # described where it is a choice
-    assert [(name, key) for name, key, field in fields if not field.description and key not in constant] == []
-    sources = {key for kind in CATALOGUE.data_kinds.values() for key in kind.sources}
-    assert {key for _, key in KEYS} - read_names() - sources == set()
-
-
 def test_bams_classes_are_the_defaults() -> None:
     fields = BamData.model_fields
     assert (fields["objects"].default, fields["scenes"].default) == (OBJECTS, SCENES)
@@ -261,10 +235,6 @@ def test_configurations_that_are_shipped_are_valid(path: Path, tmp_path: Path) -
     found = read(raw, catalogue=CATALOGUE, source=path.name)
     assert set(found.studies) == set(raw["studies"])
     assert {model.data for model in found.models.values()} <= set(found.sets)
-
-
-def test_the_demo_is_among_them() -> None:
-    assert FOLDER / "config.yaml" in FILES
 
 
 def test_reading_imports_nothing_heavy() -> None:

@@ -112,50 +112,20 @@ model: fo
 methods: [gradient, grad_cam]
     .methods: unknown method 'grad_cam'; did you mean 'gradcam'? valid: gradcam, gradient, smooth
 
-methods: []
-    .methods: found [], expected 1 or more entries
-
-methods: [gradient, gradient]
-    .methods: found ['gradient', 'gradient'], expected no entry twice
-
 protocols: []
     .protocols: found [], expected 1 or more entries
-
-protocols: roar
-    .protocols: found 'roar', expected a list
 
 protocols: [iteroar, raor]
     .protocols.1: found 'raor'; valid: iteroar, roar
 
-protocols: [roar, roar]
-    .protocols: found ['roar', 'roar'], expected no entry twice
-
 fills: [black]
     .fills.0: found 'black'; valid: zero, mean
-
-fills: []
-    .fills: found [], expected 1 or more entries
-
-fills: [mean, zero, mean]
-    .fills: found ['mean', 'zero', 'mean'], expected no entry twice
 
 percentile: 0
     .percentile: found 0, expected above 0
 
 percentile: 100
     .percentile: found 100, expected below 100
-
-percentile: 120.5
-    .percentile: found 120.5, expected below 100
-
-percentile: '95'
-    .percentile: found '95', expected a number
-
-percentile: true
-    .percentile: found true, expected a number
-
-percentile: .nan
-    .percentile: found nan, expected a finite number
 
 occluded: 0
     .occluded: found 0, expected above 0
@@ -169,14 +139,8 @@ occluded: 0.52
 percentile: 99.7
     .occluded: found 0.5 with percentile 99.7, expected a multiple of 0.003
 
-percentile: 40
-    .occluded: found 0.5 with percentile 40, expected a multiple of 0.6
-
 reduction: squared
     .reduction: found 'squared'; valid: sum, abs_sum, abs_max, positive_sum, squared_sum, visual
-
-reduction: null
-    .reduction: found null; valid: sum, abs_sum, abs_max, positive_sum, squared_sum, visual
 
 reductions: {gradcam: max}
     .reductions.gradcam: found 'max'; valid: sum, abs_sum, abs_max, positive_sum, squared_sum, visual
@@ -184,43 +148,21 @@ reductions: {gradcam: max}
 reductions: {grad: sum}
     .reductions: unknown method of the study 'grad'; did you mean 'gradcam'? valid: gradcam, gradient, smooth
 
-reductions: [sum]
-    .reductions: found ['sum'], expected a mapping
-
 transform: dilation
     .transform: found 'dilation', expected a mapping
-
-transform: {radius: 2}
-    .transform.kind: missing, valid: none, dilation, erosion, convex_hull, noise, rotation, transposition
 
 transform: {kind: dilate}
     .transform.kind: unknown transform 'dilate'; did you mean 'dilation'? valid: convex_hull, dilation, erosion,
     noise, none, rotation, transposition
 
-transform: {kind: 3}
-    .transform.kind: unknown transform 3; valid: convex_hull, dilation, erosion, noise, none, rotation,
-    transposition
-
-transform: {kind: erosion, radios: 2}
-    .transform: unknown key 'radios'; did you mean 'radius'? valid: kind, radius
-
 transform: {kind: erosion, radius: -1}
     .transform.radius: found -1, expected at least 0
-
-transform: {kind: noise, share: 1.5}
-    .transform.share: found 1.5, expected at most 1
-
-transform: {kind: rotation, degrees: 181}
-    .transform.degrees: found 181, expected at most 180
 
 keep_maps: 1
     .keep_maps: found 1, expected true or false
 
 shards: 0
     .shards: found 0, expected at least 1
-
-shards: 2.5
-    .shards: found 2.5, expected an integer
 
 leakage: true
     .leakage: found true, expected a mapping
@@ -236,9 +178,6 @@ leakage: {iterations: [1, 11]}
 
 leakage: {iterations: [0]}
     .leakage.iterations.0: found 0, expected at least 1
-
-leakage: {iterations: [true]}
-    .leakage.iterations.0: found true, expected an integer
 
 leakage: {iterations: 10}
     .leakage.iterations: found 10, expected a list
@@ -326,20 +265,8 @@ def test_trials_are_all_combinations_in_order() -> None:
 
 # Each mistake is a search for models.d, and below it the message.
 WRONG_SEARCH = """
-[learning_rate]
-    models.d.search: found ['learning_rate'], expected a mapping
-
 {}
     models.d.search: found {}, expected 1 or more entries
-
-{learning_rate: 0.1}
-    models.d.search.learning_rate: found 0.1, expected a list
-
-{learning_rate: []}
-    models.d.search.learning_rate: found [], expected 1 or more entries
-
-{learning_rate: [0.1, 0.1]}
-    models.d.search.learning_rate: found [0.1, 0.1], expected no entry twice
 
 {epochs: [2], learning_rates: [0.1]}
     models.d.search: unknown parameter 'learning_rates'; did you mean 'learning_rate'? valid: epochs,
@@ -350,9 +277,6 @@ WRONG_SEARCH = """
 
 {learning_rate: [1e-3]}
     models.d.search.learning_rate: found '1e-3', expected a number (YAML reads 1e-3 as text, 1.0e-3 as a number)
-
-{epochs: [2.0]}
-    models.d.search.epochs: found 2.0, expected an integer
 
 {epochs: [5, 0]}
     models.d.search.epochs: found 0, expected at least 1: the search chooses by validation accuracy

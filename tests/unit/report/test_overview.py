@@ -2,11 +2,11 @@
 
 import json
 import re
-from html.parser import HTMLParser
 from typing import Any
 
 import pandas as pd
 import pytest
+from parsed_pages import Page
 from report_tables import NAN, order_rows, ranking_rows, reliability_rows
 
 from saliency_assay.plotting.page import page_templates
@@ -68,29 +68,6 @@ def test_a_score_is_its_variant_without_a_sub_variant_else_its_last() -> None:
 
 
 # --- pages --------------------------------------------------------------------------------------------------
-
-
-class Page(HTMLParser):
-    """Tags, text, and the cells of tables."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.attributes: list[tuple[str, str | None]] = []
-        self.text = ""
-        self._silent = False
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.attributes += attrs
-        self._silent = tag in ("style", "script")
-
-    def handle_endtag(self, tag: str) -> None:
-        self._silent = False
-
-    def handle_data(self, data: str) -> None:
-        self.text += "" if self._silent else data
 
 
 def heat(order: pd.DataFrame, reliability: pd.DataFrame = RELIABLE) -> str:

@@ -1,7 +1,7 @@
 """The script of the rule train where nothing is trained: published weights used as they are."""
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -21,12 +21,7 @@ from saliency_assay.models.normalisation import IMAGENET
 from saliency_assay.storage import zarr_store
 from saliency_assay.training.loop import COLUMNS
 
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    yield
-    torch.set_num_threads(threads)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 class View(nn.Module):

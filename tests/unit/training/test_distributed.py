@@ -15,7 +15,6 @@ from torch import Tensor
 from saliency_assay.models.classifier import digest
 from saliency_assay.runtime.distributed import joined
 
-CPU = torch.device("cpu")
 Found = dict[str, Any]
 
 

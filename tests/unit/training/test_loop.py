@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -35,6 +35,8 @@ from saliency_assay.training.loop import (
 from saliency_assay.training.settings import Training, training_from
 from saliency_assay.training.state import Row, remove_state
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 COUNT, SIZE, CLASSES = 60, 8, 3
 BLUEPRINT = Blueprint(
     architecture="resnet8",
@@ -52,14 +54,6 @@ DROPPING = Blueprint(  # with dropout
 )
 SHORT = training_from({"epochs": 3, "batch_size": 16, "augment_flip": True, "augment_shift": 2})
 STEPS = 3 * 3  # of SHORT: 50 training images
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture

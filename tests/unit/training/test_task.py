@@ -1,7 +1,7 @@
 """What every training has in common: where it starts, what it sees and in which order, and what it goes on from."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,8 @@ from saliency_assay.models.classifier import Blueprint, Classifier, build, diges
 from saliency_assay.models.normalisation import IMAGENET
 from saliency_assay.training.task import Lesson, Place, fit, training_of
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 CPU = torch.device("cpu")
 COUNT, SIDE, CLASSES = 50, 8, 3
 RESNET: Mapping[str, Any] = {
@@ -29,14 +31,6 @@ RANDOM = np.random.default_rng(0)
 LABELS = RANDOM.integers(0, CLASSES, COUNT)
 SPLIT = RANDOM.permutation(np.where(np.arange(COUNT) < 12, TEST, TRAIN)).astype(np.uint8)
 Normalisation = tuple[list[float], list[float]]
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 class Seen:

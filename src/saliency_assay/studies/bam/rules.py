@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from saliency_assay.data.bam.set_names import classes_of
 from saliency_assay.pipeline.inputs import Files, StudyInputs, Wildcards
-from saliency_assay.pipeline.params import Settings, StudyParams, omit, rebuilding
+from saliency_assay.pipeline.params import Settings, StudyParams, omit, rebuilding, select
 from saliency_assay.pipeline.paths import expand, flatten
 from saliency_assay.studies.bam.settings import BamStudy, IndependenceSettings, delta_set
 
@@ -306,7 +306,7 @@ class BamParams(StudyParams):
         return self.settings(
             "plot_concepts",
             concept=self.config.data[self.studies.study(wildcards["study"]).data].common_object,
-            significance=self.config.metrics["tcav"].parameters["significance"],
+            **select(self.config.metrics["tcav"].parameters, "significance", "experiments"),
         )
 
     def tabulate_independence(self, wildcards: Wildcards) -> Settings:
@@ -320,8 +320,12 @@ class BamParams(StudyParams):
 
     def plot_independence(self, wildcards: Wildcards) -> Settings:
         """Plot IIR and the patches."""
-        images = self.config.gallery_images
-        return self.settings("plot_independence", study=wildcards["study"], images=images)
+        return self.settings(
+            "plot_independence",
+            study=wildcards["study"],
+            images=self.config.gallery_images,
+            iir=select(self.config.metrics["iir"].parameters, "threshold", "draws", "draw_size"),
+        )
 
     def plot_pairs(self, wildcards: Wildcards) -> Settings:
         """Plot maps with and without the patch."""

@@ -2,12 +2,13 @@ import gzip
 import logging
 import re
 import struct
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from publishers import mnist_idx
+from publishers import mnist_idx, read_blocks, refusal
 
 from saliency_assay.data.readers.mnist import CLASSES, mnist
 from saliency_assay.data.splits import TEST, TRAIN
@@ -40,42 +41,21 @@ def original(folder: Path, suffix: str = "", **changes: Any) -> Path:
     return folder
 
 
-def built(
-    folder: Path, block: int = 3, seed: int = 0, size: int = 28, images_per_class: int = 0
-) -> dict[str, Any]:
-    classes, parts = mnist(
-        path=str(folder),
-        size=size,
-        images_per_class=images_per_class,
-        generator=np.random.default_rng(seed),
-        block=block,
-    )
-    assert classes == {"class": CLASSES}
-    blocks = list(parts)
-    most = np.bincount(np.concatenate([part["split"] for part in blocks])).max()
-    assert max(len(part["image"]) for part in blocks) == min(block, most)
-    return {key: np.concatenate([part[key] for part in blocks]) for key in blocks[0]}
+def built(path: Path, **options: int) -> dict[str, Any]:
+    classes, arrays = read_blocks(mnist, path, **{"size": 28, **options})
+    assert classes == CLASSES
+    return arrays
 
 
-def fault(folder: Path, kind: type[Exception] = ValueError) -> str:
-    with pytest.raises(kind) as error:
-        built(folder)
-    message = str(error.value)
-    assert message.splitlines() == [message]
-    return message.replace(str(folder), "ROOT")
+fault = partial(refusal, built)
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz"])
 @pytest.mark.parametrize("block", [3, 100])
 def test_the_files_as_they_are(tmp_path: Path, suffix: str, block: int) -> None:
-    found, source = built(original(tmp_path, suffix), block), arrays()
+    found, source = built(original(tmp_path, suffix), block=block), arrays()
     images = np.concatenate([source["train images"], source["test images"]])
     np.testing.assert_array_equal(found["image"], images[:, None])
-    assert (found["image"].dtype, found["split"].dtype, found["label_class"].dtype) == (
-        np.uint8,
-        np.uint8,
-        np.int64,
-    )
     assert found["label_class"].tolist() == [5, 0, 4, 1, 9, 2, 1, 7, 2, 1, 0]
     assert found["split"].tolist() == [TRAIN] * 7 + [TEST] * 4
 

@@ -1,11 +1,12 @@
 import logging
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
-from publishers import STL10, STL10_NAMES, stl10_images
+from publishers import STL10, STL10_NAMES, read_blocks, refusal, stl10_images
 
 from saliency_assay.data.readers.stl10 import stl10
 from saliency_assay.data.splits import TEST, TRAIN
@@ -35,40 +36,19 @@ def original(folder: Path, changes: dict[str, bytes] | None = None) -> Path:
     return folder
 
 
-def built(
-    path: Path, seed: int = 0, size: int = 96, images_per_class: int = 0, block: int = 3
-) -> dict[str, Any]:
-    classes, parts = stl10(
-        path=str(path),
-        size=size,
-        images_per_class=images_per_class,
-        generator=np.random.default_rng(seed),
-        block=block,
-    )
-    assert classes == {"class": STL10}
-    blocks = list(parts)
-    assert max(len(part["image"]) for part in blocks) <= block
-    assert all(part["image"].flags.c_contiguous for part in blocks)
-    return {key: np.concatenate([part[key] for part in blocks]) for key in blocks[0]}
+def built(path: Path, **options: int) -> dict[str, Any]:
+    classes, arrays = read_blocks(stl10, path, **{"size": 96, **options})
+    assert classes == STL10
+    return arrays
 
 
-def fault(path: Path, kind: type[Exception] = ValueError) -> str:
-    with pytest.raises(kind) as error:
-        built(path)
-    message = str(error.value)
-    assert message.splitlines() == [message]
-    return message.replace(str(path), "ROOT")
+fault = partial(refusal, built)
 
 
 @pytest.mark.parametrize("block", [3, 100])
 def test_the_files_as_they_are(tmp_path: Path, block: int) -> None:
     found = built(original(tmp_path), block=block)
     np.testing.assert_array_equal(found["image"], pictures())
-    assert (found["image"].dtype, found["split"].dtype, found["label_class"].dtype) == (
-        np.uint8,
-        np.uint8,
-        np.int64,
-    )
     assert found["label_class"].tolist() == [9, 0, 0, 6, 0, 9, 1, 2, 2, 9, 2]
     assert found["split"].tolist() == [TRAIN] * 7 + [TEST] * 4
 

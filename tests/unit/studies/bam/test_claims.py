@@ -1,6 +1,6 @@
 """BAM's rankings and the paper's claims on tables made by hand: each claim holds, fails, and is not tested."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -173,9 +173,6 @@ def reason(tables: BamTables, begins: str) -> str:
     row = found_of(tables, begins)
     assert row["verdict"] == UNTESTED, row["measured"]
     return str(row["measured"])
-
-
-Change = Callable[[pd.DataFrame], pd.Series]
 
 
 def changed(tables: BamTables, table: str, where: Mapping[str, Any], **values: Any) -> BamTables:

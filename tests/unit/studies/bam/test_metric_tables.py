@@ -1,16 +1,10 @@
-"""Tables of the report against numbers worked out by hand or in plain NumPy, and the pages that show them."""
-
-import re
-from html.parser import HTMLParser
+"""Tables of BAM's premise and metrics against numbers worked out by hand or in plain NumPy."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from saliency_assay.metrics.spread import spread
-from saliency_assay.plotting.html import table_page
-from saliency_assay.plotting.page import ASSETS
-from saliency_assay.report.pages.models_page import accuracy_table
 from saliency_assay.runtime.provenance import seed_of
 from saliency_assay.studies.bam.metric_tables import metrics_table, premise
 
@@ -226,120 +220,3 @@ def test_metrics_and_baselines_may_be_others() -> None:
     assert found["metric"].unique().tolist() == ["iir"]
     rows = table.query("metric == 'iir' and method == 'edge' and variant == 'outside'")
     assert found.loc[0, "baseline"] == pytest.approx(rows["score"].mean())
-
-
-# --- accuracy -----------------------------------------------------------------------------------------------
-
-
-def test_accuracy_table_names_the_worst_class() -> None:
-    test = {"images": 40, "accuracy": 0.85, "per_class": {"dog": 0.9, "kite": 0.7, "zebra": 0.95}}
-    train = {"images": 60, "accuracy": 1.0, "per_class": {"dog": 1.0, "kite": 1.0, "zebra": 1.0}}
-    found = accuracy_table(
-        {("f_o", 0): {"os": {"train": train, "test": test}}, ("f_o", 12): {"og": {"test": test}}}
-    )
-    columns = ["model", "seed", "set", "split", "images", "accuracy (%)", "worst class", "its accuracy (%)"]
-    expected = [
-        ("f_o", "0", "os", "train", 60, 100.0, "dog", 100.0),
-        ("f_o", "0", "os", "test", 40, 85.0, "kite", 70.0),
-        ("f_o", "12", "og", "test", 40, 85.0, "kite", 70.0),
-    ]
-    pd.testing.assert_frame_equal(found, pd.DataFrame(expected, columns=columns))
-
-
-# --- pages --------------------------------------------------------------------------------------------------
-
-
-class Page(HTMLParser):
-    """The cells of a page's table with their classes, and every tag and attribute that there is."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.attributes: set[str] = set()
-        self.rows: list[list[tuple[str, str]]] = []
-        self.texts: dict[str, str] = {}
-        self.open: list[str] = []
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.attributes |= {name for name, _ in attrs}
-        self.open.append(tag)
-        if tag == "tr":
-            self.rows.append([])
-        elif tag in ("td", "th"):
-            self.rows[-1].append(("", dict(attrs).get("class") or "text"))
-
-    def handle_endtag(self, tag: str) -> None:
-        while self.open.pop() != tag:
-            pass
-
-    def handle_data(self, data: str) -> None:
-        tag = self.open[-1] if self.open else ""
-        if {"td", "th"} & set(self.open):
-            text, kind = self.rows[-1][-1]
-            self.rows[-1][-1] = (text + data, kind)
-        else:
-            self.texts[tag] = self.texts.get(tag, "") + data
-
-
-def test_a_page_shows_the_table() -> None:
-    table = pd.DataFrame(
-        {"method": ["edge", "gradcam"], "score": [0.12345, NAN], "images": [20, 7], "note": ["a", NAN]}
-    )
-    page = Page(table_page(table, title="MCS", digits=3))
-    assert page.rows == [
-        [("method", "text"), ("score", "number"), ("images", "number"), ("note", "text")],
-        [("edge", "text"), ("0.123", "number"), ("20", "number"), ("a", "text")],
-        [("gradcam", "text"), ("–", "number"), ("7", "number"), ("–", "text")],
-    ]
-    assert page.texts["title"] == page.texts["caption"] == "MCS"
-    assert re.search(r"td\.number, th\.number \{ text-align: right;", page.texts["style"])
-
-
-def test_names_are_shown_as_text() -> None:
-    evil = "<script>alert('x')</script> & \"quoted\""
-    page = Page(table_page(pd.DataFrame({evil: [evil]}), title=evil, digits=1))
-    assert page.rows == [[(evil, "text")], [(evil, "text")]]
-    assert page.texts["title"] == page.texts["caption"] == evil
-    assert page.tags.count("script") == 1  # the page's own
-    assert page.texts["script"].strip() == (ASSETS / "page.js").read_text().strip()
-    assert not any(name.startswith("on") for name in page.attributes)
-    text = table_page(pd.DataFrame({"a": ['"']}), title="'", digits=1)
-    assert "<td>&#34;</td>" in text
-    assert "<caption>&#39;</caption>" in text
-
-
-def test_cells_keep_the_numbers_that_they_round() -> None:
-    text = table_page(pd.DataFrame({"a": [0.123456, -0.0004, NAN, 1e-9]}), title="t", digits=2)
-    assert re.findall(r'data-value="(.*?)">(.*?)<', text) == [
-        ("0.123456", "0.12"),
-        ("-0.0004", "0.00"),
-        ("", "–"),
-        ("1e-09", "0.00"),
-    ]
-
-
-def test_tables_of_text_are_cards_on_a_phone() -> None:
-    long = table_page(pd.DataFrame({"a": ["x" * 60]}), title="t", digits=2)
-    assert '<table class="cards">' in long
-    assert 'data-label="a"' in long
-    assert 'class="cards"' not in table_page(pd.DataFrame({"a": ["x"]}), title="t", digits=2)
-
-
-def test_braces_are_text_too() -> None:
-    page = Page(table_page(pd.DataFrame({"{0}": ["{title}"]}), title="{body}", digits=1))
-    assert page.rows == [[("{0}", "text")], [("{title}", "text")]]
-    assert page.texts["caption"] == "{body}"
-
-
-def test_a_page_needs_no_network() -> None:
-    page = Page(table_page(pd.DataFrame({"a": [1]}), title="t", digits=1))
-    assert not {"link", "img", "iframe"} & set(page.tags)
-    assert not page.attributes & {"src", "href"}
-    assert "http" not in page.texts["script"] + page.texts["style"]
-    assert page.rows == [[("a", "number")], [("1", "number")]]
-
-
-def test_an_empty_table_is_a_page() -> None:
-    assert Page(table_page(pd.DataFrame({"a": []}), title="t", digits=1)).rows == [[("a", "number")]]

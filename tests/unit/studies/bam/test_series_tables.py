@@ -438,13 +438,6 @@ def test_a_series_without_any_score_can_be_drawn(tmp_path: Path) -> None:
     assert [text.get_text() for text in figure.axes[3].texts] == ["×"] * 3
 
 
-def test_equal_tables_give_equal_files(tmp_path: Path) -> None:
-    for name in ("series.svg", "again.svg"):
-        with styled():
-            save(drawn()[0], tmp_path / name)
-    assert (tmp_path / "series.svg").read_bytes() == (tmp_path / "again.svg").read_bytes()
-
-
 def test_every_method_has_a_look_of_its_own() -> None:
     found = looks([*(f"method_{i}" for i in range(18)), "tcav"])
     styles = {(of["color"], str(of["linestyle"])) for of in found.values()}

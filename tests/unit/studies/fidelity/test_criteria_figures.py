@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from saliency_assay.plotting.metric_results import MetricResults
-from saliency_assay.plotting.style import save, styled
+from saliency_assay.plotting.style import styled
 from saliency_assay.storage.score_tables import COLUMNS
 from saliency_assay.studies.fidelity.criteria_figures import criteria_areas, criteria_boxes
 
@@ -205,14 +204,6 @@ def test_thirteen_methods_stand_in_blocks_of_two_rows() -> None:
 LONG = [f"a_method_of_quite_a_long_name_{place:02}" for place in range(13)]
 MANY = dict.fromkeys(LONG, some_curves()["known"])
 FIGURES: dict[str, Callable[[MetricResults], Figure]] = {"boxes": criteria_boxes, "areas": criteria_areas}
-
-
-@pytest.mark.parametrize("name", FIGURES)
-def test_equal_figures_give_equal_files(tmp_path: Path, name: str) -> None:
-    for path in (tmp_path / "a.svg", tmp_path / "b.svg"):
-        with styled():
-            save(FIGURES[name](metric_results(some_curves())), path)
-    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
 
 
 @pytest.mark.parametrize("methods", [1, 13])

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from saliency_assay.plotting.metric_results import MetricResults
-from saliency_assay.plotting.style import save, styled
+from saliency_assay.plotting.style import styled
 from saliency_assay.studies.fidelity.curves import (
     aopc_curves,
     randomisation_curves,
@@ -429,15 +428,6 @@ def large(given: MetricResults) -> MetricResults:
         probed={name: np.repeat(array[:1], 3000, axis=0) for name, array in given.probed.items()},
         scores=pd.concat([given.scores.assign(seed=seed) for seed in range(3)]),
     )
-
-
-@pytest.mark.parametrize("name", DRAWN)
-def test_equal_figures_give_equal_files(tmp_path: Path, name: str) -> None:
-    draw, given = DRAWN[name]
-    for path in (tmp_path / "a.svg", tmp_path / "b.svg"):
-        with styled():
-            save(draw(given(2)), path)
-    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
 
 
 @pytest.mark.parametrize("much", [False, True])

@@ -622,11 +622,6 @@ POINTS: Given = {
     for metric in ("infidelity", "sensitivity_max")
     for place, method in enumerate(LONG)
 }
-DRAWN: dict[str, Callable[[], Figure]] = {
-    "boxes": lambda: boxes(three_methods(seeds=(0, 1))),
-    "densities": lambda: distributions(three_methods()),
-    "scatter": lambda: infidelity_sensitivity(table(BOTH), [("sq", "sens"), ("far", "sens")]),
-}
 WORDY = "the share of what nobody would call by so long a name"
 CROWDED: dict[str, Callable[[], Figure]] = {
     "long labels": lambda: boxes(
@@ -637,14 +632,6 @@ CROWDED: dict[str, Callable[[], Figure]] = {
     "scatter": lambda: infidelity_sensitivity(table(POINTS), [("infidelity", "sensitivity_max")]),
     "one method": lambda: boxes(metric_results({("m", "entry", "a", 0): [1, 2, 3]})),
 }
-
-
-@pytest.mark.parametrize("name", DRAWN)
-def test_equal_figures_give_equal_files(tmp_path: Path, name: str) -> None:
-    for path in (tmp_path / "a.svg", tmp_path / "b.svg"):
-        with styled():
-            save(DRAWN[name](), path)
-    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
 
 
 @pytest.mark.parametrize("name", CROWDED)

@@ -1,8 +1,8 @@
 """Digests of what the workflow computes, to show that a change of its code left all results as they were.
 
-    python tests/golden.py record before.json
-    python tests/golden.py record after.json
-    python tests/golden.py compare before.json after.json
+    python -m tools.golden record before.json
+    python -m tools.golden record after.json
+    python -m tools.golden compare before.json after.json
 
 Runs three configurations, in folders below ``--work``: the demo, BAM on real images (that of
 ``config/bam_small.yaml`` with fewer images and smaller models), and ROAR and IteROAR on real images. The latter two
@@ -27,10 +27,9 @@ import pandas as pd
 import torch
 import yaml
 import zarr
-from archives import SAFELY
 from zarr.storage import ZipStore
 
-PROJECT = Path(__file__).resolve().parent.parent
+PROJECT = Path(__file__).resolve().parents[1]
 UNTIMED = ("logs", "benchmarks", "costs", "export")
 """Folders without results of their own: ``export`` repeats tables, the others hold times."""
 
@@ -44,7 +43,7 @@ def configurations(real: Path, work: Path) -> Iterator[tuple[str, dict[str, Any]
         for entry in (real / "miniplaces").iterdir():
             (objects / entry.name).symlink_to(entry.resolve())
         with tarfile.open(real / "miniplaces_objects/objects.tar.xz") as archive:
-            archive.extractall(objects, **SAFELY)
+            archive.extractall(objects, filter="data")
         (objects / "object_categories.txt").symlink_to(
             (real / "miniplaces_objects/object_categories.txt").resolve()
         )
@@ -97,7 +96,7 @@ def run(folder: Path, configuration: dict[str, Any]) -> Path:
 
 def digests(results: Path) -> dict[str, str]:
     """Return the digest of every array, tensor and column below ``results``, by file and name."""
-    found = {}
+    found: dict[str, str] = {}
     for path in sorted(results.rglob("*")):
         name = path.relative_to(results)
         if path.is_file() and not any(part in UNTIMED or part.startswith(".") for part in name.parts):
@@ -155,6 +154,7 @@ def _read(file: str) -> dict[str, Any]:
 
 
 def main() -> None:
+    """Record or compare digests, as the command line says."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
