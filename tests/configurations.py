@@ -58,7 +58,7 @@ def with_parameters(record: R, **parameters: Parameter) -> R:
 
 def bam_kind(name: str) -> DataKind:
     labels, sets = ("object", "scene"), ("os", "0s", "og")
-    return DataKind(name, f"package.{name}:make", labels, sets, "", "", table={**SIZE, **SCALE})
+    return DataKind(name, f"package.{name}:make", "", "", labels, sets, table={**SIZE, **SCALE})
 
 
 def method(
@@ -88,8 +88,8 @@ CATALOGUE = Catalogue(
     data_kinds=by_name(
         bam_kind("bam"),
         bam_kind("embedded"),
-        DataKind("digits", "package.digits:make", ("class",), (), "", "", table=SIZE),
-        with_parameters(DataKind("mnist", "package.mnist:make", ("class",), (), "", "", sources=("path",))),
+        DataKind("digits", "package.digits:make", "", "", table=SIZE),
+        with_parameters(DataKind("mnist", "package.mnist:make", "", "", sources=("path",))),
     ),
     architectures=by_name(
         with_parameters(

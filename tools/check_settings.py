@@ -9,9 +9,8 @@ from typing import Any
 import yaml
 
 from saliency_assay.catalogue import CATALOGUE
-from saliency_assay.data.bam.commonality import plan_common
+from saliency_assay.data.bam.members import plan_common, rescaled
 from saliency_assay.data.bam.placement import plan
-from saliency_assay.data.bam.variants import rescaled
 from saliency_assay.training.settings import PARAMETERS
 from tools.configuration_reference import HEADINGS
 from tools.source_tree import PACKAGE, ROOT, Problem, syntax

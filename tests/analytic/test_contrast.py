@@ -8,13 +8,13 @@ from scipy import stats
 from torch import Tensor
 
 from saliency_assay.methods.sampling import draw_seeds
-from saliency_assay.metrics.spread import spread
 from saliency_assay.studies.bam.contrast import (
     concept_attribution,
     input_dependence,
     model_contrast,
     random_masks,
 )
+from saliency_assay.studies.bam.metric_tables import spread
 from saliency_assay.studies.bam.scores import (
     PAIRS,
     REGIONS,

@@ -27,8 +27,7 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from saliency_assay.methods.canonical import normalised
-from saliency_assay.methods.deep_shap import deep_shap
-from saliency_assay.methods.deeplift import RULES, contributions, deeplift, fit_network
+from saliency_assay.methods.deeplift import RULES, contributions, deep_shap, deeplift, fit_network
 from saliency_assay.methods.gradient import gradient
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.resnet import BasicBlock, resnet8

@@ -10,8 +10,8 @@ from support import conv_classifier, cyclic_targets, exact, generator, random_im
 from torch import Tensor, nn
 
 from saliency_assay.methods.optimal import each_half, halves
-from saliency_assay.metrics.block_attribution import block_attribution
 from saliency_assay.metrics.infidelity import infidelity_halves, removed_halves
+from saliency_assay.metrics.localisation import block_attribution
 from saliency_assay.metrics.perturbation import Predict
 
 NAN = float("nan")

@@ -13,7 +13,6 @@ from saliency_assay.data.splits import TEST, TRAIN
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.storage import zarr_store
 from saliency_assay.studies.bam.contrast import random_masks
-from saliency_assay.studies.bam.delta_set import chosen_images, paired
 from saliency_assay.studies.bam.input_independence import (
     INPUTS,
     REGIONS,
@@ -22,7 +21,14 @@ from saliency_assay.studies.bam.input_independence import (
     score_independence,
     score_rows,
 )
-from saliency_assay.studies.bam.invariant_patch import Changed, Descent, change_all, change_images
+from saliency_assay.studies.bam.invariant_patch import (
+    Changed,
+    Descent,
+    change_all,
+    change_images,
+    chosen_images,
+    paired,
+)
 
 NAN = float("nan")
 RULES = ("constant", "polyak")
@@ -558,7 +564,7 @@ def test_streams_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ValueError, match=r"^maps: found with_delta, expected with_delta, without$"):
         score_independence({"with_delta": []}, [masks], correct, **given)
     short = {"without": [maps["without"]], "with_delta": [maps["with_delta"][:10]]}
-    message = r"^block 0: found 11 masks and maps 11 of without, 10 of with_delta, expected equally many$"
+    message = r"^block 0: found 11 masks and 11 of without, 10 of with_delta maps, expected equally many$"
     with pytest.raises(ValueError, match=message):
         score_independence(short, [masks], correct, **given)
     whole = {name: [maps[name]] for name in INPUTS}

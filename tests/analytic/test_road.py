@@ -9,8 +9,7 @@ from support import CLASSES, conv_classifier, cyclic_targets, generator, random_
 from torch import Tensor
 
 from saliency_assay.methods.sampling import draw_seeds, standard_normal
-from saliency_assay.metrics.imputation import impute, solve
-from saliency_assay.metrics.road import road, shares
+from saliency_assay.metrics.road import impute, road, shares, solve
 from saliency_assay.metrics.scored import Scored
 
 NAN = float("nan")

@@ -30,11 +30,11 @@ from saliency_assay.metrics.engine import Explainer, Given, probe, score
 from saliency_assay.metrics.perturbation import LEAST_ROWS
 from saliency_assay.metrics.reductions import REDUCTIONS, reduce
 from saliency_assay.metrics.scored import Scored
-from saliency_assay.metrics.spread import spread
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.registry.directions import target_of
 from saliency_assay.registry.records import Parameter, module_of, resolve
 from saliency_assay.registry.signatures import declared
+from saliency_assay.studies.bam.metric_tables import spread
 
 OF_A_SET = ["tcav"]
 """Those that have no score of an image: tests of their own hold them to what the page says."""

@@ -4,8 +4,7 @@ from saliency_assay.models.classifier import digest
 from saliency_assay.models.jobs import load_model
 from saliency_assay.runtime.job import run_job
 from saliency_assay.storage import zarr_store
-from saliency_assay.studies.bam.delta_set import chosen_images, paired
-from saliency_assay.studies.bam.invariant_patch import Descent, change_all
+from saliency_assay.studies.bam.invariant_patch import Descent, change_all, chosen_images, paired
 
 with run_job(snakemake) as job:
     settings, paths = job.settings, job.input

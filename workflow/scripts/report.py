@@ -6,7 +6,7 @@ from pathlib import Path
 
 import yaml
 
-from saliency_assay.report.pages.reader import with_reader
+from saliency_assay.report.pages.render import with_reader
 from saliency_assay.runtime.job import run_job
 
 with run_job(snakemake) as job:

@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 from torch import Tensor
@@ -13,8 +13,9 @@ from saliency_assay.api.inputs import Arrays, images_of
 from saliency_assay.api.networks import check_differentiable
 from saliency_assay.methods import METHODS, Method
 from saliency_assay.methods.engine import arguments
+from saliency_assay.metrics import Metric
 from saliency_assay.models.classifier import Classifier
-from saliency_assay.registry.records import Parameter, Record, record_of, resolve, unknown, with_defaults
+from saliency_assay.registry.records import record_of, resolve, unknown, with_defaults
 from saliency_assay.registry.signatures import GENERATOR
 
 Explaining: TypeAlias = str | Callable[..., Tensor] | Mapping[str, Any]
@@ -22,21 +23,7 @@ Explaining: TypeAlias = str | Callable[..., Tensor] | Mapping[str, Any]
 in a configuration."""
 
 
-class Registered(Record, Protocol):
-    """What the records of methods and of metrics have in common."""
-
-    @property
-    def parameters(self) -> Mapping[str, Parameter]:
-        """By name."""
-        ...
-
-    @property
-    def check(self) -> str:
-        """What tells why parameters do not fit together."""
-        ...
-
-
-R = TypeVar("R", bound=Registered)
+R = TypeVar("R", Method, Metric)
 
 
 @dataclass(frozen=True)
@@ -140,7 +127,7 @@ def bind(
         positional=("model", "images", "targets"),
         offered=[key for key, value in (("base", base), ("background", background)) if value is not None],
     )
-    record, takes = chosen.record, _takes(chosen)
+    record, takes = chosen.record, takes_of(chosen, ("base", "background"))
     for key, value in (("base", base), ("background", background)):
         if value is not None and key not in takes:
             takers = [known.name for known in METHODS if key in known.takes]
@@ -188,12 +175,13 @@ def record_named(name: str) -> Method | None:
     return None if ":" in name else record_of(METHODS, name, "method")
 
 
-def _takes(chosen: Choice[Method]) -> tuple[str, ...]:
+def takes_of(chosen: Choice[Any], offered: Iterable[str]) -> tuple[str, ...]:
+    """What the function takes beside its parameters; of ``offered`` where it is not registered."""
     if chosen.record:
-        return chosen.record.takes
-    # A function without a default for its background would have been refused when it was bound.
+        return tuple(chosen.record.takes)
+    # A function without a default for what it is not given would have been refused when it was bound.
     declared = inspect.signature(chosen.function).parameters
-    return tuple(key for key in ("base", "background") if key in declared)
+    return tuple(key for key in offered if key in declared)
 
 
 def _check_needs(record: Method, classifier: Classifier) -> None:

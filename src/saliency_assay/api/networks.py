@@ -20,12 +20,7 @@ Model: TypeAlias = nn.Module | Callable[[Tensor], Any]
 
 
 def wrap(
-    network: nn.Module,
-    *,
-    classes: int,
-    mean: Sequence[float],
-    std: Sequence[float],
-    cam_layer: str = "",
+    network: nn.Module, *, classes: int, mean: Sequence[float], std: Sequence[float], cam_layer: str = ""
 ) -> Classifier:
     """A network that takes normalised images, as a classifier of images ``[N, C, H, W]`` in [0, 1].
 

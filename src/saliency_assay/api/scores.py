@@ -1,6 +1,5 @@
 """Scores of one's own maps by a registered metric or by one's own."""
 
-import inspect
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from typing import Any
@@ -10,15 +9,9 @@ import numpy.typing as npt
 import pandas as pd
 from torch import nn
 
-from saliency_assay.api.choices import Choice, Explaining, bind, check_mean, choose
+from saliency_assay.api.choices import Explaining, bind, check_mean, choose, takes_of
 from saliency_assay.api.inputs import Arrays, images_of, maps_of, mask_of, mean_of, targets_of
-from saliency_assay.api.networks import (
-    Model,
-    check_differentiable,
-    classifier_of,
-    normalises,
-    wrap,
-)
+from saliency_assay.api.networks import Model, check_differentiable, classifier_of, normalises, wrap
 from saliency_assay.methods.engine import check_targets
 from saliency_assay.metrics import METRICS, Metric
 from saliency_assay.metrics.engine import Explainer, Given, probe, table_of
@@ -138,7 +131,7 @@ def score(
         positional=("predict", "images", "targets", "maps"),
         offered=OFFERED,
     )
-    takes = _takes(chosen)
+    takes = takes_of(chosen, OFFERED)
     _check_beside(chosen.name, takes, beside, method_seed)
     classifier = classifier_of(model, pixels)
     check_targets(classes, len(pixels), classifier.classes)
@@ -191,13 +184,6 @@ def score(
     return Scores(chosen.name, chosen.record, blocks)
 
 
-def _takes(chosen: Choice[Metric]) -> tuple[str, ...]:
-    if chosen.record:
-        return chosen.record.takes
-    declared = inspect.signature(chosen.function).parameters
-    return tuple(name for name in OFFERED if name in declared)
-
-
 NEEDED = {
     "mask": ("mask", "the object's pixels, bool [N, H, W]"),
     "explain": ("method", "the method that drew the maps"),
@@ -221,7 +207,6 @@ def _check_beside(
 
 
 def _fresh(fresh: nn.Module, like: Classifier) -> Classifier:
-    """A copy of the newly drawn network, behind the same normalisation, in evaluation mode."""
     if not isinstance(fresh, nn.Module):
         raise ValueError(f"fresh: found {type(fresh).__name__}, expected a torch.nn.Module")
     copied = deepcopy(fresh)

@@ -12,8 +12,7 @@ from functools import cached_property
 from saliency_assay.registry.records import Limits, Parameter
 from saliency_assay.registry.signatures import parameters_of
 
-SEED = Parameter(0, minimum=0)
-"""Every kind's, of the generator that its function is given."""
+SEED = Parameter(0, minimum=0)  # every kind's, of the generator that its function is given
 
 
 @dataclass(frozen=True)
@@ -29,10 +28,10 @@ class DataKind:
 
     name: str
     function: str
-    labels: tuple[str, ...]
-    sets: tuple[str, ...]
     summary: str
     reference: str
+    labels: tuple[str, ...] = ("class",)
+    sets: tuple[str, ...] = ()
     limits: Mapping[str, Limits] = field(default_factory=dict)
     table: Mapping[str, Parameter] = field(default_factory=dict)
     sources: tuple[str, ...] = ()
@@ -100,7 +99,6 @@ DATA_KINDS = (
     DataKind(
         name="caption",
         function="saliency_assay.data.caption:compose",
-        labels=("class",),
         sets=("both", "image", "caption"),
         summary="pictures of two classes of another set, each beside a caption that names a class",
         reference="Yeh et al. 2019, On the (In)fidelity and Sensitivity of Explanations, section 5",
@@ -109,8 +107,6 @@ DATA_KINDS = (
     DataKind(
         name="digits",
         function="saliency_assay.data.readers.digits:digits",
-        labels=("class",),
-        sets=(),
         summary="scikit-learn's 1,797 handwritten digits, 8 × 8 pixels, enlarged",
         reference="Alpaydin and Kaynak 1998, Optical Recognition of Handwritten Digits, UCI repository",
         limits={"size": Limits(minimum=8, maximum=256), "test_share": _TEST_SHARE},
@@ -118,8 +114,6 @@ DATA_KINDS = (
     DataKind(
         name="mnist",
         function="saliency_assay.data.readers.mnist:mnist",
-        labels=("class",),
-        sets=(),
         summary="70,000 handwritten digits, 28 × 28 pixels, from the four original files",
         reference="LeCun et al. 1998, Gradient-based Learning Applied to Document Recognition",
         limits={"size": _SIZE, "images_per_class": _COUNT},
@@ -129,8 +123,6 @@ DATA_KINDS = (
     DataKind(
         name="cifar10",
         function="saliency_assay.data.readers.cifar10:cifar10",
-        labels=("class",),
-        sets=(),
         summary="60,000 photographs of ten classes, 32 × 32 pixels, from the original files, binary version",
         reference="Krizhevsky 2009, Learning Multiple Layers of Features from Tiny Images",
         limits={"size": _SIZE, "images_per_class": _COUNT},
@@ -144,8 +136,6 @@ DATA_KINDS = (
     DataKind(
         name="stl10",
         function="saliency_assay.data.readers.stl10:stl10",
-        labels=("class",),
-        sets=(),
         summary="STL-10's 13,000 labelled photographs of ten classes, 96 × 96 pixels, from the original binary files",
         reference="Coates, Ng and Lee 2011, An Analysis of Single-Layer Networks in Unsupervised Feature Learning",
         limits={"size": _SIZE, "images_per_class": _COUNT},
@@ -155,8 +145,6 @@ DATA_KINDS = (
     DataKind(
         name="folder",
         function="saliency_assay.data.readers.folder:folder",
-        labels=("class",),
-        sets=(),
         summary="image files of any size in a folder for each class, as ImageNet is laid out",
         reference="Russakovsky et al. 2015, ImageNet Large Scale Visual Recognition Challenge",
         limits={

@@ -21,12 +21,9 @@ logger = logging.getLogger(__name__)
 
 SETS = ("both", "image", "caption")
 PARTS = {TRAIN: "training", TEST: "test"}
-WIDEST = 0.9
-"""Share of the half's sides that the longer caption takes at most."""
-JITTER = 0.1
-"""Share of the half's sides by which a caption is off its centre at most, where there is room."""
-SMALLEST = 5
-"""Font size in pixels below which words are told apart no more."""
+WIDEST = 0.9  # share of the half's sides that the longer caption takes at most
+JITTER = 0.1  # share of the half's sides by which a caption is off its centre at most, where there is room
+SMALLEST = 5  # font size in pixels below which words are told apart no more
 
 
 class Source(Protocol):

@@ -15,6 +15,7 @@ from PIL.ImageFile import ImageFile
 from PIL.TiffImagePlugin import BITSPERSAMPLE, TiffImageFile
 
 from saliency_assay.data.splits import TEST, TRAIN, Ints
+from saliency_assay.runtime.provenance import digest_of_file
 
 logger = logging.getLogger(__name__)
 
@@ -226,22 +227,45 @@ def read_class_names(file: Path, count: int) -> tuple[str, ...]:
 
     Raises:
         FileNotFoundError: no such file.
-        ValueError: ``check_class_names``.
+        ValueError: not ``count`` different names.
     """
     if not file.is_file():
         raise FileNotFoundError(f"{file}: no such file")
     lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
-    return check_class_names(file, [line.strip() for line in lines if line.strip()], count)
-
-
-def check_class_names(file: Path, names: Sequence[str], count: int) -> tuple[str, ...]:
-    """The names found in ``file``.
-
-    Raises:
-        ValueError: not ``count`` different names.
-    """
+    names = [line.strip() for line in lines if line.strip()]
     if len(names) != count or len(set(names)) != count:
         raise ValueError(
             f"{file}: found {len(names)} class names, {len(set(names))} different, expected {count} different"
         )
     return tuple(names)
+
+
+class KnownFiles:
+    """Files seen so far; a file is read only if one of the same size has been seen."""
+
+    def __init__(self) -> None:
+        self._first: dict[Path, Path] = {}
+        self._by_size: dict[int, list[Path]] = {}
+        self._digests: dict[Path, str] = {}
+
+    def first(self, path: Path) -> Path:
+        """Return the first file seen that has the content of the file ``path``, which may be that file itself.
+
+        A path where there is no file is equal to itself only.
+        """
+        if path not in self._first:
+            self._first[path] = self._search(path) if path.is_file() else path
+        return self._first[path]
+
+    def _search(self, path: Path) -> Path:
+        of_this_size = self._by_size.setdefault(path.stat().st_size, [])
+        for other in of_this_size:
+            if self._digest(other) == self._digest(path):
+                return other
+        of_this_size.append(path)
+        return path
+
+    def _digest(self, path: Path) -> str:
+        if path not in self._digests:
+            self._digests[path] = digest_of_file(path)
+        return self._digests[path]

@@ -7,8 +7,7 @@ from saliency_assay.runtime.provenance import seed_of
 
 TRAIN = 0
 TEST = 1
-VALIDATION = 2
-"""Not in a stored set: each training takes its own from the training images (``with_validation``)."""
+VALIDATION = 2  # not in a stored set: each training takes its own from the training images (with_validation)
 
 Ints = npt.NDArray[np.int64]
 Split = npt.NDArray[np.uint8]

@@ -17,7 +17,7 @@ class Method:
     """``package.module:name`` of the callable."""
     reference: str
     summary: str
-    signed: bool
+    signed: bool = True
     """Whether maps with the default parameters have negative values."""
     passes: float | str = 1
     """Of an image through the model: a number, or ``package.module:name`` of what counts them (``methods.cost``)."""
@@ -71,7 +71,6 @@ METHODS: tuple[Method, ...] = (
         "saliency_assay.methods.gradient:gradient",
         "Simonyan et al., 2013",
         "gradient of the target's logit",
-        signed=True,
         needs=("gradients",),
     ),
     Method(
@@ -88,16 +87,14 @@ METHODS: tuple[Method, ...] = (
         "saliency_assay.methods.gradient:gradient_x_input",
         "Shrikumar et al., 2016",
         "gradient ⊙ (input − baseline)",
-        signed=True,
         needs=("gradients",),
         limits=_BASELINE,
     ),
     Method(
         "guided_backprop",
-        "saliency_assay.methods.backprop:guided_backprop",
+        "saliency_assay.methods.gradient:guided_backprop",
         "Springenberg et al., 2014",
         "gradient without its negative part at every ReLU",
-        signed=True,
         needs=("gradients", "relu"),
     ),
     Method(
@@ -105,7 +102,6 @@ METHODS: tuple[Method, ...] = (
         "saliency_assay.methods.cam:cam",
         "Zhou et al., 2016",
         "last block's activations weighted by the linear layer behind their mean",
-        signed=True,
         one_channel=True,
         needs=("cam_layer", "pool_linear_head"),
         limits=_UPSAMPLING,
@@ -125,7 +121,6 @@ METHODS: tuple[Method, ...] = (
         "saliency_assay.methods.cam:guided_gradcam",
         "Selvaraju et al., 2017",
         "guided backpropagation ⊙ GradCAM",
-        signed=True,
         passes=2,
         needs=("gradients", "relu", "cam_layer"),
         limits=_UPSAMPLING,
@@ -135,7 +130,6 @@ METHODS: tuple[Method, ...] = (
         "saliency_assay.methods.smoothing:smoothgrad",
         "Smilkov et al., 2017",
         "a method's maps averaged over noisy copies of the image",
-        signed=True,
         passes="saliency_assay.methods.cost:samples_of_base",
         needs=("gradients",),
         takes=("base",),
@@ -173,7 +167,6 @@ METHODS: tuple[Method, ...] = (
         "saliency_assay.methods.path:integrated_gradients",
         "Sundararajan et al., 2017",
         "gradient integrated from a baseline to the image",
-        signed=True,
         passes="saliency_assay.methods.cost:steps",
         needs=("gradients",),
         limits=_PATH,
@@ -184,7 +177,6 @@ METHODS: tuple[Method, ...] = (
         "saliency_assay.methods.path:integrated_gradients_smoothgrad",
         "Smilkov et al., 2017",
         "IG-SG: integrated gradients averaged over noisy copies of the image",
-        signed=True,
         passes="saliency_assay.methods.cost:steps_of_samples",
         needs=("gradients",),
         stochastic=True,
@@ -196,7 +188,6 @@ METHODS: tuple[Method, ...] = (
         "saliency_assay.methods.occlusion:occlusion",
         "Zeiler and Fergus, 2014",
         "what the logit loses where a window hides the image",
-        signed=True,
         one_channel=True,
         passes="saliency_assay.methods.cost:windows",
         limits={
@@ -211,7 +202,6 @@ METHODS: tuple[Method, ...] = (
         "saliency_assay.methods.relevance:lrp_alpha_beta",
         "Bach et al., 2015; Montavon et al., 2018",
         "LRP-α2β1: relevance shared by positive and by negative contributions",
-        signed=True,
         needs=("gradients", "relu", "layers"),
         limits={
             "alpha": Limits(minimum=1),
@@ -226,43 +216,30 @@ METHODS: tuple[Method, ...] = (
         "saliency_assay.methods.relevance:lrp_epsilon",
         "Bach et al., 2015",
         "LRP-ε: relevance shared in proportion to contributions",
-        signed=True,
         needs=("gradients", "relu", "layers"),
-        limits={
-            "epsilon": Limits(minimum=1e-12),
-            "input_rule": Limits(choices=_INPUT_RULES),
-        },
+        limits={"epsilon": Limits(minimum=1e-12), "input_rule": Limits(choices=_INPUT_RULES)},
     ),
     Method(
         "deep_taylor",
         "saliency_assay.methods.relevance:deep_taylor",
         "Montavon et al., 2017",
         "deep Taylor decomposition: relevance shared by positive contributions",
-        signed=True,
         needs=("gradients", "relu", "layers"),
-        limits={
-            "rule": Limits(choices=("z_plus", "w_squared")),
-            "input_rule": Limits(choices=_INPUT_RULES),
-        },
+        limits={"rule": Limits(choices=("z_plus", "w_squared")), "input_rule": Limits(choices=_INPUT_RULES)},
     ),
     Method(
         "deeplift",
         "saliency_assay.methods.deeplift:deeplift",
         "Shrikumar et al., 2017",
         "contributions of the differences from a baseline",
-        signed=True,
         needs=("gradients", "layers", "single_relus"),
-        limits={
-            "rule": Limits(choices=("rescale", "reveal_cancel")),
-            **_BASELINE,
-        },
+        limits={"rule": Limits(choices=("rescale", "reveal_cancel")), **_BASELINE},
     ),
     Method(
         "deep_shap",
-        "saliency_assay.methods.deep_shap:deep_shap",
+        "saliency_assay.methods.deeplift:deep_shap",
         "Lundberg and Lee, 2017",
         "DeepLIFT averaged over a background of training images",
-        signed=True,
         passes="saliency_assay.methods.cost:background_images",
         needs=("gradients", "layers", "single_relus"),
         takes=("background",),
@@ -272,7 +249,6 @@ METHODS: tuple[Method, ...] = (
         "saliency_assay.methods.kernel_shap:kernel_shap",
         "Lundberg and Lee, 2017",
         "Shapley values of segments of the image",
-        signed=True,
         one_channel=True,
         passes="saliency_assay.methods.cost:coalitions",
         stochastic=True,
@@ -289,7 +265,6 @@ METHODS: tuple[Method, ...] = (
         "saliency_assay.methods.optimal:square",
         "Yeh et al., 2019",
         "explanation of least infidelity under removal of squares",
-        signed=True,
         one_channel=True,
         passes="saliency_assay.methods.cost:squares",
         limits={
@@ -305,7 +280,6 @@ METHODS: tuple[Method, ...] = (
         "saliency_assay.methods.optimal:halves",
         "Yeh et al., 2019",
         "explanation of least infidelity under removal of the left or the right half",
-        signed=True,
         one_channel=True,
         passes=3,
     ),
@@ -314,7 +288,6 @@ METHODS: tuple[Method, ...] = (
         "saliency_assay.methods.optimal:noisy_baseline",
         "Yeh et al., 2019",
         "explanation of least infidelity under a noisy baseline",
-        signed=True,
         passes="saliency_assay.methods.cost:shared_samples",
         stochastic=True,
         limits={

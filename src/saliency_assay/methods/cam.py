@@ -5,8 +5,8 @@ from captum.attr import LayerGradCam
 from torch import Tensor, nn
 from torch.nn.functional import interpolate, linear
 
-from saliency_assay.methods.backprop import guided_backprop
 from saliency_assay.methods.differentiate import check_inputs
+from saliency_assay.methods.gradient import guided_backprop
 from saliency_assay.models.classifier import Classifier
 
 UPSAMPLINGS = ("bilinear", "bicubic", "nearest")

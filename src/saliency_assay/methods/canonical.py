@@ -79,7 +79,8 @@ def canonical(model: nn.Module) -> fx.GraphModule:
     """
     network = network_of(model)
     name = type(network).__name__
-    if any(part.training for part in network.modules()) and _knows_modes(network):
+    modes = [isinstance(part, _BatchNorm | _DropoutNd) for part in network.modules()]
+    if any(part.training for part in network.modules()) and any(modes):
         raise ValueError(f"{name}: found training mode, expected evaluation mode")
     known = traced(network)
     if known.canonical is None:
@@ -108,12 +109,8 @@ def unfit_relus(model: nn.Module) -> Iterator[str]:
         ValueError: a network that cannot be traced.
     """
     network = network_of(model)
-    yield from _unfit(network, traced(network).graph)
-
-
-def _unfit(network: nn.Module, graph: fx.Graph) -> Iterator[str]:
     calls: dict[str, int] = {}
-    for node in graph.nodes:
+    for node in traced(network).graph.nodes:
         if _function(node) in _RELUS:
             yield f"the ReLU {node.name!r} is a function"
         elif node.op == "call_module" and isinstance(network.get_submodule(str(node.target)), nn.ReLU):
@@ -126,10 +123,6 @@ def _unfit(network: nn.Module, graph: fx.Graph) -> Iterator[str]:
 def network_of(model: nn.Module) -> nn.Module:
     """What of ``model`` sees normalised images."""
     return model.network if isinstance(model, Classifier) else model
-
-
-def _knows_modes(network: nn.Module) -> bool:
-    return any(isinstance(part, _BatchNorm | _DropoutNd) for part in network.modules())
 
 
 def _layer(module: fx.GraphModule, node: fx.Node) -> nn.Module | None:
@@ -276,7 +269,6 @@ def _no_change(like: Tensor) -> nn.Conv2d:
 
 
 def _folded(linear: nn.Conv2d | nn.Linear, norm: nn.BatchNorm2d | nn.BatchNorm1d) -> nn.Module:
-    """A linear layer and the BatchNorm after it, as one."""
     assert norm.running_mean is not None
     assert norm.running_var is not None
     folded = copy.deepcopy(linear)

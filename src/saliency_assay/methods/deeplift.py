@@ -16,7 +16,8 @@ from torch.nn import functional
 
 from saliency_assay.methods.baselines import baseline as colour
 from saliency_assay.methods.canonical import Add, canonical, network_of, normalised, unfit_relus
-from saliency_assay.methods.differentiate import check_inputs, check_logits
+from saliency_assay.methods.differentiate import check_inputs, check_logits, describe
+from saliency_assay.methods.passes import chunks
 
 RULES = ("rescale", "reveal_cancel")
 
@@ -270,7 +271,6 @@ def _rounding(values: Tensor) -> Tensor:
 
 
 def _at(places: Tensor, values: Tensor) -> Tensor:
-    """``values [N, C, H, W]`` at places ``[N, C, h, w]`` of their planes."""
     return values.flatten(2).gather(2, places.flatten(2)).view_as(places)
 
 
@@ -285,3 +285,34 @@ _LAYERS: dict[type[nn.Module], Callable[..., Signal]] = {
         (nn.Tanh, nn.Sigmoid, nn.Softplus, nn.Softsign, nn.Hardswish, nn.Hardsigmoid), _activation
     ),
 }
+
+
+def deep_shap(
+    model: nn.Module, images: Tensor, targets: Tensor, *, generator: torch.Generator, background: Tensor
+) -> Tensor:
+    """Mean of DeepLIFT's maps over ``background [B, C, H, W]`` as baselines, ``[N, C, H, W]``, signed.
+
+    A map sums to f_t(x) less the mean of f_t over the background. Lundberg & Lee (2017), section 4.2, with the
+    multipliers of DeepLIFT's Rescale rule.
+
+    Raises:
+        ValueError: a background of another shape, type or device than the images, or as ``deeplift``.
+    """
+    check_inputs(images, targets)
+    shape, kind = list(images.shape[1:]), str(images.dtype).removeprefix("torch.")
+    fits = background.dtype == images.dtype and background.device == images.device
+    if not fits or background.ndim != 4 or list(background.shape[1:]) != shape or len(background) == 0:
+        raise ValueError(
+            f"background: found {describe(background)} on {background.device}, expected {kind} "
+            f"[B, {', '.join(map(str, shape))}] on {images.device} with B >= 1"
+        )
+    network = fit_network("deep_shap", model)
+    seen, baselines = normalised(model, images), normalised(model, background)
+    total = torch.zeros_like(images)
+    for chunk in chunks(len(images), len(background), images.device):
+        maps = contributions(
+            network, seen[chunk.images], baselines[chunk.passes], targets[chunk.images], "rescale"
+        )
+        for run in chunk.runs:
+            total[run.image] += maps[run.rows].sum(0)
+    return total / len(background)

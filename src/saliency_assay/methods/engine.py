@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -80,60 +80,10 @@ def drawn(
     ``targets`` are sliced batch by batch, and are classes of the classifier. The first ``done`` images, whole batches,
     are skipped; ``generator`` is then in the state in which their maps left it.
     """
+    name = name_of(method)
     parts = [
         (block, part) for block, part in batches(len(images), batch_size, offset=offset) if part.start >= done
     ]
-    return _batches(method, parameters, classifier, images, targets, generator, parts, finite, offset)
-
-
-def check_targets(targets: np.ndarray, images: int, classes: int) -> None:
-    """Refuse targets that are not a class for each of ``images`` images, at least one.
-
-    Raises:
-        ValueError: they are not int64 ``[N]`` in 0 … ``classes`` − 1.
-    """
-    if images == 0 or targets.shape != (images,) or targets.dtype != np.int64:
-        found = f"{targets.dtype} {list(targets.shape)} for {images} images"
-        raise ValueError(f"targets: found {found}, expected int64 [N] with N >= 1 images")
-    outside = targets[(targets < 0) | (targets >= classes)]
-    if len(outside):  # on a GPU it would end the whole process
-        raise ValueError(f"targets: found class {outside[0]}, expected 0 to {classes - 1}")
-
-
-def arguments(
-    parameters: Mapping[str, Any],
-    base: Callable[..., Tensor] | None,
-    background: Any,
-    device: torch.device,
-) -> dict[str, Any]:
-    """A method's keyword arguments: its parameters, and what it takes beside them.
-
-    Args:
-        parameters: those of the configuration.
-        base: the method that it smooths, bound to its parameters, or None.
-        background: ``[B, C, H, W]`` as ``pixels_of`` takes them; it is given none where B is 0.
-        device: where those go.
-    """
-    given = dict(parameters)
-    if base is not None:
-        given["base"] = base
-    if len(background):
-        given["background"] = pixels_of(background, device)
-    return given
-
-
-def _batches(
-    method: Callable[..., Tensor],
-    parameters: Mapping[str, Any],
-    classifier: Classifier,
-    images: Any,
-    targets: Any,
-    generator: BlockGenerator,
-    parts: Sequence[tuple[int, slice]],
-    finite: bool,
-    offset: int,
-) -> Iterator[tuple[Tensor, Tensor]]:
-    name = name_of(method)
     progress = _Progress(name, sum(part.stop - part.start for _, part in parts))
     for number, (block, part) in enumerate(parts):
         stored = _stored(images[part], classifier.device)
@@ -154,6 +104,39 @@ def _batches(
     progress.close()
 
 
+def check_targets(targets: np.ndarray, images: int, classes: int) -> None:
+    """Refuse targets that are not a class for each of ``images`` images, at least one.
+
+    Raises:
+        ValueError: they are not int64 ``[N]`` in 0 … ``classes`` − 1.
+    """
+    if images == 0 or targets.shape != (images,) or targets.dtype != np.int64:
+        found = f"{targets.dtype} {list(targets.shape)} for {images} images"
+        raise ValueError(f"targets: found {found}, expected int64 [N] with N >= 1 images")
+    outside = targets[(targets < 0) | (targets >= classes)]
+    if len(outside):  # on a GPU it would end the whole process
+        raise ValueError(f"targets: found class {outside[0]}, expected 0 to {classes - 1}")
+
+
+def arguments(
+    parameters: Mapping[str, Any], base: Callable[..., Tensor] | None, background: Any, device: torch.device
+) -> dict[str, Any]:
+    """A method's keyword arguments: its parameters, and what it takes beside them.
+
+    Args:
+        parameters: those of the configuration.
+        base: the method that it smooths, bound to its parameters, or None.
+        background: ``[B, C, H, W]`` as ``pixels_of`` takes them; it is given none where B is 0.
+        device: where those go.
+    """
+    given = dict(parameters)
+    if base is not None:
+        given["base"] = base
+    if len(background):
+        given["background"] = pixels_of(background, device)
+    return given
+
+
 def pixels_of(images: Any, device: torch.device) -> Tensor:
     """Images ``[n, C, H, W]``, uint8 as they are stored or float32 in [0, 1], as pixels in [0, 1] on ``device``.
 
@@ -164,7 +147,6 @@ def pixels_of(images: Any, device: torch.device) -> Tensor:
 
 
 def _stored(images: Any, device: torch.device) -> Tensor:
-    """Images uint8 or float32 ``[n, C, H, W]``, an array or a tensor, as a tensor on ``device``."""
     block = images if isinstance(images, Tensor) else torch.tensor(np.asarray(images))
     if block.dtype not in (torch.uint8, torch.float32) or block.ndim != 4:
         found = f"{str(block.dtype).removeprefix('torch.')} {list(block.shape)}"

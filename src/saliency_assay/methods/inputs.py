@@ -21,12 +21,9 @@ TARGETS = ("label", "predicted")
 class Explained(NamedTuple):
     """The images that one part of a set's maps are of."""
 
-    images: np.ndarray
-    """Ascending indices into the set, int64 ``[N]``."""
-    targets: np.ndarray
-    """The class of each that is explained, int64 ``[N]``."""
-    offset: int
-    """How many explained images the parts before it have."""
+    images: np.ndarray  # ascending indices into the set, int64 [N]
+    targets: np.ndarray  # the class of each that is explained, int64 [N]
+    offset: int  # how many explained images the parts before it have
 
 
 def explained(

@@ -1,7 +1,8 @@
 """Kernel SHAP: Shapley values of an image's segments, by weighted least squares."""
 
-from math import comb
+from math import comb, log
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -10,10 +11,67 @@ from saliency_assay.methods.baselines import baseline as colour_of
 from saliency_assay.methods.differentiate import check_inputs, target_logits
 from saliency_assay.methods.passes import chunks
 from saliency_assay.methods.sampling import draw_seeds
-from saliency_assay.methods.segments import segment
 
-BLOCK = 1024
-"""Rows of the regression that are added up at a time."""
+FEATURES = ("grid", "superpixels")
+COMPACTNESS = 10.0  # weight of nearness against likeness of colour (in CIELAB) within a superpixel
+
+
+def segment(images: Tensor, features: str, segments: int) -> Tensor:
+    """The number of the segment that each pixel belongs to, from 0 without a gap, int64 ``[N, H, W]``.
+
+    ``grid`` gives exactly ``segments`` cells; ``superpixels`` about as many, another number in each image.
+
+    Raises:
+        ValueError: unknown ``features``, a number of segments that the images cannot have, or superpixels of
+            images that are neither RGB nor grey.
+    """
+    height, width = images.shape[2:]
+    if features not in FEATURES:
+        raise ValueError(f"features: found {features!r}, valid: {', '.join(FEATURES)}")
+    if not 1 <= segments <= height * width:
+        raise ValueError(f"segments: found {segments}, expected 1 to {height * width}, one for each pixel")
+    if features == "grid":
+        return _grid(height, width, segments).to(images.device).expand(len(images), -1, -1)
+    return _superpixels(images, segments)
+
+
+def _grid(height: int, width: int, cells: int) -> Tensor:
+    """Rows · columns = ``cells``, in the proportions whose cells are nearest to squares ``[H, W]``."""
+    shapes = [
+        (rows, cells // rows) for rows in range(1, height + 1) if cells % rows == 0 and cells // rows <= width
+    ]
+    if not shapes:
+        raise ValueError(
+            f"segments: found {cells}, expected a product of rows and columns, at most {height} and {width}, "
+            f"with features 'grid'"
+        )
+
+    def elongation(shape: tuple[int, int]) -> float:
+        return abs(log(height / shape[0]) - log(width / shape[1]))
+
+    rows, columns = min(shapes, key=elongation)
+    down = torch.arange(height) * rows // height
+    across = torch.arange(width) * columns // width
+    return down[:, None] * columns + across
+
+
+def _superpixels(images: Tensor, segments: int) -> Tensor:
+    """SLIC (Achanta et al., 2012) of each image, on the CPU; a grey image as an RGB image without colour."""
+    from skimage.segmentation import slic  # slow to import, and nothing else needs it
+
+    channels = images.shape[1]
+    if channels not in (1, 3):
+        raise ValueError(f"features: found 'superpixels' of {channels} channels, expected 1 or 3")
+    pixels = images.detach().double().expand(-1, 3, -1, -1).permute(0, 2, 3, 1).cpu().numpy()
+    labels = [
+        slic(image, n_segments=segments, compactness=COMPACTNESS, start_label=0, channel_axis=-1)
+        for image in pixels
+    ]
+    numbered = [np.unique(found, return_inverse=True)[1].reshape(found.shape) for found in labels]
+    return torch.from_numpy(np.stack(numbered)).to(images.device, torch.int64)
+
+
+BLOCK = 1024  # rows of the regression that are added up at a time
 
 
 def kernel_shap(
@@ -39,12 +97,14 @@ def kernel_shap(
     check_inputs(images, targets)
     labels = segment(images, features, segments)
     colour = colour_of(model, images, baseline)
-    sizes = _sizes(labels)
+    flat = labels.flatten(1)
+    # Pixels of each segment [N, M], M the largest number of segments; 0 for those an image does not have.
+    sizes = flat.new_zeros(len(flat), int(flat.max()) + 1).scatter_add(1, flat, torch.ones_like(flat))
     members, weights = _games(sizes, samples, draw_seeds(len(images), 1, generator))
     worth = _worth(model, images, targets, labels, members, colour)
     games = zip(members, weights, worth, sizes > 0, strict=True)
     density = torch.stack([_solve(*game) for game in games]) / sizes.clamp(min=1)
-    maps = density.gather(1, labels.flatten(1)).reshape(len(images), 1, *labels.shape[1:])
+    maps = density.gather(1, flat).reshape(len(images), 1, *labels.shape[1:])
     return maps.to(images.dtype)
 
 
@@ -135,10 +195,3 @@ def _solve(members: Tensor, weights: Tensor, worth: Tensor, exists: Tensor) -> T
         sums += weighted @ (worth[rows] - worth[0] - present[:, 0] * change)
     others = torch.linalg.solve(normal, sums)
     return torch.cat([(change - others.sum())[None], others])
-
-
-def _sizes(labels: Tensor) -> Tensor:
-    """Pixels of each segment ``[N, M]``, M the largest number of segments; 0 for those an image does not have."""
-    flat = labels.flatten(1)
-    sizes = flat.new_zeros(len(flat), int(flat.max()) + 1)
-    return sizes.scatter_add(1, flat, torch.ones_like(flat))

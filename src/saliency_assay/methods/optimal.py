@@ -99,10 +99,8 @@ class Design:
 
     height: int
     width: int
-    squares: Tensor
-    """int64 ``[S, 3]``, as in ``squares``."""
-    primal: bool
-    """Whether ``factor`` is of MᵀM ``[H·W, H·W]`` rather than of MMᵀ ``[S, S]``: the smaller of the two is."""
+    squares: Tensor  # int64 [S, 3], as in squares
+    primal: bool  # whether factor is of MᵀM [H·W, H·W] rather than of MMᵀ [S, S]: the smaller of the two is
     factor: Factor
 
 
@@ -145,11 +143,7 @@ def make_design(
     seed: int | None,
     device: torch.device,
 ) -> Design:
-    """The squares that ``square`` names and their factor; the last one made is kept for the batches that follow.
-
-    Raises:
-        ValueError: as ``square``.
-    """
+    """The squares that ``square`` names and their factor; the last one made is kept for the batches that follow."""
     chosen = choose(height, width, smallest, largest, squares, seed)
     count, pixels = len(chosen), height * width
     if min(count, pixels) > LARGEST:
@@ -323,8 +317,7 @@ def each_half(height: int, width: int) -> Tensor:
 PROTOCOLS = ("printed", "released")
 BLOCK = 1024
 """Baselines drawn at a time, and added to the scatter matrix: with fewer, reading and writing it takes most time."""
-PANEL = 128
-"""Rows of the scatter matrix that are brought up to date by one product."""
+PANEL = 128  # rows of the scatter matrix that are brought up to date by one product
 
 
 @dataclass(frozen=True)
@@ -332,13 +325,11 @@ class Baselines:
     """Where the baselines of all images come from: endless draws of one seed."""
 
     seed: int
-    shape: tuple[int, ...]
-    """``(C, H, W)``."""
+    shape: tuple[int, ...]  # (C, H, W)
     dtype: torch.dtype
     device: torch.device
     noise: float
-    clipped: bool
-    """To [0, 1]."""
+    clipped: bool  # to [0, 1]
 
     def portions(self, size: int) -> Iterator[Tensor]:
         """The baselines from the first on, ``size`` at a time, ``[size, C, H, W]``.
@@ -365,10 +356,8 @@ class Scatter:
     """What least squares needs of the baselines alone."""
 
     count: int
-    mean: Tensor
-    """z̄, float64 ``[d]``."""
-    factor: Factor
-    """Of C ``[d, d]``."""
+    mean: Tensor  # z̄, float64 [d]
+    factor: Factor  # of C [d, d]
 
 
 def noisy_baseline(

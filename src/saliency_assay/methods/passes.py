@@ -27,14 +27,10 @@ class Run(NamedTuple):
 class Chunk:
     """Rows that go through the model together: a stretch of the image-major list of (image, pass) pairs."""
 
-    pairs: slice
-    """Where the rows lie in the list of all pairs."""
-    images: Tensor
-    """The image of each row, int64 ``[rows]``."""
-    passes: Tensor
-    """The number of each row's pass, from 0, int64 ``[rows]``."""
-    runs: tuple[Run, ...]
-    """One for each image that the chunk touches, in order."""
+    pairs: slice  # where the rows lie in the list of all pairs
+    images: Tensor  # the image of each row, int64 [rows]
+    passes: Tensor  # the number of each row's pass, from 0, int64 [rows]
+    runs: tuple[Run, ...]  # one for each image that the chunk touches, in order
 
 
 def chunks(images: int, passes: int, device: torch.device) -> Iterator[Chunk]:

@@ -33,12 +33,9 @@ _KNOWN = (*_WEIGHTED, nn.ReLU, *_AVERAGES, *_BY_GRADIENT)
 class _Rules:
     """What a method does at each kind of layer; None is the gradient."""
 
-    weighted: Hook
-    """Convolutions and linear layers."""
-    scale: Hook
-    """A BatchNorm that follows no convolution: one input, one weight and one bias for each output."""
-    sums: Hook
-    """Averages and additions: linear layers without weights of their own."""
+    weighted: Hook  # convolutions and linear layers
+    scale: Hook  # a BatchNorm that follows no convolution: one input, one weight and one bias for each output
+    sums: Hook  # averages and additions: linear layers without weights of their own
     relu: Hook | None
 
 

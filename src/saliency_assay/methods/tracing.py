@@ -88,22 +88,20 @@ def state_of(network: nn.Module) -> State:
     """What can be compared of ``network``, which it does not keep alive."""
     tensors = list(chain(network.parameters(), network.buffers()))
     return State(
-        tuple((name, ref(layer), _settings(layer)) for name, layer in network.named_modules()),
+        tuple(
+            (name, ref(layer), _comparable(list(vars(layer).items())))
+            for name, layer in network.named_modules()
+        ),
         tuple(map(_identity, tensors)),
         tuple(tensor.detach() for tensor in tensors),
     )
 
 
 def _identity(tensor: Tensor) -> Hashable:
-    version = (
-        object() if tensor.is_inference() else tensor._version
-    )  # such a tensor does not count its writes
+    # A tensor made in inference mode does not count its writes.
+    version = object() if tensor.is_inference() else tensor._version
     place = tensor.data_ptr(), tensor.device, tensor.dtype, tensor.shape, tensor.stride()
     return *place, tensor.requires_grad, version
-
-
-def _settings(layer: nn.Module) -> Hashable:
-    return tuple((name, _comparable(value)) for name, value in vars(layer).items())
 
 
 def _comparable(value: Any) -> Hashable:

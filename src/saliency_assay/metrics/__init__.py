@@ -28,10 +28,8 @@ class Score:
 class Figure:
     """A figure of a metric's scores."""
 
-    function: str
-    """``package.module:name`` of what draws it, ``(results) -> Figure``."""
-    reads: tuple[str, ...] = ()
-    """What it needs beside the score table: ``curves``, ``probed``."""
+    function: str  # package.module:name of what draws it, (results) -> Figure
+    reads: tuple[str, ...] = ()  # what it needs beside the score table: curves, probed
 
 
 BOXES = Figure("saliency_assay.studies.fidelity.figures:boxes")
@@ -48,7 +46,7 @@ class Metric:
     summary: str
     scores: tuple[Score, ...]
     """Those that share its passes."""
-    reduction: str
+    reduction: str = "sum"
     """The reduction of raw maps that is part of the metric's definition; empty where it judges raw maps."""
     judges_single_maps: bool = True
     """One by one, those of one model; False: a BAM study compares models or inputs by it."""
@@ -77,7 +75,7 @@ class Metric:
         return parameters_of(*functions, apart=("reduction", *self.takes), limits=self.limits)
 
 
-_SPREAD_OF_SCORES = "saliency_assay.metrics.spread:spread"
+_SPREAD_OF_SCORES = "saliency_assay.studies.bam.metric_tables:spread"
 _SPREAD = {"draws": Limits(minimum=2), "draw_size": Limits(minimum=1)}
 _FILLS = ("black", "mean", "image_mean", "random", "blur")
 _OUTPUT = {"output": Limits(choices=("probability", "logit"))}
@@ -102,7 +100,6 @@ METRICS: tuple[Metric, ...] = (
             Score("aopc_morf", "higher", (-1, 1), "AOPC, most relevant first"),
             Score("aopc_lerf", "lower", (-1, 1), "AOPC, least relevant first"),
         ),
-        reduction="sum",
         takes=("mean",),
         probe="saliency_assay.metrics.aopc:random_orders",
         figures={"curves": _AOPC_CURVES, "scores": BOXES},
@@ -121,15 +118,10 @@ METRICS: tuple[Metric, ...] = (
         "correlation of relevance with the fall of the output when a pixel goes",
         formula="F = Pearson's ρ(R_i, f(x) − f(x without pixel i)) over random pixels i",
         scores=(Score("faithfulness", "higher", (-1, 1), "faithfulness F (Pearson's ρ)"),),
-        reduction="sum",
         takes=("mean", "probed"),
         probe="saliency_assay.metrics.faithfulness:single_pixels",
         figures={"scores": Figure("saliency_assay.studies.fidelity.figures:distributions")},
-        limits={
-            "pixels": Limits(minimum=2),
-            "fill": Limits(choices=_FILLS),
-            **_OUTPUT,
-        },
+        limits={"pixels": Limits(minimum=2), "fill": Limits(choices=_FILLS), **_OUTPUT},
     ),
     Metric(
         "criteria",
@@ -144,7 +136,6 @@ METRICS: tuple[Metric, ...] = (
             Score("tpn", "lower", (0, inf), "TPN", True),
             Score("tps", "lower", (0, inf), "TPS", True),
         ),
-        reduction="sum",
         takes=("mean",),
         figures={
             "boxes": Figure("saliency_assay.studies.fidelity.criteria_figures:criteria_boxes"),
@@ -164,7 +155,6 @@ METRICS: tuple[Metric, ...] = (
         "area under the output as the most salient pixels are removed",
         formula="∫₀¹ f(x with the share p of its most salient pixels replaced by the fill) dp",
         scores=(Score("deletion", "lower", (0, 1), "deletion AUC"),),
-        reduction="sum",
         takes=("mean",),
         figures={"curves": _REMOVAL_CURVES, "scores": BOXES},
         limits={**_STEPS, "fill": Limits(choices=_FILLS), **_OUTPUT},
@@ -176,7 +166,6 @@ METRICS: tuple[Metric, ...] = (
         "area under the output as the most salient pixels are put in",
         formula="∫₀¹ f(fill image with the share p of x's most salient pixels put in) dp",
         scores=(Score("insertion", "higher", (0, 1), "insertion AUC"),),
-        reduction="sum",
         takes=("mean",),
         figures={"curves": _REMOVAL_CURVES, "scores": BOXES},
         limits={**_STEPS, "fill": Limits(choices=_FILLS), **_OUTPUT},
@@ -192,7 +181,6 @@ METRICS: tuple[Metric, ...] = (
             Score("road_morf", "lower", (0, 1), "ROAD, most relevant first"),
             Score("road_lerf", "higher", (0, 1), "ROAD, least relevant first"),
         ),
-        reduction="sum",
         figures={"curves": _REMOVAL_CURVES, "scores": BOXES},
         limits={"points": Limits(minimum=1), "noise": Limits(minimum=0), **_OUTPUT},
     ),
@@ -203,7 +191,6 @@ METRICS: tuple[Metric, ...] = (
         "correlation of a subset's summed attribution with the fall of the output without it, over subset sizes",
         formula="mean over n of Pearson's ρ(Σ_{i ∈ S} R_i, f(x) − f(x without S)) over random sets S of n pixels",
         scores=(Score("sensitivity_n", "higher", (-1, 1), "sensitivity-n (Pearson's ρ)"),),
-        reduction="sum",
         takes=("mean", "probed"),
         probe="saliency_assay.metrics.sensitivity_n:random_subsets",
         figures={"curves": _SUBSET_CURVES, "scores": BOXES},
@@ -259,11 +246,7 @@ METRICS: tuple[Metric, ...] = (
         reduction="",
         takes=("probed",),
         probe="saliency_assay.metrics.infidelity:removed_subsets",
-        limits={
-            "samples": Limits(minimum=1),
-            "share": Limits(minimum=0, maximum=1),
-            **_EXPLANATION,
-        },
+        limits={"samples": Limits(minimum=1), "share": Limits(minimum=0, maximum=1), **_EXPLANATION},
     ),
     Metric(
         "infidelity_shap",
@@ -298,10 +281,7 @@ METRICS: tuple[Metric, ...] = (
         scores=(Score("sensitivity_max", "lower", (0, inf), "SENS_MAX", True),),
         reduction="",
         takes=("explain",),
-        limits={
-            "radius": Limits(minimum=0),
-            "samples": Limits(minimum=1),
-        },
+        limits={"radius": Limits(minimum=0), "samples": Limits(minimum=1)},
     ),
     Metric(
         "pointing_game",
@@ -310,7 +290,6 @@ METRICS: tuple[Metric, ...] = (
         "whether the greatest value lies on the object",
         formula="1 if the greatest value lies at most the tolerance from the object, else 0",
         scores=(Score("pointing_game", "higher", (0, 1), "pointing game (hit rate)"),),
-        reduction="sum",
         takes=("mask",),
         limits={"tolerance": Limits(minimum=0)},
     ),
@@ -324,12 +303,11 @@ METRICS: tuple[Metric, ...] = (
             Score("mask_mass", "higher", (0, 1), "share of positive attribution on the object"),
             Score("mask_rank", "higher", (0, 1), "share of the object's area among the strongest pixels"),
         ),
-        reduction="sum",
         takes=("mask",),
     ),
     Metric(
         "block_attribution",
-        "saliency_assay.metrics.block_attribution:block_attribution",
+        "saliency_assay.metrics.localisation:block_attribution",
         "Yeh et al., 2019",
         "share of absolute attribution that lies on the caption, or on the object",
         formula="Σ_M |Φ| / Σ |Φ|",
@@ -350,7 +328,6 @@ METRICS: tuple[Metric, ...] = (
             Score("randomisation_spearman_absolute", "target 0", (-1, 1), "Spearman's ρ, absolute values"),
             Score("randomisation_ssim", "target 0", (-1, 1), "SSIM"),
         ),
-        reduction="sum",
         takes=("explain", "fresh"),
         figures={"curves": _RANDOMISATION_CURVES},
         limits={"stages": Limits(minimum=1)},

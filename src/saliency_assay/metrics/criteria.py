@@ -17,14 +17,10 @@ from saliency_assay.metrics.perturbation import Predict, Span, along, ranks_of, 
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.metrics.scored import Scored, varies, where_defined
 
-LEAST = 1e-6
-"""ε, the least r and r′."""
-NOTHING = 1e-12
-"""An output up to which r and r′ are 1, whatever rounding made of 0/0."""
-ROUNDING = 1e-9
-"""By how much a share may miss k and still reach it."""
-GRID = 100
-"""Intervals of the curves where ``steps`` is ``exact``."""
+LEAST = 1e-6  # ε, the least r and r′
+NOTHING = 1e-12  # an output up to which r and r′ are 1, whatever rounding made of 0/0
+ROUNDING = 1e-9  # by how much a share may miss k and still reach it
+GRID = 100  # intervals of the curves where steps is exact
 PROTOCOLS = ("corrected", "printed")
 
 
@@ -32,42 +28,30 @@ PROTOCOLS = ("corrected", "printed")
 class Shares:
     """The share of the positive relevance that the first and the last n pixels of π⁺ hold, n = 0 … H·W."""
 
-    first: Tensor
-    """Float64 ``[N, H·W + 1]``, from 0; 1 from n = M on."""
+    first: Tensor  # float64 [N, H·W + 1], from 0; 1 from n = M on
     last: Tensor
-    positive: Tensor
-    """M, int64 ``[N]``."""
+    positive: Tensor  # M, int64 [N]
 
 
 @dataclass(frozen=True)
 class Points:
     """Where the outputs are asked for, ``[N, S]`` each."""
 
-    number: Tensor
-    """m, the pixels removed or shown, from 0 to M; in some places repeated."""
-    share: Tensor
-    """k, ascending from 0 to 1."""
-    first: Tensor
-    """n_1(k)."""
-    last: Tensor
-    """n_2(k)."""
+    number: Tensor  # m, the pixels removed or shown, from 0 to M; in some places repeated
+    share: Tensor  # k, ascending from 0 to 1
+    first: Tensor  # n_1(k)
+    last: Tensor  # n_2(k)
 
 
 class Curves(NamedTuple):
     """Outputs at ``Points``, float64 ``[N, S]`` each, by the score that is made of them."""
 
-    n_ord: Tensor
-    """R_m(π⁺)."""
-    s_ord: Tensor
-    """R′_m(π⁺)."""
-    tpn_first: Tensor
-    """R_{n_1}(π⁺)."""
-    tps_first: Tensor
-    """R′_{n_1}(π⁺)."""
-    tpn_last: Tensor
-    """R_{n_2} of π⁺ reversed."""
-    tps_last: Tensor
-    """R′_{n_2} of π⁺ reversed."""
+    n_ord: Tensor  # R_m(π⁺)
+    s_ord: Tensor  # R′_m(π⁺)
+    tpn_first: Tensor  # R_{n_1}(π⁺)
+    tps_first: Tensor  # R′_{n_1}(π⁺)
+    tpn_last: Tensor  # R_{n_2} of π⁺ reversed
+    tps_last: Tensor  # R′_{n_2} of π⁺ reversed
 
 
 def criteria(

@@ -33,8 +33,7 @@ class Explainer:
 
     method: Callable[..., Tensor]
     parameters: Mapping[str, Any]
-    seed: int
-    """The seed of the maps that are scored: the same image then gets the same noise."""
+    seed: int  # the seed of the maps that are scored: the same image then gets the same noise
 
 
 @dataclass(frozen=True)
@@ -230,7 +229,6 @@ class _Batch(NamedTuple):
 def _batches(
     classifier: Classifier, images: Any, targets: np.ndarray, batch_size: int, offset: int, what: str
 ) -> Iterator[_Batch]:
-    """All batches in order; those of a block are of nearly one size."""
     parts = list(batches(len(images), batch_size, offset=offset, even=True))
     check_targets(targets, len(images), classifier.classes)
     for number in reported(len(parts), 1, f"batches of images: {what}"):

@@ -7,8 +7,7 @@ from torch import Tensor
 from saliency_assay.methods.sampling import uniform
 
 FILLS = ("black", "mean", "image_mean", "random", "blur")
-BLUR = 0.1
-"""Standard deviation of ``blur``, as a share of the image's shorter side."""
+BLUR = 0.1  # standard deviation of blur, as a share of the image's shorter side
 
 
 def fill(name: str, images: Tensor, *, mean: Tensor | None = None, seeds: list[int] | None = None) -> Tensor:

@@ -9,25 +9,15 @@ from collections.abc import Iterator, Mapping
 import torch
 from torch import Tensor
 
-from saliency_assay.methods.optimal import (
-    BLOCK,
-    PROTOCOLS,
-    Baselines,
-    all_logits,
-    choose,
-    covered,
-    each_half,
-)
+from saliency_assay.methods.optimal import BLOCK, PROTOCOLS, Baselines, all_logits, choose, covered, each_half
 from saliency_assay.methods.passes import reported
 from saliency_assay.metrics.fills import fill
 from saliency_assay.metrics.perturbation import Predict, original, subject, under
-from saliency_assay.metrics.probed import drop_of
 from saliency_assay.metrics.scored import Scored, where_defined
-from saliency_assay.metrics.subsets import draw_subsets, drops, shared, sums
+from saliency_assay.metrics.subsets import draw_subsets, drop_of, drops, shared, sums
 
 EXPLANATIONS = ("global", "local")
-SQUARES = 16_384
-"""Squares whose sums are looked up at a time."""
+SQUARES = 16_384  # squares whose sums are looked up at a time
 
 
 def infidelity(predicted: Tensor, drop: Tensor) -> Tensor:
@@ -184,9 +174,8 @@ def noisy_baselines(
     examined = subject(predict, images, targets, fill("black", images), output="logit")
     before = original(examined)[:, None]
     portions = _baselines(images, samples, noise, protocol, generator, examined.rows)
-    shown = (
-        z.contiguous(memory_format=torch.channels_last) for z in portions
-    )  # as the engine hands images out
+    # As the engine hands images out.
+    shown = (z.contiguous(memory_format=torch.channels_last) for z in portions)
     after = torch.cat([all_logits(predict, z)[:, targets] for z in shown]).T
     broken = int((~after.isfinite()).sum())
     if broken:

@@ -1,4 +1,4 @@
-"""Whether a map points at the object, whose pixels are known (Zhang et al., 2018; Arras et al., 2022)."""
+"""Scores of how far a map points at the object, whose pixels are known (Zhang et al., 2018; Arras et al., 2022)."""
 
 import numpy as np
 import torch
@@ -98,3 +98,27 @@ def _checked(saliency: Tensor, mask: Tensor) -> Tensor:
 
 def _judged(saliency: Tensor, mask: Tensor) -> Tensor:
     return varies(saliency) & mask.flatten(1).any(1)
+
+
+def block_attribution(
+    predict: Predict,
+    images: Tensor,
+    targets: Tensor,
+    maps: Tensor,
+    *,
+    generator: torch.Generator,
+    mask: Tensor,
+) -> Scored:
+    """The share of absolute attribution on the block: Σ_mask s / Σ s of the ``abs_sum`` s of a map, in [0, 1].
+
+    ``mask`` is bool ``[N, H, W]``, True on the block: of ``caption`` sets, the caption's half. The other half has the
+    rest. NaN where the map is 0 throughout or has a value that is not finite, or the mask is empty. What the human
+    evaluation of Yeh et al. (2019) asks of people, as a number: which block does the map point at?
+
+    Raises:
+        ValueError: a mask that does not fit the maps.
+    """
+    saliency = _checked(reduce(maps, "abs_sum").double(), mask)
+    flat, inside = saliency.flatten(1), mask.flatten(1)
+    share = (flat * inside).sum(1) / flat.sum(1)  # 0 / 0 is NaN
+    return Scored({("block_attribution", ""): where_defined(inside.any(1), share)})

@@ -18,8 +18,7 @@ Predict = Callable[[Tensor], Tensor]
 """Images ``[B, C, H, W]`` to logits ``[B, K]``; a model, or anything that predicts."""
 
 OUTPUTS = ("probability", "logit")
-LEAST_ROWS = 32
-"""Perturbed images that go through the model together, where a batch holds fewer images."""
+LEAST_ROWS = 32  # perturbed images that go through the model together, where a batch holds fewer images
 
 
 @dataclass(frozen=True)
@@ -27,14 +26,10 @@ class Subject:
     """A batch of images as the engine perturbs it; ``subject`` makes one."""
 
     predict: Predict
-    pixels: Tensor
-    """The images, ``[N, H·W, C]``."""
-    fill: Tensor
-    """What removed pixels show, ``[N or 1, H·W or 1, C]``."""
-    targets: Tensor
-    """The class of each image whose output counts, int64 ``[N]``."""
-    output: str
-    """``probability`` (softmax) or ``logit``."""
+    pixels: Tensor  # the images, [N, H·W, C]
+    fill: Tensor  # what removed pixels show, [N or 1, H·W or 1, C]
+    targets: Tensor  # the class of each image whose output counts, int64 [N]
+    output: str  # probability (softmax) or logit
     height: int
     width: int
 
@@ -50,8 +45,7 @@ class Span:
 
     start: Tensor
     stop: Tensor
-    kept: bool = False
-    """Whether they are all that is left of the image, rather than what is removed from it."""
+    kept: bool = False  # whether they are all that is left of the image, rather than what is removed from it
 
 
 def subject(

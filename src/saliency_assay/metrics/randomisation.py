@@ -16,18 +16,15 @@ from saliency_assay.metrics.scored import Scored, correlation, varies, where_def
 from saliency_assay.models.classifier import Classifier
 
 MEASURES = ("spearman", "spearman_absolute", "ssim")
-WINDOW = 7
-"""Side of SSIM's window, scikit-image's default; smaller images have the largest odd one that fits."""
+WINDOW = 7  # side of SSIM's window, scikit-image's default; smaller images have the largest odd one that fits
 
 
 @dataclass(frozen=True)
 class Stage:
     """Layers that get new weights together."""
 
-    layer: str
-    """The one nearest to the output, by its path in the network."""
-    tensors: tuple[str, ...]
-    """Names of all their parameters and buffers in the model's state dict."""
+    layer: str  # the one nearest to the output, by its path in the network
+    tensors: tuple[str, ...]  # names of all their parameters and buffers in the model's state dict
 
 
 def randomisation(
@@ -156,15 +153,12 @@ def ssim(first: Tensor, second: Tensor, defined: Tensor) -> Tensor:
     window = min(WINDOW, (min(first.shape[1:]) - 1) // 2 * 2 + 1)
     pairs = [(part / part.abs().amax((1, 2), keepdim=True)).cpu().numpy() for part in (first, second)]
     found = [
-        _similarity(one, other, window) if usable and window >= 3 else np.nan
+        float(structural_similarity(one, other, win_size=window, data_range=2))  # type: ignore[no-untyped-call]
+        if usable and window >= 3
+        else np.nan
         for one, other, usable in zip(*pairs, defined.tolist(), strict=True)
     ]
     return torch.tensor(found, dtype=torch.float64, device=first.device)
-
-
-def _similarity(first: np.ndarray, second: np.ndarray, window: int) -> float:
-    found = structural_similarity(first, second, win_size=window, data_range=2)  # type: ignore[no-untyped-call]
-    return float(found)
 
 
 def _scored(found: Mapping[str, Sequence[Tensor]], parts: Sequence[Stage], unchanged: Tensor) -> Scored:

@@ -24,24 +24,8 @@ def reduce(maps: Tensor, reduction: str) -> Tensor:
     return torch.where(finite[:, None, None], REDUCTIONS[reduction](maps), torch.nan)
 
 
-def _sum(maps: Tensor) -> Tensor:
-    return maps.sum(1)
-
-
-def _abs_sum(maps: Tensor) -> Tensor:
-    return maps.abs().sum(1)
-
-
-def _abs_max(maps: Tensor) -> Tensor:
-    return maps.abs().amax(1)
-
-
 def _positive_sum(maps: Tensor) -> Tensor:
     return maps.clamp(min=0).sum(1)
-
-
-def _squared_sum(maps: Tensor) -> Tensor:
-    return maps.square().sum(1)
 
 
 def _visual(maps: Tensor) -> Tensor:
@@ -59,11 +43,11 @@ def _visual(maps: Tensor) -> Tensor:
 
 REDUCTIONS: Mapping[str, Callable[[Tensor], Tensor]] = MappingProxyType(
     {
-        "sum": _sum,
-        "abs_sum": _abs_sum,
-        "abs_max": _abs_max,
+        "sum": lambda maps: maps.sum(1),
+        "abs_sum": lambda maps: maps.abs().sum(1),
+        "abs_max": lambda maps: maps.abs().amax(1),
         "positive_sum": _positive_sum,
-        "squared_sum": _squared_sum,
+        "squared_sum": lambda maps: maps.square().sum(1),
         "visual": _visual,
     }
 )

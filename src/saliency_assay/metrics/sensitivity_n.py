@@ -9,10 +9,9 @@ from torch import Tensor
 from saliency_assay.methods.sampling import draw_seeds
 from saliency_assay.metrics.fills import fill as fill_of
 from saliency_assay.metrics.perturbation import Predict, differs, subject
-from saliency_assay.metrics.probed import drop_of
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.metrics.scored import Scored, correlation, varies
-from saliency_assay.metrics.subsets import draw_subsets, drops, shared, sums
+from saliency_assay.metrics.subsets import draw_subsets, drop_of, drops, shared, sums
 
 
 def random_subsets(

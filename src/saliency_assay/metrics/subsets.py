@@ -4,15 +4,14 @@ They are drawn on the CPU whatever the images' device, so that a metric and its 
 ran on a GPU and the other did not.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import torch
 from torch import Tensor
 
 from saliency_assay.metrics.perturbation import Subject, original, under
 
-BLOCK = 64
-"""Subsets that are held at a time."""
+BLOCK = 64  # subsets that are held at a time
 
 
 def draw_subsets(
@@ -46,3 +45,19 @@ def sums(values: Tensor, removed: Iterator[Tensor]) -> Tensor:
 
 def _without(examined: Subject, removed: Tensor) -> Tensor:
     return under(examined, len(removed), lambda image, number: removed[number])
+
+
+def drop_of(probed: Mapping[str, Tensor], maps: Tensor, *perturbations: int) -> Tensor:
+    """``drop``, what the output of each image loses under each perturbation: float64 ``[N, …]``, on the maps' device.
+
+    Raises:
+        ValueError: there is none, or it is of another shape: of other images or parameters.
+    """
+    drop, expected = probed.get("drop"), [len(maps), *perturbations]
+    if drop is None or list(drop.shape) != expected:
+        found = "none" if drop is None else f"{list(drop.shape)}"
+        raise ValueError(
+            f"probed: found drop {found}, expected {expected}, from the metric's probe with the same images and "
+            f"parameters"
+        )
+    return drop.to(maps.device, torch.float64)

@@ -30,7 +30,7 @@ class Architecture:
     summary: str
     cam_layer: str
     concept_layers: tuple[str, ...]
-    head_is_pool_linear: bool
+    head_is_pool_linear: bool = False
     limits: Mapping[str, Limits] = field(default_factory=dict)
 
     @cached_property
@@ -57,10 +57,7 @@ ARCHITECTURES = (
         cam_layer="layer3",
         concept_layers=("layer1", "layer2", "layer3", "fc"),
         head_is_pool_linear=True,
-        limits={
-            "width": Limits(minimum=1, maximum=512),
-            "stem_stride": Limits(minimum=1, maximum=4),
-        },
+        limits={"width": Limits(minimum=1, maximum=512), "stem_stride": Limits(minimum=1, maximum=4)},
     ),
     Architecture(
         name="resnet20",
@@ -97,7 +94,6 @@ ARCHITECTURES = (
         summary="torchvision's layout and state-dict names, for images of 32 pixels and more",
         cam_layer="features.29",
         concept_layers=(*(f"features.{pool}" for pool in (4, 9, 16, 23, 30)), "classifier.6"),
-        head_is_pool_linear=False,
         limits=_VGG_LIMITS,
     ),
     Architecture(
@@ -107,7 +103,6 @@ ARCHITECTURES = (
         summary="vgg16 with BatchNorm after each convolution",
         cam_layer="features.42",
         concept_layers=(*(f"features.{pool}" for pool in (6, 13, 23, 33, 43)), "classifier.6"),
-        head_is_pool_linear=False,
         limits=_VGG_LIMITS,
     ),
     Architecture(
@@ -117,7 +112,6 @@ ARCHITECTURES = (
         summary="three blocks of two convolutions without biases, for images of 32 pixels",
         cam_layer="block3.relu2",
         concept_layers=("block1", "block2", "block3", "fc"),
-        head_is_pool_linear=False,
         limits={
             "width": Limits(minimum=1, maximum=512),
             "pooled": Limits(minimum=1, maximum=16),
@@ -131,10 +125,6 @@ ARCHITECTURES = (
         summary="two 5×5 convolutions and a hidden layer, for images of 28 pixels",
         cam_layer="relu2",
         concept_layers=("pool1", "pool2", "relu3", "fc2"),
-        head_is_pool_linear=False,
-        limits={
-            "width": Limits(minimum=1, maximum=512),
-            "hidden": Limits(minimum=1, maximum=16384),
-        },
+        limits={"width": Limits(minimum=1, maximum=512), "hidden": Limits(minimum=1, maximum=16384)},
     ),
 )

@@ -46,12 +46,7 @@ def reliability_cnn(
 
 
 def mnist_cnn(
-    *,
-    classes: int,
-    channels: int,
-    generator: torch.Generator,
-    width: int = 32,
-    hidden: int = 1024,
+    *, classes: int, channels: int, generator: torch.Generator, width: int = 32, hidden: int = 1024
 ) -> nn.Sequential:
     """Two 5×5 convolutions of width w and 2w and a hidden layer, as released with Yeh et al. 2019."""
 

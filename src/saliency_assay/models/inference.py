@@ -28,9 +28,7 @@ def exact_float32() -> Iterator[None]:
     for setting in (*_FALLBACKS, *_MATMULS):  # each is read while none on which it would fall back is set
         before[setting] = read(*setting)
         write(*setting, "none" if setting in _FALLBACKS else "ieee")
-    matmul = (
-        torch.get_float32_matmul_precision()
-    )  # refused unless it agrees with the settings above, as it now does
+    matmul = torch.get_float32_matmul_precision()  # refused unless it agrees with the settings above
     torch.set_float32_matmul_precision("highest")
     for setting in _FALLBACKS:
         write(*setting, "ieee")

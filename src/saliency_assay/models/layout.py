@@ -62,7 +62,6 @@ def leaves_unused(classifier: Classifier, size: Sequence[int]) -> bool:
 
 
 def _failure(classifier: Classifier, size: Sequence[int], training: bool) -> Exception | None:
-    """Return what a trial pass raises, None if it succeeds."""
     try:
         for mode in (False, True) if training else (False,):
             _gradients(classifier, size, training=mode)
@@ -97,7 +96,6 @@ def _gradients(classifier: Classifier, size: Sequence[int], *, training: bool) -
 
 @contextmanager
 def _same_buffers(network: nn.Module) -> Iterator[None]:
-    """Put every buffer back that changes within the context."""
     before = [
         (module._buffers, name, buffer, buffer.clone())
         for module in network.modules()

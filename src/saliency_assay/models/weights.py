@@ -51,9 +51,7 @@ def read(path: Path) -> Any:
         with warnings.catch_warnings():  # of formats that are refused anyway
             warnings.simplefilter("ignore")
             return torch.load(path, map_location="cpu", weights_only=True)
-    except (
-        Exception
-    ) as error:  # damage shows as OSError, RuntimeError, KeyError, EOFError, UnpicklingError, …
+    except Exception as error:  # damage shows as OSError, RuntimeError, KeyError, UnpicklingError, …
         code = _code_in(path, str(error))
         if code:
             raise ValueError(f"{path}: holds code ({code[:80]}), which is not run; valid: {VALID}") from None
@@ -108,11 +106,7 @@ def save(path: Path, classifier: Classifier, blueprint: Blueprint) -> None:
 
 
 def libraries_in(path: Path) -> dict[str, str]:
-    """Return the versions of the packages that made the weights in ``path``; none where ``save`` did not write them.
-
-    Raises:
-        FileNotFoundError, ValueError: as ``read``.
-    """
+    """Return the versions of the packages that made the weights in ``path``; none where ``save`` did not write them."""
     content = read(path)
     if not isinstance(content, Mapping) or "classifier" not in content:
         return {}
@@ -143,11 +137,7 @@ def load_classifier(path: Path, blueprint: Blueprint) -> Classifier:
             f"{path}: {shown(classes)} classes, but no weights of so many; expected a file from save"
         )
     classifier = build(
-        blueprint,
-        classes=classes,
-        mean=described["mean"],
-        std=described["std"],
-        generator=torch.Generator(),
+        blueprint, classes=classes, mean=described["mean"], std=described["std"], generator=torch.Generator()
     )
     _fill(classifier.network, state, f"{path}: not weights of {blueprint.architecture}")
     if digest(state) != described["digest"]:
@@ -159,9 +149,6 @@ def normalisation_of(path: Path, channels: int) -> tuple[Sequence[float], Sequen
     """Mean and deviation that the weights in ``path`` expect: their own if ``save`` wrote them, else ImageNet's.
 
     None if those are not of ``channels`` channels, as ImageNet's are not for grey images.
-
-    Raises:
-        FileNotFoundError, ValueError: as ``read``.
     """
     content, known = read(path), IMAGENET
     if isinstance(content, Mapping) and "classifier" in content:
@@ -184,7 +171,8 @@ def load_initial(
     """
     state, problem = read_state(path), f"{path}: not weights of {architecture}"
     own = classifier.network.state_dict()
-    head = _head(classifier.network)
+    linear = [name for name, module in classifier.network.named_modules() if isinstance(module, nn.Linear)]
+    head = linear[-1] if linear else None
     parts = [name for name in own if name.rpartition(".")[0] == head]
     replaced = [name for name in parts if name in state and state[name].shape != own[name].shape]
     if replaced and head_may_start_anew:
@@ -196,12 +184,6 @@ def load_initial(
         problem += f" with {classifier.classes} classes, and without training {head} cannot start anew"
     _fill(classifier.network, state, problem)
     logger.info("%s: %d tensors loaded", path, len(state))
-
-
-def _head(network: nn.Module) -> str | None:
-    """The path of the last linear layer, None where there is none."""
-    linear = [name for name, module in network.named_modules() if isinstance(module, nn.Linear)]
-    return linear[-1] if linear else None
 
 
 def _state_in(path: Path, content: Any) -> dict[str, Tensor]:
@@ -237,7 +219,6 @@ def _fill(network: nn.Module, state: Mapping[str, Tensor], problem: str) -> None
 
 
 def _description(path: Path, content: Mapping[str, Any]) -> dict[str, Any]:
-    """The entry ``classifier`` of a file that ``save`` wrote, each value of the type that it is written with."""
     entry = content.get("classifier")
     found: dict[str, Any] = entry if isinstance(entry, dict) else {}
     kinds = {
@@ -255,7 +236,6 @@ def _description(path: Path, content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _code_in(path: Path, message: str) -> str:
-    """What a refused file would import or call, or an empty string."""
     named = re.search(r"GLOBAL ([\w.]+)", message)
     if named:
         return named.group(1)

@@ -1,16 +1,48 @@
-"""The gallery: the same images under every method and model, side by side."""
+"""Images, maps and outlines in axes, and the gallery: the same images under every method and model, side by side."""
 
 from collections.abc import Mapping, Sequence
 from textwrap import wrap
-from typing import Any
 
-import numpy.typing as npt
+import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from numpy import ndarray as Array
 
-from saliency_assay.plotting.pictures import bare, show_image, show_map
-from saliency_assay.plotting.style import readable
+from saliency_assay.plotting.style import SKY, readable
 
-Array = npt.NDArray[Any]
+
+def show_image(axes: Axes, image: Array, mask: Array | None = None) -> None:
+    """Show an image, uint8 ``[C, H, W]`` of one channel or three, and the outline of ``mask``, bool ``[H, W]``."""
+    pixels = image.transpose(1, 2, 0)
+    axes.imshow(pixels.squeeze(-1) if pixels.shape[-1] == 1 else pixels, cmap="gray", vmin=0, vmax=255)
+    outline(axes, mask)
+
+
+def show_map(axes: Axes, saliency: Array, mask: Array | None = None) -> None:
+    """Show a map ``[H, W]`` in ``[0, 1]`` and the outline of ``mask``; a cross where the map holds NaN."""
+    if np.isnan(saliency).any():
+        axes.set_box_aspect(saliency.shape[0] / saliency.shape[1])
+        axes.text(0.5, 0.5, "×", ha="center", va="center", transform=axes.transAxes, fontsize=18)
+        return
+    axes.imshow(saliency, cmap="inferno", vmin=0, vmax=1)
+    outline(axes, mask)
+
+
+def outline(axes: Axes, mask: Array | None) -> None:
+    """Plot the outline of ``mask``, unless it has none."""
+    if mask is not None and mask.any() and not mask.all():
+        axes.contour(mask, levels=[0.5], colors=SKY, linewidths=0.8)
+
+
+def bare(figure: Figure) -> None:
+    """Take ticks, grid and frame away: pixels have no units."""
+    for axes in figure.axes:
+        axes.set_xticks([])
+        axes.set_yticks([])
+        axes.grid(visible=False)
+        axes.spines[:].set_visible(False)
+
+
 MOST_COLUMNS = 12
 CELL = 1.15  # inches
 
@@ -96,5 +128,4 @@ def _wide(
 
 
 def _aspect(images: Array) -> float:
-    """Return height by width."""
     return float(images.shape[2] / images.shape[3])

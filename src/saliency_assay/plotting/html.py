@@ -8,10 +8,8 @@ import pandas as pd
 
 from saliency_assay.plotting.page import page_templates
 
-MUCH = 50
-"""Letters of a cell above which a table is one of text."""
-MANY = 25
-"""Rows above which a table scrolls in a window of its own."""
+MUCH = 50  # letters of a cell above which a table is one of text
+MANY = 25  # rows above which a table scrolls in a window of its own
 
 
 @dataclass(frozen=True)
@@ -19,12 +17,9 @@ class Cell:
     """A cell of a table."""
 
     text: str
-    value: str | None
-    """All digits of a number with decimals, empty for NaN; None of other values."""
-    number: bool
-    """Set to the right, as the column is numeric."""
-    label: str
-    """The name of the column."""
+    value: str | None  # all digits of a number with decimals, empty for NaN; None of other values
+    number: bool  # set to the right, as the column is numeric
+    label: str  # the name of the column
 
 
 @dataclass(frozen=True)
@@ -32,11 +27,9 @@ class Table:
     """A table as ``templates/table.html.j2`` shows it: sorted by its heads, saved with the numbers that it rounds."""
 
     title: str
-    heads: Sequence[tuple[str, bool]]
-    """Name of each column, and whether it is numeric."""
+    heads: Sequence[tuple[str, bool]]  # name of each column, and whether it is numeric
     rows: Sequence[Sequence[Cell]]
-    cards: bool
-    """Has much text, so that a phone shows rows as cards, which are read from top to bottom."""
+    cards: bool  # has much text, so that a phone shows rows as cards, which are read from top to bottom
     tall: bool
 
 

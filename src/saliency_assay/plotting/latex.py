@@ -9,10 +9,8 @@ import numpy as np
 from saliency_assay.plotting.style import readable
 
 NONE = "--"
-DIGITS = 3
-"""Significant digits of a number."""
-LEAST, MOST = -3, 4
-"""Powers of ten that are written out as decimals."""
+DIGITS = 3  # significant digits of a number
+LEAST, MOST = -3, 4  # powers of ten that are written out as decimals
 # What LaTeX would take for a command or shows as another sign; braces where \\ before it would take it for an option.
 SPECIAL = str.maketrans(
     {

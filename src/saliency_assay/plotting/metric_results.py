@@ -5,15 +5,13 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import SymmetricalLogLocator
+from numpy import ndarray as Array
 
 from saliency_assay.plotting.style import CYCLE
 from saliency_assay.registry.directions import phrase
-
-Array = npt.NDArray[Any]
 
 NORMAL_95 = 1.96
 MARKERS = "osD^vP*X<>hpd"  # more than a study's usual methods, so that a grey print can be read too
@@ -108,6 +106,31 @@ def look(place: int) -> dict[str, Any]:
     """Return the color, line and marker of the method at ``place`` among those of the study."""
     line = LINES[place // len(CYCLE) % len(LINES)]
     return {"color": CYCLE[place % len(CYCLE)], "linestyle": line, "marker": MARKERS[place % len(MARKERS)]}
+
+
+def looks_of(
+    names: Sequence[str],
+    *,
+    colors: Sequence[str],
+    lines: Sequence[Any],
+    fixed: Mapping[str, dict[str, Any]],
+    **style: Any,
+) -> dict[str, dict[str, Any]]:
+    """Return the color, line and marker of each name: those ``fixed`` for some, the others by turns with ``style``."""
+    found: dict[str, dict[str, Any]] = {}
+    for name in names:
+        place = sum(other not in fixed for other in found)
+        line = lines[place // len(colors) % len(lines)]
+        usual = {"color": colors[place % len(colors)], "linestyle": line, **style}
+        found[name] = fixed.get(name, {**usual, "marker": MARKERS[place % len(MARKERS)]})
+    return found
+
+
+def mean_and_error(values: Array) -> tuple[float, float]:
+    """Return the mean and its standard error over the values ``[n]`` that are finite; NaN of none, and of one."""
+    valid = values[np.isfinite(values)]
+    error = float(valid.std(ddof=1) / np.sqrt(len(valid))) if len(valid) > 1 else np.nan
+    return (float(valid.mean()) if len(valid) else np.nan), error
 
 
 def better(direction: str) -> str:

@@ -69,16 +69,11 @@ def representable(value: float) -> bool:
 
 
 class Record(Protocol):
-    """Fields that the records of all registries share."""
+    """A record of any registry."""
 
     @property
     def name(self) -> str:
         """Name in the configuration."""
-        ...
-
-    @property
-    def function(self) -> str:
-        """``package.module:name`` of the callable."""
         ...
 
 

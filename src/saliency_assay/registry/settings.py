@@ -69,8 +69,7 @@ class Entry(Settings):
 
     model_config = ConfigDict(json_schema_extra={"additionalProperties": True})
 
-    parameters: SkipJsonSchema[dict[Any, Any]] = Field({})
-    """All other keys, which are not checked here."""
+    parameters: SkipJsonSchema[dict[Any, Any]] = Field({})  # all other keys, which are not checked here
 
     @classmethod
     def own_keys(cls) -> list[str]:
@@ -135,5 +134,4 @@ Distinct = Annotated[
     Field(json_schema_extra={"uniqueItems": True}),
 ]
 """A list in which no entry stands twice."""
-OrAbsent = Annotated[T | None, _NoNull()]
-"""A key that may be absent, and is None then."""
+OrAbsent = Annotated[T | None, _NoNull()]  # a key that may be absent, and is None then

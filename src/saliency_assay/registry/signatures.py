@@ -10,8 +10,7 @@ from typing import Any
 
 from saliency_assay.registry.records import TYPES, Limits, Parameter, unknown
 
-GENERATOR = "generator"
-"""Keyword that every function is given."""
+GENERATOR = "generator"  # keyword that every function is given
 OFFERED = ("mean", "mask", "explain", "fresh")
 """Keywords that a custom metric is given beside its parameters, where it takes an argument of that name."""
 
@@ -125,7 +124,6 @@ def _check_signature(
 
 
 def _names(node: ast.stmt) -> list[str]:
-    """Return the names that a statement at the top of a module binds."""
     if isinstance(node, ast.Import | ast.ImportFrom):
         return [alias.asname or alias.name for alias in node.names]
     if isinstance(node, ast.Assign):
@@ -137,10 +135,8 @@ def _names(node: ast.stmt) -> list[str]:
 class FunctionDoc:
     """Description of a function by its own source."""
 
-    summary: str
-    """The first line of its docstring without the full stop; empty where there is none."""
-    defaults: dict[str, Any]
-    """Of its arguments, as far as they are plain values."""
+    summary: str  # the first line of its docstring without the full stop; empty where there is none
+    defaults: dict[str, Any]  # of its arguments, as far as they are plain values
 
 
 def describe_function(function: str, *, given: Collection[str]) -> FunctionDoc:

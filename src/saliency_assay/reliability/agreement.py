@@ -1,17 +1,16 @@
 """Do raters that are not images order methods alike, for every metric of a study (``reliability_raters``)?"""
 
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
+from numpy import ndarray as Array
 
 from saliency_assay.reliability.raters import SPLITS, agreement, halves
 from saliency_assay.reliability.statistics import paired_means
 from saliency_assay.reliability.tables import SCORED, Scores, by_method, groups
 
-Array = npt.NDArray[Any]
 Means: TypeAlias = "pd.Series[float]"
 Row = dict[str, object]
 
@@ -68,7 +67,6 @@ def _means(wide: pd.DataFrame) -> Means:
 
 
 def _rows(names: Row, between: str, rated: pd.DataFrame) -> list[Row]:
-    """One row if several raters, the rows of ``rated``, have a score; else none."""
     rated = rated[rated.notna().any(axis=1)]
     if len(rated) < 2:
         return []

@@ -11,15 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from numpy import ndarray as Array
 from scipy.optimize import brentq
 from scipy.sparse.csgraph import connected_components
 from scipy.special import stdtrit
 
-Array = npt.NDArray[Any]
 Factors = Mapping[str, Array]
 
 IMAGES, SEEDS = "images", "seeds"
@@ -29,8 +27,7 @@ FEW = 30
 UNLIKE = 3.0
 """Multiple of a comparison's own variance that no pooled part exceeds, and of the pooled part from which on its own one
 counts with its own degrees of freedom."""
-ROUNDING = 1e-12
-"""Share of the largest score up to which a difference is one of rounding."""
+ROUNDING = 1e-12  # share of the largest score up to which a difference is one of rounding
 LEAST_P = 1e-30
 NO_FACTORS: Factors = MappingProxyType({})
 
@@ -75,12 +72,9 @@ class Mean:
 class Ranks:
     """The order of the methods of one metric, as far as the data tell."""
 
-    low: Array
-    """``[M]``, 1 + the number of methods that are better; NaN for a method without a score."""
-    high: Array
-    """``[M]``, the number of methods with a score, less those that are worse."""
-    better: Array
-    """bool ``[M, M]``: the row's method is better than the column's."""
+    low: Array  # [M], 1 + the number of methods that are better; NaN for a method without a score
+    high: Array  # [M], the number of methods with a score, less those that are worse
+    better: Array  # bool [M, M]: the row's method is better than the column's
 
 
 def mean_of(values: Array, factors: Factors = NO_FACTORS) -> Mean:

@@ -3,14 +3,13 @@
 from collections import Counter
 from collections.abc import Collection
 from textwrap import fill
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from numpy import ndarray as Array
 from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
@@ -18,8 +17,6 @@ from saliency_assay.plotting.metric_results import span_text
 from saliency_assay.plotting.style import BLUE, GREEN, GREY, ORANGE, VERMILION, readable
 from saliency_assay.reliability.raters import SPLITS
 from saliency_assay.reliability.tables import PAIR, rank_text
-
-Array = npt.NDArray[Any]
 
 UNRELIABLE = 0.65
 """Below it α is often said to show unreliable raters (Tomsett et al., 2020, "Local saliency metric reliability")."""

@@ -32,9 +32,5 @@ class RatedTable:
 
 
 def rated_table(table: pd.DataFrame) -> RatedTable:
-    """Check a score table and return it as rated scores.
-
-    Raises:
-        score_tables.ScoreError: see ``storage.score_tables.check``.
-    """
+    """Check a score table and return it as rated scores."""
     return RatedTable(score_tables.check(table, "rated scores", compact=True))

@@ -8,19 +8,14 @@ methods, of all of them Krippendorff's α, as ``reliability`` has it for images.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from numpy import ndarray as Array
 
 from saliency_assay.reliability import statistics
 
-Array = npt.NDArray[Any]
-
-LEAST_METHODS = 3
-"""Fewer have no rank correlation that says anything: of two it is 1 or −1."""
-LEAST_IMAGES = 4
-"""Fewer have no halves of two images."""
+LEAST_METHODS = 3  # fewer have no rank correlation that says anything: of two it is 1 or −1
+LEAST_IMAGES = 4  # fewer have no halves of two images
 SPLITS = 1000
 
 
@@ -28,13 +23,10 @@ SPLITS = 1000
 class Agreement:
     """How far raters order methods alike; NaN where undefined."""
 
-    alpha: float
-    """Krippendorff's α (ordinal) of the ranks of methods, of all raters at once."""
-    correlation: float
-    """Mean of Spearman's ρ over methods of every two raters."""
+    alpha: float  # Krippendorff's α (ordinal) of the ranks of methods, of all raters at once
+    correlation: float  # mean of Spearman's ρ over methods of every two raters
     low: float
-    high: float
-    """Smallest and largest ρ of two raters; of ``halves``, the ends of an interval."""
+    high: float  # smallest and largest ρ of two raters; of halves, the ends of an interval
 
 
 def agreement(rated: Array) -> Agreement:

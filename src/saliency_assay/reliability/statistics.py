@@ -9,18 +9,14 @@ on which both have a score.
 
 from dataclasses import dataclass
 from itertools import combinations, combinations_with_replacement
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from numpy import ndarray as Array
 from scipy.stats import rankdata
 
 from saliency_assay.reliability.comparison import NO_FACTORS, Factors, mean_of
 
-Array = npt.NDArray[Any]
-
-HELD = 20_000_000
-"""Most numbers held at once in a computation over all images."""
+HELD = 20_000_000  # most numbers held at once in a computation over all images
 LEAST_IMAGES = 5
 """Fewer images, or clusters of them, have no interval of α; fewer images no interval of a correlation."""
 MOST_SETS = 1024
@@ -35,8 +31,7 @@ class Estimate:
     value: float
     low: float
     high: float
-    images: int
-    """Images behind the value."""
+    images: int  # images behind the value
 
 
 @dataclass

@@ -6,8 +6,8 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
+from numpy import ndarray as Array
 
 from saliency_assay.registry.directions import oriented
 from saliency_assay.reliability import comparison, statistics
@@ -15,7 +15,6 @@ from saliency_assay.reliability.printed import printed_alphas, printed_correlati
 from saliency_assay.reliability.raters import paired_correlations
 from saliency_assay.storage.score_tables import WHOLE_SET
 
-Array = npt.NDArray[Any]
 Scores: TypeAlias = pd.DataFrame | Iterable[pd.DataFrame]
 """A score table, or parts of one that each hold all rows of what a function tells apart."""
 
@@ -58,9 +57,6 @@ def reliability_table(
         ``methods``; ``images`` that α compares; ``alpha, alpha_low, alpha_high``: Krippendorff's α;
         ``correlation_images``, the fewest behind one of the ρ of ``correlation, correlation_low, correlation_high``:
         the mean of Spearman's ρ between two methods over images; and ``printed``, the paper's α, NaN for none.
-
-    Raises:
-        ValueError: see ``printed_alphas``.
     """
     rows = []
     for names, of_metric in groups(scores, [*SCORED, "seed"]):
@@ -101,9 +97,6 @@ def consistency_table(
         ``correlation``: ρ of the scores as they are, as the paper prints it; ``agreement``: of the scores with their
         directions, so that 1 means that the maps of the same images are good under both; and ``printed``, the paper's
         ρ, NaN for none.
-
-    Raises:
-        ValueError: see ``printed_correlations``.
     """
     rows: list[dict[str, Any]] = []
     known: dict[tuple[str, str], None] = {}
@@ -267,7 +260,6 @@ def variance_table(scores: Scores) -> pd.DataFrame:
 
 
 def _scored(table: pd.DataFrame) -> list[tuple[str, str]]:
-    """Metric and variant of everything in a table, in its order."""
     return list(dict.fromkeys(zip(table["metric"], table["variant"], strict=True)))
 
 
@@ -295,5 +287,4 @@ def rank_text(low: float, high: float) -> str:
 
 
 def _at(clusters: comparison.Factors, images: Array) -> comparison.Factors:
-    """Return the clusters of ``images``."""
     return {name: of_set[images] for name, of_set in clusters.items()}

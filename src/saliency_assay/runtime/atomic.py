@@ -70,6 +70,5 @@ def machine_digest() -> str:
 
 
 def _unchanged(path: Path) -> float:
-    """Return the seconds since the last change of a file, or of anything in a folder."""
     changes = [path.stat().st_mtime, *(entry.stat().st_mtime for entry in path.rglob("*"))]
     return time.time() - max(changes)

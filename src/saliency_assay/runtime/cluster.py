@@ -12,8 +12,7 @@ OF_SNAKEMAKE = "rule_"
 SKIP = "SALIENCY_ASSAY_SKIP_SQUEUE"
 """Environment variable: set to start although Slurm does not say which jobs are in its queue."""
 ATTEMPTS = 3
-PAUSE = 5.0
-"""Seconds between two attempts to ask Slurm."""
+PAUSE = 5.0  # seconds between two attempts to ask Slurm
 
 
 def running_jobs(folder: Path) -> list[str]:
@@ -62,11 +61,7 @@ def _note(folder: Path) -> Path:
 
 
 def _queue(folder: Path) -> str:
-    """Return the user's jobs in the queue, one a line.
-
-    Raises:
-        ValueError: see ``running_jobs``.
-    """
+    """Return the user's jobs in the queue, one a line."""
     command = ["squeue", "--noheader", f"--user={getpass.getuser()}", "--format=%i|%k|%Z"]
     reason = ""
     for attempt in range(ATTEMPTS):

@@ -44,11 +44,7 @@ def prepare(name: str, threads: int, resources: Mapping[str, Any] | None = None)
 
 
 def _explain_missing_gpu(requested: int | None) -> None:
-    """Refuse to occupy a cluster's GPU with work on the CPU; warn where a GPU of this machine cannot be used.
-
-    Raises:
-        ValueError: this job of a cluster has requested a GPU.
-    """
+    """Refuse to occupy a cluster's GPU with work on the CPU; warn where a GPU of this machine cannot be used."""
     host = socket.gethostname()
     if SUBMITTED in os.environ and requested:
         raise ValueError(

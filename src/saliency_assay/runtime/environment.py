@@ -84,7 +84,6 @@ def installed_version(distribution: str) -> str | None:
 
 @cache
 def _distribution(module: str) -> str:
-    """Return the name of the distribution that a top-level module belongs to."""
     name = DISTRIBUTIONS.get(module, module)
     # Reads the files of every distribution, so only where the name tells nothing.
     if installed_version(name) is None:

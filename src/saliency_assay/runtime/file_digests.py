@@ -60,8 +60,6 @@ class FileDigests:
 
     def _write(self) -> None:
         """Keep the digests. Several processes may, each of its own; what is lost is computed again."""
-        with (
-            suppress(OSError),
-            replacing(self.path) as temporary,
-        ):  # where it cannot be written, files are read anew
+        # Where it cannot be written, files are read anew.
+        with suppress(OSError), replacing(self.path) as temporary:
             temporary.write_text(json.dumps(self._known), encoding="utf-8")

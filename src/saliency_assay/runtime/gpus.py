@@ -142,7 +142,5 @@ def _lock(path: Path) -> bool:
     except BlockingIOError:
         os.close(descriptor)
         return False
-    os.set_inheritable(
-        descriptor, True
-    )  # the program that starts several processes takes this process's place
+    os.set_inheritable(descriptor, True)  # the launcher of several processes takes this one's place
     return True

@@ -12,7 +12,7 @@ from typing import Any, TextIO, TypeVar
 
 from saliency_assay.runtime.environment import check_environment, counting
 from saliency_assay.runtime.launch import rank, tell
-from saliency_assay.runtime.run_lock import share_run_lock
+from saliency_assay.runtime.lock import share_run_lock
 
 T = TypeVar("T")
 

@@ -1,21 +1,60 @@
-"""One run at a time in a results folder, from whichever working directory: Snakemake's own lock is of that alone.
+"""Lock of one run at a time on a results folder: Snakemake's own lock is of the working directory alone.
 
 The lock is a file in the results folder that names the run's machine, process and working directory. On one machine the
 kernel holds it: a lock of the file goes with the process, also when that is killed, and jobs that a killed run left
-still share it (``run_lock``).
+still share it.
 """
 
 import atexit
+import fcntl
 import json
 import os
 import socket
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
 from saliency_assay.runtime.atomic import machine
 from saliency_assay.runtime.cluster import check_alone
-from saliency_assay.runtime.run_lock import JOBS, LOCK, RUN, TURN, lock, unlock
+
+LOCK = "SALIENCY_ASSAY_LOCK"  # environment variable of all processes of a run: the path of its lock file
+RUN, JOBS, TURN = 0, 1, 2
+"""Bytes of that file: a run holds the first, its jobs share the second, and who reads or writes it takes the third."""
+
+
+def lock(file: IO[str], byte: int, *, shared: bool = False, wait: bool = False) -> None:
+    """Lock one byte of an open file for this process; the kernel unlocks it when the process ends or closes the file.
+
+    Raises:
+        BlockingIOError: another process has locked it.
+        OSError: the file system has no locks.
+    """
+    kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+    try:
+        fcntl.lockf(file, kind if wait else kind | fcntl.LOCK_NB, 1, byte)
+    except PermissionError as error:  # some systems raise it in place of BlockingIOError
+        raise BlockingIOError(*error.args) from None
+
+
+def unlock(file: IO[str], byte: int) -> None:
+    """Unlock one byte of an open file."""
+    fcntl.lockf(file, fcntl.LOCK_UN, 1, byte)
+
+
+@contextmanager
+def share_run_lock() -> Iterator[None]:
+    """Hold a share in the lock of the run that started this process, so that it outlives a run that is killed.
+
+    Nothing is held on another machine than the run's: a cluster's scheduler knows the jobs there.
+    """
+    with ExitStack() as stack:
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            file = stack.enter_context(Path(os.environ[LOCK]).open(encoding="utf-8"))
+            if json.load(file)["machine"] == machine():
+                lock(file, JOBS, shared=True)
+        yield
+
 
 NAME = ".lock"
 
@@ -62,11 +101,7 @@ def release(file: IO[str], process: int) -> None:
 
 
 def _take(path: Path) -> IO[str] | None:
-    """Return the lock file, open and locked; None if it vanished meanwhile.
-
-    Raises:
-        ValueError: somebody works in the folder, or somebody on another machine may.
-    """
+    """Return the lock file, open and locked; None if it vanished meanwhile."""
     with ExitStack() as stack:
         file = stack.enter_context(path.open("a+", encoding="utf-8"))
         with suppress(OSError):  # not all network file systems have locks
@@ -89,7 +124,6 @@ def _take(path: Path) -> IO[str] | None:
 
 
 def _is_still(path: Path, file: IO[str]) -> bool:
-    """Return True if an open file still is the one of that name."""
     try:
         return os.path.samestat(path.stat(), os.fstat(file.fileno()))
     except FileNotFoundError:
@@ -97,11 +131,7 @@ def _is_still(path: Path, file: IO[str]) -> bool:
 
 
 def _check_free(path: Path, file: IO[str], content: str) -> None:
-    """Check that the run that wrote ``content`` to the lock file has ended, and all of its jobs with it.
-
-    Raises:
-        ValueError: it has not, or on another machine may not have.
-    """
+    """Check that the run that wrote ``content`` to the lock file has ended, and all of its jobs with it."""
     try:
         holder = json.loads(content)
         where, host, folder, process = (str(holder[key]) for key in ("machine", "host", "folder", "process"))

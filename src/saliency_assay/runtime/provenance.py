@@ -26,9 +26,8 @@ def plain(value: Any) -> Any:
         return {str(key): plain(entry) for key, entry in value.items()}
     if isinstance(value, Enum):
         return plain(value.value)
-    if (
-        hasattr(value, "item") and getattr(value, "ndim", None) == 0
-    ):  # numpy scalars; np.float64 is a float, too
+    # NumPy's scalars; np.float64 is a float, too.
+    if hasattr(value, "item") and getattr(value, "ndim", None) == 0:
         return plain(value.item())
     if isinstance(value, str):  # of subclasses, such as Snakemake's files, the text alone
         return str.__str__(value)

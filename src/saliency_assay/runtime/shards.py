@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from math import ceil
 from typing import NamedTuple
 
-BLOCK = 256
-"""Images. Another number is other noise for all images but the first of a set."""
+BLOCK = 256  # images. Another number is other noise for all images but the first of a set.
 NAMED = re.compile(r"\.part([0-9]+)of([0-9]+)")
 
 

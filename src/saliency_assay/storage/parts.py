@@ -39,7 +39,8 @@ def open_stores(paths: Sequence[Path], *, kind: str, expect: Mapping[str, Any] |
         offset = 0
         for number, store in enumerate(stores, 1):
             _check_place(store, Part(number, len(stores)), offset)
-            _check_alike(store, stores[0])
+            if difference := _difference(_facts(store), _facts(stores[0])):
+                raise StoreError(f"{store.path}: {difference} as in {stores[0].path}")
             offset += len(store)
         stack.pop_all()
     return Parts(stores) if len(stores) > 1 else stores[0]
@@ -74,18 +75,15 @@ def _check_place(store: Store, part: Part, offset: int) -> None:
         )
 
 
-def _check_alike(store: Store, first: Store) -> None:
-    compared = (_facts(store), _facts(first))
-    if difference := _difference(*compared):
-        raise StoreError(f"{store.path}: {difference} as in {first.path}")
+def _shared(store: Store) -> dict[str, Any]:
+    """Attributes that all parts of a run have in common."""
+    return {name: value for name, value in store.attributes.items() if name not in OF_ONE_PART | OF_PROCESS}
 
 
 def _facts(store: Store) -> dict[str, Any]:
     """What all parts of a run have in common: attributes, and the layout of arrays."""
     arrays = {name: f"{store[name].dtype}{list(store[name].shape[1:])}" for name in store.names}
-    left_out = OF_ONE_PART | OF_PROCESS
-    shared = {name: value for name, value in store.attributes.items() if name not in left_out}
-    return {**shared, "arrays": arrays}
+    return {**_shared(store), "arrays": arrays}
 
 
 def _difference(found: Any, expected: Any, place: str = "") -> str:
@@ -104,13 +102,12 @@ class Parts(Store):
 
     def __init__(self, stores: Sequence[Store]) -> None:
         self.path = stores[0].path
-        kept = {
-            name: value
-            for name, value in stores[0].attributes.items()
-            if name not in OF_ONE_PART | OF_PROCESS
-        }
         digests = [store.attributes["digest"] for store in stores]
-        self.attributes = {**kept, "length": sum(map(len, stores)), "digest": fingerprint(digests)}
+        self.attributes = {
+            **_shared(stores[0]),
+            "length": sum(map(len, stores)),
+            "digest": fingerprint(digests),
+        }
         self._stores = tuple(stores)
 
     def __exit__(self, *exception: object) -> None:
@@ -157,7 +154,6 @@ class PartedArray(StoredArray):
         return found if np.ndim(rows) else np.asarray(found[0])
 
     def _stretch(self, start: int, stop: int) -> Array:
-        """The items from ``start`` to before ``stop``; only the parts that have some of them are read."""
         read, begin = [], 0
         for part, end in zip(self._parts, self._ends, strict=True):
             if max(start, begin) < min(stop, end):

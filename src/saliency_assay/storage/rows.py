@@ -17,9 +17,8 @@ import numpy as np
 import numpy.typing as npt
 import zarr
 
-NAME_LENGTHS = (
-    26  # where a member's own header has the lengths of its name and of what follows that; it has 30 bytes
-)
+# Place of the lengths of its name and of what follows that in a member's own header, which has 30 bytes.
+NAME_LENGTHS = 26
 
 
 class StoreError(ValueError):
@@ -60,9 +59,7 @@ class Archive:
         try:
             with self._zip.open(name) as member:
                 return member.read(count)
-        except (
-            Exception
-        ) as error:  # damage shows as BadZipFile, zlib.error, NotImplementedError, RuntimeError, …
+        except Exception as error:  # damage shows as BadZipFile, zlib.error, RuntimeError, …
             raise StoreError(f"{self.path}: truncated, or not a Zarr store ({name}: {error})") from error
 
     def _file(self) -> int:

@@ -66,11 +66,7 @@ def check(table: pd.DataFrame, source: str, *, compact: bool = False) -> pd.Data
 
 
 def write(path: Path, table: pd.DataFrame) -> None:
-    """Write a score table as one parquet file, whole or not at all.
-
-    Raises:
-        ScoreError: see ``check``.
-    """
+    """Write a score table as one parquet file, whole or not at all."""
     table = check(table, str(path))
     with replacing(path) as temporary:
         pq.write_table(_with_format(pa.Table.from_pandas(table, preserve_index=False)), temporary)
@@ -81,9 +77,6 @@ def writer(path: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
     """Write a score table part by part, as the file that ``write`` makes of all parts together, whole or not at all.
 
     Each part is checked on its own: the caller sees to it that two parts do not score the same thing.
-
-    Raises:
-        ScoreError: see ``check``.
     """
     nothing = pd.DataFrame(columns=list(COLUMNS)).astype(COLUMNS)
     schema = _with_format(pa.Table.from_pandas(nothing, preserve_index=False)).schema

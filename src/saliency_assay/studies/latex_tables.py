@@ -14,18 +14,15 @@ DECIMALS = 3
 LARGE = 1e5
 PERCENT = ("percent", "printed", "with_object", "without", "drop", "printed_with", "printed_without")
 DECIMALS_OF = {**dict.fromkeys(PERCENT, 1), "rank": 1, "k": 2}
-SPOKEN = ("method", "metric")
-"""Columns of names that labels show with spaces, as the figures do."""
+SPOKEN = ("method", "metric")  # columns of names that labels show with spaces, as the figures do
 
 
 @dataclass(frozen=True)
 class StudyTableSpec:
     """How a table of a study is shown."""
 
-    caption: str
-    """In LaTeX, behind the study's name."""
-    heads: Mapping[str, str]
-    """The columns that are shown, and what stands above them, in LaTeX."""
+    caption: str  # in LaTeX, behind the study's name
+    heads: Mapping[str, str]  # the columns that are shown, and what stands above them, in LaTeX
 
 
 PREMISE = {"set": "set", "percent": r"accuracy (\%)", "printed": "printed", "images": "images"}
@@ -50,7 +47,6 @@ def floats_of(
 
 
 def _floats(study: str, name: str, spec: StudyTableSpec, table: pd.DataFrame) -> list[str]:
-    """The rows of ``table``, so many to a float."""
     cells = [_cells(table[column], column) for column in spec.heads]
     rows = [latex.row(row) for row in zip(*cells, strict=True)]
     parts = [rows[start : start + MOST_ROWS] for start in range(0, len(rows), MOST_ROWS)]

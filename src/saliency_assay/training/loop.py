@@ -268,11 +268,7 @@ def _figures(
     progress: Progress,
     checkpoint: Checkpoint,
 ) -> Row:
-    """Return the finished epoch's loss and accuracies; here, once an epoch, the device is waited for.
-
-    Raises:
-        NotFinite: a loss or a weight that is not.
-    """
+    """Return the finished epoch's loss and accuracies; here, once an epoch, the device is waited for."""
     count = progress.step * settings.batch_size
     loss = progress.loss.item() / count
     check_finite(loss, classifier)

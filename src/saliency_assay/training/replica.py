@@ -67,11 +67,7 @@ def match_modes(classifier: nn.Module, copied: nn.Module) -> None:
 
 
 def _check_batch_norms(network: nn.Module) -> None:
-    """Refuse layers whose own ``forward`` would be replaced, such as a BatchNorm with an activation in it.
-
-    Raises:
-        ValueError: there is one.
-    """
+    """Refuse layers whose own ``forward`` would be replaced, such as a BatchNorm with an activation in it."""
     for name, layer in network.named_modules():
         known = isinstance(layer, nn.SyncBatchNorm) or type(layer).forward is _BatchNorm.forward
         if isinstance(layer, _BatchNorm) and not known:

@@ -64,11 +64,34 @@ class Progress:
         self.correct.zero_()
 
 
-class Checkpoint:
+class HeldSigterm:
+    """As a context, notes SIGTERM as ``terminated`` instead of ending.
+
+    Outside the main thread, where Python sets no handlers, signals do what they did before.
+    """
+
+    terminated = False
+    _handler: Any = None
+
+    def __enter__(self) -> Self:
+        """Take over SIGTERM."""
+        if threading.current_thread() is threading.main_thread():
+            self._handler = signal.signal(signal.SIGTERM, self._note)
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        """Give SIGTERM back."""
+        if self._handler is not None:
+            signal.signal(signal.SIGTERM, self._handler)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self.terminated = True
+
+
+class Checkpoint(HeldSigterm):
     """The state at ``path`` of one training; as a context, it holds SIGTERM back until the state is written.
 
-    SIGTERM then ends the process with status 143. Outside the main thread, where Python sets no handlers,
-    signals do what they did before.
+    SIGTERM then ends the process with status 143.
     """
 
     def __init__(
@@ -86,19 +109,10 @@ class Checkpoint:
         self.optimizer = optimizer
         self.seconds = seconds
         self.saved = time.monotonic()
-        self.terminated = False
-        self.handler: Any = None
-
-    def __enter__(self) -> Self:
-        """Take over SIGTERM."""
-        if threading.current_thread() is threading.main_thread():
-            self.handler = signal.signal(signal.SIGTERM, self._note)
-        return self
 
     def __exit__(self, *failure: object) -> None:
         """Give SIGTERM back; one that came after the last ``keep`` still ends the process."""
-        if self.handler is not None:
-            signal.signal(signal.SIGTERM, self.handler)
+        super().__exit__(*failure)
         if self.terminated and failure[0] is None:
             raise SystemExit(TERMINATED)
 
@@ -175,9 +189,6 @@ class Checkpoint:
                 return state
             logger.warning("%s: discarded, of fingerprint %s, now %s", self.path, found, self.fingerprint)
         return None
-
-    def _note(self, number: int, frame: FrameType | None) -> None:
-        self.terminated = True
 
 
 def check_finite(loss: float, classifier: Classifier) -> None:

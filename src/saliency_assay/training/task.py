@@ -105,7 +105,8 @@ def fit(
         raise ValueError(
             f"normalisation: found {len(mean)} values of mean, expected {channels}, one a channel"
         )
-    log.info("images are normalised with mean %s and std %s", *(_shown(values) for values in (mean, std)))
+    shown = (", ".join(f"{value:.4g}" for value in values) for values in (mean, std))
+    log.info("images are normalised with mean %s and std %s", *shown)
     generator = torch.Generator().manual_seed(seed_of(seed, "train", "initialisation"))
     classifier = build(blueprint, classes=lesson.classes, mean=mean, std=std, generator=generator)
     if initial:
@@ -132,7 +133,3 @@ def fit(
         resident_limit=place.resident_limit,
     )
     return classifier, curve
-
-
-def _shown(values: Sequence[float]) -> str:
-    return ", ".join(f"{value:.4g}" for value in values)

@@ -99,7 +99,7 @@ def test_a_method_takes_another_one_with_its_parameters(model: Classifier) -> No
 def test_a_method_takes_a_background(model: Classifier) -> None:
     found = saliency_assay.attribute("deep_shap", model, IMAGES, TARGETS, background=IMAGES[:2] / 255)
     given = pixels_of(IMAGES[:2], torch.device("cpu"))
-    shap = import_module("saliency_assay.methods.deep_shap").deep_shap
+    shap = import_module("saliency_assay.methods.deeplift").deep_shap
     np.testing.assert_array_equal(found, drawn(shap, model, background=given))
 
 

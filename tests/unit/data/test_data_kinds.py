@@ -10,11 +10,9 @@ from saliency_assay.config.records import Config
 from saliency_assay.config.settings import FOLDERS, DataSettings, FolderData
 from saliency_assay.data import DATA_KINDS, DataKind
 from saliency_assay.data.bam.classes import OBJECTS, SCENES
-from saliency_assay.data.bam.commonality import plan_common
 from saliency_assay.data.bam.compose import SETS
-from saliency_assay.data.bam.members import VARIANTS
+from saliency_assay.data.bam.members import VARIANTS, plan_common, rescaled
 from saliency_assay.data.bam.placement import plan
-from saliency_assay.data.bam.variants import rescaled
 from saliency_assay.data.synthetic.shapes import SILHOUETTES
 from saliency_assay.data.synthetic.sources import write_sources
 from saliency_assay.data.synthetic.textures import TEXTURES

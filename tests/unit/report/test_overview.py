@@ -21,8 +21,7 @@ from saliency_assay.report.pages.overview import (
     summary_table,
 )
 from saliency_assay.report.pages.provenance import data_facts
-from saliency_assay.report.pages.reader import with_reader
-from saliency_assay.report.pages.render import TEMPLATES
+from saliency_assay.report.pages.render import TEMPLATES, with_reader
 
 EVIL = "<script>alert('1')</script> \"q\" & _"
 AGREEMENT = pd.DataFrame(columns=["metric", "variant", "between", "raters", "methods", "correlation"])

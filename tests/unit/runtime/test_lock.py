@@ -8,17 +8,17 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 from mounts import mounted
 
-from saliency_assay.runtime import lock, run_lock
+from saliency_assay.runtime import lock
 from saliency_assay.runtime.atomic import machine
-from saliency_assay.runtime.lock import NAME, hold
+from saliency_assay.runtime.lock import LOCK, NAME, hold, share_run_lock
 from saliency_assay.runtime.provenance import SOURCE
-from saliency_assay.runtime.run_lock import LOCK, share_run_lock
 
 HOLD = """
 import sys
@@ -35,7 +35,7 @@ sys.stdin.read()
 
 JOB = """
 import sys
-from saliency_assay.runtime.run_lock import share_run_lock
+from saliency_assay.runtime.lock import share_run_lock
 with share_run_lock():
     print("working", flush=True)
     sys.stdin.read()
@@ -148,8 +148,10 @@ def test_a_job_on_another_machine_shares_no_lock(
     other: "subprocess.Popen[str]", results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(LOCK, str(results / NAME))
-    monkeypatch.setattr(run_lock, "machine", lambda: "node7")
-    with share_run_lock():
+    with ExitStack() as stack:
+        with monkeypatch.context() as elsewhere:
+            elsewhere.setattr(lock, "machine", lambda: "node7")
+            stack.enter_context(share_run_lock())
         kill(other)
         hold(results)
 
@@ -174,7 +176,7 @@ def test_without_locks_of_the_file_system_nobody_is_taken_for_dead(
         raise OSError(errno.ENOLCK, "No locks available")
 
     kill(other)
-    monkeypatch.setattr(run_lock.fcntl, "lockf", unsupported)
+    monkeypatch.setattr(lock.fcntl, "lockf", unsupported)
     with pytest.raises(ValueError, match=rf"if it was killed, delete {results / NAME}$"):
         hold(results)
     (results / NAME).unlink()

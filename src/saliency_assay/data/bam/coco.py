@@ -19,8 +19,7 @@ import numpy.typing as npt
 from PIL import Image
 from pycocotools import mask as rle
 
-from saliency_assay.data.images import Pixels, no_file, read_rgb
-from saliency_assay.data.known_files import KnownFiles
+from saliency_assay.data.images import KnownFiles, Pixels, no_file, read_rgb
 from saliency_assay.registry.records import unknown
 
 Skipped = dict[str, Counter[str]]
@@ -187,11 +186,7 @@ def _names(content: dict[str, Any], file: Path) -> set[str]:
 
 
 def _by_id(content: dict[str, Any], file: Path, section: str) -> dict[int, tuple[int, Any]]:
-    """Return index and entry of each of a section's ids.
-
-    Raises:
-        ValueError: two different entries have one id.
-    """
+    """Return index and entry of each of a section's ids."""
     entries: dict[int, tuple[int, Any]] = {}
     for index, entry in enumerate(content[section]):
         key = _get(entry, "id", int, (file, section, index))
@@ -206,7 +201,6 @@ def _by_id(content: dict[str, Any], file: Path, section: str) -> dict[int, tuple
 def _largest(
     number: int, source: Source, content: dict[str, Any], skipped: Skipped, min_area: int
 ) -> Iterator[_Candidate]:
-    """Of one source, the largest instance of each category in each photograph."""
     file = source.annotations
     categories, images = (_by_id(content, file, section) for section in ("categories", "images"))
     best: dict[tuple[str, int], _Candidate] = {}
@@ -243,7 +237,6 @@ def _instance(
     skipped: Counter[str],
     place: _Place,
 ) -> Instance | None:
-    """The annotated instance, or None with the reason counted."""
     if annotation.get("iscrowd"):
         skipped["crowd"] += 1
         return None
@@ -271,7 +264,6 @@ def _file_name(image: Any, place: _Place) -> str:
 
 
 def _size(image: Any, place: _Place) -> tuple[int, int]:
-    """Height and width of a photograph."""
     size = _get(image, "height", int, place), _get(image, "width", int, place)
     if min(size) < 1:
         raise ValueError(f"{_place(place)}: found {size[1]} × {size[0]} pixels, expected at least 1 × 1")
@@ -286,7 +278,6 @@ def _size(image: Any, place: _Place) -> tuple[int, int]:
 def _mask(
     annotation: dict[str, Any], size: tuple[int, int], skipped: Counter[str], place: _Place
 ) -> dict[str, Any] | None:
-    """The segmentation as one mask, or None if none of its parts bounds an area."""
     segmentation = _get(annotation, "segmentation", (list, dict), place)
     if isinstance(segmentation, dict):
         return _run_lengths(segmentation, size, place)

@@ -10,8 +10,7 @@ from saliency_assay.data.bam.coco import Instance, cut_out
 from saliency_assay.data.bam.compose import OPAQUE, tight_box
 from saliency_assay.data.bam.miniplaces import Scene, read_scene
 from saliency_assay.data.bam.placement import box_sides
-from saliency_assay.data.images import Pixels, resize_rgba
-from saliency_assay.data.known_files import KnownFiles
+from saliency_assay.data.images import KnownFiles, Pixels, resize_rgba
 
 logger = logging.getLogger(__name__)
 

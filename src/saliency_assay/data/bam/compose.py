@@ -6,10 +6,10 @@ alone (X_0s), ``og`` the object on grey (X_og). So are those of a series: ``os_k
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from numpy import ndarray as Array
 
 from saliency_assay.data.bam.placement import Collection, Images, Plan
 from saliency_assay.data.images import Pixels, resize_rgba
@@ -17,7 +17,6 @@ from saliency_assay.data.splits import Ints
 
 logger = logging.getLogger(__name__)
 
-Array = npt.NDArray[Any]
 Block = dict[str, Array]
 Mask = npt.NDArray[np.bool_]
 
@@ -130,12 +129,7 @@ def log_sizes(blocks: Iterable[Block]) -> Iterator[Block]:
 def tight_box(mask: Mask) -> tuple[int, int, int, int]:
     """Return top, left, height and width of the smallest box around a mask ``[H, W]`` that is not empty."""
     rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
-    return (
-        int(rows[0]),
-        int(columns[0]),
-        int(rows[-1] - rows[0]) + 1,
-        int(columns[-1] - columns[0]) + 1,
-    )
+    return (int(rows[0]), int(columns[0]), int(rows[-1] - rows[0]) + 1, int(columns[-1] - columns[0]) + 1)
 
 
 def _gather(images: Images, indices: Ints) -> dict[int, Pixels]:

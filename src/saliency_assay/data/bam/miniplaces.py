@@ -12,8 +12,7 @@ from xml.parsers.expat import ErrorString
 import numpy as np
 from PIL import Image
 
-from saliency_assay.data.images import Pixels, find_images, log_left_out, no_file, read_rgb
-from saliency_assay.data.known_files import KnownFiles
+from saliency_assay.data.images import KnownFiles, Pixels, find_images, log_left_out, no_file, read_rgb
 from saliency_assay.registry.records import shown, unknown
 
 logger = logging.getLogger(__name__)
@@ -118,7 +117,6 @@ def read_scene(scene: Scene, size: int) -> Pixels:
 
 
 def _listed(folder: Path) -> dict[str, list[str]]:
-    """Image paths below ``images/`` by category, from the development kit's lists."""
     names = {}
     for number, line in _lines(folder / "categories.txt"):
         match = re.fullmatch(r"(\S+)\s+(\d{1,9})|(\d{1,9})\s+(\S+)", line)
@@ -160,7 +158,6 @@ def _lines(file: Path) -> Iterable[tuple[int, str]]:
 
 
 def _by_folder(folder: Path) -> dict[str, list[str]]:
-    """Return the images below ``folder`` by the folder that they are in; other files are counted in the log."""
     images, left_out = find_images(folder)
     log_left_out(folder, left_out)
     available: dict[str, list[str]] = {}

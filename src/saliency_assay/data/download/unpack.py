@@ -15,12 +15,10 @@ from typing import IO
 from saliency_assay.data.download.fetch import CHUNK, need_space
 from saliency_assay.runtime.atomic import remove_leftovers, temporary_path
 
+# RuntimeError and NotImplementedError are zipfile's, of an encrypted member and of a method it does not know.
 DAMAGED = (
     *(tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, lzma.LZMAError, EOFError),
-    *(
-        RuntimeError,
-        NotImplementedError,
-    ),  # zipfile's, of an encrypted member and of a method it does not know
+    *(RuntimeError, NotImplementedError),
 )
 
 
@@ -110,18 +108,13 @@ def _write(source: IO[bytes], target: Path) -> None:
 
 
 def _check_name(name: str) -> None:
-    """That a member stays below the folder.
-
-    Raises:
-        TarError: it would not.
-    """
+    """That a member stays below the folder."""
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or "\\" in name:
         raise tarfile.TarError(f"the name {name!r} leads out of the folder")
 
 
 def _move(source: Path, target: Path) -> None:
-    """Move all in ``source`` to ``target``, folders into those that are there."""
     for entry in sorted(source.iterdir()):
         there = target / entry.name
         if entry.is_dir() and there.is_dir():

@@ -67,7 +67,6 @@ def cifar10(
 
 
 def _root(path: Path) -> Path:
-    """Return the folder that holds the files."""
     for root in (path, path / FOLDER):
         if any((root / name).is_file() for name in BATCHES):
             return root
@@ -82,7 +81,6 @@ def _blocks(file: Path, rows: Ints, split: int, size: int, block: int) -> Iterat
 
 
 def _count(file: Path) -> int:
-    """Return the number of images in a file, by its length; at least one, and nothing beside them."""
     count, rest = divmod(size := file.stat().st_size, 1 + PIXELS)
     if not size or rest:
         raise ValueError(

@@ -1,13 +1,11 @@
 """scikit-learn's handwritten digits: small, real, and there without a download."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-from PIL import Image
 from sklearn.datasets import load_digits
 
+from saliency_assay.data.images import Block, resize_squares
 from saliency_assay.data.splits import random_split
 
 CLASSES = tuple(str(digit) for digit in range(10))
@@ -15,7 +13,7 @@ CLASSES = tuple(str(digit) for digit in range(10))
 
 def digits(
     *, size: int = 16, test_share: float = 0.1, generator: np.random.Generator, block: int = 512
-) -> tuple[dict[str, tuple[str, ...]], Iterator[dict[str, npt.NDArray[Any]]]]:
+) -> tuple[dict[str, tuple[str, ...]], Iterator[Block]]:
     """The 1,797 digits in scikit-learn's order, enlarged bilinearly from 8 × 8.
 
     Returns:
@@ -28,14 +26,10 @@ def digits(
     parts = (slice(start, min(start + block, len(grey))) for start in range(0, len(grey), block))
     blocks = (
         {
-            "image": np.stack([_enlarged(image, size) for image in grey[part]])[:, None],
+            "image": resize_squares(grey[part, None], size),
             "split": split[part],
             "label_class": labels[part].astype(np.int64),
         }
         for part in parts
     )
     return {"class": CLASSES}, blocks
-
-
-def _enlarged(image: npt.NDArray[np.uint8], size: int) -> npt.NDArray[np.uint8]:
-    return np.asarray(Image.fromarray(image).resize((size, size), Image.Resampling.BILINEAR))

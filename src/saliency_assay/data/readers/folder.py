@@ -173,7 +173,6 @@ def _listed(file: Path) -> Listing:
 
 
 def _check_classes(halves: Sequence[Path], listings: Sequence[Listing]) -> None:
-    """That the first half has the classes of the last."""
     missing = [name for name in listings[-1] if name not in listings[0]]
     if missing:
         more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""

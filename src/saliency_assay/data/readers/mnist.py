@@ -54,7 +54,6 @@ def mnist(
 
 
 def _part(folder: Path, prefix: str) -> tuple[Bytes, Ints]:
-    """Images ``[n, 1, 28, 28]`` and labels ``[n]`` of one half."""
     images_file = _file(folder, f"{prefix}-images-idx3-ubyte")
     labels_file = _file(folder, f"{prefix}-labels-idx1-ubyte")
     images, labels = _idx(images_file, 3), _idx(labels_file, 1)

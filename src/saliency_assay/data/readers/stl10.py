@@ -57,7 +57,6 @@ def stl10(
 
 
 def _root(path: Path) -> Path:
-    """The folder that the files are in."""
     for root in (path, path / _FOLDER):
         if any((root / name).is_file() for name in _FILES):
             return root
@@ -65,7 +64,6 @@ def _root(path: Path) -> Path:
 
 
 def _part(root: Path, prefix: str) -> tuple[Pixels, Ints]:
-    """Images ``[n, 3, 96, 96]``, mapped from their file, and labels ``[n]`` from 0 of one half."""
     images_file, labels_file = root / f"{prefix}_X.bin", root / f"{prefix}_y.bin"
     for file in (images_file, labels_file):
         if not file.is_file():

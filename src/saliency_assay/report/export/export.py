@@ -55,11 +55,7 @@ HEAD = "% Tables of study {study}. To be read with \\input; all they need is \\u
 
 
 def tidy_table(
-    study: str,
-    kind: str,
-    order: pd.DataFrame,
-    reliability: pd.DataFrame,
-    printed: pd.DataFrame | None = None,
+    study: str, kind: str, order: pd.DataFrame, reliability: pd.DataFrame, printed: pd.DataFrame | None = None
 ) -> pd.DataFrame:
     """One row for each metric, variant, set, model and method of a study, in the order of ``order``.
 
@@ -185,7 +181,6 @@ def _score_cell(row: pd.DataFrame) -> tuple[str, str]:
 
 
 def _arrow(direction: str) -> str:
-    """Return a direction as LaTeX."""
     target = target_of(direction)
     return ARROWS[direction] if target is None else rf"$\rightarrow {target:g}$"
 

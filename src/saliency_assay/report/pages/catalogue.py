@@ -12,6 +12,7 @@ from saliency_assay.report.pages.render import render
 from saliency_assay.report.pages.words import alpha_words
 
 Facts = Mapping[str, Any]
+SINGLE_PASS = ("gradient", "sensitivity", "gradient_x_input")
 
 
 def cost_table(
@@ -32,19 +33,14 @@ def cost_table(
     rows = [
         {
             **{name: at[name] for name in ("method", "model", "data")},
-            **_summed(costs),
+            **{name: sum(part[name] for part in costs) for name in ("images", "seconds")},
+            "device": ", ".join(dict.fromkeys(part["device"] for part in costs)),
             "passes": _passes(known[at["method"]], sizes[at["data"]], at["batch"]),
         }
         for at, costs in zip(stores, measured, strict=True)
     ]
     columns = ["method", "model", "data", "device", "images", "seconds", "passes"]
     return pd.DataFrame(rows, columns=columns)
-
-
-def _summed(parts: Sequence[Facts]) -> dict[str, Any]:
-    """Sum the costs of all parts of one store of maps."""
-    sums = {name: sum(part[name] for part in parts) for name in ("images", "seconds")}
-    return {**sums, "device": ", ".join(dict.fromkeys(part["device"] for part in parts))}
 
 
 def _passes(facts: Facts, size: tuple[int, int], batch: int) -> float:
@@ -76,7 +72,9 @@ def methods_page(methods: Sequence[Facts], costs: pd.DataFrame) -> str:
         for facts in methods
     ]
     shown = costs.assign(**{"seconds an image": costs["seconds"] / costs["images"]})
-    plain = shown[shown["method"].isin(_plain(methods))].groupby(["model", "data"])["seconds an image"].min()
+    # Those of one backward pass, against which the time of the others is read.
+    single = [facts["name"] for facts in methods if facts["method"] in SINGLE_PASS]
+    plain = shown[shown["method"].isin(single)].groupby(["model", "data"])["seconds an image"].min()
     base = [plain.get((row.model, row.data), float("nan")) for row in shown.itertuples()]
     shown["× the plain gradient"] = shown["seconds an image"] / base
     columns = [
@@ -123,7 +121,6 @@ def metrics_page(metrics: Sequence[Facts], reliability: pd.DataFrame) -> str:
 
 
 def _metric_facts(facts: Facts) -> dict[str, str]:
-    """Return the entries of a metric's list; an empty text is of a fact that it does not have."""
     entries = {
         "Formula": facts["formula"],
         "Source": facts["reference"],
@@ -139,7 +136,6 @@ def _metric_facts(facts: Facts) -> dict[str, str]:
 
 
 def _reliability(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of one metric, to be read."""
     verdicts = [alpha_words(row) for row in rows.to_dict("records")]  # type: ignore[arg-type]  # keys are Hashable in the stubs
     columns = ["study", "metric", "variant", "seed", "controls", "methods", "images"]
     columns += ["alpha", "alpha_low", "alpha_high", "correlation"]
@@ -152,15 +148,6 @@ def _reliability(rows: pd.DataFrame) -> pd.DataFrame:
         "correlation": "ρ of methods",
     }
     return shown.rename(columns=names)
-
-
-def _plain(methods: Sequence[Facts]) -> list[str]:
-    """Return entries of one backward pass, against which the time of the others is read."""
-    return [
-        facts["name"]
-        for facts in methods
-        if facts["method"] in ("gradient", "sensitivity", "gradient_x_input")
-    ]
 
 
 def _parameters(parameters: Facts) -> str:

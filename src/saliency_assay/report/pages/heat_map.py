@@ -10,14 +10,7 @@ import pandas as pd
 from saliency_assay.plotting.metric_results import span_text
 from saliency_assay.registry import directions
 from saliency_assay.reliability.tables import rank_text
-from saliency_assay.report.pages.words import (
-    UNDEFINED,
-    alpha_row,
-    alpha_words,
-    number,
-    percent,
-    two,
-)
+from saliency_assay.report.pages.words import UNDEFINED, alpha_row, alpha_words, number, percent, two
 
 BEST, WORST = (0x8C, 0xC0, 0xE6), (0xFF, 0xFF, 0xFF)  # one hue, also distinct in gray; black text on both
 
@@ -26,16 +19,11 @@ BEST, WORST = (0x8C, 0xC0, 0xE6), (0xFF, 0xFF, 0xFF)  # one hue, also distinct i
 class ScoreCell:
     """The score of a method under one metric."""
 
-    ranks: str = ""
-    """The rank set, empty without one."""
-    mean: str = ""
-    """With its interval; empty where no image has a score."""
-    background: str = ""
-    """In CSS."""
-    value: str = ""
-    """The mean, by which rows are sorted."""
-    saved: str = ""
-    """The cell in a CSV file."""
+    ranks: str = ""  # the rank set, empty without one
+    mean: str = ""  # with its interval; empty where no image has a score
+    background: str = ""  # in CSS
+    value: str = ""  # the mean, by which rows are sorted
+    saved: str = ""  # the cell in a CSV file
     notes: Sequence[str] = ()
 
 
@@ -43,12 +31,9 @@ class ScoreCell:
 class AlphaCell:
     """The reliability of one metric."""
 
-    value: str
-    """Empty where it is undefined."""
-    note: str
-    """Its interval, or why there is none."""
-    percent: int = 0
-    """The length of its bar."""
+    value: str  # empty where it is undefined
+    note: str  # its interval, or why there is none
+    percent: int = 0  # the length of its bar
 
 
 @dataclass(frozen=True)
@@ -76,10 +61,8 @@ class HeatMap:
     """The rank sets of one study, as ``templates/heat_map.html.j2`` shows them."""
 
     title: str
-    level: str
-    """Of the intervals of α."""
-    without_baselines: bool
-    """True if α is computed without them."""
+    level: str  # of the intervals of α
+    without_baselines: bool  # true if α is computed without them
     columns: Sequence[MetricColumn]
     rows: Sequence[MethodRow]
 

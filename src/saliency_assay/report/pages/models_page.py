@@ -21,17 +21,10 @@ def accuracy_table(evaluations: Mapping[tuple[str, int], Mapping[str, Any]]) -> 
         for name, splits in sets.items():
             for split, of_split in splits.items():
                 worst = min(of_split["per_class"], key=of_split["per_class"].get)
+                row = {"model": model, "seed": str(seed), "set": name, "split": split}
+                row |= {"images": of_split["images"], "accuracy (%)": 100 * of_split["accuracy"]}
                 rows.append(
-                    {
-                        "model": model,
-                        "seed": str(seed),
-                        "set": name,
-                        "split": split,
-                        "images": of_split["images"],
-                        "accuracy (%)": 100 * of_split["accuracy"],
-                        "worst class": worst,
-                        "its accuracy (%)": 100 * of_split["per_class"][worst],
-                    }
+                    {**row, "worst class": worst, "its accuracy (%)": 100 * of_split["per_class"][worst]}
                 )
     return pd.DataFrame(rows)
 
@@ -45,9 +38,10 @@ def training_curves(curves: Mapping[tuple[str, int], pd.DataFrame]) -> Figure:
     Args:
         curves: for each model and seed the table of ``training.csv``.
     """
-    untrained = [model for model in dict.fromkeys(model for model, _ in curves) if _empty(curves, model)]
+    named = list(dict.fromkeys(model for model, _ in curves))
     curves = {arm: curve for arm, curve in curves.items() if not curve.empty}
     models = list(dict.fromkeys(model for model, _ in curves))
+    untrained = [model for model in named if model not in models]
     figure = Figure(figsize=(7.5, 4.2))
     axes = figure.add_subplot()
     validated = [arm for arm, curve in curves.items() if curve["validation_accuracy"].notna().any()]
@@ -74,7 +68,3 @@ def training_curves(curves: Mapping[tuple[str, int], pd.DataFrame]) -> Figure:
     else:
         axes.set_xticks([])
     return figure
-
-
-def _empty(curves: Mapping[tuple[str, int], pd.DataFrame], model: str) -> bool:
-    return all(curve.empty for (of, _), curve in curves.items() if of == model)

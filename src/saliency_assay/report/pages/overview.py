@@ -187,7 +187,6 @@ def summary_page(result: StudyResult) -> str:
 
 
 def _heat_map(result: StudyResult, title: str) -> HeatMap | None:
-    """Return the heat map of a study; None where nothing is scored."""
     if not result.tables:
         return None
     order, reliability = result.tables["order"], result.tables["reliability"]

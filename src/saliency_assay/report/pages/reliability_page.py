@@ -106,7 +106,6 @@ def shortened(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _each(table: pd.DataFrame) -> pd.DataFrame:
-    """Return ``metric, variant`` of the first and the second of every pair, in the order of the table."""
     other = table[["other_metric", "other_variant"]].set_axis(["metric", "variant"], axis=1)
     return pd.concat([table[["metric", "variant"]], other])
 

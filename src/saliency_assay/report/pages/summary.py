@@ -32,12 +32,9 @@ from saliency_assay.report.pages.words import (
 class Finding:
     """One metric and variant of a study."""
 
-    name: str
-    """Its label."""
-    rows: pd.DataFrame
-    """Its rows of ``order.csv``."""
-    alpha: Mapping[str, Any] | None
-    """As ``report.pages.words.alpha_row`` gives it."""
+    name: str  # its label
+    rows: pd.DataFrame  # its rows of order.csv
+    alpha: Mapping[str, Any] | None  # as report.pages.words.alpha_row gives it
 
 
 def summary_words(findings: Sequence[Finding]) -> list[str]:

@@ -14,24 +14,16 @@ from saliency_assay.plotting.metric_results import span_text
 from saliency_assay.plotting.style import joined
 from saliency_assay.reliability.tables import PAIR, rank_text
 
-CONFIDENCE = 0.95
-"""Simultaneous coverage of the rank sets of one metric."""
+CONFIDENCE = 0.95  # simultaneous coverage of the rank sets of one metric
 RELIABLE = 0.65
 """Lower end of α's interval from which on images rank methods alike; the usual demand (Tomsett et al., 2020)."""
-LITTLE = 0.1
-"""Upper end of α's interval up to which images rank methods hardly more alike than by chance."""
-AGREE = 0.5
-"""Least mean correlation within images of two metrics that rank methods alike."""
-LEAST_METHODS = 3
-"""Methods below which metrics are not compared: of two methods ρ is 1 or −1."""
-MOST_PAIRS = 6
-"""Pairs of metrics that a sentence lists."""
-FEW = 30
-"""Images below which only large differences can be detected, and two metrics are not compared."""
-UNDEFINED = 0.05
-"""Share of a method's scores above which missing ones are a finding."""
-MOST = 0.5
-"""Share of the images that is most of them when exceeded."""
+LITTLE = 0.1  # upper end of α's interval up to which images rank methods hardly more alike than by chance
+AGREE = 0.5  # least mean correlation within images of two metrics that rank methods alike
+LEAST_METHODS = 3  # methods below which metrics are not compared: of two methods ρ is 1 or −1
+MOST_PAIRS = 6  # pairs of metrics that a sentence lists
+FEW = 30  # images below which only large differences can be detected, and two metrics are not compared
+UNDEFINED = 0.05  # share of a method's scores above which missing ones are a finding
+MOST = 0.5  # share of the images that is most of them when exceeded
 CIRCLE = "each is worse than another one on the images on which both have a score"
 ONE_SEED = "one training seed or weights file: other trainings may order the methods differently"
 

@@ -241,7 +241,6 @@ def _series(tables: BamTables) -> pd.DataFrame:
 
 
 def _others(tables: BamTables, scores: Scores) -> Scores:
-    """The paper's methods among ``scores``, at least one."""
     found = tables.of_paper(scores)
     if found.empty:
         raise UntestedError("no other method of the paper has a score")

@@ -1,9 +1,46 @@
 """BAM: relative feature importance between two models, and between two inputs (Yang & Kim, 2019, section 4)."""
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import zip_longest
+
+import numpy as np
 import torch
 from torch import Tensor
 
 from saliency_assay.methods.sampling import draw_seeds
+from saliency_assay.metrics.reductions import reduce
+
+
+def attributions(
+    maps: Mapping[str, Iterable[np.ndarray]],
+    masks: Iterable[np.ndarray],
+    names: Sequence[str],
+    regions_of: Callable[[Tensor], Mapping[str, Tensor]],
+    reduction: str,
+) -> dict[str, Tensor]:
+    """``concept_{name}_{region}``: g_c of every image ``[N]`` for each of ``names`` and each region.
+
+    One block of ``maps`` ``[n, C or 1, H, W]`` of each name is in memory at a time, beside its block of ``masks``, bool
+    ``[n, H, W]``, of which ``regions_of`` gives the regions by name.
+
+    Raises:
+        ValueError: blocks of different lengths.
+    """
+    parts: dict[str, list[Tensor]] = {}
+    streams = zip_longest(masks, *(maps[name] for name in names), fillvalue=np.empty(0))
+    for number, (block, *raw) in enumerate(streams):
+        if len({len(each) for each in (block, *raw)}) > 1:
+            found = ", ".join(f"{len(each)} of {name}" for name, each in zip(names, raw, strict=True))
+            raise ValueError(
+                f"block {number}: found {len(block)} masks and {found} maps, expected equally many"
+            )
+        regions = regions_of(torch.tensor(block))
+        for name, each in zip(names, raw, strict=True):
+            saliency = reduce(torch.tensor(each), reduction)
+            for region, inside in regions.items():
+                key = f"concept_{name}_{region}"
+                parts.setdefault(key, []).append(concept_attribution(saliency, inside))
+    return {key: torch.cat(blocks) for key, blocks in parts.items()}
 
 
 def concept_attribution(saliency: Tensor, mask: Tensor) -> Tensor:

@@ -4,16 +4,14 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from numpy import ndarray as Array
 
 from saliency_assay.plotting.metric_results import span_text
 from saliency_assay.plotting.style import BLUE, GREY, ORANGE, VERMILION, readable
 from saliency_assay.studies.bam.tables import DIRECTIONS
-
-Array = npt.NDArray[Any]
 
 AXIS = {
     "mcs": "MCS: difference of concept attribution\n(saliency on a 0–1 scale)",
@@ -113,7 +111,6 @@ def _bars(
 
 
 def _dots(axes: Axes, places: Array, table: pd.DataFrame, methods: Iterable[str], scale: float) -> None:
-    """The score of every seed."""
     for place, method in zip(places, methods, strict=True):
         of_method = table.loc[table["method"] == method, "score"] * scale
         axes.plot(np.full(len(of_method), place), of_method, "o", color="black", markersize=3)

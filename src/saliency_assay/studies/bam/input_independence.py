@@ -1,20 +1,16 @@
 """Input independence: whether maps change where a change of the image has no effect (Yang & Kim, 2019, section 4.4)."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import zip_longest
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
 
-from saliency_assay.metrics.reductions import reduce
-from saliency_assay.studies.bam.contrast import concept_attribution, random_masks
+from saliency_assay.studies.bam.contrast import attributions, random_masks
 
-INPUTS = ("without", "with_delta")
-"""x, and x + δ, of one model."""
-REGIONS = ("object", "outside")
-"""δ's region, and as many random pixels outside it."""
+INPUTS = ("without", "with_delta")  # x, and x + δ, of one model
+REGIONS = ("object", "outside")  # δ's region, and as many random pixels outside it
 BASELINES = {"iir": "outside", "iir_difference": "outside"}
 """The region of each metric's baseline: pixels that are the same in both inputs."""
 
@@ -69,16 +65,11 @@ def score_independence(
     """
     if set(maps) != set(INPUTS):
         raise ValueError(f"maps: found {', '.join(sorted(maps))}, expected {', '.join(sorted(INPUTS))}")
-    parts: dict[str, list[Tensor]] = {
-        f"concept_{given}_{region}": [] for given in INPUTS for region in REGIONS
-    }
-    for mask, raw in _blocks(maps, masks):
-        regions = dict(zip(REGIONS, (mask, random_masks(mask, generator, outside=True)), strict=True))
-        for given in INPUTS:
-            saliency = reduce(raw[given], reduction)
-            for region in REGIONS:
-                parts[f"concept_{given}_{region}"].append(concept_attribution(saliency, regions[region]))
-    scores = {key: torch.cat(blocks) for key, blocks in parts.items()}
+
+    def regions(mask: Tensor) -> dict[str, Tensor]:
+        return {"object": mask, "outside": random_masks(mask, generator, outside=True)}
+
+    scores = attributions(maps, masks, INPUTS, regions, reduction)
     count = len(scores["concept_without_object"])
     if correct.dtype != bool or correct.shape != (count,):
         found = f"{correct.dtype} {list(correct.shape)}"
@@ -110,19 +101,3 @@ def score_rows(found: Mapping[str, np.ndarray], correct: np.ndarray, source: np.
             scores = {"image": source[counted], "score": np.asarray(found[key][counted], dtype=np.float64)}
             parts.append(pd.DataFrame(scores).assign(metric=metric, variant=variant))
     return pd.concat(parts, ignore_index=True)
-
-
-def _blocks(
-    maps: Mapping[str, Iterable[np.ndarray]], masks: Iterable[np.ndarray]
-) -> Iterator[tuple[Tensor, dict[str, Tensor]]]:
-    streams = zip_longest(masks, *(maps[given] for given in INPUTS), fillvalue=np.empty(0))
-    for number, (mask, *raw) in enumerate(streams):
-        if len({len(block) for block in (mask, *raw)}) > 1:
-            found = ", ".join(f"{len(block)} of {given}" for given, block in zip(INPUTS, raw, strict=True))
-            raise ValueError(
-                f"block {number}: found {len(mask)} masks and maps {found}, expected equally many"
-            )
-        yield (
-            torch.tensor(mask),
-            {given: torch.tensor(block) for given, block in zip(INPUTS, raw, strict=True)},
-        )

@@ -1,18 +1,14 @@
 """How far images could be changed without changing the output, as curves and pictures (BAM's IIR)."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from numpy import ndarray as Array
 
-from saliency_assay.plotting.pictures import bare, show_image
+from saliency_assay.plotting.gallery import bare, show_image
 from saliency_assay.plotting.style import BLUE, GREY, ORANGE
 from saliency_assay.studies.bam.input_independence_tables import SIMILAR, relative_change
-
-Array = npt.NDArray[Any]
 
 LEAST_STEPS = 5
 COLUMNS = ("x", "x with the object", "x + δ", "δ: grey is 0", "x + δ less the composite")
@@ -39,7 +35,7 @@ def convergence_curves(convergence: Array, output_norm: Array, *, seeds: int) ->
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[2, 1])
     above.fill_between(steps, low, high, color=BLUE, alpha=0.25, linewidth=0, label="quartiles")
     above.plot(steps, middle, color=BLUE, label="median")
-    _limit(above)
+    above.axhline(100 * SIMILAR, color=GREY, linestyle="--", linewidth=1, label=f"{100 * SIMILAR:g} %")
     if np.nanmin(low) > 0:
         above.set_yscale("log")
     else:
@@ -56,10 +52,6 @@ def convergence_curves(convergence: Array, output_norm: Array, *, seeds: int) ->
     below.set_xlim(0, max(last, LEAST_STEPS))
     below.set_xlabel(f"step (the last that changes an image is {last} of {steps[-1]}); {counted}")
     return figure
-
-
-def _limit(axes: Axes) -> None:
-    axes.axhline(100 * SIMILAR, color=GREY, linestyle="--", linewidth=1, label=f"{100 * SIMILAR:g} %")
 
 
 def delta_images(
@@ -108,12 +100,5 @@ def note(
 ) -> str:
     """What stands beside an image: its ``name`` and numbers, one a line."""
     share = 100 * output_change / output_norm if output_norm > 0 else np.nan
-    return "\n".join(
-        [
-            name,
-            f"‖f(x)‖ = {output_norm:.3g}",
-            f"‖Δf‖ = {output_change:.2g} ({share:.2g} %)",
-            f"‖δ‖ = {delta_norm:.0f}",
-            f"‖δ − δ₀‖ = {start_distance:.0f}",
-        ]
-    )
+    lines = [name, f"‖f(x)‖ = {output_norm:.3g}", f"‖Δf‖ = {output_change:.2g} ({share:.2g} %)"]
+    return "\n".join([*lines, f"‖δ‖ = {delta_norm:.0f}", f"‖δ − δ₀‖ = {start_distance:.0f}"])

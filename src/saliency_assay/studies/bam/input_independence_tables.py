@@ -1,15 +1,12 @@
 """How far images could be changed without changing the output, as numbers (BAM's IIR)."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
+from numpy import ndarray as Array
 
 from saliency_assay.storage.zarr_store import Store
-
-Array = npt.NDArray[Any]
 
 SIMILAR = 0.05
 """Share of ‖f(x)‖ up to which two outputs are called similar here; the paper's one example has 0.2 of 31.9."""

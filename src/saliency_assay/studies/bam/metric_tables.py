@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from saliency_assay.metrics.spread import spread
 from saliency_assay.runtime.provenance import seed_of
 from saliency_assay.studies.bam.scores import BASELINES
 
@@ -62,16 +61,13 @@ def premise(predictions: pd.DataFrame, *, data: str, object_model: str, scene_mo
                     printed = PRINTED_ACCURACY[role, member]
                     rows.append({"model": model, "seed": seed, **row, **_share(right), "printed": printed})
             removed = "og" if role == "object" else "0s"
-            rows.append(
-                {
-                    "model": model,
-                    "seed": seed,
-                    "set": f"{data}_os → {data}_{removed}",
-                    "check": f"confidence rises when the {'scene' if role == 'object' else 'object'} is removed",
-                    **_share(_rises(sets[f"{data}_os"], sets[f"{data}_{removed}"])),
-                    "printed": PRINTED_CONFIDENCE[role],
-                }
-            )
+            what = "scene" if role == "object" else "object"
+            row = {
+                "set": f"{data}_os → {data}_{removed}",
+                "check": f"confidence rises when the {what} is removed",
+            }
+            rises = _share(_rises(sets[f"{data}_os"], sets[f"{data}_{removed}"]))
+            rows.append({"model": model, "seed": seed, **row, **rises, "printed": PRINTED_CONFIDENCE[role]})
     return pd.DataFrame(rows)
 
 
@@ -130,3 +126,25 @@ def metrics_table(
                         row |= {"images": len(valid), "undefined": len(values) - len(valid)}
                 rows.append(row)
     return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def spread(
+    scores: np.ndarray, *, generator: np.random.Generator, draws: int = 10, draw_size: int = 100
+) -> float:
+    """Standard deviation of the mean score over ``draws`` draws of ``draw_size`` images (BAM, Figs. 4 and 8).
+
+    ``scores`` is ``[N]``; NaN is left out. A draw takes each image at most once; draws are independent of each other.
+    The deviation has ``draws − 1`` in the denominator. NaN unless more than ``draw_size`` images are valid:
+    otherwise all draws would be the same images and the deviation a meaningless 0.
+
+    Raises:
+        ValueError: fewer than two draws, or a draw of no image.
+    """
+    if draws < 2 or draw_size < 1:
+        raise ValueError(f"draws, draw_size: found {draws}, {draw_size}, expected at least 2 and 1")
+    if np.count_nonzero(~np.isnan(scores)) <= draw_size:
+        return float("nan")
+    # All images are shuffled, then the valid ones taken: methods that lack different images share the rest of a draw.
+    shuffled = (scores[generator.permutation(len(scores))] for _ in range(draws))
+    means = [drawn[~np.isnan(drawn)][:draw_size].mean() for drawn in shuffled]
+    return float(np.std(means, ddof=1))

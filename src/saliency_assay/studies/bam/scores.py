@@ -1,7 +1,6 @@
 """MCS and IDR of one attribution method, from the raw maps of BAM's three pairs of model and input."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import zip_longest
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import pandas as pd
@@ -9,9 +8,8 @@ import torch
 from torch import Tensor
 
 from saliency_assay.methods.sampling import draw_seeds
-from saliency_assay.metrics.reductions import reduce
 from saliency_assay.studies.bam.contrast import (
-    concept_attribution,
+    attributions,
     input_dependence,
     model_contrast,
     random_masks,
@@ -49,17 +47,14 @@ def score_bam(
     for given, what in ((maps, "maps"), (correct, "correct")):
         if set(given) != set(PAIRS):
             raise ValueError(f"{what}: found {', '.join(sorted(given))}, expected {', '.join(sorted(PAIRS))}")
-    parts: dict[str, list[Tensor]] = {f"concept_{pair}_{region}": [] for pair in PAIRS for region in REGIONS}
     # A generator for each kind of region: shared, their masks would depend on how maps are split into blocks.
     anywhere, outside = (torch.Generator().manual_seed(seed) for seed in draw_seeds(1, 2, generator))
-    for mask, raw in _blocks(maps, masks):
-        drawn = random_masks(mask, anywhere), random_masks(mask, outside, outside=True)
-        regions = dict(zip(REGIONS, (mask, *drawn), strict=True))
-        for pair in PAIRS:
-            saliency = reduce(raw[pair], reduction)
-            for region in REGIONS:
-                parts[f"concept_{pair}_{region}"].append(concept_attribution(saliency, regions[region]))
-    concept = {key: torch.cat(blocks) for key, blocks in parts.items()}
+
+    def regions(mask: Tensor) -> dict[str, Tensor]:
+        sampled = random_masks(mask, anywhere), random_masks(mask, outside, outside=True)
+        return dict(zip(REGIONS, (mask, *sampled), strict=True))
+
+    concept = attributions(maps, masks, PAIRS, regions, reduction)
     return {key: scores.numpy() for key, scores in (concept | _metrics(concept, correct)).items()}
 
 
@@ -136,16 +131,3 @@ def _metrics(concept: Mapping[str, Tensor], correct: Mapping[str, np.ndarray]) -
         with_object, without = (concept[f"concept_{pair}_{region}"] for pair in PAIRS[1:])
         scores[f"idr_{region}"] = input_dependence(with_object, without, counted["idr"])
     return scores
-
-
-def _blocks(
-    maps: Mapping[str, Iterable[np.ndarray]], masks: Iterable[np.ndarray]
-) -> Iterator[tuple[Tensor, dict[str, Tensor]]]:
-    streams = zip_longest(masks, *(maps[pair] for pair in PAIRS), fillvalue=np.empty(0))
-    for number, (mask, *raw) in enumerate(streams):
-        if len({len(block) for block in (mask, *raw)}) > 1:
-            found = ", ".join(f"{len(block)} of {pair}" for pair, block in zip(PAIRS, raw, strict=True))
-            raise ValueError(
-                f"block {number}: found {len(mask)} masks and {found} maps, expected equally many"
-            )
-        yield torch.tensor(mask), {pair: torch.tensor(block) for pair, block in zip(PAIRS, raw, strict=True)}

@@ -9,8 +9,7 @@ from torch import Tensor
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.studies.bam.contrast import concept_attribution, model_contrast, random_masks
 
-REGIONS = ("object", "random")
-"""The object's mask, and as many random pixels of the image: the baseline."""
+REGIONS = ("object", "random")  # the object's mask, and as many random pixels of the image: the baseline
 
 
 def contrast(model: str, last: str) -> str:
@@ -92,7 +91,6 @@ def score_series(
 
 
 def _contrasts(concept: Mapping[str, Tensor], correct: Mapping[str, np.ndarray]) -> dict[str, Tensor]:
-    """MCS of every image and model against the last one."""
     last = list(concept.values())[-1]
     for model, right in correct.items():
         if right.dtype != bool or right.shape != last.shape:

@@ -1,23 +1,22 @@
 """Figures of the commonality series: curves against k, and one image under every f_k (Yang & Kim, 2019, Figs. 5, 6)."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from textwrap import fill
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from numpy import ndarray as Array
 
-from saliency_assay.plotting.metric_results import MARKERS, seeds_text, span_text
-from saliency_assay.plotting.pictures import bare, show_image, show_map
+from saliency_assay.plotting.gallery import bare, show_image, show_map
+from saliency_assay.plotting.metric_results import looks_of, seeds_text, span_text
 from saliency_assay.plotting.style import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, readable
 from saliency_assay.studies.bam.series_tables import TCAV, SeriesModel
-
-Array = npt.NDArray[Any]
 
 WIDTH = 10.4  # inches: the report's 1,000 pixels
 ABOVE, BELOW = 4.4, 3.2
@@ -27,6 +26,7 @@ COLOURS = (ORANGE, GREEN, VERMILION, PURPLE, SKY, GREY)
 LINES: tuple[Any, ...] = ("-", "-.", (0, (6, 1.5, 1, 1.5, 1, 1.5)))  # dashes are the drop's, dots are TCAV's
 DROP: dict[str, Any] = {"color": "black", "linestyle": "--", "linewidth": 2}
 DOTTED: dict[str, Any] = {"color": BLUE, "linestyle": ":", "linewidth": 2.4, "marker": "."}
+looks = partial(looks_of, colors=COLOURS, lines=LINES, fixed={TCAV: DOTTED}, linewidth=1.5)
 DROP_LABEL = "accuracy drop\n(right axis)"
 MCS_AXIS = r"MCS: $G_c(f_k) - G_c(f_{1.0})$" + "\n(saliency and TCAV on a 0–1 scale)"
 DROP_AXIS = "accuracy drop without the object\n(percentage points)"
@@ -38,17 +38,6 @@ CELL = 0.9  # inches
 COMPOSITE = 1.7
 NAMES = 1.4
 ROW_LETTERS = 14
-
-
-def looks(methods: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Colour, line and marker of every method; ``tcav`` is dotted in blue as in the paper."""
-    found: dict[str, dict[str, Any]] = {}
-    for method in methods:
-        place = sum(name != TCAV for name in found)
-        line = LINES[place // len(COLOURS) % len(LINES)]
-        style = {"color": COLOURS[place % len(COLOURS)], "linestyle": line, "linewidth": 1.5}
-        found[method] = DOTTED if method == TCAV else {**style, "marker": MARKERS[place % len(MARKERS)]}
-    return found
 
 
 def series_figure(series: pd.DataFrame, commonality: pd.DataFrame, correlation: pd.DataFrame) -> Figure:
@@ -99,7 +88,6 @@ def _curves(axes: Axes, series: pd.DataFrame, of_methods: dict[str, dict[str, An
 
 
 def _drop(axes: Axes, commonality: pd.DataFrame) -> Axes:
-    """The accuracy drop, on a vertical axis of its own to the right."""
     right = axes.twinx()
     by_k = commonality.groupby("k")["drop"].agg(["mean", "min", "max"])
     right.plot(by_k.index, by_k["mean"], **DROP)
@@ -126,7 +114,6 @@ def _align_zeros(left: Axes, right: Axes) -> None:
 
 
 def _counted(series: pd.DataFrame) -> str:
-    """How many images are behind a point, in how many seeds."""
     counts = series.loc[series["method"] != TCAV, "images"]
     counts = counts if len(counts) else series["images"]
     return f"n = {span_text(counts.tolist())} images a point{seeds_text(series['seed'].nunique())}"

@@ -8,15 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import torch
 
 from saliency_assay.metrics.scored import correlation
-from saliency_assay.plotting.metric_results import span_text
+from saliency_assay.plotting.metric_results import mean_and_error, span_text
 from saliency_assay.studies.bam.series import contrast
-
-Array = npt.NDArray[Any]
 
 # Yang & Kim (2019), Fig. 2, bottom: test accuracy of bamboo forest in percent, for k = 0.1 … 1.0.
 PRINTED_SCENE = "bamboo_forest"
@@ -35,10 +32,8 @@ class SeriesModel:
     """f_k: a scene classifier in whose set the object is in all images of the first k of all scene classes."""
 
     model: str
-    data: str
-    """The set that it was trained on and is explained on."""
-    k: float
-    """Commonality: the share of scene classes that have the object, in (0, 1]."""
+    data: str  # the set that it was trained on and is explained on
+    k: float  # commonality: the share of scene classes that have the object, in (0, 1]
 
 
 def commonality_table(
@@ -129,20 +124,13 @@ def series_table(
             on_object, on_random = (
                 of_pair.get((*key, variant), np.empty(0)) for variant in ("object", "random")
             )
-            row["mcs"], row["standard_error"] = _mean(on_object)
-            row["random"], row["random_standard_error"] = _mean(on_random)
+            row["mcs"], row["standard_error"] = mean_and_error(on_object)
+            row["random"], row["random_standard_error"] = mean_and_error(on_random)
             undefined = int(np.isnan(on_object).sum())
             rows.append({**row, "images": len(on_object) - undefined, "undefined": undefined})
     if concepts is not None:
         rows += _concept_rows(concepts, series, list(dict.fromkeys(scores["seed"])))
     return pd.DataFrame(rows, columns=["seed", "model", "k", "method", *MCS_COLUMNS])
-
-
-def _mean(values: Array) -> tuple[float, float]:
-    """Mean and standard error of the values that are not NaN."""
-    valid = values[~np.isnan(values)]
-    error = float(np.std(valid, ddof=1) / np.sqrt(len(valid))) if len(valid) > 1 else np.nan
-    return (float(valid.mean()) if len(valid) else np.nan), error
 
 
 def _concept_rows(

@@ -7,10 +7,8 @@ from typing import TypeAlias
 import numpy as np
 import pandas as pd
 
-CONTROLS = ("random", "edge", "constant")
-"""Registered methods that look at no model."""
-TCAV = "tcav"
-"""What explains by concepts is called in the tables; it has no map."""
+CONTROLS = ("random", "edge", "constant")  # registered methods that look at no model
+TCAV = "tcav"  # what explains by concepts is called in the tables; it has no map
 SERIES = "series"
 """Pearson's ρ between a method's MCS over the commonality series and the drop of accuracy (Yang & Kim 2019, Fig. 6)."""
 DIRECTIONS = {"mcs": "higher", "idr": "higher", "iir": "higher", "iir_difference": "lower", SERIES: "higher"}
@@ -38,12 +36,9 @@ PAPER = (
 )
 """Registered methods that the paper compares, and what stands for them."""
 INDEPENDENCE = ("iir", "iir_difference")
-SIMILAR = 0.5
-"""The least share of changed images whose output stayed as it was, for IIR to be asked about."""
-LEAST_METHODS = 3
-"""Fewer have no rank correlation that says anything."""
-DECIMALS = 12
-"""Scores that differ by less are equal: sums in another order differ by rounding."""
+SIMILAR = 0.5  # the least share of changed images whose output stayed as it was, for IIR to be asked about
+LEAST_METHODS = 3  # fewer have no rank correlation that says anything
+DECIMALS = 12  # scores that differ by less are equal: sums in another order differ by rounding
 COLUMNS = ["method", "seed", "score", "spread"]
 Scores: TypeAlias = "pd.Series[float]"
 
@@ -113,7 +108,6 @@ class BamTables:
         return None if table is None else table[table["metric"] == metric]
 
     def _concept_contrast(self, concepts: pd.DataFrame) -> pd.DataFrame:
-        """TCAV's MCS of every seed: the difference of the means over layers."""
         means = concepts[concepts["layer"] == "mean"].pivot(index="seed", columns="model", values="score")
         means = means.reindex(columns=[self.object_model, self.scene_model])
         contrast = means[self.object_model] - means[self.scene_model]

@@ -29,8 +29,7 @@ from saliency_assay.models.inference import evaluating, exact_float32
 Floats = npt.NDArray[np.float64]
 Scores = dict[str, dict[str, Floats]]
 
-KINDS = ("concept", "random")
-"""CAVs of the concept, and CAVs between two samples without it."""
+KINDS = ("concept", "random")  # CAVs of the concept, and CAVs between two samples without it
 LOGITS = "logits"
 """What the logits are called as a layer, where no concept layer of the classifier gives them."""
 
@@ -274,11 +273,7 @@ def _positive_shares(
 
 
 def _outputs(classifier: Classifier, pixels: Tensor) -> dict[str, Tensor]:
-    """What each concept layer gives for ``pixels``, then the ``LOGITS``; a layer of that name is what they replace.
-
-    Raises:
-        ValueError: a layer that is not called exactly once, or gives anything but floats ``[N, …]``.
-    """
+    """What each concept layer gives for ``pixels``, then the ``LOGITS``; a layer of that name is what they replace."""
     with _listening(classifier) as heard:
         logits: Tensor = classifier(pixels)
     for layer, outputs in heard.items():

@@ -5,6 +5,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from saliency_assay.plotting.metric_results import span_text
 from saliency_assay.plotting.style import BLUE, GREY, ORANGE
 from saliency_assay.studies.bam.tcav_tables import MEAN, Layers, measured
 
@@ -40,7 +41,6 @@ def concept_figure(scores: pd.DataFrame, table: pd.DataFrame, *, significance: f
 
 
 def _panel(axes: Axes, table: pd.DataFrame, seeds: list[Layers]) -> None:
-    """One model: ``table`` has its rows, ``seeds`` the scores of each of its seeds."""
     layers = list(seeds[0])
     of_layers = table[table["layer"] != MEAN]
     kept = of_layers.groupby("layer")["kept"].sum()
@@ -62,14 +62,12 @@ def _panel(axes: Axes, table: pd.DataFrame, seeds: list[Layers]) -> None:
     axes.set_ylim(-0.05, 1.2)
     axes.set_yticks(np.linspace(0, 1, 6))
     means = table.loc[table["layer"] == MEAN, "score"]
-    images = table["images"]
-    counted = f"{images.min()}" if images.nunique() == 1 else f"{images.min()}–{images.max()}"
+    counted = span_text(table["images"])
     known = f"{means.mean():.2f}" if means.notna().any() else "×"
     axes.set_title(f"{table['model'].iloc[0]}: {known} ({counted} images)", fontsize=10)
 
 
 def _said(p_values: "pd.Series[float]", kept: int) -> str:
-    """The p of one seed, or how many of several keep the layer."""
     if len(p_values) > 1:
         return f"{kept} of {len(p_values)}"
     p = p_values.iloc[0]

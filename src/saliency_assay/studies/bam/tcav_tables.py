@@ -10,8 +10,7 @@ import pandas as pd
 from saliency_assay.studies.bam.tcav import KINDS, layer_test
 
 COLUMNS = ["model", "seed", "layer", "score", "random", "p_value", "kept", "images", "experiments"]
-MEAN = "mean"
-"""The row of each model and seed that holds G_c."""
+MEAN = "mean"  # the row of each model and seed that holds G_c
 KEYS = dict(zip(KINDS, ("score", "random"), strict=True))
 
 Layers = dict[str, dict[str, npt.NDArray[np.float64]]]

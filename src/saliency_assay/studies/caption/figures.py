@@ -3,15 +3,14 @@
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from numpy import ndarray as Array
 
+from saliency_assay.plotting.metric_results import span_text
 from saliency_assay.plotting.style import BLUE, GREY, ORANGE, readable
 from saliency_assay.studies.caption.tables import ZERO
-
-Array = npt.NDArray[Any]
 
 
 def infidelity_bars(table: pd.DataFrame) -> Figure:
@@ -54,15 +53,13 @@ def _figure(table: pd.DataFrame, column: str, scale: float, label: str) -> Figur
     )
     axes.set_ylabel(label)
     seeds = table["seed"].nunique()
-    least, most = table["images"].min(), table["images"].max()
-    counted = f"{least}" if least == most else f"{least}–{most}"
+    counted = span_text(table["images"])
     axes.set_xlabel(f"method; {counted} images a model, {seeds} training seed{'s' if seeds > 1 else ''}")
     figure.legend(loc="outside upper center", ncols=2)
     return figure
 
 
 def _named(model: str, used: "pd.Series[str]") -> str:
-    """A model with the half that it uses, or those that its seeds use."""
     halves = " or ".join(half or "neither" for half in dict.fromkeys(used))
     return f"{readable(model)} (uses: {halves})"
 

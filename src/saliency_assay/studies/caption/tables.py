@@ -4,12 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
+from numpy import ndarray as Array
 
+from saliency_assay.plotting.metric_results import mean_and_error
 from saliency_assay.plotting.style import readable
-
-Array = npt.NDArray[Any]
 
 ROLES = ("image", "caption")
 """What the first and the second model of a study are to rely on, and the halves that are shown alone."""
@@ -35,12 +34,9 @@ PRINTED_INFIDELITY = {
     "integrated_gradients": 0.35,
     "halves": 0.0,
 }
-ABOVE = 95.0
-"""Percent of test images that both models are right on, and more."""
-CHANCE = (45.0, 55.0)
-"""Percent: what footnote 7 gives as 0.5."""
-ZERO = 1e-6
-"""INFD in squared logits that is 0 up to rounding."""
+ABOVE = 95.0  # percent of test images that both models are right on, and more
+CHANCE = (45.0, 55.0)  # percent: what footnote 7 gives as 0.5
+ZERO = 1e-6  # INFD in squared logits that is 0 up to rounding
 
 
 def premise(
@@ -65,17 +61,10 @@ def premise(
             for member, check in CHECKS.items():
                 table = of_seed[of_seed["data"] == f"{entry}_{member}"]
                 right = table["predicted"] == table["label"]
-                rows.append(
-                    {
-                        "model": model,
-                        "seed": seed,
-                        "set": f"{entry}_{member}",
-                        "check": check,
-                        "percent": 100 * int(right.sum()) / len(right) if len(right) else np.nan,
-                        "images": len(right),
-                        "printed": PRINTED_ACCURACY[role, member],
-                    }
-                )
+                percent = 100 * int(right.sum()) / len(right) if len(right) else np.nan
+                row = {"model": model, "seed": seed, "set": f"{entry}_{member}", "check": check}
+                row |= {"percent": percent, "images": len(right)}
+                rows.append({**row, "printed": PRINTED_ACCURACY[role, member]})
     return pd.DataFrame(rows)
 
 
@@ -124,7 +113,7 @@ def caption_table(scores: pd.DataFrame, checks: pd.DataFrame) -> pd.DataFrame:
         found = np.where(np.isnan(shares), np.nan, shares > 0.5)
         row: dict[str, Any] = {"model": model, "seed": seed, "method": method, "used": used}
         for name, values in (("infidelity", squared), ("share", shares), ("found", found)):
-            row |= {name: _mean(values), f"{name}_error": _standard_error(values)}
+            row[name], row[f"{name}_error"] = mean_and_error(values)
         defined = int(np.isfinite(squared).sum())
         rows.append({**row, "images": defined, "undefined": len(squared) - defined})
     return pd.DataFrame(rows)
@@ -197,7 +186,6 @@ def _zero(order: Sequence[tuple[str, float, float]]) -> list[str]:
 
 
 def _without_score(rows: Sequence[tuple[str, float, float]]) -> str:
-    """Which methods a mean leaves out, in words; empty if none."""
     names = [readable(method) for method, found, _ in rows if np.isnan(found)]
     return f"without a score: {', '.join(names)}" if names else ""
 
@@ -222,13 +210,3 @@ def _verdict(holds: bool) -> str:
 def _of(table: pd.DataFrame, model: str, seed: int, method: str) -> Array:
     rows = (table["model"] == model) & (table["seed"] == seed) & (table["method"] == method)
     return table.loc[rows, "score"].to_numpy(dtype=np.float64)
-
-
-def _mean(values: Array) -> float:
-    valid = values[np.isfinite(values)]
-    return float(valid.mean()) if len(valid) else np.nan
-
-
-def _standard_error(values: Array) -> float:
-    valid = values[np.isfinite(values)]
-    return float(valid.std(ddof=1) / np.sqrt(len(valid))) if len(valid) > 1 else np.nan

@@ -3,17 +3,15 @@
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from numpy import ndarray as Array
 
 from saliency_assay.plotting.metric_results import NO_SCORE, MetricResults
 from saliency_assay.plotting.style import BLUE, GREY, VERMILION, readable
 from saliency_assay.studies.fidelity.figures import BOX, box_panel, mark
-
-Array = npt.NDArray[Any]
 
 CRITERIA = ("n_ord", "s_ord", "tpn", "tps")
 SIDES = {"tpn": "necessity", "tps": "sufficiency"}
@@ -105,7 +103,6 @@ def _area(axes: Axes, results: MetricResults, method: str, score: str, row: int)
 
 
 def _named(results: MetricResults, row: int) -> str:
-    """Which image a row of the curves is of."""
     table = results.rows("tpn", "")
     of_one = table[table["method"] == results.methods[0]]
     found = of_one.iloc[row]

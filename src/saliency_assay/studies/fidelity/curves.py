@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from numpy import ndarray as Array
 
 from saliency_assay.plotting.metric_results import (
     NO_SCORE,
@@ -24,8 +24,6 @@ from saliency_assay.plotting.metric_results import (
     sparse,
 )
 from saliency_assay.plotting.style import GREY, readable
-
-Array = npt.NDArray[Any]
 
 MARKERS_A_LINE = 5
 LETTERS_AN_INCH = 13
@@ -148,7 +146,6 @@ def _layers(results: MetricResults, kind: str) -> list[str]:
 
 
 def _numbers(results: MetricResults, score: str, prefix: str) -> list[int]:
-    """The numbers of sub-variants such as "L=20", "L=40"."""
     return [int(sub.removeprefix(prefix)) for sub in results.sub_variants(score) if sub.startswith(prefix)]
 
 

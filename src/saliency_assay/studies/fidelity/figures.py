@@ -5,7 +5,6 @@ from textwrap import wrap
 from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -14,6 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
+from numpy import ndarray as Array
 
 from saliency_assay.plotting.metric_results import (
     NO_SCORE,
@@ -27,8 +27,6 @@ from saliency_assay.plotting.metric_results import (
 from saliency_assay.plotting.style import BLUE, SKY, VERMILION, readable
 from saliency_assay.registry.directions import target_of
 from saliency_assay.reliability.printed import printed_values
-
-Array = npt.NDArray[Any]
 
 MOST_PANELS = 4
 MOST_IN_A_ROW = 4
@@ -95,13 +93,7 @@ def _panels(results: MetricResults, draw: Callable[..., None], spread: Artist) -
         axes.set_axis_off()
     for axes, (score, sub_variant, of) in zip(grid.flat, chosen, strict=False):
         rows = results.rows(score, sub_variant)
-        draw(
-            axes,
-            rows,
-            results.methods,
-            label=results.labels[score],
-            direction=results.directions[score],
-        )
+        draw(axes, rows, results.methods, label=results.labels[score], direction=results.directions[score])
         last = f", the last of {of}" if of > 1 and sub_variant else ""
         axes.set_title(f"{sub_variant}{last}", fontsize=10)
     mark(figure, spread, several_seeds=results.seeds > 1)

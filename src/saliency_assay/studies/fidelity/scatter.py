@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from numpy import ndarray as Array
 
 from saliency_assay.plotting.metric_results import (
     NO_SCORE,
@@ -18,8 +18,6 @@ from saliency_assay.plotting.metric_results import (
     spread_out,
 )
 from saliency_assay.plotting.style import GREY, readable
-
-Array = npt.NDArray[Any]
 
 PANEL = 4.4  # inches
 LOG_SPAN = 10.0  # points apart, not boxes that reach far
@@ -54,7 +52,6 @@ def infidelity_sensitivity(scores: pd.DataFrame, pairs: Sequence[tuple[str, str]
 
 
 def _by_image(scores: pd.DataFrame, metric: str, variant: str) -> dict[str, Array]:
-    """A method's scores of images, averaged over seeds."""
     rows = scores[(scores["metric"] == metric) & (scores["variant"] == variant)]
     means = rows.groupby(["method", "image"], sort=False)["score"].mean()
     return {str(method): of.to_numpy() for method, of in means.groupby(level="method", sort=False)}

@@ -1,21 +1,20 @@
 """Curves of the retrain study: accuracy against what is occluded, and the overlap of masks by iteration."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from numpy import ndarray as Array
 
-from saliency_assay.plotting.metric_results import MARKERS, NO_SCORE, span_text
+from saliency_assay.plotting.metric_results import NO_SCORE, looks_of, span_text
 from saliency_assay.plotting.style import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, readable
 from saliency_assay.studies.retrain.tables import OVERLAPS, by_iteration, expected, named
-
-Array = npt.NDArray[Any]
 
 WIDTH = 10.4  # inches: the report's 1,000 pixels
 PANEL = 3.2
@@ -27,6 +26,7 @@ CONTROLS: dict[str, dict[str, Any]] = {
     "random": {"color": GREY, "linestyle": "--", "marker": "x"},
     "edge": {"color": "black", "linestyle": "--", "marker": "+"},
 }
+looks = partial(looks_of, colors=COLOURS, lines=LINES, fixed=CONTROLS)
 CHANCE: dict[str, Any] = {"color": "black", "linewidth": 1, "linestyle": (0, (1, 3))}
 RANDOM: dict[str, Any] = {"color": GREY, "linewidth": 6, "alpha": 0.35, "solid_capstyle": "butt"}
 MOST: dict[str, Any] = {"color": "black", "linewidth": 1, "linestyle": ":"}
@@ -45,17 +45,6 @@ MEANINGS = {
 }
 
 
-def looks(methods: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Colour, line and marker of every method; the controls ``random`` and ``edge`` are grey and black, dashed."""
-    found: dict[str, dict[str, Any]] = {}
-    for method in methods:
-        place = sum(name not in CONTROLS for name in found)
-        line = LINES[place // len(COLOURS) % len(LINES)]
-        usual = {"color": COLOURS[place % len(COLOURS)], "linestyle": line}
-        found[method] = CONTROLS.get(method, {**usual, "marker": MARKERS[place % len(MARKERS)]})
-    return found
-
-
 def accuracy_curves(
     means: pd.DataFrame, *, area: int, occluded: int, iterations: int, classes: int
 ) -> Figure:
@@ -70,9 +59,6 @@ def accuracy_curves(
         occluded: k, pixels that a mask occludes.
         iterations: I.
         classes: K, for chance.
-
-    Raises:
-        ValueError: see ``tables.by_iteration``.
     """
     rows = by_iteration(means, iterations)
     counted = rows[rows["metric"] == "accuracy"]
@@ -112,7 +98,6 @@ def _measured(accuracy: pd.DataFrame, rows: pd.DataFrame, area: int) -> Array:
 
 
 def _apart(accuracy: pd.DataFrame) -> bool:
-    """Whether what is occluded is measured and differs from the nominal share."""
     both = accuracy[["nominal", "measured"]].dropna()
     return not np.allclose(both["nominal"], both["measured"], rtol=0, atol=1e-6)
 
@@ -128,9 +113,6 @@ def overlap_curves(means: pd.DataFrame, *, area: int, occluded: int, iterations:
         area: A, pixels of an image.
         occluded: k, pixels that a mask occludes.
         iterations: I.
-
-    Raises:
-        ValueError: see ``tables.by_iteration``.
     """
     rows = by_iteration(means, iterations)
     rows = rows[rows["metric"].isin(OVERLAPS)]
@@ -174,7 +156,6 @@ def _references(axes: Axes, metric: str, last: int, *, area: int, occluded: int)
 
 
 def _columns(panels: int, fills: int) -> int:
-    """Fills side by side; of a single fill whatever there is, as far as it fits."""
     return fills if fills > 1 else min(panels, 3)
 
 

@@ -18,7 +18,7 @@ TABLES = {
             **{"accuracy": "accuracy", "random": "permuted", "chance": "chance", "p_holm": "$p$"},
             "leaks": "leaks",
         },
-    ),
+    )
 }
 
 

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -15,8 +14,6 @@ from saliency_assay.plotting.metric_results import NO_SCORE, span_text
 from saliency_assay.plotting.style import BLUE, GREY, SKY, VERMILION, readable
 from saliency_assay.studies.retrain.leakage_tables import METRICS, leakage_values
 from saliency_assay.studies.retrain.tables import KEYS, PROTOCOLS, named
-
-Array = npt.NDArray[Any]
 
 COLUMNS = 5
 WIDTH = 10.4  # inches: the report's 1,000 pixels

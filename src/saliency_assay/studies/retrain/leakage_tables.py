@@ -4,16 +4,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
+from numpy import ndarray as Array
 from scipy.stats import norm, t
 
 from saliency_assay.studies.retrain.tables import KEYS, ordered, split_variants
 
-Array = npt.NDArray[Any]
-
-ALPHA = 0.01
-"""Masks leak where the corrected p is below."""
+ALPHA = 0.01  # masks leak where the corrected p is below
 LEAST_VALUES = 2
 METRICS = {"leakage": "accuracy", "leakage_random": "random"}
 LOSSES = {"leakage_loss": "loss", "leakage_loss_random": "random_loss"}

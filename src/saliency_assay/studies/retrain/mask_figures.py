@@ -2,22 +2,20 @@
 
 from collections.abc import Sequence
 from textwrap import wrap
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
+from numpy import ndarray as Array
 
+from saliency_assay.plotting.gallery import bare
 from saliency_assay.plotting.metric_results import seeds_text, span_text
 from saliency_assay.plotting.style import ORANGE, PURPLE, SKY, readable
 from saliency_assay.studies.retrain.tables import named, split_variants
-
-Array = npt.NDArray[Any]
 
 WIDTH = 10.4  # inches: the report's 1,000 pixels
 NARROW = 6.5
@@ -86,7 +84,6 @@ def overlap_matrices(
 
 
 def _matrix(rows: pd.DataFrame, iterations: int) -> Array:
-    """Means over images and seeds ``[I, I]``, symmetric; NaN on the diagonal and where there is none."""
     matrix = np.full((iterations, iterations), np.nan)
     means = rows.groupby(["first", "second"])["score"].mean().reset_index()
     for first, second, mean in means.itertuples(index=False):
@@ -154,7 +151,6 @@ def iteration_images(images: Array, masks: Array, *, names: Sequence[str], title
             last = masks[row, i - 1] if i else np.zeros_like(covered[0])
             earlier = covered[i - 2] if i > 1 else np.zeros_like(last)
             axes.imshow(_tinted(images[row, i], last, earlier))
-            _bare(axes)
             axes.set_xlabel(f"{100 * (last | earlier).mean():.3g} %", fontsize=7, labelpad=2)
             if row == 0:
                 above = f"≤ {most[i - 1]:.3g} %" if i else "whole"
@@ -166,6 +162,7 @@ def iteration_images(images: Array, masks: Array, *, names: Sequence[str], title
         Patch(color=EARLIER, label="by an earlier mask"),
         Patch(color=AGAIN, label="by the last, and already before"),
     ]
+    bare(figure)
     figure.suptitle(title, fontsize=10)
     figure.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=9)
     return figure
@@ -190,10 +187,3 @@ def _tinted(image: Array, last: Array, earlier: Array) -> Array:
     for where, colour in ((last & ~earlier, NEW), (earlier & ~last, EARLIER), (last & earlier, AGAIN)):
         pixels = np.where(where[..., None], (1 - TINT) * pixels + TINT * np.array(to_rgb(colour)), pixels)
     return pixels
-
-
-def _bare(axes: Axes) -> None:
-    axes.set_xticks([])
-    axes.set_yticks([])
-    axes.grid(visible=False)
-    axes.spines[:].set_visible(False)

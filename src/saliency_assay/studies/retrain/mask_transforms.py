@@ -117,7 +117,6 @@ def _generators(seeds: Sequence[int]) -> Iterable[np.random.Generator]:
 
 
 def _each(masks: Masks, found: Iterable[Masks]) -> Masks:
-    """The masks ``found``, one for each of ``masks``; none of none."""
     result = np.empty_like(masks)
     for row, mask in zip(result, found, strict=True):
         row[:] = mask

@@ -168,7 +168,6 @@ def _steps(layers: Sequence[Layer], index: Any, images: Tensor) -> Iterator[tupl
 
 
 def _plain(index: Any) -> Any:
-    """An index as stored arrays take it."""
     return index.cpu().numpy() if isinstance(index, Tensor) else index
 
 

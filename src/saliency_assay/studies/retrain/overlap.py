@@ -25,9 +25,6 @@ def mamo(masks: Tensor) -> Tensor:
     """‖(Σ_{ι≤i} m̄_ι) ⊙ m̄_{i+1}‖₀ of masks as for ``mmo``, pixels, int64 ``[N, I − 1]``.
 
     The mean over images and i is MAMO (Eq. 2). At least ``mmo``, at most the size of mask i + 1.
-
-    Raises:
-        ValueError: as ``mmo``.
     """
     each = _checked(masks)
     covered, found = each[0].clone(), []
@@ -41,9 +38,6 @@ def cma(masks: Tensor) -> Tensor:
     """‖Σ_{ι≤i} m̄_ι‖₀ of masks as for ``mmo``, pixels, int64 ``[N, I]``: what images lack after each iteration.
 
     The last column is CMA (Eq. 4). At most (i + 1) · k for masks of k pixels, which disjoint masks reach.
-
-    Raises:
-        ValueError: as ``mmo``.
     """
     each = _checked(masks)
     covered, found = torch.zeros_like(each[0]), []
@@ -57,9 +51,6 @@ def pairwise(masks: Tensor) -> Tensor:
     """‖m̄_i ⊙ m̄_n‖₀ for all i and n of masks as for ``mmo``, pixels, int64 ``[N, I, I]`` (Eq. 3).
 
     Symmetric; the diagonal holds the size of each mask.
-
-    Raises:
-        ValueError: as ``mmo``.
     """
     _checked(masks)
     found = masks.new_empty((len(masks), masks.shape[1], masks.shape[1]), dtype=torch.int64)

@@ -9,8 +9,7 @@ from saliency_assay.registry.records import Parameter, shown, unknown, with_defa
 
 Fill = Literal["zero", "mean"]
 FILLS: tuple[str, ...] = get_args(Fill)
-TOLERANCE = 1e-9
-"""How far ρ · 100 / (100 − τ) may be from a whole number: what decimals of ρ and τ leave."""
+TOLERANCE = 1e-9  # how far ρ · 100 / (100 − τ) may be from a whole number: what decimals of ρ and τ leave
 
 TRANSFORMS: Mapping[str, Mapping[str, Parameter]] = {
     "none": {},

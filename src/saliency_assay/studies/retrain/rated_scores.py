@@ -42,7 +42,6 @@ def rated_scores(paths: Sequence[Path], *, data: str, models: Sequence[str]) -> 
 
 
 def _retrained(table: pd.DataFrame) -> pd.DataFrame:
-    """Return accuracies with readable variants, without those of f_0."""
     variants = table["variant"].cat.remove_unused_categories()
     named = {variant: " iteration ".join(variant.rsplit("/", 1)) for variant in variants.cat.categories}
     table = table.assign(variant=variants.cat.rename_categories(named))

@@ -2,34 +2,30 @@
 
 import logging
 import shutil
-import signal
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import FrameType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from saliency_assay.models.weights import read, write
+from saliency_assay.training.state import TERMINATED, HeldSigterm
 
 log = logging.getLogger(__name__)
 
 Block = dict[str, np.ndarray]
-TERMINATED = 128 + signal.SIGTERM
 BYTES = 8 << 20
 """Saved at the latest when so much is unsaved: a fast method would fill the memory within ``seconds``."""
 
 
-class MaskState:
+class MaskState(HeldSigterm):
     """Files ``0.pt``, ``1.pt``, … in ``folder``, each of consecutive images; as a context, it holds SIGTERM back.
 
-    SIGTERM then ends the process after the next block, with everything saved and status 143. Files of another
-    ``fingerprint`` are deleted. Outside the main thread, where Python sets no handlers, signals do what they did
-    before.
+    SIGTERM then ends the process after the next block, with everything saved and status 143; one that comes after the
+    last block is ignored, because the job ends by itself. Files of another ``fingerprint`` are deleted.
     """
 
     def __init__(self, folder: Path, fingerprint: str, *, seconds: float) -> None:
@@ -42,19 +38,6 @@ class MaskState:
         self._files = 0
         self._images = 0
         self._pending: list[Block] = []
-        self._terminated = False
-        self._handler: Any = None
-
-    def __enter__(self) -> Self:
-        """Take over SIGTERM."""
-        if threading.current_thread() is threading.main_thread():
-            self._handler = signal.signal(signal.SIGTERM, self._note)
-        return self
-
-    def __exit__(self, *failure: object) -> None:
-        """Give SIGTERM back. One that came after the last block is ignored: the job has ended by itself."""
-        if self._handler is not None:
-            signal.signal(signal.SIGTERM, self._handler)
 
     def resume(self) -> Iterator[Block]:
         """Yield the saved blocks in order, up to the first that is missing or does not fit; delete what is beyond."""
@@ -81,7 +64,7 @@ class MaskState:
         self._pending.append({**block, "mask": packed})
         size = sum(array.nbytes for pending in self._pending for array in pending.values())
         due = size >= BYTES or time.monotonic() - self._saved >= self._seconds
-        if due or self._terminated:
+        if due or self.terminated:
             self._write(mask.shape[1:], noise)
         self._end_if_terminated()
 
@@ -127,16 +110,12 @@ class MaskState:
         return self._folder / f"{number}.pt"
 
     def _end_if_terminated(self) -> None:
-        if self._terminated:
+        if self.terminated:
             log.warning("SIGTERM after %d images: state saved", self._images)
             raise SystemExit(TERMINATED)
 
-    def _note(self, number: int, frame: FrameType | None) -> None:
-        self._terminated = True
-
 
 def _unpacked(content: Mapping[str, Any]) -> Block:
-    """A block as it was added."""
     arrays: Block = {name: values.numpy() for name, values in content["arrays"].items()}
     shape = content["shape"]
     bits = np.unpackbits(arrays["mask"], axis=1, count=int(np.prod(shape))).view(np.bool_)

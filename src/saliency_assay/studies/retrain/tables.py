@@ -124,9 +124,6 @@ def summary(table: pd.DataFrame, *, area: int, occluded: int, iterations: int, c
         - for ``mmo``, ``mamo``, ``cma``: the mean in pixels, ``…_sd`` over images (of each image's mean over seeds),
           ``…_random`` of random masks, and each of these as ``…_share``: MMO and MAMO of k, CMA of A;
         - ``cma_most`` = (i + 1)·k, which is ρA after the last mask, and ``cma_of_most``, CMA's share of it.
-
-    Raises:
-        ValueError: see ``by_iteration``.
     """
     rows = by_iteration(table, iterations)
     of_seeds = rows.pivot(index=[*KEYS, "seed"], columns="metric", values="score").groupby(

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saliency_assay.data.bam.commonality import plan_common
 from saliency_assay.data.bam.compose import compose_common
+from saliency_assay.data.bam.members import plan_common
 from saliency_assay.data.bam.placement import Collection, Plan, side_range
 from saliency_assay.data.splits import TEST, TRAIN
 

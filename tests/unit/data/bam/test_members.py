@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 from jobs import run_script
 
-from saliency_assay.data.bam.commonality import plan_common
 from saliency_assay.data.bam.compose import compose
-from saliency_assay.data.bam.members import VARIANTS, compose_member, is_series
+from saliency_assay.data.bam.members import VARIANTS, compose_member, is_series, plan_common
 from saliency_assay.data.bam.placement import Collection, collection_of, plan, side_range
 from saliency_assay.data.splits import TEST
 from saliency_assay.runtime.provenance import seed_of

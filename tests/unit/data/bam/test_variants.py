@@ -4,8 +4,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from saliency_assay.data.bam.members import relocated, rescaled
 from saliency_assay.data.bam.placement import Collection, Plan, canvas_side, plan, side_range
-from saliency_assay.data.bam.variants import relocated, rescaled
 
 SIZE = 40
 

@@ -4,9 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from saliency_assay.metrics.spread import spread
 from saliency_assay.runtime.provenance import seed_of
-from saliency_assay.studies.bam.metric_tables import metrics_table, premise
+from saliency_assay.studies.bam.metric_tables import metrics_table, premise, spread
 
 NAN = float("nan")
 
