@@ -36,7 +36,7 @@ from saliency_assay.catalogue import CATALOGUE
 from saliency_assay.config.read import read
 from saliency_assay.config.records import Config, Metric, Model
 from saliency_assay.config.records import Method as Entry
-from saliency_assay.methods.cost import passes
+from saliency_assay.methods.cost import Map, passes
 from saliency_assay.models.classifier import Blueprint, Classifier, build
 from saliency_assay.pipeline.plan import mask_bytes
 from saliency_assay.registry.records import resolve
@@ -46,7 +46,6 @@ from saliency_assay.runtime.shards import part_of
 ROOT = Path(__file__).resolve().parents[1]
 TRAINED, EXPLAINED, ASKED = 3, 2, 1
 TRAINING, FORWARD = 2470, 1261  # images/s, see docs/scaling.md
-FORWARD_ONLY = {"cam", "occlusion", "kernel_shap", "square", "noisy_baseline", "halves"}
 IMAGES = {  # to train on, to test: of the data sets as they are published
     "mnist": (60_000, 10_000),
     "cifar10": (50_000, 10_000),
@@ -190,12 +189,12 @@ class Counts:
         """Forward passes of one image's map; those of a method that is not registered are not known, and 0."""
         _, size = self.size(model.data)
         base = self.map_passes(method.base, model) if method.base else None
-        given = {"size": (size, size), "batch": model.batch_size, "background": method.background}
-        unit = ASKED if method.method in FORWARD_ONLY else EXPLAINED
-        found = passes(
-            method.method, method.parameters, **given, base=1 if base is None else base / EXPLAINED
-        )
-        return unit * (found or 0)
+        if not (record := CATALOGUE.methods.get(method.method)):
+            return 0
+        unit = EXPLAINED if "gradients" in record.needs else ASKED
+        share = 1 if base is None else base / EXPLAINED
+        given = Map(method.parameters, (size, size), model.batch_size, share, method.background)
+        return unit * passes(record.passes, given)
 
     def training(self, model: Model) -> float:
         """Passes of one training, validation and test accuracy after its epochs included."""

@@ -10,7 +10,6 @@ from math import isinf
 from pathlib import Path
 
 from saliency_assay.metrics import METRICS, Metric
-from saliency_assay.metrics.formulas import FORMULAS
 from saliency_assay.registry.directions import phrase
 from tools.pages import DOCS
 
@@ -64,7 +63,7 @@ def rows_of(metric: Metric) -> list[tuple[str, str]]:
     parameters = [f"`{name}` {shown(parameter.default)}" for name, parameter in metric.parameters.items()]
     unreduced = "none: no map" if metric.name == "tcav" else "none: raw maps"
     return [
-        ("formula", FORMULAS.get(metric.name, "none given").replace("|", "\\|")),
+        ("formula", (metric.formula or "none given").replace("|", "\\|")),
         ("direction and range", "; ".join(scores)),
         ("reduction", f"`{metric.reduction}`" if metric.reduction else unreduced),
         ("parameters", ", ".join(parameters) or "none"),

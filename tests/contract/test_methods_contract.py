@@ -24,7 +24,7 @@ from support import (
 from torch import Tensor
 
 from saliency_assay.methods import METHODS, Method
-from saliency_assay.methods.cost import passes
+from saliency_assay.methods.cost import Map, passes
 from saliency_assay.models import ARCHITECTURES
 from saliency_assay.models.classifier import Blueprint, Classifier, build
 from saliency_assay.registry.records import module_of, record_of, resolve
@@ -203,17 +203,14 @@ def test_the_report_knows_what_a_map_costs(method: Method) -> None:
         explain(method, model, images, targets)
     defaults = {name: parameter.default for name, parameter in method.parameters.items()}
     given = {**defaults, **few_passes(method)}
-    told = passes(method.name, given, size=(12, width), batch=4, background=3)
-    if told is None:
-        pytest.skip("the report shows no cost")
+    counted = passes(method.passes, Map(given, (12, width), batch=4, background=3))
     measured = sum(map(len, seen)) / len(images)
-    assert told == ((3 if method.name == "deep_shap" else 1) if method.name in TRACED else measured)
+    assert counted == ((3 if method.name == "deep_shap" else 1) if method.name in TRACED else measured)
 
 
 def test_what_smooths_a_method_costs_as_many_of_its_passes() -> None:
-    given = {"samples": 5}
-    assert passes("smoothgrad", given, size=(8, 8), batch=1, base=7) == 35
-    assert passes("mine", given, size=(8, 8), batch=1) is None
+    smoothgrad = record_of(METHODS, "smoothgrad", "method")
+    assert passes(smoothgrad.passes, Map({"samples": 5}, (8, 8), batch=1, base=7)) == 35
 
 
 @EVERY_METHOD

@@ -20,6 +20,8 @@ class Method:
     summary: str
     signed: bool = True
     """Whether maps with the default parameters have negative values."""
+    passes: float | str = 1
+    """Of an image through the model: a number, or ``package.module:name`` of what counts them (``methods.cost``)."""
     needs: tuple[str, ...] = ()
     """Of the model: ``gradients``, ``relu`` (at least one on the way to the logits), ``layers`` (a forward that
     can be traced layer by layer), ``single_relus`` (each a module that is called once), ``cam_layer``,
@@ -118,6 +120,7 @@ METHODS: tuple[Method, ...] = (
         "cam:guided_gradcam",
         "Selvaraju et al., 2017",
         "guided backpropagation ⊙ GradCAM",
+        passes=2,
         needs=("gradients", "relu", "cam_layer"),
         limits=_UPSAMPLING,
     ),
@@ -125,6 +128,7 @@ METHODS: tuple[Method, ...] = (
         "smoothing:smoothgrad",
         "Smilkov et al., 2017",
         "a method's maps averaged over noisy copies of the image",
+        passes="saliency_assay.methods.cost:samples_of_base",
         needs=("gradients",),
         takes=("base",),
         stochastic=True,
@@ -135,6 +139,7 @@ METHODS: tuple[Method, ...] = (
         "Hooker et al., 2019",
         "SmoothGrad²: the mean of the squares of the same maps",
         signed=False,
+        passes="saliency_assay.methods.cost:samples_of_base",
         needs=("gradients",),
         takes=("base",),
         stochastic=True,
@@ -146,6 +151,7 @@ METHODS: tuple[Method, ...] = (
         "Adebayo et al., 2018",
         "the variance of the same maps",
         signed=False,
+        passes="saliency_assay.methods.cost:samples_of_base",
         needs=("gradients",),
         takes=("base",),
         stochastic=True,
@@ -156,6 +162,7 @@ METHODS: tuple[Method, ...] = (
         "path:integrated_gradients",
         "Sundararajan et al., 2017",
         "gradient integrated from a baseline to the image",
+        passes="saliency_assay.methods.cost:steps",
         needs=("gradients",),
         limits=_PATH,
         check="saliency_assay.methods.checks:steps",
@@ -164,6 +171,7 @@ METHODS: tuple[Method, ...] = (
         "path:integrated_gradients_smoothgrad",
         "Smilkov et al., 2017",
         "IG-SG: integrated gradients averaged over noisy copies of the image",
+        passes="saliency_assay.methods.cost:steps_of_samples",
         needs=("gradients",),
         stochastic=True,
         limits={**_PATH, **_SMOOTHING},
@@ -174,6 +182,7 @@ METHODS: tuple[Method, ...] = (
         "Zeiler and Fergus, 2014",
         "what the logit loses where a window hides the image",
         one_channel=True,
+        passes="saliency_assay.methods.cost:windows",
         limits={
             "window": Limits(minimum=0, maximum=1),
             "stride": Limits(minimum=0, maximum=1),
@@ -219,6 +228,7 @@ METHODS: tuple[Method, ...] = (
         "deeplift:deep_shap",
         "Lundberg and Lee, 2017",
         "DeepLIFT averaged over a background of training images",
+        passes="saliency_assay.methods.cost:background_images",
         needs=("gradients", "layers", "single_relus"),
         takes=("background",),
     ),
@@ -227,6 +237,7 @@ METHODS: tuple[Method, ...] = (
         "Lundberg and Lee, 2017",
         "Shapley values of segments of the image",
         one_channel=True,
+        passes="saliency_assay.methods.cost:coalitions",
         stochastic=True,
         limits={
             "features": Limits(choices=("grid", "superpixels")),
@@ -241,6 +252,7 @@ METHODS: tuple[Method, ...] = (
         "Yeh et al., 2019",
         "explanation of least infidelity under removal of squares",
         one_channel=True,
+        passes="saliency_assay.methods.cost:squares",
         limits={
             "smallest": Limits(minimum=1),
             "largest": Limits(minimum=1),
@@ -254,11 +266,13 @@ METHODS: tuple[Method, ...] = (
         "Yeh et al., 2019",
         "explanation of least infidelity under removal of the left or the right half",
         one_channel=True,
+        passes=3,
     ),
     _method(
         "optimal:noisy_baseline",
         "Yeh et al., 2019",
         "explanation of least infidelity under a noisy baseline",
+        passes="saliency_assay.methods.cost:shared_samples",
         stochastic=True,
         limits={
             "samples": Limits(minimum=1),
@@ -272,6 +286,7 @@ METHODS: tuple[Method, ...] = (
         "independent uniform values",
         signed=False,
         one_channel=True,
+        passes=0,
         stochastic=True,
         uses_model=False,
     ),
@@ -280,6 +295,7 @@ METHODS: tuple[Method, ...] = (
         "control; Adebayo et al., 2018",
         "Sobel magnitude of the image",
         signed=False,
+        passes=0,
         uses_model=False,
     ),
     _method(
@@ -288,6 +304,7 @@ METHODS: tuple[Method, ...] = (
         "1 for every pixel",
         signed=False,
         one_channel=True,
+        passes=0,
         uses_model=False,
     ),
 )

@@ -1,72 +1,83 @@
-"""What a map costs: passes of one image through the model, by the method's parameters.
+"""What a map costs: passes of one image through the model, which the report shows.
 
-A pass is one forward and one backward, or a forward alone where no gradients are needed. Read by the report; imports
-nothing heavy.
+A pass is one forward and one backward, or a forward alone where no gradients are needed. A method's record has their
+number, or names a function that counts them; those of the project's methods are here. Imports nothing heavy.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-Parameters = Mapping[str, Any]
-Size = tuple[int, int]
+from saliency_assay.registry.records import resolve
 
 
-def passes(
-    method: str, parameters: Parameters, *, size: Size, batch: int, base: float = 1, background: int = 0
-) -> float | None:
-    """Passes an image of a registered method; None of one that is not registered.
+@dataclass(frozen=True)
+class Map:
+    """What the passes of a map depend on beside its method."""
 
-    Args:
-        method: its name in the registry.
-        parameters: as the configuration has them.
-        size: height and width of an image, in pixels.
-        batch: images that go through the model together; what all of them share is shared out.
-        base: passes of the method that it smooths.
-        background: training images that it is given.
-    """
-    if method in _ONCE:
-        return _ONCE[method]
-    if method in ("smoothgrad", "smoothgrad_squared", "vargrad"):
-        return float(parameters["samples"] * base)
-    if method == "deep_shap":
-        return float(background)
-    counted = _COUNTED.get(method)
-    return None if counted is None else float(counted(parameters, size, batch))
+    parameters: Mapping[str, Any]
+    """As the configuration has them."""
+    size: tuple[int, int]
+    """Height and width of an image, in pixels."""
+    batch: int
+    """Images that go through the model together; what all of them share is shared out."""
+    base: float = 1
+    """Passes of the method that is smoothed."""
+    background: int = 0
+    """Training images that the method is given."""
 
 
-def _windows(parameters: Parameters, size: Size) -> int:
-    """Places of an occluding window: see ``occlusion``."""
+def passes(record: float | str, of: Map) -> float:
+    """Return the passes of one image, by the ``passes`` of a method's record."""
+    return float(resolve(record)(of)) if isinstance(record, str) else record
+
+
+def steps(of: Map) -> int:
+    """A pass at each step."""
+    return int(of.parameters["steps"])
+
+
+def samples_of_base(of: Map) -> float:
+    """The smoothed method's passes for each sample."""
+    return float(of.parameters["samples"] * of.base)
+
+
+def steps_of_samples(of: Map) -> int:
+    """A pass at each step from the baseline to each sample."""
+    return steps(of) * int(of.parameters["samples"])
+
+
+def background_images(of: Map) -> int:
+    """A pass for each image of the background."""
+    return of.background
+
+
+def windows(of: Map) -> int:
+    """The whole image, and each place of the window: see ``occlusion``."""
     places = 1
-    for side in size:
-        window, stride = (max(1, round(parameters[name] * side)) for name in ("window", "stride"))
+    for side in of.size:
+        window, stride = (max(1, round(of.parameters[name] * side)) for name in ("window", "stride"))
         places *= len(range(0, side - window + stride, stride))
-    return places
+    return 1 + places
 
 
-def _squares(parameters: Parameters, size: Size) -> int:
-    """Squares that are removed: see ``squares.every_square``."""
-    height, width = size
-    sides = range(parameters["smallest"], min(parameters["largest"], height, width) + 1)
+def coalitions(of: Map) -> int:
+    """At most all coalitions of segments; the whole image, and all of it hidden."""
+    every: int = 2 ** of.parameters["segments"] - 2
+    return min(int(of.parameters["samples"]), every) + 2
+
+
+def squares(of: Map) -> int:
+    """The whole image, and each square that is removed: see ``optimal``."""
+    height, width = of.size
+    sides = range(of.parameters["smallest"], min(of.parameters["largest"], height, width) + 1)
     every = sum((height - side + 1) * (width - side + 1) for side in sides)
-    return min(parameters["squares"] or every, every)
+    return 1 + min(of.parameters["squares"] or every, every)
 
 
-_ONCE: Mapping[str, float] = {
-    **dict.fromkeys(("gradient", "sensitivity", "gradient_x_input", "guided_backprop", "cam", "gradcam"), 1),
-    **dict.fromkeys(("lrp_alpha_beta", "lrp_epsilon", "deep_taylor", "deeplift"), 1),
-    "guided_gradcam": 2,
-    "halves": 3,
-    **dict.fromkeys(("random", "edge", "constant"), 0),
-}
-_COUNTED: Mapping[str, Callable[[Parameters, Size, int], float]] = {
-    "integrated_gradients": lambda given, size, batch: given["steps"],
-    "integrated_gradients_smoothgrad": lambda given, size, batch: given["steps"] * given["samples"],
-    "occlusion": lambda given, size, batch: 1 + _windows(given, size),
-    # At most all coalitions; and the image whole, and all of it hidden.
-    "kernel_shap": lambda given, size, batch: min(given["samples"], 2 ** given["segments"] - 2) + 2,
-    "square": lambda given, size, batch: 1 + _squares(given, size),
-    "noisy_baseline": lambda given, size, batch: 1 + given["samples"] / batch,
-}
+def shared_samples(of: Map) -> float:
+    """The image, and its part of the samples that all images of the batch share."""
+    return 1 + float(of.parameters["samples"]) / of.batch
 
 
 class Stopwatch:

@@ -59,6 +59,8 @@ class Metric:
     """``package.module:name`` of what of it no map decides: made once for all methods, ``(predict, images, targets, *,
     generator, **parameters) -> {name: [N, …]}``, with a generator seeded as the metric's. Figures may read it, too."""
     figures: Mapping[str, Figure] = field(default_factory=lambda: {"scores": BOXES})
+    formula: str = ""
+    """In one line of text; docs/metrics.md explains the letters."""
     limits: Mapping[str, Limits] = field(default_factory=dict)
     """Valid values of those of its parameters that may not have any of their type."""
     check: str = ""
@@ -81,6 +83,7 @@ _OUTPUT = {"output": Limits(choices=("probability", "logit"))}
 _STEPS = {"steps": Limits(minimum=1, words=("exact",))}
 _EXPLANATION = {"explanation": Limits(choices=("global", "local"))}
 _INFIDELITY = (Score("infidelity", "lower", (0, inf), "INFD (squared logits)", True),)
+_INFD = "INFD = E_I (IᵀΦ − (f(x) − f(x − I)))²"
 _AOPC_CURVES = Figure("saliency_assay.studies.fidelity.curves:aopc_curves", ("curves", "probed"))
 _REMOVAL_CURVES = Figure("saliency_assay.studies.fidelity.curves:removal_curves", ("curves",))
 _SUBSET_CURVES = Figure("saliency_assay.studies.fidelity.curves:subset_curves", ("curves",))
@@ -108,6 +111,8 @@ METRICS: tuple[Metric, ...] = (
         "aopc:aopc",
         "Samek et al., 2017; Tomsett et al., 2020",
         "area over the perturbation curve: how far the output falls as pixels go one by one",
+        formula="AOPC_L = 1/(L + 1) Σ_{k=1..L} (f(x⁰) − f(x^k)), x^k without its k most (MoRF) or least "
+        "(LeRF) relevant",
         scores=(
             Score("aopc_morf", "higher", (-1, 1), "AOPC, most relevant first"),
             Score("aopc_lerf", "lower", (-1, 1), "AOPC, least relevant first"),
@@ -127,6 +132,7 @@ METRICS: tuple[Metric, ...] = (
         "faithfulness:faithfulness",
         "Alvarez-Melis & Jaakkola, 2018; Tomsett et al., 2020",
         "correlation of relevance with the fall of the output when a pixel goes",
+        formula="F = Pearson's ρ(R_i, f(x) − f(x without pixel i)) over random pixels i",
         scores=(Score("faithfulness", "higher", (-1, 1), "faithfulness F (Pearson's ρ)"),),
         takes=("mean", "probed"),
         probe="saliency_assay.metrics.faithfulness:single_pixels",
@@ -137,6 +143,8 @@ METRICS: tuple[Metric, ...] = (
         "criteria:criteria",
         "Wang et al., 2020",
         "necessity and sufficiency of positive pixels, by order (N-Ord, S-Ord) and by share (TPN, TPS)",
+        formula="N-Ord = mean_m max(R_m − y_b, 0); S-Ord = mean_m (min(R′_m, y_0) − y_b); TPN = ∫|R(π) − R(π "
+        "reversed)| dk / (r y_0), TPS the same of R′ and r′",
         scores=(
             Score("n_ord", "lower", (0, 1), "N-Ord"),
             Score("s_ord", "higher", (-1, 1), "S-Ord"),
@@ -159,6 +167,7 @@ METRICS: tuple[Metric, ...] = (
         "deletion:deletion",
         "Petsiuk et al., 2018",
         "area under the output as the most salient pixels are removed",
+        formula="∫₀¹ f(x with the share p of its most salient pixels replaced by the fill) dp",
         scores=(Score("deletion", "lower", (0, 1), "deletion AUC"),),
         takes=("mean",),
         figures={"curves": _REMOVAL_CURVES, "scores": BOXES},
@@ -168,6 +177,7 @@ METRICS: tuple[Metric, ...] = (
         "deletion:insertion",
         "Petsiuk et al., 2018",
         "area under the output as the most salient pixels are put in",
+        formula="∫₀¹ f(fill image with the share p of x's most salient pixels put in) dp",
         scores=(Score("insertion", "higher", (0, 1), "insertion AUC"),),
         takes=("mean",),
         figures={"curves": _REMOVAL_CURVES, "scores": BOXES},
@@ -177,6 +187,8 @@ METRICS: tuple[Metric, ...] = (
         "road:road",
         "Rong et al., 2022",
         "output after pixels are replaced by a noisy interpolation of their neighbours",
+        formula="mean over shares p of f(x with its most (MoRF) or least (LeRF) relevant p imputed from its "
+        "neighbours)",
         scores=(
             Score("road_morf", "lower", (0, 1), "ROAD, most relevant first"),
             Score("road_lerf", "higher", (0, 1), "ROAD, least relevant first"),
@@ -188,6 +200,7 @@ METRICS: tuple[Metric, ...] = (
         "sensitivity_n:sensitivity_n",
         "Ancona et al., 2018",
         "correlation of a subset's summed attribution with the fall of the output without it, over subset sizes",
+        formula="mean over n of Pearson's ρ(Σ_{i ∈ S} R_i, f(x) − f(x without S)) over random sets S of n pixels",
         scores=(Score("sensitivity_n", "higher", (-1, 1), "sensitivity-n (Pearson's ρ)"),),
         takes=("mean", "probed"),
         probe="saliency_assay.metrics.sensitivity_n:random_subsets",
@@ -204,6 +217,7 @@ METRICS: tuple[Metric, ...] = (
         "infidelity_square",
         "removed_squares",
         "squared error of the predicted fall of the logit when a square turns black",
+        formula=f"{_INFD}, I the image inside a square",
         limits={
             "smallest": Limits(minimum=1),
             "largest": Limits(minimum=1),
@@ -216,6 +230,7 @@ METRICS: tuple[Metric, ...] = (
         "infidelity_noisy_baseline",
         "noisy_baselines",
         "squared error of the predicted fall of the logit towards a noisy black image",
+        formula=f"{_INFD}, I = x − z, z noise about black",
         limits={
             "samples": Limits(minimum=1),
             "noise": Limits(minimum=0),
@@ -226,6 +241,7 @@ METRICS: tuple[Metric, ...] = (
         "infidelity_subset",
         "removed_subsets",
         "squared error of the predicted fall of the logit when random pixels turn black",
+        formula=f"{_INFD}, I the image at a random subset of pixels",
         limits={"samples": Limits(minimum=1), "share": Limits(minimum=0, maximum=1), **_EXPLANATION},
     ),
     _infidelity(
@@ -233,18 +249,21 @@ METRICS: tuple[Metric, ...] = (
         "removed_coalitions",
         "squared error of the predicted fall of the logit over the subsets of the Shapley kernel",
         reference="Yeh et al., 2019; Lundberg & Lee, 2017",
+        formula=f"{_INFD}, I the image at a subset drawn by the Shapley kernel",
         limits={"samples": Limits(minimum=1), **_EXPLANATION},
     ),
     _infidelity(
         "infidelity_halves",
         "removed_halves",
         "squared error of the predicted fall of the logit when the left or the right half turns black",
+        formula=f"{_INFD}, I the image inside its left or its right half",
         limits=_EXPLANATION,
     ),
     _metric(
         "sensitivity_max:sensitivity_max",
         "Yeh et al., 2019",
         "largest change of the map under a small change of the image",
+        formula="max over ‖y − x‖_∞ ≤ r of ‖Φ(f, y) − Φ(f, x)‖ / ‖Φ(f, x)‖ (undivided unless relative)",
         scores=(Score("sensitivity_max", "lower", (0, inf), "SENS_MAX", True),),
         reduction="",
         takes=("explain",),
@@ -254,6 +273,7 @@ METRICS: tuple[Metric, ...] = (
         "localisation:pointing_game",
         "Zhang et al., 2018",
         "whether the greatest value lies on the object",
+        formula="1 if the greatest value lies at most the tolerance from the object, else 0",
         scores=(Score("pointing_game", "higher", (0, 1), "pointing game (hit rate)"),),
         takes=("mask",),
         limits={"tolerance": Limits(minimum=0)},
@@ -262,6 +282,7 @@ METRICS: tuple[Metric, ...] = (
         "localisation:mask_attribution",
         "Arras et al., 2022",
         "share of positive attribution, and of the strongest pixels, that lies on the object",
+        formula="mass = Σ_M max(s, 0) / Σ max(s, 0); rank = |(the |M| pixels of greatest s) ∩ M| / |M|",
         scores=(
             Score("mask_mass", "higher", (0, 1), "share of positive attribution on the object"),
             Score("mask_rank", "higher", (0, 1), "share of the object's area among the strongest pixels"),
@@ -272,6 +293,7 @@ METRICS: tuple[Metric, ...] = (
         "block_attribution:block_attribution",
         "Yeh et al., 2019",
         "share of absolute attribution that lies on the caption, or on the object",
+        formula="Σ_M |Φ| / Σ |Φ|",
         scores=(
             Score("block_attribution", "higher", (0, 1), "share of absolute attribution on the block", True),
         ),
@@ -282,6 +304,7 @@ METRICS: tuple[Metric, ...] = (
         "randomisation:randomisation",
         "Adebayo et al., 2018",
         "likeness of the map to that of the model with random weights",
+        formula="Spearman's ρ, or SSIM, of Φ(f, x) and Φ(f with new weights in some layers, x)",
         scores=(
             Score("randomisation_spearman", "target 0", (-1, 1), "Spearman's ρ, signed"),
             Score("randomisation_spearman_absolute", "target 0", (-1, 1), "Spearman's ρ, absolute values"),
@@ -296,6 +319,7 @@ METRICS: tuple[Metric, ...] = (
         "saliency_assay.studies.bam.contrast:model_contrast",
         "Yang & Kim, 2019",
         "model contrast: how much more a region gets in the model that needs it",
+        formula="MCS = G_c(f_o, X_os) − G_c(f_s, X_os), G_c the mean of visual attribution on the object's pixels c",
         scores=(Score("mcs", "higher", (-1, 1), "MCS"),),
         reduction="visual",
         judges_single_maps=False,
@@ -308,6 +332,7 @@ METRICS: tuple[Metric, ...] = (
         "saliency_assay.studies.bam.contrast:input_dependence",
         "Yang & Kim, 2019",
         "input dependence: share of images where an unimportant object gets less than what it covers",
+        formula="IDR = share of images with g_c(f_s, x with the object) < g_c(f_s, x without it)",
         scores=(Score("idr", "higher", (0, 1), "IDR"),),
         reduction="visual",
         judges_single_maps=False,
@@ -320,6 +345,7 @@ METRICS: tuple[Metric, ...] = (
         "saliency_assay.studies.bam.input_independence:input_independence",
         "Yang & Kim, 2019",
         "input independence: share of images where a change without effect on the output leaves the region's share",
+        formula="IIR = share of images with |g_c(f, x + δ) − g_c(f, x)| / g_c(f, x) < t, where f(x + δ) ≈ f(x)",
         scores=(
             Score("iir", "higher", (0, 1), "IIR"),
             Score("iir_difference", "lower", (0, inf), "relative change of concept attribution"),
@@ -349,6 +375,7 @@ METRICS: tuple[Metric, ...] = (
         "saliency_assay.studies.bam.tcav:tcav",
         "Kim et al., 2018; Yang & Kim, 2019",
         "share of images whose logit rises along a concept's direction, over the layers where that is significant",
+        formula="TCAV = |{x : ∂f_t(x)/∂a_l · v_l > 0}| / |X|, v_l the direction towards the concept at layer l",
         scores=(Score("tcav", "higher", (0, 1), "TCAV"),),
         reduction="",
         judges_single_maps=False,

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from saliency_assay.config.records import Catalogue, Config, Method, Metric
-from saliency_assay.metrics.formulas import FORMULAS
 from saliency_assay.pipeline.studies import Studies
 
 OPTIMAL_METHODS: Mapping[str, str] = {
@@ -71,6 +70,7 @@ class Facts:
             "reference": record.reference if record else method.function,
             "parameters": method.parameters,
             "signed": record.signed if record else None,
+            "passes": record.passes if record else None,
             "control": not method.uses_model,
             "background": method.background,
             **({"base": base} if base else {}),
@@ -86,7 +86,7 @@ class Facts:
             "judges_single_maps": metric.judges_single_maps,
             "summary": metric.summary,
             "reference": record.reference if record else metric.function,
-            "formula": FORMULAS.get(metric.metric, ""),
+            "formula": record.formula if record else "",
             "reduction": record.reduction if record else "",
             "parameters": metric.parameters,
             "scores": [

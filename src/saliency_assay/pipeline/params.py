@@ -354,9 +354,12 @@ class Params(EntrySettings):
         studies = self.studies.all
         methods = dict.fromkeys(method for name in studies for method in self.studies.study(name).methods)
         metrics = {metric.name: metric for name in studies for metric in self.studies.metrics(name)}
+        facts = [self.facts.method(self.config.methods[name]) for name in methods]
+        counted = [each["passes"] for fact in facts for each in (fact, fact.get("base", fact))]
         return self.settings(
             "describe",
-            methods=[self.facts.method(self.config.methods[name]) for name in methods],
+            [function for function in counted if isinstance(function, str)],
+            methods=facts,
             metrics=[self.facts.metric(metric) for metric in metrics.values()],
             drawn=[
                 {

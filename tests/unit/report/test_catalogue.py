@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from report_tables import reliability_rows
 
+from saliency_assay.methods import METHODS as REGISTERED
 from saliency_assay.methods.cost import Stopwatch
 from saliency_assay.report.pages.catalogue import cost_table, methods_page, metrics_page
 from saliency_assay.report.pages.provenance import (
@@ -29,6 +30,7 @@ def method(name: str, registered: str, **parameters: object) -> dict[str, object
         "reference": "Someone, 2017",
         "parameters": parameters,
         "signed": True,
+        "passes": next((record.passes for record in REGISTERED if record.name == registered), None),
         "control": registered == "random",
         "background": 0,
     }

@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from saliency_assay.methods.cost import passes
+from saliency_assay.methods.cost import Map, passes
 from saliency_assay.plotting.html import table_of
 from saliency_assay.registry import directions
 from saliency_assay.report.pages.render import render
@@ -45,23 +45,18 @@ def cost_table(
 
 def _passes(facts: Facts, size: tuple[int, int], batch: int) -> float:
     """Return the passes of an image; NaN where they are not known."""
+    if facts["passes"] is None:
+        return float("nan")
     base = _passes(facts["base"], size, batch) if "base" in facts else 1.0
-    count = passes(
-        facts["method"],
-        facts["parameters"],
-        size=size,
-        batch=batch,
-        base=base,
-        background=facts["background"],
-    )
-    return float("nan") if count is None else count
+    return passes(facts["passes"], Map(facts["parameters"], size, batch, base, facts["background"]))
 
 
 def methods_page(methods: Sequence[Facts], costs: pd.DataFrame) -> str:
     """Return the page of methods: what each is, and what a map of it costs.
 
     Args:
-        methods: ``name, method, summary, reference, parameters, signed`` (None of a user's own), ``control``.
+        methods: ``name, method, summary, reference, parameters, control``, and ``signed, passes``, which are None of a
+            custom method.
         costs: as ``cost_table`` gives it.
     """
     rows = [
