@@ -34,6 +34,8 @@ HOMES = {
     "pycocotools": {"data"},
 }
 """Packages that may import a library."""
+NETWORK, FETCH = {"urllib", "http", "requests", "ftplib"}, PACKAGE / "data/download/fetch.py"
+"""Libraries that open the network, and the only module that does."""
 HEAVY = {"torch", "pandas", "captum", "zarr", "numpy", "scipy", "sklearn", "matplotlib", "PIL"}
 """What no module does that the Snakefile imports: it is read anew in every job."""
 PARSED = ("check", "settings", "read", "inputs", "params")
@@ -74,6 +76,12 @@ def check_imports() -> Iterator[Problem]:
                 yield Problem(path, line, "relative import")
             elif package not in HOMES.get(library, {package}):
                 yield Problem(path, line, f"imports {library}, which belongs to {sorted(HOMES[library])}")
+    for path in (*MODULES, *SCRIPTS):
+        for line, name in imports(path):
+            if name.partition(".")[0] in NETWORK and path != FETCH:
+                yield Problem(
+                    path, line, f"imports {name}, but only data/download/fetch.py opens the network"
+                )
     yield from check_registries()
     yield from check_snakefile_imports()
     yield from check_kinds()

@@ -12,12 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 from torchvision.datasets import MNIST, STL10
 from torchvision.models import ResNet50_Weights, VGG16_Weights
 from web import Site, served
 
-from saliency_assay.data import DATA_KINDS
 from saliency_assay.data.download.catalogue import DOWNLOADS, Download, Remote
 from saliency_assay.data.download.command import by_name, described, obtain
 from saliency_assay.data.download.fetch import Patience
@@ -215,13 +213,3 @@ def test_an_unknown_name_is_one_line() -> None:
         "DATA: unknown download 'cifar'; did you mean 'cifar10'? valid: cifar10, coco, "
     )
     assert len(run.stderr.splitlines()) == 1
-
-
-def test_nothing_else_opens_the_network() -> None:
-    rules = [path for path in (ROOT / "rules").glob("*.smk") if "http" in path.read_text()]
-    opens = re.compile(r"^\s*(?:import|from) (?:urllib|http|requests|ftplib)\b", re.MULTILINE)
-    code = [*SOURCE.rglob("saliency_assay/**/*.py"), *(ROOT / "workflow/scripts").glob("*.py")]
-    assert rules == []
-    assert {path.name for path in code if opens.search(path.read_text())} == {"fetch.py"}
-    assert "data/downloaded" not in yaml.safe_load((ROOT / "profiles/slurm/config.yaml").read_text())
-    assert {kind.name for kind in DATA_KINDS} >= {"cifar10", "stl10", "mnist"}
