@@ -46,10 +46,10 @@ include: "rules/plan.smk"
 include: "rules/cluster.smk"
 
 
-# The rules of each kind of study.
-for kind in CATALOGUE.study_kinds:
+# The rules of each kind of study that has some of its own.
+for path in sorted(Path(workflow.basedir).glob("rules/studies/*.smk")):
 
-    include: f"rules/studies/{kind}.smk"
+    include: path
 
 
 rule all:

@@ -1,6 +1,6 @@
 """How much of bare forward passes' speed the perturbation metrics keep, what captum takes, and how memory grows.
 
-Passes: a metric goes through ``metrics.scoring`` as in a job, with its probe where it has one: decoding, orders, masks,
+Passes: a metric goes through ``metrics.engine`` as in a job, with its probe where it has one: decoding, orders, masks,
 perturbed images, sums and checks. The rows that went through the model are counted, and the same number of rows go
 through it bare, one resident batch again and again, without gradients. Both run in turns in one process, so that a busy
 machine slows them alike; the table gives medians over the rounds.

@@ -1,6 +1,6 @@
 """Before the first job: the GPUs that jobs share, and nobody else may work in this folder or the folder of results."""
 
-from saliency_assay.runtime.cluster import begin_submitting, check_alone, end_submitting
+from saliency_assay.runtime.slurm import begin_submitting, check_alone, end_submitting
 from saliency_assay.runtime.environment import announce
 from saliency_assay.runtime.gpus import check_requests, share_gpus
 from saliency_assay.runtime.lock import check_writable, hold

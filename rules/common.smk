@@ -12,7 +12,7 @@ from saliency_assay.config.yaml_text import check_text
 from saliency_assay.pipeline.inputs import Inputs
 from saliency_assay.pipeline.params import Params
 from saliency_assay.pipeline.paths import Paths, one_of
-from saliency_assay.pipeline.settings import JobSettings
+from saliency_assay.pipeline.job_settings import JobSettings
 from saliency_assay.pipeline.studies import Studies
 from saliency_assay.runtime.shards import part_names
 

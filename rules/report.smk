@@ -1,6 +1,31 @@
 """Pages that put all of a run into words, and the one HTML file that carries these and all figures and tables."""
 
 
+rule plot_gallery:
+    """Plot the same images under every method."""
+    input:
+        data=INPUTS.gallery_data,
+        maps=INPUTS.gallery_maps,
+    output:
+        image="<results>/figures/{study}/gallery.png",
+        page=report(
+            "<results>/figures/{study}/gallery.html",
+            caption="../workflow/report/gallery.rst",
+            category="Study {study}",
+            labels={"shown": "the same images under every method"},
+        ),
+    log:
+        "<logs>/plot_gallery/{study}.log",
+    benchmark:
+        "<benchmarks>/plot_gallery/{study}.tsv"
+    conda:
+        "../envs/report.yaml"
+    params:
+        settings=PARAMS.plot_gallery,
+    script:
+        "../workflow/scripts/plot_gallery.py"
+
+
 rule plot_training:
     """Plot training curves and accuracies."""
     input:

@@ -1,8 +1,8 @@
 """Digests of what the workflow computes, to show that a change of its code left all results as they were.
 
-    python -m tools.golden record before.json
-    python -m tools.golden record after.json
-    python -m tools.golden compare before.json after.json
+    python tests/golden.py record before.json
+    python tests/golden.py record after.json
+    python tests/golden.py compare before.json after.json
 
 Runs three configurations, in folders below ``--work``: the demo, BAM on real images (that of
 ``config/bam_small.yaml`` with fewer images and smaller models), and ROAR and IteROAR on real images. The latter two
@@ -27,6 +27,7 @@ import pandas as pd
 import torch
 import yaml
 import zarr
+from archives import SAFELY
 from zarr.storage import ZipStore
 
 PROJECT = Path(__file__).resolve().parents[1]
@@ -43,7 +44,7 @@ def configurations(real: Path, work: Path) -> Iterator[tuple[str, dict[str, Any]
         for entry in (real / "miniplaces").iterdir():
             (objects / entry.name).symlink_to(entry.resolve())
         with tarfile.open(real / "miniplaces_objects/objects.tar.xz") as archive:
-            archive.extractall(objects, filter="data")
+            archive.extractall(objects, **SAFELY)
         (objects / "object_categories.txt").symlink_to(
             (real / "miniplaces_objects/object_categories.txt").resolve()
         )

@@ -8,9 +8,9 @@ import yaml
 from saliency_assay.catalogue import CATALOGUE
 from saliency_assay.config.read import read
 from saliency_assay.pipeline.inputs import Inputs
+from saliency_assay.pipeline.job_settings import JobSettings
 from saliency_assay.pipeline.params import Params
 from saliency_assay.pipeline.paths import Paths
-from saliency_assay.pipeline.settings import JobSettings
 from saliency_assay.pipeline.studies import Studies
 from saliency_assay.runtime.provenance import SOURCE
 

@@ -1,4 +1,4 @@
-"""Import order between packages, registries, the homes of libraries and kinds, and what the Snakefile may load."""
+"""Order of imports between packages, registries, homes of libraries and kinds of study, and names in docstrings."""
 
 import ast
 import re
@@ -85,6 +85,7 @@ def check_imports() -> Iterator[Problem]:
     yield from check_registries()
     yield from check_snakefile_imports()
     yield from check_kinds()
+    yield from check_references()
 
 
 def check_registries() -> Iterator[Problem]:
@@ -144,3 +145,17 @@ def check_kinds() -> Iterator[Problem]:
         for node in ast.walk(syntax(path)):
             if isinstance(node, ast.Constant) and node.value in names - {own} and path not in NAMESAKES:
                 yield Problem(path, node.lineno, f"names the kind of study {node.value!r}")
+
+
+def check_references() -> Iterator[Problem]:
+    """Modules that a docstring names, as ``package.module`` or ``package.module.name``, exist."""
+    modules = {module_name(path): path for path in MODULES}
+    for path in (*MODULES, *SCRIPTS):
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            for name in re.findall(r"``([a-z_]+(?:\.\w+)+)", line):
+                module, _, member = name.rpartition(".")
+                known = name in modules or (
+                    module in modules and re.search(rf"\b{member}\b", modules[module].read_text())
+                )
+                if name.partition(".")[0] in ORDER and not known and member not in ("csv", "json"):
+                    yield Problem(path, number, f"no {name}")

@@ -10,7 +10,7 @@ from jobs import run_script
 
 from saliency_assay.runtime.provenance import seed_of
 from saliency_assay.storage import score_tables, zarr_store
-from saliency_assay.studies.bam.contrast import random_masks
+from saliency_assay.studies.bam.mcs_and_idr import random_masks
 from saliency_assay.studies.bam.series import (
     REGIONS,
     check_images,

@@ -12,7 +12,6 @@ from torch import Tensor, nn
 from saliency_assay.data.splits import TEST, TRAIN
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.storage import zarr_store
-from saliency_assay.studies.bam.contrast import random_masks
 from saliency_assay.studies.bam.input_independence import (
     INPUTS,
     REGIONS,
@@ -29,6 +28,7 @@ from saliency_assay.studies.bam.invariant_patch import (
     chosen_images,
     paired,
 )
+from saliency_assay.studies.bam.mcs_and_idr import random_masks
 
 NAN = float("nan")
 RULES = ("constant", "polyak")

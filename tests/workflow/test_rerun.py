@@ -264,7 +264,7 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
     ),
     "a method less in the study": (configured(studies__bam__methods=["gradcam", "random"]), SHOWN),
     "code of the metrics": (
-        code("src/saliency_assay/studies/bam/contrast.py"),
+        code("src/saliency_assay/studies/bam/mcs_and_idr.py"),
         of_rules("score_bam", "score_series", "score_independence") | SERIES | INDEPENDENCE | TABULATED,
     ),
     "a metric's parameter": (configured(metrics__mcs__draws=4), {"describe", *JUDGED}),

@@ -8,7 +8,7 @@ from saliency_assay.runtime.job import run_job
 from saliency_assay.storage.csv_tables import read_table
 from saliency_assay.storage.zarr_store import open_store
 from saliency_assay.studies.bam.figures import metric_bars
-from saliency_assay.studies.bam.input_independence import BASELINES
+from saliency_assay.studies.bam.input_independence import METRICS
 from saliency_assay.studies.bam.input_independence_figures import convergence_curves, delta_images, note
 from saliency_assay.studies.bam.input_independence_tables import NORMS, changes_of
 
@@ -26,7 +26,7 @@ with run_job(snakemake) as job:
     notes = [note(name, *(float(measured[key][row]) for key in NORMS)) for row, name in enumerate(names)]
     pictures = (first["image"][shown], data["image"][source], first["image"][count + shown])
     with styled():
-        for metric in BASELINES:
+        for metric in METRICS:
             save(metric_bars(table, metric), output[metric])
         convergence, norms = (
             np.concatenate([of[name] for of in changes]) for name in ("convergence", "output_norm")

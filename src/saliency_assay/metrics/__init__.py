@@ -316,7 +316,7 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "mcs",
-        "saliency_assay.studies.bam.contrast:model_contrast",
+        "saliency_assay.studies.bam.mcs_and_idr:model_contrast",
         "Yang & Kim, 2019",
         "model contrast: how much more a region gets in the model that needs it",
         formula="MCS = G_c(f_o, X_os) − G_c(f_s, X_os), G_c the mean of visual attribution on the object's pixels c",
@@ -329,7 +329,7 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "idr",
-        "saliency_assay.studies.bam.contrast:input_dependence",
+        "saliency_assay.studies.bam.mcs_and_idr:input_dependence",
         "Yang & Kim, 2019",
         "input dependence: share of images where an unimportant object gets less than what it covers",
         formula="IDR = share of images with g_c(f_s, x with the object) < g_c(f_s, x without it)",

@@ -128,7 +128,7 @@ def score(
 def explainer_of(
     method: Mapping[str, Any], data: Any, device: torch.device, seed: int, model: str, name: str
 ) -> Explainer:
-    """The method whose maps of ``model`` on the set ``name`` are scored, as ``methods.draw`` was given it.
+    """The method whose maps of ``model`` on the set ``name`` are scored, as ``methods.engine.draw`` was given it.
 
     ``method`` has its ``function``, ``parameters`` and ``stream``, and ``base`` and ``background`` where it has them;
     ``data`` is the open store of the set.

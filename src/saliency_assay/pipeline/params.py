@@ -13,8 +13,8 @@ import yaml
 from saliency_assay.config.records import Catalogue, Config, DataEntry, Model
 from saliency_assay.pipeline.facts import Facts
 from saliency_assay.pipeline.inputs import Inputs, Wildcards, image_lists
+from saliency_assay.pipeline.job_settings import JobSettings
 from saliency_assay.pipeline.paths import Paths
-from saliency_assay.pipeline.settings import JobSettings
 from saliency_assay.pipeline.studies import Studies
 from saliency_assay.registry.records import resolve
 from saliency_assay.registry.signatures import declared

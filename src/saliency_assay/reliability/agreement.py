@@ -1,4 +1,4 @@
-"""Do raters that are not images order methods alike, for every metric of a study (``reliability_raters``)?"""
+"""Do raters that are not images order methods alike, for every metric of a study (``reliability.raters``)?"""
 
 from collections.abc import Mapping
 from typing import TypeAlias

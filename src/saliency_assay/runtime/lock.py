@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import IO
 
 from saliency_assay.runtime.atomic import machine
-from saliency_assay.runtime.cluster import check_alone
 from saliency_assay.runtime.run_lock import JOBS, LOCK, RUN, TURN, lock, unlock
+from saliency_assay.runtime.slurm import check_alone
 
 NAME = ".lock"
 

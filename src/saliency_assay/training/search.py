@@ -12,8 +12,8 @@ def best_of(
 ) -> dict[str, Any]:
     """Of ``trials`` of a ``training`` the settings of the best, the first of equals, and every one's accuracy.
 
-    ``curves`` are those of ``training.train``. A training that stops early keeps the weights of its best epoch, any
-    other those of the last: that epoch's accuracy counts.
+    ``curves`` are those of ``training.loop.train``. A training that stops early keeps the weights of its best epoch,
+    any other those of the last: that epoch's accuracy counts.
 
     Raises:
         ValueError: a trial whose weights were judged on no validation image.

@@ -28,7 +28,7 @@ class Lesson:
     """What is to be learnt: ``images`` uint8 ``[N, C, H, W]``, a class of each, and which are for what."""
 
     images: Any
-    """An array or what is indexed like one; see ``training.train``."""
+    """An array or what is indexed like one; see ``training.loop.train``."""
     labels: Ints
     split: Split
     classes: int
@@ -79,8 +79,8 @@ def fit(
     """A classifier built from ``model`` and trained on ``lesson``, in evaluation mode, and its curve.
 
     Models of one ``seed`` start from the same weights and see the same order, augmentation and validation images,
-    whatever else differs. For the curve see ``training.train``. The caller deletes the state, ``place.state``, once
-    the result is written.
+    whatever else differs. For the curve see ``training.loop.train``. The caller deletes the state, ``place.state``,
+    once the result is written.
 
     Args:
         lesson: what it learns.

@@ -25,8 +25,8 @@ def collect_cutouts(
     Args:
         instances: what is cut out.
         objects: names of the classes.
-        canvas: side of the images (``plan.canvas_side``).
-        least: the least longer side at which a cut-out is pasted (``plan.side_range``).
+        canvas: side of the images (``placement.canvas_side``).
+        least: the least longer side at which a cut-out is pasted (``placement.side_range``).
         block: cut-outs at a time.
 
     Yields, in the order of ``instances``:

@@ -1,7 +1,7 @@
 """Sentences about one metric of a study, each with the condition under which it is written.
 
 ``rows`` are the rows of one metric and variant of ``order.csv``; see ``reliability.tables.order_table``. The sentences
-on several metrics of a study are in ``report.summary``.
+on several metrics of a study are in ``report.pages.summary``.
 """
 
 from collections.abc import Iterable, Mapping

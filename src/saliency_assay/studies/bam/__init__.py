@@ -8,8 +8,8 @@ BAM = StudyKind(
     " matter: one model is told the objects, another the scenes (BAM: Yang & Kim, 2019).",
     settings="saliency_assay.studies.bam.settings:BamStudy",
     read="saliency_assay.studies.bam.read:read_study",
-    inputs="saliency_assay.studies.bam.rules:BamInputs",
-    params="saliency_assay.studies.bam.rules:BamParams",
+    inputs="saliency_assay.studies.bam.pipeline:BamInputs",
+    params="saliency_assay.studies.bam.pipeline:BamParams",
     on_device=("find_delta", "score_concepts"),
     outputs=(
         Outputs(

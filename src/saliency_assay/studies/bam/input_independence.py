@@ -7,11 +7,11 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from saliency_assay.studies.bam.contrast import attributions, random_masks
+from saliency_assay.studies.bam.mcs_and_idr import attributions, random_masks
 
 INPUTS = ("without", "with_delta")  # x, and x + δ, of one model
 REGIONS = ("object", "outside")  # δ's region, and as many random pixels outside it
-BASELINES = {"iir": "outside", "iir_difference": "outside"}
+METRICS = ("iir", "iir_difference")
 """The region of each metric's baseline: pixels that are the same in both inputs."""
 
 
@@ -92,7 +92,7 @@ def score_rows(found: Mapping[str, np.ndarray], correct: np.ndarray, source: np.
     everywhere = np.ones(len(source), dtype=bool)
     parts = []
     for region in REGIONS:
-        named = {f"{metric}_{region}": (metric, region, correct) for metric in BASELINES}
+        named = {f"{metric}_{region}": (metric, region, correct) for metric in METRICS}
         named |= {
             f"concept_without_{region}": ("concept_attribution", region, everywhere),
             f"concept_with_delta_{region}": ("concept_attribution", f"{region}_delta", everywhere),

@@ -240,7 +240,7 @@ def paired(
         images: the originals, uint8 ``[n, C, H, W]``.
         columns: mask and labels of each, ``[n, …]``.
         source: ``[n]``.
-        found: as ``functional.change_all`` gives it.
+        found: as ``change_all`` gives it.
     """
     count = len(images)
     measured = {name: values for name, values in found.items() if name != "image"}

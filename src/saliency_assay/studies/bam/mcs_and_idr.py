@@ -10,6 +10,10 @@ from torch import Tensor
 from saliency_assay.methods.sampling import draw_seeds
 from saliency_assay.metrics.reductions import reduce
 
+BASELINE_REGIONS = {"mcs": "random", "idr": "outside", "iir": "outside", "iir_difference": "outside"}
+"""The region that each metric's object is compared with: as many ``random`` pixels of the image, which are some feature
+for two models, or as many random pixels ``outside`` the object, which did not change between two inputs."""
+
 
 def attributions(
     maps: Mapping[str, Iterable[np.ndarray]],

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from saliency_assay.runtime.provenance import seed_of
-from saliency_assay.studies.bam.scores import BASELINES
+from saliency_assay.studies.bam.mcs_and_idr import BASELINE_REGIONS
 
 # Yang & Kim (2019), Fig. 2. The shares of rising confidence stand in these columns of the figure; the text
 # (section 3.4) gives f_s the 86.7.
@@ -85,16 +85,16 @@ def _rises(before: pd.DataFrame, after: pd.DataFrame) -> "pd.Series[bool]":
 def metrics_table(
     scores: pd.DataFrame,
     parameters: Mapping[str, Mapping[str, Any]],
-    baselines: Mapping[str, str] = BASELINES,
+    metrics: Sequence[str] = ("mcs", "idr"),
     sets: Sequence[str] | None = None,
 ) -> pd.DataFrame:
     """BAM's metrics of every set, method and seed, with the random-mask baseline and the spread.
 
     Args:
-        scores: a score table with the metrics of ``baselines``, each in the variant ``object`` and in that of its
+        scores: a score table with ``metrics``, each in the variant ``object`` and in that of its
             baseline; one row for each image of X_corr.
         parameters: ``draws`` and ``draw_size`` of each metric; other keys are left alone.
-        baselines: the metrics, and the variant that is the baseline of each; those of ``metrics.bam_study`` by default.
+        metrics: those that the table is of; the variant that is the baseline of each is in ``BASELINE_REGIONS``.
         sets: the data that the metrics were asked of, X_os first and then its variants, so that one without an image is
             shown as such; by default those of which a metric has a row, as first met.
 
@@ -104,13 +104,14 @@ def metrics_table(
         Kim 2019, Figs. 4, 8); ``undefined``, the images of X_corr without a score because a map is constant or not
         finite. Shares of images are in 0–1.
     """
-    of_metrics = scores[scores["metric"].isin(list(baselines))]
+    of_metrics = scores[scores["metric"].isin(metrics)]
     grouped = of_metrics.groupby(["metric", "data", "method", "seed", "variant"], sort=False, observed=True)
     found = {key: values.to_numpy() for key, values in grouped["score"]}
     # Of the whole table: a method of which no image is in X_corr is shown, without a score.
     arms = list(dict.fromkeys(zip(scores["method"], scores["seed"], strict=True)))
     rows: list[dict[str, Any]] = []
-    for metric, baseline in baselines.items():
+    for metric in metrics:
+        baseline = BASELINE_REGIONS[metric]
         drawn = {name: parameters[metric][name] for name in ("draws", "draw_size")}
         for data in dict.fromkeys(of_metrics["data"]) if sets is None else sets:
             for method, seed in arms:

@@ -8,14 +8,18 @@ import torch
 from torch import Tensor
 
 from saliency_assay.methods.sampling import draw_seeds
-from saliency_assay.studies.bam.contrast import attributions, input_dependence, model_contrast, random_masks
+from saliency_assay.studies.bam.mcs_and_idr import (
+    BASELINE_REGIONS,
+    attributions,
+    input_dependence,
+    model_contrast,
+    random_masks,
+)
 
 PAIRS = ("object_model", "scene_model", "scene_model_without")
 """f_o on X_os, f_s on X_os, and f_s on X_0s: the same images, the last without the object."""
 REGIONS = ("object", "random", "outside")
 """The object's mask, as many random pixels of the image, and as many random pixels outside the object."""
-BASELINES = {"mcs": "random", "idr": "outside"}
-"""The region of each metric's baseline: any feature for two models, one that did not change for two inputs."""
 
 
 def score_bam(
@@ -119,10 +123,10 @@ def _metrics(concept: Mapping[str, Tensor], correct: Mapping[str, np.ndarray]) -
             raise ValueError(f"correct: {pair}: found {found}, expected bool [{count}]")
     counted = {metric: torch.tensor(images) for metric, images in correct_images(correct).items()}
     scores = {}
-    for region in ("object", BASELINES["mcs"]):
+    for region in ("object", BASELINE_REGIONS["mcs"]):
         object_model, scene_model = (concept[f"concept_{pair}_{region}"] for pair in PAIRS[:2])
         scores[f"mcs_{region}"] = model_contrast(object_model, scene_model, counted["mcs"])
-    for region in ("object", BASELINES["idr"]):
+    for region in ("object", BASELINE_REGIONS["idr"]):
         with_object, without = (concept[f"concept_{pair}_{region}"] for pair in PAIRS[1:])
         scores[f"idr_{region}"] = input_dependence(with_object, without, counted["idr"])
     return scores

@@ -7,9 +7,14 @@ import torch
 from torch import Tensor
 
 from saliency_assay.metrics.reductions import reduce
-from saliency_assay.studies.bam.contrast import concept_attribution, model_contrast, random_masks
+from saliency_assay.studies.bam.mcs_and_idr import (
+    BASELINE_REGIONS,
+    concept_attribution,
+    model_contrast,
+    random_masks,
+)
 
-REGIONS = ("object", "random")  # the object's mask, and as many random pixels of the image: the baseline
+REGIONS = ("object", BASELINE_REGIONS["mcs"])
 
 
 def contrast(model: str, last: str) -> str:
@@ -65,7 +70,9 @@ def score_series(
     streams = {model: iter(blocks) for model, blocks in maps.items()}
     for number, block in enumerate(masks):
         mask = torch.tensor(block)
-        regions = dict(zip(REGIONS, (mask, random_masks(mask, generator)), strict=True))
+        regions = dict(
+            zip(REGIONS, (mask, random_masks(mask, generator, outside=REGIONS[1] == "outside")), strict=True)
+        )
         for model, stream in streams.items():
             raw = next(stream, np.empty(0))
             if len(raw) != len(mask):

@@ -51,7 +51,7 @@ def premise(
         data: the entries that they were trained for, in this order; their sets are ``{entry}_both`` and so on.
 
     Returns:
-        One row per model, seed and set: ``model, seed, set, check, percent, images, printed``, as ``report.bam``'s;
+        One row per model, seed and set: ``model, seed, set, check, percent, images, printed``;
         ``printed`` is the paper's value, of ``both`` the least it says.
     """
     test = predictions[predictions["split"] == "test"]

@@ -7,8 +7,8 @@ FIDELITY = StudyKind(
     "Do maps say what the model answers? Metrics of single maps, image by image.",
     settings="saliency_assay.studies.fidelity.settings:FidelityStudy",
     read="saliency_assay.studies.fidelity.read:read_study",
-    inputs="saliency_assay.studies.fidelity.rules:FidelityInputs",
-    params="saliency_assay.studies.fidelity.rules:FidelityParams",
+    inputs="saliency_assay.studies.fidelity.pipeline:FidelityInputs",
+    params="saliency_assay.studies.fidelity.pipeline:FidelityParams",
     outputs=(
         Outputs(("summary",), ("{metric}_{figure}.svg",)),
         Outputs(figures=("infidelity_sensitivity.svg",), option="scatter"),

@@ -7,8 +7,8 @@ RETRAIN = StudyKind(
     "Is what a map marks missed when the model is trained again without it? (ROAR: Hooker et al., 2019; IteROAR)",
     settings="saliency_assay.studies.retrain.settings:RetrainStudy",
     read="saliency_assay.studies.retrain.read:read_study",
-    inputs="saliency_assay.studies.retrain.rules:RetrainInputs",
-    params="saliency_assay.studies.retrain.rules:RetrainParams",
+    inputs="saliency_assay.studies.retrain.pipeline:RetrainInputs",
+    params="saliency_assay.studies.retrain.pipeline:RetrainParams",
     on_device=("remask", "retrain", "leak"),
     outputs=(
         Outputs(

@@ -11,7 +11,7 @@ def cautions(tables: Mapping[str, pd.DataFrame]) -> list[str]:
     """Return one sentence on mask leakage.
 
     Args:
-        tables: ``leakage``, as ``leakage_figures.leakage_table`` gives it, where it was measured.
+        tables: ``leakage``, as ``leakage_tables.leakage_table`` gives it, where it was measured.
     """
     return [_leakage(tables.get("leakage"))]
 

@@ -76,7 +76,7 @@ def remasked(
     ``mean`` is uint8 ``[n, masks, C]``: each mask's of the image as the masks before it leave it under fill ``mean``.
 
     Args:
-        method: with its ``parameters``; see ``methods.draw`` for them and for ``finite``.
+        method: with its ``parameters``; see ``methods.engine.draw`` for them and for ``finite``.
         classifier: f_i.
         images: D_i, uint8 ``[N, C, H, W]``, read ``batch_size`` at a time.
         targets: the class that each map explains, see ``targets_of``.

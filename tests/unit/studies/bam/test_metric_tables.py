@@ -212,10 +212,10 @@ def test_sets_that_were_asked_of_are_shown_without_an_image() -> None:
     assert len(metrics_table(nothing, PARAMETERS)) == 0  # nobody knows of which set
 
 
-def test_metrics_and_baselines_may_be_others() -> None:
+def test_metrics_may_be_others() -> None:
     table = scores().replace({"metric": {"idr": "iir"}})
     parameters = {"iir": {"threshold": 0.1, **PARAMETERS["idr"]}}
-    found = metrics_table(table, parameters, {"iir": "outside"})
+    found = metrics_table(table, parameters, ["iir"])
     assert found["metric"].unique().tolist() == ["iir"]
     rows = table.query("metric == 'iir' and method == 'edge' and variant == 'outside'")
     assert found.loc[0, "baseline"] == pytest.approx(rows["score"].mean())

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from saliency_assay.runtime.cluster import (
+from saliency_assay.runtime.slurm import (
     ATTEMPTS,
     SKIP,
     begin_submitting,
@@ -79,7 +79,7 @@ DOWN = "slurm_load_jobs error: Unable to contact slurm controller\n"
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Seconds that are waited, which do not pass."""
     waited: list[float] = []
-    monkeypatch.setattr("saliency_assay.runtime.cluster.time", SimpleNamespace(sleep=waited.append))
+    monkeypatch.setattr("saliency_assay.runtime.slurm.time", SimpleNamespace(sleep=waited.append))
     return waited
 
 
@@ -106,7 +106,7 @@ def test_a_slurm_that_answers_the_second_time_is_heard(
     begin_submitting(tmp_path)
     answer = QUEUE.format(here=tmp_path, elsewhere=tmp_path / "b")
     comes_up = SimpleNamespace(sleep=lambda seconds: squeue(queue, answer) if seconds else None)
-    monkeypatch.setattr("saliency_assay.runtime.cluster.time", comes_up)
+    monkeypatch.setattr("saliency_assay.runtime.slurm.time", comes_up)
     assert running_jobs(tmp_path) == ["7", "8"]
 
 

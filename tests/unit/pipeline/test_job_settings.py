@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from saliency_assay.pipeline.settings import JobSettings
+from saliency_assay.pipeline.job_settings import JobSettings
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from scipy import stats
 from torch import Tensor
 
 from saliency_assay.methods.sampling import draw_seeds
-from saliency_assay.studies.bam.contrast import (
+from saliency_assay.studies.bam.mcs_and_idr import (
     concept_attribution,
     input_dependence,
     model_contrast,
