@@ -64,7 +64,7 @@ def bam_kind(name: str) -> DataKind:
 def method(
     name: str, *needs: str, takes: tuple[str, ...] = (), stochastic: bool = False, **parameters: Parameter
 ) -> Method:
-    record = Method(name, f"package.{name}:{name}", "", "", True, needs, takes=takes, stochastic=stochastic)
+    record = Method(name, f"package.{name}:{name}", "", "", needs=needs, takes=takes, stochastic=stochastic)
     return with_parameters(record, **parameters)
 
 

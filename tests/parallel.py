@@ -43,7 +43,7 @@ BLUEPRINTS = {
     "resnet": blueprint("resnet8", "resnet", "layer3", width=4),
     "dropout": blueprint("reliability_cnn", "cnn", "block3", width=8, pooled=1, dropout=0.3),
     "unshifted": blueprint("reliability_cnn", "cnn", "block3", width=8, pooled=1, dropout=0.3, centre=False),
-    "vgg": blueprint("vgg16_bn", "vgg", "features.42", width=4, hidden=16, pooled=1),
+    "vgg": blueprint("vgg16_bn", "cnn", "features.42", width=4, hidden=16, pooled=1),
 }
 
 

@@ -149,7 +149,7 @@ def test_initial_weights_of_other_classes_leave_the_head(
     ("builder", "parameters", "head"),
     [
         ("resnet:resnet20", {"width": 2}, "linear"),
-        ("vgg:vgg16", {"width": 2, "hidden": 5, "pooled": 1}, "classifier.6"),
+        ("cnn:vgg16", {"width": 2, "hidden": 5, "pooled": 1}, "classifier.6"),
         ("cnn:reliability_cnn", {"width": 2}, "fc"),
         ("cnn:mnist_cnn", {"width": 2, "hidden": 5}, "fc2"),
     ],
