@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 from saliency_assay.registry.records import Limits, Parameter
 from saliency_assay.registry.signatures import parameters_of
@@ -67,48 +66,50 @@ _INPUT_RULES = ("z_box", "w_squared", "same")
 _UPSAMPLING = {"upsampling": Limits(choices=("bilinear", "bicubic", "nearest"))}
 
 
-def _method(function: str, reference: str, summary: str, **facts: Any) -> Method:
-    """Return the record of ``module:name`` of this package, a function that has the method's name."""
-    return Method(
-        function.partition(":")[2], f"saliency_assay.methods.{function}", reference, summary, **facts
-    )
-
-
 METHODS: tuple[Method, ...] = (
-    _method(
-        "gradient:gradient", "Simonyan et al., 2013", "gradient of the target's logit", needs=("gradients",)
+    Method(
+        "gradient",
+        "saliency_assay.methods.gradient:gradient",
+        "Simonyan et al., 2013",
+        "gradient of the target's logit",
+        needs=("gradients",),
     ),
-    _method(
-        "gradient:sensitivity",
+    Method(
+        "sensitivity",
+        "saliency_assay.methods.gradient:sensitivity",
         "Simonyan et al., 2013",
         "largest absolute gradient over the channels",
         signed=False,
         one_channel=True,
         needs=("gradients",),
     ),
-    _method(
-        "gradient:gradient_x_input",
+    Method(
+        "gradient_x_input",
+        "saliency_assay.methods.gradient:gradient_x_input",
         "Shrikumar et al., 2016",
         "gradient ⊙ (input − baseline)",
         needs=("gradients",),
         limits=_BASELINE,
     ),
-    _method(
-        "gradient:guided_backprop",
+    Method(
+        "guided_backprop",
+        "saliency_assay.methods.gradient:guided_backprop",
         "Springenberg et al., 2014",
         "gradient without its negative part at every ReLU",
         needs=("gradients", "relu"),
     ),
-    _method(
-        "cam:cam",
+    Method(
+        "cam",
+        "saliency_assay.methods.cam:cam",
         "Zhou et al., 2016",
         "last block's activations weighted by the linear layer behind their mean",
         one_channel=True,
         needs=("cam_layer", "pool_linear_head"),
         limits=_UPSAMPLING,
     ),
-    _method(
-        "cam:gradcam",
+    Method(
+        "gradcam",
+        "saliency_assay.methods.cam:gradcam",
         "Selvaraju et al., 2017",
         "last block's activations weighted by their mean gradients",
         signed=False,
@@ -116,16 +117,18 @@ METHODS: tuple[Method, ...] = (
         needs=("gradients", "cam_layer"),
         limits=_UPSAMPLING,
     ),
-    _method(
-        "cam:guided_gradcam",
+    Method(
+        "guided_gradcam",
+        "saliency_assay.methods.cam:guided_gradcam",
         "Selvaraju et al., 2017",
         "guided backpropagation ⊙ GradCAM",
         passes=2,
         needs=("gradients", "relu", "cam_layer"),
         limits=_UPSAMPLING,
     ),
-    _method(
-        "smoothing:smoothgrad",
+    Method(
+        "smoothgrad",
+        "saliency_assay.methods.smoothing:smoothgrad",
         "Smilkov et al., 2017",
         "a method's maps averaged over noisy copies of the image",
         passes="saliency_assay.methods.cost:samples_of_base",
@@ -134,8 +137,9 @@ METHODS: tuple[Method, ...] = (
         stochastic=True,
         limits=_SMOOTHING,
     ),
-    _method(
-        "smoothing:smoothgrad_squared",
+    Method(
+        "smoothgrad_squared",
+        "saliency_assay.methods.smoothing:smoothgrad_squared",
         "Hooker et al., 2019",
         "SmoothGrad²: the mean of the squares of the same maps",
         signed=False,
@@ -146,8 +150,9 @@ METHODS: tuple[Method, ...] = (
         stream="smoothgrad",
         limits=_SMOOTHING,
     ),
-    _method(
-        "smoothing:vargrad",
+    Method(
+        "vargrad",
+        "saliency_assay.methods.smoothing:vargrad",
         "Adebayo et al., 2018",
         "the variance of the same maps",
         signed=False,
@@ -158,8 +163,9 @@ METHODS: tuple[Method, ...] = (
         stream="smoothgrad",
         limits=_SMOOTHING,
     ),
-    _method(
-        "path:integrated_gradients",
+    Method(
+        "integrated_gradients",
+        "saliency_assay.methods.path:integrated_gradients",
         "Sundararajan et al., 2017",
         "gradient integrated from a baseline to the image",
         passes="saliency_assay.methods.cost:steps",
@@ -167,8 +173,9 @@ METHODS: tuple[Method, ...] = (
         limits=_PATH,
         check="saliency_assay.methods.checks:steps",
     ),
-    _method(
-        "path:integrated_gradients_smoothgrad",
+    Method(
+        "integrated_gradients_smoothgrad",
+        "saliency_assay.methods.path:integrated_gradients_smoothgrad",
         "Smilkov et al., 2017",
         "IG-SG: integrated gradients averaged over noisy copies of the image",
         passes="saliency_assay.methods.cost:steps_of_samples",
@@ -177,8 +184,9 @@ METHODS: tuple[Method, ...] = (
         limits={**_PATH, **_SMOOTHING},
         check="saliency_assay.methods.checks:steps",
     ),
-    _method(
-        "occlusion:occlusion",
+    Method(
+        "occlusion",
+        "saliency_assay.methods.occlusion:occlusion",
         "Zeiler and Fergus, 2014",
         "what the logit loses where a window hides the image",
         one_channel=True,
@@ -190,8 +198,9 @@ METHODS: tuple[Method, ...] = (
         },
         check="saliency_assay.methods.checks:window",
     ),
-    _method(
-        "relevance:lrp_alpha_beta",
+    Method(
+        "lrp_alpha_beta",
+        "saliency_assay.methods.relevance:lrp_alpha_beta",
         "Bach et al., 2015; Montavon et al., 2018",
         "LRP-α2β1: relevance shared by positive and by negative contributions",
         needs=("gradients", "relu", "layers"),
@@ -203,37 +212,42 @@ METHODS: tuple[Method, ...] = (
         },
         check="saliency_assay.methods.checks:alpha_beta",
     ),
-    _method(
-        "relevance:lrp_epsilon",
+    Method(
+        "lrp_epsilon",
+        "saliency_assay.methods.relevance:lrp_epsilon",
         "Bach et al., 2015",
         "LRP-ε: relevance shared in proportion to contributions",
         needs=("gradients", "relu", "layers"),
         limits={"epsilon": Limits(minimum=1e-12), "input_rule": Limits(choices=_INPUT_RULES)},
     ),
-    _method(
-        "relevance:deep_taylor",
+    Method(
+        "deep_taylor",
+        "saliency_assay.methods.relevance:deep_taylor",
         "Montavon et al., 2017",
         "deep Taylor decomposition: relevance shared by positive contributions",
         needs=("gradients", "relu", "layers"),
         limits={"rule": Limits(choices=("z_plus", "w_squared")), "input_rule": Limits(choices=_INPUT_RULES)},
     ),
-    _method(
-        "deeplift:deeplift",
+    Method(
+        "deeplift",
+        "saliency_assay.methods.deeplift:deeplift",
         "Shrikumar et al., 2017",
         "contributions of the differences from a baseline",
         needs=("gradients", "layers", "single_relus"),
         limits={"rule": Limits(choices=("rescale", "reveal_cancel")), **_BASELINE},
     ),
-    _method(
-        "deeplift:deep_shap",
+    Method(
+        "deep_shap",
+        "saliency_assay.methods.deeplift:deep_shap",
         "Lundberg and Lee, 2017",
         "DeepLIFT averaged over a background of training images",
         passes="saliency_assay.methods.cost:background_images",
         needs=("gradients", "layers", "single_relus"),
         takes=("background",),
     ),
-    _method(
-        "kernel_shap:kernel_shap",
+    Method(
+        "kernel_shap",
+        "saliency_assay.methods.kernel_shap:kernel_shap",
         "Lundberg and Lee, 2017",
         "Shapley values of segments of the image",
         one_channel=True,
@@ -247,8 +261,9 @@ METHODS: tuple[Method, ...] = (
         },
         check="saliency_assay.methods.checks:coalitions",
     ),
-    _method(
-        "optimal:square",
+    Method(
+        "square",
+        "saliency_assay.methods.optimal:square",
         "Yeh et al., 2019",
         "explanation of least infidelity under removal of squares",
         one_channel=True,
@@ -261,15 +276,17 @@ METHODS: tuple[Method, ...] = (
         },
         check="saliency_assay.methods.checks:sides",
     ),
-    _method(
-        "optimal:halves",
+    Method(
+        "halves",
+        "saliency_assay.methods.optimal:halves",
         "Yeh et al., 2019",
         "explanation of least infidelity under removal of the left or the right half",
         one_channel=True,
         passes=3,
     ),
-    _method(
-        "optimal:noisy_baseline",
+    Method(
+        "noisy_baseline",
+        "saliency_assay.methods.optimal:noisy_baseline",
         "Yeh et al., 2019",
         "explanation of least infidelity under a noisy baseline",
         passes="saliency_assay.methods.cost:shared_samples",
@@ -280,8 +297,9 @@ METHODS: tuple[Method, ...] = (
             "protocol": Limits(choices=("printed", "released")),
         },
     ),
-    _method(
-        "controls:random",
+    Method(
+        "random",
+        "saliency_assay.methods.controls:random",
         "control",
         "independent uniform values",
         signed=False,
@@ -290,16 +308,18 @@ METHODS: tuple[Method, ...] = (
         stochastic=True,
         uses_model=False,
     ),
-    _method(
-        "controls:edge",
+    Method(
+        "edge",
+        "saliency_assay.methods.controls:edge",
         "control; Adebayo et al., 2018",
         "Sobel magnitude of the image",
         signed=False,
         passes=0,
         uses_model=False,
     ),
-    _method(
-        "controls:constant",
+    Method(
+        "constant",
+        "saliency_assay.methods.controls:constant",
         "control; Yeh et al., 2019",
         "1 for every pixel",
         signed=False,

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf
-from typing import Any
 
 from saliency_assay.registry.records import Limits, Parameter
 from saliency_assay.registry.signatures import parameters_of
@@ -90,25 +89,10 @@ _SUBSET_CURVES = Figure("saliency_assay.studies.fidelity.curves:subset_curves", 
 _RANDOMISATION_CURVES = Figure("saliency_assay.studies.fidelity.curves:randomisation_curves", ("curves",))
 
 
-def _metric(function: str, reference: str, summary: str, **facts: Any) -> Metric:
-    """Return the record of ``module:name`` of this package, a function that has the metric's name."""
-    return Metric(
-        function.partition(":")[2], f"saliency_assay.metrics.{function}", reference, summary, **facts
-    )
-
-
-def _infidelity(
-    function: str, probe: str, summary: str, reference: str = "Yeh et al., 2019", **facts: Any
-) -> Metric:
-    """Return the record of a kind of infidelity, and of the ``probe`` that finds what the output loses."""
-    found = {"scores": _INFIDELITY, "reduction": "", "takes": ("probed",), **facts}
-    probe = f"saliency_assay.metrics.infidelity:{probe}"
-    return _metric(f"infidelity:{function}", reference, summary, probe=probe, **found)
-
-
 METRICS: tuple[Metric, ...] = (
-    _metric(
-        "aopc:aopc",
+    Metric(
+        "aopc",
+        "saliency_assay.metrics.aopc:aopc",
         "Samek et al., 2017; Tomsett et al., 2020",
         "area over the perturbation curve: how far the output falls as pixels go one by one",
         formula="AOPC_L = 1/(L + 1) Σ_{k=1..L} (f(x⁰) − f(x^k)), x^k without its k most (MoRF) or least "
@@ -128,8 +112,9 @@ METRICS: tuple[Metric, ...] = (
             **_OUTPUT,
         },
     ),
-    _metric(
-        "faithfulness:faithfulness",
+    Metric(
+        "faithfulness",
+        "saliency_assay.metrics.faithfulness:faithfulness",
         "Alvarez-Melis & Jaakkola, 2018; Tomsett et al., 2020",
         "correlation of relevance with the fall of the output when a pixel goes",
         formula="F = Pearson's ρ(R_i, f(x) − f(x without pixel i)) over random pixels i",
@@ -139,8 +124,9 @@ METRICS: tuple[Metric, ...] = (
         figures={"scores": Figure("saliency_assay.studies.fidelity.figures:distributions")},
         limits={"pixels": Limits(minimum=2), "fill": Limits(choices=_FILLS), **_OUTPUT},
     ),
-    _metric(
-        "criteria:criteria",
+    Metric(
+        "criteria",
+        "saliency_assay.metrics.criteria:criteria",
         "Wang et al., 2020",
         "necessity and sufficiency of positive pixels, by order (N-Ord, S-Ord) and by share (TPN, TPS)",
         formula="N-Ord = mean_m max(R_m − y_b, 0); S-Ord = mean_m (min(R′_m, y_0) − y_b); TPN = ∫|R(π) − R(π "
@@ -163,8 +149,9 @@ METRICS: tuple[Metric, ...] = (
             **_OUTPUT,
         },
     ),
-    _metric(
-        "deletion:deletion",
+    Metric(
+        "deletion",
+        "saliency_assay.metrics.deletion:deletion",
         "Petsiuk et al., 2018",
         "area under the output as the most salient pixels are removed",
         formula="∫₀¹ f(x with the share p of its most salient pixels replaced by the fill) dp",
@@ -173,8 +160,9 @@ METRICS: tuple[Metric, ...] = (
         figures={"curves": _REMOVAL_CURVES, "scores": BOXES},
         limits={**_STEPS, "fill": Limits(choices=_FILLS), **_OUTPUT},
     ),
-    _metric(
-        "deletion:insertion",
+    Metric(
+        "insertion",
+        "saliency_assay.metrics.deletion:insertion",
         "Petsiuk et al., 2018",
         "area under the output as the most salient pixels are put in",
         formula="∫₀¹ f(fill image with the share p of x's most salient pixels put in) dp",
@@ -183,8 +171,9 @@ METRICS: tuple[Metric, ...] = (
         figures={"curves": _REMOVAL_CURVES, "scores": BOXES},
         limits={**_STEPS, "fill": Limits(choices=_FILLS), **_OUTPUT},
     ),
-    _metric(
-        "road:road",
+    Metric(
+        "road",
+        "saliency_assay.metrics.road:road",
         "Rong et al., 2022",
         "output after pixels are replaced by a noisy interpolation of their neighbours",
         formula="mean over shares p of f(x with its most (MoRF) or least (LeRF) relevant p imputed from its "
@@ -196,8 +185,9 @@ METRICS: tuple[Metric, ...] = (
         figures={"curves": _REMOVAL_CURVES, "scores": BOXES},
         limits={"points": Limits(minimum=1), "noise": Limits(minimum=0), **_OUTPUT},
     ),
-    _metric(
-        "sensitivity_n:sensitivity_n",
+    Metric(
+        "sensitivity_n",
+        "saliency_assay.metrics.sensitivity_n:sensitivity_n",
         "Ancona et al., 2018",
         "correlation of a subset's summed attribution with the fall of the output without it, over subset sizes",
         formula="mean over n of Pearson's ρ(Σ_{i ∈ S} R_i, f(x) − f(x without S)) over random sets S of n pixels",
@@ -213,9 +203,10 @@ METRICS: tuple[Metric, ...] = (
             "output": Limits(choices=("probability", "logit")),
         },
     ),
-    _infidelity(
+    Metric(
         "infidelity_square",
-        "removed_squares",
+        "saliency_assay.metrics.infidelity:infidelity_square",
+        "Yeh et al., 2019",
         "squared error of the predicted fall of the logit when a square turns black",
         formula=f"{_INFD}, I the image inside a square",
         limits={
@@ -225,10 +216,15 @@ METRICS: tuple[Metric, ...] = (
             **_EXPLANATION,
         },
         check="saliency_assay.methods.checks:sides",
+        scores=_INFIDELITY,
+        reduction="",
+        takes=("probed",),
+        probe="saliency_assay.metrics.infidelity:removed_squares",
     ),
-    _infidelity(
+    Metric(
         "infidelity_noisy_baseline",
-        "noisy_baselines",
+        "saliency_assay.metrics.infidelity:infidelity_noisy_baseline",
+        "Yeh et al., 2019",
         "squared error of the predicted fall of the logit towards a noisy black image",
         formula=f"{_INFD}, I = x − z, z noise about black",
         limits={
@@ -236,31 +232,50 @@ METRICS: tuple[Metric, ...] = (
             "noise": Limits(minimum=0),
             "protocol": Limits(choices=("printed", "released")),
         },
+        scores=_INFIDELITY,
+        reduction="",
+        takes=("probed",),
+        probe="saliency_assay.metrics.infidelity:noisy_baselines",
     ),
-    _infidelity(
+    Metric(
         "infidelity_subset",
-        "removed_subsets",
+        "saliency_assay.metrics.infidelity:infidelity_subset",
+        "Yeh et al., 2019",
         "squared error of the predicted fall of the logit when random pixels turn black",
         formula=f"{_INFD}, I the image at a random subset of pixels",
         limits={"samples": Limits(minimum=1), "share": Limits(minimum=0, maximum=1), **_EXPLANATION},
+        scores=_INFIDELITY,
+        reduction="",
+        takes=("probed",),
+        probe="saliency_assay.metrics.infidelity:removed_subsets",
     ),
-    _infidelity(
+    Metric(
         "infidelity_shap",
-        "removed_coalitions",
+        "saliency_assay.metrics.infidelity:infidelity_shap",
+        "Yeh et al., 2019; Lundberg & Lee, 2017",
         "squared error of the predicted fall of the logit over the subsets of the Shapley kernel",
-        reference="Yeh et al., 2019; Lundberg & Lee, 2017",
         formula=f"{_INFD}, I the image at a subset drawn by the Shapley kernel",
         limits={"samples": Limits(minimum=1), **_EXPLANATION},
+        scores=_INFIDELITY,
+        reduction="",
+        takes=("probed",),
+        probe="saliency_assay.metrics.infidelity:removed_coalitions",
     ),
-    _infidelity(
+    Metric(
         "infidelity_halves",
-        "removed_halves",
+        "saliency_assay.metrics.infidelity:infidelity_halves",
+        "Yeh et al., 2019",
         "squared error of the predicted fall of the logit when the left or the right half turns black",
         formula=f"{_INFD}, I the image inside its left or its right half",
         limits=_EXPLANATION,
+        scores=_INFIDELITY,
+        reduction="",
+        takes=("probed",),
+        probe="saliency_assay.metrics.infidelity:removed_halves",
     ),
-    _metric(
-        "sensitivity_max:sensitivity_max",
+    Metric(
+        "sensitivity_max",
+        "saliency_assay.metrics.sensitivity_max:sensitivity_max",
         "Yeh et al., 2019",
         "largest change of the map under a small change of the image",
         formula="max over ‖y − x‖_∞ ≤ r of ‖Φ(f, y) − Φ(f, x)‖ / ‖Φ(f, x)‖ (undivided unless relative)",
@@ -269,8 +284,9 @@ METRICS: tuple[Metric, ...] = (
         takes=("explain",),
         limits={"radius": Limits(minimum=0), "samples": Limits(minimum=1)},
     ),
-    _metric(
-        "localisation:pointing_game",
+    Metric(
+        "pointing_game",
+        "saliency_assay.metrics.localisation:pointing_game",
         "Zhang et al., 2018",
         "whether the greatest value lies on the object",
         formula="1 if the greatest value lies at most the tolerance from the object, else 0",
@@ -278,8 +294,9 @@ METRICS: tuple[Metric, ...] = (
         takes=("mask",),
         limits={"tolerance": Limits(minimum=0)},
     ),
-    _metric(
-        "localisation:mask_attribution",
+    Metric(
+        "mask_attribution",
+        "saliency_assay.metrics.localisation:mask_attribution",
         "Arras et al., 2022",
         "share of positive attribution, and of the strongest pixels, that lies on the object",
         formula="mass = Σ_M max(s, 0) / Σ max(s, 0); rank = |(the |M| pixels of greatest s) ∩ M| / |M|",
@@ -289,8 +306,9 @@ METRICS: tuple[Metric, ...] = (
         ),
         takes=("mask",),
     ),
-    _metric(
-        "block_attribution:block_attribution",
+    Metric(
+        "block_attribution",
+        "saliency_assay.metrics.block_attribution:block_attribution",
         "Yeh et al., 2019",
         "share of absolute attribution that lies on the caption, or on the object",
         formula="Σ_M |Φ| / Σ |Φ|",
@@ -300,8 +318,9 @@ METRICS: tuple[Metric, ...] = (
         reduction="abs_sum",
         takes=("mask",),
     ),
-    _metric(
-        "randomisation:randomisation",
+    Metric(
+        "randomisation",
+        "saliency_assay.metrics.randomisation:randomisation",
         "Adebayo et al., 2018",
         "likeness of the map to that of the model with random weights",
         formula="Spearman's ρ, or SSIM, of Φ(f, x) and Φ(f with new weights in some layers, x)",
