@@ -17,7 +17,7 @@ from tools.source_tree import PACKAGE, ROOT, SCRIPTS, Problem, line_of, project_
 
 RULE_FILES = [ROOT / "Snakefile", *sorted((ROOT / "rules").rglob("*.smk"))]
 TEXT = "\n".join(path.read_text() for path in RULE_FILES)
-PROFILES = [ROOT / f"profiles/{name}/config.yaml" for name in ("local", "slurm")]
+PROFILES = sorted(ROOT.glob("profiles/*/config.yaml"))
 RERUN_TRIGGERS = ["mtime", "params", "input", "software-env"]
 WITHOUT_OUTPUT = {"plan"}
 """Rules that only print: a benchmark would be an output, and once that was there they would not run."""

@@ -20,7 +20,7 @@ with run_job(snakemake) as job:
         "concepts",
     )
     read = {name: read_table(path) for name in names if (path := job.input.get(name))}
-    keys = ("data", "object_model", "scene_model", "methods", "classes")
+    keys = ("data", "object_model", "scene_model", "methods", "controls", "classes")
     tables = BamTables(**{key: settings[key] for key in keys}, **read)
     ranked, judged = ranking(tables), claims(tables)
     ranked.to_csv(made.ranking, index=False)

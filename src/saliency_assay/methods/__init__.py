@@ -1,4 +1,7 @@
-"""Registry of attribution methods: one line each, read by the Snakefile, so nothing heavy is imported here."""
+"""Registry of attribution methods, read by the Snakefile, so nothing heavy is imported here.
+
+To add one, write its function in a module of this package and its record in ``METHODS``.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,8 @@
-"""Registry of metrics: one line each, read by the Snakefile, so nothing heavy is imported here."""
+"""Registry of metrics, read by the Snakefile, so nothing heavy is imported here.
+
+To add one, write its function in a module of this package and its record in ``METRICS``. Metrics that compare the maps
+of two models or of two inputs are computed in ``studies/bam``.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -234,7 +234,7 @@ def _series(tables: BamTables) -> pd.DataFrame:
     """MCS of every method but the controls (rows) at every k (columns)."""
     if tables.series is None:
         raise UntestedError("no commonality series in the study")
-    table = tables.series[[not tables.is_control(method) for method in tables.series["method"]]]
+    table = tables.series[[method not in tables.controls for method in tables.series["method"]]]
     if table["k"].nunique() < 2:
         raise UntestedError(f"{table['k'].nunique()} value of k, expected at least 2")
     return table.groupby(["method", "k"], sort=False)["mcs"].mean().unstack("k")
@@ -311,7 +311,7 @@ def _baselines(tables: BamTables, metric: str) -> pd.DataFrame:
     """The mean baseline over X_os of every method, and its fewest images."""
     of_metric = tables.metrics["metric"] == metric
     table = tables.metrics[of_metric & (tables.metrics["data"] == f"{tables.data}_os")]
-    table = table[[not tables.is_control(method) for method in table["method"]]]
+    table = table[[method not in tables.controls for method in table["method"]]]
     found = table.groupby("method", sort=False).agg({"baseline": "mean", "images": "min"}).dropna()
     if found.empty:
         raise UntestedError(f"no method has a baseline of {label(metric)}")

@@ -44,7 +44,7 @@ def agreement(found: pd.DataFrame, tables: BamTables) -> pd.DataFrame:
         ``one, other, methods`` (how many), ``kendall`` (τ-b) and ``spearman``, in [−1, 1], 1 where both order the
         methods alike from best to worst; NaN for fewer than three methods and where one metric ranks all alike.
     """
-    found = found[[not tables.is_control(method) for method in found["method"]]]
+    found = found[[method not in tables.controls for method in found["method"]]]
     ranks = {
         metric: of.set_index("method")["rank"].dropna() for metric, of in found.groupby("metric", sort=False)
     }
@@ -64,7 +64,7 @@ def ranking_shown(found: pd.DataFrame, tables: BamTables) -> pd.DataFrame:
     """A ``ranking`` to read: methods × metrics, ``rank (score ± spread)``, in the order of the first metric."""
     rows: dict[str, dict[str, str]] = {}
     for row in found.to_dict("records"):
-        name = f"{row['method']} (control)" if tables.is_control(row["method"]) else row["method"]
+        name = f"{row['method']} (control)" if row["method"] in tables.controls else row["method"]
         heading, scale = SHOWN[row["metric"]]
         rows.setdefault(name, {"method": name})[heading] = _cell(row, scale)
     headings = [SHOWN[metric][0] for metric in dict.fromkeys(found["metric"])]

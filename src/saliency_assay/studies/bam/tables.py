@@ -1,13 +1,12 @@
 """What the tables of a BAM study say of each method, in one place for its ranking and its claims."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
 
-CONTROLS = ("random", "edge", "constant")  # registered methods that look at no model
 TCAV = "tcav"  # what explains by concepts is called in the tables; it has no map
 SERIES = "series"
 """Pearson's ρ between a method's MCS over the commonality series and the drop of accuracy (Yang & Kim 2019, Fig. 6)."""
@@ -58,6 +57,8 @@ class BamTables:
     methods: Mapping[str, str]
     """For each entry of the configuration the registered method; one that smooths another than the gradient is called
     ``METHOD of BASE``."""
+    controls: Collection[str]
+    """Entries that use no model."""
     classes: Mapping[str, int]
     """How many classes ``object`` and ``scene`` have."""
     premise: pd.DataFrame
@@ -80,10 +81,6 @@ class BamTables:
         if not found:
             raise UntestedError(f"{registered} is not in the study")
         return registered if registered in found else found[0]
-
-    def is_control(self, method: str) -> bool:
-        """Whether an entry looks at no model."""
-        return self.methods.get(method, method) in CONTROLS
 
     def by_seed(self, metric: str, member: str = "os") -> pd.DataFrame:
         """A metric's ``method, seed, score, spread``, controls too; empty where it was not studied.
@@ -123,7 +120,7 @@ class BamTables:
             share = f"{100 * self.deltas['similar'].min():.0f} % of the changed images"
             raise UntestedError(f"{share} have nearly the same output: IIR then says nothing about methods")
         found = self.by_seed(metric, member).groupby("method", sort=False)["score"].mean().dropna()
-        found = found[[not self.is_control(str(method)) for method in found.index]]
+        found = found[[method not in self.controls for method in found.index]]
         if found.empty:
             where = "" if member == "os" else f" on {self.data}_{member}"
             raise UntestedError(f"no method has a score of {label(metric)}{where}")

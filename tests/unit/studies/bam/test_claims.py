@@ -143,6 +143,7 @@ def study(seeds: tuple[int, ...] = (0,)) -> BamTables:
         object_model="f_o",
         scene_model="f_s",
         methods=METHODS,
+        controls=["random", "edges", "constant"],
         classes={"object": 10, "scene": 10},
         premise=premise(seeds),
         metrics=measured(
