@@ -1,8 +1,9 @@
 """The kinds of data set that the configuration can name.
 
-To add one, write its builder in a module of this package and one line here. A builder returns the class names of
-each label, and blocks: dicts of equally long arrays, among them ``image`` uint8 ``[n, C, H, W]``, ``split``
-(``data/splits.py``) and one ``label_<name>`` int64 for each label. Only BAM's kinds are built in several steps.
+To add one, write its builder in a module of this package, in ``readers/`` if it reads files, and its record here. A
+builder returns the class names of each label, and blocks: dicts of equally long arrays, among them ``image`` uint8
+``[n, C, H, W]``, ``split`` (``data/splits.py``) and one ``label_<name>`` int64 for each label. Only
+BAM's kinds are built in several steps.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,7 @@
-"""What absence looks like: the colour that stands for a pixel without information."""
+"""Colors that stand for a pixel without information, such as the start of integrated gradients.
+
+Methods that use no model are in ``controls``.
+"""
 
 from torch import Tensor, nn
 

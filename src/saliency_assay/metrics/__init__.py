@@ -81,7 +81,7 @@ class Metric:
 
 _SPREAD_OF_SCORES = "saliency_assay.studies.bam.metric_tables:spread"
 _SPREAD = {"draws": Limits(minimum=2), "draw_size": Limits(minimum=1)}
-_FILLS = ("black", "mean", "image_mean", "random", "blur")
+_FILLS = ("black", "mean", "image_mean", "random", "blur")  # as in fills, which imports torch; tested
 _OUTPUT = {"output": Limits(choices=("probability", "logit"))}
 _STEPS = {"steps": Limits(minimum=1, words=("exact",))}
 _EXPLANATION = {"explanation": Limits(choices=("global", "local"))}

@@ -334,7 +334,7 @@ class Params(EntrySettings):
             data=study.data,
             models=study.models,
             label=self.studies.class_label(study.name),
-            controls=self.studies.baselines(study.name),
+            controls=self.studies.controls(study.name),
             directions=self.studies.directions(study.name),
             resamples=self.config.reliability.resamples,
             level=self.config.reliability.level,
@@ -343,7 +343,7 @@ class Params(EntrySettings):
         )
 
     def plot_reliability(self, wildcards: Wildcards) -> Settings:
-        controls = self.studies.baselines(wildcards["study"])
+        controls = self.studies.controls(wildcards["study"])
         return self.settings("plot_reliability", controls=controls, level=self.config.reliability.level)
 
     def summarise(self, wildcards: Wildcards) -> Settings:

@@ -113,7 +113,7 @@ class Studies:
         """Return the label whose classes raters are grouped by: its kind's, or that of the study's model."""
         return self.kind(name).label or self.first_model(name).label
 
-    def baselines(self, name: str) -> list[str]:
+    def controls(self, name: str) -> list[str]:
         """Return the methods of a study that do not use the model."""
         return [method for method in self.study(name).methods if not self.config.methods[method].uses_model]
 

@@ -1,7 +1,8 @@
 """The kinds of study, each a folder with its record, read by the Snakefile, so nothing heavy is imported here.
 
 To add one, write a folder in this package with its record, ``registry.study_kind.StudyKind``, its rules in
-``rules/studies/<kind>.smk`` where it has any, and one line here. ``caption`` is the smallest one with rules of its own.
+``rules/studies/<kind>.smk`` where it has any, and one line here. Scripts are in ``workflow/scripts``, captions of
+figures in ``workflow/report``. ``caption`` is the smallest kind with rules of its own.
 """
 
 from saliency_assay.studies.bam import BAM

@@ -67,9 +67,16 @@ def test_no_slurm_is_a_reason_after_an_interrupted_run(
     queue: Path, tmp_path: Path, pauses: list[float]
 ) -> None:
     """Such as in a shell that has not loaded the cluster's programs."""
+    squeue(queue, "")
     begin_submitting(tmp_path)
+    (queue / "squeue").unlink()
     with pytest.raises(ValueError, match=f"squeue: .*{SKIP}"):
         check_alone(tmp_path)
+
+
+def test_an_interrupted_run_on_another_scheduler_is_no_reason(queue: Path, tmp_path: Path) -> None:
+    begin_submitting(tmp_path)
+    check_alone(tmp_path)
 
 
 DOWN = "slurm_load_jobs error: Unable to contact slurm controller\n"

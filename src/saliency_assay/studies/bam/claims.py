@@ -346,7 +346,7 @@ def _robust(metric: str, source: str) -> tuple[Claim, ...]:
     )
 
 
-PREMISE: tuple[Claim, ...] = (
+ABOUT_PREMISE: tuple[Claim, ...] = (
     (
         f"f_o falls to chance without objects: on X_0s {_TO_CHANCE}",
         "section 3.3, Fig. 2",
@@ -385,7 +385,7 @@ PREMISE: tuple[Claim, ...] = (
         drop_falls,
     ),
 )
-CONTRAST: tuple[Claim, ...] = (
+ABOUT_MCS: tuple[Claim, ...] = (
     (
         "MCS is largest between f_o and f_s: above that of every f_k, k < 1, against f_1.0 for more than half of the "
         "methods, with TCAV and without controls",
@@ -455,7 +455,7 @@ CONTRAST: tuple[Claim, ...] = (
         partial(agrees, one="mcs", other=SERIES),
     ),
 )
-INPUTS: tuple[Claim, ...] = (
+ABOUT_IDR_AND_IIR: tuple[Claim, ...] = (
     (
         f"GradCAM and gradient lead IDR: {_LEADS} either of the two",
         "section 5.2, Fig. 8",
@@ -509,7 +509,7 @@ INPUTS: tuple[Claim, ...] = (
         partial(high_but_low, method="gradient", high=("idr", "iir"), low="mcs"),
     ),
 )
-CLAIMS = PREMISE + CONTRAST + INPUTS
+CLAIMS = ABOUT_PREMISE + ABOUT_MCS + ABOUT_IDR_AND_IIR
 
 
 def claims(tables: BamTables, listed: Iterable[Claim] = CLAIMS) -> pd.DataFrame:

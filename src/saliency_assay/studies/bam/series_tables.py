@@ -13,6 +13,7 @@ import torch
 
 from saliency_assay.metrics.scored import correlation
 from saliency_assay.plotting.metric_results import mean_and_error, span_text
+from saliency_assay.studies.bam.mcs_and_idr import BASELINE_REGIONS
 from saliency_assay.studies.bam.series import contrast
 
 # Yang & Kim (2019), Fig. 2, bottom: test accuracy of bamboo forest in percent, for k = 0.1 … 1.0.
@@ -122,7 +123,7 @@ def series_table(
             row = {"seed": seed, "model": member.model, "k": member.k, "method": method}
             key = (seed, method, contrast(member.model, last))
             on_object, on_random = (
-                of_pair.get((*key, variant), np.empty(0)) for variant in ("object", "random")
+                of_pair.get((*key, variant), np.empty(0)) for variant in ("object", BASELINE_REGIONS["mcs"])
             )
             row["mcs"], row["standard_error"] = mean_and_error(on_object)
             row["random"], row["random_standard_error"] = mean_and_error(on_random)

@@ -11,7 +11,8 @@ Fill = Literal["zero", "mean"]
 FILLS: Mapping[str, str] = {"zero": "", "mean": "mean"}
 """For each fill of occluded pixels the array of a store of masks that holds its colors; empty for black.
 
-Fills of metrics, which are not retrained, are in ``metrics.fills``.
+Each mask has one fill color. A fill of several colors, such as blurred pixels, needs a change of
+``occluded.occlude``. The fills of metrics are in ``metrics.fills``.
 """
 TOLERANCE = 1e-9  # how far ρ · 100 / (100 − τ) may be from a whole number: what decimals of ρ and τ leave
 
