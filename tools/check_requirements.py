@@ -116,7 +116,7 @@ def check_environment(path: Path) -> Iterator[Problem]:
     for name in sorted(names - {requirement.name for requirement in DEPENDENCIES}):
         yield Problem(path, 1, f"{name} is no dependency of the project")
     for rule in RULES.values():
-        if not rule.base and rule.value("conda") == f"../envs/{path.name}":
+        if not rule.base and Path(rule.value("conda")).name == path.name:
             functions = map(module_of, BY_NAME.get(rule.name, ()))
             packages = code_of(str(ROOT / f"workflow/scripts/{rule.name}.py"), *functions).packages
             for name in sorted({DISTRIBUTIONS.get(package, package) for package in packages} - names):

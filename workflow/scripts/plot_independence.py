@@ -3,7 +3,8 @@
 import numpy as np
 
 from saliency_assay.plotting.html import image_page, tables_page
-from saliency_assay.plotting.style import readable, save, styled
+from saliency_assay.plotting.style import save, styled
+from saliency_assay.plotting.text import readable
 from saliency_assay.runtime.job import run_job
 from saliency_assay.storage.csv_tables import read_table
 from saliency_assay.storage.zarr_store import open_store

@@ -6,7 +6,8 @@ import torch
 
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.plotting.html import image_page, tables_page
-from saliency_assay.plotting.style import png, readable, save, styled
+from saliency_assay.plotting.style import png, save, styled
+from saliency_assay.plotting.text import readable
 from saliency_assay.runtime.job import run_job
 from saliency_assay.storage import zarr_store
 from saliency_assay.storage.csv_tables import read_table

@@ -2,7 +2,7 @@
 
 from saliency_assay.runtime.job import run_job
 from saliency_assay.storage import score_tables
-from saliency_assay.studies.fidelity.figures import summary
+from saliency_assay.studies.fidelity.tables import summary
 
 with run_job(snakemake) as job:
     table = score_tables.read(job.input).assign(study=job.settings["study"])

@@ -40,10 +40,11 @@ def read_metrics(
 def _metric(name: str, entry: RegisteredMetric | CustomMetric, catalogue: Catalogue) -> Metric:
     place = f"metrics.{name}"
     same = catalogue.metrics.get(name)
-    reserved = [kind.name for kind in catalogue.study_kinds.values() if name in kind.metrics]
-    taken = reserved or (same and not same.judges_single_maps)
+    kinds = [kind.name for kind in catalogue.study_kinds.values() if name in kind.metrics]
+    taken = kinds or (same and not same.judges_single_maps)
     if taken and (isinstance(entry, CustomMetric) or entry.metric not in (None, name)):
-        raise ConfigError(f"{place}: is the name of a metric that stands for itself; rename it")
+        of = f" of {' and '.join(kinds)} studies" if kinds else ""
+        raise ConfigError(f"{place}: is the name of a registered metric{of}, expected another name")
     if isinstance(entry, CustomMetric):
         return _custom_metric(name, entry)
     for key in DIRECTIONS:

@@ -6,6 +6,7 @@ model. Nothing here imports torch: the Snakefile reads the configuration each ti
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from pydantic import ValidationError
@@ -92,5 +93,6 @@ def _study(name: str, entry: StudySettings, sections: Sections) -> Study:
     methods = entry.methods or tuple(sections.methods)
     for method in methods:
         look_up(f"studies.{name}.methods", "method", method, sections.methods)
-    study: Study = resolve(sections.catalogue.study_kinds[entry.kind].read)(name, entry, methods, sections)
-    return study
+    kind = sections.catalogue.study_kinds[entry.kind]
+    study: Study = resolve(kind.read)(name, entry, methods, sections)
+    return replace(study, metrics=kind.metrics) if kind.metrics else study

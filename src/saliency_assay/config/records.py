@@ -159,6 +159,7 @@ class Study:
     """Those whose maps the gallery shows."""
     methods: tuple[str, ...]
     metrics: tuple[str, ...] = ()
+    """Those of its kind where that has its own, otherwise those that its entry chooses."""
     settings: Any = None
     """What only its kind has."""
     options: tuple[str, ...] = ()

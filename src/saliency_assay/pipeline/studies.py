@@ -83,8 +83,8 @@ class Studies:
     # ---- scores
 
     def metrics(self, name: str) -> list[Metric]:
-        """Return the metrics that judge the maps of a study: its kind's, or those that its entry chooses."""
-        return [self.config.metrics[metric] for metric in self.kind(name).metrics or self.study(name).metrics]
+        """Return the metrics that judge the maps of a study."""
+        return [self.config.metrics[metric] for metric in self.study(name).metrics]
 
     def directions(self, name: str) -> dict[str, str]:
         """Return the directions of all scores of a study that rate its methods."""

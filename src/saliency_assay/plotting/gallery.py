@@ -8,7 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy import ndarray as Array
 
-from saliency_assay.plotting.style import SKY, readable
+from saliency_assay.plotting.style import SKY
+from saliency_assay.plotting.text import readable
 
 
 def show_image(axes: Axes, image: Array, mask: Array | None = None) -> None:

@@ -6,7 +6,7 @@ from textwrap import wrap
 
 import numpy as np
 
-from saliency_assay.plotting.style import readable
+from saliency_assay.plotting.text import readable
 
 NONE = "--"
 DIGITS = 3  # significant digits of a number

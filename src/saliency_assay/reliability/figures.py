@@ -13,8 +13,8 @@ from numpy import ndarray as Array
 from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
-from saliency_assay.plotting.metric_results import span_text
-from saliency_assay.plotting.style import BLUE, GREEN, GREY, ORANGE, VERMILION, readable
+from saliency_assay.plotting.style import BLUE, GREEN, GREY, ORANGE, VERMILION
+from saliency_assay.plotting.text import readable, span_text
 from saliency_assay.reliability.raters import SPLITS
 from saliency_assay.reliability.tables import PAIR, rank_text
 

@@ -62,7 +62,7 @@ studies.s.caption_model: f_words
     three and eight as f_image
 
 metrics.block_attribution: {metric: pointing_game}
-    metrics.block_attribution: is the name of a metric that stands for itself; rename it
+    metrics.block_attribution: is the name of a registered metric of caption studies, expected another name
 """
 
 

@@ -74,7 +74,7 @@ metrics.contrast: {metric: mcs}
     metrics.contrast.metric: found 'mcs', which stands under its own name only
 
 metrics.mcs: {metric: idr}
-    metrics.mcs: is the name of a metric that stands for itself; rename it
+    metrics.mcs: is the name of a registered metric of bam studies, expected another name
 
 metrics.mine: {function: 'own_metrics:plain'}
     metrics.mine.direction: missing, expected higher or lower, or target, the ideal value, in its place
@@ -346,7 +346,7 @@ def test_by_default_a_study_has_all_metrics_that_are_listed() -> None:
     raw["studies"]["t"] = {"kind": "fidelity", "model": "f_o", "metrics": ["pointing_game"]}
     found = reading(raw).studies
     assert (found["s"].metrics, found["t"].metrics) == (("deletion", "few"), ("pointing_game",))
-    assert (found["s"].printed, found["digits"].metrics, found["bam"].metrics) == ({}, (), ())
+    assert (found["s"].printed, found["digits"].metrics, found["bam"].metrics) == ({}, (), ("mcs", "idr", "iir"))
 
 
 def test_a_study_keeps_the_order_in_which_it_names_its_metrics() -> None:

@@ -13,7 +13,8 @@ from matplotlib.figure import Figure
 
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.plotting.gallery import gallery, titles
-from saliency_assay.plotting.style import readable, save, styled
+from saliency_assay.plotting.style import save, styled
+from saliency_assay.plotting.text import readable
 
 SIDE = 6
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from saliency_assay.plotting import latex
-from saliency_assay.plotting.style import joined
+from saliency_assay.plotting.text import joined
 from saliency_assay.registry.directions import target_of
 from saliency_assay.reliability.figures import scored_names
 from saliency_assay.reliability.tables import ORDERED, SCORED, rank_text
@@ -45,7 +45,7 @@ def tidy_table(
         kind: its kind.
         order: as ``reliability.tables.order_table`` gives it.
         reliability: as ``reliability.tables.reliability_table`` gives it.
-        printed: as ``studies.fidelity.figures.summary`` gives it, of a study that has one.
+        printed: as ``studies.fidelity.tables.summary`` gives it, of a study that has one.
 
     Returns:
         The columns ``TIDY``. ``seeds`` to ``wins``: see ``order_table``; ``printed``: a paper's value of this method

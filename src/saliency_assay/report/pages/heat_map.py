@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from saliency_assay.plotting.metric_results import span_text
+from saliency_assay.plotting.text import span_text
 from saliency_assay.registry import directions
 from saliency_assay.reliability.tables import rank_text
 from saliency_assay.report.pages.words import UNDEFINED, alpha_row, alpha_words, number, percent, two

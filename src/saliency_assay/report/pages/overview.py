@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 
 from saliency_assay.plotting.html import table_of
-from saliency_assay.plotting.metric_results import span_text
-from saliency_assay.plotting.style import joined, readable
+from saliency_assay.plotting.text import joined, readable, span_text
 from saliency_assay.registry import directions
 from saliency_assay.reliability.figures import scored_names
 from saliency_assay.reliability.tables import rank_text

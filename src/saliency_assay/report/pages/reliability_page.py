@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from saliency_assay.plotting.style import readable
+from saliency_assay.plotting.text import readable
 from saliency_assay.reliability.figures import MOST_COLUMNS, scored_names
 from saliency_assay.reliability.tables import PAIR
 

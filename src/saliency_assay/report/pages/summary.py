@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from saliency_assay.plotting.style import joined
+from saliency_assay.plotting.text import joined
 from saliency_assay.report.pages import words
 
 

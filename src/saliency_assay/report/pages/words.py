@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from saliency_assay.plotting.metric_results import span_text
-from saliency_assay.plotting.style import joined
+from saliency_assay.plotting.text import joined, span_text
 from saliency_assay.reliability.tables import PAIR, rank_text
 
 CONFIDENCE = 0.95  # simultaneous coverage of the rank sets of one metric

@@ -12,7 +12,7 @@ from saliency_assay.studies.bam.mcs_and_idr import attributions, random_masks
 INPUTS = ("without", "with_delta")  # x, and x + δ, of one model
 REGIONS = ("object", "outside")  # δ's region, and as many random pixels outside it
 METRICS = ("iir", "iir_difference")
-"""The region of each metric's baseline: pixels that are the same in both inputs."""
+"""IIR, and the mean relative change."""
 
 
 def relative_change(with_delta: Tensor, without: Tensor, correct: Tensor) -> Tensor:

@@ -48,9 +48,16 @@ class BamInputs(StudyInputs):
         return flatten(self._of_methods(path, study) for path in paths)
 
     def rated_scores(self, wildcards: Wildcards) -> list[str]:
-        """Return the scores of MCS, IDR and IIR."""
-        measured = self.entry(wildcards["study"]).independence
-        return [*self.bam_scores(wildcards), *(self.delta_scores(wildcards) if measured else [])]
+        """Return the scores of MCS, IDR and IIR, in the order of the study's methods."""
+        study = self.studies.study(wildcards["study"])
+        paths = [self.paths.bam_scores] + [self.paths.delta_scores] * bool(
+            self.entry(study.name).independence
+        )
+        return [
+            path
+            for scores in paths
+            for path in expand(scores, study=study.name, method=study.methods, seed=self.config.seeds)
+        ]
 
     def rated_data(self, wildcards: Wildcards) -> str:
         return self.data_os(wildcards)

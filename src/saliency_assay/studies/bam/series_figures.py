@@ -14,8 +14,8 @@ from matplotlib.lines import Line2D
 from numpy import ndarray as Array
 
 from saliency_assay.plotting.gallery import bare, show_image, show_map
-from saliency_assay.plotting.metric_results import looks_of, seeds_text, span_text
-from saliency_assay.plotting.style import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, readable
+from saliency_assay.plotting.style import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, looks_of
+from saliency_assay.plotting.text import readable, seeds_text, span_text
 from saliency_assay.studies.bam.series_tables import TCAV, SeriesModel
 
 WIDTH = 10.4  # inches: the report's 1,000 pixels

@@ -12,7 +12,8 @@ import pandas as pd
 import torch
 
 from saliency_assay.metrics.scored import correlation
-from saliency_assay.plotting.metric_results import mean_and_error, span_text
+from saliency_assay.plotting.statistics import mean_and_error
+from saliency_assay.plotting.text import span_text
 from saliency_assay.studies.bam.mcs_and_idr import BASELINE_REGIONS
 from saliency_assay.studies.bam.series import contrast
 

@@ -5,8 +5,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from saliency_assay.plotting.metric_results import span_text
 from saliency_assay.plotting.style import BLUE, GREY, ORANGE
+from saliency_assay.plotting.text import span_text
 from saliency_assay.studies.bam.tcav_tables import MEAN, Layers, measured
 
 PANELS = 4  # in a row of the figure

@@ -8,8 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy import ndarray as Array
 
-from saliency_assay.plotting.metric_results import span_text
-from saliency_assay.plotting.style import BLUE, GREY, ORANGE, readable
+from saliency_assay.plotting.style import BLUE, GREY, ORANGE
+from saliency_assay.plotting.text import readable, span_text
 from saliency_assay.studies.caption.tables import ZERO
 
 

@@ -38,8 +38,7 @@ def read_study(name: str, entry: CaptionStudy, methods: tuple[str, ...], section
         first.data,
         (first.name, second.name),
         methods,
-        sections.catalogue.study_kinds[entry.kind].metrics,
-        entry,
+        settings=entry,
         evaluated={model.name: both[model.data].sets for model in pair},
     )
 

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 from numpy import ndarray as Array
 
-from saliency_assay.plotting.metric_results import mean_and_error
-from saliency_assay.plotting.style import readable
+from saliency_assay.plotting.statistics import mean_and_error
+from saliency_assay.plotting.text import readable
 
 ROLES = ("image", "caption")
 """What the first and the second model of a study are to rely on, and the halves that are shown alone."""

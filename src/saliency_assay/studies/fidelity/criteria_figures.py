@@ -9,8 +9,9 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from numpy import ndarray as Array
 
-from saliency_assay.plotting.metric_results import NO_SCORE, MetricResults
-from saliency_assay.plotting.style import BLUE, GREY, VERMILION, readable
+from saliency_assay.plotting.metric_results import MetricResults
+from saliency_assay.plotting.style import BLUE, GREY, VERMILION
+from saliency_assay.plotting.text import NO_SCORE, readable
 from saliency_assay.studies.fidelity.figures import BOX, box_panel, mark
 
 CRITERIA = ("n_ord", "s_ord", "tpn", "tps")

@@ -11,19 +11,10 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from numpy import ndarray as Array
 
-from saliency_assay.plotting.metric_results import (
-    NO_SCORE,
-    MetricResults,
-    better,
-    look,
-    mean_and_band,
-    mean_of,
-    over_seeds,
-    seeds_text,
-    span_text,
-    sparse,
-)
-from saliency_assay.plotting.style import GREY, readable
+from saliency_assay.plotting.metric_results import MetricResults
+from saliency_assay.plotting.statistics import mean_and_band, mean_of, over_seeds, sparse
+from saliency_assay.plotting.style import GREY, look
+from saliency_assay.plotting.text import NO_SCORE, better, readable, seeds_text, span_text
 
 MARKERS_A_LINE = 5
 LETTERS_AN_INCH = 13

@@ -9,15 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy import ndarray as Array
 
-from saliency_assay.plotting.metric_results import (
-    NO_SCORE,
-    look,
-    mean_and_band,
-    seeds_text,
-    span_text,
-    spread_out,
-)
-from saliency_assay.plotting.style import GREY, readable
+from saliency_assay.plotting.statistics import mean_and_band
+from saliency_assay.plotting.style import GREY, look, spread_out
+from saliency_assay.plotting.text import NO_SCORE, readable, seeds_text, span_text
 
 PANEL = 4.4  # inches
 LOG_SPAN = 10.0  # points apart, not boxes that reach far

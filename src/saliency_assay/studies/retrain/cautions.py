@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from saliency_assay.plotting.style import joined
+from saliency_assay.plotting.text import joined
 
 
 def cautions(tables: Mapping[str, pd.DataFrame]) -> list[str]:

@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy import ndarray as Array
 
-from saliency_assay.plotting.metric_results import NO_SCORE, looks_of, span_text
-from saliency_assay.plotting.style import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, readable
+from saliency_assay.plotting.style import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, looks_of
+from saliency_assay.plotting.text import NO_SCORE, readable, span_text
 from saliency_assay.studies.retrain.tables import OVERLAPS, by_iteration, expected, named
 
 WIDTH = 10.4  # inches: the report's 1,000 pixels

@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from saliency_assay.plotting.metric_results import NO_SCORE, span_text
-from saliency_assay.plotting.style import BLUE, GREY, SKY, VERMILION, readable
+from saliency_assay.plotting.style import BLUE, GREY, SKY, VERMILION
+from saliency_assay.plotting.text import NO_SCORE, readable, span_text
 from saliency_assay.studies.retrain.leakage_tables import METRICS, leakage_values
 from saliency_assay.studies.retrain.tables import KEYS, PROTOCOLS, named
 

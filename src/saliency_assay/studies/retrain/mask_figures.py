@@ -13,8 +13,8 @@ from matplotlib.patches import Patch
 from numpy import ndarray as Array
 
 from saliency_assay.plotting.gallery import bare
-from saliency_assay.plotting.metric_results import seeds_text, span_text
-from saliency_assay.plotting.style import ORANGE, PURPLE, SKY, readable
+from saliency_assay.plotting.style import ORANGE, PURPLE, SKY
+from saliency_assay.plotting.text import readable, seeds_text, span_text
 from saliency_assay.studies.retrain.tables import named, split_variants
 
 WIDTH = 10.4  # inches: the report's 1,000 pixels

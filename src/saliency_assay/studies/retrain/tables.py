@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from saliency_assay.plotting.style import readable
+from saliency_assay.plotting.text import readable
 from saliency_assay.storage.score_tables import COLUMNS
 from saliency_assay.studies.retrain.overlap import expected_cma, expected_mamo, expected_mmo
 

@@ -14,19 +14,15 @@ from matplotlib.text import Text
 from plotted import assert_apart
 
 from saliency_assay.plotting.html import tables_page
-from saliency_assay.plotting.metric_results import (
-    MetricResults,
-    better,
-    look,
-    mean_and_band,
-    over_seeds,
-    spread_out,
-)
-from saliency_assay.plotting.style import BLUE, VERMILION, save, styled
+from saliency_assay.plotting.metric_results import MetricResults
+from saliency_assay.plotting.statistics import mean_and_band, over_seeds
+from saliency_assay.plotting.style import BLUE, VERMILION, look, save, spread_out, styled
+from saliency_assay.plotting.text import better
 from saliency_assay.reliability.printed import printed_values, score_tables, side_by_side
 from saliency_assay.storage.score_tables import COLUMNS
-from saliency_assay.studies.fidelity.figures import boxes, distributions, summary
+from saliency_assay.studies.fidelity.figures import boxes, distributions
 from saliency_assay.studies.fidelity.scatter import infidelity_sensitivity
+from saliency_assay.studies.fidelity.tables import summary
 
 NAN = float("nan")
 LADDER = np.arange(101.0)  # percentiles 5, 25, 50, 75, 95 are these numbers

@@ -1,0 +1,38 @@
+"""Words in figures, tables and pages: names, lists, counts, directions."""
+
+from collections.abc import Iterable
+
+from saliency_assay.registry.directions import phrase
+
+NO_SCORE = "no score"
+
+
+def readable(name: str) -> str:
+    """Return a name from the configuration as a label: underscores become spaces."""
+    return name.replace("_", " ")
+
+
+def joined(names: Iterable[object]) -> str:
+    """Return names as in a sentence: ``a, b and c``."""
+    texts = [str(name) for name in names]
+    if len(texts) < 2:
+        return "".join(texts)
+    return f"{', '.join(texts[:-1])} and {texts[-1]}"
+
+
+def span_text(counts: Iterable[int]) -> str:
+    """Return the least and the greatest of ``counts``, or their common value."""
+    ordered = sorted(counts)
+    least, most = ordered[0], ordered[-1]
+    return str(least) if least == most else f"{least}–{most}"
+
+
+def seeds_text(seeds: int) -> str:
+    """Return the number of seeds in words that follow a number of images; nothing for a single one."""
+    return f" × {seeds} seeds" if seeds > 1 else ""
+
+
+def better(direction: str) -> str:
+    """Return which values on an axis are better; an arrow points the right way when turned with the axis's label."""
+    text = phrase(direction)
+    return {"higher": f"{text} →", "lower": f"← {text}"}.get(direction, text)
