@@ -7,6 +7,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from saliency_assay.methods.differentiate import describe
+
 Array: TypeAlias = npt.NDArray[Any]
 Arrays: TypeAlias = Array | Tensor
 
@@ -20,7 +22,7 @@ def images_of(images: Arrays, name: str = "images") -> Tensor:
     found = _tensor(images, name)
     expected = "uint8 [N, C, H, W], or floating point in [0, 1]"
     if found.ndim != 4 or 0 in found.shape or not (found.is_floating_point() or found.dtype == torch.uint8):
-        raise ValueError(f"{name}: found {_shown(found)}, expected {expected}")
+        raise ValueError(f"{name}: found {describe(found)}, expected {expected}")
     if found.shape[3] in (1, 3) and found.shape[1] not in (1, 3):
         raise ValueError(f"{name}: found {list(found.shape)}, channels last, expected {expected}")
     if found.dtype == torch.uint8:
@@ -57,7 +59,7 @@ def maps_of(maps: Arrays, images: Tensor) -> npt.NDArray[np.float32]:
     fits = list(whole.shape) in ([count, channels, height, width], [count, 1, height, width])
     if not fits or found.dtype == torch.bool or found.is_complex():
         expected = f"numbers [{count}, {channels} or 1, {height}, {width}], or [{count}, {height}, {width}]"
-        raise ValueError(f"maps: found {_shown(found)}, expected {expected}")
+        raise ValueError(f"maps: found {describe(found)}, expected {expected}")
     return np.asarray(whole.to("cpu", torch.float32))
 
 
@@ -69,7 +71,7 @@ def mask_of(mask: Arrays, images: Tensor) -> npt.NDArray[np.bool_]:
     """
     found, expected = _tensor(mask, "mask"), [len(images), *images.shape[2:]]
     if found.dtype != torch.bool or list(found.shape) != expected:
-        raise ValueError(f"mask: found {_shown(found)}, expected bool {expected}, True on the object")
+        raise ValueError(f"mask: found {describe(found)}, expected bool {expected}, True on the object")
     return np.asarray(found.cpu())
 
 
@@ -95,7 +97,3 @@ def _tensor(values: Any, name: str) -> Tensor:
             f"{name}: found {type(values).__name__} of {array.dtype}, expected an array or a tensor"
         )
     return torch.tensor(array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("=")))
-
-
-def _shown(tensor: Tensor) -> str:
-    return f"{str(tensor.dtype).removeprefix('torch.')} {list(tensor.shape)}"

@@ -16,7 +16,8 @@ from numpy import ndarray as Array
 from saliency_assay.plotting.gallery import bare, show_image, show_map
 from saliency_assay.plotting.style import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, looks_of
 from saliency_assay.plotting.text import readable, seeds_text, span_text
-from saliency_assay.studies.bam.series_tables import TCAV, SeriesModel
+from saliency_assay.studies.bam.series_tables import SeriesModel
+from saliency_assay.studies.bam.tables import TCAV
 
 WIDTH = 10.4  # inches: the report's 1,000 pixels
 ABOVE, BELOW = 4.4, 3.2

@@ -16,6 +16,7 @@ from saliency_assay.plotting.statistics import mean_and_error
 from saliency_assay.plotting.text import span_text
 from saliency_assay.studies.bam.mcs_and_idr import BASELINE_REGIONS
 from saliency_assay.studies.bam.series import contrast
+from saliency_assay.studies.bam.tables import TCAV
 
 # Yang & Kim (2019), Fig. 2, bottom: test accuracy of bamboo forest in percent, for k = 0.1 … 1.0.
 PRINTED_SCENE = "bamboo_forest"
@@ -23,7 +24,6 @@ PRINTED_KS = tuple(place / 10 for place in range(1, 11))
 PRINTED_WITH = dict(zip(PRINTED_KS, (97, 98, 96, 95, 96, 95, 92, 93, 92, 95), strict=True))
 PRINTED_WITHOUT = dict(zip(PRINTED_KS, (78, 77, 81, 75, 78, 81, 93, 93, 93, 93), strict=True))
 
-TCAV = "tcav"
 MEAN_LAYER = "mean"
 LEAST_POINTS = 3
 MCS_COLUMNS = ["mcs", "standard_error", "random", "random_standard_error", "images", "undefined"]

@@ -35,7 +35,9 @@ PAPER = (
 )
 """Registered methods that the paper compares, and what stands for them."""
 INDEPENDENCE = ("iir", "iir_difference")
-SIMILAR = 0.5  # the least share of changed images whose output stayed as it was, for IIR to be asked about
+LEAST_SIMILAR = (
+    0.5  # the least share of changed images whose output stayed as it was, for IIR to be asked about
+)
 LEAST_METHODS = 3  # fewer have no rank correlation that says anything
 DECIMALS = 12  # scores that differ by less are equal: sums in another order differ by rounding
 COLUMNS = ["method", "seed", "score", "spread"]
@@ -116,7 +118,11 @@ class BamTables:
         Raises:
             UntestedError: there is none, or it is of changes that are not without effect.
         """
-        if metric in INDEPENDENCE and self.deltas is not None and self.deltas["similar"].min() < SIMILAR:
+        if (
+            metric in INDEPENDENCE
+            and self.deltas is not None
+            and self.deltas["similar"].min() < LEAST_SIMILAR
+        ):
             share = f"{100 * self.deltas['similar'].min():.0f} % of the changed images"
             raise UntestedError(f"{share} have nearly the same output: IIR then says nothing about methods")
         found = self.by_seed(metric, member).groupby("method", sort=False)["score"].mean().dropna()
