@@ -346,7 +346,11 @@ def test_by_default_a_study_has_all_metrics_that_are_listed() -> None:
     raw["studies"]["t"] = {"kind": "fidelity", "model": "f_o", "metrics": ["pointing_game"]}
     found = reading(raw).studies
     assert (found["s"].metrics, found["t"].metrics) == (("deletion", "few"), ("pointing_game",))
-    assert (found["s"].printed, found["digits"].metrics, found["bam"].metrics) == ({}, (), ("mcs", "idr", "iir"))
+    assert (found["s"].printed, found["digits"].metrics, found["bam"].metrics) == (
+        {},
+        (),
+        ("mcs", "idr", "iir"),
+    )
 
 
 def test_a_study_keeps_the_order_in_which_it_names_its_metrics() -> None:

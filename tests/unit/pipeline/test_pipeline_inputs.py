@@ -157,6 +157,13 @@ def test_a_study_is_rated_by_the_scores_of_its_kind() -> None:
     assert {path.split("/")[2] for path in rated["captions"]} == {"infidelity_halves"}
 
 
+def test_scores_that_rate_a_bam_study_follow_its_methods_and_then_seeds() -> None:
+    paths = inputs({**deepcopy(TINY), "seeds": [0, 1]}).rated_scores({"study": "bam"})
+    of_mcs = [(Path(path).stem, Path(path).parent.name) for path in paths if path.split("/")[2] == "bam"]
+    methods = dict.fromkeys(method for method, _ in of_mcs)
+    assert of_mcs == [(method, seed) for method in methods for seed in ("seed0", "seed1")]
+
+
 def test_the_report_begins_with_the_overview_and_ends_with_provenance() -> None:
     pages = inputs(TINY).pages()
     assert pages[0] == "results/figures/overview.html"
