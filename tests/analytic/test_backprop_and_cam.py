@@ -21,8 +21,9 @@ from support import (
 )
 from torch import Tensor, nn
 
-from saliency_assay.methods.cam import gradcam, guided_gradcam
-from saliency_assay.methods.gradient import gradient, guided_backprop
+from saliency_assay.methods.cam import gradcam
+from saliency_assay.methods.gradient import gradient
+from saliency_assay.methods.guided import guided_backprop, guided_gradcam
 
 IMAGES, TARGETS = random_images(6, size=6), cyclic_targets(6)
 PIXELS = IMAGES[0].numel()

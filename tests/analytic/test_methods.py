@@ -27,7 +27,8 @@ from torch import Tensor, nn
 from saliency_assay.methods.baselines import baseline
 from saliency_assay.methods.cam import gradcam
 from saliency_assay.methods.controls import constant, edge, random
-from saliency_assay.methods.gradient import gradient, gradient_x_input, guided_backprop, sensitivity
+from saliency_assay.methods.gradient import gradient, gradient_x_input, sensitivity
+from saliency_assay.methods.guided import guided_backprop
 from saliency_assay.methods.passes import chunks
 from saliency_assay.methods.path import (
     RULES,

@@ -44,7 +44,7 @@ def elsewhere(finished: Checkout, tmp_path: Path) -> Checkout:
 
 
 SHOWN = {
-    "tabulate_bam bam",
+    *(f"tabulate_{what} bam" for what in ("bam", "series", "independence")),
     *(f"plot_{what} bam" for what in ("bam", "series", "independence", "pairs", "gallery")),
     "judge_bam bam",
     "tabulate_reliability bam",

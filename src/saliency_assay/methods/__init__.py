@@ -96,7 +96,7 @@ METHODS: tuple[Method, ...] = (
     ),
     Method(
         "guided_backprop",
-        "saliency_assay.methods.gradient:guided_backprop",
+        "saliency_assay.methods.guided:guided_backprop",
         "Springenberg et al., 2014",
         "gradient without its negative part at every ReLU",
         needs=("gradients", "relu"),
@@ -122,7 +122,7 @@ METHODS: tuple[Method, ...] = (
     ),
     Method(
         "guided_gradcam",
-        "saliency_assay.methods.cam:guided_gradcam",
+        "saliency_assay.methods.guided:guided_gradcam",
         "Selvaraju et al., 2017",
         "guided backpropagation ⊙ GradCAM",
         passes=2,

@@ -1,4 +1,4 @@
-"""CAM, Grad-CAM and Guided Grad-CAM: the last block's activations, weighted by the head's weights or gradients."""
+"""CAM and Grad-CAM: the last block's activations, weighted by the head's weights or gradients."""
 
 import torch
 from captum.attr import LayerGradCam
@@ -6,7 +6,6 @@ from torch import Tensor, nn
 from torch.nn.functional import interpolate, linear
 
 from saliency_assay.methods.differentiate import check_inputs
-from saliency_assay.methods.gradient import guided_backprop
 from saliency_assay.models.classifier import Classifier
 
 UPSAMPLINGS = ("bilinear", "bicubic", "nearest")
@@ -65,19 +64,6 @@ def gradcam(
     maps = LayerGradCam(classifier, layer).attribute(images, targets, relu_attributions=relu).detach()
     _check_feature_maps(classifier, maps)
     return _upsampled(maps, images, upsampling, relu=relu)
-
-
-def guided_gradcam(
-    model: nn.Module,
-    images: Tensor,
-    targets: Tensor,
-    *,
-    generator: torch.Generator,
-    upsampling: str = "bilinear",
-) -> Tensor:
-    """Guided backpropagation ⊙ GradCAM (with its ReLU), ``[N, C, H, W]``, signed (Selvaraju et al., 2017)."""
-    guided = guided_backprop(model, images, targets, generator=generator)
-    return guided * gradcam(model, images, targets, generator=generator, upsampling=upsampling)
 
 
 def _classifier(model: nn.Module, images: Tensor, targets: Tensor, upsampling: str) -> Classifier:
