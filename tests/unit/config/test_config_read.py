@@ -148,7 +148,7 @@ def test_records_of_a_configuration() -> None:
     bam, digits = found.studies.values()
     assert (bam.name, bam.kind, bam.data, bam.models) == ("bam", "bam", "bam", ("f_o", "f_s"))
     assert bam.methods == ("gradient", "gradcam", "smooth")
-    assert (bam.options, bam.metrics, bam.pair_sets) == ((), (), {})
+    assert (bam.options, bam.metrics, bam.pair_sets) == ((), ("mcs", "idr", "iir"), {})
     assert (digits.kind, digits.data, digits.models, digits.methods) == (
         "gallery",
         "digits",
