@@ -421,12 +421,12 @@ def test_the_reduction_is_the_registered_one(metric: Metric) -> None:
     if not metric.reduction:
         pytest.skip("the metric is of raw maps")
 
-    def under(reduction: str) -> Outcome:
+    def evaluate_masks(reduction: str) -> Outcome:
         return scored_by(metric, maps=reduce(torch.tensor(MAPS), reduction)[:, None].numpy())
 
-    assert same(under(metric.reduction), scored_by(metric))
+    assert same(evaluate_masks(metric.reduction), scored_by(metric))
     for other in set(REDUCTIONS) - {metric.reduction}:
-        assert not same(under(other), scored_by(metric))
+        assert not same(evaluate_masks(other), scored_by(metric))
 
 
 @EVERY_ON_MAPS

@@ -5,7 +5,14 @@ from torch import Tensor
 
 from saliency_assay.methods.sampling import draw_seeds
 from saliency_assay.metrics.fills import fill as fill_of
-from saliency_assay.metrics.perturbation import Predict, Span, along, original, ranks_of, subject
+from saliency_assay.metrics.perturbation import (
+    Predict,
+    Span,
+    evaluate_order,
+    original,
+    perturbation_batch,
+    ranks_of,
+)
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.metrics.scored import Scored, varies, where_defined
 
@@ -39,7 +46,9 @@ def aopc(
     saliency = reduce(maps, "sum")
     first = Span(torch.zeros_like(removed), removed)
     last = Span(pixels - removed, torch.full_like(removed, pixels))
-    found = along(subject(predict, images, targets, shown, output=output), ranks_of(saliency), [first, last])
+    found = evaluate_order(
+        perturbation_batch(predict, images, targets, shown, output=output), ranks_of(saliency), [first, last]
+    )
     defined = varies(saliency)
     curves = {
         name: where_defined(defined, curve) for name, curve in zip(("morf", "lerf"), found, strict=True)
@@ -73,14 +82,14 @@ def random_orders(
     removed, pixels = _removed(images, steps), images[0, 0].numel()
     fill_seeds, order_seeds = _seeds(len(images), generator)
     shown = fill_of(fill, images, mean=mean, seeds=fill_seeds)
-    examined = subject(predict, images, targets, shown, output=output)
+    batch = perturbation_batch(predict, images, targets, shown, output=output)
     span = Span(torch.zeros_like(removed[:, 1:]), removed[:, 1:])
-    unperturbed = original(examined)[:, None]
+    unperturbed = original(batch)[:, None]
     children = [torch.Generator().manual_seed(seed) for seed in order_seeds]
     total, areas = unperturbed.new_zeros(removed.shape), []
     for _ in range(random_orders):  # one at a time, so that memory does not grow with their number
         ranks = torch.stack([torch.randperm(pixels, generator=child) for child in children])
-        curve = torch.cat([unperturbed, *along(examined, ranks.to(images.device), [span])], 1)
+        curve = torch.cat([unperturbed, *evaluate_order(batch, ranks.to(images.device), [span])], 1)
         total += curve
         areas.append(torch.stack([area_over(curve, length) for length in prefixes(steps, every)], 1))
     return {"random_curve": total / random_orders, "random_aopc": torch.stack(areas, 1)}

@@ -13,7 +13,7 @@ from torch import Tensor
 from saliency_assay.methods.sampling import draw_seeds
 from saliency_assay.metrics.deletion import EXACT, block_ends, check_steps
 from saliency_assay.metrics.fills import fill as fill_of
-from saliency_assay.metrics.perturbation import Predict, Span, along, ranks_of, subject
+from saliency_assay.metrics.perturbation import Predict, Span, evaluate_order, perturbation_batch, ranks_of
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.metrics.scored import Scored, varies, where_defined
 
@@ -85,9 +85,9 @@ def criteria(
     asked = points(shares, steps)
     drawn = points(shares, GRID) if steps == EXACT else asked
     shown = fill_of(fill, images, mean=mean, seeds=draw_seeds(len(images), 1, generator))
-    examined = subject(predict, images, targets, shown, output=output)
+    batch = perturbation_batch(predict, images, targets, shown, output=output)
     spans = [*_spans(asked, shares.positive), *_spans(drawn, shares.positive)]
-    outputs = along(examined, ranks_of(saliency), spans)
+    outputs = evaluate_order(batch, ranks_of(saliency), spans)
     found, curves = Curves(*outputs[:6]), Curves(*outputs[6:])
     some = shares.positive > 0
     ordered, proportioned = some & varies(saliency), some & (found.n_ord[:, 0] > 0)

@@ -5,7 +5,14 @@ from torch import Tensor
 
 from saliency_assay.methods.sampling import draw_seeds
 from saliency_assay.metrics.fills import fill as fill_of
-from saliency_assay.metrics.perturbation import Predict, Span, Subject, along, ranks_of, subject
+from saliency_assay.metrics.perturbation import (
+    PerturbationBatch,
+    Predict,
+    Span,
+    evaluate_order,
+    perturbation_batch,
+    ranks_of,
+)
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.metrics.scored import Scored, varies, where_defined
 
@@ -34,8 +41,8 @@ def deletion(
         ValueError: steps that are neither, an unknown fill or output, a fill without its ``mean``.
     """
     shown = fill_of(fill, images, mean=mean, seeds=draw_seeds(len(images), 1, generator))
-    examined = subject(predict, images, targets, shown, output=output)
-    return _area_under("deletion", examined, reduce(maps, "sum"), steps, kept=False)
+    batch = perturbation_batch(predict, images, targets, shown, output=output)
+    return _area_under("deletion", batch, reduce(maps, "sum"), steps, kept=False)
 
 
 def insertion(
@@ -52,8 +59,8 @@ def insertion(
 ) -> Scored:
     """As ``deletion``, with pixels put into the fill image, most salient first; higher is better."""
     shown = fill_of(fill, images, mean=mean, seeds=draw_seeds(len(images), 1, generator))
-    examined = subject(predict, images, targets, shown, output=output)
-    return _area_under("insertion", examined, reduce(maps, "sum"), steps, kept=True)
+    batch = perturbation_batch(predict, images, targets, shown, output=output)
+    return _area_under("insertion", batch, reduce(maps, "sum"), steps, kept=True)
 
 
 def check_steps(steps: int | str) -> None:
@@ -75,12 +82,14 @@ def block_ends(pixels: Tensor, blocks: int) -> Tensor:
     return (2 * number * pixels[:, None] + blocks).div(2 * blocks, rounding_mode="floor")
 
 
-def _area_under(name: str, examined: Subject, saliency: Tensor, steps: int | str, *, kept: bool) -> Scored:
+def _area_under(
+    name: str, batch: PerturbationBatch, saliency: Tensor, steps: int | str, *, kept: bool
+) -> Scored:
     """The trapezoid rule over the true shares of pixels, which differ from i/S by less than a pixel."""
     check_steps(steps)
-    size = examined.height * examined.width
+    size = batch.height * batch.width
     blocks = size if isinstance(steps, str) else min(steps, size)
     removed = block_ends(torch.full((len(saliency),), size, device=saliency.device), blocks)
-    curve = along(examined, ranks_of(saliency), [Span(torch.zeros_like(removed), removed, kept)])[0]
+    curve = evaluate_order(batch, ranks_of(saliency), [Span(torch.zeros_like(removed), removed, kept)])[0]
     curve = where_defined(varies(saliency), curve)
     return Scored({(name, ""): torch.trapezoid(curve, removed.double() / size)}, {"curve": curve})

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from saliency_assay.methods.sampling import draw_seeds
 from saliency_assay.metrics.fills import fill as fill_of
-from saliency_assay.metrics.perturbation import Predict, Span, along, differs, subject
+from saliency_assay.metrics.perturbation import Predict, Span, differs, evaluate_order, perturbation_batch
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.metrics.scored import Scored, correlation, varies, where_defined
 
@@ -67,8 +67,8 @@ def single_pixels(
     place = torch.arange(available, device=images.device).expand(len(images), -1)
     none = torch.zeros_like(pixel[:, :1])
     spans = [Span(none, none), Span(pixel, pixel + 1)]
-    examined = subject(predict, images, targets, shown, output=output)
-    unperturbed, perturbed = along(examined, place, spans)
+    batch = perturbation_batch(predict, images, targets, shown, output=output)
+    unperturbed, perturbed = evaluate_order(batch, place, spans)
     # What already shows the fill changes nothing, though rounding differs between the rows of a batch.
-    drop = torch.where(differs(examined).gather(1, pixel), unperturbed - perturbed, 0)
+    drop = torch.where(differs(batch).gather(1, pixel), unperturbed - perturbed, 0)
     return {"pixel": pixel, "drop": drop, "original": unperturbed[:, 0]}

@@ -12,7 +12,7 @@ from torch import Tensor
 from saliency_assay.methods.optimal import BLOCK, PROTOCOLS, Baselines, all_logits, choose, covered, each_half
 from saliency_assay.methods.passes import reported
 from saliency_assay.metrics.fills import fill
-from saliency_assay.metrics.perturbation import Predict, original, subject, under
+from saliency_assay.metrics.perturbation import Predict, evaluate_masks, original, perturbation_batch
 from saliency_assay.metrics.scored import Scored, where_defined
 from saliency_assay.metrics.subsets import draw_subsets, drop_of, drops, shared, sums
 
@@ -85,13 +85,13 @@ def removed_squares(
     squares: int = 0,
 ) -> dict[str, Tensor]:
     """``drop``: f(x) − f(x with a square black), in logits, float64 ``[N, S]``; see ``infidelity_square``."""
-    examined = subject(predict, images, targets, fill("black", images), output="logit")
+    batch = perturbation_batch(predict, images, targets, fill("black", images), output="logit")
     chosen = _chosen(images, smallest, largest, squares, generator)
 
     def cover(image: Tensor, number: Tensor) -> Tensor:
-        return covered(chosen[number], examined.height, examined.width).flatten(1)
+        return covered(chosen[number], batch.height, batch.width).flatten(1)
 
-    return {"drop": original(examined)[:, None] - under(examined, len(chosen), cover)}
+    return {"drop": original(batch)[:, None] - evaluate_masks(batch, len(chosen), cover)}
 
 
 def infidelity_square(
@@ -167,9 +167,9 @@ def noisy_baselines(
     Raises:
         ValueError: a parameter out of range, logits of another shape, or one that is not finite.
     """
-    examined = subject(predict, images, targets, fill("black", images), output="logit")
-    before = original(examined)[:, None]
-    portions = _baselines(images, samples, noise, protocol, generator, examined.rows)
+    batch = perturbation_batch(predict, images, targets, fill("black", images), output="logit")
+    before = original(batch)[:, None]
+    portions = _baselines(images, samples, noise, protocol, generator, batch.rows)
     # As the engine hands images out.
     shown = (z.contiguous(memory_format=torch.channels_last) for z in portions)
     after = torch.cat([all_logits(predict, z)[:, targets] for z in shown]).T
@@ -244,8 +244,8 @@ def removed_subsets(
     share: float = 0.1,
 ) -> dict[str, Tensor]:
     """``drop``: f(x) − f(x with a subset black), in logits, float64 ``[N, samples]``; see ``infidelity_subset``."""
-    examined = subject(predict, images, targets, fill("black", images), output="logit")
-    return {"drop": drops(examined, _subsets(images, samples, share, generator))}
+    batch = perturbation_batch(predict, images, targets, fill("black", images), output="logit")
+    return {"drop": drops(batch, _subsets(images, samples, share, generator))}
 
 
 def infidelity_subset(
@@ -278,8 +278,8 @@ def removed_coalitions(
     predict: Predict, images: Tensor, targets: Tensor, *, generator: torch.Generator, samples: int = 1000
 ) -> dict[str, Tensor]:
     """``drop``: f(x) − f(x with a coalition black), in logits, float64 ``[N, samples]``; see ``infidelity_shap``."""
-    examined = subject(predict, images, targets, fill("black", images), output="logit")
-    return {"drop": drops(examined, _coalitions(images, samples, generator))}
+    batch = perturbation_batch(predict, images, targets, fill("black", images), output="logit")
+    return {"drop": drops(batch, _coalitions(images, samples, generator))}
 
 
 def infidelity_shap(
@@ -342,10 +342,10 @@ def removed_halves(
     predict: Predict, images: Tensor, targets: Tensor, *, generator: torch.Generator
 ) -> dict[str, Tensor]:
     """``drop``: f(x) − f(x with the left, with the right half black), in logits, float64 ``[N, 2]``."""
-    examined = subject(predict, images, targets, fill("black", images), output="logit")
+    batch = perturbation_batch(predict, images, targets, fill("black", images), output="logit")
     sides = _sides(images)
-    after = under(examined, len(sides), lambda image, number: sides[number])
-    return {"drop": original(examined)[:, None] - after}
+    after = evaluate_masks(batch, len(sides), lambda image, number: sides[number])
+    return {"drop": original(batch)[:, None] - after}
 
 
 def infidelity_halves(

@@ -1,8 +1,8 @@
 """The batched perturbation engine that all perturbation metrics share.
 
-A perturbed image shows its fill at some pixels and itself at the rest. Which pixels is said by numbers, not by images:
-by a span of an order of the pixels (``along``) or by a rule for each pass (``under``). Perturbed images are made on
-the images' device, as many at a time as go through the model together, and the same image never twice.
+A perturbed image shows its fill at some pixels and itself elsewhere. The pixels are given by numbers, not as images:
+by a span of a pixel order (``evaluate_order``) or by a function of the pass (``evaluate_masks``). Perturbed images are
+created on the images' device, as many as pass through the model together, and no image is evaluated twice.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,8 +22,8 @@ LEAST_ROWS = 32  # perturbed images that go through the model together, where a 
 
 
 @dataclass(frozen=True)
-class Subject:
-    """A batch of images as the engine perturbs it; ``subject`` makes one."""
+class PerturbationBatch:
+    """A batch of images as the engine perturbs it; ``perturbation_batch`` makes one."""
 
     predict: Predict
     pixels: Tensor  # the images, [N, H·W, C]
@@ -48,9 +48,9 @@ class Span:
     kept: bool = False  # whether they are all that is left of the image, rather than what is removed from it
 
 
-def subject(
+def perturbation_batch(
     predict: Predict, images: Tensor, targets: Tensor, fill: Tensor, *, output: str = "probability"
-) -> Subject:
+) -> PerturbationBatch:
     """Images ``[N, C, H, W]`` in [0, 1] made ready to be perturbed with ``fill``, which broadcasts to them.
 
     Raises:
@@ -68,7 +68,7 @@ def subject(
             f"fill: found {list(fill.shape)}, expected {list(images.shape)} or what broadcasts to it"
         )
     pixels, shown = (part.detach().permute(0, 2, 3, 1).flatten(1, 2).contiguous() for part in (images, fill))
-    return Subject(predict, pixels, shown, targets, output, height, width)
+    return PerturbationBatch(predict, pixels, shown, targets, output, height, width)
 
 
 def ranks_of(saliency: Tensor) -> Tensor:
@@ -81,18 +81,18 @@ def ranks_of(saliency: Tensor) -> Tensor:
     return torch.empty_like(order).scatter_(1, order, places)
 
 
-def differs(examined: Subject) -> Tensor:
+def differs(batch: PerturbationBatch) -> Tensor:
     """Whether a pixel shows anything but its fill, bool ``[N, H·W]``."""
-    return (examined.pixels != examined.fill).any(2)
+    return (batch.pixels != batch.fill).any(2)
 
 
-def original(examined: Subject) -> Tensor:
+def original(batch: PerturbationBatch) -> Tensor:
     """The output for the unperturbed images, float64 ``[N]``."""
-    nothing = torch.zeros(len(examined.pixels), 1, dtype=torch.int64, device=examined.pixels.device)
-    return along(examined, nothing.expand(-1, examined.pixels.shape[1]), [Span(nothing, nothing)])[0][:, 0]
+    nothing = torch.zeros(len(batch.pixels), 1, dtype=torch.int64, device=batch.pixels.device)
+    return evaluate_order(batch, nothing.expand(-1, batch.pixels.shape[1]), [Span(nothing, nothing)])[0][:, 0]
 
 
-def along(examined: Subject, ranks: Tensor, spans: Sequence[Span]) -> list[Tensor]:
+def evaluate_order(batch: PerturbationBatch, ranks: Tensor, spans: Sequence[Span]) -> list[Tensor]:
     """The output when pixels are removed, or kept alone, by their place in an order: float64 ``[N, S]`` a span.
 
     ``ranks`` is int64 ``[N, H·W]``, a permutation of 0 … H·W − 1 for each image. With p = H·W, removing the first m
@@ -103,7 +103,7 @@ def along(examined: Subject, ranks: Tensor, spans: Sequence[Span]) -> list[Tenso
         ValueError: ranks of another size, a span beyond the image's pixels, logits of another shape, or an output that
             is not finite.
     """
-    count, pixels = examined.pixels.shape[:2]
+    count, pixels = batch.pixels.shape[:2]
     if ranks.shape != (count, pixels):
         raise ValueError(
             f"ranks: found {list(ranks.shape)}, expected [{count}, {pixels}], one for each pixel"
@@ -113,21 +113,23 @@ def along(examined: Subject, ranks: Tensor, spans: Sequence[Span]) -> list[Tenso
     asked, where = torch.unique(keys, return_inverse=True)
     found = asked.new_empty(len(asked), dtype=torch.float64)
     narrow = ranks.to(torch.int32)
-    for first in reported(len(asked), examined.rows, "perturbed images"):
-        part = slice(first, first + examined.rows)
+    for first in reported(len(asked), batch.rows, "perturbed images"):
+        part = slice(first, first + batch.rows)
         rest, stop = _split(asked[part], pixels + 1)
         rest, start = _split(rest, pixels + 1)
         image, outside = _split(rest, 2)
         rank = narrow[image]
         inside = (rank >= start[:, None]) & (rank < stop[:, None])
-        found[part] = _answers(examined, image, inside ^ (outside == 1)[:, None])
-    _check_finite(examined, found)
+        found[part] = _answers(batch, image, inside ^ (outside == 1)[:, None])
+    _check_finite(batch, found)
     sizes = [span.start.numel() for span in spans]
     parts = found[where].split(sizes)
     return [part.reshape(span.start.shape) for part, span in zip(parts, spans, strict=True)]
 
 
-def under(examined: Subject, passes: int, cover: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+def evaluate_masks(
+    batch: PerturbationBatch, passes: int, cover: Callable[[Tensor, Tensor], Tensor]
+) -> Tensor:
     """The output for ``passes`` perturbed copies of every image, float64 ``[N, passes]``.
 
     ``cover(image, number)`` says which pixels show the fill, bool ``[rows, H·W]``, for rows of int64 ``[rows]``: the
@@ -136,13 +138,13 @@ def under(examined: Subject, passes: int, cover: Callable[[Tensor, Tensor], Tens
     Raises:
         ValueError: logits of another shape, or an output that is not finite.
     """
-    count = len(examined.pixels)
-    found = torch.empty(count * passes, dtype=torch.float64, device=examined.pixels.device)
-    for first in reported(len(found), examined.rows, "perturbed images"):
-        pairs = torch.arange(first, min(first + examined.rows, len(found)), device=found.device)
+    count = len(batch.pixels)
+    found = torch.empty(count * passes, dtype=torch.float64, device=batch.pixels.device)
+    for first in reported(len(found), batch.rows, "perturbed images"):
+        pairs = torch.arange(first, min(first + batch.rows, len(found)), device=found.device)
         image, number = _split(pairs, passes)
-        found[first : first + examined.rows] = _answers(examined, image, cover(image, number))
-    _check_finite(examined, found)
+        found[first : first + batch.rows] = _answers(batch, image, cover(image, number))
+    _check_finite(batch, found)
     return found.reshape(count, passes)
 
 
@@ -186,21 +188,21 @@ def _split(keys: Tensor, size: int) -> tuple[Tensor, Tensor]:
     return keys.div(size, rounding_mode="floor"), keys.remainder(size)
 
 
-def _answers(examined: Subject, image: Tensor, removed: Tensor) -> Tensor:
+def _answers(batch: PerturbationBatch, image: Tensor, removed: Tensor) -> Tensor:
     """The output of rows in which ``removed``, bool ``[rows, H·W]``, shows the fill."""
-    fill = examined.fill if len(examined.fill) == 1 else examined.fill[image]
-    rows = torch.where(removed[:, :, None], fill, examined.pixels[image])
-    images = rows.reshape(len(rows), examined.height, examined.width, -1).permute(0, 3, 1, 2)
+    fill = batch.fill if len(batch.fill) == 1 else batch.fill[image]
+    rows = torch.where(removed[:, :, None], fill, batch.pixels[image])
+    images = rows.reshape(len(rows), batch.height, batch.width, -1).permute(0, 3, 1, 2)
     with torch.no_grad():
-        logits = examined.predict(images)
+        logits = batch.predict(images)
     check_logits(logits, images)
-    return read(logits, examined.targets[image], examined.output)
+    return read(logits, batch.targets[image], batch.output)
 
 
-def _check_finite(examined: Subject, found: Tensor) -> None:
+def _check_finite(batch: PerturbationBatch, found: Tensor) -> None:
     broken = int((~found.isfinite()).sum())  # the one wait for the device
     if broken:
         raise ValueError(
-            f"predict: the {examined.output} of {broken} of {found.numel()} perturbed images is NaN or infinite, "
+            f"predict: the {batch.output} of {broken} of {found.numel()} perturbed images is NaN or infinite, "
             f"expected finite values"
         )

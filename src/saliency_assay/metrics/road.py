@@ -12,7 +12,13 @@ from torch import Tensor
 from torch.nn.functional import conv2d
 
 from saliency_assay.methods.sampling import draw_seeds, standard_normal
-from saliency_assay.metrics.perturbation import Predict, original, ranks_of, subject, under
+from saliency_assay.metrics.perturbation import (
+    Predict,
+    evaluate_masks,
+    original,
+    perturbation_batch,
+    ranks_of,
+)
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.metrics.scored import Scored, varies, where_defined
 
@@ -45,12 +51,12 @@ def road(
         raise ValueError(f"points: found {points}, expected {expected}")
     defined, ranks = varies(saliency), ranks_of(saliency)
     speckle = noise * standard_normal(draw_seeds(len(images), 1, generator), images)
-    start = original(subject(predict, images, targets, images, output=output))
+    start = original(perturbation_batch(predict, images, targets, images, output=output))
 
     def after(removed: Tensor) -> Tensor:
         shown = impute(images, removed.reshape(saliency.shape)) + speckle
-        examined = subject(predict, images, targets, shown, output=output)
-        return under(examined, 1, lambda image, _: removed[image])[:, 0]
+        batch = perturbation_batch(predict, images, targets, shown, output=output)
+        return evaluate_masks(batch, 1, lambda image, _: removed[image])[:, 0]
 
     counts = shares(points, pixels)
     morf = torch.stack([start, *(after(ranks < count) for count in counts)], dim=1)

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from saliency_assay.methods.sampling import draw_seeds
 from saliency_assay.metrics.fills import fill as fill_of
-from saliency_assay.metrics.perturbation import Predict, differs, subject
+from saliency_assay.metrics.perturbation import Predict, differs, perturbation_batch
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.metrics.scored import Scored, correlation, varies
 from saliency_assay.metrics.subsets import draw_subsets, drop_of, drops, shared, sums
@@ -30,11 +30,11 @@ def random_subsets(
     """``drop``: f(x) − f(x without the subset), float64 ``[N, sizes, subsets]``; see ``sensitivity_n``."""
     seeds = draw_seeds(len(images), 1, generator) if fill == "random" else None
     shown = fill_of(fill, images, mean=mean, seeds=seeds)
-    examined = subject(predict, images, targets, shown, output=output)
+    batch = perturbation_batch(predict, images, targets, shown, output=output)
     sizes = subset_sizes(images, points, largest)
-    found = drops(examined, _subsets(images, sizes, subsets, generator))
+    found = drops(batch, _subsets(images, sizes, subsets, generator))
     # Removing what already shows the fill changes nothing, though rounding differs between the rows of a batch.
-    changed = sums(differs(examined), _subsets(images, sizes, subsets, generator)) > 0
+    changed = sums(differs(batch), _subsets(images, sizes, subsets, generator)) > 0
     return {"drop": torch.where(changed, found, 0).reshape(-1, len(sizes), subsets)}
 
 

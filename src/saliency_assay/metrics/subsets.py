@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 import torch
 from torch import Tensor
 
-from saliency_assay.metrics.perturbation import Subject, original, under
+from saliency_assay.metrics.perturbation import PerturbationBatch, evaluate_masks, original
 
 BLOCK = 64  # subsets that are held at a time
 
@@ -31,10 +31,10 @@ def shared(generator: torch.Generator) -> torch.Generator:
     return torch.Generator().manual_seed(generator.initial_seed())
 
 
-def drops(examined: Subject, removed: Iterator[Tensor]) -> Tensor:
+def drops(batch: PerturbationBatch, removed: Iterator[Tensor]) -> Tensor:
     """f(x) − f(x without the subset), float64 ``[N, S]``, for blocks of ``removed`` pixels, bool ``[B, H·W]``."""
-    before = original(examined)[:, None]
-    return torch.cat([before - _without(examined, block) for block in removed], dim=1)
+    before = original(batch)[:, None]
+    return torch.cat([before - _without(batch, block) for block in removed], dim=1)
 
 
 def sums(values: Tensor, removed: Iterator[Tensor]) -> Tensor:
@@ -43,8 +43,8 @@ def sums(values: Tensor, removed: Iterator[Tensor]) -> Tensor:
     return torch.cat([values @ block.double().T for block in removed], dim=1)
 
 
-def _without(examined: Subject, removed: Tensor) -> Tensor:
-    return under(examined, len(removed), lambda image, number: removed[number])
+def _without(batch: PerturbationBatch, removed: Tensor) -> Tensor:
+    return evaluate_masks(batch, len(removed), lambda image, number: removed[number])
 
 
 def drop_of(probed: Mapping[str, Tensor], maps: Tensor, *perturbations: int) -> Tensor:

@@ -11,15 +11,15 @@ from torch import Tensor
 
 from saliency_assay.metrics.perturbation import (
     LEAST_ROWS,
+    PerturbationBatch,
     Span,
-    Subject,
-    along,
     differs,
+    evaluate_masks,
+    evaluate_order,
     original,
+    perturbation_batch,
     ranks_of,
     read,
-    subject,
-    under,
 )
 
 HEIGHT, WIDTH = 6, 5
@@ -117,9 +117,9 @@ EVERY = [
 def test_every_span_equals_a_forward_of_its_own(kind: str, output: str, channels: int) -> None:
     model, images, targets = conv_classifier(channels=channels), some_images(4, channels), cyclic_targets(4)
     fill, ranks = some_fill(kind, images), some_ranks(4)
-    examined = subject(model, images, targets, fill, output=output)
+    batch = perturbation_batch(model, images, targets, fill, output=output)
     spans = [span_of(EVERY, 4), span_of(EVERY, 4, kept=True)]
-    found = along(examined, ranks, spans)
+    found = evaluate_order(batch, ranks, spans)
     for span, values in zip(spans, found, strict=True):
         expected = plain(model, images, fill, plain_removed(ranks, span), targets, output)
         assert values.dtype == torch.float64
@@ -134,7 +134,7 @@ def test_spans_may_differ_between_images_and_in_length() -> None:
         Span(bounds.amin(0), bounds.amax(0)),
         Span(bounds.amin(0)[:, :2], bounds.amax(0)[:, :2], kept=True),
     ]
-    found = along(subject(model, images, targets, fill), ranks, spans)
+    found = evaluate_order(perturbation_batch(model, images, targets, fill), ranks, spans)
     assert [list(values.shape) for values in found] == [[3, 9], [3, 2]]
     for span, values in zip(spans, found, strict=True):
         expected = plain(model, images, fill, plain_removed(ranks, span), targets, "probability")
@@ -143,7 +143,9 @@ def test_spans_may_differ_between_images_and_in_length() -> None:
 
 def test_the_original_is_the_model_on_the_images() -> None:
     model, images, targets = Recorded(conv_classifier()), some_images(5), cyclic_targets(5)
-    found = original(subject(model, images, targets, some_fill("a picture each", images), output="logit"))
+    found = original(
+        perturbation_batch(model, images, targets, some_fill("a picture each", images), output="logit")
+    )
     assert model.rows == [5]
     assert torch.equal(model.seen[0], images)
     expected = model.model(images).gather(1, targets[:, None])[:, 0].detach()
@@ -153,14 +155,14 @@ def test_the_original_is_the_model_on_the_images() -> None:
 def test_nothing_goes_through_the_model_twice() -> None:
     """Removing the first m is keeping the rest alone, and all that removes nothing is the original."""
     model, images, ranks = Recorded(conv_classifier()), some_images(3), some_ranks(3)
-    examined = subject(model, images, cyclic_targets(3), some_fill("a picture each", images))
+    batch = perturbation_batch(model, images, cyclic_targets(3), some_fill("a picture each", images))
     spans = [
         span_of([(0, 4), (5, 5), (0, 4), (0, PIXELS), (20, PIXELS)], 3),
         span_of([(4, PIXELS), (0, PIXELS), (7, 2), (0, 20)], 3, kept=True),
         span_of([(6, 9)], 3),
         span_of([(6, 9)], 3, kept=True),
     ]
-    found = along(examined, ranks, spans)
+    found = evaluate_order(batch, ranks, spans)
     shown = torch.cat(model.seen).flatten(1)
     assert len(shown) == len(shown.unique(dim=0)) == 3 * 6  # first 4, none, all, last 10, 6–8 and all but 6–8
     assert torch.equal(found[0], found[0][:, [0, 1, 0, 3, 4]])
@@ -171,12 +173,12 @@ def test_nothing_goes_through_the_model_twice() -> None:
 @pytest.mark.parametrize(("count", "rows"), [(3, LEAST_ROWS), (40, 40)])
 def test_passes_hold_as_many_rows_as_images_but_not_few(count: int, rows: int) -> None:
     model, images = Recorded(conv_classifier()), some_images(count)
-    examined = subject(model, images, cyclic_targets(count), some_fill("black", images))
-    along(examined, some_ranks(count), [span_of([(0, m) for m in range(PIXELS)], count)])
+    batch = perturbation_batch(model, images, cyclic_targets(count), some_fill("black", images))
+    evaluate_order(batch, some_ranks(count), [span_of([(0, m) for m in range(PIXELS)], count)])
     full, rest = divmod(count * PIXELS, rows)
     assert model.rows == [rows] * full + [rest] * (rest > 0)
     model.seen.clear()
-    under(examined, 7, lambda image, number: image.new_zeros(len(image), PIXELS).bool())
+    evaluate_masks(batch, 7, lambda image, number: image.new_zeros(len(image), PIXELS).bool())
     full, rest = divmod(count * 7, rows)
     assert model.rows == [rows] * full + [rest] * (rest > 0)
 
@@ -187,9 +189,9 @@ def test_the_model_gets_channels_last_images_without_a_graph(channels: int, kind
     model = Recorded(conv_classifier(channels=channels, dtype=torch.float32))
     images = some_images(3, channels, torch.float32).contiguous().requires_grad_()
     fill = some_fill(kind, images.detach())
-    examined = subject(model, images, cyclic_targets(3), fill)
-    along(examined, some_ranks(3), [span_of([(0, 4), (0, 9)], 3)])
-    under(examined, 2, lambda image, number: torch.arange(PIXELS) < image[:, None])
+    batch = perturbation_batch(model, images, cyclic_targets(3), fill)
+    evaluate_order(batch, some_ranks(3), [span_of([(0, 4), (0, 9)], 3)])
+    evaluate_masks(batch, 2, lambda image, number: torch.arange(PIXELS) < image[:, None])
     for batch in model.seen:
         assert batch.shape[1:] == (channels, HEIGHT, WIDTH)
         assert batch.dtype == torch.float32
@@ -205,11 +207,11 @@ def test_a_subset_of_images_gives_the_same_values() -> None:
         cyclic_targets(5),
         [(0, 3), (4, 9), (2, PIXELS)],
     )
-    whole = along(subject(model, images, targets, fill), ranks, [span_of(bounds, 5)])[0]
+    whole = evaluate_order(perturbation_batch(model, images, targets, fill), ranks, [span_of(bounds, 5)])[0]
     for part in (slice(0, 2), slice(2, 4), slice(4, 5)):
         count = len(images[part])
-        examined = subject(model, images[part], targets[part], fill[part])
-        found = along(examined, ranks[part], [span_of(bounds, count)])[0]
+        batch = perturbation_batch(model, images[part], targets[part], fill[part])
+        found = evaluate_order(batch, ranks[part], [span_of(bounds, count)])[0]
         np.testing.assert_allclose(found, whole[part], rtol=1e-12)
 
 
@@ -226,7 +228,7 @@ def test_under_equals_a_forward_of_its_own(kind: str, output: str) -> None:
     def cover(image: Tensor, number: Tensor) -> Tensor:
         return removed[image, number]
 
-    found = under(subject(model, images, targets, fill, output=output), 13, cover)
+    found = evaluate_masks(perturbation_batch(model, images, targets, fill, output=output), 13, cover)
     assert found.dtype == torch.float64
     shaped = removed.reshape(5, 13, HEIGHT, WIDTH).numpy()
     np.testing.assert_allclose(found, plain(model, images, fill, shaped, targets, output), rtol=1e-10)
@@ -240,7 +242,11 @@ def test_under_numbers_images_and_passes() -> None:
         return torch.zeros(len(image), PIXELS, dtype=torch.bool)
 
     images = some_images(3)
-    under(subject(conv_classifier(), images, cyclic_targets(3), some_fill("black", images)), 11, cover)
+    evaluate_masks(
+        perturbation_batch(conv_classifier(), images, cyclic_targets(3), some_fill("black", images)),
+        11,
+        cover,
+    )
     assert [len(image) for image, _ in asked] == [32, 1]
     pairs = [pair for image, number in asked for pair in zip(image, number, strict=True)]
     assert pairs == [(image, number) for image in range(3) for number in range(11)]
@@ -279,9 +285,9 @@ def test_outputs_are_read_in_float64() -> None:
 # ----------------------------------------------------------------------------------------------- bad input
 
 
-def examined_with(predict: Callable[[Tensor], Tensor], output: str = "probability") -> Subject:
+def examined_with(predict: Callable[[Tensor], Tensor], output: str = "probability") -> PerturbationBatch:
     images = some_images(3)
-    return subject(predict, images, cyclic_targets(3), some_fill("black", images), output=output)
+    return perturbation_batch(predict, images, cyclic_targets(3), some_fill("black", images), output=output)
 
 
 @pytest.mark.parametrize(
@@ -290,14 +296,14 @@ def examined_with(predict: Callable[[Tensor], Tensor], output: str = "probabilit
 )
 def test_a_span_beyond_the_image_is_refused(bounds: list[tuple[int, int]], found: str) -> None:
     with pytest.raises(ValueError, match=r"^span: ") as error:
-        along(examined_with(conv_classifier()), some_ranks(3), [span_of(bounds, 3)])
+        evaluate_order(examined_with(conv_classifier()), some_ranks(3), [span_of(bounds, 3)])
     assert str(error.value) == f"span: found {found}, expected within 0 to 30, the pixels of an image"
 
 
 def test_a_span_of_other_images_is_refused() -> None:
     """Of one row for three images, only the first image would be scored."""
     with pytest.raises(ValueError, match=r"^span: ") as error:
-        along(examined_with(conv_classifier()), some_ranks(3), [span_of([(0, 3), (1, 4)], 1)])
+        evaluate_order(examined_with(conv_classifier()), some_ranks(3), [span_of([(0, 3), (1, 4)], 1)])
     assert str(error.value) == "span: found [1, 2] and [1, 2], expected [3, S] both"
 
 
@@ -310,15 +316,15 @@ def test_a_span_of_other_images_is_refused() -> None:
     ],
 )
 def test_a_predict_of_another_shape_is_refused(returned: Callable[[int], Tensor], found: str) -> None:
-    examined, message = (
+    batch, message = (
         examined_with(lambda images: returned(len(images))),
         f"model: returned {found}, expected logits [6, K]",
     )
     with pytest.raises(ValueError, match=r"^model: ") as error:
-        along(examined, some_ranks(3), [span_of([(0, 1), (0, 2)], 3)])
+        evaluate_order(batch, some_ranks(3), [span_of([(0, 1), (0, 2)], 3)])
     assert str(error.value) == message
     with pytest.raises(ValueError, match=r"^model: ") as error:
-        under(examined, 2, lambda image, number: torch.zeros(len(image), PIXELS, dtype=torch.bool))
+        evaluate_masks(batch, 2, lambda image, number: torch.zeros(len(image), PIXELS, dtype=torch.bool))
     assert str(error.value) == message
 
 
@@ -331,13 +337,13 @@ def test_an_output_that_is_not_finite_is_refused(value: float, output: str) -> N
         black = (images[:, :, 0, 0] == 0).all(1)
         return torch.where(black, value, 1.0)[:, None].repeat(1, CLASSES)
 
-    examined, first = examined_with(predict, output), torch.arange(PIXELS).expand(3, -1)
+    batch, first = examined_with(predict, output), torch.arange(PIXELS).expand(3, -1)
     message = f"predict: the {output} of 3 of 6 perturbed images is NaN or infinite, expected finite values"
     with pytest.raises(ValueError, match=r"^predict: ") as error:
-        along(examined, first, [span_of([(0, 1), (1, 2), (0, 1)], 3)])
+        evaluate_order(batch, first, [span_of([(0, 1), (1, 2), (0, 1)], 3)])
     assert str(error.value) == message
     with pytest.raises(ValueError, match=r"^predict: ") as error:
-        under(examined, 2, lambda image, number: torch.arange(PIXELS) == number[:, None])
+        evaluate_masks(batch, 2, lambda image, number: torch.arange(PIXELS) == number[:, None])
     assert str(error.value) == message
 
 
@@ -356,7 +362,7 @@ def test_an_unknown_output_is_refused() -> None:
 )
 def test_images_and_targets_that_do_not_fit_are_refused(images: Tensor, targets: Tensor, found: str) -> None:
     with pytest.raises(ValueError, match=r"^images ") as error:
-        subject(conv_classifier(), images, targets, torch.zeros(1, 1, 1, 1))
+        perturbation_batch(conv_classifier(), images, targets, torch.zeros(1, 1, 1, 1))
     assert str(error.value) == f"{found}: expected [N, C, H, W] and int64 [N]"
 
 
@@ -365,7 +371,7 @@ def test_images_and_targets_that_do_not_fit_are_refused(images: Tensor, targets:
 )
 def test_a_fill_that_does_not_fit_is_refused(shape: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match=r"^fill: ") as error:
-        subject(conv_classifier(), some_images(3), cyclic_targets(3), torch.zeros(shape))
+        perturbation_batch(conv_classifier(), some_images(3), cyclic_targets(3), torch.zeros(shape))
     expected = "expected [3, 3, 6, 5] or what broadcasts to it"
     assert str(error.value) == f"fill: found {list(shape)}, {expected}"
 
@@ -381,10 +387,10 @@ def test_long_work_reports_in_the_log(
 
 def test_differs_says_which_pixels_show_more_than_their_fill() -> None:
     images = torch.tensor([[[[0.0, 0.5]], [[0.0, 0.0]]], [[[0.0, 0.0]], [[0.0, 0.0]]]])
-    examined = subject(
+    batch = perturbation_batch(
         lambda shown: shown.flatten(1),
         images,
         torch.zeros(2, dtype=torch.int64),
         images.new_zeros(1, 2, 1, 1),
     )
-    assert differs(examined).tolist() == [[False, True], [False, False]]
+    assert differs(batch).tolist() == [[False, True], [False, False]]
