@@ -16,10 +16,10 @@ from saliency_assay.storage import zarr_store
 from saliency_assay.studies.retrain.leakage import leakage, shuffled
 from saliency_assay.studies.retrain.leakage_tables import leakage_table
 from saliency_assay.studies.retrain.mask_transforms import transform
-from saliency_assay.studies.retrain.occluded import Shapes, layers_of
+from saliency_assay.studies.retrain.occluded import MaskImages, layers_of
 from saliency_assay.studies.retrain.scores import leakage_scores
 from saliency_assay.studies.retrain.tables import means
-from saliency_assay.training.task import Lesson, Place
+from saliency_assay.training.task import RuntimeOptions, TrainingTask
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -72,23 +72,23 @@ def letter_masks() -> Masks:
     return masks
 
 
-def lesson(folder: Path, masks: Masks) -> Lesson:
+def task(folder: Path, masks: Masks) -> TrainingTask:
     """Masks as the job has them: from a store, two of them, the second one empty."""
     both = np.stack([masks, np.zeros_like(masks)], 1)
     mean = np.zeros((COUNT, 2, 1), dtype=np.uint8)
     zarr_store.write(folder / "masks.zarr.zip", [{"mask": both, "mean": mean}], kind="masks", attributes={})
-    images = Shapes(
+    images = MaskImages(
         layers_of([zarr_store.open_store(folder / "masks.zarr.zip", kind="masks")], "zero", 2), CPU
     )
-    return Lesson(images, LABELS, SPLIT, CLASSES, "of these masks")
+    return TrainingTask(images, LABELS, SPLIT, CLASSES, "of these masks")
 
 
-def place(folder: Path, *, save_seconds: float = 60) -> Place:
-    return Place(CPU, folder / "state", save_seconds, 8_000_000)
+def runtime(folder: Path, *, save_seconds: float = 60) -> RuntimeOptions:
+    return RuntimeOptions(CPU, folder / "state", save_seconds, 8_000_000)
 
 
 def measured(folder: Path, masks: Masks, **changed: Any) -> pd.DataFrame:
-    return leakage(lesson(folder, masks), MODEL, {**TRAINING, **changed}, place(folder), repeats=3, seed=1)
+    return leakage(task(folder, masks), MODEL, {**TRAINING, **changed}, runtime(folder), repeats=3, seed=1)
 
 
 def judged(table: pd.DataFrame) -> "pd.Series[Any]":
@@ -164,16 +164,16 @@ def test_labels_at_random_keep_to_their_split() -> None:
 
 def test_every_repeat_and_seed_trains_another_classifier_and_equal_ones_the_same(tmp_path: Path) -> None:
     short = {**TRAINING, "epochs": 1}
-    taught, at = lesson(tmp_path, corner_masks()), place(tmp_path)
-    tables = [leakage(taught, MODEL, short, at, repeats=2, seed=seed) for seed in (1, 1, 2)]
+    base_task, at = task(tmp_path, corner_masks()), runtime(tmp_path)
+    tables = [leakage(base_task, MODEL, short, at, repeats=2, seed=seed) for seed in (1, 1, 2)]
     pd.testing.assert_frame_equal(tables[0], tables[1], check_exact=True)
     assert len(set(pd.concat([tables[0], tables[2]])["loss"])) == 8
 
 
 def test_both_kinds_of_labels_are_learnt_from_equal_weights_in_equal_order(tmp_path: Path) -> None:
     """Where all labels are one, permuted ones are the same, and so is all else."""
-    taught = replace(lesson(tmp_path, random_masks()), labels=np.zeros(COUNT, dtype=np.int64))
-    found = leakage(taught, MODEL, {**TRAINING, "epochs": 1}, place(tmp_path), repeats=2, seed=1)
+    base_task = replace(task(tmp_path, random_masks()), labels=np.zeros(COUNT, dtype=np.int64))
+    found = leakage(base_task, MODEL, {**TRAINING, "epochs": 1}, runtime(tmp_path), repeats=2, seed=1)
     own, permuted = (found.loc[found["labels"] == labels, "loss"].tolist() for labels in ("own", "random"))
     assert own == permuted
     assert own[0] != own[1]
@@ -181,19 +181,19 @@ def test_both_kinds_of_labels_are_learnt_from_equal_weights_in_equal_order(tmp_p
 
 def test_augmentation_is_left_out(tmp_path: Path) -> None:
     """Mirrored and moved, four corners would be one."""
-    taught, at = lesson(tmp_path, corner_masks()), place(tmp_path)
+    base_task, at = task(tmp_path, corner_masks()), runtime(tmp_path)
     moving = {**TRAINING, "epochs": 1, "augment_flip": True, "augment_shift": 5}
-    found = leakage(taught, MODEL, moving, at, repeats=1, seed=1)
-    plain = leakage(taught, MODEL, {**TRAINING, "epochs": 1}, at, repeats=1, seed=1)
+    found = leakage(base_task, MODEL, moving, at, repeats=1, seed=1)
+    plain = leakage(base_task, MODEL, {**TRAINING, "epochs": 1}, at, repeats=1, seed=1)
     pd.testing.assert_frame_equal(found, plain, check_exact=True)
 
 
 def test_defaults_serve_where_a_setting_is_not_given(tmp_path: Path) -> None:
     found = leakage(
-        lesson(tmp_path, corner_masks()), MODEL, {"epochs": 1}, place(tmp_path), repeats=1, seed=1
+        task(tmp_path, corner_masks()), MODEL, {"epochs": 1}, runtime(tmp_path), repeats=1, seed=1
     )
     given = {"epochs": 1, "batch_size": 128, "learning_rate": 0.1}
-    other = leakage(lesson(tmp_path, corner_masks()), MODEL, given, place(tmp_path), repeats=1, seed=1)
+    other = leakage(task(tmp_path, corner_masks()), MODEL, given, runtime(tmp_path), repeats=1, seed=1)
     pd.testing.assert_frame_equal(found, other, check_exact=True)
 
 
@@ -203,7 +203,7 @@ def test_defaults_serve_where_a_setting_is_not_given(tmp_path: Path) -> None:
 class Dying:
     """Images that can be read so many times."""
 
-    def __init__(self, images: Shapes, reads: int) -> None:
+    def __init__(self, images: MaskImages, reads: int) -> None:
         self.images, self.reads, self.left = images, reads, reads
         self.shape, self.dtype = images.shape, images.dtype
 
@@ -219,13 +219,13 @@ class Dying:
 
 def test_a_leakage_that_was_killed_goes_on(tmp_path: Path) -> None:
     """States of finished trainings and of the running one stay: the same table, and nothing is learnt twice."""
-    taught, short = lesson(tmp_path, corner_masks()), {**TRAINING, "epochs": 2, "evaluate": "end"}
-    streamed = replace(place(tmp_path, save_seconds=0), resident_limit=0)
+    base_task, short = task(tmp_path, corner_masks()), {**TRAINING, "epochs": 2, "evaluate": "end"}
+    streamed = replace(runtime(tmp_path, save_seconds=0), resident_limit=0)
 
     def run(reads: int, folder: str, fingerprint: str = "of these masks") -> tuple[pd.DataFrame, int]:
-        images = Dying(taught.images, reads)
+        images = Dying(base_task.images, reads)
         at = replace(streamed, state=tmp_path / folder)
-        given = replace(taught, images=images, fingerprint=fingerprint)
+        given = replace(base_task, images=images, fingerprint=fingerprint)
         table = leakage(given, MODEL, short, at, repeats=2, seed=1)
         return table, reads - images.left
 

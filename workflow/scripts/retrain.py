@@ -14,7 +14,7 @@ from saliency_assay.training.evaluation import predict
 from saliency_assay.training.jobs import (
     fit_model,
     join_processes,
-    lesson_of,
+    task_of,
     training_settings,
     write_model,
 )
@@ -26,12 +26,12 @@ with run_job(snakemake) as job:
     masks = open_masks(job.stack, job.input.masks, data)
     occluded = Occluded(data["image"], layers_of(masks, settings["fill"], settings["iteration"]), device)
     images = resident(occluded, device, resident_bytes(job.resources))  # composed once where it fits
-    lesson = lesson_of(job, data, images, masks)
-    classifier, curve = fit_model(job, lesson, device, normalisation_of(job.input.first, images.shape[1]))
+    task = task_of(job, data, images, masks)
+    classifier, curve = fit_model(job, task, device, normalisation_of(job.input.first, images.shape[1]))
     if leading():
         training, seed = training_settings(job), settings["seed"]
-        split = with_validation(lesson.split, training["validation_share"], seed)
-        table = predict(classifier, images, lesson.labels, split, batch_size=training["batch_size"])
+        split = with_validation(task.split, training["validation_share"], seed)
+        table = predict(classifier, images, task.labels, split, batch_size=training["batch_size"])
         table = table.assign(model=settings["name"], seed=seed, data=settings["data"])
         score_tables.write_predictions(job.output.predictions, table, loaded_versions())
     write_model(job, classifier, curve)

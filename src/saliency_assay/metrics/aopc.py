@@ -14,7 +14,7 @@ from saliency_assay.metrics.perturbation import (
     ranks_of,
 )
 from saliency_assay.metrics.reductions import reduce
-from saliency_assay.metrics.scored import Scored, varies, where_defined
+from saliency_assay.metrics.scored import Scored, is_rankable, nan_unless
 
 
 def aopc(
@@ -49,10 +49,8 @@ def aopc(
     found = evaluate_order(
         perturbation_batch(predict, images, targets, shown, output=output), ranks_of(saliency), [first, last]
     )
-    defined = varies(saliency)
-    curves = {
-        name: where_defined(defined, curve) for name, curve in zip(("morf", "lerf"), found, strict=True)
-    }
+    defined = is_rankable(saliency)
+    curves = {name: nan_unless(defined, curve) for name, curve in zip(("morf", "lerf"), found, strict=True)}
     scores = {
         (f"aopc_{name}", f"L={length}"): area_over(curve, length)
         for name, curve in curves.items()

@@ -5,7 +5,7 @@ from torch import Tensor
 
 from saliency_assay.metrics.perturbation import Predict
 from saliency_assay.metrics.reductions import reduce
-from saliency_assay.metrics.scored import Scored, where_defined
+from saliency_assay.metrics.scored import Scored, nan_unless
 
 
 def block_attribution(
@@ -32,4 +32,4 @@ def block_attribution(
         raise ValueError(f"mask: found {found}, expected torch.bool {list(saliency.shape)} like the maps")
     flat, inside = saliency.flatten(1), mask.flatten(1)
     share = (flat * inside).sum(1) / flat.sum(1)  # 0 / 0 is NaN
-    return Scored({("block_attribution", ""): where_defined(inside.any(1), share)})
+    return Scored({("block_attribution", ""): nan_unless(inside.any(1), share)})

@@ -15,7 +15,7 @@ from saliency_assay.metrics.deletion import EXACT, block_ends, check_steps
 from saliency_assay.metrics.fills import fill as fill_of
 from saliency_assay.metrics.perturbation import Predict, Span, evaluate_order, perturbation_batch, ranks_of
 from saliency_assay.metrics.reductions import reduce
-from saliency_assay.metrics.scored import Scored, varies, where_defined
+from saliency_assay.metrics.scored import Scored, is_rankable, nan_unless
 
 LEAST = 1e-6  # ε, the least r and r′
 NOTHING = 1e-12  # an output up to which r and r′ are 1, whatever rounding made of 0/0
@@ -90,10 +90,10 @@ def criteria(
     outputs = evaluate_order(batch, ranks_of(saliency), spans)
     found, curves = Curves(*outputs[:6]), Curves(*outputs[6:])
     some = shares.positive > 0
-    ordered, proportioned = some & varies(saliency), some & (found.n_ord[:, 0] > 0)
+    ordered, proportioned = some & is_rankable(saliency), some & (found.n_ord[:, 0] > 0)
 
     def masked(name: str, values: Tensor) -> Tensor:
-        return where_defined(ordered if name in ("n_ord", "s_ord") else proportioned, values)
+        return nan_unless(ordered if name in ("n_ord", "s_ord") else proportioned, values)
 
     scores = {(name, ""): masked(name, values) for name, values in _scores(found, asked, protocol).items()}
     return Scored(scores, {name: masked(name, values) for name, values in curves._asdict().items()})

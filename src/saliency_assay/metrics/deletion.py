@@ -14,7 +14,7 @@ from saliency_assay.metrics.perturbation import (
     ranks_of,
 )
 from saliency_assay.metrics.reductions import reduce
-from saliency_assay.metrics.scored import Scored, varies, where_defined
+from saliency_assay.metrics.scored import Scored, is_rankable, nan_unless
 
 EXACT = "exact"
 
@@ -91,5 +91,5 @@ def _area_under(
     blocks = size if isinstance(steps, str) else min(steps, size)
     removed = block_ends(torch.full((len(saliency),), size, device=saliency.device), blocks)
     curve = evaluate_order(batch, ranks_of(saliency), [Span(torch.zeros_like(removed), removed, kept)])[0]
-    curve = where_defined(varies(saliency), curve)
+    curve = nan_unless(is_rankable(saliency), curve)
     return Scored({(name, ""): torch.trapezoid(curve, removed.double() / size)}, {"curve": curve})

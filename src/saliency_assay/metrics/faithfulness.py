@@ -9,7 +9,7 @@ from saliency_assay.methods.sampling import draw_seeds
 from saliency_assay.metrics.fills import fill as fill_of
 from saliency_assay.metrics.perturbation import Predict, Span, differs, evaluate_order, perturbation_batch
 from saliency_assay.metrics.reductions import reduce
-from saliency_assay.metrics.scored import Scored, correlation, varies, where_defined
+from saliency_assay.metrics.scored import Scored, correlation, is_rankable, nan_unless
 
 
 def faithfulness(
@@ -33,8 +33,10 @@ def faithfulness(
     if len(pixel) != len(maps):
         raise ValueError(f"probed: found {len(pixel)} images, expected {len(maps)}, as many as maps")
     relevance = reduce(maps, "sum").flatten(1).gather(1, pixel)
-    defined = varies(relevance) & varies(unperturbed[:, None] - drop)  # up to rounding of the outputs
-    return Scored({("faithfulness", ""): where_defined(defined, correlation(relevance.double(), drop))})
+    defined = is_rankable(relevance) & is_rankable(
+        unperturbed[:, None] - drop
+    )  # up to rounding of the outputs
+    return Scored({("faithfulness", ""): nan_unless(defined, correlation(relevance.double(), drop))})
 
 
 def single_pixels(

@@ -13,7 +13,7 @@ from saliency_assay.methods.optimal import BLOCK, PROTOCOLS, Baselines, all_logi
 from saliency_assay.methods.passes import reported
 from saliency_assay.metrics.fills import fill
 from saliency_assay.metrics.perturbation import Predict, evaluate_masks, original, perturbation_batch
-from saliency_assay.metrics.scored import Scored, where_defined
+from saliency_assay.metrics.scored import Scored, nan_unless
 from saliency_assay.metrics.subsets import draw_subsets, drop_of, drops, shared, sums
 
 EXPLANATIONS = ("global", "local")
@@ -39,7 +39,7 @@ def score(maps: Tensor, predicted: Tensor, drop: Tensor, rescale: bool) -> Score
     if rescale:
         predicted = optimal_scale(predicted, drop)[:, None] * predicted
     defined = maps.isfinite().flatten(1).all(1)
-    return Scored({("infidelity", ""): where_defined(defined, infidelity(predicted, drop))})
+    return Scored({("infidelity", ""): nan_unless(defined, infidelity(predicted, drop))})
 
 
 def contributions(maps: Tensor, images: Tensor, explanation: str) -> Tensor:

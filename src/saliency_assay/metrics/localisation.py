@@ -7,7 +7,7 @@ from torch import Tensor
 
 from saliency_assay.metrics.perturbation import Predict
 from saliency_assay.metrics.reductions import reduce
-from saliency_assay.metrics.scored import Scored, varies, where_defined
+from saliency_assay.metrics.scored import Scored, is_rankable, nan_unless
 
 
 def pointing_game(
@@ -36,7 +36,7 @@ def pointing_game(
     flat = saliency.flatten(1)
     greatest = flat == flat.amax(1, keepdim=True)
     hits = (greatest & near).sum(1).double() / greatest.sum(1)
-    return Scored({("pointing_game", ""): where_defined(_judged(saliency, mask), hits)})
+    return Scored({("pointing_game", ""): nan_unless(_judged(saliency, mask), hits)})
 
 
 def mask_attribution(
@@ -60,7 +60,7 @@ def mask_attribution(
     judged = _judged(saliency, mask)
     flat, inside = saliency.flatten(1).double(), mask.flatten(1)
     scores = {"mask_mass": mass_inside(flat, inside), "mask_rank": rank_inside(flat, inside)}
-    return Scored({(name, ""): where_defined(judged, score) for name, score in scores.items()})
+    return Scored({(name, ""): nan_unless(judged, score) for name, score in scores.items()})
 
 
 def mass_inside(saliency: Tensor, inside: Tensor) -> Tensor:
@@ -97,4 +97,4 @@ def _checked(saliency: Tensor, mask: Tensor) -> Tensor:
 
 
 def _judged(saliency: Tensor, mask: Tensor) -> Tensor:
-    return varies(saliency) & mask.flatten(1).any(1)
+    return is_rankable(saliency) & mask.flatten(1).any(1)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from saliency_assay.methods.differentiate import describe
 from saliency_assay.metrics.perturbation import Predict
 from saliency_assay.metrics.reductions import reduce
-from saliency_assay.metrics.scored import Scored, correlation, varies, where_defined
+from saliency_assay.metrics.scored import Scored, correlation, is_rankable, nan_unless
 from saliency_assay.models.classifier import Classifier
 
 MEASURES = ("spearman", "spearman_absolute", "ssim")
@@ -123,10 +123,10 @@ def weight_layers(network: nn.Module) -> list[tuple[str, list[str]]]:
 def likeness(first: Tensor, second: Tensor) -> Tensor:
     """``MEASURES`` of two maps ``[N, H, W]`` each, float64 ``[N, 3]``, NaN where either is NaN or constant."""
     sizes = first.abs(), second.abs()
-    both, both_sizes = varies(first) & varies(second), varies(sizes[0]) & varies(sizes[1])
+    both, both_sizes = is_rankable(first) & is_rankable(second), is_rankable(sizes[0]) & is_rankable(sizes[1])
     found = [
-        where_defined(both, spearman(first, second)),
-        where_defined(both_sizes, spearman(*sizes)),
+        nan_unless(both, spearman(first, second)),
+        nan_unless(both_sizes, spearman(*sizes)),
         ssim(first.double(), second.double(), both),
     ]
     return torch.stack(found, dim=1)

@@ -36,8 +36,8 @@ def _visual(maps: Tensor) -> Tensor:
     """
     flat = _positive_sum(maps).flatten(1)
     low, high = flat.amin(1, keepdim=True), percentile(flat, 99)[:, None]
-    varies = high - low > 16 * torch.finfo(maps.dtype).eps * high
-    scaled = torch.where(varies, (flat.minimum(high) - low) / (high - low), torch.nan)
+    is_rankable = high - low > 16 * torch.finfo(maps.dtype).eps * high
+    scaled = torch.where(is_rankable, (flat.minimum(high) - low) / (high - low), torch.nan)
     return scaled.reshape(maps[:, 0].shape)
 
 

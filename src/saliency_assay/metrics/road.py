@@ -20,7 +20,7 @@ from saliency_assay.metrics.perturbation import (
     ranks_of,
 )
 from saliency_assay.metrics.reductions import reduce
-from saliency_assay.metrics.scored import Scored, varies, where_defined
+from saliency_assay.metrics.scored import Scored, is_rankable, nan_unless
 
 
 def road(
@@ -49,7 +49,7 @@ def road(
     if not 1 <= points < pixels:
         expected = f"1 to {pixels - 1}, fewer than the pixels of an image"
         raise ValueError(f"points: found {points}, expected {expected}")
-    defined, ranks = varies(saliency), ranks_of(saliency)
+    defined, ranks = is_rankable(saliency), ranks_of(saliency)
     speckle = noise * standard_normal(draw_seeds(len(images), 1, generator), images)
     start = original(perturbation_batch(predict, images, targets, images, output=output))
 
@@ -61,7 +61,7 @@ def road(
     counts = shares(points, pixels)
     morf = torch.stack([start, *(after(ranks < count) for count in counts)], dim=1)
     lerf = torch.stack([start, *(after(ranks >= pixels - count) for count in counts)], dim=1)
-    curves = {"morf": where_defined(defined, morf), "lerf": where_defined(defined, lerf)}
+    curves = {"morf": nan_unless(defined, morf), "lerf": nan_unless(defined, lerf)}
     scores = {(f"road_{name}", ""): curve[:, 1:].mean(1) for name, curve in curves.items()}
     return Scored(scores, curves)
 

@@ -18,7 +18,7 @@ class Scored:
     """Float64 ``[N, S]``, or of more axes, by name."""
 
 
-def varies(saliency: Tensor) -> Tensor:
+def is_rankable(saliency: Tensor) -> Tensor:
     """Whether a map ``[N, H, W]`` can order or weigh pixels, bool ``[N]``: it is finite and not constant.
 
     Constant up to rounding is constant: upsampling one value gives pixels that differ in the last bits.
@@ -26,7 +26,7 @@ def varies(saliency: Tensor) -> Tensor:
     return _spreads(saliency.flatten(1))
 
 
-def where_defined(defined: Tensor, scores: Tensor) -> Tensor:
+def nan_unless(defined: Tensor, scores: Tensor) -> Tensor:
     """``scores``, ``[N]`` or ``[N, …]``, with NaN for images that are not ``defined``, bool ``[N]``."""
     shape = (-1, *[1] * (scores.ndim - 1))
     return torch.where(defined.reshape(shape), scores, torch.nan)

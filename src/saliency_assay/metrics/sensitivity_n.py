@@ -10,7 +10,7 @@ from saliency_assay.methods.sampling import draw_seeds
 from saliency_assay.metrics.fills import fill as fill_of
 from saliency_assay.metrics.perturbation import Predict, differs, perturbation_batch
 from saliency_assay.metrics.reductions import reduce
-from saliency_assay.metrics.scored import Scored, correlation, varies
+from saliency_assay.metrics.scored import Scored, correlation, is_rankable
 from saliency_assay.metrics.subsets import draw_subsets, drop_of, drops, shared, sums
 
 
@@ -64,7 +64,7 @@ def sensitivity_n(
     drop = drop_of(probed, maps, len(sizes), subsets)
     summed = sums(relevance, _subsets(images, sizes, subsets, generator)).reshape(drop.shape)
     moves = _varies(drop)
-    defined = moves & _varies(summed) & varies(relevance)[:, None]
+    defined = moves & _varies(summed) & is_rankable(relevance)[:, None]
     rho = torch.where(defined, correlation(summed, drop), torch.nan)
     average = torch.where(moves, rho, 0).sum(1) / moves.sum(1)
     each = {("sensitivity_n", f"n={size}"): rho[:, i] for i, size in enumerate(sizes)}
@@ -94,4 +94,4 @@ def _subsets(images: Tensor, sizes: list[int], count: int, generator: torch.Gene
 
 def _varies(sequences: Tensor) -> Tensor:
     """Which of ``[N, sizes, subsets]`` are not constant, bool ``[N, sizes]``."""
-    return varies(sequences.flatten(0, 1)).reshape(sequences.shape[:2])
+    return is_rankable(sequences.flatten(0, 1)).reshape(sequences.shape[:2])

@@ -16,7 +16,7 @@ from saliency_assay.runtime.provenance import fingerprint
 from saliency_assay.storage.zarr_store import Store
 from saliency_assay.training.loop import COLUMNS
 from saliency_assay.training.state import Row, remove_state
-from saliency_assay.training.task import Lesson, Normalisation, Place, fit, training_of
+from saliency_assay.training.task import Normalisation, RuntimeOptions, TrainingTask, fit, training_of
 
 
 def join_processes(job: Job) -> torch.device:
@@ -24,12 +24,12 @@ def join_processes(job: Job) -> torch.device:
     return job.open(joined(device_of(job), job.threads, job.resources))
 
 
-def lesson_of(job: Job, data: Store, images: Any, masks: Sequence[Store] = ()) -> Lesson:
+def task_of(job: Job, data: Store, images: Any, masks: Sequence[Store] = ()) -> TrainingTask:
     """Return what the job learns: ``images`` with the labels of ``data``, of whose pixels ``masks`` occlude some."""
     label = job.settings["label"]
     basis = [job.settings, *(store.attributes["digest"] for store in (data, *masks))]
     classes = data.attributes["classes"][label]
-    return Lesson(images, data[f"label_{label}"][:], data["split"][:], len(classes), fingerprint(basis))
+    return TrainingTask(images, data[f"label_{label}"][:], data["split"][:], len(classes), fingerprint(basis))
 
 
 def training_settings(job: Job) -> dict[str, Any]:
@@ -37,20 +37,20 @@ def training_settings(job: Job) -> dict[str, Any]:
     return training_of(job.settings["training"], job.input.get("chosen"))
 
 
-def place_of(job: Job, device: torch.device) -> Place:
+def runtime_of(job: Job, device: torch.device) -> RuntimeOptions:
     """Return where and how carefully the job trains."""
-    return Place.of(device, job.settings["state"], job.resources, job.threads)
+    return RuntimeOptions.of(device, job.settings["state"], job.resources, job.threads)
 
 
 def fit_model(
-    job: Job, lesson: Lesson, device: torch.device, normalisation: Normalisation | None = None
+    job: Job, task: TrainingTask, device: torch.device, normalisation: Normalisation | None = None
 ) -> tuple[Classifier, list[Row]]:
-    """Train the job's model on ``lesson``, from ``job.input.weights`` if it has any; see ``fit``."""
+    """Train the job's model on ``task``, from ``job.input.weights`` if it has any; see ``fit``."""
     return fit(
-        lesson,
+        task,
         job.settings["model"],
         training_settings(job),
-        place_of(job, device),
+        runtime_of(job, device),
         seed=job.settings["seed"],
         initial=job.input.get("weights"),
         normalisation=normalisation,

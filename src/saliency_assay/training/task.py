@@ -24,7 +24,7 @@ Normalisation = tuple[Sequence[float], Sequence[float]]
 
 
 @dataclass(frozen=True)
-class Lesson:
+class TrainingTask:
     """What is to be learnt: ``images`` uint8 ``[N, C, H, W]``, a class of each, and which are for what."""
 
     images: Any
@@ -37,7 +37,7 @@ class Lesson:
 
 
 @dataclass(frozen=True)
-class Place:
+class RuntimeOptions:
     """Where and how carefully a training runs; nothing of it changes what is learnt but ``device``."""
 
     device: torch.device
@@ -67,40 +67,40 @@ def training_of(given: Mapping[str, Any], chosen: Path | None) -> dict[str, Any]
 
 
 def fit(
-    lesson: Lesson,
+    task: TrainingTask,
     model: Mapping[str, Any],
     training: Mapping[str, Any],
-    place: Place,
+    runtime: RuntimeOptions,
     *,
     seed: int,
     initial: Path | None = None,
     normalisation: Normalisation | None = None,
 ) -> tuple[Classifier, list[Row]]:
-    """A classifier built from ``model`` and trained on ``lesson``, in evaluation mode, and its curve.
+    """A classifier built from ``model`` and trained on ``task``, in evaluation mode, and its curve.
 
     Models of one ``seed`` start from the same weights and see the same order, augmentation and validation images,
-    whatever else differs. For the curve see ``training.loop.train``. The caller deletes the state, ``place.state``,
+    whatever else differs. For the curve see ``training.loop.train``. The caller deletes the state, ``runtime.state``,
     once the result is written.
 
     Args:
-        lesson: what it learns.
+        task: what it learns.
         model: fields of ``Blueprint``.
         training: fields of ``Training``, defaults for the rest.
-        place: where it runs.
+        runtime: where it runs.
         seed: the study's.
         initial: a file of weights to start from.
         normalisation: mean and deviation of each channel; by default those that ``initial`` comes with, or else those
             of the images that are trained on.
     """
     settings, blueprint = training_from(training), Blueprint(**model)
-    split = with_validation(lesson.split, settings.validation_share, seed)
+    split = with_validation(task.split, settings.validation_share, seed)
     learn, validation, test = (
         torch.from_numpy((split == part).nonzero()[0]) for part in (TRAIN, VALIDATION, TEST)
     )
     if normalisation is None and initial:
-        normalisation = weights.normalisation_of(initial, lesson.images.shape[1])
-    mean, std = normalisation or channel_statistics(lesson.images, learn)
-    channels = lesson.images.shape[1]
+        normalisation = weights.normalisation_of(initial, task.images.shape[1])
+    mean, std = normalisation or channel_statistics(task.images, learn)
+    channels = task.images.shape[1]
     if len(mean) != channels:
         raise ValueError(
             f"normalisation: found {len(mean)} values of mean, expected {channels}, one a channel"
@@ -108,28 +108,28 @@ def fit(
     shown = (", ".join(f"{value:.4g}" for value in values) for values in (mean, std))
     log.info("images are normalised with mean %s and std %s", *shown)
     generator = torch.Generator().manual_seed(seed_of(seed, "train", "initialisation"))
-    classifier = build(blueprint, classes=lesson.classes, mean=mean, std=std, generator=generator)
+    classifier = build(blueprint, classes=task.classes, mean=mean, std=std, generator=generator)
     if initial:
         trained = settings.epochs > 0
         weights.load_initial(classifier, initial, blueprint.architecture, head_may_start_anew=trained)
-    classifier.to(place.device)
+    classifier.to(runtime.device)
     if not settings.epochs:
         return classifier.eval(), []
     source = initial and digest_of_file(initial)
-    basis = [model, training, seed, lesson.fingerprint, source, list(mean), list(std)]
-    here = [place.device.type, torch.__version__, place.threads, precision_of(settings, place.device)]
+    basis = [model, training, seed, task.fingerprint, source, list(mean), list(std)]
+    here = [runtime.device.type, torch.__version__, runtime.threads, precision_of(settings, runtime.device)]
     curve = train(
         classifier,
-        lesson.images,
-        torch.from_numpy(lesson.labels),
+        task.images,
+        torch.from_numpy(task.labels),
         learn,
         test,
         settings,
         validation_indices=validation,
         seed=seed_of(seed, "train"),
-        state_path=place.state,
+        state_path=runtime.state,
         fingerprint=fingerprint([*basis, *here]),
-        save_seconds=place.save_seconds,
-        resident_limit=place.resident_limit,
+        save_seconds=runtime.save_seconds,
+        resident_limit=runtime.resident_limit,
     )
     return classifier, curve

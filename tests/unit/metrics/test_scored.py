@@ -6,7 +6,7 @@ import torch
 from scipy.stats import pearsonr
 from support import generator
 
-from saliency_assay.metrics.scored import Scored, correlation, varies, where_defined
+from saliency_assay.metrics.scored import Scored, correlation, is_rankable, nan_unless
 
 NAN = float("nan")
 
@@ -23,7 +23,7 @@ def test_a_map_varies_unless_it_is_constant_up_to_rounding_or_not_finite(dtype: 
     maps[6], maps[6, 1, 1] = 1, 1 + 8 * step  # a few last bits
     maps[7], maps[7, 1, 1] = -1, -1 + 64 * step
     maps[8], maps[8, 1, 1] = 0, 1e-30  # small, and all there is
-    found = varies(maps)
+    found = is_rankable(maps)
     assert found.dtype == torch.bool
     assert found.tolist() == [True, False, False, False, False, False, False, True, True]
 
@@ -32,19 +32,19 @@ def test_rounding_is_relative_to_the_greatest_size() -> None:
     step = torch.finfo(torch.float32).eps
     maps = torch.tensor([[[-1000.0, -1000 + 1000 * step]], [[-1000.0, -1000 + 64_000 * step]]])
     assert len(maps[0].unique()) == len(maps[1].unique()) == 2
-    assert varies(maps).tolist() == [False, True]
+    assert is_rankable(maps).tolist() == [False, True]
 
 
 def test_an_upsampled_value_does_not_vary() -> None:
     one = torch.tensor([[[[0.1]]], [[[0.7]]]])
     maps = torch.nn.functional.interpolate(one, size=(13, 9), mode="bilinear")[:, 0]
-    assert varies(maps).tolist() == [False, False]
+    assert is_rankable(maps).tolist() == [False, False]
 
 
 @pytest.mark.parametrize("shape", [(3,), (3, 4), (3, 2, 5)])
 def test_scores_of_undefined_images_are_nan(shape: tuple[int, ...]) -> None:
     scores = torch.rand(shape, dtype=torch.float64, generator=generator())
-    found = where_defined(torch.tensor([True, False, True]), scores)
+    found = nan_unless(torch.tensor([True, False, True]), scores)
     assert found.shape == scores.shape
     assert found[1].isnan().all()
     assert torch.equal(found[[0, 2]], scores[[0, 2]])

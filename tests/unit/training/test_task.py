@@ -15,7 +15,7 @@ from saliency_assay.data.splits import TEST, TRAIN, VALIDATION, with_validation
 from saliency_assay.models import weights
 from saliency_assay.models.classifier import Blueprint, Classifier, build, digest
 from saliency_assay.models.normalisation import IMAGENET
-from saliency_assay.training.task import Lesson, Place, fit, training_of
+from saliency_assay.training.task import RuntimeOptions, TrainingTask, fit, training_of
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -53,14 +53,14 @@ def some_images(seed: int = 1, channels: int = 3) -> np.ndarray:
     return np.random.default_rng(seed).integers(0, 256, shape, dtype=np.uint8)
 
 
-def lesson(images: Any, fingerprint: str = "of these images") -> Lesson:
-    return Lesson(images, LABELS, SPLIT, CLASSES, fingerprint)
+def task(images: Any, fingerprint: str = "of these images") -> TrainingTask:
+    return TrainingTask(images, LABELS, SPLIT, CLASSES, fingerprint)
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
+def runtime(tmp_path: Path) -> RuntimeOptions:
     """Nothing is kept on the device, so that what is read is what is seen."""
-    return Place(CPU, tmp_path / "state.pt", save_seconds=60, resident_limit=0)
+    return RuntimeOptions(CPU, tmp_path / "state.pt", save_seconds=60, resident_limit=0)
 
 
 def values(classifier: Classifier) -> str:
@@ -87,16 +87,16 @@ def own(split: int, seed: int) -> list[int]:
 # ------------------------------------------------------------------------------------------ one seed
 
 
-def test_lessons_of_one_seed_start_alike_and_see_the_same_in_the_same_order(place: Place) -> None:
+def test_tasks_of_one_seed_start_alike_and_see_the_same_in_the_same_order(runtime: RuntimeOptions) -> None:
     """Whatever the images, their normalisation and where the masks are: common random numbers."""
     arms = [(some_images(1), ([0.5] * 3, [0.5] * 3)), (some_images(2), ([0.1] * 3, [0.7] * 3))]
     views, starts, ends = [], [], []
     for number, (images, normalisation) in enumerate(arms):
         given: dict[str, Any] = {"seed": 7, "normalisation": normalisation}
-        start, _ = fit(lesson(images), RESNET, {**SHORT, "epochs": 0}, place, **given)
+        start, _ = fit(task(images), RESNET, {**SHORT, "epochs": 0}, runtime, **given)
         view = Seen(images)
-        at = replace(place, state=place.state.with_name(f"{number}.pt"))
-        end, _ = fit(lesson(view, str(number)), RESNET, SHORT, at, **given)
+        at = replace(runtime, state=runtime.state.with_name(f"{number}.pt"))
+        end, _ = fit(task(view, str(number)), RESNET, SHORT, at, **given)
         views.append(view)
         starts.append(values(start))
         ends.append(values(end))
@@ -107,9 +107,9 @@ def test_lessons_of_one_seed_start_alike_and_see_the_same_in_the_same_order(plac
     assert learnt(views[0], 0) != learnt(views[0], 1)
 
 
-def test_training_validation_and_test_images_are_kept_apart(place: Place) -> None:
+def test_training_validation_and_test_images_are_kept_apart(runtime: RuntimeOptions) -> None:
     view = Seen(some_images())
-    fit(lesson(view), RESNET, SHORT, place, seed=7, normalisation=([0.5] * 3, [0.5] * 3))
+    fit(task(view), RESNET, SHORT, runtime, seed=7, normalisation=([0.5] * 3, [0.5] * 3))
     training = own(TRAIN, 7)
     assert (len(training), len(own(VALIDATION, 7)), len(own(TEST, 7))) == (30, 8, 12)
     for epoch in range(2):
@@ -123,15 +123,15 @@ def test_training_validation_and_test_images_are_kept_apart(place: Place) -> Non
         assert test[0] + test[1] == own(TEST, 7)
 
 
-def test_another_seed_starts_elsewhere_and_sees_another_order(place: Place) -> None:
+def test_another_seed_starts_elsewhere_and_sees_another_order(runtime: RuntimeOptions) -> None:
     starts, orders = [], []
     for seed in (7, 8):
         given: dict[str, Any] = {"seed": seed, "normalisation": ([0.5] * 3, [0.5] * 3)}
-        start, curve = fit(lesson(some_images()), RESNET, {**SHORT, "epochs": 0}, place, **given)
+        start, curve = fit(task(some_images()), RESNET, {**SHORT, "epochs": 0}, runtime, **given)
         assert curve == []
         starts.append(values(start))
-        view, at = Seen(some_images()), replace(place, state=place.state.with_name(f"{seed}.pt"))
-        fit(lesson(view), RESNET, {**SHORT, "validation_share": 0.0}, at, **given)  # of the same images
+        view, at = Seen(some_images()), replace(runtime, state=runtime.state.with_name(f"{seed}.pt"))
+        fit(task(view), RESNET, {**SHORT, "validation_share": 0.0}, at, **given)  # of the same images
         orders.append(view.asked[:4])
         assert len({image for batch in view.asked[:4] for image in batch}) == 32
     assert starts[0] != starts[1]
@@ -139,47 +139,47 @@ def test_another_seed_starts_elsewhere_and_sees_another_order(place: Place) -> N
     assert own(VALIDATION, 7) != own(VALIDATION, 8)
 
 
-def test_equal_arguments_give_equal_weights_and_curves_wherever_images_are(place: Place) -> None:
+def test_equal_arguments_give_equal_weights_and_curves_wherever_images_are(runtime: RuntimeOptions) -> None:
     found = []
     for number, limit in enumerate((0, 10**9, 10**9)):
-        at = replace(place, state=place.state.with_name(f"{number}.pt"), resident_limit=limit)
-        classifier, curve = fit(lesson(some_images()), RESNET, SHORT, at, seed=7)
+        at = replace(runtime, state=runtime.state.with_name(f"{number}.pt"), resident_limit=limit)
+        classifier, curve = fit(task(some_images()), RESNET, SHORT, at, seed=7)
         assert not classifier.training
         assert [row["epoch"] for row in curve] == [1, 2]
         found.append((values(classifier), scale(classifier), curve))
     assert found[0] == found[1] == found[2]
 
 
-def test_labels_are_learnt(place: Place) -> None:
+def test_labels_are_learnt(runtime: RuntimeOptions) -> None:
     """Only of training images: others may have any label, and the weights are the same."""
     images, held_out = some_images(), with_validation(SPLIT, 0.2, 7) != TRAIN
-    given = lesson(images)
-    first, _ = fit(given, RESNET, SHORT, place, seed=7)
+    given = task(images)
+    first, _ = fit(given, RESNET, SHORT, runtime, seed=7)
     others = replace(given, labels=np.where(held_out, (LABELS + 1) % CLASSES, LABELS))
-    again, _ = fit(others, RESNET, SHORT, replace(place, state=place.state.with_name("2.pt")), seed=7)
+    again, _ = fit(others, RESNET, SHORT, replace(runtime, state=runtime.state.with_name("2.pt")), seed=7)
     assert values(first) == values(again)
     changed = replace(given, labels=np.where(held_out, LABELS, (LABELS + 1) % CLASSES))
-    moved, _ = fit(changed, RESNET, SHORT, replace(place, state=place.state.with_name("3.pt")), seed=7)
+    moved, _ = fit(changed, RESNET, SHORT, replace(runtime, state=runtime.state.with_name("3.pt")), seed=7)
     assert values(first) != values(moved)
 
 
 # ------------------------------------------------------------------------------------ normalisation
 
 
-def test_the_normalisation_is_that_of_the_images_that_are_trained_on(place: Place) -> None:
+def test_the_normalisation_is_that_of_the_images_that_are_trained_on(runtime: RuntimeOptions) -> None:
     images = some_images()
     images[np.array(own(VALIDATION, 7) + own(TEST, 7))] = 255
-    found, _ = fit(lesson(images), RESNET, SHORT, place, seed=7)
+    found, _ = fit(task(images), RESNET, SHORT, runtime, seed=7)
     pixels = images[np.array(own(TRAIN, 7))].astype(np.float64) / 255
     np.testing.assert_allclose(scale(found)[0], pixels.mean((0, 2, 3)), rtol=1e-6)
     np.testing.assert_allclose(scale(found)[1], pixels.std((0, 2, 3)), rtol=1e-6)
 
 
 @pytest.mark.parametrize("epochs", [0, 1])
-def test_a_normalisation_that_is_given_is_used(place: Place, epochs: int) -> None:
+def test_a_normalisation_that_is_given_is_used(runtime: RuntimeOptions, epochs: int) -> None:
     given = ([0.25, 0.5, 0.75], [0.5, 1.0, 2.0])
     training = {**SHORT, "epochs": epochs}
-    found, _ = fit(lesson(some_images()), RESNET, training, place, seed=7, normalisation=given)
+    found, _ = fit(task(some_images()), RESNET, training, runtime, seed=7, normalisation=given)
     assert scale(found) == given
 
 
@@ -199,47 +199,53 @@ def initial(path: Path, *, bare: bool = False) -> Classifier:
 
 
 @pytest.mark.parametrize("bare", [False, True])
-def test_no_epochs_leave_initial_weights_as_they_are(place: Place, tmp_path: Path, bare: bool) -> None:
+def test_no_epochs_leave_initial_weights_as_they_are(
+    runtime: RuntimeOptions, tmp_path: Path, bare: bool
+) -> None:
     path = tmp_path / "initial.pt"
     expected = initial(path, bare=bare)
     training = {**SHORT, "epochs": 0}
-    found, curve = fit(lesson(some_images()), RESNET, training, place, seed=7, initial=path)
+    found, curve = fit(task(some_images()), RESNET, training, runtime, seed=7, initial=path)
     assert values(found) == values(expected)
     assert curve == []
     assert not found.training
-    assert not place.state.exists()
+    assert not runtime.state.exists()
     own_scale = IMAGENET if bare else ([0.125] * 3, [0.375] * 3)
     np.testing.assert_allclose(np.array(scale(found)), np.array(own_scale), rtol=1e-6)
     given = ([0.5] * 3, [0.25] * 3)
-    other, _ = fit(lesson(some_images()), RESNET, training, place, seed=7, initial=path, normalisation=given)
+    other, _ = fit(task(some_images()), RESNET, training, runtime, seed=7, initial=path, normalisation=given)
     assert scale(other) == given
 
 
-def test_training_starts_from_initial_weights(place: Place, tmp_path: Path) -> None:
+def test_training_starts_from_initial_weights(runtime: RuntimeOptions, tmp_path: Path) -> None:
     initial(tmp_path / "initial.pt")
     given: dict[str, Any] = {"seed": 7, "normalisation": ([0.5] * 3, [0.5] * 3)}
     still = {**SHORT, "epochs": 1, "learning_rate": 0.0, "weight_decay": 0.0}
-    found, _ = fit(lesson(some_images()), RESNET, still, place, initial=tmp_path / "initial.pt", **given)
+    found, _ = fit(task(some_images()), RESNET, still, runtime, initial=tmp_path / "initial.pt", **given)
     expected = weights.read_state(tmp_path / "initial.pt")
     for name, parameter in found.network.named_parameters():
         assert torch.equal(parameter, expected[name])
 
 
-def test_initial_weights_without_a_training_need_a_head_that_fits(place: Place, tmp_path: Path) -> None:
+def test_initial_weights_without_a_training_need_a_head_that_fits(
+    runtime: RuntimeOptions, tmp_path: Path
+) -> None:
     initial(tmp_path / "initial.pt")
-    given = replace(lesson(some_images()), classes=CLASSES + 1)
+    given = replace(task(some_images()), classes=CLASSES + 1)
     with pytest.raises(ValueError, match=r"fc\.weight \[3, 16\] for \[4, 16\]"):
-        fit(given, RESNET, {**SHORT, "epochs": 0}, place, seed=7, initial=tmp_path / "initial.pt")
-    found, _ = fit(given, RESNET, SHORT, place, seed=7, initial=tmp_path / "initial.pt")
+        fit(given, RESNET, {**SHORT, "epochs": 0}, runtime, seed=7, initial=tmp_path / "initial.pt")
+    found, _ = fit(given, RESNET, SHORT, runtime, seed=7, initial=tmp_path / "initial.pt")
     assert found.classes == CLASSES + 1
 
 
 # ------------------------------------------------------------------------------------------- states
 
 
-def test_a_training_goes_on_from_its_own_state_and_from_no_other(place: Place, tmp_path: Path) -> None:
-    """A state is of the lesson, settings, seed, normalisation and initial weights that it was saved for."""
-    at = replace(place, save_seconds=0)
+def test_a_training_goes_on_from_its_own_state_and_from_no_other(
+    runtime: RuntimeOptions, tmp_path: Path
+) -> None:
+    """a state is of the task, settings, seed, normalisation and initial weights that it was saved for."""
+    at = replace(runtime, save_seconds=0)
     base: dict[str, Any] = {"seed": 7, "normalisation": ([0.5] * 3, [0.5] * 3)}
     for name in ("one.pt", "other.pt"):
         initial(tmp_path / name, bare=name == "one.pt")
@@ -247,7 +253,7 @@ def test_a_training_goes_on_from_its_own_state_and_from_no_other(place: Place, t
     def steps(fingerprint: str = "a", training: Mapping[str, Any] = SHORT, **changed: Any) -> int:
         """How many images were read."""
         view = Seen(some_images())
-        fit(lesson(view, fingerprint), RESNET, training, at, **{**base, **changed})
+        fit(task(view, fingerprint), RESNET, training, at, **{**base, **changed})
         return sum(map(len, view.asked))
 
     whole = 2 * (24 + 8 + 12)
@@ -267,13 +273,13 @@ def test_a_training_goes_on_from_its_own_state_and_from_no_other(place: Place, t
     assert (steps(**first), steps(**second)) == (whole, whole)
 
 
-def test_how_a_place_works_changes_nothing_that_is_learnt(place: Place) -> None:
+def test_runtime_options_change_nothing_that_is_learnt(runtime: RuntimeOptions) -> None:
     """A state serves whatever memory and intervals a later attempt has."""
     view = Seen(some_images())
-    fit(lesson(view), RESNET, SHORT, replace(place, save_seconds=0), seed=7)
+    fit(task(view), RESNET, SHORT, replace(runtime, save_seconds=0), seed=7)
     view.asked.clear()
-    elsewhere = Place(CPU, place.state, save_seconds=5, resident_limit=0)
-    fit(lesson(view), RESNET, SHORT, elsewhere, seed=7, normalisation=None)
+    elsewhere = RuntimeOptions(CPU, runtime.state, save_seconds=5, resident_limit=0)
+    fit(task(view), RESNET, SHORT, elsewhere, seed=7, normalisation=None)
     assert sorted(image for batch in view.asked for image in batch) == own(TRAIN, 7)  # for their statistics
 
 
@@ -282,10 +288,10 @@ def test_how_a_place_works_changes_nothing_that_is_learnt(place: Place) -> None:
 
 def test_a_place_is_what_the_jobs_resources_say() -> None:
     given = {"resident_limit": 250, "save_seconds": 5, "mem_mb": 1000}
-    expected = Place(CPU, Path("a/b.pt"), save_seconds=5, resident_limit=250_000_000)
-    assert Place.of(CPU, "a/b.pt", given) == expected
-    usual = Place(CPU, Path("a/b.pt"), save_seconds=60, resident_limit=8_000_000_000)
-    assert Place.of(CPU, "a/b.pt", {}) == usual
+    expected = RuntimeOptions(CPU, Path("a/b.pt"), save_seconds=5, resident_limit=250_000_000)
+    assert RuntimeOptions.of(CPU, "a/b.pt", given) == expected
+    usual = RuntimeOptions(CPU, Path("a/b.pt"), save_seconds=60, resident_limit=8_000_000_000)
+    assert RuntimeOptions.of(CPU, "a/b.pt", {}) == usual
 
 
 def test_what_a_search_has_chosen_takes_the_place_of_what_is_configured(tmp_path: Path) -> None:
@@ -297,9 +303,9 @@ def test_what_a_search_has_chosen_takes_the_place_of_what_is_configured(tmp_path
     assert given["learning_rate"] == 0.1
 
 
-def test_settings_that_do_not_exist_are_refused(place: Place) -> None:
+def test_settings_that_do_not_exist_are_refused(runtime: RuntimeOptions) -> None:
     with pytest.raises(ValueError, match="epoch") as error:
-        fit(lesson(some_images()), RESNET, {"epoch": 3}, place, seed=7)
+        fit(task(some_images()), RESNET, {"epoch": 3}, runtime, seed=7)
     assert str(error.value).startswith(
         "unknown parameter 'epoch'; did you mean 'epochs'? valid: augment_flip, "
     )

@@ -13,7 +13,7 @@ from saliency_assay.data.splits import TEST, TRAIN, Ints, Split
 from saliency_assay.models.inference import logits
 from saliency_assay.runtime.provenance import seed_of
 from saliency_assay.training.settings import training_from
-from saliency_assay.training.task import Lesson, Place, fit
+from saliency_assay.training.task import RuntimeOptions, TrainingTask, fit
 
 LABELS = ("own", "random")
 # A mask's pixels are 0 or 1, whatever their shares: a fixed scale keeps classifiers of all iterations alike.
@@ -23,10 +23,10 @@ PLAIN = {"augment_flip": False, "augment_shift": 0}
 
 
 def leakage(
-    lesson: Lesson,
+    task: TrainingTask,
     model: Mapping[str, Any],
     training: Mapping[str, Any],
-    place: Place,
+    runtime: RuntimeOptions,
     *,
     repeats: int,
     seed: int,
@@ -34,10 +34,10 @@ def leakage(
     """Test accuracy of classifiers of masks, with the images' own labels and with labels at random.
 
     Args:
-        lesson: masks as images uint8 ``[N, 1, H, W]``, and the labels of the images that they are of.
+        task: masks as images uint8 ``[N, 1, H, W]``, and the labels of the images that they are of.
         model: fields of ``Blueprint``: f_i's architecture, with one input channel.
         training: fields of ``Training``, defaults for the rest: f_i's, but for augmentation, which is left out.
-        place: where it runs; ``state`` is a folder with one state for each training, which the caller deletes.
+        runtime: where it runs; ``state`` is a folder with one state for each training, which the caller deletes.
         repeats: classifiers with either labels, each pair from other initial weights and in another order.
         seed: the study's.
 
@@ -50,12 +50,12 @@ def leakage(
     for repeat in range(repeats):
         own = seed_of(seed, "leak", str(repeat))
         for name in LABELS:
-            labels = lesson.labels if name == "own" else shuffled(lesson.labels, lesson.split, own)
-            state = place.state / f"{repeat}_{name}.pt"
-            taught = replace(lesson, labels=labels, fingerprint=f"{lesson.fingerprint} {name}")
-            at = replace(place, state=state)
-            classifier, _ = fit(taught, model, plain, at, seed=own, normalisation=NORMALISATION)
-            rows.append({"repeat": repeat, "labels": name, **_judged(classifier, taught, batch_size)})
+            labels = task.labels if name == "own" else shuffled(task.labels, task.split, own)
+            state = runtime.state / f"{repeat}_{name}.pt"
+            relabeled = replace(task, labels=labels, fingerprint=f"{task.fingerprint} {name}")
+            at = replace(runtime, state=state)
+            classifier, _ = fit(relabeled, model, plain, at, seed=own, normalisation=NORMALISATION)
+            rows.append({"repeat": repeat, "labels": name, **_judged(classifier, relabeled, batch_size)})
     return pd.DataFrame(rows)
 
 
@@ -69,10 +69,10 @@ def shuffled(labels: Ints, split: Split, seed: int) -> Ints:
     return mixed
 
 
-def _judged(classifier: Any, lesson: Lesson, batch_size: int) -> dict[str, float | int]:
-    test = torch.from_numpy(np.flatnonzero(lesson.split == TEST))
-    found = logits(classifier, lesson.images, batch_size=batch_size, indices=test).double()
-    labels = torch.from_numpy(lesson.labels)[test]
+def _judged(classifier: Any, task: TrainingTask, batch_size: int) -> dict[str, float | int]:
+    test = torch.from_numpy(np.flatnonzero(task.split == TEST))
+    found = logits(classifier, task.images, batch_size=batch_size, indices=test).double()
+    labels = torch.from_numpy(task.labels)[test]
     return {
         "accuracy": (found.argmax(1) == labels).double().mean().item(),
         "loss": functional.cross_entropy(found, labels).item(),

@@ -12,7 +12,7 @@ from saliency_assay.methods.engine import check_targets, drawn
 from saliency_assay.methods.sampling import BlockGenerator, draw_seeds
 from saliency_assay.metrics.perturbation import ranks_of
 from saliency_assay.metrics.reductions import reduce
-from saliency_assay.metrics.scored import varies, where_defined
+from saliency_assay.metrics.scored import is_rankable, nan_unless
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import logits
 from saliency_assay.runtime import shards
@@ -89,8 +89,8 @@ def remasked(
         offset: images of the set before these; masks do not depend on how the set is split into parts.
         state: yields the blocks that an earlier, interrupted run has saved, and saves the others.
 
-    Also in a block: ``ranked`` bool ``[n]``, whether the map is finite and not constant (``metrics.scored.varies``).
-    Those of the others occlude the pixels that come first in reading order, and are counted in the log.
+    Also in a block: ``ranked`` bool ``[n]``, true for maps that are finite and not constant
+    (``metrics.scored.is_rankable``). Those of the others occlude the pixels that come first in reading order, and are counted in the log.
     """
     generator, done, unranked = BlockGenerator(seed), 0, 0
     for block in state.resume() if state else ():
@@ -107,9 +107,9 @@ def remasked(
     batches = drawn(*job, generator=generator, batch_size=batch_size, finite=finite, offset=offset, done=done)
     for stored, maps in batches:
         saliency = reduce(maps, reduction)
-        ranked = varies(saliency)
+        ranked = is_rankable(saliency)
         unranked += int((~ranked).sum())
-        chosen = highest(where_defined(ranked, saliency), count, masks)
+        chosen = highest(nan_unless(ranked, saliency), count, masks)
         chosen = _transformed(chosen, shape, [draw_seeds(len(chosen), 1, stream) for stream in streams])
         means = _means(stored, chosen)
         kept = {"map": maps} if keep_maps else {}

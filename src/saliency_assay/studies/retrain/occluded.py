@@ -113,7 +113,7 @@ class Stretch:
         return self._images[self._where.start + start : self._where.start + stop]
 
 
-class Shapes:
+class MaskImages:
     """What the masks alone show of D_i: uint8 ``[N, 1, H, W]``, 255 where any mask of ``layers`` occludes."""
 
     def __init__(self, layers: Sequence[Layer], device: torch.device) -> None:

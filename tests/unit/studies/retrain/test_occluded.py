@@ -16,8 +16,8 @@ from saliency_assay.runtime.shards import part_names
 from saliency_assay.storage import zarr_store
 from saliency_assay.studies.retrain.occluded import (
     Layer,
+    MaskImages,
     Occluded,
-    Shapes,
     Stretch,
     layers_of,
     open_masks,
@@ -132,7 +132,7 @@ def test_composing_leaves_images_alone(opened: Open) -> None:
 def test_shapes_are_unions_of_masks(opened: Open, split: tuple[int, ...]) -> None:
     stores = opened(1, split)
     for iteration in range(1, MASKS + 1):
-        found = Shapes(layers_of(stores[: needed(split, iteration)], "zero", iteration), CPU)
+        found = MaskImages(layers_of(stores[: needed(split, iteration)], "zero", iteration), CPU)
         assert len(found) == COUNT
         assert found.shape == (COUNT, 1, *SIZE)
         assert found.dtype == np.uint8
@@ -144,7 +144,7 @@ def test_shapes_are_unions_of_masks(opened: Open, split: tuple[int, ...]) -> Non
         assert torch.equal(found[2:9], torch.from_numpy(expected[2:9]))
         assert torch.equal(found[index], torch.from_numpy(expected[index]))
         assert torch.equal(found[torch.from_numpy(index)], torch.from_numpy(expected[index]))
-    assert (Shapes(layers_of(stores, "zero", MASKS), CPU)[:].numpy() == 0).any()
+    assert (MaskImages(layers_of(stores, "zero", MASKS), CPU)[:].numpy() == 0).any()
 
 
 @pytest.mark.parametrize("fill", ["zero", "mean"])
@@ -223,7 +223,7 @@ def test_masks_in_parts_are_masks_of_all_images(fill: str, tmp_path: Path) -> No
         assert torch.equal(torch.cat(list(batches(found, None, 3, CPU))), expected)
         assert torch.equal(torch.cat(list(batches(found, order, 3, CPU))), expected[order])
         covered = torch.from_numpy(MASK[:, :2].any(1)[:, None].astype(np.uint8) * 255)
-        assert torch.equal(Shapes(layers, CPU)[order], covered[order])
+        assert torch.equal(MaskImages(layers, CPU)[order], covered[order])
         with pytest.raises(
             zarr_store.StoreError, match=r"1\.part2of3\.zarr\.zip: part is 2 of 3, expected 1 of 2$"
         ):
