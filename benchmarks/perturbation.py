@@ -1,9 +1,9 @@
 """How much of bare forward passes' speed the perturbation metrics keep, what captum takes, and how memory grows.
 
-Passes: a metric goes through ``metrics.engine`` as in a job, with its probe where it has one: decoding, orders, masks,
-perturbed images, sums and checks. The rows that went through the model are counted, and the same number of rows go
-through it bare, one resident batch again and again, without gradients. Both run in turns in one process, so that a busy
-machine slows them alike; the table gives medians over the rounds.
+Passes: a metric goes through ``metrics.engine`` as in a job, with its model responses where it has any: decoding,
+orders, masks, perturbed images, sums and checks. The rows that went through the model are counted, and the same number
+of rows go through it bare, one resident batch again and again, without gradients. Both run in turns in one process, so
+that a busy machine slows them alike; the table gives medians over the rounds.
 
 captum: ``captum.metrics.infidelity(normalize=True)`` on the same squares of the same images, the scores compared.
 
@@ -31,7 +31,7 @@ from common import CLASSES, classifier, parser_of, wait
 
 from saliency_assay.methods.optimal import choose, covered
 from saliency_assay.metrics import METRICS
-from saliency_assay.metrics.engine import Given, probe, score
+from saliency_assay.metrics.engine import Given, model_responses, score
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import evaluating, exact_float32, to_pixels
 from saliency_assay.registry.records import record_of, resolve, with_defaults
@@ -73,12 +73,14 @@ def judge(
     whole = {"mean": model.mean.flatten()}
     sliced: dict[str, Any] = {}
     at = {"seed": SEED, "batch_size": batch}
-    if record.probe:
+    if record.responses:
         blocks = list(
-            probe(resolve(record.probe), parameters, model, images, targets, given=Given(whole=whole), **at)
+            model_responses(
+                resolve(record.responses), parameters, model, images, targets, given=Given(whole=whole), **at
+            )
         )
-        if "probed" in record.takes:
-            sliced["probed"] = {key: np.concatenate([block[key] for block in blocks]) for key in blocks[0]}
+        if "responses" in record.takes:
+            sliced["responses"] = {key: np.concatenate([block[key] for block in blocks]) for key in blocks[0]}
     found = score(
         resolve(record.function),
         parameters,

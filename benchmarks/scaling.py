@@ -213,7 +213,7 @@ class Counts:
             return metric.parameters["stages"] * drawn
         known = metric.name, method is None
         if known not in self._asked:
-            self._asked[known] = asked(metric, *self.size(model.data), probing=method is None)
+            self._asked[known] = asked(metric, *self.size(model.data), responding=method is None)
         return float(self._asked[known])
 
 
@@ -231,8 +231,8 @@ def _blank(channels: int) -> tuple[Classifier, list[int]]:
     return made, seen
 
 
-def asked(metric: Metric, channels: int, size: int, *, probing: bool) -> int:
-    """How many images a metric shows the model for one, by its probe or by its scoring of one map."""
+def asked(metric: Metric, channels: int, size: int, *, responding: bool) -> int:
+    """How many images a metric shows the model for one, for its model responses or for the scores of one map."""
     model, seen = _blank(channels)
     image, label = torch.rand(1, channels, size, size), torch.zeros(1, dtype=torch.int64)
 
@@ -245,12 +245,12 @@ def asked(metric: Metric, channels: int, size: int, *, probing: bool) -> int:
 
     mean = torch.full((channels,), 0.5)
     before = seen[0]
-    probed = called(metric.probe, mean=mean) if metric.probe else None
+    responses = called(metric.responses, mean=mean) if metric.responses else None
     middle = seen[0]
-    if probing:
+    if responding:
         return middle - before
     mask = torch.zeros(1, size, size, dtype=torch.bool)
-    called(metric.function, torch.rand(1, channels, size, size), mean=mean, probed=probed, mask=mask)
+    called(metric.function, torch.rand(1, channels, size, size), mean=mean, responses=responses, mask=mask)
     return seen[0] - middle
 
 
@@ -280,7 +280,7 @@ def job_work(job: Job, counts: Counts) -> tuple[float, float]:
             retraining = config.studies[at["study"]].settings
             return 2 * retraining.repeats * work * counts.share(model, masks=True), 0
         return work * share, (sum(counts.images(model.data)) * share if job.rule == "retrain" else 0)
-    if job.rule in ("attribute", "probe", "score"):
+    if job.rule in ("attribute", "respond", "score"):
         model = config.models[name]
         count = explained(job, counts)
         method = config.methods[at["method"]] if "method" in at else None

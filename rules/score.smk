@@ -1,24 +1,24 @@
 """Metrics that judge the maps of one model one by one: what a metric asks the model itself, and scores."""
 
 
-rule probe:
+rule respond:
     """Compute the model responses that a metric compares maps with."""
     input:
         weights="<results>/models/{model}/seed{seed}/weights.pt",
         data="<results>/data/{data}.zarr.zip",
     output:
-        "<results>/probes/{metric}/{model}/seed{seed}/{data}{part}.zarr.zip",
+        "<results>/responses/{metric}/{model}/seed{seed}/{data}{part}.zarr.zip",
     log:
-        "<logs>/probe/{metric}/{model}/seed{seed}/{data}{part}.log",
+        "<logs>/respond/{metric}/{model}/seed{seed}/{data}{part}.log",
     benchmark:
-        "<benchmarks>/probe/{metric}/{model}/seed{seed}/{data}{part}.tsv"
+        "<benchmarks>/respond/{metric}/{model}/seed{seed}/{data}{part}.tsv"
     conda:
         "../envs/models.yaml"
     threads: 1
     params:
-        settings=PARAMS.probe,
+        settings=PARAMS.respond,
     script:
-        "../workflow/scripts/probe.py"
+        "../workflow/scripts/respond.py"
 
 
 rule score:
@@ -27,7 +27,7 @@ rule score:
         weights="<results>/models/{model}/seed{seed}/weights.pt",
         data="<results>/data/{data}.zarr.zip",
         maps="<results>/maps/{model}/seed{seed}/{data}/{method}{part}.zarr.zip",
-        probe=INPUTS.responses,
+        responses=INPUTS.responses,
     output:
         scores="<results>/scores/{metric}/{model}/seed{seed}/{data}/{method}{part}.parquet",
         curves="<results>/curves/{metric}/{model}/seed{seed}/{data}/{method}{part}.zarr.zip",

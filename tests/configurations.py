@@ -78,7 +78,7 @@ def metric(name: str, *takes: str, judges_single_maps: bool = True, **parameters
         "sum",
         judges_single_maps,
         takes,
-        probe=f"package.{name}:probe" if judges_single_maps else "",
+        responses=f"package.{name}:responses" if judges_single_maps else "",
     )
     return with_parameters(record, **parameters)
 

@@ -140,7 +140,7 @@ def test_random_orders_are_random_orders() -> None:
     np.testing.assert_allclose(found["random_curve"][0], expected, atol=0.15)
 
 
-def test_metric_and_probe_have_the_same_random_fill() -> None:
+def test_metric_and_model_responses_have_the_same_random_fill() -> None:
     """A map that ranks pixels as a random order does gets that order's curve."""
     model, images, targets = smooth_network(), random_images(3, size=SIZE), cyclic_targets(3)
     options = {"fill": "random", **FEW}
@@ -152,14 +152,14 @@ def test_metric_and_probe_have_the_same_random_fill() -> None:
     ranks = [torch.randperm(PIXELS, generator=generator(seed)).reshape(1, SIZE, SIZE) for seed in seeds]
     maps = -torch.stack(ranks).double()
     serial = generator(8)
-    for part, probed in zip(
+    for part, responses in zip(
         zip(images.split(2), targets.split(2), maps.split(2), strict=True), parts, strict=True
     ):
         found = aopc(model, *part, generator=serial, **options)
-        np.testing.assert_allclose(found.curves["morf"], probed["random_curve"], atol=1e-13)
+        np.testing.assert_allclose(found.curves["morf"], responses["random_curve"], atol=1e-13)
         for number, length in enumerate((4, 8, 10)):
             scores = found.scores["aopc_morf", f"L={length}"]
-            np.testing.assert_allclose(scores, probed["random_aopc"][:, 0, number], atol=1e-13)
+            np.testing.assert_allclose(scores, responses["random_aopc"][:, 0, number], atol=1e-13)
 
 
 def test_the_original_is_evaluated_once() -> None:

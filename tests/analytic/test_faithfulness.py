@@ -29,8 +29,8 @@ def some_weights() -> Tensor:
 
 
 def score(model: nn.Module, images: Tensor, targets: Tensor, maps: Tensor, **options: object) -> Tensor:
-    probed = single_pixels(model, images, targets, generator=generator(4), mean=MEAN, **options)  # type: ignore[arg-type]
-    return faithfulness(model, images, targets, maps, generator=generator(4), probed=probed).scores[KEY]
+    responses = single_pixels(model, images, targets, generator=generator(4), mean=MEAN, **options)  # type: ignore[arg-type]
+    return faithfulness(model, images, targets, maps, generator=generator(4), responses=responses).scores[KEY]
 
 
 def test_gradient_times_input_of_a_linear_output_is_faithful() -> None:
@@ -57,7 +57,7 @@ def test_equals_plain_loops(fill: str, output: str) -> None:
         hard_maps(),
     )
     options = {"pixels": 15, "fill": fill, "output": output}
-    probed = single_pixels(model, images, targets, generator=generator(4), mean=MEAN, **options)
+    responses = single_pixels(model, images, targets, generator=generator(4), mean=MEAN, **options)
     found = score(model, images, targets, maps, **options)
     fills = fill_of(fill, images, mean=MEAN, seeds=draw_seeds(5, 1, generator(4))).expand_as(images)
 
@@ -66,18 +66,20 @@ def test_equals_plain_loops(fill: str, output: str) -> None:
             logits = model(image[None])[0].numpy()
         return float(logits[target] if output == "logit" else np.exp(logits[target]) / np.exp(logits).sum())
 
-    assert probed["pixel"].dtype == torch.int64
-    assert probed["drop"].dtype == torch.float64
+    assert responses["pixel"].dtype == torch.int64
+    assert responses["drop"].dtype == torch.float64
     for index in range(5):
         target, relevance, drops = int(targets[index]), [], []
-        for pixel in probed["pixel"][index].tolist():
+        for pixel in responses["pixel"][index].tolist():
             row, column = divmod(pixel, SIZE)
             perturbed = images[index].clone()
             perturbed[:, row, column] = fills[index, :, row, column]
             drops.append(ask(images[index], target) - ask(perturbed, target))
             relevance.append(sum(float(maps[index, channel, row, column]) for channel in range(3)))
-        np.testing.assert_allclose(probed["drop"][index], drops, atol=1e-13)
-        np.testing.assert_allclose(float(probed["original"][index]), ask(images[index], target), atol=1e-13)
+        np.testing.assert_allclose(responses["drop"][index], drops, atol=1e-13)
+        np.testing.assert_allclose(
+            float(responses["original"][index]), ask(images[index], target), atol=1e-13
+        )
         expected = np.nan if index > 2 else stats.pearsonr(relevance, drops).statistic
         np.testing.assert_allclose(float(found[index]), expected, atol=1e-10)
 
@@ -134,10 +136,10 @@ def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(ValueError, match=r"^pixels: found") as error:
         single_pixels(model, images, targets, generator=generator(), pixels=100, fill="black")
     assert str(error.value) == "pixels: found 100, expected at most 36, the pixels of an image"
-    probed = single_pixels(model, images[:2], targets[:2], generator=generator(), pixels=9, fill="black")
-    with pytest.raises(ValueError, match=r"^probed: found") as error:
-        faithfulness(model, images, targets, hard_maps()[:3], generator=generator(), probed=probed)
-    assert str(error.value) == "probed: found 2 images, expected 3, as many as maps"
+    responses = single_pixels(model, images[:2], targets[:2], generator=generator(), pixels=9, fill="black")
+    with pytest.raises(ValueError, match=r"^responses: found") as error:
+        faithfulness(model, images, targets, hard_maps()[:3], generator=generator(), responses=responses)
+    assert str(error.value) == "responses: found 2 images, expected 3, as many as maps"
 
 
 def test_falls_that_differ_by_rounding_alone_are_constant() -> None:
@@ -145,13 +147,13 @@ def test_falls_that_differ_by_rounding_alone_are_constant() -> None:
     images, targets = torch.full((1, 3, SIZE, SIZE), 0.7, dtype=torch.float64), torch.tensor([0])
     model, maps = linear(torch.full((3, SIZE, SIZE), 0.1, dtype=torch.float64), bias=1000.3), hard_maps()[:1]
     options = {"pixels": 15, "fill": "black", "output": "logit"}
-    probed = single_pixels(model, images, targets, generator=generator(), **options)  # type: ignore[arg-type]
-    np.testing.assert_allclose(probed["drop"], 0.21, rtol=1e-10)
-    noisy = probed | {
-        "drop": probed["drop"] + 1e-13 * torch.randn(1, 15, generator=generator(), dtype=torch.float64)
+    responses = single_pixels(model, images, targets, generator=generator(), **options)  # type: ignore[arg-type]
+    np.testing.assert_allclose(responses["drop"], 0.21, rtol=1e-10)
+    noisy = responses | {
+        "drop": responses["drop"] + 1e-13 * torch.randn(1, 15, generator=generator(), dtype=torch.float64)
     }
-    for found in (probed, noisy):
-        scores = faithfulness(model, images, targets, maps, generator=generator(), probed=found).scores
+    for found in (responses, noisy):
+        scores = faithfulness(model, images, targets, maps, generator=generator(), responses=found).scores
         assert scores[KEY].isnan().tolist() == [True]
 
 

@@ -23,15 +23,15 @@ def some_images(width: int, channels: int = 3, dtype: torch.dtype = torch.float6
     return random_images(COUNT, channels, 16, dtype=dtype)[:, :, :HEIGHT, :width].contiguous()
 
 
-def probed(predict: Predict, images: Tensor) -> Tensor:
+def responses(predict: Predict, images: Tensor) -> Tensor:
     return removed_halves(predict, images, TARGETS[: len(images)], generator=generator())["drop"]
 
 
 def infd(predict: Predict, images: Tensor, maps: Tensor, **given: Any) -> np.ndarray:
-    drop = probed(predict, images)
+    drop = responses(predict, images)
     targets = TARGETS[: len(images)]
     found = infidelity_halves(
-        predict, images, targets, maps, generator=generator(), probed={"drop": drop}, **given
+        predict, images, targets, maps, generator=generator(), responses={"drop": drop}, **given
     )
     assert list(found.scores) == [("infidelity", "")]
     assert found.curves == {}
@@ -102,12 +102,12 @@ def test_a_linear_model_has_infidelity_0_under_gradient_times_input() -> None:
     exact(infd(model, images, gradient * images), np.zeros(COUNT))
     exact(infd(model, images, gradient, explanation="local"), np.zeros(COUNT))
     # As the squares of what twice the map promises too much, half of it for each half.
-    drop = probed(model, images).numpy()
+    drop = responses(model, images).numpy()
     exact(infd(model, images, 2 * gradient * images), (drop**2).mean(1), 1e-10)
     exact(infd(model, images, 2 * gradient * images, rescale=True), np.zeros(COUNT))
 
 
-def test_the_probe_is_what_each_half_takes() -> None:
+def test_the_responses_are_the_drops_of_each_half() -> None:
     """A model that adds a to the logit for white on the left, b on the right, and c where both are."""
     a, b, c = 2.0, -3.0, 0.5
 
@@ -117,7 +117,7 @@ def test_the_probe_is_what_each_half_takes() -> None:
         return torch.stack([value, -value, value * 2, value * 0], 1)
 
     images = torch.ones(1, 3, HEIGHT, 7, dtype=torch.float64)  # 3 columns on the left, 4 on the right
-    exact(probed(predict, images), np.array([[a + c, b + c]]))
+    exact(responses(predict, images), np.array([[a + c, b + c]]))
     maps = torch.zeros(1, 1, HEIGHT, 7, dtype=torch.float64)
     exact(infd(predict, images, maps), np.array([((a + c) ** 2 + (b + c) ** 2) / 2]))
     maps[0, 0, 2, 1] = 1.5  # all on the left
@@ -133,7 +133,7 @@ def test_a_map_of_zeros_and_one_with_nan() -> None:
     maps[2, 0, 1, 1] = NAN
     maps[3, 0, 1, 1] = float("inf")
     model = linear(8, bend=True)
-    drop = probed(model, images).numpy()
+    drop = responses(model, images).numpy()
     for rescale in (False, True):
         found = infd(model, images, maps, rescale=rescale)
         assert np.isnan(found).tolist() == [False, False, True, True, False]
@@ -153,7 +153,7 @@ def test_no_image_depends_on_the_others() -> None:
             TARGETS[index, None],
             maps[index, None],
             generator=generator(),
-            probed=drop,
+            responses=drop,
         )
         return float(found.scores["infidelity", ""][0])
 
@@ -166,13 +166,13 @@ def test_what_does_not_fit_is_refused() -> None:
     maps = torch.zeros(COUNT, 3, HEIGHT, 8)
     with pytest.raises(ValueError, match=r"^explanation: found 'both', valid: global, local$"):
         infd(model, images, maps, explanation="both")
-    message = f"probed: found drop [{COUNT}, 3], expected [{COUNT}, 2], "
+    message = f"responses: found drop [{COUNT}, 3], expected [{COUNT}, 2], "
     with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
         infidelity_halves(
-            model, images, TARGETS, maps, generator=generator(), probed={"drop": torch.zeros(COUNT, 3)}
+            model, images, TARGETS, maps, generator=generator(), responses={"drop": torch.zeros(COUNT, 3)}
         )
     with pytest.raises(ValueError, match=r"^images: found width 1, expected at least 2 columns to halve$"):
-        probed(linear(1), some_images(1))
+        responses(linear(1), some_images(1))
 
 
 # ---- the optimal explanation
@@ -211,7 +211,7 @@ def test_the_optimal_explanation_is_the_pseudo_inverse_s(width: int, channels: i
     design = np.zeros((2, HEIGHT, width))
     design[0, :, : width // 2] = 1
     design[1, :, width // 2 :] = 1
-    drop = probed(model, images).numpy()
+    drop = responses(model, images).numpy()
     expected = np.linalg.pinv(design.reshape(2, -1)) @ drop.T
     exact(found.flatten(1), expected.T, 1e-9)
 
@@ -231,7 +231,7 @@ def test_its_infidelity_is_0_in_float32() -> None:
     images = random_images(COUNT, size=15, dtype=torch.float32)
     maps = halves(model, images, TARGETS, generator=generator())
     assert maps.dtype == torch.float32
-    squared = probed(model, images).square().mean(1).numpy()
+    squared = responses(model, images).square().mean(1).numpy()
     assert (squared > 1e-6).all()
     assert (infd(model, images, maps) < 1e-6 * squared).all()
 

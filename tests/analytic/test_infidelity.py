@@ -48,16 +48,16 @@ SHAP = (removed_coalitions, infidelity_shap, {"samples": 40})
 NOISY = (noisy_baselines, infidelity_noisy_baseline, {"samples": 40, "noise": 0.2})
 CASES = {"square": SQUARE, "subset": SUBSET, "shap": SHAP, "noisy": NOISY}
 SETS = {name: CASES[name] for name in ("square", "subset", "shap")}
-PROBED_ONLY = {"explanation", "rescale"}  # what only the metric reads
+RESPONSES_ONLY = {"explanation", "rescale"}  # what only the metric reads
 
 
 def scored(case: tuple, model: Any, images: Tensor, targets: Tensor, maps: Tensor, **more: Any) -> Tensor:
-    """A metric and its probe, each with a generator of one seed."""
-    probe, metric, parameters = case
+    """A metric and its model responses, each with a generator of one seed."""
+    model_responses, metric, parameters = case
     given = {**parameters, **more}
-    asked = {name: value for name, value in given.items() if name not in PROBED_ONLY}
-    probed = probe(model, images, targets, generator=generator(SEED), **asked)
-    found = metric(model, images, targets, maps, generator=generator(SEED), probed=probed, **given)
+    asked = {name: value for name, value in given.items() if name not in RESPONSES_ONLY}
+    responses = model_responses(model, images, targets, generator=generator(SEED), **asked)
+    found = metric(model, images, targets, maps, generator=generator(SEED), responses=responses, **given)
     assert list(found.scores) == [("infidelity", "")]
     assert not found.curves
     return found.scores["infidelity", ""]
@@ -268,8 +268,8 @@ def test_the_gradient_explains_a_linear_model_under_noise(protocol: str) -> None
 @pytest.mark.parametrize("name", CASES)
 def test_a_zero_map_misses_the_whole_drop(name: str) -> None:
     model, images, targets = conv_classifier(), random_images(5, size=SIZE), cyclic_targets(5)
-    probe, _, parameters = CASES[name]
-    drop = probe(model, images, targets, generator=generator(SEED), **parameters)["drop"]
+    model_responses, _, parameters = CASES[name]
+    drop = model_responses(model, images, targets, generator=generator(SEED), **parameters)["drop"]
     for rescale in (False, True):
         found = scored(CASES[name], model, images, targets, torch.zeros_like(images), rescale=rescale)
         exact(found, drop.square().mean(1))
@@ -444,7 +444,7 @@ def test_blocks_of_squares_join(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_blocks_of_baselines_join() -> None:
-    """The probe sees them 32 at a time, the metric 1,024."""
+    """Model responses see them 32 at a time, the metric 1,024."""
     images, targets = random_images(2, size=SIZE), cyclic_targets(2)
     model = with_random_state(SmoothNet(images[0].numel()), 2)
     maps, expected = some_maps(3)[:2], []
@@ -457,9 +457,9 @@ def test_blocks_of_baselines_join() -> None:
 def test_samples_hang_on_the_seed() -> None:
     model, images, targets = conv_classifier(), random_images(5, size=SIZE), cyclic_targets(5)
     few = (removed_squares, infidelity_square, {"largest": 3, "squares": 9})
-    for probe, _, parameters in [few, SUBSET, SHAP, NOISY]:
+    for model_responses, _, parameters in [few, SUBSET, SHAP, NOISY]:
         first, again, other = (
-            probe(model, images, targets, generator=generator(seed), **parameters)["drop"]
+            model_responses(model, images, targets, generator=generator(seed), **parameters)["drop"]
             for seed in (1, 1, 2)
         )
         assert torch.equal(first, again)
@@ -500,10 +500,16 @@ def test_passes_are_as_few_as_can_be() -> None:
     assert max(rows) == 32
     rows.clear()
     maps = torch.zeros_like(images)
-    for name, (probe, metric, parameters) in CASES.items():
-        probed = probe(model, images, targets, generator=generator(), **parameters)
+    for name, (model_responses, metric, parameters) in CASES.items():
+        responses = model_responses(model, images, targets, generator=generator(), **parameters)
         metric(
-            counted(rows, model), images, targets, maps, generator=generator(), probed=probed, **parameters
+            counted(rows, model),
+            images,
+            targets,
+            maps,
+            generator=generator(),
+            responses=responses,
+            **parameters,
         )
         assert not rows, name
 
@@ -513,10 +519,12 @@ def test_float32_maps_and_images_are_summed_in_float64() -> None:
     images, targets = random_images(5, size=SIZE, dtype=torch.float32), cyclic_targets(5)
     maps = some_maps(3)[:5].float()
     for case in CASES.values():
-        probe, metric, parameters = case
-        probed = probe(model, images, targets, generator=generator(), **parameters)
-        assert probed["drop"].dtype == torch.float64
-        score = partial(metric, model, images, targets, generator=generator(), probed=probed, **parameters)
+        model_responses, metric, parameters = case
+        responses = model_responses(model, images, targets, generator=generator(), **parameters)
+        assert responses["drop"].dtype == torch.float64
+        score = partial(
+            metric, model, images, targets, generator=generator(), responses=responses, **parameters
+        )
         large: Scored = score(maps=maps * 1e30)
         assert large.scores["infidelity", ""].isfinite().all()
         for options in [{}] if metric is infidelity_noisy_baseline else [{}, {"explanation": "local"}]:
@@ -547,15 +555,17 @@ def test_float32_maps_and_images_are_summed_in_float64() -> None:
         ("noisy", {"protocol": "both"}, "protocol: found 'both', valid: printed, released"),
     ],
 )
-def test_a_probe_and_its_metric_refuse_parameters(name: str, parameters: Fields, message: str) -> None:
+def test_model_responses_and_their_metric_refuse_parameters(
+    name: str, parameters: Fields, message: str
+) -> None:
     model, images, targets = conv_classifier(), random_images(2, size=SIZE), cyclic_targets(2)
-    probe, metric, usual = CASES[name]
+    model_responses, metric, usual = CASES[name]
     given = {"generator": generator(), **usual, **parameters}
     with pytest.raises(ValueError, match=r"found") as error:
-        probe(model, images, targets, **given)
+        model_responses(model, images, targets, **given)
     assert str(error.value) == message
     with pytest.raises(ValueError, match=r"found") as error:
-        metric(model, images, targets, torch.zeros_like(images), probed={}, **given)
+        metric(model, images, targets, torch.zeros_like(images), responses={}, **given)
     assert str(error.value) == message
 
 
@@ -565,29 +575,28 @@ def test_maps_that_do_not_fit_are_refused(name: str, shape: tuple[int, ...]) -> 
     model, images, targets = conv_classifier(), random_images(2, size=SIZE), cyclic_targets(2)
     _, metric, parameters = CASES[name]
     with pytest.raises(ValueError, match=r"^maps") as error:
-        metric(model, images, targets, torch.zeros(shape), generator=generator(), probed={}, **parameters)
+        metric(model, images, targets, torch.zeros(shape), generator=generator(), responses={}, **parameters)
     assert str(error.value) == f"maps: found {list(shape)}, expected [2, 3 or 1, 6, 6] like the images"
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_another_probe_found_is_refused(name: str) -> None:
+def test_responses_of_other_parameters_are_refused(name: str) -> None:
     model, images, targets = conv_classifier(), random_images(2, size=SIZE), cyclic_targets(2)
     _, metric, parameters = CASES[name]
     expected = 50 if name == "square" else 40
-    for probed, found in [({}, "none"), ({"drop": torch.zeros(2, 39)}, "[2, 39]")]:
-        with pytest.raises(ValueError, match=r"^probed") as error:
+    for responses, found in [({}, "none"), ({"drop": torch.zeros(2, 39)}, "[2, 39]")]:
+        with pytest.raises(ValueError, match=r"^responses") as error:
             metric(
                 model,
                 images,
                 targets,
                 torch.zeros_like(images),
                 generator=generator(),
-                probed=probed,
+                responses=responses,
                 **parameters,
             )
         assert str(error.value) == (
-            f"probed: found drop {found}, expected [2, {expected}], from the metric's probe with the same images and "
-            f"parameters"
+            f"responses: found drop {found}, expected [2, {expected}], of the same images and parameters"
         )
 
 
@@ -601,7 +610,7 @@ def test_another_kind_of_explanation_is_refused() -> None:
                 targets,
                 images,
                 generator=generator(),
-                probed={},
+                responses={},
                 **parameters,
                 explanation="both",
             )

@@ -19,15 +19,15 @@ NAN, SIZE, SEED = float("nan"), 6, 11
 SIZES = [1, 3, 9, 29]  # 1, 3.07, 9.40, 28.8 of 36 pixels
 COUNT = 80
 PARAMETERS = {"points": 4, "largest": 0.8, "subsets": COUNT}
-PROBED_ONLY = {"fill", "output", "mean"}  # what only the probe reads
+RESPONSES_ONLY = {"fill", "output", "mean"}  # read by the model responses only
 
 
 def scored(model: Any, images: Tensor, maps: Tensor, **more: Any) -> Scored:
-    """The metric and its probe, each with a generator of one seed."""
+    """The metric and its model responses, each with a generator of one seed."""
     given, targets = {**PARAMETERS, **more}, cyclic_targets(len(images))
-    probed = random_subsets(model, images, targets, generator=generator(SEED), **given)
-    kept = {name: value for name, value in given.items() if name not in PROBED_ONLY}
-    return sensitivity_n(model, images, targets, maps, generator=generator(SEED), probed=probed, **kept)
+    responses = random_subsets(model, images, targets, generator=generator(SEED), **given)
+    kept = {name: value for name, value in given.items() if name not in RESPONSES_ONLY}
+    return sensitivity_n(model, images, targets, maps, generator=generator(SEED), responses=responses, **kept)
 
 
 def some_maps(channels: int) -> Tensor:
@@ -219,16 +219,17 @@ def test_parameters_out_of_range_are_refused(parameters: dict[str, Any], message
     assert str(error.value) == message
     shape = (2, 4, given["subsets"])
     with pytest.raises(ValueError, match=r"found") as error:
-        sensitivity_n(model, images, targets, images, probed={"drop": torch.zeros(shape)}, **given)
+        sensitivity_n(model, images, targets, images, responses={"drop": torch.zeros(shape)}, **given)
     assert str(error.value) == message
 
 
-def test_what_another_probe_found_is_refused() -> None:
+def test_responses_of_other_parameters_are_refused() -> None:
     model, images, targets = conv_classifier(), random_images(2, size=SIZE), cyclic_targets(2)
-    for probed, found in [({}, "none"), ({"drop": torch.zeros(2, 4, 30)}, "[2, 4, 30]")]:
-        with pytest.raises(ValueError, match=r"^probed") as error:
-            sensitivity_n(model, images, targets, images, generator=generator(), probed=probed, **PARAMETERS)
+    for responses, found in [({}, "none"), ({"drop": torch.zeros(2, 4, 30)}, "[2, 4, 30]")]:
+        with pytest.raises(ValueError, match=r"^responses") as error:
+            sensitivity_n(
+                model, images, targets, images, generator=generator(), responses=responses, **PARAMETERS
+            )
         assert str(error.value) == (
-            f"probed: found drop {found}, expected [2, 4, 80], from the metric's probe with the same images and "
-            f"parameters"
+            f"responses: found drop {found}, expected [2, 4, 80], of the same images and parameters"
         )

@@ -8,7 +8,7 @@ from checkout import Checkout
 from slurm import GPUS, GROUPS, Job, Slurm
 from studies import PROFILE, change_profile, profile_of, small_study
 
-SAME = ("data", "models", "maps", "scores", "curves", "probes", "remask", "tables")
+SAME = ("data", "models", "maps", "scores", "curves", "responses", "remask", "tables")
 """Folders of results that hold nothing but results; the others tell how long it took, and where."""
 WEIGHTS = "results/models/digits/seed0/weights.pt"
 
@@ -53,7 +53,7 @@ def test_there_is_a_report(local: Checkout, on_cluster: Checkout) -> None:
 def test_jobs_that_run_a_model_got_a_gpu(on_cluster: Checkout, jobs: list[Job]) -> None:
     on_gpu = {rule for rule, asked in profile_of(on_cluster)["set-resources"].items() if "gpu" in asked}
     ran = {path.name for path in (on_cluster.root / "results/logs").iterdir() if path.is_dir()}
-    assert {"train", "retrain", "remask", "attribute", "probe", "score", "evaluate"} <= on_gpu & ran
+    assert {"train", "retrain", "remask", "attribute", "respond", "score", "evaluate"} <= on_gpu & ran
     for rule in on_gpu & ran:
         for log in (on_cluster.root / "results/logs" / rule).rglob("*.log"):
             told = log.read_text()

@@ -26,7 +26,7 @@ from torch import Tensor, nn
 
 from saliency_assay.methods.smoothing import smoothgrad
 from saliency_assay.metrics import METRICS, Metric
-from saliency_assay.metrics.engine import Explainer, Given, probe, score
+from saliency_assay.metrics.engine import Explainer, Given, model_responses, score
 from saliency_assay.metrics.perturbation import LEAST_ROWS
 from saliency_assay.metrics.reductions import REDUCTIONS, reduce
 from saliency_assay.metrics.scored import Scored
@@ -45,7 +45,7 @@ EVERY_ON_PAIRS = pytest.mark.parametrize("metric", ON_PAIRS, ids=lambda metric: 
 EVERY_ON_MAPS = pytest.mark.parametrize("metric", ON_MAPS, ids=lambda metric: metric.name)
 
 ARGUMENTS = ("predict", "images", "targets")
-TAKES = {"mean", "mask", "probed", "explain", "fresh"}
+TAKES = {"mean", "mask", "responses", "explain", "fresh"}
 
 CHEAP: dict[str, dict[str, Any]] = {
     "aopc": {"steps": 6, "every": 4, "random_orders": 2},
@@ -153,13 +153,13 @@ def another(parameter: Parameter, value: Any) -> Any:
     return value + 1 if isinstance(value, int) else value / 2 or 1.0
 
 
-def probed_by(metric: Metric, parameters: Mapping[str, Any], batch_size: int) -> dict[str, np.ndarray]:
-    """What the metric's probe finds; nothing if there is none."""
-    if not metric.probe:
+def responses_by(metric: Metric, parameters: Mapping[str, Any], batch_size: int) -> dict[str, np.ndarray]:
+    """The metric's model responses, empty if it has none."""
+    if not metric.responses:
         return {}
     blocks = list(
-        probe(
-            resolve(metric.probe), read_by(metric.probe, parameters), model(), IMAGES, TARGETS,
+        model_responses(
+            resolve(metric.responses), read_by(metric.responses, parameters), model(), IMAGES, TARGETS,
             seed=SEED, batch_size=batch_size, given=Given(whole={"mean": MEAN}),
         )
     )  # fmt: skip
@@ -167,10 +167,10 @@ def probed_by(metric: Metric, parameters: Mapping[str, Any], batch_size: int) ->
 
 
 def scored_by(metric: Metric, batch_size: int = COUNT, maps: np.ndarray = MAPS, **changes: Any) -> Outcome:
-    """All that a metric and its probe say of the images: scores by name and variant, the rest by name."""
+    """All results of a metric and its model responses for the images: scores by name and variant, the rest by name."""
     parameters = {**cheap(metric), **changes}
-    probed = probed_by(metric, parameters, batch_size)
-    offered: dict[str, Any] = {"mask": MASK, "probed": probed}
+    responses = responses_by(metric, parameters, batch_size)
+    offered: dict[str, Any] = {"mask": MASK, "responses": responses}
     found = list(
         score(
             resolve(metric.function), read_by(metric.function, parameters), model(), IMAGES, TARGETS, maps,
@@ -184,8 +184,8 @@ def scored_by(metric: Metric, batch_size: int = COUNT, maps: np.ndarray = MAPS, 
     )  # fmt: skip
     scores = {key: torch.cat([block.scores[key] for block in found]).numpy() for key in found[0].scores}
     curves = {key: torch.cat([block.curves[key] for block in found]).numpy() for key in found[0].curves}
-    assert not set(curves) & set(probed)
-    return {**scores, **curves, **probed}
+    assert not set(curves) & set(responses)
+    return {**scores, **curves, **responses}
 
 
 def scores_of(outcome: Outcome) -> dict[tuple[str, str], np.ndarray]:
@@ -208,19 +208,27 @@ def direct(
     targets, maps = torch.tensor(TARGETS), torch.tensor(MAPS).to(dtype)
     parameters, given = cheap(metric), list[Any]([images, targets, maps])
     mean = MEAN.to(dtype)
-    probed: dict[str, Tensor] = {}
-    if metric.probe:
-        beside = {"mean": mean} if "mean" in declared(metric.probe) else {}
-        asked = read_by(metric.probe, parameters)
-        probed = resolve(metric.probe)(predict, images, targets, generator=generator(SEED), **asked, **beside)
+    responses: dict[str, Tensor] = {}
+    if metric.responses:
+        beside = {"mean": mean} if "mean" in declared(metric.responses) else {}
+        asked = read_by(metric.responses, parameters)
+        responses = resolve(metric.responses)(
+            predict, images, targets, generator=generator(SEED), **asked, **beside
+        )
     other = small_classifier(5, dtype)
 
     def explain(images: Tensor, targets: Tensor, model: Any = predict) -> Tensor:
         return smoothgrad(model, images, targets, generator=generator(1), **SAMPLES)
 
-    offered = {"mean": mean, "mask": torch.tensor(MASK), "probed": probed, "explain": explain, "fresh": other}
+    offered = {
+        "mean": mean,
+        "mask": torch.tensor(MASK),
+        "responses": responses,
+        "explain": explain,
+        "fresh": other,
+    }
     keywords = {name: value for name, value in offered.items() if name in declared(metric.function)}
-    given += [value for value in (*keywords.values(), *probed.values()) if isinstance(value, Tensor)]
+    given += [value for value in (*keywords.values(), *responses.values()) if isinstance(value, Tensor)]
     before = [tensor.clone() for tensor in given]
     state, noise = state_of(other), torch.get_rng_state()
     found = resolve(metric.function)(
@@ -286,7 +294,7 @@ def test_figures_exist(metric: Metric) -> None:
         assert re.fullmatch(r"[a-z][a-z0-9_]*", name)  # it is part of a path
         assert module_of(figure.function).startswith("saliency_assay.studies.")
         assert callable(resolve(figure.function))
-        assert set(figure.reads) <= {"curves", *(("probed",) if metric.probe else ())}
+        assert set(figure.reads) <= {"curves", *(("responses",) if metric.responses else ())}
 
 
 @EVERY_METRIC
@@ -298,7 +306,7 @@ def test_a_check_takes_the_defaults(metric: Metric) -> None:
 
 @EVERY_ON_MAPS
 def test_what_the_source_declares_is_what_python_sees(metric: Metric) -> None:
-    for reference in filter(None, (metric.function, metric.probe)):
+    for reference in filter(None, (metric.function, metric.responses)):
         assert declared(reference) == set(inspect.signature(resolve(reference)).parameters)
 
 
@@ -306,7 +314,7 @@ def test_what_the_source_declares_is_what_python_sees(metric: Metric) -> None:
 def test_record_fits_the_functions(metric: Metric) -> None:
     references = {
         metric.function: (*ARGUMENTS, "maps"),
-        **({metric.probe: ARGUMENTS} if metric.probe else {}),
+        **({metric.responses: ARGUMENTS} if metric.responses else {}),
     }
     defaults = {name: parameter.default for name, parameter in metric.parameters.items()}
     keywords: dict[str, set[str]] = {}
@@ -324,11 +332,11 @@ def test_record_fits_the_functions(metric: Metric) -> None:
     assert together - TAKES == set(defaults)  # each is read
     assert together & TAKES == set(metric.takes)
     assert len(set(metric.takes)) == len(metric.takes)
-    # A probe asks the model; what maps or masks it is given would differ between methods.
-    assert keywords.get(metric.probe, set()) & TAKES <= {"mean"}
+    # Model responses are shared by all methods, so they depend on neither maps nor masks.
+    assert keywords.get(metric.responses, set()) & TAKES <= {"mean"}
     assert set(metric.takes) - {"mean"} == keywords[metric.function] & (TAKES - {"mean"})
-    if "probed" in metric.takes:
-        assert metric.probe  # the reverse need not hold: a probe may be for a figure
+    if "responses" in metric.takes:
+        assert metric.responses  # the reverse need not hold: responses may be for a figure
 
 
 # --- metrics of single maps ---------------------------------------------------------------------------------
@@ -518,9 +526,9 @@ def test_least_values_work(metric: Metric, name: str) -> None:
 
 
 @EVERY_ON_PAIRS
-def test_pairs_have_a_score_of_their_name_and_no_probe(metric: Metric) -> None:
+def test_pairs_have_a_score_of_their_name_and_no_model_responses(metric: Metric) -> None:
     assert metric.scores[0].name == metric.name
-    assert (metric.takes, metric.probe) == ((), "")
+    assert (metric.takes, metric.responses) == ((), "")
 
 
 def on_pairs(metric: Metric) -> Callable[[Tensor, Tensor, Tensor], Tensor]:

@@ -352,6 +352,6 @@ def test_more_steps_than_pixels_are_refused(finished: Checkout) -> None:
     finished.configure(
         metrics__aopc={"steps": 65}, studies__digits__metrics=["aopc"], studies__digits__printed=None
     )
-    target = "results/probes/aopc/digits/seed0/digits.zarr.zip"
-    line = "probe: metrics.aopc: steps: found 65, expected at most 64, the pixels of an image"
-    refused(finished, target, line, log="probe/aopc/digits/seed0/digits.log")
+    target = "results/responses/aopc/digits/seed0/digits.zarr.zip"
+    line = "respond: metrics.aopc: steps: found 65, expected at most 64, the pixels of an image"
+    refused(finished, target, line, log="respond/aopc/digits/seed0/digits.log")

@@ -16,7 +16,7 @@ SIZES = (256, 256, 256, 130)
 METHODS, METRICS = ("gradient", "smooth"), ("aopc", "sensitivity")
 STORES = {
     **{f"maps/digits/seed0/digits/{method}": "maps" for method in METHODS},
-    "probes/aopc/digits/seed0/digits": "probe",
+    "responses/aopc/digits/seed0/digits": "respond",
     **{f"curves/{metric}/digits/seed0/digits/{method}": "curves" for metric in METRICS for method in METHODS},
 }
 TABLES = ("scores.parquet", "summary.csv")
@@ -36,7 +36,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Checkout, Path]:
     checkout = replace(Checkout.fresh(root), configuration=CONFIGURATION.name)
     shutil.copy2(CONFIGURATION, root)
     tables = [f"results/tables/digits/{name}" for name in (*TABLES, *(f"{name}.csv" for name in RELIABILITY))]
-    checkout.make(*tables, "results/probes/aopc/digits/seed0/digits.zarr.zip")
+    checkout.make(*tables, "results/responses/aopc/digits/seed0/digits.zarr.zip")
     whole = root.parent / "whole"
     shutil.copytree(root / "results/tables", whole)
     checkout.configure(data__digits__shards=4)
@@ -81,8 +81,10 @@ def test_noise_and_targets_were_at_work(both: tuple[Checkout, Path]) -> None:
         assert (targets != data["label_class"][images]).any()
     with open_store(results / "maps/digits/seed0/digits/gradient.part4of4.zarr.zip", kind="maps") as plain:
         assert (plain["map"][:] != smoothed).any(axis=(1, 2, 3)).all()
-    with open_store(results / "probes/aopc/digits/seed0/digits.part4of4.zarr.zip", kind="probe") as probed:
-        orders = probed["random_aopc"][:].reshape(len(images), -1)
+    with open_store(
+        results / "responses/aopc/digits/seed0/digits.part4of4.zarr.zip", kind="responses"
+    ) as responses:
+        orders = responses["random_aopc"][:].reshape(len(images), -1)
     assert (orders[:, 0] != orders[:, 1]).mean() > 0.5
 
 
@@ -105,7 +107,7 @@ def test_another_number_of_parts_makes_those_and_what_reads_them_alone(both: tup
     parts = [f".part{number}of2" for number in (1, 2)]
     made = {
         *(f"attribute digits 0 digits {method} {part}" for method in METHODS for part in parts),
-        *(f"probe aopc digits 0 digits {part}" for part in parts),
+        *(f"respond aopc digits 0 digits {part}" for part in parts),
         *(
             f"score {metric} digits 0 digits {method} {part}"
             for metric in METRICS

@@ -46,13 +46,13 @@ ALL = {
         for model in CAPTIONED
         for method in ("gradient", "halves")
     ),
-    *(f"probe infidelity_halves {model} 0 captioned_both" for model in CAPTIONED),
+    *(f"respond infidelity_halves {model} 0 captioned_both" for model in CAPTIONED),
     "tabulate_caption captions",
     "plot_caption captions",
     "plot_gallery captions",
     "attribute digits 0 digits gradient",
     "attribute digits 0 digits smooth",
-    *(f"probe {metric} digits 0 digits" for metric in ("faithfulness", "infidelity")),
+    *(f"respond {metric} digits 0 digits" for metric in ("faithfulness", "infidelity")),
     *(
         f"score {metric} digits 0 digits {method}"
         for metric in ("faithfulness", "infidelity", "sensitivity")
@@ -143,7 +143,7 @@ SMOOTH = {"attribute digits 0 digits smooth", "plot_gallery digits"} | {
 GRADIENT = {"attribute digits 0 digits gradient", "plot_gallery digits"} | {
     job for job in FIDELITY if not job.endswith(" smooth")
 }
-DIGITS = {*GRADIENT, *SMOOTH, "probe faithfulness digits 0 digits", "probe infidelity digits 0 digits"}
+DIGITS = {*GRADIENT, *SMOOTH, "respond faithfulness digits 0 digits", "respond infidelity digits 0 digits"}
 
 
 def of_method(*methods: str) -> set[str]:
@@ -304,14 +304,14 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
         | CAPTIONED_SHOWN,
     ),
     "code of one metric": (code("src/saliency_assay/metrics/sensitivity_max.py"), of_metric("sensitivity")),
-    "code of a metric with a probe": (
+    "code of a metric with model responses": (
         code("src/saliency_assay/metrics/faithfulness.py"),
-        {"probe faithfulness digits 0 digits", *of_metric("faithfulness")},
+        {"respond faithfulness digits 0 digits", *of_metric("faithfulness")},
     ),
     "code of the engine": (
         code("src/saliency_assay/metrics/perturbation.py"),
-        {"probe faithfulness digits 0 digits", "probe infidelity digits 0 digits", *FIDELITY, *REMASKED}
-        | {job for job in ALL if job.startswith(("probe infidelity_halves", "score infidelity_halves"))}
+        {"respond faithfulness digits 0 digits", "respond infidelity digits 0 digits", *FIDELITY, *REMASKED}
+        | {job for job in ALL if job.startswith(("respond infidelity_halves", "score infidelity_halves"))}
         | {job for job in ALL if job.startswith("score block_attribution")}
         | CAPTION_TABLES,
     ),
@@ -325,9 +325,9 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
         configured(metrics__infidelity__rescale=True),
         of_metric("infidelity"),
     ),
-    "a parameter that the probe reads": (
+    "a parameter that the model responses read": (
         configured(metrics__infidelity__largest=3),
-        {"probe infidelity digits 0 digits", *of_metric("infidelity")},
+        {"respond infidelity digits 0 digits", *of_metric("infidelity")},
     ),
     "a metric less in the study": (
         configured(studies__digits__metrics=["faithfulness", "infidelity"]),
@@ -371,7 +371,7 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
             job.replace(" 0", " 1", 1).replace("seed0", "seed1")
             for job in of_method("gradcam", "random", "edge") - SHOWN
         }
-        | {job.replace(" 0", " 1", 1) for job in of_rules("probe", "score")}
+        | {job.replace(" 0", " 1", 1) for job in of_rules("respond", "score")}
         | {job.replace(" 0", " 1", 1) for job in of_rules("remask", "retrain", "leak", "score_retrain")}
         | {f"attribute digits 1 digits {method}" for method in ("gradient", "smooth")}
         | {job.replace(" 0", " 1", 1) for job in ALL if job.startswith("attribute") and "captioned" in job}

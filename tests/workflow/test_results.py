@@ -56,10 +56,15 @@ STORES = {
         for model in CAPTIONED
         for method in ("gradient", "halves")
     },
-    **{f"probes/infidelity_halves/{model}/seed0/captioned_both.zarr.zip": "probe" for model in CAPTIONED},
+    **{
+        f"responses/infidelity_halves/{model}/seed0/captioned_both.zarr.zip": "respond" for model in CAPTIONED
+    },
     "maps/digits/seed0/digits/gradient.zarr.zip": "maps",
     "maps/digits/seed0/digits/smooth.zarr.zip": "maps",
-    **{f"probes/{metric}/digits/seed0/digits.zarr.zip": "probe" for metric in ("faithfulness", "infidelity")},
+    **{
+        f"responses/{metric}/digits/seed0/digits.zarr.zip": "respond"
+        for metric in ("faithfulness", "infidelity")
+    },
     **{
         f"curves/{metric}/digits/seed0/digits/{method}.zarr.zip": "curves"
         for metric in ("faithfulness", "infidelity", "sensitivity")

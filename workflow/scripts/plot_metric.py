@@ -19,7 +19,7 @@ with run_job(snakemake) as job:
         return {name: np.concatenate([opened[name][:] for opened in stores]) for name in names}
 
     seeds, methods = len(settings["seeds"]), len(settings["methods"])
-    files, probes = grouped(paths.get("curves", []), methods * seeds), paths.get("probes", [])
+    files, responses = grouped(paths.get("curves", []), methods * seeds), paths.get("responses", [])
     curves = {
         method: stacked(files[place * seeds : (place + 1) * seeds], "curves")
         for place, method in enumerate(settings["methods"])
@@ -31,7 +31,7 @@ with run_job(snakemake) as job:
         labels=settings["labels"],
         directions=settings["directions"],
         curves=curves,
-        probed=stacked(grouped(probes, seeds), "probe"),
+        responses=stacked(grouped(responses, seeds), "respond"),
         methods=settings["methods"],
     )
     with styled():

@@ -19,11 +19,11 @@ with run_job(snakemake, f"metrics.{snakemake.wildcards.metric}") as job:
     images, offset, gathered = maps["image"][:], maps.attributes["offset"], []
     drawn, seed = (settings["seed"], at.model, at.data), engine.fresh_seed(settings["seed"], at.model)
     sliced = {"mask": data["mask"].at(images)} if "mask" in takes else {}
-    if "probed" in takes:
-        probed = job.open(zarr_store.open_store(job.input.probe, kind="probe", expect=here))
-        zarr_store.same("image", maps, probed)
-        zarr_store.same("target", maps, probed)
-        sliced["probed"] = {name: probed[name] for name in probed.names}
+    if "responses" in takes:
+        responses = job.open(zarr_store.open_store(job.input.responses, kind="responses", expect=here))
+        zarr_store.same("image", maps, responses)
+        zarr_store.same("target", maps, responses)
+        sliced["responses"] = {name: responses[name] for name in responses.names}
     blueprint = Blueprint(**settings["model"])
     whole = {"fresh": engine.newly_built(classifier, blueprint, seed)} if "fresh" in takes else {}
     explainer = engine.explainer_of(settings["method"], data, device, *drawn) if "explain" in takes else None

@@ -14,7 +14,7 @@ from saliency_assay.api.inputs import Arrays, images_of, maps_of, mask_of, mean_
 from saliency_assay.api.networks import Model, check_differentiable, classifier_of, normalises, wrap
 from saliency_assay.methods.engine import check_targets
 from saliency_assay.metrics import METRICS, Metric
-from saliency_assay.metrics.engine import Explainer, Given, probe, table_of
+from saliency_assay.metrics.engine import Explainer, Given, model_responses, table_of
 from saliency_assay.metrics.engine import score as score_batches
 from saliency_assay.metrics.scored import Scored
 from saliency_assay.models.classifier import Classifier
@@ -155,9 +155,11 @@ def score(
     given = Given(sliced, whole, explainer)
     asked: dict[str, Any] = {"seed": seed, "batch_size": batch_size}
     scored = chosen.parameters, classifier, pixels, classes
-    if chosen.record and "probed" in takes:
-        probed = list(probe(resolve(chosen.record.probe), *scored, given=given, **asked))
-        sliced["probed"] = {name: np.concatenate([block[name] for block in probed]) for name in probed[0]}
+    if chosen.record and "responses" in takes:
+        responses = list(model_responses(resolve(chosen.record.responses), *scored, given=given, **asked))
+        sliced["responses"] = {
+            name: np.concatenate([block[name] for block in responses]) for name in responses[0]
+        }
     names = [of.name for of in chosen.record.scores] if chosen.record else [chosen.name]
     blocks = list(score_batches(chosen.function, *scored, drawn, names=names, given=given, **asked))
     return Scores(chosen.name, chosen.record, blocks)

@@ -138,7 +138,7 @@ class Metric:
     parameters: Parameters
     judges_single_maps: bool
     takes: tuple[str, ...]
-    probe: str
+    responses: str
     directions: Mapping[str, str]
     """Of each of its scores: ``higher`` or ``lower``, which is better, or ``target X`` (``directions``)."""
     labels: Mapping[str, str]

@@ -33,7 +33,7 @@ class Figure:
     """A figure of a metric's scores."""
 
     function: str  # package.module:name of what draws it, (results) -> Figure
-    reads: tuple[str, ...] = ()  # what it needs beside the score table: curves, probed
+    reads: tuple[str, ...] = ()  # what it needs beside the score table: curves, responses
 
 
 BOXES = Figure("saliency_assay.studies.fidelity.figures:boxes")
@@ -56,11 +56,12 @@ class Metric:
     """One by one, those of one model; False: a BAM study compares models or inputs by it."""
     takes: tuple[str, ...] = ()
     """Beside its parameters: ``mean``, the data set's mean ``[C]``; ``mask``, the object's pixels, bool ``[N, H, W]``;
-    ``probed``, what its ``probe`` found; ``explain``, the method ``(images, targets, model=None) -> maps``; ``fresh``,
+    ``responses``, its model responses; ``explain``, the method ``(images, targets, model=None) -> maps``; ``fresh``,
     the model with new weights."""
-    probe: str = ""
-    """``package.module:name`` of what of it no map decides: made once for all methods, ``(predict, images, targets, *,
-    generator, **parameters) -> {name: [N, …]}``, with a generator seeded as the metric's. Figures may read it, too."""
+    responses: str = ""
+    """``package.module:name`` of the function that computes its model responses, which no map decides, once for all
+    methods: ``(predict, images, targets, *, generator, **parameters) -> {name: [N, …]}``, with a generator seeded as
+    the metric's. Figures may read them, too."""
     figures: Mapping[str, Figure] = field(default_factory=lambda: {"scores": BOXES})
     formula: str = ""
     """In one line of text; docs/metrics.md explains the letters."""
@@ -70,12 +71,12 @@ class Metric:
     """``package.module:name`` of what tells, without heavy imports, why parameters do not fit together."""
     read_by: tuple[str, ...] = ()
     """``package.module:name`` of the functions and records that take its parameters, where several do; by default its
-    function and its ``probe``."""
+    function and its ``responses``."""
 
     @cached_property
     def parameters(self) -> dict[str, Parameter]:
         """Keyword-only parameters of its functions, by name."""
-        functions = self.read_by or filter(None, (self.probe, self.function))
+        functions = self.read_by or filter(None, (self.responses, self.function))
         return parameters_of(*functions, apart=("reduction", *self.takes), limits=self.limits)
 
 
@@ -87,7 +88,7 @@ _STEPS = {"steps": Limits(minimum=1, words=("exact",))}
 _EXPLANATION = {"explanation": Limits(choices=("global", "local"))}
 _INFIDELITY = (Score("infidelity", "lower", (0, inf), "INFD (squared logits)", True),)
 _INFD = "INFD = E_I (IᵀΦ − (f(x) − f(x − I)))²"
-_AOPC_CURVES = Figure("saliency_assay.studies.fidelity.curves:aopc_curves", ("curves", "probed"))
+_AOPC_CURVES = Figure("saliency_assay.studies.fidelity.curves:aopc_curves", ("curves", "responses"))
 _REMOVAL_CURVES = Figure("saliency_assay.studies.fidelity.curves:removal_curves", ("curves",))
 _SUBSET_CURVES = Figure("saliency_assay.studies.fidelity.curves:subset_curves", ("curves",))
 _RANDOMISATION_CURVES = Figure("saliency_assay.studies.fidelity.curves:randomisation_curves", ("curves",))
@@ -106,7 +107,7 @@ METRICS: tuple[Metric, ...] = (
             Score("aopc_lerf", "lower", (-1, 1), "AOPC, least relevant first"),
         ),
         takes=("mean",),
-        probe="saliency_assay.metrics.aopc:random_orders",
+        responses="saliency_assay.metrics.aopc:random_orders",
         figures={"curves": _AOPC_CURVES, "scores": BOXES},
         limits={
             "steps": Limits(minimum=1),
@@ -123,8 +124,8 @@ METRICS: tuple[Metric, ...] = (
         "correlation of relevance with the fall of the output when a pixel goes",
         formula="F = Pearson's ρ(R_i, f(x) − f(x without pixel i)) over random pixels i",
         scores=(Score("faithfulness", "higher", (-1, 1), "faithfulness F (Pearson's ρ)"),),
-        takes=("mean", "probed"),
-        probe="saliency_assay.metrics.faithfulness:single_pixels",
+        takes=("mean", "responses"),
+        responses="saliency_assay.metrics.faithfulness:single_pixels",
         figures={"scores": Figure("saliency_assay.studies.fidelity.figures:distributions")},
         limits={"pixels": Limits(minimum=2), "fill": Limits(choices=_FILLS), **_OUTPUT},
     ),
@@ -196,8 +197,8 @@ METRICS: tuple[Metric, ...] = (
         "correlation of a subset's summed attribution with the fall of the output without it, over subset sizes",
         formula="mean over n of Pearson's ρ(Σ_{i ∈ S} R_i, f(x) − f(x without S)) over random sets S of n pixels",
         scores=(Score("sensitivity_n", "higher", (-1, 1), "sensitivity-n (Pearson's ρ)"),),
-        takes=("mean", "probed"),
-        probe="saliency_assay.metrics.sensitivity_n:random_subsets",
+        takes=("mean", "responses"),
+        responses="saliency_assay.metrics.sensitivity_n:random_subsets",
         figures={"curves": _SUBSET_CURVES, "scores": BOXES},
         limits={
             "points": Limits(minimum=1),
@@ -222,8 +223,8 @@ METRICS: tuple[Metric, ...] = (
         check="saliency_assay.methods.checks:sides",
         scores=_INFIDELITY,
         reduction="",
-        takes=("probed",),
-        probe="saliency_assay.metrics.infidelity:removed_squares",
+        takes=("responses",),
+        responses="saliency_assay.metrics.infidelity:removed_squares",
     ),
     Metric(
         "infidelity_noisy_baseline",
@@ -238,8 +239,8 @@ METRICS: tuple[Metric, ...] = (
         },
         scores=_INFIDELITY,
         reduction="",
-        takes=("probed",),
-        probe="saliency_assay.metrics.infidelity:noisy_baselines",
+        takes=("responses",),
+        responses="saliency_assay.metrics.infidelity:noisy_baselines",
     ),
     Metric(
         "infidelity_subset",
@@ -250,8 +251,8 @@ METRICS: tuple[Metric, ...] = (
         limits={"samples": Limits(minimum=1), "share": Limits(minimum=0, maximum=1), **_EXPLANATION},
         scores=_INFIDELITY,
         reduction="",
-        takes=("probed",),
-        probe="saliency_assay.metrics.infidelity:removed_subsets",
+        takes=("responses",),
+        responses="saliency_assay.metrics.infidelity:removed_subsets",
     ),
     Metric(
         "infidelity_shap",
@@ -262,8 +263,8 @@ METRICS: tuple[Metric, ...] = (
         limits={"samples": Limits(minimum=1), **_EXPLANATION},
         scores=_INFIDELITY,
         reduction="",
-        takes=("probed",),
-        probe="saliency_assay.metrics.infidelity:removed_coalitions",
+        takes=("responses",),
+        responses="saliency_assay.metrics.infidelity:removed_coalitions",
     ),
     Metric(
         "infidelity_halves",
@@ -274,8 +275,8 @@ METRICS: tuple[Metric, ...] = (
         limits=_EXPLANATION,
         scores=_INFIDELITY,
         reduction="",
-        takes=("probed",),
-        probe="saliency_assay.metrics.infidelity:removed_halves",
+        takes=("responses",),
+        responses="saliency_assay.metrics.infidelity:removed_halves",
     ),
     Metric(
         "sensitivity_max",

@@ -112,6 +112,7 @@ def _removed(images: Tensor, steps: int) -> Tensor:
 
 
 def _seeds(images: int, generator: torch.Generator) -> tuple[list[int], list[int]]:
-    """For each image, of its random fill and of its random orders; metric and probe draw both, to agree on the fill."""
+    """For each image, of its random fill and of its random orders; metric and model responses sample both, to agree on
+    the fill."""
     seeds = draw_seeds(images, 2, generator)
     return seeds[::2], seeds[1::2]

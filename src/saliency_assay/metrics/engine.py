@@ -48,7 +48,7 @@ class Given:
     explainer: Explainer | None = None
 
 
-def probe(
+def model_responses(
     function: Callable[..., Mapping[str, Tensor]],
     parameters: Mapping[str, Any],
     classifier: Classifier,
@@ -66,7 +66,7 @@ def probe(
     int64 ``[N]``. For ``seed`` and ``offset`` see ``score``.
 
     Raises:
-        ValueError: images, targets or an offset that do not fit, or what the probe raises.
+        ValueError: images, targets or an offset that do not fit, or what ``function`` raises.
     """
     generator = BlockGenerator(seed)
     for batch in _batches(classifier, images, targets, batch_size, offset, name_of(function)):
@@ -93,11 +93,11 @@ def score(
 ) -> Iterator[Scored]:
     """Scores of all images in blocks, in the images' order, on the CPU; memory is bounded by a batch.
 
-    ``maps`` is anything with a length whose slices are ``[n, C or 1, H, W]``; the rest is as for ``probe``. A metric
-    that returns a tensor alone has one score, the first of ``names``; others give scores of these names. One generator,
-    seeded by ``seed`` for every block of the set anew (``shards``), serves all batches in order, so scores do not
-    depend on ``batch_size`` beyond rounding; and not at all on how the set is split into parts, of which this one has
-    ``offset`` images before it.
+    ``maps`` is anything with a length whose slices are ``[n, C or 1, H, W]``; the rest is as for ``model_responses``. A
+    metric that returns a tensor alone has one score, the first of ``names``; others give scores of these names. One
+    generator, seeded by ``seed`` for every block of the set anew (``shards``), serves all batches in order, so scores
+    do not depend on ``batch_size`` beyond rounding; and not at all on how the set is split into parts, of which this
+    one has ``offset`` images before it.
 
     Raises:
         ValueError: images, targets, maps or offset that do not fit each other; a metric that returns anything but a
@@ -138,7 +138,7 @@ def explainer_of(
 
 
 def metric_seed(seed: int, model: str, data: str, stream: str) -> int:
-    """The seed of a metric, and of its probe, for all methods' maps of one model on one set."""
+    """The seed of a metric, and of its model responses, for all methods' maps of one model on one set."""
     return seed_of(seed, "metric", model, data, stream)
 
 

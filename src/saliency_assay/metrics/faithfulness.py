@@ -19,19 +19,19 @@ def faithfulness(
     maps: Tensor,
     *,
     generator: torch.Generator,
-    probed: Mapping[str, Tensor],
+    responses: Mapping[str, Tensor],
 ) -> Scored:
     """F = ρ(R, Δ): Pearson's correlation of relevance and the fall of the output, in [−1, 1], over some pixels.
 
-    ``maps`` are raw, ``[N, C or 1, H, W]``; ``probed`` is what ``single_pixels`` found for the same images. NaN where a
-    map is NaN, and where relevance or the fall is the same at all of these pixels.
+    ``maps`` are raw, ``[N, C or 1, H, W]``; ``responses`` is what ``single_pixels`` found for the same images. NaN
+    where a map is NaN, and where relevance or the fall is the same at all of these pixels.
 
     Raises:
-        ValueError: ``probed`` is of another number of images.
+        ValueError: ``responses`` is of another number of images.
     """
-    pixel, drop, unperturbed = probed["pixel"], probed["drop"], probed["original"]
+    pixel, drop, unperturbed = responses["pixel"], responses["drop"], responses["original"]
     if len(pixel) != len(maps):
-        raise ValueError(f"probed: found {len(pixel)} images, expected {len(maps)}, as many as maps")
+        raise ValueError(f"responses: found {len(pixel)} images, expected {len(maps)}, as many as maps")
     relevance = reduce(maps, "sum").flatten(1).gather(1, pixel)
     defined = is_rankable(relevance) & is_rankable(
         unperturbed[:, None] - drop

@@ -1,7 +1,7 @@
 """Infidelity of an explanation under five kinds of perturbation (Yeh et al., 2019, definition 2.1).
 
 INFD(Φ, f, x) = E_I[(IᵀΦ − (f(x) − f(x − I)))²], f the target's logit, the mean over the sampled perturbations.
-``predicted`` is IᵀΦ, ``drop`` is f(x) − f(x − I): no map decides it, so that a probe finds it once for all methods.
+``predicted`` is IᵀΦ, ``drop`` is f(x) − f(x − I): it depends on no map, so it is computed once for all methods.
 """
 
 from collections.abc import Iterator, Mapping
@@ -101,7 +101,7 @@ def infidelity_square(
     maps: Tensor,
     *,
     generator: torch.Generator,
-    probed: Mapping[str, Tensor],
+    responses: Mapping[str, Tensor],
     smallest: int = 1,
     largest: int = 10,
     squares: int = 0,
@@ -110,15 +110,16 @@ def infidelity_square(
 ) -> Scored:
     """INFD where I is the image inside a square: of sides ``smallest`` to ``largest`` at stride 1, all or a sample.
 
-    A sample of ``squares`` hangs on the generator's first seed alone, so that all images and the probe share it. Yeh et
-    al. (2019), equation 1 and section 2.4; ``explanation`` as in ``contributions``. Squared logits, lower is better.
+    A sample of ``squares`` hangs on the generator's first seed alone, so that all images and the model responses share
+    it. Yeh et al. (2019), equation 1 and section 2.4; ``explanation`` as in ``contributions``. Squared logits, lower is
+    better.
 
     Raises:
-        ValueError: as ``removed_squares``; maps or ``probed`` that do not fit the images and squares.
+        ValueError: as ``removed_squares``; maps or ``responses`` that do not fit the images and squares.
     """
     values = contributions(maps, images, explanation).reshape(-1, *images.shape[2:])
     chosen = _chosen(images, smallest, largest, squares, generator)
-    drop = drop_of(probed, maps, len(chosen))
+    drop = drop_of(responses, maps, len(chosen))
     return score(maps, square_sums(values, chosen), drop, rescale)
 
 
@@ -189,7 +190,7 @@ def infidelity_noisy_baseline(
     maps: Tensor,
     *,
     generator: torch.Generator,
-    probed: Mapping[str, Tensor],
+    responses: Mapping[str, Tensor],
     samples: int = 10_000,
     noise: float = 0.2,
     protocol: str = "printed",
@@ -202,14 +203,14 @@ def infidelity_noisy_baseline(
     2.4. Squared logits, lower is better.
 
     Raises:
-        ValueError: a parameter out of range; maps or ``probed`` that do not fit the images and samples.
+        ValueError: a parameter out of range; maps or ``responses`` that do not fit the images and samples.
     """
     check_maps(maps, images)
     portions = _baselines(images, samples, noise, protocol, generator, BLOCK)
     local = maps.double().expand(images.shape).flatten(1)
     whole = (images.flatten(1) * local).sum(1, keepdim=True)
     predicted = torch.cat([whole - local @ z.flatten(1).double().T for z in portions], dim=1)
-    return score(maps, predicted, drop_of(probed, maps, samples), rescale)
+    return score(maps, predicted, drop_of(responses, maps, samples), rescale)
 
 
 def _baselines(
@@ -217,7 +218,7 @@ def _baselines(
 ) -> Iterator[Tensor]:
     """The baselines, at most ``rows`` at a time, ``[rows, C, H, W]``.
 
-    They are drawn on the CPU, so that the metric and its probe see the same wherever each of them runs.
+    They are drawn on the CPU, so that the metric and its model responses use the same wherever each of them runs.
     """
     if samples < 1 or noise < 0:
         raise ValueError(f"samples, noise: found {samples}, {noise}, expected at least 1 and 0")
@@ -255,7 +256,7 @@ def infidelity_subset(
     maps: Tensor,
     *,
     generator: torch.Generator,
-    probed: Mapping[str, Tensor],
+    responses: Mapping[str, Tensor],
     samples: int = 1000,
     share: float = 0.1,
     explanation: str = "global",
@@ -267,11 +268,11 @@ def infidelity_subset(
     ``contributions``. Squared logits, lower is better.
 
     Raises:
-        ValueError: a parameter out of range; maps or ``probed`` that do not fit the images and samples.
+        ValueError: a parameter out of range; maps or ``responses`` that do not fit the images and samples.
     """
     values = contributions(maps, images, explanation)
     predicted = sums(values, _subsets(images, samples, share, generator))
-    return score(maps, predicted, drop_of(probed, maps, samples), rescale)
+    return score(maps, predicted, drop_of(responses, maps, samples), rescale)
 
 
 def removed_coalitions(
@@ -289,7 +290,7 @@ def infidelity_shap(
     maps: Tensor,
     *,
     generator: torch.Generator,
-    probed: Mapping[str, Tensor],
+    responses: Mapping[str, Tensor],
     samples: int = 1000,
     explanation: str = "global",
     rescale: bool = False,
@@ -300,11 +301,11 @@ def infidelity_shap(
     et al. (2019), proposition 2.5; ``explanation`` as in ``contributions``. Squared logits, lower is better.
 
     Raises:
-        ValueError: fewer than one sample or two pixels; maps or ``probed`` that do not fit the images and samples.
+        ValueError: fewer than one sample or two pixels; maps or ``responses`` that do not fit the images and samples.
     """
     values = contributions(maps, images, explanation)
     predicted = sums(values, _coalitions(images, samples, generator))
-    return score(maps, predicted, drop_of(probed, maps, samples), rescale)
+    return score(maps, predicted, drop_of(responses, maps, samples), rescale)
 
 
 def subset_size(share: float, pixels: int) -> int:
@@ -355,7 +356,7 @@ def infidelity_halves(
     maps: Tensor,
     *,
     generator: torch.Generator,
-    probed: Mapping[str, Tensor],
+    responses: Mapping[str, Tensor],
     explanation: str = "global",
     rescale: bool = False,
 ) -> Scored:
@@ -365,11 +366,11 @@ def infidelity_halves(
     W // 2, ``explanation`` is as in ``contributions``. Squared logits, lower is better.
 
     Raises:
-        ValueError: images of fewer than two columns; maps or ``probed`` that do not fit the images.
+        ValueError: images of fewer than two columns; maps or ``responses`` that do not fit the images.
     """
     values = contributions(maps, images, explanation)
     predicted = values @ _sides(images).T.double()
-    return score(maps, predicted, drop_of(probed, maps, 2), rescale)
+    return score(maps, predicted, drop_of(responses, maps, 2), rescale)
 
 
 def _sides(images: Tensor) -> Tensor:

@@ -45,7 +45,7 @@ def sensitivity_n(
     maps: Tensor,
     *,
     generator: torch.Generator,
-    probed: Mapping[str, Tensor],
+    responses: Mapping[str, Tensor],
     points: int = 10,
     largest: float = 0.8,
     subsets: int = 100,
@@ -57,11 +57,11 @@ def sensitivity_n(
     or not finite, or its sums are where the output varies. Ancona et al. (2018), sensitivity-n.
 
     Raises:
-        ValueError: a parameter out of range, or ``probed`` does not fit the images and subsets.
+        ValueError: a parameter out of range, or ``responses`` does not fit the images and subsets.
     """
     sizes = subset_sizes(images, points, largest)
     relevance = reduce(maps, "sum").flatten(1)
-    drop = drop_of(probed, maps, len(sizes), subsets)
+    drop = drop_of(responses, maps, len(sizes), subsets)
     summed = sums(relevance, _subsets(images, sizes, subsets, generator)).reshape(drop.shape)
     moves = _varies(drop)
     defined = moves & _varies(summed) & is_rankable(relevance)[:, None]

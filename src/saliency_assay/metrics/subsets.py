@@ -1,7 +1,7 @@
 """Random subsets of an image's pixels, the same for all images: drawn again, block by block, wherever they are needed.
 
-They are drawn on the CPU whatever the images' device, so that a metric and its probe see the same subsets though one
-ran on a GPU and the other did not.
+They are drawn on the CPU whatever the images' device, so that a metric and its model responses use the same subsets
+though one ran on a GPU and the other did not.
 """
 
 from collections.abc import Iterator, Mapping
@@ -47,17 +47,16 @@ def _without(batch: PerturbationBatch, removed: Tensor) -> Tensor:
     return evaluate_masks(batch, len(removed), lambda image, number: removed[number])
 
 
-def drop_of(probed: Mapping[str, Tensor], maps: Tensor, *perturbations: int) -> Tensor:
+def drop_of(responses: Mapping[str, Tensor], maps: Tensor, *perturbations: int) -> Tensor:
     """``drop``, what the output of each image loses under each perturbation: float64 ``[N, …]``, on the maps' device.
 
     Raises:
         ValueError: there is none, or it is of another shape: of other images or parameters.
     """
-    drop, expected = probed.get("drop"), [len(maps), *perturbations]
+    drop, expected = responses.get("drop"), [len(maps), *perturbations]
     if drop is None or list(drop.shape) != expected:
         found = "none" if drop is None else f"{list(drop.shape)}"
         raise ValueError(
-            f"probed: found drop {found}, expected {expected}, from the metric's probe with the same images and "
-            f"parameters"
+            f"responses: found drop {found}, expected {expected}, of the same images and parameters"
         )
     return drop.to(maps.device, torch.float64)

@@ -157,7 +157,7 @@ class Inputs(Results):
     def responses(self, wildcards: Wildcards) -> str | list[str]:
         """Return the model's responses where the metric takes them."""
         takes = self.config.metrics[wildcards["metric"]].takes
-        return self.paths.probes.format(**wildcards) if "probed" in takes else []
+        return self.paths.responses.format(**wildcards) if "responses" in takes else []
 
     def gallery_maps(self, wildcards: Wildcards) -> list[str]:
         """Return the maps of all methods that a study's gallery shows, with the first seed."""

@@ -11,7 +11,7 @@ from saliency_assay.registry.study_kind import StudyKind
 from saliency_assay.runtime.environment import versions_of
 from saliency_assay.runtime.provenance import plain
 
-ON_DEVICE = ("train", "trial", "evaluate", "attribute", "probe", "score")
+ON_DEVICE = ("train", "trial", "evaluate", "attribute", "respond", "score")
 """Rules that run models, of those that all kinds of study share."""
 TABLE_PACKAGES = frozenset({"pandas", "pyarrow"})
 

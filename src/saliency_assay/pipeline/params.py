@@ -260,16 +260,16 @@ class Params(EntrySettings):
             device=self.config.device,
         )
 
-    def probe(self, wildcards: Wildcards) -> Settings:
+    def respond(self, wildcards: Wildcards) -> Settings:
         metric = self.config.metrics[wildcards["metric"]]
         model = self.config.models[wildcards["model"]]
         return self.settings(
-            "probe",
-            [model.function, metric.probe],
+            "respond",
+            [model.function, metric.responses],
             model=rebuilding(model),
             explained=self._explained(wildcards),
-            probe=metric.probe,
-            parameters=read_by(metric.probe, metric.parameters),
+            responses=metric.responses,
+            parameters=read_by(metric.responses, metric.parameters),
             stream=metric.metric,
             seed=int(wildcards["seed"]),
             device=self.config.device,
@@ -447,7 +447,7 @@ class Params(EntrySettings):
                 "trial": trained[::-1],
                 "evaluate": [[f"evaluate/{model.name}", 1]],
                 "attribute": [[f"attribute/{model.name}", 1 / shards]],
-                "probe": [["probe", 1 / shards]],
+                "respond": [["respond", 1 / shards]],
                 "score": [["score", 1 / shards]],
             },
             "models_each": {"train": 1, "trial": 1},

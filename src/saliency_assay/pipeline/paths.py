@@ -32,7 +32,7 @@ class Paths:
         explained = "{model}/seed{seed}/{data}/{method}{part}"
         self.maps = f"{results}/maps/{explained}.zarr.zip"
         self.costs = f"{results}/costs/{explained}.json"
-        self.probes = f"{results}/probes/{{metric}}/{{model}}/seed{{seed}}/{{data}}{{part}}.zarr.zip"
+        self.responses = f"{results}/responses/{{metric}}/{{model}}/seed{{seed}}/{{data}}{{part}}.zarr.zip"
         self.scores = f"{results}/scores/{{metric}}/{explained}.parquet"
         self.curves = f"{results}/curves/{{metric}}/{explained}.zarr.zip"
 

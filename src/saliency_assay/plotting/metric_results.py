@@ -25,7 +25,7 @@ class MetricResults:
     curves: Mapping[str, Mapping[str, Array]]
     """For each method, by name: ``[n, S]``, the images of one seed after those of another; empty where a figure
     does not read them."""
-    probed: Mapping[str, Array]
+    responses: Mapping[str, Array]
     """Model responses that all methods share, ``[n, …]`` like the curves; empty where there are none, or a figure does
     not read them."""
     methods: Sequence[str]

@@ -22,7 +22,7 @@ from saliency_assay.methods.gradient import gradient
 from saliency_assay.methods.path import integrated_gradients
 from saliency_assay.methods.smoothing import smoothgrad
 from saliency_assay.metrics.aopc import aopc
-from saliency_assay.metrics.engine import Explainer, Given, probe
+from saliency_assay.metrics.engine import Explainer, Given, model_responses
 from saliency_assay.metrics.engine import score as score_batches
 from saliency_assay.metrics.faithfulness import faithfulness, single_pixels
 from saliency_assay.metrics.sensitivity_max import sensitivity_max
@@ -161,12 +161,12 @@ def test_scores_are_those_of_the_workflows_caller(model: Classifier) -> None:
     np.testing.assert_array_equal(chosen["score"], expected["aopc_lerf L=20"])
 
 
-def test_a_probe_is_asked_beside(model: Classifier) -> None:
+def test_model_responses_are_computed_first(model: Classifier) -> None:
     given = {"pixels": 10, "fill": "black", "output": "logit"}
     found = saliency_assay.score("faithfulness", model, IMAGES, TARGETS, MAPS, seed=5, **given)
-    [probed] = probe(single_pixels, given, model, IMAGES, TARGETS, seed=5, batch_size=64)
+    [responses] = model_responses(single_pixels, given, model, IMAGES, TARGETS, seed=5, batch_size=64)
     expected = of_workflow(
-        faithfulness, model, Given({"probed": probed}), parameters=given, names=["faithfulness"], seed=5
+        faithfulness, model, Given({"responses": responses}), parameters=given, names=["faithfulness"], seed=5
     )
     np.testing.assert_array_equal(found["faithfulness"], expected["faithfulness"])
 

@@ -22,8 +22,8 @@ from saliency_assay.metrics.engine import (
     Explainer,
     Given,
     curves_of,
+    model_responses,
     newly_built,
-    probe,
     score,
     table_of,
 )
@@ -53,7 +53,7 @@ def fresh() -> Classifier:
     return conv_classifier(seed=8, dtype=torch.float32)
 
 
-NAMES = ("entry", "a", "b", "deletion", "noise", "steep", "mask", "mean", "probed", "logit", "explain")
+NAMES = ("entry", "a", "b", "deletion", "noise", "steep", "mask", "mean", "responses", "logit", "explain")
 
 
 def scored(
@@ -84,7 +84,7 @@ def asked_of_model(
     mean: Tensor,
     power: float,
 ) -> dict[str, Tensor]:
-    """A probe: an output for a noisy image, and another that has more axes."""
+    """Model responses: an output for a noisy image, and another that has more axes."""
     noise = [math.sin(seed) for seed in draw_seeds(len(images), 1, generator)]
     shown = images * mean[None, :, None, None] + 0.01 * torch.tensor(noise)[:, None, None, None]
     logits = predict(shown).double() ** power
@@ -100,7 +100,7 @@ def judged(
     generator: torch.Generator,
     mean: Tensor,
     mask: Tensor,
-    probed: dict[str, Tensor],
+    responses: dict[str, Tensor],
     explain: Callable[..., Tensor],
     fresh: nn.Module,
     level: float,
@@ -114,23 +114,23 @@ def judged(
         ("noise", "second"): second * level,
         ("mask", ""): inside,
         ("mean", ""): (images * mean[None, :, None, None]).double().mean((1, 2, 3)),
-        ("probed", ""): probed["drop"] * inside,
+        ("responses", ""): responses["drop"] * inside,
         ("logit", ""): predict(images).double().gather(1, targets[:, None])[:, 0],
         ("explain", ""): moved.square().sum((1, 2, 3)),
     }
-    return Scored(scores, {"curve": probed["all"], "whole": maps.double()})
+    return Scored(scores, {"curve": responses["all"], "whole": maps.double()})
 
 
-def given_all(fresh: Classifier, probed: Any) -> Given:
+def given_all(fresh: Classifier, responses: Any) -> Given:
     return Given(
-        sliced={"mask": MASK, "probed": probed},
+        sliced={"mask": MASK, "responses": responses},
         whole={"mean": MEAN, "fresh": fresh},
         explainer=Explainer(smoothgrad, SAMPLES, seed=11),
     )
 
 
-def probed_in(model: Classifier, batch_size: int) -> dict[str, np.ndarray]:
-    blocks = probe(
+def responses_in(model: Classifier, batch_size: int) -> dict[str, np.ndarray]:
+    blocks = model_responses(
         asked_of_model,
         {"power": 2.0, "level": 3.0},
         model,
@@ -150,11 +150,11 @@ def probed_in(model: Classifier, batch_size: int) -> dict[str, np.ndarray]:
 @pytest.mark.parametrize("batch_size", [1, 2, 4, 5])
 def test_batches_change_nothing(model: Classifier, fresh: Classifier, batch_size: int) -> None:
     whole = joined(scored(
-        judged, model, given_all(fresh, probed_in(model, COUNT)), parameters={"level": 3.0, "power": 2.0},
+        judged, model, given_all(fresh, responses_in(model, COUNT)), parameters={"level": 3.0, "power": 2.0},
         batch_size=100,
     ))  # fmt: skip
     parts = joined(scored(
-        judged, model, given_all(fresh, probed_in(model, batch_size)),
+        judged, model, given_all(fresh, responses_in(model, batch_size)),
         parameters={"level": 3.0, "power": 2.0}, batch_size=batch_size,
     ))  # fmt: skip
     assert set(whole) == set(parts)
@@ -165,30 +165,30 @@ def test_batches_change_nothing(model: Classifier, fresh: Classifier, batch_size
 
 
 @pytest.mark.parametrize("of", [2, 3])
-def test_parts_are_probed_and_scored_as_the_whole_bit_for_bit(
+def test_parts_are_scored_as_the_whole_bit_for_bit(
     model: Classifier, fresh: Classifier, monkeypatch: pytest.MonkeyPatch, of: int
 ) -> None:
     """The metric's own noise, the method's at each call, and what the metric takes beside the maps."""
     monkeypatch.setattr(shards, "BLOCK", 3)
     asked = {"power": 2.0, "level": 3.0}
-    given, probed = Given(whole={"mean": MEAN}), []
+    given, responses = Given(whole={"mean": MEAN}), []
     whole = joined(
-        scored(judged, model, given_all(fresh, probed_in(model, 2)), parameters=asked, batch_size=2)
+        scored(judged, model, given_all(fresh, responses_in(model, 2)), parameters=asked, batch_size=2)
     )
     blocks = []
     for number in range(1, of + 1):
         stretch = Part(number, of).stretch(COUNT)
         at: dict[str, Any] = {"seed": 5, "batch_size": 2, "offset": stretch.start}
         images, targets = IMAGES[stretch], TARGETS[stretch]
-        parts = list(probe(asked_of_model, asked, model, images, targets, given=given, **at))
-        probed.append({name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
-        mine = given_all(fresh, probed[-1])
+        parts = list(model_responses(asked_of_model, asked, model, images, targets, given=given, **at))
+        responses.append({name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
+        mine = given_all(fresh, responses[-1])
         mine = Given({**mine.sliced, "mask": MASK[stretch]}, mine.whole, mine.explainer)
         blocks += scored(
             judged, model, mine, parameters=asked, images=images, targets=targets, maps=MAPS[stretch], **at
         )
-    for name, values in probed_in(model, 2).items():
-        np.testing.assert_array_equal(np.concatenate([part[name] for part in probed]), values)
+    for name, values in responses_in(model, 2).items():
+        np.testing.assert_array_equal(np.concatenate([part[name] for part in responses]), values)
     found = joined(blocks)
     assert set(found) == set(whole)
     for key, values in whole.items():
@@ -212,7 +212,7 @@ def test_what_a_metric_draws_once_is_the_same_in_every_block(
 ) -> None:
     """Faithfulness takes one set of random pixels for all images, from the initial seed."""
     monkeypatch.setattr(shards, "BLOCK", 2)
-    blocks = list(probe(single_pixels, {"pixels": 9}, model, IMAGES, TARGETS, seed=5, batch_size=2))
+    blocks = list(model_responses(single_pixels, {"pixels": 9}, model, IMAGES, TARGETS, seed=5, batch_size=2))
     pixels = np.concatenate([block["pixel"] for block in blocks])
     assert pixels.shape == (COUNT, 9)
     np.testing.assert_array_equal(pixels, np.repeat(pixels[:1], COUNT, 0))
@@ -221,26 +221,28 @@ def test_what_a_metric_draws_once_is_the_same_in_every_block(
 def test_all_at_once_is_the_function_itself(model: Classifier, fresh: Classifier) -> None:
     pixels, targets = torch.tensor(IMAGES).float() / 255, torch.tensor(TARGETS)
     seeded = partial(torch.Generator().manual_seed, 5)
-    probed = asked_of_model(model, pixels, targets, generator=seeded(), mean=MEAN, power=2.0)
-    for name, values in probed_in(model, COUNT).items():
-        np.testing.assert_allclose(values, probed[name].detach(), rtol=1e-5)
+    responses = asked_of_model(model, pixels, targets, generator=seeded(), mean=MEAN, power=2.0)
+    for name, values in responses_in(model, COUNT).items():
+        np.testing.assert_allclose(values, responses[name].detach(), rtol=1e-5)
 
     def explain(images: Tensor, targets: Tensor, model: nn.Module = model) -> Tensor:
         return smoothgrad(model, images, targets, generator=torch.Generator().manual_seed(11), **SAMPLES)
 
     expected = judged(
         model, pixels, targets, torch.tensor(MAPS), generator=seeded(), mean=MEAN, mask=torch.tensor(MASK),
-        probed=probed, explain=explain, fresh=fresh, level=3.0,
+        responses=responses, explain=explain, fresh=fresh, level=3.0,
     )  # fmt: skip
     found = joined(
-        scored(judged, model, given_all(fresh, probed_in(model, 2)), parameters={"level": 3.0}, batch_size=2)
+        scored(
+            judged, model, given_all(fresh, responses_in(model, 2)), parameters={"level": 3.0}, batch_size=2
+        )
     )
     for key, values in {**expected.scores, **expected.curves}.items():
         np.testing.assert_allclose(found[key], values.detach(), rtol=1e-5, atol=1e-6, err_msg=str(key))
 
 
 def test_seed_decides(model: Classifier, fresh: Classifier) -> None:
-    given = given_all(fresh, probed_in(model, COUNT))
+    given = given_all(fresh, responses_in(model, COUNT))
     one, same, other = (
         joined(scored(judged, model, given, parameters={"level": 3.0}, seed=seed)) for seed in (5, 5, 6)
     )
@@ -274,7 +276,7 @@ def test_batches_are_nearly_of_one_size(
     targets, maps = np.zeros(count, np.int64), np.zeros((count, 1, 2, 2), np.float32)
     blocks = scored(lengths, model, images=images, targets=targets, maps=maps, batch_size=batch_size)
     assert [len(block.scores["entry", ""]) for block in blocks] == sizes
-    asked = probe(lengths, {}, model, images, targets, seed=0, batch_size=batch_size, given=Given())
+    asked = model_responses(lengths, {}, model, images, targets, seed=0, batch_size=batch_size, given=Given())
     assert [len(block["zero"]) for block in asked] == sizes
     assert seen == [{size} for size in sizes] * 2
 
@@ -316,8 +318,8 @@ def test_everything_is_read_batch_by_batch(model: Classifier) -> None:
 # --- what a metric is given ---------------------------------------------------------------------------------
 
 
-def test_a_function_is_given_only_what_it_declares(model: Classifier, fresh: Classifier) -> None:
-    everything = given_all(fresh, probed_in(model, COUNT))
+def test_a_function_is_given_only_what_is_declared(model: Classifier, fresh: Classifier) -> None:
+    everything = given_all(fresh, responses_in(model, COUNT))
     parameters = {"level": 3, "power": 2}
     seen: list[set[str]] = []
 
@@ -363,11 +365,11 @@ def test_a_function_is_given_only_what_it_declares(model: Classifier, fresh: Cla
         assert seen == [names]
 
 
-def test_a_probe_is_given_only_what_it_declares(model: Classifier) -> None:
+def test_model_responses_are_given_only_what_is_declared(model: Classifier) -> None:
     def some(predict: Any, images: Tensor, targets: Any, *, generator: Any, level: int) -> dict[str, Tensor]:
         return {"level": torch.full([len(images)], level)}
 
-    asked = probe(
+    asked = model_responses(
         some, {"level": 4, "power": 2}, model, IMAGES, TARGETS, seed=0, batch_size=4,
         given=Given(whole={"mean": MEAN}),
     )  # fmt: skip
@@ -378,14 +380,14 @@ def test_a_probe_is_given_only_what_it_declares(model: Classifier) -> None:
 
 def test_parts_of_a_mapping_are_those_of_the_batch(model: Classifier) -> None:
     def rows(
-        predict: Any, images: Any, targets: Any, maps: Any, *, generator: Any, probed: dict[str, Tensor]
+        predict: Any, images: Any, targets: Any, maps: Any, *, generator: Any, responses: dict[str, Tensor]
     ) -> Tensor:
-        assert set(probed) == {"one", "many"}
-        assert probed["many"].shape == (len(images), 2, 3)
-        return probed["one"] + probed["many"].sum((1, 2))
+        assert set(responses) == {"one", "many"}
+        assert responses["many"].shape == (len(images), 2, 3)
+        return responses["one"] + responses["many"].sum((1, 2))
 
     one, many = np.arange(COUNT) * 1.0, RNG.normal(size=(COUNT, 2, 3))
-    found = joined(scored(rows, model, Given(sliced={"probed": {"one": one, "many": many}})))
+    found = joined(scored(rows, model, Given(sliced={"responses": {"one": one, "many": many}})))
     np.testing.assert_allclose(found["entry", ""], one + many.sum((1, 2)))
 
 
@@ -580,7 +582,9 @@ def test_a_model_that_learned_nan_gets_the_engines_line(model: Classifier) -> No
     assert str(error.value) == f"predict: the probability of 9 of 9 {expected}"  # 3 images at 3 points
     asked = {"steps": 2, "random_orders": 1, "fill": "black", "output": "logit"}
     with pytest.raises(ValueError, match=r"^predict") as error:
-        list(probe(random_orders, asked, model, IMAGES, TARGETS, seed=0, batch_size=3, given=Given()))
+        list(
+            model_responses(random_orders, asked, model, IMAGES, TARGETS, seed=0, batch_size=3, given=Given())
+        )
     assert str(error.value) == f"predict: the logit of 3 of 3 {expected}"
 
 
@@ -630,7 +634,7 @@ def test_wrong_input_is_refused_before_the_metric_runs(
     if "maps" not in changes:
         asked = {"images": IMAGES, "targets": TARGETS, "batch_size": 3, **changes}
         with pytest.raises(ValueError, match=r"^(batch_size|targets|images): found") as error:
-            list(probe(never, {}, model, seed=0, given=Given(), **asked))
+            list(model_responses(never, {}, model, seed=0, given=Given(), **asked))
         assert str(error.value) == message
 
 
@@ -668,7 +672,7 @@ def test_functions_see_evaluation_mode_and_frozen_parameters_and_nothing_stays(m
     between(score(
         watcher, {}, model, IMAGES, TARGETS, MAPS, names=("entry",), seed=0, batch_size=3, given=Given()
     ))  # fmt: skip
-    between(probe(watcher, {}, model, IMAGES, TARGETS, seed=0, batch_size=3, given=Given()))
+    between(model_responses(watcher, {}, model, IMAGES, TARGETS, seed=0, batch_size=3, given=Given()))
 
     def failing(*arguments: object, **keywords: object) -> Tensor:
         raise ArithmeticError
@@ -692,7 +696,7 @@ def test_arrays_and_global_noise_are_left_alone(model: Classifier, fresh: Classi
     arrays = [IMAGES, TARGETS, MAPS, MASK]
     before, noise, state = [array.copy() for array in arrays], torch.get_rng_state(), state_of(fresh)
     scored(rude, model, Given(sliced={"mask": MASK}))
-    scored(judged, model, given_all(fresh, probed_in(model, 3)), parameters={"level": 1.0})
+    scored(judged, model, given_all(fresh, responses_in(model, 3)), parameters={"level": 1.0})
     for array, old in zip(arrays, before, strict=True):
         np.testing.assert_array_equal(array, old)
     assert torch.equal(torch.get_rng_state(), noise)

@@ -19,8 +19,8 @@ def test_a_score_takes_responses_only_where_its_metric_does() -> None:
     at = {"model": "digits", "seed": "0", "data": "digits", "method": "gradient", "part": ""}
     tiny = inputs(TINY)
     assert tiny.responses({**at, "metric": "sensitivity"}) == []
-    probe = "results/probes/faithfulness/digits/seed0/digits.zarr.zip"
-    assert tiny.responses({**at, "metric": "faithfulness"}) == probe
+    responses = "results/responses/faithfulness/digits/seed0/digits.zarr.zip"
+    assert tiny.responses({**at, "metric": "faithfulness"}) == responses
 
 
 def test_files_of_a_study_are_whole_or_in_parts() -> None:

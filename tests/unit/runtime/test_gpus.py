@@ -203,7 +203,7 @@ def test_what_a_job_requests(resources: dict[str, Any], number: int | None) -> N
 
 
 def test_jobs_that_do_not_say_if_they_need_a_gpu_are_not_submitted() -> None:
-    check_requests([("train", {"gpu": 1}), ("score", {"gpu": 0}), ("probe", {"gres": "gpu:1"})])
+    check_requests([("train", {"gpu": 1}), ("score", {"gpu": 0}), ("respond", {"gres": "gpu:1"})])
     with pytest.raises(ValueError, match="set-resources: found no gpu for score, train; valid: ") as error:
-        check_requests([("train", {"mem_mb": 1}), ("probe", {"gpu": 1}), ("train", {}), ("score", {})])
+        check_requests([("train", {"mem_mb": 1}), ("respond", {"gpu": 1}), ("train", {}), ("score", {})])
     assert len(str(error.value).splitlines()) == 1

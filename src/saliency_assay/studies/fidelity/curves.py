@@ -40,7 +40,7 @@ def aopc_curves(results: MetricResults) -> Figure:
     """
     figure = Figure(figsize=(10, 4))
     panels = figure.subplots(1, 2)  # what is relevant last moves the output far less
-    random = aopc_of(results.probed["random_curve"])
+    random = aopc_of(results.responses["random_curve"])
     for axes, name in zip(panels, ORDERS, strict=True):
         band = _random_band(axes, results)
         axes.axhline(0, color="black", linewidth=0.8, linestyle=":")
@@ -64,7 +64,7 @@ def aopc_of(curve: Array) -> Array:
 
 def _random_band(axes: Axes, results: MetricResults) -> Patch:
     """The middle 95 % of the mean scores of random orders, around their mean at each prefix."""
-    means = mean_of(results.probed["random_aopc"])  # [orders, prefixes]
+    means = mean_of(results.responses["random_aopc"])  # [orders, prefixes]
     prefixes = [0, *_numbers(results, "aopc_morf", "L=")]
     low, high = np.percentile(means - means.mean(axis=0), (2.5, 97.5), axis=0)
     axes.fill_between(prefixes, [0, *low], [0, *high], color=GREY, alpha=0.35, linewidth=0)

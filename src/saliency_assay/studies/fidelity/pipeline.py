@@ -15,9 +15,9 @@ class FidelityInputs(StudyInputs):
         files: Files = {"scores": self.of_study(self.paths.scores, study.name, [metric.name])}
         if "curves" in reads:
             files["curves"] = self.of_study(self.paths.curves, study.name, [metric.name])
-        if "probed" in reads:
-            files["probes"] = self.all_parts(
-                self.paths.probes,
+        if "responses" in reads:
+            files["responses"] = self.all_parts(
+                self.paths.responses,
                 study.data,
                 metric=metric.name,
                 model=study.models[0],

@@ -90,7 +90,8 @@ def remasked(
         state: yields the blocks that an earlier, interrupted run has saved, and saves the others.
 
     Also in a block: ``ranked`` bool ``[n]``, true for maps that are finite and not constant
-    (``metrics.scored.is_rankable``). Those of the others occlude the pixels that come first in reading order, and are counted in the log.
+    (``metrics.scored.is_rankable``). Those of the others occlude the pixels that come first in reading order, and are
+    counted in the log.
     """
     generator, done, unranked = BlockGenerator(seed), 0, 0
     for block in state.resume() if state else ():

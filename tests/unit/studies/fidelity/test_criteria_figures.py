@@ -41,7 +41,7 @@ def metric_results(
         labels=LABELS,
         directions=DIRECTIONS,
         curves=curves,
-        probed={},
+        responses={},
         methods=list(curves),
     )
 

@@ -30,7 +30,7 @@ def metric_results(
     variants: Mapping[str, Sequence[str]],
     *,
     seeds: Sequence[int] = (0,),
-    probed: Mapping[str, np.ndarray] | None = None,
+    responses: Mapping[str, np.ndarray] | None = None,
     higher: Sequence[str] = (),
     output: str = "probability",
 ) -> MetricResults:
@@ -51,7 +51,7 @@ def metric_results(
         labels={score: f"the {score}" for score in variants},
         directions={score: "higher" if score in higher else "lower" for score in variants},
         curves=curves,
-        probed=probed or {},
+        responses=responses or {},
         methods=list(curves),
     )
 
@@ -89,7 +89,7 @@ def aopc_results(seeds: Sequence[int] = (0,)) -> MetricResults:
         curves["never"][name][:] = NAN
     for of in curves.values():
         of["defined"] = np.isfinite(of["morf"]).all(1)  # a store of curves holds this too
-    probed = {
+    responses = {
         "random_curve": RNG.uniform(size=(rows, LENGTH + 1)),
         "random_aopc": RNG.normal(0.1, 0.3, size=(rows, ORDERS, 3)),
     }
@@ -98,7 +98,7 @@ def aopc_results(seeds: Sequence[int] = (0,)) -> MetricResults:
         curves,
         {"aopc_morf": subs, "aopc_lerf": subs},
         seeds=seeds,
-        probed=probed,
+        responses=responses,
         higher=["aopc_morf"],
     )
 
@@ -107,7 +107,7 @@ def aopc_results(seeds: Sequence[int] = (0,)) -> MetricResults:
 def test_aopc_curves_are_aopc_less_that_of_random_orders(place: int, name: str) -> None:
     given = aopc_results()
     axes = aopc_curves(given).axes[place]
-    random = given.probed["random_curve"]
+    random = given.responses["random_curve"]
     drawn = marked_lines(axes)
     assert len(drawn) == 2  # none of the method without a curve
     for (across, mean), band, method in zip(
@@ -128,7 +128,7 @@ def test_aopc_curves_are_aopc_less_that_of_random_orders(place: int, name: str) 
 def test_random_orders_have_a_band_of_their_own_around_zero() -> None:
     given = aopc_results()
     figure = aopc_curves(given)
-    means = given.probed["random_aopc"].mean(axis=0)
+    means = given.responses["random_aopc"].mean(axis=0)
     for axes in figure.axes:
         band = bands(axes)[0]
         assert list(band) == [0, 2, 4, 6]
@@ -169,7 +169,7 @@ def test_an_image_counts_once_however_many_seeds_scored_it() -> None:
             for length in range(LENGTH + 1):
                 differences = [
                     aopc(given.curves[method]["morf"][row], length)
-                    - aopc(given.probed["random_curve"][row], length)
+                    - aopc(given.responses["random_curve"][row], length)
                     for row in (image, IMAGES + image)
                 ]
                 by_image[image, length] = np.nanmean(differences)
@@ -353,7 +353,7 @@ def test_a_value_that_one_of_two_seeds_has_counts_as_an_image() -> None:
     assert axes.get_xlabel().endswith(f"n = {IMAGES} images × 2 seeds\n1 of 16 values undefined")
 
 
-def test_only_aopc_reads_what_was_probed() -> None:
+def test_only_aopc_reads_model_responses() -> None:
     for draw, given in (
         (removal_curves, metric_results({"a": {"curve": np.ones((IMAGES, 3))}}, {"deletion": [""]})),
         (
@@ -362,10 +362,10 @@ def test_only_aopc_reads_what_was_probed() -> None:
         ),
         (randomisation_curves, randomised()),
     ):
-        assert given.probed == {}
+        assert given.responses == {}
         assert marked_lines(draw(given).axes[0])
     with pytest.raises(KeyError, match="random_curve"):
-        aopc_curves(replace(aopc_results(), probed={}))
+        aopc_curves(replace(aopc_results(), responses={}))
 
 
 # --- files --------------------------------------------------------------------------------------------------
@@ -387,7 +387,7 @@ SIZES = {"sensitivity_n": ["n=1", "n=2"]}
 DRAWN: dict[str, tuple[Callable[[MetricResults], Figure], Callable[[int], MetricResults]]] = {
     "aopc": (
         aopc_curves,
-        lambda methods: metric_results(many(methods, ("morf", "lerf"), 7), AOPC, probed=FLAT),
+        lambda methods: metric_results(many(methods, ("morf", "lerf"), 7), AOPC, responses=FLAT),
     ),
     "road": (removal_curves, lambda methods: metric_results(many(methods, ("morf", "lerf"), 4), ROAD)),
     "subsets": (subset_curves, lambda methods: metric_results(many(methods, ("correlation",), 2), SIZES)),
@@ -408,7 +408,7 @@ def large(given: MetricResults) -> MetricResults:
         curves={
             method: {name: curve(array) for name, array in of.items()} for method, of in given.curves.items()
         },
-        probed={name: np.repeat(array[:1], 3000, axis=0) for name, array in given.probed.items()},
+        responses={name: np.repeat(array[:1], 3000, axis=0) for name, array in given.responses.items()},
         scores=pd.concat([given.scores.assign(seed=seed) for seed in range(3)]),
     )
 

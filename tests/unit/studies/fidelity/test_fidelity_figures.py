@@ -50,7 +50,7 @@ def metric_results(
         labels={metric: f"the {metric}" for metric in metrics},
         directions=directions or dict.fromkeys(metrics, "higher"),
         curves={},
-        probed={},
+        responses={},
         methods=list(dict.fromkeys(method for _, _, method, _ in given)),
     )
 

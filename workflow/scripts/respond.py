@@ -1,7 +1,7 @@
 """Ask one model what a metric wants to know that no map decides: once, for all methods."""
 
 from saliency_assay.methods.inputs import explained
-from saliency_assay.metrics.engine import metric_seed, probe
+from saliency_assay.metrics.engine import metric_seed, model_responses
 from saliency_assay.models.jobs import load_model, origin
 from saliency_assay.registry.records import resolve
 from saliency_assay.runtime.job import run_job
@@ -13,8 +13,8 @@ with run_job(snakemake, f"metrics.{snakemake.wildcards.metric}") as job:
     data = job.open(zarr_store.open_store(job.input.data, kind="data"))
     classifier = load_model(job, data)
     chosen, targets, offset = explained(data, classifier, **settings["explained"], part=part)
-    blocks = probe(
-        resolve(settings["probe"]),
+    blocks = model_responses(
+        resolve(settings["responses"]),
         settings["parameters"],
         classifier,
         data["image"].at(chosen),
@@ -27,6 +27,6 @@ with run_job(snakemake, f"metrics.{snakemake.wildcards.metric}") as job:
     zarr_store.write(
         job.output[0],
         zarr_store.beside(blocks, image=chosen, target=targets),
-        kind="probe",
+        kind="responses",
         attributes={"provenance": settings, **made},
     )
