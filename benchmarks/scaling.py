@@ -273,10 +273,10 @@ def job_work(job: Job, counts: Counts) -> tuple[float, float]:
     """Passes of a job at a training's speed and at that of float32, in passes of ResNet-50 at 224."""
     config, at = counts.config, job.at
     name = at.get("model") or (config.studies[at["study"]].models[0] if "study" in at else "")
-    if job.rule in ("train", "trial", "retrain", "leak"):
+    if job.rule in ("train", "trial", "retrain", "measure_mask_leakage"):
         model = config.models[name]
         share, work = counts.share(model), counts.training(model)
-        if job.rule == "leak":
+        if job.rule == "measure_mask_leakage":
             retraining = config.studies[at["study"]].settings
             return 2 * retraining.repeats * work * counts.share(model, masks=True), 0
         return work * share, (sum(counts.images(model.data)) * share if job.rule == "retrain" else 0)
@@ -297,7 +297,7 @@ def job_work(job: Job, counts: Counts) -> tuple[float, float]:
     if job.rule == "evaluate":
         sets = [Path(path).name.removesuffix(".zarr.zip") for path in job.inputs if "/data/" in path]
         return 0, sum(sum(counts.images(of)) for of in sets) * counts.share(config.models[name])
-    if job.rule == "find_delta":
+    if job.rule == "optimize_patch":
         independence = config.studies[at["study"]].settings.independence
         given = config.metrics["iir"].parameters["steps"] * EXPLAINED * independence.images
         return 0, given * counts.share(config.models[independence.model])
@@ -369,7 +369,7 @@ def report(file: Path, options: argparse.Namespace) -> None:
     for job in jobs:
         by_rule[job.rule].append(hours[job])
         models += job.rule in ("train", "trial", "retrain")
-        if job.rule == "leak":
+        if job.rule == "measure_mask_leakage":
             models += 2 * counts.config.studies[job.at["study"]].settings.repeats
     total, chain = sum(hours.values()), longest(jobs, hours)
     held = f"{stored(jobs, counts) / 1e9:,.3g} GB"

@@ -80,7 +80,7 @@ rule summarise:
         "../workflow/scripts/summarise.py"
 
 
-rule describe:
+rule document_methods:
     """Write the pages of methods and metrics."""
     input:
         costs=INPUTS.all_costs(),
@@ -100,15 +100,15 @@ rule describe:
             labels={"shown": "what the metrics are, and how reliable"},
         ),
     log:
-        "<logs>/describe.log",
+        "<logs>/document_methods.log",
     benchmark:
-        "<benchmarks>/describe.tsv"
+        "<benchmarks>/document_methods.tsv"
     conda:
         "../envs/report.yaml"
     params:
-        settings=PARAMS.describe,
+        settings=PARAMS.document_methods,
     script:
-        "../workflow/scripts/describe.py"
+        "../workflow/scripts/document_methods.py"
 
 
 rule overview:

@@ -44,25 +44,25 @@ use rule train as trial with:
         settings=PARAMS.trial,
 
 
-rule choose:
+rule select_hyperparameters:
     """Choose the best combination of a search."""
     input:
         INPUTS.trials,
     output:
         "<results>/search/{model}/chosen.json",
     log:
-        "<logs>/choose/{model}.log",
+        "<logs>/select_hyperparameters/{model}.log",
     benchmark:
-        "<benchmarks>/choose/{model}.tsv"
+        "<benchmarks>/select_hyperparameters/{model}.tsv"
     wildcard_constraints:
         model=one_of(SEARCHED),
     priority: EARLY
     conda:
         "../envs/models.yaml"
     params:
-        settings=PARAMS.choose,
+        settings=PARAMS.select_hyperparameters,
     script:
-        "../workflow/scripts/choose.py"
+        "../workflow/scripts/select_hyperparameters.py"
 
 
 rule evaluate:

@@ -11,8 +11,8 @@ STUDIES = {
 SETS = {"bam": "bam_os", "captions": "captioned_both", "digits": "digits", "retrain": "digits"}
 FIRST = {"bam": "gradcam", "captions": "gradient", "digits": "gradient", "retrain": "gradient"}
 MADE = {"bam": "compose_bam bam_os", "captions": "compose_caption captioned_both"}
-JUDGED = {"bam": "judge_bam bam", "retrain": "tabulate_leakage retrain"}
-PAGES = {*(f"summarise {study}" for study in STUDIES), "overview", "describe", "provenance"}
+JUDGED = {"bam": "check_claims bam", "retrain": "tabulate_leakage retrain"}
+PAGES = {*(f"summarise {study}" for study in STUDIES), "overview", "document_methods", "provenance"}
 
 
 def with_page_jobs(jobs: set[str], *, configured: bool = False) -> set[str]:
@@ -32,5 +32,5 @@ def with_page_jobs(jobs: set[str], *, configured: bool = False) -> set[str]:
             pages.add(f"summarise {study}")
         drawn = any(any_of(rf"attribute {model} 0 {SETS[study]} \w+") for model in models)
         if made or drawn or f"tabulate_reliability {study}" in jobs:
-            pages.add("describe")
+            pages.add("document_methods")
     return jobs | pages

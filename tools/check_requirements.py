@@ -32,7 +32,7 @@ DOCKER, APPTAINER = ROOT / "containers/Dockerfile", ROOT / "containers/saliency_
 METHODS = [record.function for record in CATALOGUE.methods.values()]
 ARCHITECTURES = [record.function for record in CATALOGUE.architectures.values()]
 BY_NAME = {
-    **dict.fromkeys(("train", "retrain", "leak", "evaluate"), ARCHITECTURES),
+    **dict.fromkeys(("train", "retrain", "measure_mask_leakage", "evaluate"), ARCHITECTURES),
     **dict.fromkeys(("attribute", "remask"), METHODS + ARCHITECTURES),
     "build_data": [record.function for record in CATALOGUE.data_kinds.values() if not record.sets],
 }

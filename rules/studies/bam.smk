@@ -55,10 +55,10 @@ rule tabulate_bam:
         "../../workflow/scripts/tabulate_bam.py"
 
 
-rule judge_bam:
+rule check_claims:
     """Rank the methods by every metric, and check the paper's claims."""
     input:
-        unpack(BAM_INPUTS.judge_bam),
+        unpack(BAM_INPUTS.check_claims),
     output:
         ranking="<results>/tables/{study}/ranking.csv",
         claims="<results>/tables/{study}/claims.csv",
@@ -75,17 +75,17 @@ rule judge_bam:
             labels={"shown": "the paper's claims, checked"},
         ),
     log:
-        "<logs>/judge_bam/{study}.log",
+        "<logs>/check_claims/{study}.log",
     benchmark:
-        "<benchmarks>/judge_bam/{study}.tsv"
+        "<benchmarks>/check_claims/{study}.tsv"
     wildcard_constraints:
         study=one_of(STUDIES.of_kind("bam")),
     conda:
         "../../envs/report.yaml"
     params:
-        settings=BAM_PARAMS.judge_bam,
+        settings=BAM_PARAMS.check_claims,
     script:
-        "../../workflow/scripts/judge_bam.py"
+        "../../workflow/scripts/check_claims.py"
 
 
 rule plot_bam:
@@ -298,7 +298,7 @@ rule plot_concepts:
         "../../workflow/scripts/plot_concepts.py"
 
 
-rule find_delta:
+rule optimize_patch:
     """Optimize a patch that leaves the model's output as it is."""
     input:
         weights=BAM_INPUTS.independence_weights,
@@ -307,9 +307,9 @@ rule find_delta:
     output:
         "<results>/data/{study}_delta_seed{seed}.zarr.zip",
     log:
-        "<logs>/find_delta/{study}/seed{seed}.log",
+        "<logs>/optimize_patch/{study}/seed{seed}.log",
     benchmark:
-        "<benchmarks>/find_delta/{study}/seed{seed}.tsv"
+        "<benchmarks>/optimize_patch/{study}/seed{seed}.tsv"
     wildcard_constraints:
         study=one_of(STUDIES.of_kind("bam", "independence")),
     priority: EARLY
@@ -317,9 +317,9 @@ rule find_delta:
         "../../envs/models.yaml"
     threads: 1
     params:
-        settings=BAM_PARAMS.find_delta,
+        settings=BAM_PARAMS.optimize_patch,
     script:
-        "../../workflow/scripts/find_delta.py"
+        "../../workflow/scripts/optimize_patch.py"
 
 
 rule score_independence:

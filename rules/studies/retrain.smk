@@ -72,7 +72,7 @@ rule retrain:
         "../../workflow/scripts/retrain.py"
 
 
-rule leak:
+rule measure_mask_leakage:
     """Train classifiers on masks alone."""
     input:
         unpack(RETRAIN_INPUTS.chosen),
@@ -81,18 +81,18 @@ rule leak:
     output:
         "<results>/remask/<arm>/iteration{iteration}/leakage.csv",
     log:
-        "<logs>/leak/<arm>/iteration{iteration}.log",
+        "<logs>/measure_mask_leakage/<arm>/iteration{iteration}.log",
     benchmark:
-        "<benchmarks>/leak/<arm>/iteration{iteration}.tsv"
+        "<benchmarks>/measure_mask_leakage/<arm>/iteration{iteration}.tsv"
     conda:
         "../../envs/models.yaml"
     threads: 1
     resources:
         resident_limit=PARAMS.resident_limit_of_study,
     params:
-        settings=RETRAIN_PARAMS.leak,
+        settings=RETRAIN_PARAMS.measure_mask_leakage,
     script:
-        "../../workflow/scripts/leak.py"
+        "../../workflow/scripts/measure_mask_leakage.py"
 
 
 rule score_retrain:
@@ -199,7 +199,7 @@ rule plot_retrain:
         "../../workflow/scripts/plot_retrain.py"
 
 
-rule plot_arm:
+rule plot_masks:
     """Plot the masks of all methods, and images under them."""
     input:
         data=RETRAIN_INPUTS.gallery_data,
@@ -219,17 +219,17 @@ rule plot_arm:
             labels={"shown": "the same images over the iterations ({protocol}, {fill})"},
         ),
     log:
-        "<logs>/plot_arm/{study}/{protocol}_{fill}.log",
+        "<logs>/plot_masks/{study}/{protocol}_{fill}.log",
     benchmark:
-        "<benchmarks>/plot_arm/{study}/{protocol}_{fill}.tsv"
+        "<benchmarks>/plot_masks/{study}/{protocol}_{fill}.tsv"
     wildcard_constraints:
         study=one_of(STUDIES.of_kind("retrain")),
     conda:
         "../../envs/report.yaml"
     params:
-        settings=RETRAIN_PARAMS.plot_arm,
+        settings=RETRAIN_PARAMS.plot_masks,
     script:
-        "../../workflow/scripts/plot_arm.py"
+        "../../workflow/scripts/plot_masks.py"
 
 
 rule plot_leakage:

@@ -46,7 +46,7 @@ def elsewhere(finished: Checkout, tmp_path: Path) -> Checkout:
 SHOWN = {
     *(f"tabulate_{what} bam" for what in ("bam", "series", "independence")),
     *(f"plot_{what} bam" for what in ("bam", "series", "independence", "pairs", "gallery")),
-    "judge_bam bam",
+    "check_claims bam",
     "tabulate_reliability bam",
     "plot_reliability bam",
     "report",

@@ -12,7 +12,14 @@ from PIL import Image
 
 from saliency_assay.storage.zarr_store import open_store
 
-LATE = ("tabulate_scores", "tabulate_reliability", "judge_bam", "tabulate_retrain", "plot_leakage", "report")
+LATE = (
+    "tabulate_scores",
+    "tabulate_reliability",
+    "check_claims",
+    "tabulate_retrain",
+    "plot_leakage",
+    "report",
+)
 LATE += ("tabulate_series", "tabulate_leakage")
 EARLY = (
     "data/digits.zarr.zip",

@@ -116,7 +116,7 @@ RETRAINED = [
 MASKS = [f"{ARM}/shared/seed0/iteration0/masks.zarr.zip", f"{ARM}/mean/seed0/iteration1/masks.zarr.zip"]
 HALF_WAY = {
     "retrain": "results/.state/retrain/retrain/iteroar/gradient/mean/seed0/iteration2.pt",
-    "leak": "results/.state/leak/retrain/iteroar/gradient/mean/seed0/iteration2/1_own.pt",
+    "measure_mask_leakage": "results/.state/measure_mask_leakage/retrain/iteroar/gradient/mean/seed0/iteration2/1_own.pt",
 }
 
 
@@ -127,7 +127,12 @@ def test_a_retrain_study_that_is_killed_at_every_turn_ends_as_if_never(
     """Half-way through a training and the last but one classifier of masks; for masks see test_remask_parts."""
     for folder in ("remask", "scores/retrain", "tables/retrain"):
         shutil.rmtree(finished.root / "results" / folder)
-    every_step = ("--cores=1", "--set-resources", "retrain:save_seconds=0", "leak:save_seconds=0")
+    every_step = (
+        "--cores=1",
+        "--set-resources",
+        "retrain:save_seconds=0",
+        "measure_mask_leakage:save_seconds=0",
+    )
     for script, trace in HALF_WAY.items():
         running = finished.start(*TABLES, *every_step)
         wait_until(partial(appeared, finished, trace))
@@ -138,7 +143,7 @@ def test_a_retrain_study_that_is_killed_at_every_turn_ends_as_if_never(
     finished.make(*TABLES)
     for step in (
         "retrain/retrain/iteroar/gradient/mean/seed0/iteration2",
-        "leak/retrain/iteroar/gradient/mean/seed0/iteration2",
+        "measure_mask_leakage/retrain/iteroar/gradient/mean/seed0/iteration2",
     ):
         assert "going on after step" in finished.log(f"{step}.log")
     for file in (*MASKS, *RETRAINED, *TABLES):

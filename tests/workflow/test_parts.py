@@ -25,7 +25,7 @@ SHOWN = {
     *("tabulate_scores digits", "plot_scores digits", "plot_gallery digits", "summarise digits"),
     *("tabulate_reliability digits", "plot_reliability digits"),
     *(f"plot_metric digits {figure}" for figure in ("aopc curves", "aopc scores", "sensitivity scores")),
-    *("overview", "describe", "provenance", "report", "all"),
+    *("overview", "document_methods", "provenance", "report", "all"),
 }
 
 

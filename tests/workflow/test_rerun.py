@@ -33,7 +33,7 @@ ALL = {
     ),
     "trial searched 0",
     "trial searched 1",
-    "choose searched",
+    "select_hyperparameters searched",
     *(
         f"attribute {model} 0 {data} {method}"
         for model, sets in COMPARED.items()
@@ -73,7 +73,7 @@ ALL = {
         for method in BAM_METHODS
     ),
     *(f"score_concepts bam 0 {model}" for model in COMPARED),
-    "find_delta bam 0",
+    "optimize_patch bam 0",
     "tabulate_bam bam",
     *(
         f"{rule} bam"
@@ -86,7 +86,7 @@ ALL = {
             "tabulate_independence",
             "plot_independence",
             "plot_pairs",
-            "judge_bam",
+            "check_claims",
         )
     ),
     "plot_gallery bam",
@@ -96,11 +96,11 @@ ALL = {
     "remask retrain iteroar gradient mean 0 1",
     "retrain retrain iteroar gradient mean 0 1",
     "retrain retrain iteroar gradient mean 0 2",
-    "leak retrain iteroar gradient mean 0 2",
+    "measure_mask_leakage retrain iteroar gradient mean 0 2",
     "score_retrain retrain iteroar gradient mean 0",
     "tabulate_retrain retrain",
     "plot_retrain retrain",
-    "plot_arm retrain iteroar mean",
+    "plot_masks retrain iteroar mean",
     "tabulate_leakage retrain",
     "plot_leakage retrain",
     "plot_gallery retrain",
@@ -119,7 +119,7 @@ def reliable(study: str) -> set[str]:
     return {f"tabulate_reliability {study}", f"plot_reliability {study}"}
 
 
-JUDGED = {"tabulate_bam bam", "plot_bam bam", "judge_bam bam", *REPORT}
+JUDGED = {"tabulate_bam bam", "plot_bam bam", "check_claims bam", *REPORT}
 TABULATED = JUDGED | reliable("bam")
 SERIES = {"tabulate_series bam", "plot_series bam"}
 CONCEPTS = {"tabulate_concepts bam", "plot_concepts bam", *SERIES}
@@ -161,10 +161,12 @@ def of_rules(*rules: str) -> set[str]:
     return {job for job in ALL if job.split()[0] in rules}
 
 
-SEARCH = {"trial searched 0", "trial searched 1", "choose searched"}
-RETRAINED_SHOWN = of_rules("tabulate_retrain", "plot_retrain", "plot_arm", "tabulate_leakage", "plot_leakage")
+SEARCH = {"trial searched 0", "trial searched 1", "select_hyperparameters searched"}
+RETRAINED_SHOWN = of_rules(
+    "tabulate_retrain", "plot_retrain", "plot_masks", "tabulate_leakage", "plot_leakage"
+)
 RETRAINED_SHOWN |= reliable("retrain") | REPORT
-REMASKED = of_rules("remask", "retrain", "leak", "score_retrain") | RETRAINED_SHOWN
+REMASKED = of_rules("remask", "retrain", "measure_mask_leakage", "score_retrain") | RETRAINED_SHOWN
 CAPTIONED_GRADIENT = {job for job in ALL if "captioned" in job and job.endswith("gradient")}
 CAPTION_TABLES = {"tabulate_caption captions", "plot_caption captions", *reliable("captions")}
 CAPTIONED_SHOWN = {"plot_gallery captions", *CAPTION_TABLES, *REPORT}
@@ -267,22 +269,22 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
         code("src/saliency_assay/studies/bam/mcs_and_idr.py"),
         of_rules("score_bam", "score_series", "score_independence") | SERIES | INDEPENDENCE | TABULATED,
     ),
-    "a metric's parameter": (configured(metrics__mcs__draws=4), {"describe", *JUDGED}),
+    "a metric's parameter": (configured(metrics__mcs__draws=4), {"document_methods", *JUDGED}),
     "the threshold of independence": (
         configured(metrics__iir__threshold=0.2),
-        of_rules("score_independence", "judge_bam") | INDEPENDENCE | reliable("bam") | REPORT,
+        of_rules("score_independence", "check_claims") | INDEPENDENCE | reliable("bam") | REPORT,
     ),
     "how changes without effect are sought": (
         configured(metrics__iir__steps=4),
-        {"find_delta bam 0", *(job for job in ALL if "bam_delta" in job)}
-        | of_rules("score_independence", "plot_pairs", "judge_bam")
+        {"optimize_patch bam 0", *(job for job in ALL if "bam_delta" in job)}
+        | of_rules("score_independence", "plot_pairs", "check_claims")
         | INDEPENDENCE
         | reliable("bam")
         | REPORT,
     ),
     "how concepts are tested": (
         configured(metrics__tcav__alpha=0.2),
-        of_rules("score_concepts", "judge_bam") | CONCEPTS | REPORT,
+        of_rules("score_concepts", "check_claims") | CONCEPTS | REPORT,
     ),
     "sizes of a variant": (
         configured(data__bam__variant_smallest=0.2),
@@ -366,13 +368,16 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
     ),
     "a further seed": (
         configured(seeds=[0, 1]),
-        {job.replace(" 0", " 1", 1) for job in of_rules("train", "evaluate", "find_delta", *SCORED_BAM)}
+        {job.replace(" 0", " 1", 1) for job in of_rules("train", "evaluate", "optimize_patch", *SCORED_BAM)}
         | {
             job.replace(" 0", " 1", 1).replace("seed0", "seed1")
             for job in of_method("gradcam", "random", "edge") - SHOWN
         }
         | {job.replace(" 0", " 1", 1) for job in of_rules("respond", "score")}
-        | {job.replace(" 0", " 1", 1) for job in of_rules("remask", "retrain", "leak", "score_retrain")}
+        | {
+            job.replace(" 0", " 1", 1)
+            for job in of_rules("remask", "retrain", "measure_mask_leakage", "score_retrain")
+        }
         | {f"attribute digits 1 digits {method}" for method in ("gradient", "smooth")}
         | {job.replace(" 0", " 1", 1) for job in ALL if job.startswith("attribute") and "captioned" in job}
         | of_rules("plot_training", "plot_metric")
@@ -394,7 +399,7 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
     "code that composes images and masks": (code("src/saliency_assay/studies/retrain/occluded.py"), REMASKED),
     "code of the leak": (
         code("src/saliency_assay/studies/retrain/leakage.py"),
-        of_rules("leak", "score_retrain") | RETRAINED_SHOWN,
+        of_rules("measure_mask_leakage", "score_retrain") | RETRAINED_SHOWN,
     ),
     "code of the overlap": (
         code("src/saliency_assay/studies/retrain/overlap.py"),
@@ -405,7 +410,7 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
         configured(studies__retrain__fills=["mean", "zero"]),
         {
             job.replace("mean", "zero")
-            for job in of_rules("remask", "retrain", "leak", "score_retrain", "plot_arm")
+            for job in of_rules("remask", "retrain", "measure_mask_leakage", "score_retrain", "plot_masks")
             if "mean" in job
         }
         | RETRAINED_SHOWN,
@@ -413,12 +418,12 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
     "masks in parts": (
         configured(studies__retrain__shards=2),
         {f"{job} .part{number}of2" for job in of_rules("remask") for number in (1, 2)}
-        | of_rules("retrain", "leak", "score_retrain")
+        | of_rules("retrain", "measure_mask_leakage", "score_retrain")
         | RETRAINED_SHOWN,
     ),
     "a value more to try": (
         configured(models__searched__search__learning_rate=[0.05, 0.1, 0.2]),
-        {"trial searched 2", "choose searched", *RETRAINED},
+        {"trial searched 2", "select_hyperparameters searched", *RETRAINED},
     ),
     "where images are kept": (configured(data__digits__resident_limit=1), REPORT),
     "a caption": (text("workflow/report/mcs.rst"), REPORT),
@@ -437,7 +442,7 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
     ),
     "images in a gallery": (
         configured(report__gallery_images=2),
-        of_rules("plot_gallery", "plot_arm", "plot_independence", "plot_pairs") | REPORT,
+        of_rules("plot_gallery", "plot_masks", "plot_independence", "plot_pairs") | REPORT,
     ),
 }
 
@@ -498,7 +503,7 @@ def test_what_a_plan_promises_is_what_happens(finished: Checkout) -> None:
         *(f"attribute/{maps}" for maps in gradcam),
         *(f"{rule}/bam/seed0/gradcam" for rule in ("score_bam", "score_series", "score_independence")),
         "attribute/digits/seed0/digits/smooth",
-        *(f"{rule}/bam" for rule in ("tabulate_bam", "plot_bam", "plot_gallery", "judge_bam")),
+        *(f"{rule}/bam" for rule in ("tabulate_bam", "plot_bam", "plot_gallery", "check_claims")),
         *(f"{rule}/bam" for rule in ("tabulate_series", "plot_series", "plot_pairs")),
         *(f"{rule}/bam" for rule in ("tabulate_independence", "plot_independence")),
         "plot_gallery/digits",
@@ -510,7 +515,7 @@ def test_what_a_plan_promises_is_what_happens(finished: Checkout) -> None:
             for rule in ("tabulate_reliability", "plot_reliability", "summarise")
             for study in ("bam", "digits")
         ),
-        *("overview", "describe", "provenance", "report"),
+        *("overview", "document_methods", "provenance", "report"),
     ]
     before, maps_before = times(), finished.files("results/maps")
     finished.configure(methods__gradcam__upsampling="nearest")

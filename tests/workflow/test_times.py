@@ -10,7 +10,7 @@ from checkout import PROJECT
 
 MARGIN = 1.3
 """What a job may take beyond its counted hours, which are those of published speeds."""
-ATTEMPTS = {"leak": 2}
+ATTEMPTS = {"measure_mask_leakage": 2}
 """Attempts among which the work of a rule is divided, where one would be longer than partitions allow; it resumes."""
 CONFIGURATIONS = ("bam", "caption", "criteria", "infidelity", "iteroar", "metric_reliability")
 
@@ -52,7 +52,7 @@ def test_jobs_fit_into_their_times(name: str, scaling: ModuleType) -> None:
 def test_rules_that_need_several_attempts_are_told_before_their_time_is_over() -> None:
     """So do all others that save a state."""
     profile = yaml.safe_load((PROJECT / "profiles/slurm/config.yaml").read_text())
-    resuming = {"train", "trial", "retrain", "leak", "remask"}
+    resuming = {"train", "trial", "retrain", "measure_mask_leakage", "remask"}
     told = {
         rule
         for rule, given in profile["set-resources"].items()

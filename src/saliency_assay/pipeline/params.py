@@ -210,9 +210,9 @@ class Params(EntrySettings):
             **self.initial(model),
         }
 
-    def choose(self, wildcards: Wildcards) -> Settings:
+    def select_hyperparameters(self, wildcards: Wildcards) -> Settings:
         model = self.config.models[wildcards["model"]]
-        return self.settings("choose", training=model.training, trials=model.trials)
+        return self.settings("select_hyperparameters", training=model.training, trials=model.trials)
 
     def evaluate(self, wildcards: Wildcards) -> Settings:
         model = self.config.models[wildcards["model"]]
@@ -350,14 +350,14 @@ class Params(EntrySettings):
         study = wildcards["study"]
         return self.settings("summarise", self._cautions(study), study=self.facts.study(study))
 
-    def describe(self, wildcards: Wildcards) -> Settings:
+    def document_methods(self, wildcards: Wildcards) -> Settings:
         studies = self.studies.all
         methods = dict.fromkeys(method for name in studies for method in self.studies.study(name).methods)
         metrics = {metric.name: metric for name in studies for metric in self.studies.metrics(name)}
         facts = [self.facts.method(self.config.methods[name]) for name in methods]
         counted = [each["passes"] for fact in facts for each in (fact, fact.get("base", fact))]
         return self.settings(
-            "describe",
+            "document_methods",
             [function for function in counted if isinstance(function, str)],
             methods=facts,
             metrics=[self.facts.metric(metric) for metric in metrics.values()],

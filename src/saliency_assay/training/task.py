@@ -79,7 +79,7 @@ def fit(
     """A classifier built from ``model`` and trained on ``task``, in evaluation mode, and its curve.
 
     Models of one ``seed`` start from the same weights and see the same order, augmentation and validation images,
-    whatever else differs. For the curve see ``training.loop.train``. The caller deletes the state, ``runtime.state``,
+    whatever else differs. For the curve see ``training.loop.train``. The caller deletes the state of ``runtime``,
     once the result is written.
 
     Args:

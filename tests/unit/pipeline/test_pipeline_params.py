@@ -102,7 +102,7 @@ def test_a_set_depends_only_on_parameters_that_it_is_composed_by() -> None:
 
 
 def test_patches_do_not_depend_on_what_only_scores_are_made_with() -> None:
-    settings = params(TINY).of_kind("bam").find_delta({"study": "bam", "seed": "0"})
+    settings = params(TINY).of_kind("bam").optimize_patch({"study": "bam", "seed": "0"})
     assert settings["parameters"]["steps"] == 5
     assert {"threshold", "draws", "draw_size"}.isdisjoint(settings["parameters"])
 
@@ -116,10 +116,10 @@ def test_k_is_the_share_of_scene_classes() -> None:
 def test_plans_count_masks_and_classifiers_of_retrain_studies_alone() -> None:
     (plan,) = params(RETRAIN).plan({})["studies"]
     assert plan["mask_stores"] == [[4, 3], [4 + 4 * 2 * 2, 1]]
-    assert plan["models_each"] == {"train": 1, "trial": 1, "retrain": 1, "leak": 6}
+    assert plan["models_each"] == {"train": 1, "trial": 1, "retrain": 1, "measure_mask_leakage": 6}
     assert plan["like"]["remask"] == [["remask/retrain", 0.5]]
     others = [each for each in params(TINY).plan({})["studies"] if each["name"] != "retrain"]
-    assert all(each["mask_stores"] == [] and "leak" not in each["like"] for each in others)
+    assert all(each["mask_stores"] == [] and "measure_mask_leakage" not in each["like"] for each in others)
 
 
 def test_a_training_keeps_images_by_the_limit_of_its_set() -> None:

@@ -69,7 +69,7 @@ def test_a_dry_run_without_a_table_is_an_error() -> None:
 def test_seconds_are_means_of_the_first_jobs_that_ran(tmp_path: Path) -> None:
     like = {
         "retrain": [["retrain/mine", 1], ["train/m", 1], ["trial/m", 1]],
-        "leak": [["leak/mine", 1], ["train/m", 6]],
+        "measure_mask_leakage": [["measure_mask_leakage/mine", 1], ["train/m", 6]],
         "remask": [["remask/mine", 1]],
     }
     mine = study({}, "mine", like=like)
@@ -87,7 +87,7 @@ def test_seconds_are_means_of_the_first_jobs_that_ran(tmp_path: Path) -> None:
     measured(tmp_path, "train/m/seed0", 30)
     measured(tmp_path, "train/m/seed1", 50)
     assert [seconds_of(rule, mine, tmp_path) for rule in like] == [40, 240, None]
-    measured(tmp_path, "leak/mine/iteroar/gradient/zero/seed0/iteration1", 7.5)
+    measured(tmp_path, "measure_mask_leakage/mine/iteroar/gradient/zero/seed0/iteration1", 7.5)
     assert [seconds_of(rule, mine, tmp_path) for rule in like] == [40, 7.5, None]
     measured(tmp_path, "plot_retrain/other", 3)  # like nothing: as in any study
     assert seconds_of("plot_retrain", mine, tmp_path) == 3
@@ -108,12 +108,23 @@ def test_a_row_adds_up(tmp_path: Path) -> None:
     measured(tmp_path, "remask/s/a", 36)
     measured(tmp_path, "plot_retrain/s", 9)
     planned = study(
-        {"build_data": 1, "train": 3, "retrain": 20, "leak": 2, "remask": 50, "plot_retrain": 2},
-        like={"retrain": [["train/m", 1]], "leak": [["train/m", 4]], "trial": [["train/m", 1]]},
-        models_each={"train": 1, "retrain": 1, "leak": 4, "trial": 1},
+        {
+            "build_data": 1,
+            "train": 3,
+            "retrain": 20,
+            "measure_mask_leakage": 2,
+            "remask": 50,
+            "plot_retrain": 2,
+        },
+        like={
+            "retrain": [["train/m", 1]],
+            "measure_mask_leakage": [["train/m", 4]],
+            "trial": [["train/m", 1]],
+        },
+        models_each={"train": 1, "retrain": 1, "measure_mask_leakage": 4, "trial": 1},
         storage=2.5e9,
     )
-    row = row_of(planned, ["train", "retrain", "leak", "remask", "trial"], tmp_path)
+    row = row_of(planned, ["train", "retrain", "measure_mask_leakage", "remask", "trial"], tmp_path)
     assert row.pop("device") == (pytest.approx(0.5 * (3 + 20 + 2 * 4) + 0.01 * 50), False)
     assert row.pop("other") == (pytest.approx(0.0025 * 2), True)
     assert row == {
@@ -184,8 +195,18 @@ def test_the_plan_is_a_table_and_says_what_it_does_not_know() -> None:
         "storage": (5217.4, False),
         "unmeasured": [],
     }
-    partly = {"device": (99.96, True), "other": (0, False), "storage": (0, True), "unmeasured": ["leak", "a"]}
-    unknown = {"device": (0, True), "other": (0.0001, False), "storage": (0.5, False), "unmeasured": ["leak"]}
+    partly = {
+        "device": (99.96, True),
+        "other": (0, False),
+        "storage": (0, True),
+        "unmeasured": ["measure_mask_leakage", "a"],
+    }
+    unknown = {
+        "device": (0, True),
+        "other": (0.0001, False),
+        "storage": (0.5, False),
+        "unmeasured": ["measure_mask_leakage"],
+    }
     rows = [
         {"study": "iteroar_stl10", "jobs": 2500, "models": 663, **known},
         {"study": "b", "jobs": 7, "models": 0, **partly},
@@ -196,7 +217,7 @@ def test_the_plan_is_a_table_and_says_what_it_does_not_know() -> None:
         "iteroar_stl10    2,500     663        1,235       0.0204        5,217",
         "b                    7       0         100+            0            ?",
         "c                    7       0            ?       <0.001          0.5",
-        "hours marked + or ?: no job has run yet of a, leak",
+        "hours marked + or ?: no job has run yet of a, measure_mask_leakage",
         "storage marked ?: the data set or the first model has not been made yet",
     ]
     assert len(plan_text(rows[:1]).splitlines()) == 2

@@ -10,7 +10,7 @@ BAM = StudyKind(
     read="saliency_assay.studies.bam.read:read_study",
     inputs="saliency_assay.studies.bam.pipeline:BamInputs",
     params="saliency_assay.studies.bam.pipeline:BamParams",
-    on_device=("find_delta", "score_concepts"),
+    on_device=("optimize_patch", "score_concepts"),
     outputs=(
         Outputs(
             ("premise", "metrics", "ranking", "claims"),

@@ -82,7 +82,7 @@ class BamInputs(StudyInputs):
         measured = "concepts" in self.studies.study(wildcards["study"]).options
         return f"{self.paths.tables}/concepts.csv".format(**wildcards) if measured else []
 
-    def judge_bam(self, wildcards: Wildcards) -> Files:
+    def check_claims(self, wildcards: Wildcards) -> Files:
         """Return the tables by which the paper's claims are checked."""
         study, folder = wildcards["study"], self.paths.tables.format(**wildcards)
         tables = self.studies.kind(study).tables(self.studies.study(study).options)
@@ -233,12 +233,12 @@ class BamParams(StudyParams):
             **self._series(wildcards["study"]),
         )
 
-    def find_delta(self, wildcards: Wildcards) -> Settings:
+    def optimize_patch(self, wildcards: Wildcards) -> Settings:
         study = self.studies.study(wildcards["study"])
         independence = self.inputs.independence(wildcards["study"])
         model, parameters = self.config.models[independence.model], self.config.metrics["iir"].parameters
         return self.settings(
-            "find_delta",
+            "optimize_patch",
             [model.function],
             model=rebuilding(model),
             common_object=self.config.data[study.data].common_object,
@@ -332,11 +332,11 @@ class BamParams(StudyParams):
             images=self.config.gallery_images,
         )
 
-    def judge_bam(self, wildcards: Wildcards) -> Settings:
+    def check_claims(self, wildcards: Wildcards) -> Settings:
         study = self.studies.study(wildcards["study"])
         data = self.config.data[study.data]
         return self.settings(
-            "judge_bam",
+            "check_claims",
             study=study.name,
             **self._compared(study.name),
             methods={name: self.facts.paper_method(name) for name in study.methods},

@@ -9,7 +9,7 @@ RETRAIN = StudyKind(
     read="saliency_assay.studies.retrain.read:read_study",
     inputs="saliency_assay.studies.retrain.pipeline:RetrainInputs",
     params="saliency_assay.studies.retrain.pipeline:RetrainParams",
-    on_device=("remask", "retrain", "leak"),
+    on_device=("remask", "retrain", "measure_mask_leakage"),
     outputs=(
         Outputs(
             ("summary",),

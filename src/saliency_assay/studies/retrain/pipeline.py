@@ -121,10 +121,13 @@ class RetrainParams(StudyParams):
                 **like,
                 "retrain": [[f"retrain/{study}", 1], *like["train"]],
                 "remask": [[f"remask/{study}", 1 / retraining.shards]],
-                "leak": [[f"leak/{study}", 1], *([folder, classifiers] for folder, _ in like["train"])],
+                "measure_mask_leakage": [
+                    [f"measure_mask_leakage/{study}", 1],
+                    *([folder, classifiers] for folder, _ in like["train"]),
+                ],
             },
             "weights_by": [*plan["weights_by"], "retrain"],
-            "models_each": {**plan["models_each"], "retrain": 1, "leak": classifiers},
+            "models_each": {**plan["models_each"], "retrain": 1, "measure_mask_leakage": classifiers},
         }
 
     # ---- rules
@@ -176,10 +179,10 @@ class RetrainParams(StudyParams):
             state=f"{self._arm_state('retrain', wildcards)}.pt",
         )
 
-    def leak(self, wildcards: Wildcards) -> Settings:
+    def measure_mask_leakage(self, wildcards: Wildcards) -> Settings:
         model = self.studies.first_model(wildcards["study"])
         return self.settings(
-            "leak",
+            "measure_mask_leakage",
             [model.function],
             model=rebuilding(model),
             label=model.label,
@@ -188,7 +191,7 @@ class RetrainParams(StudyParams):
             iteration=int(wildcards["iteration"]),
             seed=int(wildcards["seed"]),
             device=self.config.device,
-            state=self._arm_state("leak", wildcards),
+            state=self._arm_state("measure_mask_leakage", wildcards),
         )
 
     def score_retrain(self, wildcards: Wildcards) -> Settings:
@@ -209,10 +212,10 @@ class RetrainParams(StudyParams):
     def plot_retrain(self, wildcards: Wildcards) -> Settings:
         return self.settings("plot_retrain", **self._retrained(wildcards["study"]))
 
-    def plot_arm(self, wildcards: Wildcards) -> Settings:
+    def plot_masks(self, wildcards: Wildcards) -> Settings:
         data = self.config.sets[self.studies.gallery_set(wildcards["study"])]
         return self.settings(
-            "plot_arm",
+            "plot_masks",
             **self._retrained(wildcards["study"]),
             methods=self.studies.study(wildcards["study"]).methods,
             images=min(self.config.gallery_images, data.explain),
