@@ -31,7 +31,7 @@ from common import CLASSES, classifier, parser_of, wait
 
 from saliency_assay.methods.optimal import choose, covered
 from saliency_assay.metrics import METRICS
-from saliency_assay.metrics.engine import Given, model_responses, score
+from saliency_assay.metrics.engine import MetricInputs, model_responses, score
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import evaluating, exact_float32, to_pixels
 from saliency_assay.registry.records import record_of, resolve, with_defaults
@@ -61,7 +61,7 @@ def made(options: argparse.Namespace, count: int) -> tuple[np.ndarray, np.ndarra
 def judge(
     model: Classifier,
     name: str,
-    given: Mapping[str, Any],
+    inputs: Mapping[str, Any],
     images: Any,
     targets: np.ndarray,
     maps: Any,
@@ -69,14 +69,20 @@ def judge(
 ) -> np.ndarray:
     """Probe and score as a job does, scores ``[N]`` of the metric's first score."""
     record = record_of(METRICS, name, "metric")
-    parameters = with_defaults(record.parameters, given)
+    parameters = with_defaults(record.parameters, inputs)
     whole = {"mean": model.mean.flatten()}
     sliced: dict[str, Any] = {}
     at = {"seed": SEED, "batch_size": batch}
     if record.responses:
         blocks = list(
             model_responses(
-                resolve(record.responses), parameters, model, images, targets, given=Given(whole=whole), **at
+                resolve(record.responses),
+                parameters,
+                model,
+                images,
+                targets,
+                inputs=MetricInputs(whole=whole),
+                **at,
             )
         )
         if "responses" in record.takes:
@@ -89,7 +95,7 @@ def judge(
         targets,
         maps,
         names=[score.name for score in record.scores],
-        given=Given(sliced, whole),
+        inputs=MetricInputs(sliced, whole),
         **at,
     )
     return np.concatenate([next(iter(block.scores.values())).numpy() for block in found])
@@ -116,17 +122,17 @@ def measure_passes(options: argparse.Namespace) -> dict[str, float]:
     resident = to_pixels(torch.from_numpy(images[:batch]).to(options.device))
     rows = 0
 
-    def count(module: torch.nn.Module, given: tuple[torch.Tensor], logits: torch.Tensor) -> None:
+    def count(module: torch.nn.Module, inputs: tuple[torch.Tensor], logits: torch.Tensor) -> None:
         nonlocal rows
         rows += len(logits)
 
     handle = model.register_forward_hook(count)
     found: dict[str, list[float]] = {}
     for turn in range(options.rounds + 1):
-        for label, (name, given) in MEASURED.items():
+        for label, (name, inputs) in MEASURED.items():
             rows = 0
             spent, _ = timed(
-                lambda name=name, given=given: judge(model, name, given, images, targets, maps, batch),
+                lambda name=name, inputs=inputs: judge(model, name, inputs, images, targets, maps, batch),
                 options.device,
             )
             passed, whole = rows, rows - rows % batch
@@ -171,11 +177,11 @@ def measure_captum(options: argparse.Namespace) -> dict[str, float]:
                 n_perturb_samples=count, max_examples_per_batch=batch, normalize=True,
             )  # fmt: skip
 
-    given = {"squares": count, "rescale": True}
+    inputs = {"squares": count, "rescale": True}
     spent: dict[str, list[float]] = {"ours": [], "captum": []}
     for turn in range(options.rounds + 1):
         ours, mine = timed(
-            lambda: judge(model, "infidelity_square", given, images, targets, maps, batch), options.device
+            lambda: judge(model, "infidelity_square", inputs, images, targets, maps, batch), options.device
         )
         other, expected = timed(theirs, options.device)
         if turn:

@@ -13,7 +13,7 @@ from saliency_assay.registry.records import Parameter
 from tools.metric_records import interval, shown
 from tools.pages import DOCS
 
-NEEDS = {"mask": "masks", "explain": "the method", "fresh": "new weights"}
+NEEDS = {"mask": "masks", "explain": "the method", "randomized_model": "new weights"}
 """What a metric takes that not every data set or caller has."""
 PIPE = r"\|"
 """How a cell of a table has a vertical bar."""

@@ -50,7 +50,7 @@ def gradients(model: nn.Module) -> Callable[..., Tensor]:
 
 def check(
     model: nn.Module,
-    fresh: nn.Module,
+    randomized_model: nn.Module,
     images: Tensor,
     *,
     explain: Callable[..., Tensor] | None = None,
@@ -59,7 +59,14 @@ def check(
     explain, targets = explain or gradients(model), cyclic_targets(len(images))
     maps = explain(images, targets)
     return randomisation(
-        model, images, targets, maps, generator=generator(), explain=explain, fresh=fresh, stages=stages
+        model,
+        images,
+        targets,
+        maps,
+        generator=generator(),
+        explain=explain,
+        randomized_model=randomized_model,
+        stages=stages,
     )
 
 
@@ -254,9 +261,9 @@ def test_of_a_classifier_the_normalisation_of_pixels_stays() -> None:
 # --------------------------------------------------------------------------------------------- the check
 
 
-def replaced_by_hand(model: nn.Module, fresh: nn.Module, prefixes: Sequence[str]) -> nn.Module:
+def replaced_by_hand(model: nn.Module, randomized_model: nn.Module, prefixes: Sequence[str]) -> nn.Module:
     changed = deepcopy(model)
-    new = fresh.state_dict()
+    new = randomized_model.state_dict()
     for name, tensor in changed.state_dict().items():
         if name.startswith(tuple(prefixes)):
             tensor.copy_(new[name])
@@ -271,8 +278,8 @@ LAYERS = {  # of ``conv_classifier``, from the output down, BatchNorm with its c
 
 
 def test_every_stage_is_the_model_changed_by_hand() -> None:
-    model, fresh, images = conv_classifier(), conv_classifier(seed=2), random_images(5)
-    found = check(model, fresh, images)
+    model, randomized_model, images = conv_classifier(), conv_classifier(seed=2), random_images(5)
+    found = check(model, randomized_model, images)
     targets, names = cyclic_targets(5), list(LAYERS)
     before = input_gradient(model, images, targets).sum(1).numpy()
     variants = []
@@ -280,7 +287,9 @@ def test_every_stage_is_the_model_changed_by_hand() -> None:
         rows = {measure: [[1.0] * 5] for measure in MEASURES}
         for number, layer in enumerate(names, start=1):
             chosen = names[:number] if order == "cascading" else [layer]
-            changed = replaced_by_hand(model, fresh, [prefix for name in chosen for prefix in LAYERS[name]])
+            changed = replaced_by_hand(
+                model, randomized_model, [prefix for name in chosen for prefix in LAYERS[name]]
+            )
             after = input_gradient(changed, images, targets).sum(1).numpy()
             likenesses = [plain_likeness(*pair) for pair in zip(before, after, strict=True)]
             variant = f"{order} {number} {layer}"
@@ -302,14 +311,14 @@ def test_every_stage_is_the_model_changed_by_hand() -> None:
 
 
 def test_two_stages_are_the_last_layer_and_the_rest() -> None:
-    model, fresh, images = conv_classifier(), conv_classifier(seed=2), random_images(3)
-    fine, coarse = check(model, fresh, images), check(model, fresh, images, stages=2)
+    model, randomized_model, images = conv_classifier(), conv_classifier(seed=2), random_images(3)
+    fine, coarse = check(model, randomized_model, images), check(model, randomized_model, images, stages=2)
     assert {variant for _, variant in coarse.scores} == {
         f"{order} {stage}" for order in ("cascading", "independent") for stage in ("1 body.10", "2 body.4")
     }
     curve, all_stages = coarse.curves["cascading_ssim"], fine.curves["cascading_ssim"]
     np.testing.assert_allclose(curve, all_stages[:, [0, 1, 3]], rtol=1e-12)
-    rest = replaced_by_hand(model, fresh, LAYERS["body.4"] + LAYERS["body.0"])
+    rest = replaced_by_hand(model, randomized_model, LAYERS["body.4"] + LAYERS["body.0"])
     targets = cyclic_targets(3)
     after = input_gradient(rest, images, targets)
     before = input_gradient(model, images, targets)
@@ -351,10 +360,10 @@ def test_gradient_of_a_linear_model_is_the_likeness_of_weights() -> None:
         layers = nn.Sequential(nn.Flatten(), nn.Linear(3 * 8 * 8, CLASSES))
         return with_random_state(layers, seed)
 
-    model, fresh = linear(1), linear(2)
-    found = check(model, fresh, random_images(5, size=8), stages=3)
+    model, randomized_model = linear(1), linear(2)
+    found = check(model, randomized_model, random_images(5, size=8), stages=3)
     weights, new = (
-        part[1].weight.detach().reshape(CLASSES, 3, 8, 8).sum(1).numpy() for part in (model, fresh)
+        part[1].weight.detach().reshape(CLASSES, 3, 8, 8).sum(1).numpy() for part in (model, randomized_model)
     )
     expected = [plain_likeness(weights[label], new[label]) for label in cyclic_targets(5)]
     for index, measure in enumerate(MEASURES):
@@ -386,7 +395,7 @@ def test_a_predict_without_weights_to_replace_is_refused() -> None:
     model, images = conv_classifier(), random_images(2)
     maps = gradients(model)(images, cyclic_targets(2))
 
-    def run(predict: Callable[[Tensor], Tensor], fresh: nn.Module, stages: int = 8) -> None:
+    def run(predict: Callable[[Tensor], Tensor], randomized_model: nn.Module, stages: int = 8) -> None:
         randomisation(
             predict,
             images,
@@ -394,7 +403,7 @@ def test_a_predict_without_weights_to_replace_is_refused() -> None:
             maps,
             generator=generator(),
             explain=gradients(model),
-            fresh=fresh,
+            randomized_model=randomized_model,
             stages=stages,
         )
 
@@ -412,13 +421,13 @@ def test_a_predict_without_weights_to_replace_is_refused() -> None:
 
 def test_a_fresh_model_of_another_architecture_is_refused() -> None:
     model, images = conv_classifier(), random_images(2)
-    with pytest.raises(ValueError, match=r"^fresh: ") as error:
+    with pytest.raises(ValueError, match=r"^randomized_model: ") as error:
         check(model, conv_classifier(channels=1), images)
     expected = "found [1, 1, 1, 1] for mean, expected [1, 3, 1, 1] as in predict"
-    assert str(error.value) == f"fresh: {expected}"
-    with pytest.raises(ValueError, match=r"^fresh: ") as error:
+    assert str(error.value) == f"randomized_model: {expected}"
+    with pytest.raises(ValueError, match=r"^randomized_model: ") as error:
         check(model, model.network, images)
-    assert str(error.value) == "fresh: found [5] for body.0.bias, expected none as in predict"
+    assert str(error.value) == "randomized_model: found [5] for body.0.bias, expected none as in predict"
 
 
 def test_a_method_that_returns_another_shape_is_refused() -> None:

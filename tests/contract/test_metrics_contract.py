@@ -26,7 +26,7 @@ from torch import Tensor, nn
 
 from saliency_assay.methods.smoothing import smoothgrad
 from saliency_assay.metrics import METRICS, Metric
-from saliency_assay.metrics.engine import Explainer, Given, model_responses, score
+from saliency_assay.metrics.engine import Explainer, MetricInputs, model_responses, score
 from saliency_assay.metrics.perturbation import LEAST_ROWS
 from saliency_assay.metrics.reductions import REDUCTIONS, reduce
 from saliency_assay.metrics.scored import Scored
@@ -45,7 +45,7 @@ EVERY_ON_PAIRS = pytest.mark.parametrize("metric", ON_PAIRS, ids=lambda metric: 
 EVERY_ON_MAPS = pytest.mark.parametrize("metric", ON_MAPS, ids=lambda metric: metric.name)
 
 ARGUMENTS = ("predict", "images", "targets")
-TAKES = {"mean", "mask", "responses", "explain", "fresh"}
+TAKES = {"mean", "mask", "responses", "explain", "randomized_model"}
 
 CHEAP: dict[str, dict[str, Any]] = {
     "aopc": {"steps": 6, "every": 4, "random_orders": 2},
@@ -122,7 +122,7 @@ def model() -> Classifier:
 
 
 @cache
-def fresh() -> Classifier:
+def randomized_model() -> Classifier:
     return small_classifier(seed=5).requires_grad_(False)
 
 
@@ -160,7 +160,7 @@ def responses_by(metric: Metric, parameters: Mapping[str, Any], batch_size: int)
     blocks = list(
         model_responses(
             resolve(metric.responses), read_by(metric.responses, parameters), model(), IMAGES, TARGETS,
-            seed=SEED, batch_size=batch_size, given=Given(whole={"mean": MEAN}),
+            seed=SEED, batch_size=batch_size, inputs=MetricInputs(whole={"mean": MEAN}),
         )
     )  # fmt: skip
     return {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
@@ -175,9 +175,9 @@ def scored_by(metric: Metric, batch_size: int = COUNT, maps: np.ndarray = MAPS, 
         score(
             resolve(metric.function), read_by(metric.function, parameters), model(), IMAGES, TARGETS, maps,
             names=[score.name for score in metric.scores], seed=SEED, batch_size=batch_size,
-            given=Given(
+            inputs=MetricInputs(
                 {key: values for key, values in offered.items() if key in metric.takes},
-                {"mean": MEAN, **({"fresh": fresh()} if "fresh" in metric.takes else {})},
+                {"mean": MEAN, "randomized_model": randomized_model()},
                 Explainer(smoothgrad, SAMPLES, seed=1) if "explain" in metric.takes else None,
             ),
         )
@@ -206,7 +206,7 @@ def direct(
     """The metric called as from a notebook, and the tensors that it was given."""
     images = torch.tensor(IMAGES).to(dtype) / 255
     targets, maps = torch.tensor(TARGETS), torch.tensor(MAPS).to(dtype)
-    parameters, given = cheap(metric), list[Any]([images, targets, maps])
+    parameters, inputs = cheap(metric), list[Any]([images, targets, maps])
     mean = MEAN.to(dtype)
     responses: dict[str, Tensor] = {}
     if metric.responses:
@@ -225,17 +225,17 @@ def direct(
         "mask": torch.tensor(MASK),
         "responses": responses,
         "explain": explain,
-        "fresh": other,
+        "randomized_model": other,
     }
     keywords = {name: value for name, value in offered.items() if name in declared(metric.function)}
-    given += [value for value in (*keywords.values(), *responses.values()) if isinstance(value, Tensor)]
-    before = [tensor.clone() for tensor in given]
+    inputs += [value for value in (*keywords.values(), *responses.values()) if isinstance(value, Tensor)]
+    before = [tensor.clone() for tensor in inputs]
     state, noise = state_of(other), torch.get_rng_state()
     found = resolve(metric.function)(
         predict, images, targets, maps, generator=generator(SEED), **keywords,
         **read_by(metric.function, parameters),
     )  # fmt: skip
-    for tensor, old in zip(given, before, strict=True):
+    for tensor, old in zip(inputs, before, strict=True):
         np.testing.assert_array_equal(tensor, old)
     assert state_of(other) == state
     assert torch.equal(torch.get_rng_state(), noise)
@@ -411,7 +411,7 @@ def test_changes_nothing_and_needs_no_runner(metric: Metric, dtype: torch.dtype)
 @EVERY_ON_MAPS
 def test_anything_that_predicts_can_be_scored(metric: Metric) -> None:
     """No gradients, no layers: a function of images, and of no more of them at once than need be."""
-    if {"explain", "fresh"} & set(metric.takes):
+    if {"explain", "randomized_model"} & set(metric.takes):
         pytest.skip("the metric needs the model itself, for the method or for its weights")
     network = small_classifier(dtype=torch.float64)
     with seen_batches(network) as seen:
@@ -441,7 +441,7 @@ def test_the_reduction_is_the_registered_one(metric: Metric) -> None:
 def test_maps_are_explained_whole_batches_at_a_time(metric: Metric) -> None:
     """The method's noise goes on from batch to batch only if each call is for all images of the batch."""
     if "explain" not in metric.takes:
-        assert "fresh" not in metric.takes
+        assert "randomized_model" not in metric.takes
         return
     sizes: list[int] = []
 
@@ -450,13 +450,13 @@ def test_maps_are_explained_whole_batches_at_a_time(metric: Metric) -> None:
         assert torch.equal(arguments[2], torch.tensor(TARGETS))
         return smoothgrad(*arguments, **keywords)
 
-    given = Given(
-        whole={"fresh": fresh()} if "fresh" in metric.takes else {},
+    inputs = MetricInputs(
+        whole={"randomized_model": randomized_model()} if "randomized_model" in metric.takes else {},
         explainer=Explainer(watched, SAMPLES, seed=1),
     )
     blocks = score(
         resolve(metric.function), cheap(metric), model(), IMAGES, TARGETS, MAPS,
-        names=[score.name for score in metric.scores], seed=SEED, batch_size=COUNT, given=given,
+        names=[score.name for score in metric.scores], seed=SEED, batch_size=COUNT, inputs=inputs,
     )  # fmt: skip
     list(blocks)
     assert set(sizes) == {COUNT}

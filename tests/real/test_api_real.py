@@ -95,7 +95,7 @@ class Run:
         self.model = saliency_assay.load(results / "models/small/seed0/weights.pt", self.description)
         self.table = score_tables.read([results / "tables/all/scores.parquet"])
 
-    def fresh(self) -> Classifier:
+    def randomized_model(self) -> Classifier:
         return newly_built(self.model, Blueprint(**self.description), fresh_seed(0, "small"))
 
 
@@ -136,7 +136,7 @@ def scored(run: Run, metric: str, method: str, images: Any, maps: Any) -> salien
         seed = saliency_assay.workflow_seed(0, **OF, method=drawing["method"])
         asked |= {"method": drawing, "method_seed": seed}
     if registered == "randomisation":
-        asked["fresh"] = run.fresh()
+        asked["randomized_model"] = run.randomized_model()
     seed = saliency_assay.workflow_seed(0, **OF, metric=registered)
     return saliency_assay.score(
         registered, run.model, images, run.targets, maps, seed=seed, batch_size=8, **asked

@@ -116,7 +116,9 @@ RETRAINED = [
 MASKS = [f"{ARM}/shared/seed0/iteration0/masks.zarr.zip", f"{ARM}/mean/seed0/iteration1/masks.zarr.zip"]
 HALF_WAY = {
     "retrain": "results/.state/retrain/retrain/iteroar/gradient/mean/seed0/iteration2.pt",
-    "measure_mask_leakage": "results/.state/measure_mask_leakage/retrain/iteroar/gradient/mean/seed0/iteration2/1_own.pt",
+    "measure_mask_leakage": (
+        "results/.state/measure_mask_leakage/retrain/iteroar/gradient/mean/seed0/iteration2/1_own.pt"
+    ),
 }
 
 

@@ -25,7 +25,7 @@ with run_job(snakemake, f"metrics.{snakemake.wildcards.metric}") as job:
         zarr_store.same("target", maps, responses)
         sliced["responses"] = {name: responses[name] for name in responses.names}
     blueprint = Blueprint(**settings["model"])
-    whole = {"fresh": engine.newly_built(classifier, blueprint, seed)} if "fresh" in takes else {}
+    whole = {"randomized_model": engine.newly_built(classifier, blueprint, seed)} if "randomized_model" in takes else {}
     explainer = engine.explainer_of(settings["method"], data, device, *drawn) if "explain" in takes else None
     found = engine.score(
         resolve(settings["function"]),
@@ -37,7 +37,7 @@ with run_job(snakemake, f"metrics.{snakemake.wildcards.metric}") as job:
         names=settings["scores"],
         seed=engine.metric_seed(*drawn, settings["stream"]),
         batch_size=settings["batch_size"],
-        given=engine.Given(sliced, whole, explainer),
+        inputs=engine.MetricInputs(sliced, whole, explainer),
         offset=offset,
     )
     zarr_store.write(

@@ -14,7 +14,7 @@ from saliency_assay.api.inputs import Arrays, images_of, maps_of, mask_of, mean_
 from saliency_assay.api.networks import Model, check_differentiable, classifier_of, normalises, wrap
 from saliency_assay.methods.engine import check_targets
 from saliency_assay.metrics import METRICS, Metric
-from saliency_assay.metrics.engine import Explainer, Given, model_responses, table_of
+from saliency_assay.metrics.engine import Explainer, MetricInputs, model_responses, table_of
 from saliency_assay.metrics.engine import score as score_batches
 from saliency_assay.metrics.scored import Scored
 from saliency_assay.models.classifier import Classifier
@@ -79,7 +79,7 @@ def score(
     mean: Any = None,
     method: Explaining | None = None,
     method_seed: int | None = None,
-    fresh: nn.Module | None = None,
+    randomized_model: nn.Module | None = None,
     **parameters: Any,
 ) -> Scores:
     """The scores of all maps under one metric.
@@ -99,7 +99,7 @@ def score(
         method: for metrics that draw maps anew, what drew ``maps``: a name, a function, or a mapping with its
             ``method`` and parameters.
         method_seed: by which ``maps`` were drawn; by default ``seed``.
-        fresh: for metrics that compare the model with one of new weights, the same network with such.
+        randomized_model: for metrics that compare the model with one of new weights, the same network with such.
         parameters: of the metric; the others have their registered defaults.
 
     Raises:
@@ -122,7 +122,7 @@ def score(
     """
     pixels = images_of(images)
     classes, drawn = targets_of(targets, len(pixels)), maps_of(maps, pixels)
-    beside = {"mean": mean, "mask": mask, "explain": method, "fresh": fresh}
+    beside = {"mean": mean, "mask": mask, "explain": method, "randomized_model": randomized_model}
     chosen = choose(
         "metric",
         metric,
@@ -144,31 +144,31 @@ def score(
     whole: dict[str, Any] = {}
     if mean is not None:
         whole["mean"] = mean_of(mean, pixels.shape[1]).to(classifier.device)
-    if fresh is not None:
+    if randomized_model is not None:
         check_differentiable(chosen.name, classifier)
-        whole["fresh"] = _fresh(fresh, classifier)
+        whole["randomized_model"] = _randomized(randomized_model, classifier)
     sliced: dict[str, Any] = {} if mask is None else {"mask": mask_of(mask, pixels)}
     explainer = None
     if method is not None:
         bound = bind(method, classifier, knows_mean=normalises(model))
         explainer = Explainer(bound.function, bound.arguments, seed if method_seed is None else method_seed)
-    given = Given(sliced, whole, explainer)
+    inputs = MetricInputs(sliced, whole, explainer)
     asked: dict[str, Any] = {"seed": seed, "batch_size": batch_size}
     scored = chosen.parameters, classifier, pixels, classes
     if chosen.record and "responses" in takes:
-        responses = list(model_responses(resolve(chosen.record.responses), *scored, given=given, **asked))
+        responses = list(model_responses(resolve(chosen.record.responses), *scored, inputs=inputs, **asked))
         sliced["responses"] = {
             name: np.concatenate([block[name] for block in responses]) for name in responses[0]
         }
     names = [of.name for of in chosen.record.scores] if chosen.record else [chosen.name]
-    blocks = list(score_batches(chosen.function, *scored, drawn, names=names, given=given, **asked))
+    blocks = list(score_batches(chosen.function, *scored, drawn, names=names, inputs=inputs, **asked))
     return Scores(chosen.name, chosen.record, blocks)
 
 
 NEEDED = {
     "mask": ("mask", "the object's pixels, bool [N, H, W]"),
     "explain": ("method", "the method that drew the maps"),
-    "fresh": ("fresh", "the same network with new weights"),
+    "randomized_model": ("randomized_model", "the same network with new weights"),
 }
 
 
@@ -187,10 +187,12 @@ def _check_beside(
         raise ValueError(f"method_seed: {name} draws no maps")
 
 
-def _fresh(fresh: nn.Module, like: Classifier) -> Classifier:
-    if not isinstance(fresh, nn.Module):
-        raise ValueError(f"fresh: found {type(fresh).__name__}, expected a torch.nn.Module")
-    copied = deepcopy(fresh)
+def _randomized(randomized_model: nn.Module, like: Classifier) -> Classifier:
+    if not isinstance(randomized_model, nn.Module):
+        raise ValueError(
+            f"randomized_model: found {type(randomized_model).__name__}, expected a torch.nn.Module"
+        )
+    copied = deepcopy(randomized_model)
     if not isinstance(copied, Classifier):
         mean, std = (values.flatten().tolist() for values in (like.mean, like.std))
         copied = wrap(copied, classes=like.classes, mean=mean, std=std, cam_layer=like.cam_layer)

@@ -56,8 +56,8 @@ class Metric:
     """One by one, those of one model; False: a BAM study compares models or inputs by it."""
     takes: tuple[str, ...] = ()
     """Beside its parameters: ``mean``, the data set's mean ``[C]``; ``mask``, the object's pixels, bool ``[N, H, W]``;
-    ``responses``, its model responses; ``explain``, the method ``(images, targets, model=None) -> maps``; ``fresh``,
-    the model with new weights."""
+    ``responses``, its model responses; ``explain``, the method ``(images, targets, model=None) -> maps``;
+    ``randomized_model``, the model with new weights."""
     responses: str = ""
     """``package.module:name`` of the function that computes its model responses, which no map decides, once for all
     methods: ``(predict, images, targets, *, generator, **parameters) -> {name: [N, …]}``, with a generator seeded as
@@ -334,7 +334,7 @@ METRICS: tuple[Metric, ...] = (
             Score("randomisation_spearman_absolute", "target 0", (-1, 1), "Spearman's ρ, absolute values"),
             Score("randomisation_ssim", "target 0", (-1, 1), "SSIM"),
         ),
-        takes=("explain", "fresh"),
+        takes=("explain", "randomized_model"),
         figures={"curves": _RANDOMISATION_CURVES},
         limits={"stages": Limits(minimum=1)},
     ),

@@ -38,7 +38,7 @@ class Explainer:
 
 
 @dataclass(frozen=True)
-class Given:
+class MetricInputs:
     """What a metric may ask for beside images, targets, maps and parameters."""
 
     sliced: Mapping[str, Any] = field(default_factory=dict)
@@ -57,7 +57,7 @@ def model_responses(
     *,
     seed: int,
     batch_size: int,
-    given: Given | None = None,
+    inputs: MetricInputs | None = None,
     offset: int = 0,
 ) -> Iterator[dict[str, np.ndarray]]:
     """Blocks of what a metric asks the model that no map decides, in the images' order.
@@ -70,7 +70,7 @@ def model_responses(
     """
     generator = BlockGenerator(seed)
     for batch in _batches(classifier, images, targets, batch_size, offset, name_of(function)):
-        keywords = _keywords(function, parameters, given or Given(), batch.part, classifier)
+        keywords = _metric_arguments(function, parameters, inputs or MetricInputs(), batch.part, classifier)
         generator.at(batch.block)
         with evaluating(classifier), frozen(classifier), exact_float32():
             found = function(classifier, batch.pixels, batch.targets, generator=generator, **keywords)
@@ -88,7 +88,7 @@ def score(
     names: Sequence[str],
     seed: int,
     batch_size: int,
-    given: Given,
+    inputs: MetricInputs,
     offset: int = 0,
 ) -> Iterator[Scored]:
     """Scores of all images in blocks, in the images' order, on the CPU; memory is bounded by a batch.
@@ -104,12 +104,12 @@ def score(
             score for each image, or what the metric raises.
     """
     generator, undefined = BlockGenerator(seed), Counter[str]()
-    explain = _Explain(classifier, given.explainer) if given.explainer else None
-    given = replace(given, whole={**given.whole, "explain": explain}) if explain else given
+    explain = _Explain(classifier, inputs.explainer) if inputs.explainer else None
+    inputs = replace(inputs, whole={**inputs.whole, "explain": explain}) if explain else inputs
     for batch in _batches(classifier, images, targets, batch_size, offset, name_of(function)):
         drawn = torch.tensor(np.asarray(maps[batch.part]), device=classifier.device)
         _check_maps(drawn, batch.pixels, len(maps), len(images))
-        keywords = _keywords(function, parameters, given, batch.part, classifier)
+        keywords = _metric_arguments(function, parameters, inputs, batch.part, classifier)
         generator.at(batch.block)
         if explain:
             explain.begin(batch.block)
@@ -222,10 +222,10 @@ def _batches(
         yield _Batch(block, part, pixels, torch.tensor(targets[part], device=classifier.device))
 
 
-def _keywords(
+def _metric_arguments(
     function: Callable[..., Any],
     parameters: Mapping[str, Any],
-    given: Given,
+    inputs: MetricInputs,
     part: slice,
     classifier: Classifier,
 ) -> dict[str, Any]:
@@ -239,9 +239,9 @@ def _keywords(
         return torch.tensor(np.asarray(values[part]), device=classifier.device)
 
     found = {key: value for key, value in parameters.items() if any_name or key in declared}
-    whole = {"mean": classifier.mean.flatten(), **given.whole}
+    whole = {"mean": classifier.mean.flatten(), **inputs.whole}
     found |= {key: value for key, value in whole.items() if key in declared}
-    return found | {key: cut(values) for key, values in given.sliced.items() if key in declared}
+    return found | {key: cut(values) for key, values in inputs.sliced.items() if key in declared}
 
 
 def _on_cpu(tensors: Mapping[K, Tensor]) -> dict[K, Tensor]:

@@ -35,10 +35,11 @@ def randomisation(
     *,
     generator: torch.Generator,
     explain: Callable[..., Tensor],
-    fresh: nn.Module,
+    randomized_model: nn.Module,
     stages: int = 8,
 ) -> Scored:
-    """Likeness of maps ``[N, C or 1, H, W]`` to those of the model with layers from ``fresh``, of their ``sum``.
+    """Likeness of maps ``[N, C or 1, H, W]`` to those of the model with layers from ``randomized_model``, of their
+    ``sum``.
 
     Variants are ``cascading 1 fc``, ``independent 2 layer3.0.conv2`` …: the number of the stage, from the output down,
     and its layer. Cascading stage j replaces stages 1 to j, independent stage j that one alone. Curves such as
@@ -46,14 +47,15 @@ def randomisation(
     where a map is NaN or constant. Adebayo et al. (2018); Yeh et al. (2019), Table 2, is ``cascading 1``.
 
     Raises:
-        ValueError: ``predict`` is no module, ``fresh`` of another architecture, a method that returns another shape.
+        ValueError: ``predict`` is no module, ``randomized_model`` of another architecture, a method that returns
+        another shape.
     """
     if not isinstance(predict, nn.Module):
         kind = type(predict).__name__
         raise ValueError(f"predict: found {kind}, expected a torch.nn.Module, whose weights can be replaced")
     if stages < 1:
         raise ValueError(f"stages: found {stages}, expected at least 1")
-    trained, new = predict.state_dict(), fresh.state_dict()
+    trained, new = predict.state_dict(), randomized_model.state_dict()
     _check_alike(trained, new)
     saliency, copied, parts = reduce(maps, "sum"), deepcopy(predict), staged(predict, stages)
 
@@ -178,4 +180,6 @@ def _check_alike(trained: Mapping[str, Tensor], new: Mapping[str, Tensor]) -> No
     for name in sorted({*trained, *new}):
         shapes = [list(state[name].shape) if name in state else "none" for state in (trained, new)]
         if shapes[0] != shapes[1]:
-            raise ValueError(f"fresh: found {shapes[1]} for {name}, expected {shapes[0]} as in predict")
+            raise ValueError(
+                f"randomized_model: found {shapes[1]} for {name}, expected {shapes[0]} as in predict"
+            )

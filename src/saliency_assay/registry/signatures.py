@@ -11,7 +11,7 @@ from typing import Any
 from saliency_assay.registry.records import TYPES, Limits, Parameter, unknown
 
 GENERATOR = "generator"  # keyword that every function is given
-OFFERED = ("mean", "mask", "explain", "fresh")
+OFFERED = ("mean", "mask", "explain", "randomized_model")
 """Keywords that a custom metric is given beside its parameters, where it takes an argument of that name."""
 
 

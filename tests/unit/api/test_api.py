@@ -22,7 +22,7 @@ from saliency_assay.methods.gradient import gradient
 from saliency_assay.methods.path import integrated_gradients
 from saliency_assay.methods.smoothing import smoothgrad
 from saliency_assay.metrics.aopc import aopc
-from saliency_assay.metrics.engine import Explainer, Given, model_responses
+from saliency_assay.metrics.engine import Explainer, MetricInputs, model_responses
 from saliency_assay.metrics.engine import score as score_batches
 from saliency_assay.metrics.faithfulness import faithfulness, single_pixels
 from saliency_assay.metrics.sensitivity_max import sensitivity_max
@@ -90,17 +90,17 @@ def test_a_method_takes_another_one_with_its_parameters(model: Classifier) -> No
     entry = {"method": "integrated_gradients", "steps": 4}
     found = saliency_assay.attribute("smoothgrad", model, IMAGES, TARGETS, base=entry, **few)
 
-    def base(*given: Any, generator: torch.Generator) -> Tensor:
-        return integrated_gradients(*given, generator=generator, steps=4, baseline="black", times_input=True)
+    def base(*inputs: Any, generator: torch.Generator) -> Tensor:
+        return integrated_gradients(*inputs, generator=generator, steps=4, baseline="black", times_input=True)
 
     np.testing.assert_array_equal(found, drawn(smoothgrad, model, seed=3, samples=2, base=base))
 
 
 def test_a_method_takes_a_background(model: Classifier) -> None:
     found = saliency_assay.attribute("deep_shap", model, IMAGES, TARGETS, background=IMAGES[:2] / 255)
-    given = pixels_of(IMAGES[:2], torch.device("cpu"))
+    inputs = pixels_of(IMAGES[:2], torch.device("cpu"))
     shap = import_module("saliency_assay.methods.deeplift").deep_shap
-    np.testing.assert_array_equal(found, drawn(shap, model, background=given))
+    np.testing.assert_array_equal(found, drawn(shap, model, background=inputs))
 
 
 def own(
@@ -128,13 +128,13 @@ def test_a_method_that_only_predicts_takes_a_function(network: nn.Module) -> Non
 
 
 def of_workflow(
-    function: Callable[..., Any], model: Classifier, given: Given, **asked: Any
+    function: Callable[..., Any], model: Classifier, inputs: MetricInputs, **asked: Any
 ) -> dict[str, Any]:
     """Scores by the workflow's own caller."""
     parameters = asked.pop("parameters", {})
     names = asked.pop("names")
     blocks = score_batches(
-        function, parameters, model, IMAGES, TARGETS, MAPS, names=names, batch_size=64, given=given, **asked
+        function, parameters, model, IMAGES, TARGETS, MAPS, names=names, batch_size=64, inputs=inputs, **asked
     )
     [only] = blocks
     return {" ".join(key).strip(): values.numpy() for key, values in only.scores.items()}
@@ -146,7 +146,7 @@ def test_scores_are_those_of_the_workflows_caller(model: Classifier) -> None:
     )
     parameters = {"steps": 20, "every": 10, "fill": "mean", "output": "probability"}
     names = ["aopc_morf", "aopc_lerf"]
-    expected = of_workflow(aopc, model, Given(), parameters=parameters, names=names, seed=5)
+    expected = of_workflow(aopc, model, MetricInputs(), parameters=parameters, names=names, seed=5)
     assert list(found) == list(expected) == [f"{name} L={at}" for name in names for at in (10, 20)]
     for key, values in expected.items():
         np.testing.assert_array_equal(found[key], values)
@@ -162,11 +162,16 @@ def test_scores_are_those_of_the_workflows_caller(model: Classifier) -> None:
 
 
 def test_model_responses_are_computed_first(model: Classifier) -> None:
-    given = {"pixels": 10, "fill": "black", "output": "logit"}
-    found = saliency_assay.score("faithfulness", model, IMAGES, TARGETS, MAPS, seed=5, **given)
-    [responses] = model_responses(single_pixels, given, model, IMAGES, TARGETS, seed=5, batch_size=64)
+    inputs = {"pixels": 10, "fill": "black", "output": "logit"}
+    found = saliency_assay.score("faithfulness", model, IMAGES, TARGETS, MAPS, seed=5, **inputs)
+    [responses] = model_responses(single_pixels, inputs, model, IMAGES, TARGETS, seed=5, batch_size=64)
     expected = of_workflow(
-        faithfulness, model, Given({"responses": responses}), parameters=given, names=["faithfulness"], seed=5
+        faithfulness,
+        model,
+        MetricInputs({"responses": responses}),
+        parameters=inputs,
+        names=["faithfulness"],
+        seed=5,
     )
     np.testing.assert_array_equal(found["faithfulness"], expected["faithfulness"])
 
@@ -188,7 +193,7 @@ def test_maps_are_drawn_anew_by_their_method(model: Classifier) -> None:
         names=["sensitivity_max"],
         seed=1,
         batch_size=64,
-        given=Given(explainer=explainer),
+        inputs=MetricInputs(explainer=explainer),
     )
     np.testing.assert_array_equal(found["sensitivity_max"], block.scores["sensitivity_max", ""])
     other = saliency_assay.score(
@@ -200,9 +205,13 @@ def test_maps_are_drawn_anew_by_their_method(model: Classifier) -> None:
 def test_a_model_of_new_weights_may_be_a_plain_network(model: Classifier) -> None:
     maps = saliency_assay.attribute("gradient", model, IMAGES, TARGETS)
     new = with_random_state(ConvNet(3), 8, torch.float32)
-    given = {"method": "gradient", "stages": 1}
-    found = saliency_assay.score("randomisation", model, IMAGES, TARGETS, maps, fresh=new, **given)
-    same = saliency_assay.score("randomisation", model, IMAGES, TARGETS, maps, fresh=model, **given)
+    inputs = {"method": "gradient", "stages": 1}
+    found = saliency_assay.score(
+        "randomisation", model, IMAGES, TARGETS, maps, randomized_model=new, **inputs
+    )
+    same = saliency_assay.score(
+        "randomisation", model, IMAGES, TARGETS, maps, randomized_model=model, **inputs
+    )
     key = next(key for key in same if key.startswith("randomisation_spearman cascading"))
     np.testing.assert_allclose(same[key], 1)
     assert found[key].max() < 1
@@ -240,8 +249,8 @@ def test_the_mean_of_the_images_is_given_or_the_classifiers(network: nn.Module, 
     black = saliency_assay.score("deletion", network, IMAGES, TARGETS, MAPS, steps=10, fill="black")
     np.testing.assert_array_equal(one["deletion"], black["deletion"])
     other = saliency_assay.score("deletion", model, IMAGES, TARGETS, MAPS, **asked)
-    given = saliency_assay.score("deletion", model, IMAGES, TARGETS, MAPS, mean=[0.45] * 3, **asked)
-    np.testing.assert_array_equal(other["deletion"], given["deletion"])
+    inputs = saliency_assay.score("deletion", model, IMAGES, TARGETS, MAPS, mean=[0.45] * 3, **asked)
+    np.testing.assert_array_equal(other["deletion"], inputs["deletion"])
 
 
 # ---- models
@@ -361,7 +370,7 @@ BAD_SCORES: list[tuple[dict[str, Any], str]] = [
     ({"mean": [0.5, 0.5, 124]}, "mean: found [0.5, 0.5, 124.0], expected 3 values in [0, 1], one a channel"),
     ({"mask": MASK}, "mask: deletion takes none; valid: pointing_game, mask_attribution, block_attribution"),
     ({"method": "gradient"}, "method: deletion takes none; valid: sensitivity_max, randomisation"),
-    ({"fresh": nn.Flatten()}, "fresh: deletion takes none; valid: randomisation"),
+    ({"randomized_model": nn.Flatten()}, "randomized_model: deletion takes none; valid: randomisation"),
     ({"method_seed": 3}, "method_seed: deletion draws no maps"),
     (
         {"metric": "pointing_game"},
@@ -377,11 +386,11 @@ BAD_SCORES: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"metric": "randomisation", "method": "gradient"},
-        "randomisation: fresh: missing, expected the same network with new weights",
+        "randomisation: randomized_model: missing, expected the same network with new weights",
     ),
     (
-        {"metric": "randomisation", "method": "gradient", "fresh": 3},
-        "fresh: found int, expected a torch.nn.Module",
+        {"metric": "randomisation", "method": "gradient", "randomized_model": 3},
+        "randomized_model: found int, expected a torch.nn.Module",
     ),
     (
         {"maps": MAPS[:, :2]},

@@ -29,7 +29,7 @@ def tuned(predict, images, targets, maps, *, generator, level, power=1):
     return maps
 
 
-def greedy(predict, images, targets, maps, *, generator, mask, explain, mean=None, fresh=None, level=1):
+def greedy(predict, images, targets, maps, *, generator, mask, explain, mean=None, randomized_model=None, level=1):
     return maps
 
 
@@ -280,7 +280,7 @@ def test_a_custom_metric_may_have_a_target(own: Path, target: float, direction: 
 
 def test_a_function_is_given_what_it_names(own: Path) -> None:
     found = mine(function="own_metrics:greedy", direction="lower", level=2)
-    assert set(found.takes) == set(OFFERED) == {"mean", "mask", "explain", "fresh"}
+    assert set(found.takes) == set(OFFERED) == {"mean", "mask", "explain", "randomized_model"}
     assert len(found.takes) == 4
     assert found.parameters == {"level": 2}
     found = mine(function="own_metrics:anything", direction="lower", level=2, text="a")

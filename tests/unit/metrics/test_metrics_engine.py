@@ -20,7 +20,7 @@ from saliency_assay.metrics.aopc import random_orders
 from saliency_assay.metrics.deletion import deletion
 from saliency_assay.metrics.engine import (
     Explainer,
-    Given,
+    MetricInputs,
     curves_of,
     model_responses,
     newly_built,
@@ -49,7 +49,7 @@ def model() -> Classifier:
 
 
 @pytest.fixture
-def fresh() -> Classifier:
+def randomized_model() -> Classifier:
     return conv_classifier(seed=8, dtype=torch.float32)
 
 
@@ -57,13 +57,13 @@ NAMES = ("entry", "a", "b", "deletion", "noise", "steep", "mask", "mean", "respo
 
 
 def scored(
-    function: Callable[..., Any], model: Classifier, given: Given | None = None, **changes: Any
+    function: Callable[..., Any], model: Classifier, inputs: MetricInputs | None = None, **changes: Any
 ) -> list[Scored]:
     """The blocks of seven images, or of what ``changes`` says."""
     asked: dict[str, Any] = {"parameters": {}, "images": IMAGES, "targets": TARGETS, "maps": MAPS}
     asked |= {"names": NAMES, "seed": 5, "batch_size": 3, **changes}
     parts = [asked.pop(key) for key in ("parameters", "images", "targets", "maps")]
-    return list(score(function, parts[0], model, *parts[1:], given=given or Given(), **asked))
+    return list(score(function, parts[0], model, *parts[1:], inputs=inputs or MetricInputs(), **asked))
 
 
 def joined(blocks: list[Scored]) -> dict[Any, np.ndarray]:
@@ -102,13 +102,13 @@ def judged(
     mask: Tensor,
     responses: dict[str, Tensor],
     explain: Callable[..., Tensor],
-    fresh: nn.Module,
+    randomized_model: nn.Module,
     level: float,
 ) -> Scored:
     """A metric that uses all that it may be given, each in a score of its own."""
     first, second = torch.tensor(draw_seeds(len(images), 2, generator)).reshape(-1, 2).double().sin().T
     inside = (maps.sum(1) * mask).double().sum((1, 2))
-    moved = explain(images, targets).double() - explain(images, targets, model=fresh).double()
+    moved = explain(images, targets).double() - explain(images, targets, model=randomized_model).double()
     scores = {
         ("noise", "first"): first,
         ("noise", "second"): second * level,
@@ -121,10 +121,10 @@ def judged(
     return Scored(scores, {"curve": responses["all"], "whole": maps.double()})
 
 
-def given_all(fresh: Classifier, responses: Any) -> Given:
-    return Given(
+def given_all(randomized_model: Classifier, responses: Any) -> MetricInputs:
+    return MetricInputs(
         sliced={"mask": MASK, "responses": responses},
-        whole={"mean": MEAN, "fresh": fresh},
+        whole={"mean": MEAN, "randomized_model": randomized_model},
         explainer=Explainer(smoothgrad, SAMPLES, seed=11),
     )
 
@@ -138,7 +138,7 @@ def responses_in(model: Classifier, batch_size: int) -> dict[str, np.ndarray]:
         TARGETS,
         seed=5,
         batch_size=batch_size,
-        given=Given(whole={"mean": MEAN}),
+        inputs=MetricInputs(whole={"mean": MEAN}),
     )
     parts = list(blocks)
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
@@ -148,13 +148,13 @@ def responses_in(model: Classifier, batch_size: int) -> dict[str, np.ndarray]:
 
 
 @pytest.mark.parametrize("batch_size", [1, 2, 4, 5])
-def test_batches_change_nothing(model: Classifier, fresh: Classifier, batch_size: int) -> None:
+def test_batches_change_nothing(model: Classifier, randomized_model: Classifier, batch_size: int) -> None:
     whole = joined(scored(
-        judged, model, given_all(fresh, responses_in(model, COUNT)), parameters={"level": 3.0, "power": 2.0},
+        judged, model, given_all(randomized_model, responses_in(model, COUNT)), parameters={"level": 3.0, "power": 2.0},
         batch_size=100,
     ))  # fmt: skip
     parts = joined(scored(
-        judged, model, given_all(fresh, responses_in(model, batch_size)),
+        judged, model, given_all(randomized_model, responses_in(model, batch_size)),
         parameters={"level": 3.0, "power": 2.0}, batch_size=batch_size,
     ))  # fmt: skip
     assert set(whole) == set(parts)
@@ -166,24 +166,26 @@ def test_batches_change_nothing(model: Classifier, fresh: Classifier, batch_size
 
 @pytest.mark.parametrize("of", [2, 3])
 def test_parts_are_scored_as_the_whole_bit_for_bit(
-    model: Classifier, fresh: Classifier, monkeypatch: pytest.MonkeyPatch, of: int
+    model: Classifier, randomized_model: Classifier, monkeypatch: pytest.MonkeyPatch, of: int
 ) -> None:
     """The metric's own noise, the method's at each call, and what the metric takes beside the maps."""
     monkeypatch.setattr(shards, "BLOCK", 3)
     asked = {"power": 2.0, "level": 3.0}
-    given, responses = Given(whole={"mean": MEAN}), []
+    inputs, responses = MetricInputs(whole={"mean": MEAN}), []
     whole = joined(
-        scored(judged, model, given_all(fresh, responses_in(model, 2)), parameters=asked, batch_size=2)
+        scored(
+            judged, model, given_all(randomized_model, responses_in(model, 2)), parameters=asked, batch_size=2
+        )
     )
     blocks = []
     for number in range(1, of + 1):
         stretch = Part(number, of).stretch(COUNT)
         at: dict[str, Any] = {"seed": 5, "batch_size": 2, "offset": stretch.start}
         images, targets = IMAGES[stretch], TARGETS[stretch]
-        parts = list(model_responses(asked_of_model, asked, model, images, targets, given=given, **at))
+        parts = list(model_responses(asked_of_model, asked, model, images, targets, inputs=inputs, **at))
         responses.append({name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
-        mine = given_all(fresh, responses[-1])
-        mine = Given({**mine.sliced, "mask": MASK[stretch]}, mine.whole, mine.explainer)
+        mine = given_all(randomized_model, responses[-1])
+        mine = MetricInputs({**mine.sliced, "mask": MASK[stretch]}, mine.whole, mine.explainer)
         blocks += scored(
             judged, model, mine, parameters=asked, images=images, targets=targets, maps=MAPS[stretch], **at
         )
@@ -218,7 +220,7 @@ def test_what_a_metric_draws_once_is_the_same_in_every_block(
     np.testing.assert_array_equal(pixels, np.repeat(pixels[:1], COUNT, 0))
 
 
-def test_all_at_once_is_the_function_itself(model: Classifier, fresh: Classifier) -> None:
+def test_all_at_once_is_the_function_itself(model: Classifier, randomized_model: Classifier) -> None:
     pixels, targets = torch.tensor(IMAGES).float() / 255, torch.tensor(TARGETS)
     seeded = partial(torch.Generator().manual_seed, 5)
     responses = asked_of_model(model, pixels, targets, generator=seeded(), mean=MEAN, power=2.0)
@@ -230,21 +232,25 @@ def test_all_at_once_is_the_function_itself(model: Classifier, fresh: Classifier
 
     expected = judged(
         model, pixels, targets, torch.tensor(MAPS), generator=seeded(), mean=MEAN, mask=torch.tensor(MASK),
-        responses=responses, explain=explain, fresh=fresh, level=3.0,
+        responses=responses, explain=explain, randomized_model=randomized_model, level=3.0,
     )  # fmt: skip
     found = joined(
         scored(
-            judged, model, given_all(fresh, responses_in(model, 2)), parameters={"level": 3.0}, batch_size=2
+            judged,
+            model,
+            given_all(randomized_model, responses_in(model, 2)),
+            parameters={"level": 3.0},
+            batch_size=2,
         )
     )
     for key, values in {**expected.scores, **expected.curves}.items():
         np.testing.assert_allclose(found[key], values.detach(), rtol=1e-5, atol=1e-6, err_msg=str(key))
 
 
-def test_seed_decides(model: Classifier, fresh: Classifier) -> None:
-    given = given_all(fresh, responses_in(model, COUNT))
+def test_seed_decides(model: Classifier, randomized_model: Classifier) -> None:
+    inputs = given_all(randomized_model, responses_in(model, COUNT))
     one, same, other = (
-        joined(scored(judged, model, given, parameters={"level": 3.0}, seed=seed)) for seed in (5, 5, 6)
+        joined(scored(judged, model, inputs, parameters={"level": 3.0}, seed=seed)) for seed in (5, 5, 6)
     )
     for key, values in one.items():
         np.testing.assert_array_equal(values, same[key])
@@ -276,7 +282,9 @@ def test_batches_are_nearly_of_one_size(
     targets, maps = np.zeros(count, np.int64), np.zeros((count, 1, 2, 2), np.float32)
     blocks = scored(lengths, model, images=images, targets=targets, maps=maps, batch_size=batch_size)
     assert [len(block.scores["entry", ""]) for block in blocks] == sizes
-    asked = model_responses(lengths, {}, model, images, targets, seed=0, batch_size=batch_size, given=Given())
+    asked = model_responses(
+        lengths, {}, model, images, targets, seed=0, batch_size=batch_size, inputs=MetricInputs()
+    )
     assert [len(block["zero"]) for block in asked] == sizes
     assert seen == [{size} for size in sizes] * 2
 
@@ -304,9 +312,9 @@ def test_everything_is_read_batch_by_batch(model: Classifier) -> None:
         return (maps.sum(1) * mask).sum((1, 2))
 
     images, maps, mask = Stored("images", IMAGES), Stored("maps", MAPS), Stored("mask", MASK)
-    given = Given(sliced={"mask": mask})
+    inputs = MetricInputs(sliced={"mask": mask})
     blocks = score(
-        inside, {}, model, images, TARGETS, maps, names=("entry",), seed=0, batch_size=3, given=given
+        inside, {}, model, images, TARGETS, maps, names=("entry",), seed=0, batch_size=3, inputs=inputs
     )
     for number, _ in enumerate(blocks, start=1):
         assert len(Stored.read) == 3 * number
@@ -318,8 +326,8 @@ def test_everything_is_read_batch_by_batch(model: Classifier) -> None:
 # --- what a metric is given ---------------------------------------------------------------------------------
 
 
-def test_a_function_is_given_only_what_is_declared(model: Classifier, fresh: Classifier) -> None:
-    everything = given_all(fresh, responses_in(model, COUNT))
+def test_a_function_is_given_only_what_is_declared(model: Classifier, randomized_model: Classifier) -> None:
+    everything = given_all(randomized_model, responses_in(model, COUNT))
     parameters = {"level": 3, "power": 2}
     seen: list[set[str]] = []
 
@@ -348,16 +356,20 @@ def test_a_function_is_given_only_what_is_declared(model: Classifier, fresh: Cla
         return torch.full([len(images)], float(other))
 
     def anything(
-        predict: Any, images: Tensor, targets: Any, maps: Any, *, fresh: nn.Module, **rest: Any
+        predict: Any, images: Tensor, targets: Any, maps: Any, *, randomized_model: nn.Module, **rest: Any
     ) -> Tensor:
-        seen.append({"fresh", *rest})
+        seen.append({"randomized_model", *rest})
         return torch.full([len(images)], float(rest["level"]))
 
     for function, value, names in (
         (bare, 0, set()),
         (some, 3, {"mean", "level"}),
         (optional, 1, {"mask"}),
-        (anything, 3, {"fresh", "generator", "level", "power"}),  # what is offered is given by its name only
+        (
+            anything,
+            3,
+            {"randomized_model", "generator", "level", "power"},
+        ),  # what is offered is given by its name only
     ):
         seen.clear()
         (block,) = scored(function, model, everything, parameters=parameters, batch_size=COUNT)
@@ -371,7 +383,7 @@ def test_model_responses_are_given_only_what_is_declared(model: Classifier) -> N
 
     asked = model_responses(
         some, {"level": 4, "power": 2}, model, IMAGES, TARGETS, seed=0, batch_size=4,
-        given=Given(whole={"mean": MEAN}),
+        inputs=MetricInputs(whole={"mean": MEAN}),
     )  # fmt: skip
     found = list(asked)
     assert [block["level"].tolist() for block in found] == [[4] * 4, [4] * 3]
@@ -387,7 +399,7 @@ def test_parts_of_a_mapping_are_those_of_the_batch(model: Classifier) -> None:
         return responses["one"] + responses["many"].sum((1, 2))
 
     one, many = np.arange(COUNT) * 1.0, RNG.normal(size=(COUNT, 2, 3))
-    found = joined(scored(rows, model, Given(sliced={"responses": {"one": one, "many": many}})))
+    found = joined(scored(rows, model, MetricInputs(sliced={"responses": {"one": one, "many": many}})))
     np.testing.assert_allclose(found["entry", ""], one + many.sum((1, 2)))
 
 
@@ -427,7 +439,7 @@ def all_maps(seen: list[list[Tensor]], call: int) -> np.ndarray:
     return torch.cat([batch[call] for batch in seen]).numpy()
 
 
-EXPLAINED = Given(explainer=Explainer(smoothgrad, SAMPLES, seed=11))
+EXPLAINED = MetricInputs(explainer=Explainer(smoothgrad, SAMPLES, seed=11))
 
 
 def test_explain_gives_the_maps_that_were_drawn_at_every_call(model: Classifier) -> None:
@@ -453,14 +465,18 @@ def test_explain_does_not_go_on_where_the_metrics_own_noise_is(model: Classifier
     np.testing.assert_allclose(found, drawn(model).sum((1, 2, 3)), rtol=1e-4, atol=1e-5)
 
 
-def test_explain_draws_maps_of_another_model(model: Classifier, fresh: Classifier) -> None:
+def test_explain_draws_maps_of_another_model(model: Classifier, randomized_model: Classifier) -> None:
     seen, metric = explaining(
-        lambda explain, x, t: [explain(x, t, model=fresh), explain(x, t), explain(x, t, model=fresh)]
+        lambda explain, x, t: [
+            explain(x, t, model=randomized_model),
+            explain(x, t),
+            explain(x, t, model=randomized_model),
+        ]
     )
     scored(metric, model, EXPLAINED, batch_size=4)
-    for call, other in enumerate([fresh, model, fresh]):
+    for call, other in enumerate([randomized_model, model, randomized_model]):
         np.testing.assert_array_equal(all_maps(seen, call), drawn(other, batch_size=4))
-    assert not np.allclose(drawn(fresh), drawn(model))
+    assert not np.allclose(drawn(randomized_model), drawn(model))
 
 
 def test_explain_draws_maps_of_other_images_with_the_same_noise(model: Classifier) -> None:
@@ -477,7 +493,7 @@ def test_what_explain_gives_has_left_the_graph(model: Classifier) -> None:
         return images.clone().requires_grad_() * 2
 
     seen, metric = explaining(lambda explain, x, t: [explain(x, t)])
-    scored(metric, model, Given(explainer=Explainer(steep, {}, seed=0)))
+    scored(metric, model, MetricInputs(explainer=Explainer(steep, {}, seed=0)))
     assert not any(batch[0].requires_grad for batch in seen)
     np.testing.assert_allclose(all_maps(seen, 0), IMAGES / 127.5, rtol=1e-6)
 
@@ -486,7 +502,10 @@ def test_a_method_has_its_own_parameters(model: Classifier) -> None:
     seen, metric = explaining(lambda explain, x, t: [explain(x, t)])
     parameters = {"samples": 2, "noise": 0.5}
     scored(
-        metric, model, Given(explainer=Explainer(smoothgrad, parameters, seed=11)), parameters={"noise": 9}
+        metric,
+        model,
+        MetricInputs(explainer=Explainer(smoothgrad, parameters, seed=11)),
+        parameters={"noise": 9},
     )
     np.testing.assert_array_equal(all_maps(seen, 0), drawn(model, parameters=parameters))
 
@@ -583,7 +602,9 @@ def test_a_model_that_learned_nan_gets_the_engines_line(model: Classifier) -> No
     asked = {"steps": 2, "random_orders": 1, "fill": "black", "output": "logit"}
     with pytest.raises(ValueError, match=r"^predict") as error:
         list(
-            model_responses(random_orders, asked, model, IMAGES, TARGETS, seed=0, batch_size=3, given=Given())
+            model_responses(
+                random_orders, asked, model, IMAGES, TARGETS, seed=0, batch_size=3, inputs=MetricInputs()
+            )
         )
     assert str(error.value) == f"predict: the logit of 3 of 3 {expected}"
 
@@ -634,7 +655,7 @@ def test_wrong_input_is_refused_before_the_metric_runs(
     if "maps" not in changes:
         asked = {"images": IMAGES, "targets": TARGETS, "batch_size": 3, **changes}
         with pytest.raises(ValueError, match=r"^(batch_size|targets|images): found") as error:
-            list(model_responses(never, {}, model, seed=0, given=Given(), **asked))
+            list(model_responses(never, {}, model, seed=0, inputs=MetricInputs(), **asked))
         assert str(error.value) == message
 
 
@@ -670,9 +691,9 @@ def test_functions_see_evaluation_mode_and_frozen_parameters_and_nothing_stays(m
         assert state_of(model) == before
 
     between(score(
-        watcher, {}, model, IMAGES, TARGETS, MAPS, names=("entry",), seed=0, batch_size=3, given=Given()
+        watcher, {}, model, IMAGES, TARGETS, MAPS, names=("entry",), seed=0, batch_size=3, inputs=MetricInputs()
     ))  # fmt: skip
-    between(model_responses(watcher, {}, model, IMAGES, TARGETS, seed=0, batch_size=3, given=Given()))
+    between(model_responses(watcher, {}, model, IMAGES, TARGETS, seed=0, batch_size=3, inputs=MetricInputs()))
 
     def failing(*arguments: object, **keywords: object) -> Tensor:
         raise ArithmeticError
@@ -683,7 +704,7 @@ def test_functions_see_evaluation_mode_and_frozen_parameters_and_nothing_stays(m
     assert torch.backends.cudnn.conv.fp32_precision == "tf32"
 
 
-def test_arrays_and_global_noise_are_left_alone(model: Classifier, fresh: Classifier) -> None:
+def test_arrays_and_global_noise_are_left_alone(model: Classifier, randomized_model: Classifier) -> None:
     def rude(
         predict: Any, images: Tensor, targets: Tensor, maps: Tensor, *, generator: Any, mask: Tensor
     ) -> Any:
@@ -694,13 +715,17 @@ def test_arrays_and_global_noise_are_left_alone(model: Classifier, fresh: Classi
         return torch.zeros(len(images))
 
     arrays = [IMAGES, TARGETS, MAPS, MASK]
-    before, noise, state = [array.copy() for array in arrays], torch.get_rng_state(), state_of(fresh)
-    scored(rude, model, Given(sliced={"mask": MASK}))
-    scored(judged, model, given_all(fresh, responses_in(model, 3)), parameters={"level": 1.0})
+    before, noise, state = (
+        [array.copy() for array in arrays],
+        torch.get_rng_state(),
+        state_of(randomized_model),
+    )
+    scored(rude, model, MetricInputs(sliced={"mask": MASK}))
+    scored(judged, model, given_all(randomized_model, responses_in(model, 3)), parameters={"level": 1.0})
     for array, old in zip(arrays, before, strict=True):
         np.testing.assert_array_equal(array, old)
     assert torch.equal(torch.get_rng_state(), noise)
-    assert state_of(fresh) == state
+    assert state_of(randomized_model) == state
 
 
 # --- a model with new weights -------------------------------------------------------------------------------

@@ -130,7 +130,7 @@ def test_what_fits_is_accepted_without_running_it(module: Path, function: str, p
 def test_of_what_is_offered_a_function_takes_what_it_names(
     module: Path, function: str, parameters: list[str], taken: tuple[str, ...]
 ) -> None:
-    assert check(function, *parameters, offered=("mean", "mask", "fresh")) == taken
+    assert check(function, *parameters, offered=("mean", "mask", "randomized_model")) == taken
 
 
 def test_what_is_offered_is_no_parameter(module: Path) -> None:
