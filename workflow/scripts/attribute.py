@@ -30,7 +30,7 @@ with run_job(snakemake) as job:
             classifier,
             data["image"].at(chosen[state]),
             targets[state],
-            seed=map_seed(settings["seed"], at.model, at.data, settings["stream"]),
+            seed=map_seed(settings["seed"], at.model, at.data, settings["noise_group"]),
             batch_size=settings["explained"]["batch_size"],
             finite=not settings["registered"],
             offset=offset,

@@ -29,7 +29,7 @@ with run_job(snakemake) as job:
     where = part.stretch(len(seen))
     images = resident(Stretch(seen, where), device, resident_bytes(job.resources))
     labels, batch_size = data[f"label_{settings['label']}"][where], settings["batch_size"]
-    names = [str(settings[key]) for key in ("name", "data", "stream", "iteration")]
+    names = [str(settings[key]) for key in ("name", "data", "noise_group", "iteration")]
     attributes = {
         "provenance": settings,
         **origin(data, classifier, part),

@@ -19,7 +19,7 @@ with run_job(snakemake, f"metrics.{snakemake.wildcards.metric}") as job:
         classifier,
         data["image"].at(chosen),
         targets,
-        seed=metric_seed(settings["seed"], at.model, at.data, settings["stream"]),
+        seed=metric_seed(settings["seed"], at.model, at.data, settings["noise_group"]),
         batch_size=settings["explained"]["batch_size"],
         offset=offset,
     )

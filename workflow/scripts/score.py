@@ -25,7 +25,11 @@ with run_job(snakemake, f"metrics.{snakemake.wildcards.metric}") as job:
         zarr_store.same("target", maps, responses)
         sliced["responses"] = {name: responses[name] for name in responses.names}
     blueprint = Blueprint(**settings["model"])
-    whole = {"randomized_model": engine.newly_built(classifier, blueprint, seed)} if "randomized_model" in takes else {}
+    whole = (
+        {"randomized_model": engine.newly_built(classifier, blueprint, seed)}
+        if "randomized_model" in takes
+        else {}
+    )
     explainer = engine.explainer_of(settings["method"], data, device, *drawn) if "explain" in takes else None
     found = engine.score(
         resolve(settings["function"]),
@@ -35,7 +39,7 @@ with run_job(snakemake, f"metrics.{snakemake.wildcards.metric}") as job:
         maps["target"][:],
         maps["map"],
         names=settings["scores"],
-        seed=engine.metric_seed(*drawn, settings["stream"]),
+        seed=engine.metric_seed(*drawn, settings["noise_group"]),
         batch_size=settings["batch_size"],
         inputs=engine.MetricInputs(sliced, whole, explainer),
         offset=offset,

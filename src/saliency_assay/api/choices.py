@@ -215,7 +215,7 @@ def workflow_seed(
         raise ValueError("workflow_seed: expected either method or metric")
     if method is not None:
         record = None if ":" in method else record_of(METHODS, method, "method")
-        return map_seed(seed, model, data, (record.stream or record.name) if record else method)
+        return map_seed(seed, model, data, (record.noise_group or record.name) if record else method)
     assert metric is not None
     if ":" not in metric:
         record_of([each for each in METRICS if each.judges_single_maps], metric, "metric")

@@ -49,7 +49,7 @@ def _method(
         function=record.function,
         parameters=parameters,
         needs=tuple(dict.fromkeys([*record.needs, *(base.needs if base else ())])),
-        stream=record.stream or record.name,
+        noise_group=record.noise_group or record.name,
         base=base,
         background=entry.background if "background" in record.takes else 0,
         uses_model=record.uses_model,
@@ -84,7 +84,7 @@ def _custom_method(name: str, entry: CustomMethod) -> Method:
         "",
         entry.function,
         {**description.defaults, **entry.parameters},
-        stream=entry.function,
+        noise_group=entry.function,
         summary=description.summary,
     )
 

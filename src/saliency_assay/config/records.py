@@ -111,7 +111,7 @@ class Method:
     function: str
     parameters: Parameters
     needs: tuple[str, ...] = ()
-    stream: str = ""
+    noise_group: str = ""
     """What its noise is seeded by: methods of one stream see the same samples."""
     base: "Method | None" = None
     """The method that this one smooths."""

@@ -31,7 +31,7 @@ class Method:
     takes: tuple[str, ...] = ()
     """Beside its parameters: ``base``, another method to smooth; ``background``, a sample of training images."""
     stochastic: bool = False
-    stream: str = ""
+    noise_group: str = ""
     """The method whose samples it shares, given the same seed; by default it has its own."""
     uses_model: bool = True
     limits: Mapping[str, Limits] = field(default_factory=dict)
@@ -150,7 +150,7 @@ METHODS: tuple[Method, ...] = (
         needs=("gradients",),
         takes=("base",),
         stochastic=True,
-        stream="smoothgrad",
+        noise_group="smoothgrad",
         limits=_SMOOTHING,
     ),
     Method(
@@ -163,7 +163,7 @@ METHODS: tuple[Method, ...] = (
         needs=("gradients",),
         takes=("base",),
         stochastic=True,
-        stream="smoothgrad",
+        noise_group="smoothgrad",
         limits=_SMOOTHING,
     ),
     Method(

@@ -87,6 +87,6 @@ def arguments_of(
     return arguments(method["parameters"], smoothed, background, device)
 
 
-def map_seed(seed: int, model: str, data: str, stream: str) -> int:
-    """The seed of a method's maps of one model on one set; methods of one ``stream`` see the same noise."""
-    return seed_of(seed, "attribute", model, data, stream)
+def map_seed(seed: int, model: str, data: str, noise_group: str) -> int:
+    """The seed of a method's maps of one model on one set; methods of one ``noise_group`` see the same noise."""
+    return seed_of(seed, "attribute", model, data, noise_group)

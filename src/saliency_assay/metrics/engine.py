@@ -130,16 +130,16 @@ def explainer_of(
 ) -> Explainer:
     """The method whose maps of ``model`` on the set ``name`` are scored, as ``methods.engine.draw`` was given it.
 
-    ``method`` has its ``function``, ``parameters`` and ``stream``, and ``base`` and ``background`` where it has them;
+    ``method`` has its ``function``, ``parameters`` and ``noise_group``, and ``base`` and ``background`` where it has them;
     ``data`` is the open store of the set.
     """
-    drawn = map_seed(seed, model, name, method["stream"])
+    drawn = map_seed(seed, model, name, method["noise_group"])
     return Explainer(resolve(method["function"]), arguments_of(method, data, device), drawn)
 
 
-def metric_seed(seed: int, model: str, data: str, stream: str) -> int:
+def metric_seed(seed: int, model: str, data: str, noise_group: str) -> int:
     """The seed of a metric, and of its model responses, for all methods' maps of one model on one set."""
-    return seed_of(seed, "metric", model, data, stream)
+    return seed_of(seed, "metric", model, data, noise_group)
 
 
 def fresh_seed(seed: int, model: str) -> int:

@@ -55,7 +55,7 @@ class EntrySettings:
         settings: Settings = {
             "function": method.function,
             "parameters": method.parameters,
-            "stream": method.stream,
+            "noise_group": method.noise_group,
         }
         if method.base:
             settings["base"] = {"function": method.base.function, "parameters": method.base.parameters}
@@ -270,7 +270,7 @@ class Params(EntrySettings):
             explained=self._explained(wildcards),
             responses=metric.responses,
             parameters=read_by(metric.responses, metric.parameters),
-            stream=metric.metric,
+            noise_group=metric.metric,
             seed=int(wildcards["seed"]),
             device=self.config.device,
         )
@@ -287,7 +287,7 @@ class Params(EntrySettings):
             parameters=read_by(metric.function, metric.parameters) if metric.metric else metric.parameters,
             takes=metric.takes,
             scores=list(metric.directions),
-            stream=metric.metric or metric.function,
+            noise_group=metric.metric or metric.function,
             **({"method": self.method(method)} if explains else {}),
             batch_size=model.batch_size,
             seed=int(wildcards["seed"]),

@@ -138,7 +138,7 @@ def test_records_of_a_configuration() -> None:
         "package.smoothgrad:smoothgrad",
         {"samples": 25, "noise": 0.15, "statistic": "mean"},
         needs=("gradients",),
-        stream="smoothgrad",
+        noise_group="smoothgrad",
     )
     assert {name: metric.parameters for name, metric in found.metrics.items()} == {
         "mcs": {"draws": 10},
@@ -257,7 +257,7 @@ def test_a_function_of_ones_own_is_a_method(tmp_path: Path, monkeypatch: pytest.
     (tmp_path / "own_module.py").write_text("def f(model, images, targets, *, generator, level=1): ...\n")
     monkeypatch.syspath_prepend(tmp_path)
     method = reading(changed("methods.mine", {"function": "own_module:f", "level": 2})).methods["mine"]
-    assert method == Method("mine", "", "own_module:f", {"level": 2}, stream="own_module:f")
+    assert method == Method("mine", "", "own_module:f", {"level": 2}, noise_group="own_module:f")
     assert fault(changed("methods.mine", {"function": "own_module:f", "levl": 2})) == (
         "methods.mine.levl: unknown parameter 'levl'; did you mean 'level'? valid: level"
     )

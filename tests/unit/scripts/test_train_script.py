@@ -187,7 +187,7 @@ def test_a_network_that_takes_contiguous_images_alone(tmp_path: Path, channels: 
         "parameters": {},
         "registered": True,
         "explained": explained,
-        "stream": "gradient",
+        "noise_group": "gradient",
         "pairs": False,
         "seed": 0,
     }
