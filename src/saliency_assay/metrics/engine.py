@@ -130,8 +130,8 @@ def explainer_of(
 ) -> Explainer:
     """The method whose maps of ``model`` on the set ``name`` are scored, as ``methods.engine.draw`` was given it.
 
-    ``method`` has its ``function``, ``parameters`` and ``noise_group``, and ``base`` and ``background`` where it has them;
-    ``data`` is the open store of the set.
+    ``method`` has its ``function``, ``parameters`` and ``noise_group``, and ``base`` and ``background`` where it has
+    them; ``data`` is the open store of the set.
     """
     drawn = map_seed(seed, model, name, method["noise_group"])
     return Explainer(resolve(method["function"]), arguments_of(method, data, device), drawn)
