@@ -1,4 +1,4 @@
-"""How far one metric's scores of several methods can be trusted, from arrays."""
+"""Reliability of a metric's scores of several methods, from arrays."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -47,7 +47,7 @@ def choose(
     positional: tuple[str, ...],
     offered: Iterable[str],
 ) -> Choice[R]:
-    """What ``what`` names, with the parameters ``given`` and the defaults of the rest.
+    """Return the function that ``what`` names, with the parameters ``given`` and the defaults of the rest.
 
     A function of one's own is called with the ``positional`` arguments, ``generator``, the parameters and what it takes
     of ``offered``.
@@ -169,7 +169,7 @@ def check_mean(chosen: Choice[Any], known: bool, remedy: str = "saliency_assay.w
 
 
 def takes_of(chosen: Choice[Any], offered: Iterable[str]) -> tuple[str, ...]:
-    """What the function takes beside its parameters; of ``offered`` where it is not registered."""
+    """Return the arguments of the function beside its parameters; of ``offered`` where it is not registered."""
     if chosen.record:
         return tuple(chosen.record.takes)
     # A function without a default for what it is not given would have been refused when it was bound.

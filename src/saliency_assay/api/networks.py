@@ -85,7 +85,7 @@ class Prediction(nn.Module):
         self.predict = predict
 
     def forward(self, images: Tensor) -> Tensor:
-        """What the function returns for images ``[N, C, H, W]``, as a float32 tensor on their device."""
+        """Return the function's output for images ``[N, C, H, W]``, as a float32 tensor on their device."""
         with torch.no_grad():
             return torch.as_tensor(
                 self.predict(images.contiguous()), dtype=torch.float32, device=images.device
@@ -126,7 +126,7 @@ def classifier_of(model: Model, images: Tensor) -> Classifier:
 
 
 def normalises(model: Model) -> bool:
-    """Whether the model knows the mean of the images that it was trained on."""
+    """Return True if the model knows the mean of the images that it was trained on."""
     return isinstance(model, Classifier)
 
 

@@ -27,7 +27,7 @@ SINGLE = tuple(record for record in METRICS if record.judges_single_maps)
 
 
 class Scores(dict[str, Array]):
-    """What a metric says of each map: float64 ``[N]`` by the score's name and its variant, ``aopc_morf L=20``.
+    """Return the scores of each map: float64 ``[N]`` by the score's name and its variant, ``aopc_morf L=20``.
 
     NaN where the metric is not defined, such as for a map that is constant or not finite: never 0 in its place.
     ``pandas.DataFrame(scores)`` has a row for each image.
@@ -57,7 +57,7 @@ class Scores(dict[str, Array]):
             name: np.concatenate([block.curves[name].numpy() for block in blocks])
             for name in blocks[0].curves
         }
-        """What lies behind the scores, ``[N, …]`` by name, where the metric has any."""
+        """Curves behind the scores, ``[N, …]`` by name, where the metric has any."""
         self._blocks = blocks
 
     def table(self) -> pd.DataFrame:
@@ -175,7 +175,7 @@ NEEDED = {
 def _check_beside(
     name: str, takes: tuple[str, ...], beside: Mapping[str, Any], method_seed: int | None
 ) -> None:
-    """Whether there is all that the metric takes, and nothing that it would ignore."""
+    """Check that the metric has all that it takes, and is given nothing that it would ignore."""
     for key, value in beside.items():
         argument, what = NEEDED.get(key, (key, ""))
         if value is not None and key not in takes:

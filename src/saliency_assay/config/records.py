@@ -63,7 +63,7 @@ class DataEntry:
         return ("scene",) if self.is_common(name) else self.labels
 
     def is_common(self, name: str) -> bool:
-        """Whether the set ``name`` is of the series of commonalities: one object, in some of the scenes."""
+        """Return True if the set ``name`` is of the commonality series: one object, in some of the scenes."""
         member = name.removeprefix(f"{self.name}_")
         return bool(self.members) and (member == "0s_k" or member.startswith("os_k"))
 
@@ -73,7 +73,7 @@ class DataEntry:
 
     @property
     def masks(self) -> bool:
-        """Whether its images come with the pixels of an object or a caption: those that were composed do."""
+        """True if its images come with the pixels of an object or a caption, as composed ones do."""
         return bool(self.members)
 
 
@@ -97,7 +97,7 @@ class Model:
     trials: tuple[Parameters, ...] = ()
     """Parameters of the training to choose from by validation accuracy, in place of those in ``training``."""
     head_is_pool_linear: bool = False
-    """Whether logits are one linear layer over the spatial mean of ``cam_layer``, which CAM needs."""
+    """True if the logits are one linear layer over the spatial mean of ``cam_layer``, which CAM needs."""
     normalisation: tuple[tuple[float, ...], tuple[float, ...]] | None = None
     """Mean and deviation of each channel in [0, 1], where the entry says them."""
 
@@ -112,19 +112,20 @@ class Method:
     parameters: Parameters
     needs: tuple[str, ...] = ()
     noise_group: str = ""
-    """What its noise is seeded by: methods of one stream see the same samples."""
+    """Seed of its noise: methods of one group use the same samples."""
     base: "Method | None" = None
     """The method that this one smooths."""
     background: int = 0
-    """How many training images it is given."""
+    """Number of training images that it is given."""
     uses_model: bool = True
     """Not so of controls."""
     summary: str = ""
-    """What a user's function says of itself."""
+    """Summary of a custom function, from its docstring."""
 
     @property
     def registered(self) -> bool:
-        """Whether all of it is the project's: no user's function, neither itself nor what it smooths."""
+        """True if all of it belongs to the project: no custom function, neither itself nor the method that it
+        smooths."""
         return bool(self.method) and (self.base is None or self.base.registered)
 
 
@@ -161,9 +162,9 @@ class Study:
     metrics: tuple[str, ...] = ()
     """Those of its kind where that has its own, otherwise those that its entry chooses."""
     settings: Any = None
-    """What only its kind has."""
+    """Settings that only its kind has."""
     options: tuple[str, ...] = ()
-    """What it asks for beside what all of its kind have (``Outputs.option``)."""
+    """Optional parts that it has beside those of all studies of its kind (``Outputs.option``)."""
     other_models: tuple[str, ...] = ()
     """Models that it explains beside ``models``."""
     evaluated: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -173,7 +174,7 @@ class Study:
     figure_values: tuple[Mapping[str, str], ...] = ({},)
     """Values of the names in braces in ``Outputs.figures``."""
     printed: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """What a paper reports: for each method the value of a score."""
+    """Values that a paper reports: for each method the value of a score."""
     printed_alpha: Mapping[str, Mapping[Controls, float]] = field(default_factory=dict)
     """The same of α: for each score the values ``with`` and ``without`` controls."""
     printed_correlation: Mapping[str, Mapping[str, Mapping[str, float]]] = field(default_factory=dict)
@@ -187,7 +188,7 @@ class Study:
 
 @dataclass(frozen=True)
 class Reliability:
-    """How the reliability of metrics is measured."""
+    """Settings of the reliability of metrics."""
 
     resamples: int
     """For the intervals of α."""

@@ -292,7 +292,7 @@ class StudySettings(Settings):
 
 
 class ReliabilitySettings(Settings):
-    """How the reliability of metrics is measured."""
+    """Settings of the reliability of metrics."""
 
     resamples: Annotated[int, Field(ge=100, le=1_000_000), INTEGER] = Field(
         10_000, description="Resamples for the interval of Krippendorff's α."
@@ -303,7 +303,7 @@ class ReliabilitySettings(Settings):
 
 
 class ReportSettings(Settings):
-    """What the report shows."""
+    """Settings of the report."""
 
     gallery_images: Annotated[int, Field(ge=1, le=20), INTEGER] = Field(
         6, description="Images that a gallery shows."

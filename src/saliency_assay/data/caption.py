@@ -28,7 +28,7 @@ SMALLEST = 5  # font size in pixels below which words are told apart no more
 
 @dataclass(frozen=True)
 class Plan:
-    """Which picture and which caption each image has, and where: all but how it looks."""
+    """Picture and caption of each image, and their positions: all but how it looks."""
 
     source: Ints
     """``[N]``, the picture's index in the source."""

@@ -146,7 +146,7 @@ def _opened(path: Path) -> ImageFile:
 
 
 def no_file(path: Path) -> OSError | ValueError:
-    """What is wrong with the path of an image at which there is no file: nothing is there, or something else."""
+    """Return what is wrong with the path of a missing image file: nothing is there, or something else."""
     if path.exists():
         return ValueError(f"{path}: found a folder, pipe or device, expected an image file")
     return FileNotFoundError(f"{path}: no such image file")

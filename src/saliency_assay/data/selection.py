@@ -1,4 +1,4 @@
-"""Which test images are explained, and which training images stand for what they are compared with."""
+"""Selection of the test images to explain, and of the training images of a background sample."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -42,7 +42,7 @@ def explained_images(
 
 
 def fitting(data: Any, where: Mapping[str, int]) -> npt.NDArray[np.bool_]:
-    """Which images ``[N]`` of an open store have all values of ``where``: of its arrays, by name.
+    """Return the images ``[N]`` of an open store that have all values of ``where``: of its arrays, by name.
 
     Raises:
         ValueError: an array that it does not have, or no test image.

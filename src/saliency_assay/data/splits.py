@@ -1,4 +1,4 @@
-"""Who is trained on, who is left out of it to choose by, and who is tested on."""
+"""Training, validation and test split of images."""
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ Split = npt.NDArray[np.uint8]
 
 
 def test_count(count: int, test_share: float) -> int:
-    """How many of ``count`` are for testing: the rounded share, but at least one."""
+    """Return how many of ``count`` are for testing: the rounded share, but at least one."""
     return max(1, round(count * test_share))
 
 

@@ -21,7 +21,7 @@ class Method:
     reference: str
     summary: str
     signed: bool = True
-    """Whether maps with the default parameters have negative values."""
+    """True if maps with the default parameters have negative values."""
     passes: float | str = 1
     """Of an image through the model: a number, or ``package.module:name`` of what counts them (``methods.cost``)."""
     needs: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ class Method:
     check: str = ""
     """``package.module:name`` of what tells, without heavy imports, why parameters do not fit together."""
     one_channel: bool = False
-    """Whether maps have one channel; by default they have as many as the images."""
+    """True if maps have one channel; by default they have as many as the images."""
 
     @cached_property
     def parameters(self) -> dict[str, Parameter]:
@@ -48,7 +48,7 @@ class Method:
 
     @property
     def unsmoothable(self) -> str:
-        """Why no other method can smooth it, in words; empty where one can."""
+        """Reason that no other method can smooth it; empty where one can."""
         if "background" in self.takes:
             return "takes a background"
         return "" if self.uses_model and not self.stochastic else "draws random numbers or looks at no model"

@@ -118,7 +118,7 @@ def _heads(classifier: Classifier, activations: Tensor) -> list[nn.Linear]:
 
 
 def _explains(head: nn.Linear, activations: Tensor, logits: Tensor) -> bool:
-    """Whether the logits are ``head`` of the activations' spatial mean, up to rounding."""
+    """Return whether the logits are ``head`` of the activations' spatial mean, up to rounding."""
     pooled = activations.mean((2, 3))
     weight, bias = head.weight.detach(), None if head.bias is None else head.bias.detach()
     gap = (linear(pooled, weight, bias) - logits).abs()

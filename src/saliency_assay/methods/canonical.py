@@ -44,7 +44,7 @@ class State:
 
 @dataclass
 class Traced:
-    """What one look at a network found."""
+    """Result of one analysis of a network."""
 
     state: State
     graph: fx.Graph
@@ -55,7 +55,7 @@ _TRACED: WeakKeyDictionary[nn.Module, Traced] = WeakKeyDictionary()
 
 
 def traced(network: nn.Module) -> Traced:
-    """What is known of a network, the same as in the last call unless the network has changed.
+    """Return the analysis of a network, the same as in the last call unless the network has changed.
 
     Raises:
         ValueError: a network that cannot be traced.
@@ -95,7 +95,7 @@ class _Tracer(fx.Tracer):
 
 
 def state_of(network: nn.Module) -> State:
-    """What can be compared of ``network``, which it does not keep alive."""
+    """Return what can be compared of ``network``, without keeping it alive."""
     tensors = list(chain(network.parameters(), network.buffers()))
     return State(
         tuple(
@@ -164,7 +164,7 @@ class Add(nn.Module):
 
 
 def normalised(model: nn.Module, images: Tensor) -> Tensor:
-    """What ``canonical(model)`` takes: images as a ``Classifier``'s network sees them, or as they are."""
+    """Return the input of ``canonical(model)``: images as a ``Classifier``'s network takes them, or as they are."""
     return model.network_input(images) if isinstance(model, Classifier) else images
 
 
@@ -206,7 +206,7 @@ def _in_canonical_form(module: fx.GraphModule, name: str) -> fx.GraphModule:
 
 
 def unfit_relus(model: nn.Module) -> Iterator[str]:
-    """What of ``model``'s network keeps hooks from seeing each ReLU once, a phrase for each such ReLU.
+    """Return a phrase for each ReLU of ``model``'s network that hooks cannot see exactly once.
 
     Raises:
         ValueError: a network that cannot be traced.
@@ -224,7 +224,7 @@ def unfit_relus(model: nn.Module) -> Iterator[str]:
 
 
 def network_of(model: nn.Module) -> nn.Module:
-    """What of ``model`` sees normalised images."""
+    """Return the part of ``model`` that takes normalized images."""
     return model.network if isinstance(model, Classifier) else model
 
 
@@ -261,7 +261,7 @@ def _drop_identities(module: fx.GraphModule) -> None:
 
 
 def _order_by_writing(module: fx.GraphModule, name: str) -> None:
-    """Where an operation writes over its input, what reads that input later gets what was written.
+    """Redirect later reads of an input that an operation overwrites to the overwritten value.
 
     What reads the same memory later by another name would not: that is refused.
     """
@@ -296,7 +296,7 @@ def _same_memory(module: fx.GraphModule, source: fx.Node) -> set[fx.Node]:
 
 
 def _is_view(module: fx.GraphModule, node: fx.Node) -> bool:
-    """Whether a node may return its input's memory."""
+    """Return whether a node may return its input's memory."""
     if node.op == "call_module":
         return isinstance(_layer(module, node), nn.Flatten | nn.Unflatten)
     function = _function(node)
@@ -304,7 +304,7 @@ def _is_view(module: fx.GraphModule, node: fx.Node) -> bool:
 
 
 def _writes(node: fx.Node) -> bool:
-    """Whether a function or method writes over its first input, as names that end in one underscore say."""
+    """Return whether a function or method writes over its first input, as names that end in one underscore say."""
     function = _function(node)
     called = function if isinstance(function, str) else getattr(function, "__name__", "")
     return function in IN_PLACE_OPERATORS or (called.endswith("_") and not called.endswith("__"))
@@ -423,7 +423,7 @@ def _are_nodes(arguments: tuple[Any, ...], count: int) -> bool:
 
 
 def _flattens(node: fx.Node) -> bool:
-    """Whether a reshaping keeps images apart and makes one vector of each."""
+    """Return whether a reshaping keeps images apart and makes one vector of each."""
     if node.target in _FLATTENINGS:
         options = dict(zip(("start_dim", "end_dim"), node.args[1:], strict=False)) | node.kwargs
         return options in ({"start_dim": 1}, {"start_dim": 1, "end_dim": -1})
@@ -436,7 +436,7 @@ def _flattens(node: fx.Node) -> bool:
 
 
 def _counts_images(size: object) -> bool:
-    """Whether ``size`` is ``x.size(0)``, ``x.size()[0]`` or ``x.shape[0]``."""
+    """Return whether ``size`` is ``x.size(0)``, ``x.size()[0]`` or ``x.shape[0]``."""
     return isinstance(size, fx.Node) and size.target in ("size", operator.getitem) and size.args[1:] == (0,)
 
 
@@ -448,7 +448,7 @@ def _is_over_space(mean: fx.Node) -> bool:
 
 
 def _stays_within_images(node: fx.Node) -> bool:
-    """Whether a rearrangement leaves every image its row, and adds nothing but zeros."""
+    """Return whether a rearrangement leaves every image its row, and adds nothing but zeros."""
     if len(node.all_input_nodes) != 1:
         return False
     if node.target is operator.getitem:

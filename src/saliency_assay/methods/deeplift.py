@@ -92,14 +92,14 @@ def contributions(
 
 @dataclass(frozen=True)
 class Signal:
-    """What N images come to at a place in the network, and how far that is from the baseline."""
+    """Activations of N images at one place in the network, and their difference from the baseline."""
 
     value: Tensor
     """``[N, ...]``."""
     reference: Tensor
     """The value at the baseline, ``[N or 1, ...]``."""
     parts: tuple[Tensor, ...]
-    """What the two differ by, ``[N, ...]`` each: Δ under Rescale, (Δ⁺, Δ⁻) under RevealCancel."""
+    """Differences of the two, ``[N, ...]`` each: Δ under Rescale, (Δ⁺, Δ⁻) under RevealCancel."""
 
     @property
     def whole(self) -> Tensor:
@@ -233,7 +233,7 @@ def _max_pool(layer: nn.MaxPool2d, signal: Signal) -> Signal:
 
 
 def _winners(layer: nn.MaxPool2d, values: Tensor) -> Tensor:
-    """Where in its plane each window's maximum is, ``[N, C, h, w]``; of values that differ by rounding, the same one.
+    """Return the position of each window's maximum, ``[N, C, h, w]``; of values that differ by rounding, the same one.
 
     Places within a window are handicapped by what is more than rounding, unless that would let a value win which is
     less than the maximum by more than two such steps.

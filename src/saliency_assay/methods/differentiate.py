@@ -1,4 +1,4 @@
-"""What methods ask of a model: the logit of each image's target, and its derivative."""
+"""Logit of each image's target, and its derivative."""
 
 import torch
 from torch import Tensor, nn

@@ -181,7 +181,7 @@ def _check_maps(name: str, maps: object, pixels: Tensor) -> None:
 
 
 def name_of(method: Callable[..., Any]) -> str:
-    """How the configuration refers to a function: ``package.module:name``."""
+    """Return the name of a function in the configuration: ``package.module:name``."""
     name = getattr(method, "__qualname__", type(method).__name__)
     return f"{getattr(method, '__module__', '')}:{name}"
 

@@ -1,4 +1,4 @@
-"""Which images the maps of a model are of, which class of each they explain, and what of the data a method is given."""
+"""Images and targets that the maps of a model explain, and the data that a method takes."""
 
 from collections.abc import Mapping
 from functools import partial

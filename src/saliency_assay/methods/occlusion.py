@@ -42,7 +42,7 @@ def occlusion(
 
 
 def _bands(side: int, window: float, stride: float) -> Tensor:
-    """Which pixels of one side each place of the window covers, bool ``[places, side]``."""
+    """Return the pixels of one side that each position of the window covers, bool ``[places, side]``."""
     size, step = max(1, round(window * side)), max(1, round(stride * side))
     starts = torch.arange(0, side - size + step, step)[:, None]
     pixels = torch.arange(side)

@@ -261,7 +261,7 @@ def shared_pixels(squares: Tensor) -> Tensor:
 
 
 def _pairs(length: int, side: int, device: torch.device) -> Tensor:
-    """Whether an interval of ``side`` holds both of two places, ``[positions, length²]``."""
+    """Return whether an interval of ``side`` holds both of two positions, ``[positions, length²]``."""
     starts = torch.arange(length - side + 1, device=device)[:, None]
     places = torch.arange(length, device=device)
     held = ((places >= starts) & (places < starts + side)).double()
@@ -322,7 +322,7 @@ PANEL = 128  # rows of the scatter matrix that are brought up to date by one pro
 
 @dataclass(frozen=True)
 class Baselines:
-    """Where the baselines of all images come from: endless draws of one seed."""
+    """Source of the baselines of all images: endless samples of one seed."""
 
     seed: int
     shape: tuple[int, ...]  # (C, H, W)
@@ -353,7 +353,7 @@ class Baselines:
 
 @dataclass(frozen=True)
 class Scatter:
-    """What least squares needs of the baselines alone."""
+    """Statistics of the baselines alone that least squares needs."""
 
     count: int
     mean: Tensor  # z̄, float64 [d]

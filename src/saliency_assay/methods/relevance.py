@@ -31,7 +31,7 @@ _KNOWN = (*_WEIGHTED, nn.ReLU, *_AVERAGES, *_BY_GRADIENT)
 
 @dataclass(frozen=True)
 class _Rules:
-    """What a method does at each kind of layer; None is the gradient."""
+    """Rule of a method for each kind of layer; None is the gradient."""
 
     weighted: Hook  # convolutions and linear layers
     scale: Hook  # a BatchNorm that follows no convolution: one input, one weight and one bias for each output
@@ -181,7 +181,7 @@ def _chooser(rules: _Rules, first: dict[str, Hook]) -> Callable[..., Hook | None
 
 
 def _is_scale(layer: nn.Module) -> bool:
-    """Whether each output of a convolution is one input, scaled and shifted."""
+    """Return whether each output of a convolution is one input, scaled and shifted."""
     return (
         isinstance(layer, nn.Conv2d)
         and layer.groups == layer.in_channels == layer.out_channels
@@ -299,12 +299,12 @@ def _as_it_is(output: Tensor) -> Tensor:
 
 
 def _not_zero(sums: Tensor) -> Tensor:
-    """What to divide by where terms of both signs may leave little of a sum, and that little counts."""
+    """Return the divisor where terms of both signs may leave little of a sum, and that little counts."""
     return torch.where(sums == 0, torch.inf, sums)
 
 
 def _divisor(sums: Tensor) -> Tensor:
-    """What to divide by where terms have one sign, ``[N, channels, ...]``: infinity where a sum is but rounding.
+    """Return the divisor where terms have one sign, ``[N, channels, ...]``: infinity where a sum is but rounding.
 
     No relevance is shared there. A small number in its place would make the quotient huge, and convolutions that
     work in tiles or by Fourier transform (cuDNN's) would spread its rounding to the places beside. The measure is the

@@ -23,7 +23,7 @@ class Score:
     range: tuple[float, float]
     """Least and greatest possible score, inclusive, with the metric's default parameters."""
     label: str
-    """What an axis says: the metric's usual name, and the unit where there is one."""
+    """Label of an axis: the metric's usual name, with the unit where there is one."""
     rates_constant_maps: bool = False
     """True if a map of one value everywhere has a score; by default it is NaN."""
 

@@ -104,7 +104,7 @@ def prefixes(steps: int, every: int) -> list[int]:
 
 
 def _removed(images: Tensor, steps: int) -> Tensor:
-    """How many pixels are perturbed at each step from 0, int64 ``[N, steps + 1]``."""
+    """Return the number of perturbed pixels at each step from 0, int64 ``[N, steps + 1]``."""
     pixels = images.shape[-2] * images.shape[-1]
     if steps > pixels:
         raise ValueError(f"steps: found {steps}, expected at most {pixels}, the pixels of an image")

@@ -1,4 +1,4 @@
-"""How much of a map lies on a block of the image, whatever its sign (Yeh et al., 2019, section 5)."""
+"""Share of a map's absolute attribution in a block of the image (Yeh et al., 2019, section 5)."""
 
 import torch
 from torch import Tensor

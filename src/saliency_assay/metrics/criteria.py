@@ -35,7 +35,7 @@ class Shares:
 
 @dataclass(frozen=True)
 class Points:
-    """Where the outputs are asked for, ``[N, S]`` each."""
+    """Points at which the outputs are evaluated, ``[N, S]`` each."""
 
     number: Tensor  # m, the pixels removed or shown, from 0 to M; in some places repeated
     share: Tensor  # k, ascending from 0 to 1

@@ -39,12 +39,12 @@ class Explainer:
 
 @dataclass(frozen=True)
 class MetricInputs:
-    """What a metric may ask for beside images, targets, maps and parameters."""
+    """Inputs that a metric may take beside images, targets, maps and parameters."""
 
     sliced: Mapping[str, Any] = field(default_factory=dict)
-    """What has an entry for each image, by keyword: arrays, or mappings of arrays."""
+    """Inputs with an entry for each image, by keyword: arrays, or mappings of arrays."""
     whole: Mapping[str, Any] = field(default_factory=dict)
-    """What is the same for all images, by keyword; ``mean`` is the classifier's, unless it stands here."""
+    """Inputs that are the same for all images, by keyword; ``mean`` is the classifier's, unless it is given here."""
     explainer: Explainer | None = None
 
 

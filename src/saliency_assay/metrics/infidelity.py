@@ -43,7 +43,7 @@ def score(maps: Tensor, predicted: Tensor, drop: Tensor, rescale: bool) -> Score
 
 
 def contributions(maps: Tensor, images: Tensor, explanation: str) -> Tensor:
-    """What each pixel adds to IᵀΦ when it turns black, float64 ``[N, H·W]``.
+    """Contribution of each pixel to IᵀΦ when it turns black, float64 ``[N, H·W]``.
 
     ``global`` explanations Φ ``[N, C or 1, H, W]`` say it themselves: Σ_c Φ_c. For ``local`` ones I holds the removed
     pixels, and it is Σ_c x_c Φ_c, where a map of one channel has that value in all. Section 2.5, with x_0 = 0.

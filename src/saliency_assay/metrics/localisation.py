@@ -48,7 +48,7 @@ def mask_attribution(
     generator: torch.Generator,
     mask: Tensor,
 ) -> Scored:
-    """How much of a map lies on the object: ``mask_mass`` and ``mask_rank`` of the ``sum`` of maps, both in [0, 1].
+    """Share of a map on the object: ``mask_mass`` and ``mask_rank`` of the ``sum`` of maps, both in [0, 1].
 
     ``mask`` is bool ``[N, H, W]``, True on the object. NaN where the map is NaN or constant, or the mask empty;
     ``mask_mass`` also where no value is positive. Arras et al. (2022): relevance mass and relevance rank accuracy.

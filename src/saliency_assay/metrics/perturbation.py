@@ -35,7 +35,7 @@ class PerturbationBatch:
 
     @property
     def rows(self) -> int:
-        """How many perturbed images go through the model together."""
+        """Number of perturbed images that go through the model together."""
         return max(len(self.pixels), LEAST_ROWS)
 
 
@@ -82,7 +82,7 @@ def ranks_of(saliency: Tensor) -> Tensor:
 
 
 def differs(batch: PerturbationBatch) -> Tensor:
-    """Whether a pixel shows anything but its fill, bool ``[N, H·W]``."""
+    """Return the pixels that differ from their fill, bool ``[N, H·W]``."""
     return (batch.pixels != batch.fill).any(2)
 
 

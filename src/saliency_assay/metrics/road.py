@@ -67,7 +67,7 @@ def road(
 
 
 def shares(points: int, pixels: int) -> list[int]:
-    """How many pixels i / (points + 1) of them are, rounded down, for i = 1 … points."""
+    """Return the numbers of pixels i / (points + 1), rounded down, for i = 1 … points."""
     return [number * pixels // (points + 1) for number in range(1, points + 1)]
 
 

@@ -1,4 +1,4 @@
-"""What a metric says of a batch of images."""
+"""Scores of a batch of images."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ class Scored:
 
 
 def is_rankable(saliency: Tensor) -> Tensor:
-    """Whether a map ``[N, H, W]`` can order or weigh pixels, bool ``[N]``: it is finite and not constant.
+    """Return whether each map ``[N, H, W]`` can order or weigh pixels, bool ``[N]``: it is finite and not constant.
 
     Constant up to rounding is constant: upsampling one value gives pixels that differ in the last bits.
     """
@@ -41,7 +41,7 @@ def correlation(first: Tensor, second: Tensor) -> Tensor:
 
 
 def _spreads(values: Tensor) -> Tensor:
-    """Whether the last axis holds finite values that differ by more than rounding."""
+    """Return whether the last axis holds finite values that differ by more than rounding."""
     low, high = values.amin(-1), values.amax(-1)
     rounding = 16 * torch.finfo(values.dtype).eps * torch.maximum(low.abs(), high.abs())
     return values.isfinite().all(-1) & (high - low > rounding)

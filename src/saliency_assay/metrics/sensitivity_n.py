@@ -93,5 +93,5 @@ def _subsets(images: Tensor, sizes: list[int], count: int, generator: torch.Gene
 
 
 def _varies(sequences: Tensor) -> Tensor:
-    """Which of ``[N, sizes, subsets]`` are not constant, bool ``[N, sizes]``."""
+    """Return which of ``[N, sizes, subsets]`` are not constant, bool ``[N, sizes]``."""
     return is_rankable(sequences.flatten(0, 1)).reshape(sequences.shape[:2])

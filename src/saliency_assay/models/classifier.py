@@ -1,4 +1,4 @@
-"""What every model is to the rest of the project: pixels in, logits out, and layers that have names."""
+"""Interface of every model: images in, logits out, and layers that have names."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from saliency_assay.registry.records import Json, resolve, unknown
 
 @dataclass(frozen=True)
 class Blueprint:
-    """What the configuration says of an architecture: name, builder ``package.module:name``, parameters, layers.
+    """Architecture as the configuration gives it: name, builder ``package.module:name``, parameters, layers.
 
     ``Blueprint(**settings)`` reads it from plain JSON. A job that needs no layer is given none, so that it does not
     run again when only a layer's name changes.
@@ -70,7 +70,7 @@ class Classifier(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Where its weights are."""
+        """Device of its weights."""
         return self.mean.device
 
     def forward(self, pixels: Tensor) -> Tensor:

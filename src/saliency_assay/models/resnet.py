@@ -46,7 +46,7 @@ class BasicBlock(nn.Module):
 
     @staticmethod
     def shortcut(inputs: int, outputs: int, stride: int) -> nn.Module | None:
-        """What the residual is added to; None for the input itself."""
+        """Module for the residual's other branch; None for the input itself."""
         return _projection(inputs, outputs, stride)
 
     def forward(self, x: Tensor) -> Tensor:

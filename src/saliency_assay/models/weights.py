@@ -38,7 +38,7 @@ def write(path: Path, content: object) -> None:
 
 
 def read(path: Path) -> Any:
-    """What ``torch.save`` wrote to ``path``, on the CPU; tensors and plain values only, no code is run.
+    """Return what ``torch.save`` wrote to ``path``, on the CPU; tensors and plain values only, no code is run.
 
     Raises:
         FileNotFoundError: no file at ``path``.
@@ -59,7 +59,7 @@ def read(path: Path) -> Any:
 
 
 def _check_members(path: Path) -> None:
-    """That a zip, which ``torch.save`` writes, holds no more than its own length: as torch writes it, uncompressed."""
+    """Check that a zip of ``torch.save`` holds no more than its own length: as torch writes it, uncompressed."""
     if not zipfile.is_zipfile(path):
         return  # torch's older format, or something that torch will refuse
     try:

@@ -1,1 +1,1 @@
-"""What the Snakefile and its rules call."""
+"""Functions that the Snakefile and its rules call."""

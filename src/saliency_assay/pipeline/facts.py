@@ -15,7 +15,7 @@ OPTIMAL_METHODS: Mapping[str, str] = {
 
 
 class Facts:
-    """What the report's pages are told of the entries of a configuration."""
+    """Facts about entries of the configuration, for the pages of the report."""
 
     def __init__(self, config: Config, catalogue: Catalogue, studies: Studies) -> None:
         self.config = config

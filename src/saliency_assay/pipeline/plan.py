@@ -1,4 +1,4 @@
-"""What a configuration takes before it runs: jobs, models, hours and storage of each study.
+"""Estimate of a configuration before it runs: jobs, models, hours and storage of each study.
 
 Jobs are those that Snakemake plans. Hours come from jobs that have run, by Snakemake's benchmark files; what nothing
 has measured is said to be unknown.

@@ -39,7 +39,7 @@ def named(name: str) -> str:
 
 
 def label(*names: str) -> str:
-    r"""What ``\ref`` finds a table by: letters, digits and ``-``, each other letter as ``-``."""
+    r"""Return the label of a table for ``\ref``: letters, digits and ``-``, each other letter as ``-``."""
     return "tab:" + "-".join(re.sub("[^A-Za-z0-9]", "-", name) for name in names)
 
 

@@ -23,17 +23,17 @@ class Outputs:
     figures: tuple[str, ...] = ()
     """Files of the report in its order; a name in braces stands for each of its values."""
     option: str = ""
-    """What the study's settings must ask for; empty if nothing."""
+    """Option that the study's settings must have; empty if none."""
 
 
 @dataclass(frozen=True)
 class StudyKind:
-    """What distinguishes one kind of study from another; callables are named as ``package.module:name``."""
+    """One kind of study; callables are named as ``package.module:name``."""
 
     name: str
     """As ``kind`` of an entry under ``studies``."""
     question: str
-    """What it asks, for the pages of the report."""
+    """Question of the study, for the pages of the report."""
     settings: str
     """The model of its entries in the configuration (``config.settings.StudySettings``)."""
     read: str
@@ -47,7 +47,7 @@ class StudyKind:
     outputs: tuple[Outputs, ...] = ()
     """Beside those that every study has, or every one that is rated."""
     mask_question: str = ""
-    """What it asks where all its metrics take the object's mask; empty if the same."""
+    """Question where all its metrics take the object's mask; empty if the same."""
     metrics: tuple[str, ...] = ()
     """Metrics that rate its methods, where the study's entry does not choose them."""
     scores: tuple[RatingScore, ...] = ()
@@ -55,7 +55,7 @@ class StudyKind:
     rated_scores: str = ""
     """``(paths, *, data, models) -> RatedScores`` (``reliability.rated_scores``); empty where no method is rated."""
     variants: str = "variants"
-    """What the variants of a score are: ``variants`` of a metric, or ``models``, which expect different maps."""
+    """Kind of the variants of a score: ``variants`` of a metric, or ``models``, which expect different maps."""
     label: str = ""
     """The label whose classes are raters; empty for the one that the first model was trained on."""
     explains_all_images: bool = False

@@ -36,7 +36,7 @@ BETWEEN = {
     "variants": ("variants of a score", ORANGE, "s"),
     "models": ("models", ORANGE, "s"),
 }
-"""What raters are, their colour and marker."""
+"""Label, color and marker of each kind of rater."""
 MOST_ROWS, MOST_COLUMNS = 30, 14
 MOST_RANK = 1.4  # of the number of methods, so that the last rank is not white
 UNSCORED = "no image has a score that rates methods"
@@ -133,7 +133,7 @@ def order_figure(table: pd.DataFrame) -> Figure:
 
 
 def agreement_figure(table: pd.DataFrame) -> Figure:
-    """How alike raters that are not images order the methods, for every metric and variant.
+    """Plot how raters that are not images agree on the order of the methods, for every metric and variant.
 
     Args:
         table: as ``reliability.agreement.agreement_table`` gives it, an empty variant as an empty text.
@@ -177,7 +177,7 @@ def agreement_figure(table: pd.DataFrame) -> Figure:
 
 
 def consistency_figure(table: pd.DataFrame, controls: Collection[str] = ()) -> Figure:
-    """Which metrics agree on single images: their correlations, those that agree side by side.
+    """Plot the correlations of metrics on single images, with those that agree side by side.
 
     Means over methods (controls aside) and seeds of ``agreement``; metrics are ordered by hierarchical clustering
     (average linkage of 1 − agreement). A study with one score alone has nothing to correlate, and the figure says so.
@@ -238,7 +238,7 @@ def grouped(agreement: Array) -> list[int]:
 
 
 def scored_names(table: pd.DataFrame, *, most: int) -> dict[tuple[str, str], str]:
-    """What every metric and variant is called, in the order of the table.
+    """Return the name of every metric and variant, in the order of the table.
 
     More than ``most`` become one for each score of an entry: the last sub-variant, which sees the most of an image.
     """

@@ -1,4 +1,4 @@
-"""What a paper prints, beside the means of a study's own scores."""
+"""Values that a paper prints, beside the means of a study's own scores."""
 
 from collections.abc import Hashable, Iterable, Mapping
 from typing import TypeVar
@@ -94,7 +94,7 @@ def _nearest(named: Iterable[tuple[Key, int, float]]) -> dict[Key, float]:
 
 
 def _meant(place: str, name: str, pairs: list[Pair]) -> tuple[int, Pair]:
-    """What a name is of, and how far it is from a name in full: 0, 1 or 2."""
+    """Return the score that a name refers to, and how far it is from a full name: 0, 1 or 2."""
     kinds = _kinds(name, pairs)
     for rank, meant in enumerate(kinds):
         if len(meant) == 1:
@@ -111,7 +111,7 @@ def _meant(place: str, name: str, pairs: list[Pair]) -> tuple[int, Pair]:
 
 
 def _kinds(name: str, pairs: list[Pair]) -> tuple[list[Pair], list[Pair], list[Pair]]:
-    """What has this name in full, as its entry, and as its score."""
+    """Return the scores that have this name in full, as their entry, and as their score."""
     return (
         [pair for pair in pairs if " ".join(pair) == name],
         [pair for pair in pairs if pair[1].split(" ")[0] == name],

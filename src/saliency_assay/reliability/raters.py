@@ -21,7 +21,7 @@ SPLITS = 1000
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far raters order methods alike; NaN where undefined."""
+    """Agreement of raters on the order of methods; NaN where undefined."""
 
     alpha: float  # Krippendorff's α (ordinal) of the ranks of methods, of all raters at once
     correlation: float  # mean of Spearman's ρ over methods of every two raters
@@ -30,7 +30,7 @@ class Agreement:
 
 
 def agreement(rated: Array) -> Agreement:
-    """How far all raters ``[R, M]`` agree; pairs without a ρ are left out of mean, smallest and largest.
+    """Return the agreement of all raters ``[R, M]``; pairs without a ρ are left out of mean, smallest and largest.
 
     Raises:
         ValueError: ``rated`` is not two-dimensional.
@@ -45,7 +45,7 @@ def agreement(rated: Array) -> Agreement:
 
 
 def halves(scores: Array, *, splits: int = SPLITS, level: float = 0.95, seed: int = 0) -> Agreement:
-    """How far two random disjoint halves of the images agree, over many splits.
+    """Return the agreement of two random disjoint halves of the images, over many splits.
 
     Each half has half of the images, so this is less than two sets as large as all of them would agree. α is NaN: of
     two raters it says what ρ says.

@@ -19,7 +19,7 @@ Scores: TypeAlias = pd.DataFrame | Iterable[pd.DataFrame]
 """A score table, or parts of one that each hold all rows of what a function tells apart."""
 
 SCORED = ["metric", "variant", "data", "model"]
-"""What scores of one metric have in common, training seeds aside."""
+"""Keys of the scores of one metric, training seeds aside."""
 OF_METHOD = ["data", "model", "seed", "method"]
 PAIR = ["metric", "variant", "other_metric", "other_variant"]
 RELIABLE = [*SCORED, "seed", "controls", "methods", "images", "alpha", "alpha_low", "alpha_high"]
@@ -238,7 +238,7 @@ def rankings_table(
 
 
 def variance_table(scores: Scores) -> pd.DataFrame:
-    """What the variance of every metric's scores is made of: see ``statistics.variance_shares``.
+    """Return the variance components of every metric's scores: see ``statistics.variance_shares``.
 
     Args:
         scores: a score table, or its parts by variant; scores of whole sets are left out.

@@ -1,4 +1,4 @@
-"""Where a job's tensors live, and how many threads it may use."""
+"""Device of a job's tensors, and the number of threads that it may use."""
 
 import logging
 import os
@@ -62,7 +62,7 @@ def _explain_missing_gpu(requested: int | None) -> None:
 
 
 def resident_bytes(resources: Mapping[str, Any]) -> int:
-    """How many bytes of images a job may keep whole on its device: its resource ``resident_limit`` is in megabytes.
+    """Return the bytes of images that a job may keep on its device: its resource ``resident_limit`` is in megabytes.
 
     A resource, not a parameter: where images are kept changes no result, and is no reason to make one again.
     """

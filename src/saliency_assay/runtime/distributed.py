@@ -66,12 +66,12 @@ def _wanted(device: torch.device, resources: Mapping[str, Any]) -> int:
 
 
 def processes() -> int:
-    """How many processes train together."""
+    """Return the number of processes that train together."""
     return dist.get_world_size() if dist.is_initialized() else 1
 
 
 def leading() -> bool:
-    """Whether this is the process that writes: the first of several, or the only one."""
+    """Return True in the process that writes: the first of several, or the only one."""
     return rank() == 0
 
 
@@ -112,7 +112,7 @@ def gathered(values: Tensor) -> Tensor:
 
 
 def anyone(flag: bool) -> bool:
-    """Whether ``flag`` is set in any process; by way of main memory, so that no GPU is waited for."""
+    """Return whether ``flag`` is set in any process; by way of main memory, so that no GPU is waited for."""
     if processes() == 1:
         return flag
     return bool(summed(torch.tensor(int(flag))))

@@ -1,4 +1,4 @@
-"""Which GPUs a job uses: one of this machine's, pinned, or those that a cluster's scheduler assigns.
+"""GPUs of a job: one of this machine's, pinned, or those that a cluster's scheduler assigns.
 
 Free of torch: the Snakefile imports this to count GPUs, and jobs are pinned before CUDA is initialized.
 """

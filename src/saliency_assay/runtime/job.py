@@ -133,7 +133,7 @@ def print_anything() -> None:
 
 
 def in_one_line(error: Exception) -> str:
-    """What an error line says: our own messages as they are, others with their kind and the place they come from."""
+    """Return the text of an error line: our own messages as they are, others with their type and origin."""
     message = printable(str(error).strip())
     if message and isinstance(error, ValueError | OSError):
         line = message.splitlines()[0]

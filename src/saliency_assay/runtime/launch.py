@@ -14,12 +14,12 @@ FAULT = "SALIENCY_ASSAY_FAULT"
 
 
 def launched() -> bool:
-    """Whether this is one of the processes that ``launch`` has started."""
+    """Return True if this is one of the processes that ``launch`` has started."""
     return FAULT in os.environ
 
 
 def rank() -> int:
-    """Which of the job's processes this is, from 0."""
+    """Return the rank of this process among the job's, from 0."""
     return int(os.environ["RANK"]) if launched() else 0
 
 

@@ -40,7 +40,7 @@ def hold(results: Path) -> None:
 
 
 def check_writable(folder: Path) -> None:
-    """That Snakemake can keep its notes in the working directory: it ends in a traceback where it cannot.
+    """Check that Snakemake can keep its notes in the working directory: it ends in a traceback where it cannot.
 
     Raises:
         ValueError: it cannot.

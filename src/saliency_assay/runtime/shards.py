@@ -16,13 +16,13 @@ NAMED = re.compile(r"\.part([0-9]+)of([0-9]+)")
 
 
 class Part(NamedTuple):
-    """Which part of how many, from 1."""
+    """One part of several, counted from 1."""
 
     number: int
     of: int
 
     def stretch(self, images: int) -> slice:
-        """Where it lies among ``images`` images: whole blocks, one more or less than the other parts have.
+        """Return the range of this part among ``images`` images: whole blocks, as evenly as possible.
 
         Raises:
             ValueError: there are fewer blocks than parts.
@@ -38,7 +38,7 @@ WHOLE = Part(1, 1)
 
 
 def part_names(shards: int) -> list[str]:
-    """What the names of the files of each part end in, before the suffix; nothing where there is only one."""
+    """Return the suffixes of the files of all parts, empty where there is only one."""
     return [f".part{number}of{shards}" for number in range(1, shards + 1)] if shards > 1 else [""]
 
 
@@ -55,12 +55,12 @@ def part_of(name: str) -> Part:
 
 
 def blocks_in(images: int) -> int:
-    """How many blocks ``images`` images are, the last one perhaps of fewer; at least one."""
+    """Return the number of blocks of ``images`` images, at least one; the last one may have fewer images."""
     return max(1, ceil(images / BLOCK))
 
 
 def too_many(shards: int, images: int) -> str:
-    """What is wrong with ``shards`` parts of ``images`` explained images; nothing where each has a block."""
+    """Return what is wrong with ``shards`` parts of ``images`` explained images; empty where each has a block."""
     blocks = blocks_in(images)
     if shards <= blocks:
         return ""

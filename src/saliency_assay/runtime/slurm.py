@@ -1,4 +1,4 @@
-"""What a cluster still works on in this folder: a second run beside it would write the same files."""
+"""Slurm jobs of an earlier run in this folder: a second run beside them would write the same files."""
 
 import getpass
 import os
@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 OF_SNAKEMAKE = "rule_"
-"""How its Slurm executor begins the comment of each job; a job that Snakemake itself runs in has none."""
+"""Start of the comment that Snakemake's Slurm executor gives each job; a job that Snakemake itself runs in has none."""
 SKIP = "SALIENCY_ASSAY_SKIP_SQUEUE"
 """Environment variable: set to start although Slurm does not say which jobs are in its queue."""
 ATTEMPTS = 3

@@ -81,7 +81,7 @@ def _shared(store: Store) -> dict[str, Any]:
 
 
 def _facts(store: Store) -> dict[str, Any]:
-    """What all parts of a run have in common: attributes, and the layout of arrays."""
+    """Return what all parts of a run share: attributes, and the layout of arrays."""
     arrays = {name: f"{store[name].dtype}{list(store[name].shape[1:])}" for name in store.names}
     return {**_shared(store), "arrays": arrays}
 

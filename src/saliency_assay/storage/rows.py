@@ -69,7 +69,7 @@ class Archive:
 
     @property
     def plain(self) -> bool:
-        """Whether all its members lie in it as they are; a zip made anew by other programs may be compressed."""
+        """Return whether all its members are stored as they are; a zip written by other programs may be compressed."""
         return all(member.compress_type == zipfile.ZIP_STORED for member in self._zip.infolist())
 
     def read(self, name: str, start: int, target: memoryview) -> None:

@@ -35,7 +35,7 @@ COLUMNS = {
     "score": "float64",
 }
 Conditions = Sequence[tuple[str, str, object]]
-"""What pyarrow reads rows by: ``("metric", "==", "accuracy")``, all of them."""
+"""Filter of rows in pyarrow's form: ``("metric", "==", "accuracy")``, all of them."""
 WHOLE_SET = -1
 ROW_GROUP = 1_000_000
 
@@ -166,7 +166,7 @@ def _together(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def combinations(path: Path, columns: Sequence[str], *, only: Conditions) -> list[dict[str, object]]:
-    """What of ``columns`` occurs together in the rows ``only`` of a score table, in their order, a batch at a time.
+    """Return the combinations of ``columns`` in the rows ``only`` of a score table, in order, a batch at a time.
 
     Raises:
         ScoreError: a file that is no parquet.

@@ -8,7 +8,7 @@ new minor one. What an array holds is its rule's matter and not part of it."""
 
 
 def unreadable(found: object) -> str:
-    """Why a file of the format ``found`` is not read, in words; empty where it is.
+    """Return the reason that a file of the format ``found`` is not read; empty where it is.
 
     One of the same major format is, whatever its minor one.
     """

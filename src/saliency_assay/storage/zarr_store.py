@@ -365,7 +365,7 @@ def same(name: str, *stores: Store) -> Array:
 
 
 def rows_of(name: str, values: Array, store: Store) -> Array:
-    """Where in ``store`` the one-dimensional array ``name`` has each of ``values``.
+    """Return the position in ``store`` at which the one-dimensional array ``name`` has each of ``values``.
 
     Raises:
         StoreError: a value is not there.

@@ -19,7 +19,7 @@ SPOKEN = ("method", "metric")  # columns of names that labels show with spaces, 
 
 @dataclass(frozen=True)
 class StudyTableSpec:
-    """How a table of a study is shown."""
+    """Caption and columns of a study's table."""
 
     caption: str  # in LaTeX, behind the study's name
     heads: Mapping[str, str]  # the columns that are shown, and what stands above them, in LaTeX

@@ -1,4 +1,4 @@
-"""What a classifier says of every image of a set, and how often it is right."""
+"""Predictions of a classifier for every image of a set, and its accuracy."""
 
 from collections.abc import Sequence
 from contextlib import closing

@@ -138,7 +138,7 @@ def best_epoch(rows: Sequence[Row]) -> int:
 
 
 def finished(rows: Sequence[Row], settings: Training) -> bool:
-    """Whether the curve ``rows`` has all its epochs, or as many after its best one as ``patience`` waits."""
+    """Return True if the curve ``rows`` has all its epochs, or as many after its best one as ``patience`` waits."""
     if settings.patience and rows and len(rows) - best_epoch(rows) >= settings.patience:
         return True
     return len(rows) == settings.epochs

@@ -1,4 +1,4 @@
-"""What one of several processes trains: the classifier's own weights behind layers that know the whole batch.
+"""Model that one of several processes trains: the classifier's weights behind layers that know the whole batch.
 
 Dropout draws for the whole batch, and BatchNorm takes its mean and variance over all of it, so that what is learnt does
 not depend on how many processes learn it. Other randomness of a network of one's own is each process's own.

@@ -1,4 +1,4 @@
-"""Which settings of a training are kept: those of the most accurate model on the validation images (IteROAR, 4.2)."""
+"""Selection of training settings: those of the most accurate model on the validation images (IteROAR, 4.2)."""
 
 from collections.abc import Mapping, Sequence
 from math import isnan, nan

@@ -1,4 +1,4 @@
-"""What the configuration may say of a training; free of torch, so that the Snakefile can check it."""
+"""Training settings of the configuration; free of torch, so that the Snakefile can check them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ PARAMETERS: Mapping[str, Parameter] = {
 
 @dataclass(frozen=True)
 class Training:
-    """How a classifier is trained: SGD with Nesterov momentum, the last incomplete batch of an epoch left out.
+    """Hyperparameters: SGD with Nesterov momentum, the last incomplete batch of an epoch left out.
 
     ``epochs`` 0 leaves the initial weights as they are.
     ``learning_rate`` is reached after a linear rise over the share ``warmup`` of all steps and then falls to 0,

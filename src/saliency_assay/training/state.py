@@ -1,4 +1,4 @@
-"""What a training needs to go on where it was killed, and the signal that asks it to stop.
+"""State from which a killed training resumes, and the signal that asks it to stop.
 
 Randomness is drawn anew from (seed, epoch), so a state holds no generator: weights, momentum, the place
 reached, the sums of the running epoch and the best epoch's weights are all there is.

@@ -25,7 +25,7 @@ Normalisation = tuple[Sequence[float], Sequence[float]]
 
 @dataclass(frozen=True)
 class TrainingTask:
-    """What is to be learnt: ``images`` uint8 ``[N, C, H, W]``, a class of each, and which are for what."""
+    """A classification task: ``images`` uint8 ``[N, C, H, W]``, the class of each, and the split."""
 
     images: Any
     """An array or what is indexed like one; see ``training.loop.train``."""
@@ -38,7 +38,7 @@ class TrainingTask:
 
 @dataclass(frozen=True)
 class RuntimeOptions:
-    """Where and how carefully a training runs; nothing of it changes what is learnt but ``device``."""
+    """Device, state and limits of a training; of these only ``device`` changes the result."""
 
     device: torch.device
     state: Path

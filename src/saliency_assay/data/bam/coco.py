@@ -297,7 +297,7 @@ def _mask(
 
 
 def _is_polygon(part: Any, size: tuple[int, int], place: _Place) -> bool:
-    """Whether ``part`` is pairs of coordinates for three points or more; an error if it is no coordinates."""
+    """Return whether ``part`` is pairs of coordinates for three points or more; an error if it is no coordinates."""
     numbers = part if isinstance(part, list) else [None]
     if not all(isinstance(number, int | float) and -LIMIT < number < LIMIT for number in numbers):
         raise ValueError(f"{_place(place)}: segmentation holds {short(part)}, expected lists of numbers")

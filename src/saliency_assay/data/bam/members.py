@@ -146,7 +146,7 @@ def compose_member(
 
 
 def is_series(member: str) -> bool:
-    """Whether ``member`` is one of the sets of several commonalities; those have a scene label only.
+    """Return whether ``member`` is one of the sets of the commonality series; those have a scene label only.
 
     Raises:
         ValueError: no set is called so.

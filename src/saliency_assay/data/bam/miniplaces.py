@@ -144,7 +144,7 @@ def _listed(folder: Path) -> dict[str, list[str]]:
 
 
 def _inside(path: str) -> bool:
-    """Whether ``path``, from a list that comes from elsewhere, names something below the folder of the images."""
+    """Return whether ``path``, from an outside list, names something below the folder of the images."""
     parts = Path(path.strip().lstrip("/")).parts
     return bool(parts) and ".." not in parts and len(path) <= LONGEST_NAME
 

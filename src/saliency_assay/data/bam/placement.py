@@ -1,4 +1,4 @@
-"""Who is pasted where: the plan that all sets of BAM images follow (Yang and Kim 2019, section 3.1)."""
+"""Placement plan that all sets of BAM images follow (Yang and Kim 2019, section 3.1)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from saliency_assay.data.splits import TEST, TRAIN, Ints, Split, random_split, t
 
 @dataclass(frozen=True)
 class Collection:
-    """What images are composed of: the arrays that ``collection.py`` makes, and the classes' names.
+    """Sources of composed images: the arrays of ``collection.py``, and the classes' names.
 
     ``cutouts`` and ``scenes``, uint8 ``[n, C, H, W]``, are indexed by arrays of integers and may stay in their stores.
     """

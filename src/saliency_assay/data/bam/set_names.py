@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 ROUNDING = 1e-3
-"""How far a k may be from a whole number of classes: enough for thirds written with three decimals."""
+"""Tolerance of k from a whole number of classes: enough for thirds written with three decimals."""
 
 
 def set_names(commonality: Sequence[float], scenes: int) -> tuple[str, ...]:

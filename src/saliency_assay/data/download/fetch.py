@@ -28,7 +28,7 @@ _AGAIN = {408, 425, 429, 500, 502, 503, 504}
 
 @dataclass(frozen=True)
 class Patience:
-    """How long to try: so many times in a row without a new byte, waiting 1, 2, 4, … times ``wait`` seconds."""
+    """Patience of a download: attempts in a row without a new byte, 1, 2, 4, … times ``wait`` seconds apart."""
 
     attempts: int = 6
     wait: float = 1.0
@@ -114,7 +114,7 @@ def check(file: Path, size: int, checksum: str) -> str:
 
 
 def need_space(folder: Path, needed: int) -> None:
-    """That there is room for ``needed`` more bytes in ``folder``.
+    """Check that there is room for ``needed`` more bytes in ``folder``.
 
     Raises:
         OSError: there is not.
@@ -212,7 +212,7 @@ def _announced(response: http.client.HTTPResponse) -> tuple[int, int]:
 
 
 def _version(response: http.client.HTTPResponse) -> str:
-    """What names the server's version of the file in If-Range; weak ETags must not stand there (RFC 9110, 13.1.5)."""
+    """Return the identifier of the server's file for If-Range; weak ETags must not be sent (RFC 9110, 13.1.5)."""
     etag = response.headers.get("ETag", "")
     return etag if etag.startswith('"') else response.headers.get("Last-Modified", "")
 

@@ -108,7 +108,7 @@ def _write(source: IO[bytes], target: Path) -> None:
 
 
 def _check_name(name: str) -> None:
-    """That a member stays below the folder."""
+    """Check that a member stays below the folder."""
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or "\\" in name:
         raise tarfile.TarError(f"the name {name!r} leads out of the folder")

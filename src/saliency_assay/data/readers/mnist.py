@@ -88,7 +88,7 @@ def _idx(path: Path, dimensions: int) -> Bytes:
 
 
 def _array(path: Path, file: BinaryIO, dimensions: int, packed: bool) -> Bytes:
-    """What the open file holds. The header is believed only as far as the file's own length bears it out."""
+    """Return the array in an open file. The header is believed only as far as the file's length confirms it."""
     start, magic = 4 + 4 * dimensions, bytes((0, 0, 8, dimensions))
     header = file.read(start)
     if header[:4] != magic:

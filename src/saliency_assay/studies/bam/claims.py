@@ -532,7 +532,7 @@ def _judged(check: Callable[[BamTables], tuple[bool, str]], tables: BamTables) -
 
 
 def summary(found: pd.DataFrame) -> str:
-    """How many claims have each verdict, in words."""
+    """Return the number of claims with each verdict, in words."""
     holds, fails, untested = ((found["verdict"] == verdict).sum() for verdict in VERDICTS)
     return f"{holds} hold, {fails} do not, {untested} not tested"
 

@@ -83,7 +83,7 @@ def score_independence(
 
 
 def score_rows(found: Mapping[str, np.ndarray], correct: np.ndarray, source: np.ndarray) -> pd.DataFrame:
-    """What ``score_independence`` found as rows of the score table: ``metric, variant, image, score``.
+    """Return the scores of ``score_independence`` as rows of the score table: ``metric, variant, image, score``.
 
     ``image`` is in ``source``, indices ``[N]`` into the set of the originals. Images outside ``correct`` have no row
     for ``iir`` and ``iir_difference``, so that a NaN is always a map that could not be scored. Every image has one of

@@ -1,4 +1,4 @@
-"""How far images could be changed without changing the output, as curves and pictures (BAM's IIR)."""
+"""Curves and pictures of changes of images that leave the output as it is (BAM's IIR)."""
 
 from collections.abc import Sequence
 
@@ -83,7 +83,7 @@ def delta_images(
 def note(
     name: str, output_norm: float, output_change: float, delta_norm: float, start_distance: float
 ) -> str:
-    """What stands beside an image: its ``name`` and numbers, one a line."""
+    """Return the text beside an image: its ``name`` and numbers, one a line."""
     share = 100 * output_change / output_norm if output_norm > 0 else np.nan
     lines = [name, f"‖f(x)‖ = {output_norm:.3g}", f"‖Δf‖ = {output_change:.2g} ({share:.2g} %)"]
     return "\n".join([*lines, f"‖δ‖ = {delta_norm:.0f}", f"‖δ − δ₀‖ = {start_distance:.0f}"])

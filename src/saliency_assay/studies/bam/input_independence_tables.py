@@ -1,4 +1,4 @@
-"""How far images could be changed without changing the output, as numbers (BAM's IIR)."""
+"""Table of changes of images that leave the output as it is (BAM's IIR)."""
 
 from collections.abc import Mapping
 
@@ -19,7 +19,7 @@ def changes_of(delta_set: Store) -> dict[str, Array]:
 
 
 def delta_table(found: Mapping[int, Mapping[str, Array]]) -> pd.DataFrame:
-    """How similar the outputs are, a row for each seed.
+    """Return the similarity of the outputs, a row for each seed.
 
     Args:
         found: for each seed the arrays ``[n]`` of ``invariant_patch.Changed``, of changed images alone.

@@ -23,7 +23,7 @@ WHITE = 255
 
 @dataclass(frozen=True)
 class Descent:
-    """How δ is sought, in levels of 0–255.
+    """Settings of the optimization of δ, in levels of 0–255.
 
     Each image's loss is L = ‖f(x + δ) − f(x)‖₂ − η₁ ‖δ‖₂ + η₂ Σ[(x + δ − 255)⁺ + (−x − δ)⁺] on logits, with δ zero
     outside the mask; the paper's η₃ only discourages that.
@@ -48,7 +48,7 @@ class Descent:
 
 
 class Changed(NamedTuple):
-    """What was found for each of B images; norms are float32 and measured on the 8-bit image."""
+    """Result for each of B images; norms are float32 and measured on the 8-bit image."""
 
     image: Tensor
     """x + δ, uint8 ``[B, C, H, W]``."""

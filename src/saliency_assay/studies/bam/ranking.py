@@ -34,7 +34,7 @@ def ranking(tables: BamTables) -> pd.DataFrame:
 
 
 def agreement(found: pd.DataFrame, tables: BamTables) -> pd.DataFrame:
-    """How alike each two metrics rank the methods that both score, controls aside.
+    """Return how alike each two metrics rank the methods that both score, controls aside.
 
     Args:
         found: as ``ranking`` gives it.

@@ -76,7 +76,7 @@ def pairs_of(
 def right_images(
     predictions: pd.DataFrame, asked: Mapping[str, tuple[str, str]], images: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """Whether each of ``images`` is classified rightly, bool ``[N]`` for each of ``PAIRS``.
+    """Return whether each of ``images`` is classified correctly, bool ``[N]`` for each of ``PAIRS``.
 
     ``predictions`` are those of one seed: ``model, data, image, label, predicted``; ``asked`` is as ``pairs_of`` gives
     it.
@@ -94,7 +94,7 @@ def score_rows(
     *,
     pairs: Iterable[str] = PAIRS,
 ) -> pd.DataFrame:
-    """What ``score_bam`` found as rows of the score table: ``data, model, metric, variant, image, score``.
+    """Return the scores of ``score_bam`` as rows of the score table: ``data, model, metric, variant, image, score``.
 
     Images outside X_corr have no row for ``mcs`` and ``idr``, so that a NaN is always a map that could not be scored;
     ``concept_attribution`` has one for every image, of each of ``pairs``.

@@ -18,7 +18,7 @@ REGIONS = ("object", BASELINE_REGIONS["mcs"])
 
 
 def contrast(model: str, last: str) -> str:
-    """What the score table calls the models behind an MCS of the series, such as ``f_k01-f_k10``."""
+    """Return the name in the score table of the models behind an MCS of the series, such as ``f_k01-f_k10``."""
     return f"{model}-{last}"
 
 

@@ -121,7 +121,7 @@ def _counted(series: pd.DataFrame) -> str:
 
 
 def _names(methods: Iterable[object]) -> dict[str, str]:
-    """What each method is called in the figure, in lines of a few letters."""
+    """Return the name of each method in the figure, in lines of a few letters."""
     return {
         str(method): "TCAV"
         if method == TCAV

@@ -1,4 +1,4 @@
-"""What the tables of a BAM study say of each method, in one place for its ranking and its claims."""
+"""Access to the tables of a BAM study by method, shared by its ranking and its claims."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ SHOWN = {
     "iir_difference": ("relative change", 1.0),
     SERIES: ("ρ over the series", 1.0),
 }
-"""What metrics are called, and what their scores are multiplied by to be read."""
+"""Label of each metric, and the factor of its scores in tables to read."""
 PAPER = (
     "gradcam",
     "guided_gradcam",
@@ -45,7 +45,7 @@ Scores: TypeAlias = "pd.Series[float]"
 
 
 class UntestedError(ValueError):
-    """Why something cannot be told from the tables."""
+    """Reason that a claim cannot be tested with the tables."""
 
 
 @dataclass(frozen=True)
@@ -62,12 +62,12 @@ class BamTables:
     controls: Collection[str]
     """Entries that use no model."""
     classes: Mapping[str, int]
-    """How many classes ``object`` and ``scene`` have."""
+    """Number of classes of ``object`` and ``scene``."""
     premise: pd.DataFrame
     metrics: pd.DataFrame
     independence: pd.DataFrame | None = None
     deltas: pd.DataFrame | None = None
-    """How many of the changed images have nearly the outputs of the original, ``similar``, by seed."""
+    """Share of the changed images that have nearly the outputs of the original, ``similar``, by seed."""
     commonality: pd.DataFrame | None = None
     series: pd.DataFrame | None = None
     correlation: pd.DataFrame | None = None

@@ -31,12 +31,12 @@ Scores = dict[str, dict[str, Floats]]
 
 KINDS = ("concept", "random")  # CAVs of the concept, and CAVs between two samples without it
 LOGITS = "logits"
-"""What the logits are called as a layer, where no concept layer of the classifier gives them."""
+"""Name of the logits as a layer, where no concept layer of the classifier gives them."""
 
 
 @dataclass(frozen=True)
 class Examples:
-    """What CAVs are learned from: two sets of images that are aligned index by index, the second without the concept.
+    """Examples that CAVs are learned from: two sets of images aligned by index, the second without the concept.
 
     Images are anything that int64 indices select uint8 ``[n, C, H, W]`` from.
     """
@@ -234,7 +234,7 @@ def _layers_of(classifier: Classifier, pixels: Tensor) -> list[str]:
 def _activations(
     classifier: Classifier, parts: list[Any], layers: list[str], batch_size: int
 ) -> dict[str, Tensor]:
-    """What each layer gives for the images of all ``parts`` in order, ``[n, F]`` on the classifier's device."""
+    """Return each layer's output for the images of all ``parts`` in order, ``[n, F]`` on the classifier's device."""
     found: dict[str, Tensor] = {}
     total, row = sum(map(len, parts)), 0
     for part in parts:
@@ -273,7 +273,7 @@ def _positive_shares(
 
 
 def _outputs(classifier: Classifier, pixels: Tensor) -> dict[str, Tensor]:
-    """What each concept layer gives for ``pixels``, then the ``LOGITS``; a layer of that name is what they replace."""
+    """Return each concept layer's output for ``pixels``, then the ``LOGITS``; a layer of that name replaces them."""
     with _listening(classifier) as heard:
         logits: Tensor = classifier(pixels)
     for layer, outputs in heard.items():

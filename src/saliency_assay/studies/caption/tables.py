@@ -11,7 +11,7 @@ from saliency_assay.plotting.statistics import mean_and_error
 from saliency_assay.plotting.text import readable
 
 ROLES = ("image", "caption")
-"""What the first and the second model of a study are to rely on, and the halves that are shown alone."""
+"""Half of the image that the first and the second model of a study are to use, and the halves shown alone."""
 CHECKS = {
     "both": "accuracy, picture and caption: what it was trained on",
     "image": "accuracy, picture alone: the caption's half is black",
@@ -42,7 +42,7 @@ ZERO = 1e-6  # INFD in squared logits that is 0 up to rounding
 def premise(
     predictions: pd.DataFrame, *, image_model: str, caption_model: str, data: Sequence[str]
 ) -> pd.DataFrame:
-    """How often both models are right on test images with both halves, and with either alone (footnote 7).
+    """Return the accuracy of both models on test images with both halves, and with either alone (footnote 7).
 
     Args:
         predictions: one row per model, seed, data and image, with ``split``, ``label`` and ``predicted``.
@@ -141,7 +141,7 @@ def beside_printed(table: pd.DataFrame, methods: Mapping[str, str]) -> pd.DataFr
 
 
 def statements(checks: pd.DataFrame, table: pd.DataFrame, methods: Mapping[str, str]) -> pd.DataFrame:
-    """What the paper says of the experiment, and whether it is so here: ``claim, source, measured, verdict``."""
+    """Return the paper's claims about the experiment, and whether they hold: ``claim, source, measured, verdict``."""
     rows = [_above(checks)]
     rows += [
         _relies(checks, model, role)
@@ -161,7 +161,7 @@ def _above(checks: pd.DataFrame) -> list[str]:
 
 
 def _relies(checks: pd.DataFrame, model: str, role: str) -> list[str]:
-    """Whether a model is right on one half alone, and at chance on the other, under all seeds."""
+    """Return whether a model is right on one half alone, and at chance on the other, under all seeds."""
     other = ROLES[1 - ROLES.index(role)]
     seeds = dict.fromkeys(checks.loc[checks["model"] == model, "seed"])
     alone = np.array([[accuracy(checks, model, seed, half) for half in (role, other)] for seed in seeds])
@@ -191,7 +191,7 @@ def _without_score(rows: Sequence[tuple[str, float, float]]) -> str:
 
 
 def _falls(order: Sequence[tuple[str, float, float]]) -> list[str]:
-    """Whether each method with a higher printed INFD has at least that of each with a lower one."""
+    """Return whether each method with a higher printed INFD has at least that of each with a lower one."""
     claim, source = "INFD falls in the printed order: Grad ≥ Grad-SG ≥ IG ≥ OPT.", "Table 3"
     order = sorted(order, key=lambda row: -row[2])
     if len({printed for _, _, printed in order}) < 2:

@@ -170,7 +170,7 @@ def _lines(axes: Axes, results: MetricResults, values: Mapping[str, Array], acro
 
 
 def _counted(results: MetricResults, values: Mapping[str, Array], name: str) -> str:
-    """What lines and bands are, of how many images at every point, and how many values are undefined."""
+    """Return the meaning of lines and bands, the number of images at every point, and of undefined values."""
     if not values:
         return NO_SCORE
     by_image = [over_seeds(of_method, results.seeds) for of_method in values.values()]

@@ -181,7 +181,7 @@ def _finish(
     label: str,
     direction: str,
 ) -> None:
-    """What boxes and densities have in common: means, methods without a score, names and counts."""
+    """Plot what boxes and densities have in common: means, methods without a score, names and counts."""
     for place, (method, values) in enumerate(zip(methods, valid, strict=True)):
         if not len(values):
             across = axes.get_yaxis_transform()
@@ -205,7 +205,7 @@ def _finish(
 
 
 def counted(rows: pd.DataFrame) -> str:
-    """How many images have a score, by method where that differs, of how many seeds, and how many scores lack."""
+    """Return the number of images with a score, by method where that differs, of seeds, and of missing scores."""
     defined = rows[rows["score"].notna()]
     images = span_text(defined.groupby("method")["image"].nunique()) if len(defined) else "0"
     undefined = len(rows) - len(defined)

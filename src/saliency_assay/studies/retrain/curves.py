@@ -134,7 +134,7 @@ def overlap_curves(means: pd.DataFrame, *, area: int, occluded: int, iterations:
 
 
 def _references(axes: Axes, metric: str, last: int, *, area: int, occluded: int) -> None:
-    """What random masks would have at iterations 0 … last, and for CMA the most there can be."""
+    """Return the values of random masks at iterations 0 … last, and for CMA the maximum."""
     whole = area if metric == "cma" else occluded
     across = np.arange(last + 1)
     random = np.array([expected(metric, int(i), area=area, occluded=occluded) for i in across]) / whole
@@ -179,7 +179,7 @@ def _lines(axes: Axes, table: pd.DataFrame, of_methods: dict[str, dict[str, Any]
 
 
 def _said(rows: pd.DataFrame, area: int, occluded: int) -> str:
-    """What lines and bands are, of how many images and seeds, and how large a mask is."""
+    """Return the meaning of lines and bands, the number of images and seeds, and the size of a mask."""
     seeds = rows["seed"].nunique()
     spread = f"mean and range of {seeds} seeds" if seeds > 1 else "one seed, so no band"
     images = rows.loc[rows["images"] > 0, "images"].tolist()

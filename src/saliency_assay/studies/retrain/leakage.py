@@ -1,4 +1,4 @@
-"""What masks alone tell of the class: a classifier trained on nothing else (IteROAR, section 4.7)."""
+"""Mask leakage: accuracy of a classifier trained on masks alone (IteROAR, section 4.7)."""
 
 from collections.abc import Mapping
 from dataclasses import replace

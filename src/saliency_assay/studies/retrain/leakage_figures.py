@@ -1,4 +1,4 @@
-"""What masks alone tell of the class, as a table to read and as bars."""
+"""Mask leakage as a table to read and as bars."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -121,7 +121,7 @@ def _panel(axes: Axes, methods: Sequence[str], found: pd.DataFrame, values: pd.D
 
 
 def _say(figure: Figure, values: pd.DataFrame, *, chance: float, alpha: float) -> None:
-    """How many values stand behind a bar, and what the marks are."""
+    """Return the number of values behind a bar, and the meaning of the marks."""
     counts = values.dropna(subset="score").groupby([*KEYS, "metric"], sort=False).size()
     drawn = {metric: span_text(of.tolist()) for metric, of in counts.groupby(level="metric")}
     seeds = values["seed"].nunique()

@@ -1,4 +1,4 @@
-"""Whether masks alone give the class away: a test of every arm of the retrain study."""
+"""Test of mask leakage for every arm of the retrain study."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""What keeps a mask from leaking the class by its size, shape or place (Palacio et al., IteROAR, section 4.7).
+"""Transforms that keep a mask from leaking the class by its size, shape or position (IteROAR, section 4.7).
 
 A transform takes masks bool ``[n, H, W]``, True where occluded, and one seed for each image, and gives new masks of the
 same shape. What becomes of a mask depends on it and its seed alone, so results do not depend on how a set is split.

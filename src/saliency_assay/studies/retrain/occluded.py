@@ -114,7 +114,7 @@ class Stretch:
 
 
 class MaskImages:
-    """What the masks alone show of D_i: uint8 ``[N, 1, H, W]``, 255 where any mask of ``layers`` occludes."""
+    """Masks of D_i as images: uint8 ``[N, 1, H, W]``, 255 where any mask of ``layers`` occludes."""
 
     def __init__(self, layers: Sequence[Layer], device: torch.device) -> None:
         self._layers = layers

@@ -1,4 +1,4 @@
-"""How far the masks of consecutive iterations overlap (Palacio et al., IteROAR, section 3).
+"""Overlap of the masks of consecutive iterations (Palacio et al., IteROAR, section 3).
 
 Masks are m̄, True where a pixel is occluded. ‖·‖₀ counts entries that are not 0, so the sums of Eqs. 2 and 4 are unions.
 """

@@ -1,4 +1,4 @@
-"""What masks are made by: fills, transforms, and the arithmetic of τ, ρ, I and k; free of torch and Pydantic."""
+"""Parameters of masks: fills, transforms, and the arithmetic of τ, ρ, I and k; free of torch and Pydantic."""
 
 from collections.abc import Mapping
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""What one arm of a retrain study is scored by: how right each f_i is, and where its masks fall (IteROAR, 4.5)."""
+"""Scores of one arm of a retrain study: accuracy of each f_i, and position of its masks (IteROAR, 4.5)."""
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence

@@ -69,7 +69,7 @@ class RetrainStudy(StudySettings):
 
 @dataclass(frozen=True)
 class Retraining:
-    """What a study of kind ``retrain`` does with each of its methods.
+    """Protocol of a ``retrain`` study, the same for each of its methods.
 
     ``protocols`` and ``fills`` are arms that are retrained each. ``percentile`` τ and ``occluded`` ρ are those of
     section 3 of IteROAR: a mask holds the share 1 − τ/100 of the pixels, all masks together at most ρ. ``reduction``

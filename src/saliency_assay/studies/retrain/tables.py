@@ -23,12 +23,12 @@ FORMS = {
 
 
 def named(protocol: str, fill: str) -> str:
-    """What an arm is called above its panel."""
+    """Return the title of an arm's panel."""
     return f"{PROTOCOLS.get(protocol, readable(protocol))}, fill {readable(fill)}"
 
 
 def means(scores: pd.DataFrame) -> pd.DataFrame:
-    """What the tables and figures need of a score table: means over images, and how far images differ.
+    """Return the means over images of a score table, and their spread, for tables and figures.
 
     Arms are independent, so tables of several arms, one after another, make that of all.
 
