@@ -100,7 +100,7 @@ def bind(
     background: Arrays | None = None,
     **parameters: Any,
 ) -> Bound:
-    """The method, checked against what it takes and what of it the classifier can serve.
+    """Return the method, checked against what it takes and what of it the classifier can serve.
 
     ``knows_mean`` says whether the classifier's mean is that of the images that it was trained on.
 

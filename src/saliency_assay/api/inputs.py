@@ -35,7 +35,7 @@ def images_of(images: Arrays, name: str = "images") -> Tensor:
 
 
 def targets_of(targets: Any, images: int) -> npt.NDArray[np.int64]:
-    """The class of each image, int64 ``[N]``.
+    """Return the class of each image, int64 ``[N]``.
 
     Raises:
         ValueError: not an integer for each of ``images`` images.
@@ -48,7 +48,7 @@ def targets_of(targets: Any, images: int) -> npt.NDArray[np.int64]:
 
 
 def maps_of(maps: Arrays, images: Tensor) -> npt.NDArray[np.float32]:
-    """Maps ``[N, C or 1, H, W]``, or ``[N, H, W]`` with one value a pixel, as float32 ``[N, C or 1, H, W]``.
+    """Return maps ``[N, C or 1, H, W]``, or ``[N, H, W]`` with one value a pixel, as float32 ``[N, C or 1, H, W]``.
 
     Raises:
         ValueError: another shape than the images', or values that are no numbers.
@@ -64,7 +64,7 @@ def maps_of(maps: Arrays, images: Tensor) -> npt.NDArray[np.float32]:
 
 
 def mask_of(mask: Arrays, images: Tensor) -> npt.NDArray[np.bool_]:
-    """The object's pixels, bool ``[N, H, W]``.
+    """Return the object's pixels, bool ``[N, H, W]``.
 
     Raises:
         ValueError: another type or shape.
@@ -76,7 +76,7 @@ def mask_of(mask: Arrays, images: Tensor) -> npt.NDArray[np.bool_]:
 
 
 def mean_of(mean: Any, channels: int) -> Tensor:
-    """The mean of a data set in each channel, float32 ``[C]``.
+    """Return the mean of a data set in each channel, float32 ``[C]``.
 
     Raises:
         ValueError: another number of values, or one outside [0, 1].

@@ -25,7 +25,8 @@ def attribute(
     background: Arrays | None = None,
     **parameters: Any,
 ) -> Arrays:
-    """Maps ``[N, C or 1, H, W]``, float32, signed as the method gives them: an array for an array, else a tensor.
+    """Return maps ``[N, C or 1, H, W]``, float32, signed as the method gives them: an array for an array, else a
+    tensor.
 
     Args:
         method: a registered name (``docs/methods.md``), ``package.module:name``, or a function ``(model, images,

@@ -22,7 +22,7 @@ Model: TypeAlias = nn.Module | Callable[[Tensor], Any]
 def wrap(
     network: nn.Module, *, classes: int, mean: Sequence[float], std: Sequence[float], cam_layer: str = ""
 ) -> Classifier:
-    """A network that takes normalised images, as a classifier of images ``[N, C, H, W]`` in [0, 1].
+    """Return a network that takes normalised images, as a classifier of images ``[N, C, H, W]`` in [0, 1].
 
     The weights stay the network's own, on their device. For a network that normalises by itself, ``mean`` is 0 and
     ``std`` 1 in each channel.
@@ -60,7 +60,7 @@ def wrap(
 
 
 def load(weights: str | Path, model: Mapping[str, Any], *, device: str = "cpu") -> Classifier:
-    """A classifier that the workflow trained, as its jobs have it.
+    """Return a classifier that the workflow trained, as its jobs have it.
 
     Args:
         weights: ``results/models/{model}/seed{seed}/weights.pt``.
@@ -93,7 +93,7 @@ class Prediction(nn.Module):
 
 
 def classifier_of(model: Model, images: Tensor) -> Classifier:
-    """The model as a classifier: a ``Classifier`` as it is, all else without normalisation.
+    """Return the model as a classifier: a ``Classifier`` as it is, all else without normalisation.
 
     How many classes there are, the first of ``images`` tells.
 

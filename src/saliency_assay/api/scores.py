@@ -82,7 +82,7 @@ def score(
     randomized_model: nn.Module | None = None,
     **parameters: Any,
 ) -> Scores:
-    """The scores of all maps under one metric.
+    """Return the scores of all maps under one metric.
 
     Args:
         metric: a registered name (``docs/metrics.md``), ``package.module:name``, or a function ``(predict, images,

@@ -59,7 +59,7 @@ class DataEntry:
         return tuple(f"{self.name}_{member}" for member in self.members) or (self.name,)
 
     def labels_of(self, name: str) -> tuple[str, ...]:
-        """The labels of the images of the set ``name``: sets of one commonality have one object, or none."""
+        """Return the labels of the images of the set ``name``: sets of one commonality have one object, or none."""
         return ("scene",) if self.is_common(name) else self.labels
 
     def is_common(self, name: str) -> bool:
@@ -68,7 +68,8 @@ class DataEntry:
         return bool(self.members) and (member == "0s_k" or member.startswith("os_k"))
 
     def shards_of(self, name: str) -> int:
-        """The parts of the set ``name``: sets of one commonality, of which one scene is explained, are never split."""
+        """Return the parts of the set ``name``: sets of one commonality, of which one scene is explained, are never
+        split."""
         return 1 if self.is_common(name) else self.shards
 
     @property

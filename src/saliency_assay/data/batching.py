@@ -47,7 +47,7 @@ def resident(images: Images, device: torch.device, limit: int) -> Images:
 def batches(
     images: Images, order: Tensor | None, size: int, device: torch.device
 ) -> Generator[Tensor, None, None]:
-    """The images at ``order`` int64 ``[n]``, or all as they lie, ``size`` at a time: uint8 on ``device``.
+    """Return the images at ``order`` int64 ``[n]``, or all as they lie, ``size`` at a time: uint8 on ``device``.
 
     A tensor on ``device`` is indexed there. Anything else is read by a thread, ``AHEAD`` batches before they are
     needed; the batches are the same. Close the generator (``contextlib.closing``): that ends the thread.
@@ -81,7 +81,7 @@ def _read_ahead(images: Images, parts: list[Any], device: torch.device) -> Gener
 
 
 def _read(images: Images, part: Any, device: torch.device) -> Tensor:
-    """A batch in memory; for a GPU in pinned memory, from which copies do not hold the caller up."""
+    """Return a batch in memory; for a GPU in pinned memory, from which copies do not hold the caller up."""
     batch = _tensor(images[part])
     return batch.pin_memory() if device.type == "cuda" and batch.device.type == "cpu" else batch
 

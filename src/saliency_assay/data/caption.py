@@ -56,7 +56,8 @@ def compose(
     generator: np.random.Generator,
     block: int = 256,
 ) -> tuple[dict[str, tuple[str, ...]], Iterator[Block]]:
-    """The images of set ``member`` (one of ``SETS``) of H × 2W pixels, ``block`` at a time, in the source's order.
+    """Return the images of set ``member`` (one of ``SETS``) of H × 2W pixels, ``block`` at a time, in the source's
+    order.
 
     Yeh et al. (2019), section 5, "Human Evaluation". Chance falls alike for every set and every noise: entries of one
     seed differ in what their noise replaces, and in nothing else.

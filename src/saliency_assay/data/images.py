@@ -139,7 +139,7 @@ def _bits_a_channel(image: ImageFile) -> int:
 
 
 def _opened(path: Path) -> ImageFile:
-    """The image, its header read; one of too many pixels is a fault before memory is taken for them."""
+    """Open an image and read its header; too many pixels are a fault before memory is taken for them."""
     with warnings.catch_warnings():
         warnings.simplefilter("error", Image.DecompressionBombWarning)
         return Image.open(path, formats=FORMATS)
@@ -223,7 +223,7 @@ def halves_in_blocks(
 
 
 def read_class_names(file: Path, count: int) -> tuple[str, ...]:
-    """The class names that a text file lists, one a line; empty lines are left out.
+    """Return the class names that a text file lists, one a line; empty lines are left out.
 
     Raises:
         FileNotFoundError: no such file.

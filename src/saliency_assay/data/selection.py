@@ -19,7 +19,8 @@ def explained_images(
     order: str = "balanced",
     among: npt.NDArray[np.bool_] | None = None,
 ) -> Ints:
-    """Indices of at most ``limit`` test images, ``balanced`` over the combinations of ``labels``, or the ``first``.
+    """Return indices of at most ``limit`` test images, ``balanced`` over the combinations of ``labels``, or the
+    ``first``.
 
     Combinations are visited in turn, each giving its next test image. They are visited along the diagonals of
     the table of labels, so that ten images of BAM show ten objects and ten scenes. The answer is in order of
@@ -61,7 +62,7 @@ def fitting(data: Any, where: Mapping[str, int]) -> npt.NDArray[np.bool_]:
 
 
 def background_images(split: Split, labels: Sequence[Ints], count: int) -> Ints:
-    """Indices of ``count`` training images, or all if there are fewer, balanced as ``explained_images`` is."""
+    """Return indices of ``count`` training images, or all if there are fewer, balanced as ``explained_images`` is."""
     return np.sort(_balanced(np.flatnonzero(split == TRAIN), labels)[:count])
 
 

@@ -11,7 +11,7 @@ BASELINES = ("black", "mean")
 
 
 def baseline(model: nn.Module, images: Tensor, name: str) -> Tensor:
-    """The colour ``name`` as ``[1, C, 1, 1]``, of ``images``' type and device.
+    """Return the colour ``name`` as ``[1, C, 1, 1]``, of ``images``' type and device.
 
     ``black`` is 0 in every channel, ``mean`` the channel mean of the images that the classifier was trained on.
 

@@ -67,7 +67,7 @@ def gradcam(
 
 
 def _classifier(model: nn.Module, images: Tensor, targets: Tensor, upsampling: str) -> Classifier:
-    """The model as what names its CAM layer, once all that both methods are given has been checked."""
+    """Return the model as what names its CAM layer, once all that both methods are given has been checked."""
     check_inputs(images, targets)
     if upsampling not in UPSAMPLINGS:
         raise ValueError(f"upsampling: found {upsampling!r}, valid: {', '.join(UPSAMPLINGS)}")
@@ -84,14 +84,14 @@ def _check_feature_maps(classifier: Classifier, output: object) -> None:
 
 
 def _upsampled(maps: Tensor, images: Tensor, upsampling: str, *, relu: bool) -> Tensor:
-    """The images' size; with ``relu`` the positive part, before and after: cubic interpolation overshoots."""
+    """Return the images' size; with ``relu`` the positive part, before and after: cubic interpolation overshoots."""
     if not relu:
         return interpolate(maps, size=images.shape[2:], mode=upsampling)
     return interpolate(maps.clamp(min=0), size=images.shape[2:], mode=upsampling).clamp(min=0)
 
 
 def _activations(classifier: Classifier, images: Tensor) -> tuple[Tensor, Tensor]:
-    """The CAM layer's output ``[N, K, h, w]`` and the logits ``[N, classes]`` of one forward pass."""
+    """Return the CAM layer's output ``[N, K, h, w]`` and the logits ``[N, classes]`` of one forward pass."""
     outputs: list[object] = []
 
     def keep(layer: nn.Module, inputs: object, output: object) -> None:
@@ -111,7 +111,7 @@ def _activations(classifier: Classifier, images: Tensor) -> tuple[Tensor, Tensor
 
 
 def _heads(classifier: Classifier, activations: Tensor) -> list[nn.Linear]:
-    """The linear layers, last first, that take the activations' channels to the logits."""
+    """Return the linear layers, last first, that take the activations' channels to the logits."""
     wanted = (classifier.classes, activations.shape[1])
     layers = [part for part in classifier.network.modules() if isinstance(part, nn.Linear)]
     return [layer for layer in reversed(layers) if layer.weight.shape == wanted]

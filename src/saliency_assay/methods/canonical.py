@@ -169,7 +169,7 @@ def normalised(model: nn.Module, images: Tensor) -> Tensor:
 
 
 def canonical(model: nn.Module) -> fx.GraphModule:
-    """The network behind ``model``, from normalised images to logits, in evaluation mode.
+    """Return the network behind ``model``, from normalised images to logits, in evaluation mode.
 
     Its graph holds calls of modules (among them ``Add``, no dropout or BatchNorm, none twice and none in place) and
     of ``REARRANGEMENTS``. The result is kept for the next call, so leave it as it is: ``copy.deepcopy`` it to change
@@ -233,7 +233,7 @@ def _layer(module: fx.GraphModule, node: fx.Node) -> nn.Module | None:
 
 
 def _function(node: fx.Node) -> Any:
-    """The function or the method's name that ``node`` calls, None where it calls a module or nothing."""
+    """Return the function or the method's name that ``node`` calls, None where it calls a module or nothing."""
     return node.target if node.op in ("call_function", "call_method") else None
 
 
@@ -284,7 +284,7 @@ def _order_by_writing(module: fx.GraphModule, name: str) -> None:
 
 
 def _same_memory(module: fx.GraphModule, source: fx.Node) -> set[fx.Node]:
-    """The views of ``source``, what it is a view of, and that one's views, and so on; not ``source``."""
+    """Return the views of ``source``, what it is a view of, and that one's views, and so on; not ``source``."""
     found, new = {source}, [source]
     while new:
         node = new.pop()
@@ -363,7 +363,7 @@ def _fold_norms(module: fx.GraphModule, name: str) -> None:
 
 
 def _no_change(like: Tensor) -> nn.Conv2d:
-    """A convolution of one pixel and one channel each, that leaves ``len(like)`` channels as they are."""
+    """Return a convolution of one pixel and one channel each, that leaves ``len(like)`` channels as they are."""
     channels = len(like)
     with torch.device("meta"):  # it would draw its first weights from the global generator anywhere else
         convolution = nn.Conv2d(channels, channels, 1, groups=channels, bias=False)
@@ -400,7 +400,7 @@ def _check_known(module: fx.GraphModule, name: str) -> None:
 
 
 def _as_module(node: fx.Node) -> nn.Module | None:
-    """The layer that does what a function of one tensor does, if there is one."""
+    """Return the layer that does what a function of one tensor does, if there is one."""
     options: dict[str, Any] = dict(node.kwargs)
     rest: Any = node.args[1:]
     if node.args[:1] == () or not isinstance(node.args[0], fx.Node):

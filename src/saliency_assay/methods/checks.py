@@ -29,7 +29,7 @@ def alpha_beta(given: Parameters) -> str:
 
 
 def steps(given: Parameters) -> str:
-    """The trapezoid rule has a point at both ends."""
+    """Check that the trapezoid rule has a point at both ends."""
     least = 2 if given["rule"] == "trapezoid" else 1
     if given["steps"] < least:
         return f"steps: found {given['steps']}, expected at least {least} with rule {given['rule']!r}"

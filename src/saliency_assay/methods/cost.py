@@ -33,27 +33,27 @@ def passes(record: float | str, of: Map) -> float:
 
 
 def steps(of: Map) -> int:
-    """A pass at each step."""
+    """Return one pass for each step."""
     return int(of.parameters["steps"])
 
 
 def samples_of_base(of: Map) -> float:
-    """The smoothed method's passes for each sample."""
+    """Return the smoothed method's passes for each sample."""
     return float(of.parameters["samples"] * of.base)
 
 
 def steps_of_samples(of: Map) -> int:
-    """A pass at each step from the baseline to each sample."""
+    """Return one pass for each step from the baseline to each sample."""
     return steps(of) * int(of.parameters["samples"])
 
 
 def background_images(of: Map) -> int:
-    """A pass for each image of the background."""
+    """Return one pass for each image of the background."""
     return of.background
 
 
 def windows(of: Map) -> int:
-    """The whole image, and each place of the window: see ``occlusion``."""
+    """Return one pass for the whole image, and one for each position of the window (``occlusion``)."""
     places = 1
     for side in of.size:
         window, stride = (max(1, round(of.parameters[name] * side)) for name in ("window", "stride"))
@@ -68,7 +68,7 @@ def coalitions(of: Map) -> int:
 
 
 def squares(of: Map) -> int:
-    """The whole image, and each square that is removed: see ``optimal``."""
+    """Return one pass for the whole image, and one for each removed square (``optimal``)."""
     height, width = of.size
     sides = range(of.parameters["smallest"], min(of.parameters["largest"], height, width) + 1)
     every = sum((height - side + 1) * (width - side + 1) for side in sides)
@@ -76,7 +76,7 @@ def squares(of: Map) -> int:
 
 
 def shared_samples(of: Map) -> float:
-    """The image, and its part of the samples that all images of the batch share."""
+    """Return one pass for the image, and its part of the samples that all images of the batch share."""
     return 1 + float(of.parameters["samples"]) / of.batch
 
 

@@ -137,7 +137,7 @@ class _Scaled(torch.autograd.Function):
 
 
 def _each(layer: Callable[[Tensor], Tensor], signal: Signal) -> Signal:
-    """A layer that moves values, or weighs them all alike: each part goes through by itself."""
+    """Propagate through a layer that moves values, or weighs them all alike: each part by itself."""
     return Signal(layer(signal.value), layer(signal.reference), tuple(map(layer, signal.parts)))
 
 
@@ -198,7 +198,7 @@ def _ratio(change: Tensor, step: Tensor, limit: Tensor | float, smallest: Tensor
 
 
 def _smallest(*terms: Tensor) -> Tensor:
-    """The least difference that counts where such terms are summed, one for each image, ``[N, 1, ...]``.
+    """Return the least difference that counts where such terms are summed, one for each image, ``[N, 1, ...]``.
 
     Of an image's largest value it is 4e-11 in float64 and 2e-5 in float32: rounding is relative to that.
     """
@@ -215,7 +215,7 @@ def _slope(g: nn.Module, at: Tensor) -> Tensor:
 
 
 def _max_pool(layer: nn.MaxPool2d, signal: Signal) -> Signal:
-    """The difference is the winner's: the image's where the maximum rises, the baseline's where it falls.
+    """Assign the difference to the winner: the image's where the maximum rises, the baseline's where it falls.
 
     A baseline of one colour makes all values of a window equal, and so do shut ReLUs. Lest rounding choose, one order
     of places holds among equals, and where the image's winner is among the baseline's, it is both.

@@ -34,7 +34,7 @@ def describe(tensor: Tensor) -> str:
 
 
 def score_pixels(model: nn.Module, images: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-    """The pixels as the leaf of a new graph, and the sum of the target logits as its root.
+    """Return the pixels as the leaf of a new graph, and the sum of the target logits as its root.
 
     Raises:
         ValueError: the inputs do not fit (see ``check_inputs``), or the model does not return ``[N, K]``.

@@ -112,7 +112,7 @@ def check_targets(targets: np.ndarray, images: int, classes: int) -> None:
 def arguments(
     parameters: Mapping[str, Any], base: Callable[..., Tensor] | None, background: Any, device: torch.device
 ) -> dict[str, Any]:
-    """A method's keyword arguments: its parameters, and what it takes beside them.
+    """Return a method's keyword arguments: its parameters, and what it takes beside them.
 
     Args:
         parameters: those of the configuration.

@@ -17,7 +17,7 @@ def guided_backprop(
     generator: torch.Generator,
     times_input: bool = False,
 ) -> Tensor:
-    """The gradient with every ReLU also blocking what is negative on the way back, ``[N, C, H, W]``.
+    """Return the gradient with every ReLU also blocking what is negative on the way back, ``[N, C, H, W]``.
 
     R = 1[h > 0] · 1[g > 0] · g at each ReLU (Springenberg et al., 2014). The ReLUs are taken from the graph of
     the forward pass, so a shared, functional or in-place one counts too, and the model is given no hooks. With

@@ -76,7 +76,7 @@ def labels_of(data: Any) -> list[np.ndarray]:
 def arguments_of(
     method: Mapping[str, Any], data: Any, device: torch.device, images: Any = None
 ) -> dict[str, Any]:
-    """A method's keyword arguments: its ``parameters``, its ``base``, its ``background`` of images.
+    """Return a method's keyword arguments: its ``parameters``, its ``base``, its ``background`` of images.
 
     Those are from ``data``, or from ``images``, which are the same in another state.
     """
@@ -88,5 +88,5 @@ def arguments_of(
 
 
 def map_seed(seed: int, model: str, data: str, noise_group: str) -> int:
-    """The seed of a method's maps of one model on one set; methods of one ``noise_group`` see the same noise."""
+    """Return the seed of a method's maps of one model on one set; methods of one ``noise_group`` see the same noise."""
     return seed_of(seed, "attribute", model, data, noise_group)

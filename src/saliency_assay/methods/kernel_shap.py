@@ -17,7 +17,7 @@ COMPACTNESS = 10.0  # weight of nearness against likeness of colour (in CIELAB) 
 
 
 def segment(images: Tensor, features: str, segments: int) -> Tensor:
-    """The number of the segment that each pixel belongs to, from 0 without a gap, int64 ``[N, H, W]``.
+    """Return the number of the segment that each pixel belongs to, from 0 without a gap, int64 ``[N, H, W]``.
 
     ``grid`` gives exactly ``segments`` cells; ``superpixels`` about as many, another number in each image.
 

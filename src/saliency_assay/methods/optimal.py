@@ -35,7 +35,7 @@ class Factor:
 
 
 def all_logits(model: Callable[[Tensor], Tensor], images: Tensor) -> Tensor:
-    """The logits of all classes, float64 ``[N, K]``, without a graph.
+    """Return the logits of all classes, float64 ``[N, K]``, without a graph.
 
     Raises:
         ValueError: the model does not return ``[N, K]``.
@@ -65,7 +65,8 @@ def factorise(gram: Tensor, rows: int, ridge: float = 0.0) -> Factor:
 
 
 def resolution(rows: int, unknowns: int) -> float:
-    """The share of XᵀX's largest eigenvalue below which rounding leaves nothing, X ``[rows, unknowns]`` in float64.
+    """Return the share of XᵀX's largest eigenvalue below which rounding leaves nothing, X ``[rows, unknowns]`` in
+    float64.
 
     In X itself it is the root of that, 2e-6 of the largest singular value for 20,000 rows.
     """
@@ -73,14 +74,14 @@ def resolution(rows: int, unknowns: int) -> float:
 
 
 def solve(factor: Factor, sums: Tensor) -> Tensor:
-    """The solutions ``[n, k]`` for right-hand sides XᵀΔ ``[n, k]``; those of least norm where there are many."""
+    """Return the solutions ``[n, k]`` for right-hand sides XᵀΔ ``[n, k]``; those of least norm where there are many."""
     if factor.values is None:
         return torch.cholesky_solve(sums, factor.matrix)
     return factor.matrix @ ((factor.matrix.T @ sums) / factor.values[:, None])
 
 
 def unseen(factor: Factor, columns: Tensor) -> Tensor:
-    """The part of ``columns [n, k]`` that X maps to zero: what is orthogonal to the range of XᵀX."""
+    """Return the part of ``columns [n, k]`` that X maps to zero: what is orthogonal to the range of XᵀX."""
     if factor.values is None:
         return torch.zeros_like(columns)
     return columns - factor.matrix @ (factor.matrix.T @ columns)
@@ -143,7 +144,8 @@ def make_design(
     seed: int | None,
     device: torch.device,
 ) -> Design:
-    """The squares that ``square`` names and their factor; the last one made is kept for the batches that follow."""
+    """Return the squares that ``square`` names and their factor; the last one made is kept for the batches that
+    follow."""
     chosen = choose(height, width, smallest, largest, squares, seed)
     count, pixels = len(chosen), height * width
     if min(count, pixels) > LARGEST:
@@ -162,7 +164,7 @@ def make_design(
 
 
 def choose(height: int, width: int, smallest: int, largest: int, squares: int, seed: int | None) -> Tensor:
-    """The squares ``[S, 3]``: all, or ``squares`` different ones, each set of as many equally likely."""
+    """Return the squares ``[S, 3]``: all, or ``squares`` different ones, each set of as many equally likely."""
     shorter = min(height, width)
     if not 1 <= smallest <= shorter:
         raise ValueError(f"smallest: found {smallest}, expected 1 to {shorter}, the image's shorter side")
@@ -209,7 +211,7 @@ def every_square(height: int, width: int, smallest: int, largest: int) -> Tensor
 
 
 def covered(squares: Tensor, height: int, width: int) -> Tensor:
-    """The pixels of each square, bool ``[S, 1, H, W]``."""
+    """Return the pixels of each square, bool ``[S, 1, H, W]``."""
     tops, lefts, sides = squares[:, :, None].unbind(1)
     row, column = (torch.arange(length, device=squares.device) for length in (height, width))
     rows, columns = (row >= tops) & (row < tops + sides), (column >= lefts) & (column < lefts + sides)
@@ -272,7 +274,7 @@ def _pairs(length: int, side: int, device: torch.device) -> Tensor:
 
 
 def halves(model: nn.Module, images: Tensor, targets: Tensor, *, generator: torch.Generator) -> Tensor:
-    """The global explanation of least infidelity when the left or the right half turns black, ``[N, 1, H, W]``.
+    """Return the global explanation of least infidelity when the left or the right half turns black, ``[N, 1, H, W]``.
 
     With M ``[2, H·W]`` the pixels of each half and Δ ``[2]`` the logit's drop without it, MMᵀ is diagonal and the
     solution of least norm, M⁺Δ, spreads each drop evenly: Φ_p = Δ_j / |half j|, in logits a pixel. Its infidelity under
@@ -292,7 +294,7 @@ def halves(model: nn.Module, images: Tensor, targets: Tensor, *, generator: torc
 
 
 def each_half(height: int, width: int) -> Tensor:
-    """The pixels of the left and of the right half, bool ``[2, H, W]``; a middle column is the right one's.
+    """Return the pixels of the left and of the right half, bool ``[2, H, W]``; a middle column is the right one's.
 
     Raises:
         ValueError: fewer than two columns.
@@ -332,7 +334,7 @@ class Baselines:
     clipped: bool  # to [0, 1]
 
     def portions(self, size: int) -> Iterator[Tensor]:
-        """The baselines from the first on, ``size`` at a time, ``[size, C, H, W]``.
+        """Return the baselines from the first on, ``size`` at a time, ``[size, C, H, W]``.
 
         They are drawn in blocks of one size: a generator yields other numbers for tensors of other sizes, and how
         many go through the model together depends on the batch.
@@ -427,7 +429,7 @@ def make_scatter(baselines: Baselines, samples: int) -> Scatter:
 def responses(
     model: nn.Module, images: Tensor, baselines: Baselines, samples: int
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """The baselines ``[n, d]`` and their logits, float64 ``[n, K]``, in portions for ``cross_products``.
+    """Return the baselines ``[n, d]`` and their logits, float64 ``[n, K]``, in portions for ``cross_products``.
 
     A pass has as many rows as there are images, and so has the last, which keeps the device busy; but only ``samples``
     baselines count. A portion is at least a block of them: products of a few rows at a time cost several times more.

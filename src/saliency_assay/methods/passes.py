@@ -49,7 +49,7 @@ def chunks(images: int, passes: int, device: torch.device) -> Iterator[Chunk]:
 
 
 def reported(total: int, step: int, what: str) -> Iterator[int]:
-    """The multiples of ``step`` below ``total``; what takes long says in the log how far it is."""
+    """Return the multiples of ``step`` below ``total``; what takes long says in the log how far it is."""
     last = time.monotonic()
     for first in range(0, total, step):
         if time.monotonic() - last > SECONDS_BETWEEN_LINES:

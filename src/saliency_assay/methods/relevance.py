@@ -142,7 +142,7 @@ def _propagate(
 
 
 def _own(network: fx.GraphModule) -> fx.GraphModule:
-    """A copy that shares every tensor, so that hooks and replaced weights never reach the model's own layers."""
+    """Return a copy that shares every tensor, so that hooks and replaced weights never reach the model's own layers."""
     tensors = (*network.parameters(), *network.buffers())
     return copy.deepcopy(network, {id(tensor): tensor for tensor in tensors})
 
@@ -166,7 +166,7 @@ def _check_layers(method: str, model: nn.Module, network: fx.GraphModule) -> Non
 
 
 def _chooser(rules: _Rules, first: dict[str, Hook]) -> Callable[..., Hook | None]:
-    """The rule of each layer, in the form that zennit's ``Composite`` asks for it."""
+    """Return the rule of each layer, in the form that zennit's ``Composite`` asks for it."""
 
     def choose(context: object, name: str, layer: nn.Module) -> Hook | None:
         if name in first:
@@ -193,7 +193,7 @@ def _is_scale(layer: nn.Module) -> bool:
 def _first_rules(
     network: fx.GraphModule, model: nn.Module, images: Tensor, input_rule: str
 ) -> dict[str, Hook]:
-    """The rule of each layer that sees the pixels through no weights, by name."""
+    """Return the rule of each layer that sees the pixels through no weights, by name."""
     if input_rule == "same":
         return {}
     blank = images.new_zeros(1, *images.shape[1:])
@@ -212,7 +212,7 @@ def _first_rules(
 
 @torch.no_grad()
 def _bounds(network: fx.GraphModule, low: Tensor, high: Tensor) -> dict[str, tuple[Tensor, Tensor]]:
-    """The least and the most that layers which see the pixels through no weights can be given, by name.
+    """Return the least and the most that layers which see the pixels through no weights can be given, by name.
 
     All that lies before them keeps order, or turns it where a BatchNorm scales by a negative number. Of layers that
     hand on what they get, such as max pooling, nothing is said.
@@ -316,5 +316,5 @@ def _divisor(sums: Tensor) -> Tensor:
 
 
 def _rounding(values: Tensor) -> float:
-    """The relative error of a sum in the type of ``values``, with room for fast convolutions."""
+    """Return the relative error of a sum in the type of ``values``, with room for fast convolutions."""
     return 64 * float(torch.finfo(values.dtype).eps)

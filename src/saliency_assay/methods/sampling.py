@@ -14,7 +14,7 @@ from saliency_assay.runtime.provenance import seed_of
 
 
 def block_seed(seed: int, block: int) -> int:
-    """The seed of the noise of a set's block, of the first one ``seed`` itself."""
+    """Return the seed of the noise of a set's block, of the first one ``seed`` itself."""
     return seed_of(seed, "block", str(block)) if block else seed
 
 
@@ -26,7 +26,7 @@ class BlockGenerator(torch.Generator):
     """
 
     def __new__(cls, seed: int) -> Self:
-        """A generator of the CPU: the only argument of the base class is a device."""
+        """Create a generator of the CPU: the only argument of the base class is a device."""
         return super().__new__(cls)
 
     def __init__(self, seed: int) -> None:
@@ -36,7 +36,7 @@ class BlockGenerator(torch.Generator):
         self.at(0)
 
     def initial_seed(self) -> int:
-        """The seed of the set."""
+        """Return the seed of the set."""
         return self._seed
 
     def at(self, block: int) -> Self:

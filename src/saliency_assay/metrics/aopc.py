@@ -99,7 +99,8 @@ def area_over(curve: Tensor, length: int) -> Tensor:
 
 
 def prefixes(steps: int, every: int) -> list[int]:
-    """The numbers of steps L that are scored: the multiples of ``every`` below ``steps``, and ``steps`` itself."""
+    """Return the numbers of steps L that are scored: the multiples of ``every`` below ``steps``, and ``steps``
+    itself."""
     return [*range(every, steps, every), steps]
 
 

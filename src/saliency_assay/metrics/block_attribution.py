@@ -17,7 +17,7 @@ def block_attribution(
     generator: torch.Generator,
     mask: Tensor,
 ) -> Scored:
-    """The share of absolute attribution on the block: Σ_mask s / Σ s of the ``abs_sum`` s of a map, in [0, 1].
+    """Return the share of absolute attribution on the block: Σ_mask s / Σ s of the ``abs_sum`` s of a map, in [0, 1].
 
     ``mask`` is bool ``[N, H, W]``, True on the block: of ``caption`` sets, the caption's half. The other half has the
     rest. NaN where the map is 0 throughout or has a value that is not finite, or the mask is empty. What the human

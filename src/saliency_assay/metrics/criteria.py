@@ -105,7 +105,7 @@ def n_ord(removed: Tensor, y_b: Tensor, counted: Tensor) -> Tensor:
 
 
 def s_ord(shown: Tensor, y_0: Tensor, y_b: Tensor, counted: Tensor) -> Tensor:
-    """The mean of min(R′_m, y_0) − y_b over the ``counted`` m, ``[N]``, of R′_m ``[N, S]``; in [−1, 1].
+    """Return the mean of min(R′_m, y_0) − y_b over the ``counted`` m, ``[N]``, of R′_m ``[N, S]``; in [−1, 1].
 
     What Eq. 4 says in words, "scores above the original output" clipped, and Fig. 5 shows.
     """
@@ -131,7 +131,7 @@ def ratio(part: Tensor, whole: Tensor) -> Tensor:
 
 
 def positive_shares(saliency: Tensor) -> Shares:
-    """The cumulative shares of the positive pixels of ``[N, H, W]``, both divided by one total."""
+    """Return the cumulative shares of the positive pixels of ``[N, H, W]``, both divided by one total."""
     flat = saliency.flatten(1).double()
     positive = flat > 0  # NaN is not
     greatest = flat.where(positive, 0).sort(1, descending=True).values
@@ -153,7 +153,8 @@ def fewest(shares: Tensor, share: Tensor, positive: Tensor) -> Tensor:
 
 
 def points(shares: Shares, steps: int | str) -> Points:
-    """``steps`` equal blocks of pixels and of shares; ``exact``, every m and every k at which n_1 or n_2 changes."""
+    """Return ``steps`` equal blocks of pixels and of shares; for ``exact``, every m and k at which n_1 or n_2
+    changes."""
     positive = shares.positive
     if isinstance(steps, str):
         share = torch.cat([shares.first, shares.last], 1).sort(1).values

@@ -31,7 +31,8 @@ def deletion(
     fill: str = "black",
     output: str = "probability",
 ) -> Scored:
-    """The area under the output against the share of pixels removed, most salient first, ``[N]``; lower is better.
+    """Return the area under the output against the share of pixels removed, most salient first, ``[N]``; lower is
+    better.
 
     ``maps`` are raw, ``[N, C or 1, H, W]``, images ``[N, C, H, W]`` in [0, 1]. ``steps`` equal blocks, or ``exact``:
     pixel by pixel. The area is in [0, 1] for probabilities; the curve is the output after each block, ``[N, S + 1]``.
@@ -85,7 +86,7 @@ def block_ends(pixels: Tensor, blocks: int) -> Tensor:
 def _area_under(
     name: str, batch: PerturbationBatch, saliency: Tensor, steps: int | str, *, kept: bool
 ) -> Scored:
-    """The trapezoid rule over the true shares of pixels, which differ from i/S by less than a pixel."""
+    """Return the trapezoid rule over the true shares of pixels, which differ from i/S by less than a pixel."""
     check_steps(steps)
     size = batch.height * batch.width
     blocks = size if isinstance(steps, str) else min(steps, size)

@@ -128,7 +128,8 @@ def score(
 def explainer_of(
     method: Mapping[str, Any], data: Any, device: torch.device, seed: int, model: str, name: str
 ) -> Explainer:
-    """The method whose maps of ``model`` on the set ``name`` are scored, as ``methods.engine.draw`` was given it.
+    """Return the method whose maps of ``model`` on the set ``name`` are scored, as ``methods.engine.draw`` was given
+    it.
 
     ``method`` has its ``function``, ``parameters`` and ``noise_group``, and ``base`` and ``background`` where it has
     them; ``data`` is the open store of the set.
@@ -138,17 +139,18 @@ def explainer_of(
 
 
 def metric_seed(seed: int, model: str, data: str, noise_group: str) -> int:
-    """The seed of a metric, and of its model responses, for all methods' maps of one model on one set."""
+    """Return the seed of a metric, and of its model responses, for all methods' maps of one model on one set."""
     return seed_of(seed, "metric", model, data, noise_group)
 
 
 def fresh_seed(seed: int, model: str) -> int:
-    """The seed of the weights that a metric compares a trained model with."""
+    """Return the seed of the weights that a metric compares a trained model with."""
     return seed_of(seed, "fresh", model)
 
 
 def newly_built(classifier: Classifier, blueprint: Blueprint, seed: int) -> Classifier:
-    """A classifier like ``classifier`` on its device, with weights newly drawn from ``seed``, in evaluation mode."""
+    """Return a classifier like ``classifier`` on its device, with weights newly drawn from ``seed``, in evaluation
+    mode."""
     mean, std = (values.flatten().tolist() for values in (classifier.mean, classifier.std))
     generator = torch.Generator().manual_seed(seed)
     made = build(blueprint, classes=classifier.classes, mean=mean, std=std, generator=generator)
@@ -156,7 +158,7 @@ def newly_built(classifier: Classifier, blueprint: Blueprint, seed: int) -> Clas
 
 
 def curves_of(found: Iterable[Scored], gathered: list[Scored]) -> Iterator[dict[str, np.ndarray]]:
-    """The curves of each block, for a store, and ``defined``, bool ``[n]``: whether an image has all scores.
+    """Return the curves of each block, for a store, and ``defined``, bool ``[n]``: whether an image has all scores.
 
     Blocks go to ``gathered`` without their curves, which may be too many to keep.
     """
@@ -167,7 +169,7 @@ def curves_of(found: Iterable[Scored], gathered: list[Scored]) -> Iterator[dict[
 
 
 def table_of(gathered: Sequence[Scored], images: np.ndarray, entry: str) -> pd.DataFrame:
-    """The scores of all blocks as rows of ``image``, ``metric``, ``variant`` and ``score``.
+    """Return the scores of all blocks as rows of ``image``, ``metric``, ``variant`` and ``score``.
 
     ``metric`` is the score's registered name; ``variant`` is ``entry``, the metric's name in the configuration,
     followed by what the metric calls the variant, if it has several.
@@ -229,7 +231,7 @@ def _metric_arguments(
     part: slice,
     classifier: Classifier,
 ) -> dict[str, Any]:
-    """The parameters that ``function`` declares, and what it takes beside them."""
+    """Return the parameters that ``function`` declares, and what it takes beside them."""
     declared = inspect.signature(function).parameters
     any_name = any(parameter.kind is parameter.VAR_KEYWORD for parameter in declared.values())
 

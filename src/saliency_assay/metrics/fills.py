@@ -11,7 +11,8 @@ BLUR = 0.1  # standard deviation of blur, as a share of the image's shorter side
 
 
 def fill(name: str, images: Tensor, *, mean: Tensor | None = None, seeds: list[int] | None = None) -> Tensor:
-    """The fill ``name`` of images ``[N, C, H, W]`` in [0, 1]: pixels that broadcast to them, of their type and device.
+    """Return the fill ``name`` of images ``[N, C, H, W]`` in [0, 1]: pixels that broadcast to them, of their type and
+    device.
 
     ``black`` is 0, ``mean`` the data set's mean ``[C]``, ``image_mean`` the mean of each image's own pixels, ``random``
     uniform in [0, 1) for each pixel and channel, from one of ``seeds`` for each image, and ``blur`` the image under a

@@ -35,7 +35,7 @@ def optimal_scale(predicted: Tensor, drop: Tensor) -> Tensor:
 
 
 def score(maps: Tensor, predicted: Tensor, drop: Tensor, rescale: bool) -> Scored:
-    """The infidelity of ``maps [N, …]``, of βΦ if ``rescale``; NaN for a map with a value that is not finite."""
+    """Return the infidelity of ``maps [N, …]``, of βΦ if ``rescale``; NaN for a map with a value that is not finite."""
     if rescale:
         predicted = optimal_scale(predicted, drop)[:, None] * predicted
     defined = maps.isfinite().flatten(1).all(1)
@@ -124,7 +124,7 @@ def infidelity_square(
 
 
 def square_sums(values: Tensor, squares: Tensor) -> Tensor:
-    """The sum of ``values``, float64 ``[N, H, W]``, over each of ``squares [S, 3]``: ``[N, S]``.
+    """Return the sum of ``values``, float64 ``[N, H, W]``, over each of ``squares [S, 3]``: ``[N, S]``.
 
     With t(r, c) the sum above row r and left of column c, it is t(bottom, right) − t(top, right) − t(bottom, left) +
     t(top, left).
@@ -216,7 +216,7 @@ def infidelity_noisy_baseline(
 def _baselines(
     images: Tensor, samples: int, noise: float, protocol: str, generator: torch.Generator, rows: int
 ) -> Iterator[Tensor]:
-    """The baselines, at most ``rows`` at a time, ``[rows, C, H, W]``.
+    """Return the baselines, at most ``rows`` at a time, ``[rows, C, H, W]``.
 
     They are drawn on the CPU, so that the metric and its model responses use the same wherever each of them runs.
     """
@@ -309,7 +309,7 @@ def infidelity_shap(
 
 
 def subset_size(share: float, pixels: int) -> int:
-    """A ``share`` of the pixels, rounded, and at least one."""
+    """Return a ``share`` of the pixels, rounded, and at least one."""
     return max(1, round(share * pixels))
 
 
@@ -374,6 +374,6 @@ def infidelity_halves(
 
 
 def _sides(images: Tensor) -> Tensor:
-    """The pixels of each half, bool ``[2, H·W]``, on the images' device."""
+    """Return the pixels of each half, bool ``[2, H·W]``, on the images' device."""
     height, width = images.shape[2:]
     return each_half(height, width).flatten(1).to(images.device)

@@ -70,7 +70,7 @@ def mass_inside(saliency: Tensor, inside: Tensor) -> Tensor:
 
 
 def rank_inside(saliency: Tensor, inside: Tensor) -> Tensor:
-    """The share of the K strongest pixels that lie inside, K = how many are inside, ``[N]``; NaN where K = 0.
+    """Return the share of the K strongest pixels that lie inside, K = how many are inside, ``[N]``; NaN where K = 0.
 
     The pixels that tie for the last of the K places share them: the expectation over random orders of equal values.
     """
@@ -82,7 +82,7 @@ def rank_inside(saliency: Tensor, inside: Tensor) -> Tensor:
 
 
 def dilated(mask: Tensor, radius: int) -> Tensor:
-    """The pixels within ``radius`` of a True one, centre to centre, bool ``[N, H, W]`` as the mask."""
+    """Return the pixels within ``radius`` of a True one, centre to centre, bool ``[N, H, W]`` as the mask."""
     if radius == 0:
         return mask
     near = [distance_transform_edt(~row) <= radius if row.any() else row for row in mask.cpu().numpy()]

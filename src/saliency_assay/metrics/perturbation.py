@@ -72,7 +72,7 @@ def perturbation_batch(
 
 
 def ranks_of(saliency: Tensor) -> Tensor:
-    """The place of each pixel when maps ``[N, H, W]`` are sorted, greatest first, int64 ``[N, H·W]`` from 0.
+    """Return the place of each pixel when maps ``[N, H, W]`` are sorted, greatest first, int64 ``[N, H·W]`` from 0.
 
     Equal values stay in reading order.
     """
@@ -87,13 +87,13 @@ def differs(batch: PerturbationBatch) -> Tensor:
 
 
 def original(batch: PerturbationBatch) -> Tensor:
-    """The output for the unperturbed images, float64 ``[N]``."""
+    """Return the output for the unperturbed images, float64 ``[N]``."""
     nothing = torch.zeros(len(batch.pixels), 1, dtype=torch.int64, device=batch.pixels.device)
     return evaluate_order(batch, nothing.expand(-1, batch.pixels.shape[1]), [Span(nothing, nothing)])[0][:, 0]
 
 
 def evaluate_order(batch: PerturbationBatch, ranks: Tensor, spans: Sequence[Span]) -> list[Tensor]:
-    """The output when pixels are removed, or kept alone, by their place in an order: float64 ``[N, S]`` a span.
+    """Return the output when pixels are removed, or kept alone, by their place in an order: float64 ``[N, S]`` a span.
 
     ``ranks`` is int64 ``[N, H·W]``, a permutation of 0 … H·W − 1 for each image. With p = H·W, removing the first m
     pixels is ``Span(0, m)``, the last m ``Span(p − m, p)``, and inserting the first m ``Span(0, m, kept=True)``. Points
@@ -130,7 +130,7 @@ def evaluate_order(batch: PerturbationBatch, ranks: Tensor, spans: Sequence[Span
 def evaluate_masks(
     batch: PerturbationBatch, passes: int, cover: Callable[[Tensor, Tensor], Tensor]
 ) -> Tensor:
-    """The output for ``passes`` perturbed copies of every image, float64 ``[N, passes]``.
+    """Return the output for ``passes`` perturbed copies of every image, float64 ``[N, passes]``.
 
     ``cover(image, number)`` says which pixels show the fill, bool ``[rows, H·W]``, for rows of int64 ``[rows]``: the
     index of the image in the batch, and the number of the pass from 0.
@@ -149,7 +149,7 @@ def evaluate_masks(
 
 
 def read(logits: Tensor, targets: Tensor, output: str) -> Tensor:
-    """The ``output`` of each row's target, float64 ``[rows]``, of logits ``[rows, K]``.
+    """Return the ``output`` of each row's target, float64 ``[rows]``, of logits ``[rows, K]``.
 
     Probabilities are computed in float64: float32 has no numbers between 1 − 6e-8 and 1.
     """
@@ -189,7 +189,7 @@ def _split(keys: Tensor, size: int) -> tuple[Tensor, Tensor]:
 
 
 def _answers(batch: PerturbationBatch, image: Tensor, removed: Tensor) -> Tensor:
-    """The output of rows in which ``removed``, bool ``[rows, H·W]``, shows the fill."""
+    """Return the output of rows in which ``removed``, bool ``[rows, H·W]``, shows the fill."""
     fill = batch.fill if len(batch.fill) == 1 else batch.fill[image]
     rows = torch.where(removed[:, :, None], fill, batch.pixels[image])
     images = rows.reshape(len(rows), batch.height, batch.width, -1).permute(0, 3, 1, 2)

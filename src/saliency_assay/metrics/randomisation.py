@@ -77,7 +77,7 @@ def randomisation(
 
 
 def staged(model: nn.Module, stages: int) -> list[Stage]:
-    """The weight layers of ``model`` in at most ``stages`` groups of neighbours, from the output down.
+    """Return the weight layers of ``model`` in at most ``stages`` groups of neighbours, from the output down.
 
     The first group is the last layer alone. The others have as many layers each as can be, or one more, those with
     more first. The order of layers is that of ``named_modules``; of a ``Classifier`` the normalisation of pixels stays.
@@ -101,7 +101,8 @@ def staged(model: nn.Module, stages: int) -> list[Stage]:
 
 
 def weight_layers(network: nn.Module) -> list[tuple[str, list[str]]]:
-    """The layers that own a parameter of two axes or more, input first: their paths, and the names of their tensors.
+    """Return the layers that own a parameter of two axes or more, input first: their paths, and the names of their
+    tensors.
 
     Another module with parameters or buffers of its own (BatchNorm) belongs to the weight layer before it; ahead of
     the first, to the first if it has parameters, and to none if it has buffers only.

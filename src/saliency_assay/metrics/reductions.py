@@ -54,7 +54,7 @@ REDUCTIONS: Mapping[str, Callable[[Tensor], Tensor]] = MappingProxyType(
 
 
 def percentile(values: Tensor, percent: float) -> Tensor:
-    """The percentile of each row of ``[N, P]``, ``[N]``, linear between ranks like ``numpy.percentile``.
+    """Return the percentile of each row of ``[N, P]``, ``[N]``, linear between ranks like ``numpy.percentile``.
 
     ``torch.quantile`` refuses more than 2²⁴ values in all, which is 334 maps of 224 × 224.
     """

@@ -101,7 +101,8 @@ def impute(images: Tensor, removed: Tensor) -> Tensor:
 
 
 def solve(removed: np.ndarray, totals: np.ndarray, sums: np.ndarray) -> np.ndarray:
-    """The values of the n pixels of one image that are ``removed``, bool ``[H, W]``, in reading order, ``[n, C]``.
+    """Return the values of the n pixels of one image that are ``removed``, bool ``[H, W]``, in reading order, ``[n,
+    C]``.
 
     ``totals [H, W]`` is Σ_q w_pq over the neighbours that exist, ``sums [n, C]`` is Σ_q w_pq x_q over those that are
     known. In reading order neighbours are at most W + 1 unknowns apart, so the matrix is a band: its Cholesky

@@ -17,7 +17,8 @@ BLOCK = 64  # subsets that are held at a time
 def draw_subsets(
     sizes: Tensor, pixels: int, generator: torch.Generator, device: torch.device
 ) -> Iterator[Tensor]:
-    """A subset of each of the ``sizes``, int64 ``[S]``, all of a size equally likely: bool ``[≤ BLOCK, pixels]``."""
+    """Return a subset of each of the ``sizes``, int64 ``[S]``, all of a size equally likely: bool ``[≤ BLOCK,
+    pixels]``."""
     places = torch.arange(pixels)
     for first in range(0, len(sizes), BLOCK):
         block = sizes[first : first + BLOCK]
@@ -38,7 +39,7 @@ def drops(batch: PerturbationBatch, removed: Iterator[Tensor]) -> Tensor:
 
 
 def sums(values: Tensor, removed: Iterator[Tensor]) -> Tensor:
-    """The sums of ``values [N, H·W]`` over each subset, float64 ``[N, S]``."""
+    """Return the sums of ``values [N, H·W]`` over each subset, float64 ``[N, S]``."""
     values = values.double()
     return torch.cat([values @ block.double().T for block in removed], dim=1)
 

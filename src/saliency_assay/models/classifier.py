@@ -104,7 +104,7 @@ class Classifier(nn.Module):
         return normalized.clone(memory_format=torch.contiguous_format)
 
     def layer(self, name: str) -> nn.Module:
-        """The layer at path ``name`` of the network, as ``get_submodule`` reads it.
+        """Return the layer at path ``name`` of the network, as ``get_submodule`` reads it.
 
         Raises:
             ValueError: there is none; the line lists the network's own children.
@@ -133,7 +133,7 @@ def build(
     std: Sequence[float],
     generator: torch.Generator,
 ) -> Classifier:
-    """The blueprint's classifier for ``classes`` classes and ``len(mean)`` channels, weights from ``generator``.
+    """Return the blueprint's classifier for ``classes`` classes and ``len(mean)`` channels, weights from ``generator``.
 
     Raises:
         ValueError: a builder that does not exist or does not return a module, a layer that it does not have.

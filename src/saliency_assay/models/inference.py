@@ -87,7 +87,8 @@ def logits(classifier: Classifier, images: Any, *, batch_size: int, indices: Ten
 def logit_batches(
     classifier: Classifier, images: Any, *, batch_size: int, indices: Tensor | None = None
 ) -> Generator[Tensor, None, None]:
-    """The logits of ``batch_size`` images at a time, in order, on the classifier's device; close it when done early.
+    """Return the logits of ``batch_size`` images at a time, in order, on the classifier's device; close it when done
+    early.
 
     ``images`` are as ``feed`` has them; without ``indices`` slices are enough. What does not lie on the device is read
     ahead.

@@ -10,7 +10,7 @@ N = TypeVar("N", bound=nn.Module)
 
 
 def drawn(make: Callable[[], N], generator: torch.Generator) -> N:
-    """The network that ``make`` puts together, on the CPU, each of its weights from ``generator``."""
+    """Return the network that ``make`` puts together, on the CPU, each of its weights from ``generator``."""
     with torch.device("meta"):  # layers draw their first weights from the global generator anywhere else
         network = make()
     # Not ``network.to_empty``: for tensors on no device that imports SymPy, two seconds in every job with a model.

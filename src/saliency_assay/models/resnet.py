@@ -46,7 +46,7 @@ class BasicBlock(nn.Module):
 
     @staticmethod
     def shortcut(inputs: int, outputs: int, stride: int) -> nn.Module | None:
-        """Module for the residual's other branch; None for the input itself."""
+        """Return the module of the residual's other branch; None for the input itself."""
         return _projection(inputs, outputs, stride)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -98,7 +98,7 @@ class Bottleneck(nn.Module):
 def resnet8(
     *, classes: int, channels: int, generator: torch.Generator, width: int = 16, stem_stride: int = 1
 ) -> nn.Sequential:
-    """The CIFAR variant with one block a stage: a 3×3 stem without pooling, stages of width w, 2w, 4w.
+    """Return the CIFAR variant with one block a stage: a 3×3 stem without pooling, stages of width w, 2w, 4w.
 
     ``layer3`` has a quarter of the stem's resolution, which is ``1/stem_stride`` of the image's.
     """
@@ -110,7 +110,8 @@ def resnet8(
 
 
 def resnet20(*, classes: int, channels: int, generator: torch.Generator, width: int = 16) -> nn.Sequential:
-    """The CIFAR network of section 4.2 with n = 3: three blocks a stage of width w, 2w, 4w, shortcuts of option A.
+    """Return the CIFAR network of section 4.2 with n = 3: three blocks a stage of width w, 2w, 4w, shortcuts of option
+    A.
 
     ``layer3`` has a quarter of the image's resolution; the head is called ``linear``.
     """
@@ -181,7 +182,7 @@ def _convolution(inputs: int, outputs: int, size: int, stride: int = 1) -> nn.Co
 
 
 def _projection(inputs: int, outputs: int, stride: int) -> nn.Sequential | None:
-    """A projection where the shape changes (option B), None where the shortcut is the identity."""
+    """Return a projection where the shape changes (option B), None where the shortcut is the identity."""
     if inputs == outputs and stride == 1:
         return None
     return nn.Sequential(_convolution(inputs, outputs, 1, stride), nn.BatchNorm2d(outputs))

@@ -73,7 +73,7 @@ def _check_members(path: Path) -> None:
 
 
 def read_state(path: Path) -> dict[str, Tensor]:
-    """The state dict in ``path``: bare or under one of ``KEYS``, without the prefixes of ``WRAPPERS``.
+    """Return the state dict in ``path``: bare or under one of ``KEYS``, without the prefixes of ``WRAPPERS``.
 
     Raises:
         FileNotFoundError: no file at ``path``.
@@ -115,7 +115,7 @@ def libraries_in(path: Path) -> dict[str, str]:
 
 
 def load_classifier(path: Path, blueprint: Blueprint) -> Classifier:
-    """The classifier that ``save`` wrote, on the CPU, in evaluation mode.
+    """Return the classifier that ``save`` wrote, on the CPU, in evaluation mode.
 
     What is built and called is the blueprint's; the file is only checked against it.
 

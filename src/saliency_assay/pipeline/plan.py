@@ -69,7 +69,7 @@ def seconds_of(rule: str, study: Study, benchmarks: Path) -> float | None:
 
 
 def _seconds(folder: Path) -> list[float]:
-    """The column ``s`` of all benchmark files below ``folder``; of a part what all would take."""
+    """Return the column ``s`` of all benchmark files below ``folder``; of a part what all would take."""
     found: list[float] = []
     for file in sorted(folder.rglob("*.tsv")):
         part = NAMED.search(file.name)
@@ -97,7 +97,7 @@ def storage_of(shape: Sequence[int], mask_stores: Iterable[tuple[int, int]], map
 
 
 def row_of(study: Study, on_device: Iterable[str], benchmarks: Path) -> dict[str, Any]:
-    """A row of the plan: ``COLUMNS``, hours and storage as (value, whether anything of it is not known).
+    """Return a row of the plan: ``COLUMNS``, hours and storage as (value, whether anything of it is not known).
 
     ``unmeasured`` are the rules of which hours are not known.
     """
@@ -118,7 +118,7 @@ def row_of(study: Study, on_device: Iterable[str], benchmarks: Path) -> dict[str
 
 
 def plan_text(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The plan as a table of fixed width, one line a study, and below it what is not known and why."""
+    """Return the plan as a table of fixed width, one line a study, and below it what is not known and why."""
     cells = [[row["study"], *(_cell(row[name]) for name in COLUMNS)] for row in rows]
     table = [["", *COLUMNS.values()], *cells]
     widths = [max(len(line[place]) for line in table) + 2 for place in range(len(table[0]))]

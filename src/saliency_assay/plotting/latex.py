@@ -34,7 +34,7 @@ def escaped(text: str) -> str:
 
 
 def named(name: str) -> str:
-    """A name from the configuration as a label in LaTeX."""
+    """Return a name from the configuration as a label in LaTeX."""
     return escaped(readable(name))
 
 
@@ -44,7 +44,7 @@ def label(*names: str) -> str:
 
 
 def number(value: float) -> str:
-    """A number with three significant digits and no zeros behind them; ``--`` for NaN."""
+    """Return a number with three significant digits and no zeros behind them; ``--`` for NaN."""
     if not np.isfinite(value):
         return NONE if np.isnan(value) else signed(rf"{'-' if value < 0 else ''}$\infty$")
     digits, _, power = f"{value:.{DIGITS}g}".partition("e")
@@ -52,7 +52,7 @@ def number(value: float) -> str:
 
 
 def with_interval(mean: float, low: float, high: float) -> tuple[str, str]:
-    """A mean with three significant digits, and its interval with as many decimals.
+    """Return a mean with three significant digits, and its interval with as many decimals.
 
     The digits are those of the mean, or of half the interval where that is more than the mean. What is very small or
     large has a power of ten, the same in both. The interval is empty where its ends are NaN or the mean is none.
@@ -88,12 +88,12 @@ def stacked(lines: Sequence[str]) -> str:
 
 
 def wrapped(name: str, letters: int) -> list[str]:
-    """A name from the configuration in lines of LaTeX of at most so many letters, but words whole."""
+    """Return a name from the configuration in lines of LaTeX of at most so many letters, but words whole."""
     return [escaped(line) for line in wrap(readable(name), letters, break_long_words=False)] or [""]
 
 
 def floating(caption: str, reference: str, header: Sequence[str], groups: Sequence[Sequence[str]]) -> str:
-    r"""A ``table``: the first column to the left, the others centred; groups of rows set apart by a rule.
+    r"""Return a ``table``: the first column to the left, the others centred; groups of rows set apart by a rule.
 
     Args:
         caption: LaTeX, as all else here is.
@@ -120,12 +120,13 @@ def floating(caption: str, reference: str, header: Sequence[str], groups: Sequen
 
 
 def row(cells: Sequence[str], *, below: str = "") -> str:
-    """A row of a table, and how much space stands below it."""
+    """Return a row of a table, and how much space stands below it."""
     return " & ".join(cells) + r" \\" + (f"[{below}]" if below else "")
 
 
 def paired(names: Sequence[str], cells: Sequence[tuple[str, str]]) -> list[str]:
-    """A method's one or two rows: the upper texts of its cells beside the first line of its name, then the lower."""
+    """Return a method's one or two rows: the upper texts of its cells beside the first line of its name, then the
+    lower."""
     lower = [rf"{{\scriptsize {text}}}" if text else "" for _, text in cells]
     upper = [names[0], *(text for text, _ in cells)]
     if not any(lower) and len(names) == 1:

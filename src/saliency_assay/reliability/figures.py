@@ -255,7 +255,7 @@ def scored_names(table: pd.DataFrame, *, most: int) -> dict[tuple[str, str], str
 
 
 def _name(metric: str, variant: str) -> str:
-    """A score's name, that of its entry where it says more, and the sub-variant."""
+    """Return a score's name, that of its entry where it says more, and the sub-variant."""
     entry, _, sub_variant = variant.partition(" ")
     if metric.startswith(entry):
         return readable(f"{metric} {sub_variant}".strip())

@@ -15,7 +15,7 @@ Key = TypeVar("Key", bound=Hashable)
 def printed_values(
     scored: Iterable[Pair], printed: Mapping[str, Mapping[str, float]]
 ) -> dict[tuple[str, str, str], float]:
-    """The value that is printed for a method, score and variant.
+    """Return the value that is printed for a method, score and variant.
 
     Args:
         scored: score and variant of everything that a study has.
@@ -39,7 +39,8 @@ def printed_values(
 def printed_alphas(
     scored: Iterable[Pair], printed: Mapping[str, Mapping[str, float]]
 ) -> dict[tuple[str, str, str], float]:
-    """The α that is printed for a score, its variant, and methods ``with``, ``without`` or with no (``none``) controls.
+    """Return the α that is printed for a score, its variant, and methods ``with``, ``without`` or with no (``none``)
+    controls.
 
     Args:
         scored: as in ``printed_values``.
@@ -86,7 +87,8 @@ def printed_correlations(
 
 
 def _nearest(named: Iterable[tuple[Key, int, float]]) -> dict[Key, float]:
-    """The value of each key; of several the one whose name is nearest to a name in full, of these the smallest."""
+    """Return the value of each key; of several the one whose name is nearest to a name in full, of these the
+    smallest."""
     found: dict[Key, tuple[int, float]] = {}
     for key, rank, value in named:
         found[key] = min(found.get(key, (rank, value)), (rank, value))
@@ -146,7 +148,8 @@ def _pairs(means: pd.DataFrame) -> list[str]:
 
 
 def score_tables(table: pd.DataFrame, study: str) -> dict[str, pd.DataFrame]:
-    """A ``summary`` by its title; before it, where anything is printed, ours ``side_by_side`` with the paper's."""
+    """Return a ``summary`` by its title; before it, where anything is printed, ours ``side_by_side`` with the
+    paper's."""
     tables = {f"{study}: all scores": table}
     if table["printed"].isna().all():
         return tables

@@ -105,7 +105,7 @@ def _centred_ranks(values: Array) -> Array:
 
 
 def _splits(images: int, splits: int, seed: int) -> Iterator[Array]:
-    """The first half of each split, ``[b, N]`` of 0 and 1, a few at a time; how many makes no other splits."""
+    """Return the first half of each split, ``[b, N]`` of 0 and 1, a few at a time; how many makes no other splits."""
     generator = np.random.default_rng(seed)
     together = max(1, min(splits, statistics.HELD // images))
     for start in range(0, splits, together):

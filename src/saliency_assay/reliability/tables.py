@@ -85,7 +85,7 @@ def consistency_table(
     directions: Mapping[str, str],
     printed: Mapping[str, Mapping[str, Mapping[str, float]]] = MappingProxyType({}),
 ) -> pd.DataFrame:
-    """Internal consistency: Spearman's ρ over images between every two metrics or variants of a method's scores.
+    """Return internal consistency: Spearman's ρ over images between every two metrics or variants of a method's scores.
 
     Args:
         scores: a score table, or its parts by method and seed; scores of whole sets are left out.

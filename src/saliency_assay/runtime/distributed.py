@@ -76,12 +76,13 @@ def leading() -> bool:
 
 
 def own(values: Tensor) -> Tensor:
-    """This process's part of ``values`` ``[n, …]``; the parts of all are all of them, in order."""
+    """Return this process's part of ``values`` ``[n, …]``; the parts of all are all of them, in order."""
     return values.tensor_split(processes())[rank()] if processes() > 1 else values
 
 
 def own_rows(steps: int, batch_size: int) -> Tensor:
-    """The places, int64, that this process takes of an epoch of ``steps`` batches: contiguous rows of each batch.
+    """Return the places, int64, that this process takes of an epoch of ``steps`` batches: contiguous rows of each
+    batch.
 
     Raises:
         ValueError: batches that do not part evenly.
@@ -95,7 +96,7 @@ def own_rows(steps: int, batch_size: int) -> Tensor:
 
 
 def summed(values: Tensor) -> Tensor:
-    """The sum of every process's ``values``, in all of them."""
+    """Return the sum of every process's ``values``, in all of them."""
     if processes() == 1:
         return values
     total = values.clone()

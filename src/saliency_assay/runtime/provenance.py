@@ -51,7 +51,7 @@ def fingerprint(value: Any) -> str:
 
 
 def seed_of(seed: int, *names: str) -> int:
-    """A 63-bit seed for the stochastic step ``names`` (rule, wildcards, …) of the study seeded ``seed``."""
+    """Return a 63-bit seed for the stochastic step ``names`` (rule, wildcards, …) of the study seeded ``seed``."""
     return int(fingerprint([seed, *names])[:16], 16) >> 1
 
 

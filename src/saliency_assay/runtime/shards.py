@@ -43,7 +43,7 @@ def part_names(shards: int) -> list[str]:
 
 
 def part_of(name: str) -> Part:
-    """The part whose files' names end in ``name``, as ``part_names`` has it.
+    """Return the part whose files' names end in ``name``, as ``part_names`` has it.
 
     Raises:
         ValueError: nothing ends in that.
@@ -69,7 +69,7 @@ def too_many(shards: int, images: int) -> str:
 
 
 def blocks(images: int, offset: int = 0) -> Iterator[tuple[int, slice]]:
-    """The number of each block in its set, and where it lies among ``images`` images, in their order.
+    """Return the number of each block in its set, and where it lies among ``images`` images, in their order.
 
     ``offset`` images of the set come before these.
 

@@ -87,7 +87,8 @@ def _facts(store: Store) -> dict[str, Any]:
 
 
 def _difference(found: Any, expected: Any, place: str = "") -> str:
-    """The first place in which two values of plain JSON differ, with what is there; nothing if they are equal."""
+    """Return the first place in which two values of plain JSON differ, with what is there; nothing if they are
+    equal."""
     if not (isinstance(found, Mapping) and isinstance(expected, Mapping)):
         return "" if found == expected else f"{place} is {found!r}, expected {expected!r}"
     inside = f"{place}." if place else ""

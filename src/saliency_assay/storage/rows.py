@@ -38,7 +38,7 @@ class Archive:
         self._zip.close()
 
     def sizes(self) -> dict[str, int]:
-        """The bytes of each member, unpacked.
+        """Return the bytes of each member, unpacked.
 
         Raises:
             StoreError: two of one name, or members that lie over each other: both would unpack to more than there is.
@@ -121,14 +121,14 @@ class Rows:
 
     @classmethod
     def of(cls, archive: Archive, array: zarr.Array[Any]) -> Self | None:
-        """The rows of ``array``, or None where they cannot be read by themselves: Zarr then has to."""
+        """Return the rows of ``array``, or None where they cannot be read by themselves: Zarr then has to."""
         plain = not array.compressors and not array.filters and array.shards is None
         whole = array.chunks[1:] == array.shape[1:]
         fits = array.dtype == np.uint8 and plain and whole and array.metadata.zarr_format == 3
         return cls(archive, array) if fits and archive.plain else None
 
     def at(self, index: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
-        """The rows at ``index`` ``[n]``, in that order, negative ones from the end; uint8 ``[n, ...]``.
+        """Return the rows at ``index`` ``[n]``, in that order, negative ones from the end; uint8 ``[n, ...]``.
 
         Rows that follow each other are read at once, straight to where they are returned. A chunk that is read whole
         is compared with its checksum.

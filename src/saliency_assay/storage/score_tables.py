@@ -93,7 +93,8 @@ def writer(path: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
 
 
 def read(paths: Iterable[Path], *, compact: bool = False, only: Conditions | None = None) -> pd.DataFrame:
-    """The score tables at ``paths`` as one, ordered as given; text as categories where ``compact``, to save memory.
+    """Return the score tables at ``paths`` as one, ordered as given; text as categories where ``compact``, to save
+    memory.
 
     Rows of one score of one method stand together even where parts of a set were scored in files of their own, which
     are given in their order: the table is that of the whole set.
@@ -149,7 +150,7 @@ def _with_metadata(table: pa.Table, added: Mapping[bytes, bytes]) -> pa.Table:
 
 
 def _together(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of each score at the place of the first of them, in the order that they have."""
+    """Return the rows of each score at the place of the first of them, in the order that they have."""
     keys = [name for name in COLUMNS if name not in ("image", "score")]
     if not set(keys) <= set(table.columns):
         return table  # ``check`` says what is missing
@@ -188,7 +189,7 @@ def _unreadable(path: Path | str, error: Exception) -> ScoreError:
 
 
 def _joined(tables: list[pa.Table], compact: bool) -> pd.DataFrame:
-    """The rows of all; categories of one column are one set of them, else pandas would make text of them."""
+    """Return the rows of all; categories of one column are one set of them, else pandas would make text of them."""
     if compact:
         found: pd.DataFrame = pa.concat_tables(tables).to_pandas(ignore_metadata=True)
     else:

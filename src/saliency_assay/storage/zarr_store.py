@@ -352,7 +352,7 @@ def _store_in(archive: Archive) -> Store:
 
 
 def same(name: str, *stores: Store) -> Array:
-    """The one-dimensional array ``name``, which must be equal in all ``stores``.
+    """Return the one-dimensional array ``name``, which must be equal in all ``stores``.
 
     Raises:
         StoreError: it is not; the line names both stores.

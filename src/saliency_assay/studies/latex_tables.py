@@ -63,7 +63,8 @@ def reference_of(study: str, name: str, place: int, parts: int) -> str:
 
 
 def _cells(values: pd.Series, column: str) -> list[str]:
-    """A column of a table as LaTeX: decimals that are the same in all rows, but very small numbers with a power."""
+    """Return a column of a table as LaTeX: decimals that are the same in all rows, but very small numbers with a
+    power."""
     if values.notna().any() and all(isinstance(value, bool | np.bool_) for value in values.dropna()):
         return [latex.NONE if pd.isna(value) else "yes" if value else "no" for value in values]
     if not pd.api.types.is_numeric_dtype(values):
@@ -76,7 +77,8 @@ def _cells(values: pd.Series, column: str) -> list[str]:
 
 
 def _fixed(value: float, decimals: int) -> str:
-    """A number with so many decimals; where these would hide it, or it is very large, as ``latex.number`` has it."""
+    """Return a number with so many decimals; where these would hide it, or it is very large, as ``latex.number`` has
+    it."""
     if np.isfinite(value) and (value == 0 or 10.0**-decimals <= abs(value) < LARGE):
         return latex.signed(f"{value:.{decimals}f}")
     return latex.number(value)

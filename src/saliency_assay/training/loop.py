@@ -132,7 +132,8 @@ def precision_of(settings: Training, device: torch.device) -> str:
 
 
 def best_epoch(rows: Sequence[Row]) -> int:
-    """The first epoch (from 1) of the highest validation accuracy in the curve ``rows``, at least one of them."""
+    """Return the first epoch (from 1) of the highest validation accuracy in the curve ``rows``, at least one of
+    them."""
     accuracies = [row["validation_accuracy"] for row in rows]
     return 1 + accuracies.index(max(accuracies))
 
@@ -153,7 +154,8 @@ def _rest(
     progress: Progress,
     device: torch.device,
 ) -> Generator[tuple[Tensor, Tensor], None, None]:
-    """The batches that are left of the running epoch, augmented, each with its labels; of each this process's rows."""
+    """Return the batches that are left of the running epoch, augmented, each with its labels; of each this process's
+    rows."""
     rows = own_rows(len(train_indices) // settings.batch_size, settings.batch_size)
     size, done = settings.batch_size // processes(), progress.step
     draws = draw(len(train_indices), settings, seed, progress.epoch).at(rows)
@@ -168,7 +170,7 @@ def _rest(
 
 
 def learning_rates(settings: Training, steps: int) -> list[float]:
-    """The rate at each of ``steps`` steps: a linear rise over the share ``warmup`` of them, then down towards 0.
+    """Return the rate at each of ``steps`` steps: a linear rise over the share ``warmup`` of them, then down towards 0.
 
     With w steps of warm-up, step t has the rate (t + 1) / w of the peak; after it, p = (t - w) / (steps - w) of
     the descent is done and the rate is 1 - p (linear) or (1 + cos πp) / 2 (cosine) of the peak.
@@ -195,12 +197,12 @@ class Draws:
         return Draws(self.order[rows], self.flip[rows], self.shift[rows])
 
     def to(self, device: torch.device) -> "Draws":
-        """The same on ``device``."""
+        """Return a copy on ``device``."""
         return Draws(self.order.to(device), self.flip.to(device), self.shift.to(device))
 
 
 def draw(count: int, settings: Training, seed: int, epoch: int) -> Draws:
-    """The order of ``count`` images in ``epoch`` and how each is moved; a function of its arguments alone.
+    """Return the order of ``count`` images in ``epoch`` and how each is moved; a function of its arguments alone.
 
     Models trained with one seed therefore see the same order and the same augmentation whatever else differs, and a
     training that goes on needs no generator's state.

@@ -116,7 +116,7 @@ def _keep(norm: _BatchNorm, mean: Tensor, variance: Tensor, count: int) -> None:
 
 
 def whole_dropout(drop: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
-    """This process's rows of what ``drop`` makes of the whole batch, of which ``x`` ``[n, …]`` is its part.
+    """Return this process's rows of what ``drop`` makes of the whole batch, of which ``x`` ``[n, …]`` is its part.
 
     The other rows are zeros: the layer draws as many numbers as for a whole batch, in the same order.
     """

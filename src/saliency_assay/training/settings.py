@@ -59,7 +59,7 @@ class Training:
 
 
 def training_from(given: Mapping[str, Any]) -> Training:
-    """The settings ``given``, defaults for the rest.
+    """Return the settings ``given``, defaults for the rest.
 
     Raises:
         ValueError: a setting that does not exist, a value out of range, or patience without validation images.

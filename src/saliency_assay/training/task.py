@@ -61,7 +61,8 @@ class RuntimeOptions:
 
 
 def training_of(given: Mapping[str, Any], chosen: Path | None) -> dict[str, Any]:
-    """The configuration's settings of a training, with those that a search has ``chosen`` (its JSON file) in place."""
+    """Return the configuration's settings of a training, with those that a search has ``chosen`` (its JSON file) in
+    place."""
     found = json.loads(chosen.read_text(encoding="utf-8"))["training"] if chosen else {}
     return {**given, **found}
 
@@ -76,7 +77,7 @@ def fit(
     initial: Path | None = None,
     normalisation: Normalisation | None = None,
 ) -> tuple[Classifier, list[Row]]:
-    """A classifier built from ``model`` and trained on ``task``, in evaluation mode, and its curve.
+    """Return a classifier built from ``model`` and trained on ``task``, in evaluation mode, and its curve.
 
     Models of one ``seed`` start from the same weights and see the same order, augmentation and validation images,
     whatever else differs. For the curve see ``training.loop.train``. The caller deletes the state of ``runtime``,

@@ -122,7 +122,7 @@ def _one_of_each_photo(candidates: Sequence[_Candidate], photos: KnownFiles) -> 
 
 
 def cut_out(instance: Instance) -> Pixels:
-    """The instance's pixels, cropped to its mask: RGBA ``[H, W, 4]``, alpha 255 on the mask and 0 elsewhere.
+    """Return the instance's pixels, cropped to its mask: RGBA ``[H, W, 4]``, alpha 255 on the mask and 0 elsewhere.
 
     Raises:
         FileNotFoundError, ValueError: the photograph is missing, not an image, truncated, or not of the size
@@ -319,7 +319,8 @@ def _outline(polygon: list[float]) -> float:
 
 
 def _run_lengths(segmentation: dict[str, Any], size: tuple[int, int], place: _Place) -> dict[str, Any]:
-    """The mask of run lengths, plain or compressed; checked, because pycocotools leaves missing pixels undefined."""
+    """Return the mask of run lengths, plain or compressed; checked, because pycocotools leaves missing pixels
+    undefined."""
     counts = segmentation.get("counts")
     lengths = _uncompressed(counts) if isinstance(counts, str) else counts
     fits = (

@@ -27,7 +27,7 @@ GREY = 128  # the paper says "gray pixels"; this is mid-grey in 8 bits
 
 
 def compose(plan: Plan, collection: Collection, name: str, *, block: int = 256) -> Iterator[Block]:
-    """The images of set ``name`` (one of ``SETS``), ``block`` at a time, in the plan's order.
+    """Return the images of set ``name`` (one of ``SETS``), ``block`` at a time, in the plan's order.
 
     Yields:
         ``image`` uint8 ``[n, 3, size, size]``; ``mask`` bool ``[n, size, size]``, True where the object is, or
@@ -47,7 +47,7 @@ def compose(plan: Plan, collection: Collection, name: str, *, block: int = 256) 
 
 
 def compose_common(plan: Plan, collection: Collection, classes: int, *, block: int = 256) -> Iterator[Block]:
-    """The images of a series' plan with the object in the first ``classes`` scene classes only, in none for 0.
+    """Return the images of a series' plan with the object in the first ``classes`` scene classes only, in none for 0.
 
     Yields:
         What ``compose`` does, except ``label_object``: ``mask`` and ``covered`` are where the object is or would
@@ -88,7 +88,7 @@ def _composed(
 
 
 def paste(cutout: Pixels, placement: Sequence[int], size: int) -> tuple[Pixels, Mask]:
-    """An RGBA cut-out ``[4, h, w]`` at its place in an empty image: colour ``[3, size, size]`` and its mask.
+    """Return an RGBA cut-out ``[4, h, w]`` at its place in an empty image: colour ``[3, size, size]`` and its mask.
 
     The mask is hard, so that each pixel is either the object's or the scene's: opaque by half or more. An object
     too thin for that anywhere keeps its most opaque pixels.

@@ -100,7 +100,8 @@ def plan_common(
 
 
 def _only(collection: Collection, members: np.ndarray, name: str) -> Collection:
-    """The labels and sizes of one object's cut-outs ``members``, all that a plan reads; pixels stay where they are."""
+    """Return the labels and sizes of one object's cut-outs ``members``, all that a plan reads; pixels stay where they
+    are."""
     return replace(
         collection,
         object_names=(name,),
@@ -123,7 +124,7 @@ def compose_member(
     common_object: str = "",
     block: int = 256,
 ) -> Iterator[Block]:
-    """The images of the set ``member``, ``block`` at a time: what ``compose`` or ``compose_common`` yields.
+    """Return the images of the set ``member``, ``block`` at a time: what ``compose`` or ``compose_common`` yields.
 
     Args:
         member: ``os``, ``0s`` or ``og``; ``os_scale`` or ``os_location``; ``os_kNN`` or ``0s_k``.

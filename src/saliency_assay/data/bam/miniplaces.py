@@ -104,7 +104,7 @@ def find_scenes(
 
 
 def read_scene(scene: Scene, size: int) -> Pixels:
-    """The scene as RGB ``[3, size, size]``: the largest centred square, resized with antialiasing.
+    """Return the scene as RGB ``[3, size, size]``: the largest centred square, resized with antialiasing.
 
     Raises:
         FileNotFoundError, ValueError: the file is missing, not an image, or truncated.

@@ -32,7 +32,7 @@ class Collection:
 def collection_of(
     cutouts: Any, scenes: Any, *, object_names: Sequence[str], scene_names: Sequence[str]
 ) -> Collection:
-    """The collection in the two groups of arrays that ``collection.py`` makes."""
+    """Return the collection in the two groups of arrays that ``collection.py`` makes."""
     return Collection(
         object_names=object_names,
         scene_names=scene_names,
@@ -67,7 +67,7 @@ class Plan:
 
 
 def side_range(size: int, *, measure: str, smallest: float, largest: float) -> tuple[int, int]:
-    """The least and the greatest longer side of a pasted cut-out, both inclusive, in whole pixels.
+    """Return the least and the greatest longer side of a pasted cut-out, both inclusive, in whole pixels.
 
     By ``area``, the square on the longer side covers at least ``smallest`` and less than ``largest`` of the
     scene, as in the released code; by ``side``, these are fractions of the scene's side.

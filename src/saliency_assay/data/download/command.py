@@ -63,7 +63,7 @@ def obtain(
 
 
 def _known(kept: Path, remote: Remote, folder: Path) -> Receipt | None:
-    """The receipt of an archive, if it is of this one and all that it holds is there."""
+    """Return the receipt of an archive, if it is of this one and all that it holds is there."""
     if not remote.archive or not kept.is_file():
         return None
     receipt: Receipt = json.loads(kept.read_text(encoding="utf-8"))
@@ -135,7 +135,7 @@ def by_name() -> Mapping[str, Download]:
 
 
 def described(download: Download) -> str:
-    """A download in lines: what it is, from where, under which terms, how large, and where it goes."""
+    """Return a download in lines: what it is, from where, under which terms, how large, and where it goes."""
     size = f"{download.size / 1e6:,.0f} MB" if download.size else "not known"
     lines = [
         f"{download.name}: {download.title}",

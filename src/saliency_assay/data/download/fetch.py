@@ -126,7 +126,7 @@ def need_space(folder: Path, needed: int) -> None:
 
 @contextmanager
 def _alone(part: Path) -> Iterator[IO[bytes]]:
-    """The partial file, which no other process writes meanwhile."""
+    """Return the partial file, which no other process writes meanwhile."""
     with part.open("ab+") as stream:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -173,7 +173,7 @@ def _attempt(
 
 
 def _asked(url: str, have: int, version: str, timeout: float) -> http.client.HTTPResponse | None:
-    """The server's answer to a request for all from byte ``have`` on; None if it has nothing there."""
+    """Return the server's answer to a request for all from byte ``have`` on; None if it has nothing there."""
     headers = {"User-Agent": f"saliency-assay/{__version__}", "Accept-Encoding": "identity"}
     if have:
         headers |= {"Range": f"bytes={have}-", "If-Range": version}

@@ -101,7 +101,7 @@ def _zip(archive: Path, folder: Path | None) -> Iterator[tuple[str, int]]:
 
 
 def _write(source: IO[bytes], target: Path) -> None:
-    """A plain file of the user's own, whatever owner and rights the archive names."""
+    """Make a member a plain file of the user, whatever owner and rights the archive names."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with source, target.open("wb") as sink:
         shutil.copyfileobj(source, sink, CHUNK)

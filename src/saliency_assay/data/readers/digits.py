@@ -14,7 +14,7 @@ CLASSES = tuple(str(digit) for digit in range(10))
 def digits(
     *, size: int = 16, test_share: float = 0.1, generator: np.random.Generator, block: int = 512
 ) -> tuple[dict[str, tuple[str, ...]], Iterator[Block]]:
-    """The 1,797 digits in scikit-learn's order, enlarged bilinearly from 8 × 8.
+    """Return the 1,797 digits in scikit-learn's order, enlarged bilinearly from 8 × 8.
 
     Returns:
         The classes of each label, and blocks of ``image`` uint8 ``[n, 1, size, size]`` (the source's grey levels

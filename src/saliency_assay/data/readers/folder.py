@@ -35,7 +35,7 @@ def folder(
     generator: np.random.Generator,
     block: int = 256,
 ) -> tuple[dict[str, tuple[str, ...]], Iterator[Block]]:
-    """The images below ``path``: ``train/CLASS/`` beside ``test/CLASS/`` or ``val/CLASS/``, or ``CLASS/`` alone.
+    """Return the images below ``path``: ``train/CLASS/`` beside ``test/CLASS/`` or ``val/CLASS/``, or ``CLASS/`` alone.
 
     Images lie anywhere below their class's folder and are known by their suffix (``images.SUFFIXES``); other files
     and hidden ones are left out and counted in the log. Labels follow the sorted names of the classes, images the
@@ -100,7 +100,7 @@ def _blocks(
 
 
 def square(image: Image.Image, size: int, crop_share: float) -> Pixels:
-    """The central square of an RGB image, ``[3, size, size]``.
+    """Return the central square of an RGB image, ``[3, size, size]``.
 
     As if the shorter side were resized to ``size / crop_share``, bilinearly and with antialiasing, and the centre
     cropped: 224 and 0.875 are ImageNet's resize to 256, as torchvision's ``Resize`` and ``CenterCrop`` do it but
@@ -119,7 +119,7 @@ def square(image: Image.Image, size: int, crop_share: float) -> Pixels:
 
 
 def _halves(root: Path, wanted: str) -> list[Path]:
-    """The folders of training and of test images, or ``root`` alone where it holds the classes itself."""
+    """Return the folders of training and of test images, or ``root`` alone where it holds the classes itself."""
     if wanted == "auto":
         found = [name for name in _TEST_FOLDERS if (root / name).is_dir()]
         if not found or not (root / "train").is_dir():
@@ -160,7 +160,7 @@ def _by_class(half: Path) -> Listing:
 
 
 def _listed(file: Path) -> Listing:
-    """The images in Tiny ImageNet's list: each line a name in ``images/``, its class and a box, tabs between."""
+    """Return the images in Tiny ImageNet's list: each line a name in ``images/``, its class and a box, tabs between."""
     listing: dict[str, set[str]] = {}
     for number, line in enumerate(file.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
         name, *rest = line.split("\t")

@@ -26,7 +26,7 @@ SMALL = 1 << 24  # bytes; so much may come of any file
 def mnist(
     *, path: str, size: int = 28, images_per_class: int = 0, generator: np.random.Generator, block: int = 512
 ) -> tuple[dict[str, tuple[str, ...]], Iterator[Block]]:
-    """The images in ``path``: ``train-images-idx3-ubyte`` and its three companions, each plain or ``.gz``.
+    """Return the images in ``path``: ``train-images-idx3-ubyte`` and its three companions, each plain or ``.gz``.
 
     Training images come first, in the files' order, and the split is the files'.
 
@@ -78,7 +78,8 @@ def _file(folder: Path, name: str) -> Path:
 
 
 def _idx(path: Path, dimensions: int) -> Bytes:
-    """An array of bytes: two zeros, the type 8, the number of dimensions, their lengths (4 bytes each), the data."""
+    """Return an array of bytes: two zeros, the type 8, the number of dimensions, their lengths (4 bytes each), the
+    data."""
     packed = path.suffix == ".gz"
     try:
         with gzip.open(path) if packed else path.open("rb") as file:

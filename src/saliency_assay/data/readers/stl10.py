@@ -23,7 +23,8 @@ _LEFT_OUT = ("fold_indices.txt", "unlabeled_X.bin")
 def stl10(
     *, path: str, size: int = 96, images_per_class: int = 0, generator: np.random.Generator, block: int = 256
 ) -> tuple[dict[str, tuple[str, ...]], Iterator[Block]]:
-    """The labelled images in ``path`` or its ``stl10_binary``: ``train_X.bin``, ``train_y.bin`` and ``test_`` alike.
+    """Return the labelled images in ``path`` or its ``stl10_binary``: ``train_X.bin``, ``train_y.bin`` and ``test_``
+    alike.
 
     Classes are those of ``class_names.txt``; the files' labels 1 to 10 become 0 to 9. Training images come first, in
     the files' order, and the split is the files'. Images without labels and the ten folds of the training images

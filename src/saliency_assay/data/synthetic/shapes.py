@@ -36,7 +36,7 @@ class Drawing:
     parts: tuple[Part, ...]
 
     def polygons(self) -> list[list[float]]:
-        """The silhouette as COCO writes it: x, y, x, y, …"""
+        """Return the silhouette as COCO writes it: x, y, x, y, …"""
         return [np.round(part.points, 2).ravel().tolist() for part in self.parts if part.silhouette]
 
     def box(self) -> tuple[float, float, float, float]:
@@ -47,7 +47,7 @@ class Drawing:
 
 
 def place(name: str, size: int, share: float, generator: np.random.Generator) -> Drawing:
-    """An object of class ``name`` (one of ``SILHOUETTES``), turned, stretched and put at random.
+    """Return an object of class ``name`` (one of ``SILHOUETTES``), turned, stretched and put at random.
 
     Its longer side is ``share`` of ``size``, and all of it lies in the photograph.
     """

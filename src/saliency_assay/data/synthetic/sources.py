@@ -89,7 +89,7 @@ def _write_coco(
 def _photograph(
     name: str, size: int, companion: bool, generator: np.random.Generator
 ) -> tuple[Pixels, list[Drawing]]:
-    """A photograph of one object, in front of a smaller one if ``companion``, and all drawings in it."""
+    """Return a photograph of one object, in front of a smaller one if ``companion``, and all drawings in it."""
     photo = draw_background(size, generator)
     shares = [generator.uniform(0.25, 0.35)] if companion else []
     drawings = [place(name, size, share, generator) for share in [*shares, generator.uniform(0.7, 0.95)]]
@@ -109,7 +109,7 @@ def _annotation(drawing: Drawing) -> dict[str, Any]:
 
 
 def _crowd(size: int) -> dict[str, Any]:
-    """A crowd over the left half of the photograph, as uncompressed run lengths (column by column)."""
+    """Return a crowd over the left half of the photograph, as uncompressed run lengths (column by column)."""
     half = size * (size // 2)
     return {
         "iscrowd": 1,

@@ -37,12 +37,12 @@ Texture = Callable[[Field, Field, np.random.Generator], Field]
 
 
 def draw_scene(name: str, size: int, generator: np.random.Generator) -> Pixels:
-    """A scene of class ``name`` (one of ``TEXTURES``), RGB ``[size, size, 3]``."""
+    """Return a scene of class ``name`` (one of ``TEXTURES``), RGB ``[size, size, 3]``."""
     return colour_levels(_field(TEXTURES[name], size, generator), generator)
 
 
 def draw_background(size: int, generator: np.random.Generator) -> Pixels:
-    """A cloudy background for photographs of objects, RGB ``[size, size, 3]``; it tells no class."""
+    """Return a cloudy background for photographs of objects, RGB ``[size, size, 3]``; it tells no class."""
     return colour_levels(_clouds(size, 4, generator), generator)
 
 
@@ -58,7 +58,7 @@ def colour_levels(levels: Field, generator: np.random.Generator) -> Pixels:
 
 
 def _field(texture: Texture, size: int, generator: np.random.Generator) -> Field:
-    """The texture's levels, slightly turned, under soft light."""
+    """Return the texture's levels, slightly turned, under soft light."""
     y, x = np.mgrid[:size, :size] / size + (0.5 / size - 0.5)
     angle = generator.normal(0, 0.06)
     turned_x = np.cos(angle) * x - np.sin(angle) * y + 0.5
@@ -74,7 +74,7 @@ def _clouds(size: int, coarseness: int, generator: np.random.Generator) -> Field
 
 
 def _wave(turns: Field, generator: np.random.Generator) -> Field:
-    """A sine of ``turns`` whole periods, at a random phase."""
+    """Return a sine of ``turns`` whole periods, at a random phase."""
     wave: Field = np.sin(2 * np.pi * (turns + generator.random()))
     return wave
 
@@ -86,7 +86,7 @@ def _bamboo_forest(x: Field, y: Field, generator: np.random.Generator) -> Field:
 
 
 def _bedroom(x: Field, y: Field, generator: np.random.Generator) -> Field:
-    """A quilt: a lattice of rhombs."""
+    """Return a quilt: a lattice of rhombs."""
     rate = generator.uniform(1.1, 1.35)
     return 2 * np.abs(_wave(rate * (x + y), generator) * _wave(rate * (x - y), generator))
 
@@ -120,7 +120,7 @@ def _corn_field(x: Field, y: Field, generator: np.random.Generator) -> Field:
 
 
 def _laundromat(x: Field, y: Field, generator: np.random.Generator) -> Field:
-    """A tiled floor: a chequerboard."""
+    """Return a tiled floor: a chequerboard."""
     rate = generator.uniform(2.0, 2.5)
     return np.tanh(6 * _wave(rate * x, generator) * _wave(rate * y, generator))
 
@@ -131,7 +131,7 @@ def _runway(x: Field, y: Field, generator: np.random.Generator) -> Field:
 
 
 def _ski_slope(x: Field, y: Field, generator: np.random.Generator) -> Field:
-    """A smooth slope with drifts, and no pattern."""
+    """Return a smooth slope with drifts, and no pattern."""
     fall = float(generator.choice([-1.0, 1.0]))
     return 0.8 * _clouds(len(x), 2, generator) + fall * (y - 0.4 * x)
 

@@ -121,7 +121,7 @@ def _premise(tables: BamTables, model: str, name: str) -> tuple[float, float, st
 
 
 def _error(percent: float, images: float) -> float:
-    """Standard error of a share of images, in percentage points."""
+    """Return standard error of a share of images, in percentage points."""
     return float(np.sqrt(percent * (100 - percent) / images))
 
 
@@ -151,7 +151,7 @@ def leads(
 
 
 def exceeds(tables: BamTables, metric: str, better: str, worse: str) -> tuple[bool, str]:
-    """The one has the higher score, strictly."""
+    """Check that the one has the higher score, strictly."""
     scores = tables.scores(metric)
     pair = pd.Series({name: tables.score(scores, metric, name) for name in (better, worse)})
     by_seed = tables.by_seed(metric).pivot_table(index="seed", columns="method", values="score")
@@ -208,21 +208,21 @@ def largest_contrast(tables: BamTables) -> tuple[bool, str]:
 
 
 def changes_least(tables: BamTables, method: str) -> tuple[bool, str]:
-    """The range of MCS over k is not above that of any other method of the paper."""
+    """Check that the range of MCS over k is not above that of any other method of the paper."""
     found, others = _ranges(tables, method)
     text = f"range {found:.3f}; the least other: {named(others.nsmallest(1), 'mcs')}"
     return bool(found <= others.min()), text
 
 
 def changes_most(tables: BamTables, method: str) -> tuple[bool, str]:
-    """The range of MCS over k of every other method of the paper is at most ``MUCH`` of this one's."""
+    """Check that the range of MCS over k of every other method of the paper is at most ``MUCH`` of this one's."""
     found, others = _ranges(tables, method)
     text = f"range {found:.3f}; the largest other: {named(others.nlargest(1), 'mcs')}"
     return bool(others.max() <= round(MUCH * found, DECIMALS)), text
 
 
 def _ranges(tables: BamTables, method: str) -> tuple[float, Scores]:
-    """The range over k of a method, and of the paper's others that have a score at every k."""
+    """Return the range over k of a method, and of the paper's others that have a score at every k."""
     series, entry = _series(tables).dropna(), tables.entry(method)
     ranges = (series.max(axis=1) - series.min(axis=1)).round(DECIMALS)
     if entry not in ranges:
@@ -308,7 +308,7 @@ def _spearman(one: Scores, other: Scores) -> tuple[float, int]:
 
 
 def _baselines(tables: BamTables, metric: str) -> pd.DataFrame:
-    """The mean baseline over X_os of every method, and its fewest images."""
+    """Return the mean baseline over X_os of every method, and its fewest images."""
     of_metric = tables.metrics["metric"] == metric
     table = tables.metrics[of_metric & (tables.metrics["data"] == f"{tables.data}_os")]
     table = table[[method not in tables.controls for method in table["method"]]]

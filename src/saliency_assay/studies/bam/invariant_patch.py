@@ -108,7 +108,7 @@ def change_images(
 def change_all(
     classifier: Classifier, images: Any, composites: Any, masks: Any, descent: Descent, *, batch_size: int
 ) -> dict[str, np.ndarray]:
-    """The fields of ``Changed`` of all images, ``batch_size`` at a time, as arrays ``[N, …]``.
+    """Return the fields of ``Changed`` of all images, ``batch_size`` at a time, as arrays ``[N, …]``.
 
     ``images``, ``composites`` and ``masks`` are as ``change_images`` takes them, or what is sliced to such arrays: a
     selection of a store.
@@ -142,7 +142,7 @@ def _start(levels: Tensor, composites: Tensor, mask: Tensor, protocol: str) -> T
 def _descend(
     classifier: Classifier, levels: Tensor, start: Tensor, mask: Tensor, wanted: Tensor, descent: Descent
 ) -> tuple[Tensor, Tensor]:
-    """The image that is kept, in whole levels of 0–255, and the convergence ``[B, steps + 1]``."""
+    """Return the image that is kept, in whole levels of 0–255, and the convergence ``[B, steps + 1]``."""
     bounded = descent.step_rule == "polyak"
     norm = torch.linalg.vector_norm(wanted, dim=1)
     rest = descent.tolerance * norm if bounded else torch.full_like(norm, -1)
@@ -183,7 +183,7 @@ def _polyak(change: Tensor, slope: Tensor) -> Tensor:
 
 
 def _penalty_slope(levels: Tensor, delta: Tensor, descent: Descent) -> Tensor:
-    """The derivative of −η₁ ‖δ‖₂ + η₂ Σ[(x + δ − 255)⁺ + (−x − δ)⁺] with respect to δ; 0 where it has none."""
+    """Return the derivative of −η₁ ‖δ‖₂ + η₂ Σ[(x + δ − 255)⁺ + (−x − δ)⁺] with respect to δ; 0 where it has none."""
     length = per_row(_norm(delta))
     outward = torch.where(length > 0, delta / length, 0.0)
     values = levels + delta
@@ -203,7 +203,8 @@ def _norm(values: Tensor) -> Tensor:
 def chosen_images(
     split: Split, labels: Mapping[str, Ints], objects: Sequence[str], wanted: str, limit: int
 ) -> Ints:
-    """Indices of at most ``limit`` test images with the object ``wanted``, balanced over scenes, in order of choice.
+    """Return indices of at most ``limit`` test images with the object ``wanted``, balanced over scenes, in order of
+    choice.
 
     Fewer than ``limit`` are logged.
 
@@ -231,7 +232,8 @@ def chosen_images(
 def paired(
     images: np.ndarray, columns: Mapping[str, np.ndarray], source: Ints, found: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
-    """The arrays ``[2n, …]`` of the data store: first the n originals, then the n changed images in the same order.
+    """Return the arrays ``[2n, …]`` of the data store: first the n originals, then the n changed images in the same
+    order.
 
     ``image``; ``changed``, False and then True; ``source``, indices into the set of the originals; ``columns`` twice;
     ``split``, all of them test images; and the norms and the convergence of ``found``, 0 for originals.

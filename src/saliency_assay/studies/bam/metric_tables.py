@@ -35,7 +35,7 @@ COLUMNS = [*KEYS, "score", "spread", "baseline", "baseline_spread", "images", "u
 
 
 def premise(predictions: pd.DataFrame, *, data: str, object_model: str, scene_model: str) -> pd.DataFrame:
-    """The checks that objects matter to f_o and scenes to f_s (Yang & Kim 2019, Fig. 2), on test images.
+    """Return the checks that objects matter to f_o and scenes to f_s (Yang & Kim 2019, Fig. 2), on test images.
 
     Args:
         predictions: one row per model, seed, data and image, with ``split``, ``label``, ``predicted`` and
@@ -132,7 +132,7 @@ def metrics_table(
 def spread(
     scores: np.ndarray, *, generator: np.random.Generator, draws: int = 10, draw_size: int = 100
 ) -> float:
-    """Standard deviation of the mean score over ``draws`` draws of ``draw_size`` images (BAM, Figs. 4 and 8).
+    """Return standard deviation of the mean score over ``draws`` draws of ``draw_size`` images (BAM, Figs. 4 and 8).
 
     ``scores`` is ``[N]``; NaN is left out. A draw takes each image at most once; draws are independent of each other.
     The deviation has ``draws − 1`` in the denominator. NaN unless more than ``draw_size`` images are valid:

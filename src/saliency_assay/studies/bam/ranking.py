@@ -61,7 +61,7 @@ def agreement(found: pd.DataFrame, tables: BamTables) -> pd.DataFrame:
 
 
 def ranking_shown(found: pd.DataFrame, tables: BamTables) -> pd.DataFrame:
-    """A ``ranking`` to read: methods × metrics, ``rank (score ± spread)``, in the order of the first metric."""
+    """Return a ``ranking`` to read: methods × metrics, ``rank (score ± spread)``, in the order of the first metric."""
     rows: dict[str, dict[str, str]] = {}
     for row in found.to_dict("records"):
         name = f"{row['method']} (control)" if row["method"] in tables.controls else row["method"]
@@ -80,7 +80,7 @@ def _cell(row: Mapping[Any, Any], scale: float) -> str:
 
 
 def agreement_shown(found: pd.DataFrame) -> pd.DataFrame:
-    """An ``agreement`` to read."""
+    """Return an ``agreement`` to read."""
     shown = found.assign(one=found["one"].map(label), other=found["other"].map(label))
     return shown.rename(
         columns={"one": "metric", "other": "and", "kendall": "Kendall's τ", "spearman": "Spearman's ρ"}

@@ -68,7 +68,7 @@ def correct_images(correct: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 def pairs_of(
     object_model: str, scene_model: str, with_object: str, without: str
 ) -> dict[str, tuple[str, str]]:
-    """The names of model and set that each of ``PAIRS`` stands for."""
+    """Return the names of model and set that each of ``PAIRS`` stands for."""
     pairs = ((object_model, with_object), (scene_model, with_object), (scene_model, without))
     return dict(zip(PAIRS, pairs, strict=True))
 

@@ -186,7 +186,7 @@ def _bars(axes: Axes, correlation: pd.DataFrame, of_methods: dict[str, dict[str,
 def chosen_image(
     predictions: pd.DataFrame, series: Sequence[SeriesModel], *, seed: int, images: Array
 ) -> tuple[int, list[bool]]:
-    """The image that most f_k classify rightly, each on its own set, the lowest index of several; and which do.
+    """Return the image that most f_k classify rightly, each on its own set, the lowest index of several; and which do.
 
     Args:
         predictions: rows model, seed, data, image, label and predicted.
@@ -225,7 +225,7 @@ def series_maps(
     right: Sequence[bool],
     title: str,
 ) -> Figure:
-    """Maps of one image, methods in rows and k growing from left to right, beside the image.
+    """Plot maps of one image, methods in rows and k growing from left to right, beside the image.
 
     Args:
         image: the composite, uint8 ``[C, H, W]``.

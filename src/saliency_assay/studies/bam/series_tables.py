@@ -183,7 +183,8 @@ def correlation_table(series: pd.DataFrame, commonality: pd.DataFrame) -> pd.Dat
 def series_tables(
     commonality: pd.DataFrame, series: pd.DataFrame, correlation: pd.DataFrame, *, scene: str
 ) -> dict[str, pd.DataFrame]:
-    """The three tables as they are shown, by their titles: accuracy beside the paper's, MCS by k, and its baseline.
+    """Return the three tables as they are shown, by their titles: accuracy beside the paper's, MCS by k, and its
+    baseline.
 
     Args:
         commonality: a ``commonality_table``.
@@ -216,7 +217,8 @@ def _text(value: float) -> str:
 
 
 def _by_k(series: pd.DataFrame, name: str) -> pd.DataFrame:
-    """A row for each method and seed, its values side by side; the images behind them, and all that lack a value."""
+    """Return a row for each method and seed, its values side by side; the images behind them, and all that lack a
+    value."""
     rows: list[dict[str, Any]] = []
     for (method, seed), of_pair in series.groupby(["method", "seed"], sort=False):
         row = {"method": method, "seed": seed}

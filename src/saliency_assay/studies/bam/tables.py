@@ -74,7 +74,7 @@ class BamTables:
     concepts: pd.DataFrame | None = None
 
     def entry(self, registered: str) -> str:
-        """The entry of a registered method: of several the one that bears its name, else the first.
+        """Return the entry of a registered method: of several the one that bears its name, else the first.
 
         Raises:
             UntestedError: there is none.
@@ -85,7 +85,7 @@ class BamTables:
         return registered if registered in found else found[0]
 
     def by_seed(self, metric: str, member: str = "os") -> pd.DataFrame:
-        """A metric's ``method, seed, score, spread``, controls too; empty where it was not studied.
+        """Return a metric's ``method, seed, score, spread``, controls too; empty where it was not studied.
 
         ``member`` is the set of MCS and IDR: ``os`` or a variant of it. TCAV is in MCS over X_os, as the difference of
         its G_c between f_o and f_s, and in the series where that has it. A score that is not finite is NaN.
@@ -133,7 +133,7 @@ class BamTables:
         return found
 
     def score(self, scores: Scores, metric: str, registered: str) -> float:
-        """The score of one registered method, or of TCAV, among ``scores``.
+        """Return the score of one registered method, or of TCAV, among ``scores``.
 
         Raises:
             UntestedError: it is not in the study, or has no score.
@@ -156,12 +156,12 @@ class BamTables:
 
 
 def label(metric: str) -> str:
-    """A metric's name in a sentence."""
+    """Return a metric's name in a sentence."""
     return SHOWN[metric][0].removesuffix(" (%)")
 
 
 def value(score: float, metric: str) -> str:
-    """A score in a sentence."""
+    """Return a score in a sentence."""
     return f"{100 * score:.1f} %" if SHOWN[metric][1] == 100 else f"{score:.3f}"
 
 

@@ -55,7 +55,7 @@ class Examples:
 def examples_of(
     concept: str, having: Any, lacking: Any, *, has_concept: npt.NDArray[np.bool_], split: Any, scene: Ints
 ) -> Examples:
-    """The training images of two aligned sets; ``has_concept``, ``split`` and ``scene`` are ``[N]``."""
+    """Return the training images of two aligned sets; ``has_concept``, ``split`` and ``scene`` are ``[N]``."""
     train = np.flatnonzero(split == TRAIN)
     _, first = np.unique(scene[train], return_index=True)
     return Examples(concept, having, lacking, train[has_concept[train]], train[np.sort(first)], scene)
@@ -129,7 +129,7 @@ def tcav(
 
 
 def rows_of(scores: Scores, images: int) -> pd.DataFrame:
-    """The scores as ``metric``, ``variant``, ``image`` and ``score`` of a score table.
+    """Return the scores as ``metric``, ``variant``, ``image`` and ``score`` of a score table.
 
     Variants are ``{layer} concept {i}`` and ``{layer} random {i}`` with i the experiment, from 0. How many ``images``
     were under test is a score of its own, ``tcav_images``.
@@ -145,7 +145,7 @@ def rows_of(scores: Scores, images: int) -> pd.DataFrame:
 
 
 def layer_test(concept: Floats, random: Floats, *, significance: float = 0.01) -> tuple[float, bool]:
-    """The p-value of a two-sided t-test between two sets of TCAV scores, and whether the layer counts.
+    """Return the p-value of a two-sided t-test between two sets of TCAV scores, and whether the layer counts.
 
     Student's test with equal variances, as ``scipy.stats.ttest_ind`` has it. Where neither set varies p is 1 if they
     are equal, else 0. A layer counts when p is at most ``significance`` (BAM, appendix F: scores with p > 0.01 are
@@ -164,7 +164,7 @@ def layer_test(concept: Floats, random: Floats, *, significance: float = 0.01) -
 def activation_vector(
     activations: Tensor, has_concept: npt.NDArray[np.bool_], *, alpha: float, seed: int
 ) -> Tensor:
-    """The CAV: unit normal ``[F]`` of a linear support vector machine, towards the examples with the concept.
+    """Return the CAV: unit normal ``[F]`` of a linear support vector machine, towards the examples with the concept.
 
     ``activations`` are ``[n, F]``; NaN where they are all alike. The machine is scikit-learn's ``SGDClassifier`` with
     hinge loss and L2 penalty ``alpha``, as in the TCAV library. It reads its examples through inner products only, so
@@ -223,7 +223,7 @@ def _drawn(
 
 
 def _layers_of(classifier: Classifier, pixels: Tensor) -> list[str]:
-    """The classifier's concept layers, and the logits where none of these gives them."""
+    """Return the classifier's concept layers, and the logits where none of these gives them."""
     with evaluating(classifier), exact_float32(), torch.no_grad():
         outputs = _outputs(classifier, pixels)
     logits = outputs.pop(LOGITS)
@@ -252,7 +252,7 @@ def _activations(
 def _activation_vector_of(
     layer: str, activations: Tensor, positive: int, *, alpha: float, seed: int
 ) -> Tensor:
-    """The CAV of examples of which the first ``positive`` have the concept, checked before it is learned."""
+    """Return the CAV of examples of which the first ``positive`` have the concept, checked before it is learned."""
     if not bool(activations.isfinite().all()):
         raise ValueError(f"concept_layers: {layer!r}: found NaN or infinity, expected finite activations")
     return activation_vector(activations, np.arange(len(activations)) < positive, alpha=alpha, seed=seed)
@@ -261,7 +261,7 @@ def _activation_vector_of(
 def _positive_shares(
     classifier: Classifier, tested: Any, targets: Ints, vectors: Mapping[str, Tensor], batch_size: int
 ) -> dict[str, Floats]:
-    """The share of images whose derivative along each CAV is above 0, ``[V]``; NaN where one is not a number."""
+    """Return the share of images whose derivative along each CAV is above 0, ``[V]``; NaN where one is not a number."""
     counts = {layer: torch.zeros(len(of_layer), dtype=torch.float64) for layer, of_layer in vectors.items()}
     for start in reported(len(targets), batch_size, "images under test"):
         part = slice(start, start + batch_size)

@@ -19,7 +19,7 @@ def infidelity_bars(table: pd.DataFrame) -> Figure:
 
 
 def share_bars(table: pd.DataFrame) -> Figure:
-    """The share of absolute attribution on the half that each model uses, by method."""
+    """Plot the share of absolute attribution on the half that each model uses, by method."""
     figure = _figure(table, "share", 100.0, "absolute attribution on the half\nthat the model uses (%)")
     axes = figure.axes[0]
     axes.set_ylim(0, 105)
@@ -65,7 +65,7 @@ def _named(model: str, used: "pd.Series[str]") -> str:
 
 
 def _mark(axes: Axes, places: Array, heights: "pd.Series[float]") -> None:
-    """A score that no image has is a cross, not a bar of height 0; and a bar of 0 says so."""
+    """Mark a score that no image has by a cross, not a bar of height 0, and a bar of 0 by its value."""
     for place, height in zip(places, heights, strict=True):
         text = "×" if np.isnan(height) else "0" if abs(height) <= ZERO else ""
         axes.text(place, 0, text, ha="center", va="bottom")

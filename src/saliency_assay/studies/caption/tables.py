@@ -69,7 +69,7 @@ def premise(
 
 
 def used_half(checks: pd.DataFrame, model: str, seed: int) -> str:
-    """The half that a model relies on: ``image`` or ``caption``, whichever it is right on more often alone.
+    """Return the half that a model relies on: ``image`` or ``caption``, whichever it is right on more often alone.
 
     Empty where both are alike or one was not measured. ``checks`` are what ``premise`` gives.
     """
@@ -120,7 +120,7 @@ def caption_table(scores: pd.DataFrame, checks: pd.DataFrame) -> pd.DataFrame:
 
 
 def beside_printed(table: pd.DataFrame, methods: Mapping[str, str]) -> pd.DataFrame:
-    """A row for each method: means over seeds of each model and of both, beside Table 3.
+    """Return a row for each method: means over seeds of each model and of both, beside Table 3.
 
     Args:
         table: as ``caption_table`` gives it.

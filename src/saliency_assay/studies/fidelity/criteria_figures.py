@@ -36,7 +36,8 @@ def criteria_boxes(results: MetricResults) -> Figure:
 
 
 def criteria_areas(results: MetricResults) -> Figure:
-    """The two curves behind TPN and behind TPS with the area between them, for one image: Wang et al. (2020), Fig. 4.
+    """Plot the two curves behind TPN and behind TPS with the area between them, for one image: Wang et al. (2020), Fig.
+    4.
 
     The image is the first for which most methods are defined. The area is that of the figure, before TPN divides it
     by r·y₀ and TPS by r'·y₀.
@@ -79,7 +80,7 @@ def _curves(results: MetricResults, method: str, score: str) -> tuple[Array, Arr
 
 
 def _first_defined(results: MetricResults) -> int:
-    """The first row in which most methods have all their curves; 0 where none has."""
+    """Return the first row in which most methods have all their curves; 0 where none has."""
     counts: Array = np.zeros(1, dtype=np.int64)
     for method in results.methods:
         found = [pair for score in SIDES if (pair := _curves(results, method, score)) is not None]

@@ -63,7 +63,7 @@ def aopc_of(curve: Array) -> Array:
 
 
 def _random_band(axes: Axes, results: MetricResults) -> Patch:
-    """The middle 95 % of the mean scores of random orders, around their mean at each prefix."""
+    """Return the middle 95 % of the mean scores of random orders, around their mean at each prefix."""
     means = mean_of(results.responses["random_aopc"])  # [orders, prefixes]
     prefixes = [0, *_numbers(results, "aopc_morf", "L=")]
     low, high = np.percentile(means - means.mean(axis=0), (2.5, 97.5), axis=0)
@@ -72,7 +72,7 @@ def _random_band(axes: Axes, results: MetricResults) -> Patch:
 
 
 def removal_curves(results: MetricResults) -> Figure:
-    """The output as pixels are removed or put in, against their share: deletion, insertion and ROAD."""
+    """Plot the output as pixels are removed or put in, against their share: deletion, insertion and ROAD."""
     names = [name for name in ("curve", *ORDERS) if any(name in of for of in results.curves.values())]
     figure = Figure(figsize=(5.6 * len(names) + 0.4, 4))
     for axes, name in zip(
@@ -141,20 +141,20 @@ def _numbers(results: MetricResults, score: str, prefix: str) -> list[int]:
 
 
 def _score(results: MetricResults, curve: str) -> str:
-    """The score that a curve is behind: the one that ends like it, or the only one."""
+    """Return the score that a curve is behind: the one that ends like it, or the only one."""
     return next((name for name in results.labels if name.endswith(f"_{curve}")), next(iter(results.labels)))
 
 
 def _values(
     results: MetricResults, name: str, change: Callable[[Array], Array] = lambda curve: curve
 ) -> dict[str, Array]:
-    """The curves of this name ``[seeds · images, S]`` of each method that has any, each row ``change``d."""
+    """Return the curves of this name ``[seeds · images, S]`` of each method that has any, each row ``change``d."""
     found = ((method, results.curve(method, name)) for method in results.methods)
     return {method: change(curve) for method, curve in found if curve is not None}
 
 
 def _lines(axes: Axes, results: MetricResults, values: Mapping[str, Array], across: Array) -> None:
-    """A line and a band for each method; faint and without a band where its images are ``sparse``."""
+    """Plot a line and a band for each method; faint and without a band where its images are ``sparse``."""
     for place, method in enumerate(results.methods):
         if method not in values:
             continue

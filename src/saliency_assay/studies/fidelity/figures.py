@@ -68,7 +68,8 @@ def boxes(results: MetricResults) -> Figure:
 
 
 def distributions(results: MetricResults) -> Figure:
-    """The distribution of the scores of images by method, as a density with quartiles, median, mean and a line at 0.
+    """Plot the distribution of the scores of images by method, as a density with quartiles, median, mean and a line at
+    0.
 
     Panels are those of ``boxes``; Tomsett et al. (2020), Fig. 2b.
     """
@@ -133,7 +134,8 @@ def box_panel(axes: Axes, rows: pd.DataFrame, methods: Sequence[str], *, label: 
 
 
 def rate_panel(axes: Axes, rows: pd.DataFrame, methods: Sequence[str], *, label: str, direction: str) -> None:
-    """The mean of the ``score`` in ``rows``, 0 or 1, with whiskers by the normal approximation; see ``boxes``."""
+    """Return the mean of the ``score`` in ``rows``, 0 or 1, with whiskers by the normal approximation; see
+    ``boxes``."""
     for place, method in enumerate(methods):
         by_image = rows[rows["method"] == method].groupby("image")["score"].mean()
         mean, half = mean_and_band(by_image.to_numpy())
@@ -214,7 +216,8 @@ def counted(rows: pd.DataFrame) -> str:
 
 
 def _ticks(axes: Axes, rows: pd.DataFrame, methods: Sequence[str], valid: Sequence[Array]) -> list[str]:
-    """The methods' names on the first panel of a row; on all, how many scores a method has that lacks some."""
+    """Write the methods' names on the first panel of a row; on all, the number of scores of a method that lacks
+    some."""
     names = [readable(method) for method in methods]
     place = axes.get_subplotspec()
     if place is not None and not place.is_first_col():

@@ -25,7 +25,7 @@ CHANCE: dict[str, Any] = {"color": "black", "linewidth": 1, "linestyle": ":"}
 
 
 def leakage_shown(table: pd.DataFrame) -> pd.DataFrame:
-    """A ``leakage_table`` to read: in percent, with its verdict in words."""
+    """Return a ``leakage_table`` to read: in percent, with its verdict in words."""
     verdicts = np.where(table["leaks"], "leaks", np.where(table["reason"] == "", "no", table["reason"]))
     shown: dict[str, Any] = {
         "protocol": table["protocol"].map(lambda name: PROTOCOLS.get(name, readable(name))),
@@ -90,7 +90,7 @@ def leakage_bars(means: pd.DataFrame, table: pd.DataFrame, *, alpha: float) -> F
 
 
 def _panel(axes: Axes, methods: Sequence[str], found: pd.DataFrame, values: pd.DataFrame) -> None:
-    """A bar for each of ``methods`` from top to bottom, with dots, band and verdict."""
+    """Plot a bar for each of ``methods`` from top to bottom, with dots, band and verdict."""
     for place, method in enumerate(methods):
         across = axes.get_yaxis_transform()
         if np.isnan(mean := float(found["accuracy"].get(method, np.nan))):

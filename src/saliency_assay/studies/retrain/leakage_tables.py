@@ -69,7 +69,7 @@ def _images(means: pd.DataFrame) -> dict[Any, int]:
 
 
 def leakage_values(means: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
-    """The rows of ``metrics``, with the parts of their variants as columns."""
+    """Return the rows of ``metrics``, with the parts of their variants as columns."""
     return split_variants(means, metrics, "protocol/fill/iteration/repeatN")
 
 

@@ -89,7 +89,8 @@ def _matrix(rows: pd.DataFrame, iterations: int) -> Array:
 
 
 def _spread(rows: pd.DataFrame) -> str:
-    """The least and greatest standard deviation over images, of each image's mean over seeds, of two masks' overlap."""
+    """Return the least and greatest standard deviation over images, of each image's mean over seeds, of two masks'
+    overlap."""
     found = rows["images_sd"].dropna()
     return f"sd {span_text(round(value) for value in found)} %" if len(found) else "sd –"
 

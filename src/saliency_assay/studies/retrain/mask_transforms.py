@@ -17,7 +17,8 @@ Masks = NDArray[np.bool_]
 
 
 def transform(masks: Masks, settings: Mapping[str, Any], seeds: Sequence[int]) -> Masks:
-    """The masks under ``settings``: the ``kind`` of a transform, its parameters beside it, defaults for the rest.
+    """Return the masks under ``settings``: the ``kind`` of a transform, its parameters beside it, defaults for the
+    rest.
 
     Raises:
         ValueError: settings that are not valid.
@@ -27,17 +28,18 @@ def transform(masks: Masks, settings: Mapping[str, Any], seeds: Sequence[int]) -
 
 
 def none(masks: Masks, seeds: Sequence[int]) -> Masks:
-    """The masks as they are."""
+    """Return the masks as they are."""
     return masks.copy()
 
 
 def dilation(masks: Masks, seeds: Sequence[int], *, radius: int) -> Masks:
-    """The pixels at most ``radius`` pixels from an occluded one, centre to centre. Masks grow."""
+    """Return the pixels at most ``radius`` pixels from an occluded one, centre to centre. Masks grow."""
     return ndimage.binary_dilation(masks, _disc(radius))
 
 
 def erosion(masks: Masks, seeds: Sequence[int], *, radius: int) -> Masks:
-    """The pixels further than ``radius`` pixels from every one that is not occluded: masks shrink, and may vanish.
+    """Return the pixels further than ``radius`` pixels from every one that is not occluded: masks shrink, and may
+    vanish.
 
     Only pixels of the image count. A mask is not eaten from the border, and a full one stays full, which makes erosion
     the dual of ``dilation`` everywhere.
@@ -46,7 +48,7 @@ def erosion(masks: Masks, seeds: Sequence[int], *, radius: int) -> Masks:
 
 
 def convex_hull(masks: Masks, seeds: Sequence[int]) -> Masks:
-    """The pixels whose centre lies in the convex hull of the occluded ones; an empty mask stays empty.
+    """Return the pixels whose centre lies in the convex hull of the occluded ones; an empty mask stays empty.
 
     The hull is of the midpoints of their edges, not of their centres: a row of pixels, or one, has a hull with an area.
     """
@@ -81,7 +83,8 @@ TRANSFORMS: Mapping[str, Callable[..., Masks]] = {
 
 
 def _disc(radius: int) -> Masks:
-    """The pixels at most ``radius`` from the middle one, ``[1, 2 · radius + 1, 2 · radius + 1]``: images do not mix."""
+    """Return the pixels at most ``radius`` from the middle one, ``[1, 2 · radius + 1, 2 · radius + 1]``: images do not
+    mix."""
     distance = np.arange(-radius, radius + 1)
     return (distance[:, None] ** 2 + distance**2 <= radius**2)[None]
 

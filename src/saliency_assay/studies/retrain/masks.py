@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 def highest(maps: Tensor, count: int, masks: int = 1) -> Tensor:
-    """The pixels of rank l·count … (l + 1)·count − 1 for each mask l, bool ``[N, masks, H, W]``.
+    """Return the pixels of rank l·count … (l + 1)·count − 1 for each mask l, bool ``[N, masks, H, W]``.
 
     ``maps`` ``[N, H, W]`` are ranked from the highest value; equal values keep the reading order, and what is not a
     number comes last, so that each mask occludes ``count`` pixels whatever the map.
@@ -44,7 +44,8 @@ def highest(maps: Tensor, count: int, masks: int = 1) -> Tensor:
 
 
 def mean_under(images: Tensor, mask: Tensor) -> Tensor:
-    """The mean of each channel over the pixels of ``mask``, rounded half up, uint8 ``[N, C]``; 0 for an empty mask.
+    """Return the mean of each channel over the pixels of ``mask``, rounded half up, uint8 ``[N, C]``; 0 for an empty
+    mask.
 
     ``images`` uint8 ``[N, C, H, W]``, ``mask`` bool ``[N, H, W]``. In integers, so that it is the same on any device.
     """
@@ -139,7 +140,7 @@ class Predicted:
         self._classes = np.empty(0, dtype=np.int64)
 
     def __getitem__(self, part: slice) -> np.ndarray:
-        """The classes of images within one block."""
+        """Return the classes of images within one block."""
         if not self._block.start <= part.start < part.stop <= self._block.stop:
             start = part.start - part.start % shards.BLOCK
             self._block = slice(start, min(start + shards.BLOCK, len(self._images)))
@@ -152,7 +153,7 @@ class Predicted:
 def targets_of(
     classifier: Classifier, images: Any, labels: np.ndarray, target: str, batch_size: int
 ) -> np.ndarray | Predicted:
-    """The class that the map of each image explains: its label, or what the classifier predicts.
+    """Return the class that the map of each image explains: its label, or what the classifier predicts.
 
     Raises:
         ValueError: labels that are not int64 ``[N]``, or not classes of the classifier.
@@ -164,7 +165,8 @@ def targets_of(
 
 
 def _means(images: Tensor, masks: Tensor) -> Tensor:
-    """The colours of ``masks`` bool ``[N, L, H, W]``, uint8 ``[N, L, C]``; under a transform masks may overlap."""
+    """Return the colours of ``masks`` bool ``[N, L, H, W]``, uint8 ``[N, L, C]``; under a transform masks may
+    overlap."""
     colours = []
     for mask in masks.unbind(1):
         colours.append(mean_under(images, mask))

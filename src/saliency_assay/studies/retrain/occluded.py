@@ -51,7 +51,7 @@ def open_masks(stack: ExitStack, paths: Iterable[Path], data: Store) -> list[Sto
 
 
 def layers_of(stores: Sequence[Any], fill: str, iteration: int) -> list[Layer]:
-    """The masks behind D_i: the first ``iteration`` of all masks in ``stores``, with the colours of ``fill``.
+    """Return the masks behind D_i: the first ``iteration`` of all masks in ``stores``, with the colours of ``fill``.
 
     Raises:
         ValueError: another fill, or fewer or more stores than it takes.
@@ -149,7 +149,7 @@ def occlude(images: Tensor, mask: Tensor, colour: Tensor) -> Tensor:
 
 
 def unpacked(layer: Layer, index: Any, size: Sequence[int], device: torch.device) -> Tensor:
-    """The used masks of a layer for the images at ``index``, bool ``[n, used, H, W]`` on ``device``."""
+    """Return the used masks of a layer for the images at ``index``, bool ``[n, used, H, W]`` on ``device``."""
     packed = _tensor(layer.mask.packed_rows(index), device)
     bits = packed[:, :, None].bitwise_right_shift(torch.arange(7, -1, -1, device=device, dtype=torch.uint8))
     pixels = size[0] * size[1]

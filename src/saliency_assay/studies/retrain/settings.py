@@ -97,7 +97,7 @@ class Retraining:
         return iterations(self.percentile, self.occluded)
 
     def reduction_of(self, method: str) -> str:
-        """The reduction of a method's maps."""
+        """Return the reduction of a method's maps."""
         return self.reductions.get(method, self.reduction)
 
 

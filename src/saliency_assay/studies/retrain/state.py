@@ -89,7 +89,7 @@ class MaskState(HeldSigterm):
         self._pending, self._saved = [], time.monotonic()
 
     def _read(self, path: Path) -> Mapping[str, Any] | None:
-        """The content of a file, None where there is none that fits."""
+        """Return the content of a file, None where there is none that fits."""
         if not path.exists():
             return None
         try:

@@ -56,7 +56,7 @@ def means(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def split_variants(table: pd.DataFrame, metrics: Sequence[str], form: str) -> pd.DataFrame:
-    """The rows of ``metrics``, with the parts of their variants as columns; numbers as int.
+    """Return the rows of ``metrics``, with the parts of their variants as columns; numbers as int.
 
     Args:
         table: the ``means``, or the score table, of one study, set of images and model.
@@ -82,7 +82,7 @@ def split_variants(table: pd.DataFrame, metrics: Sequence[str], form: str) -> pd
 
 
 def by_iteration(table: pd.DataFrame, iterations: int) -> pd.DataFrame:
-    """The ``means`` of accuracy, MMO, MAMO and CMA with ``protocol``, ``fill`` and ``iteration`` as columns.
+    """Return the ``means`` of accuracy, MMO, MAMO and CMA with ``protocol``, ``fill`` and ``iteration`` as columns.
 
     Raises:
         ValueError: an iteration beyond ``iterations``, or see ``split_variants``.
@@ -156,7 +156,7 @@ def summary(table: pd.DataFrame, *, area: int, occluded: int, iterations: int, c
 
 
 def _lacking(mean: pd.DataFrame, area: int) -> "pd.Series[float]":
-    """The share of pixels that D_i lacks: CMA of iteration i − 1, nothing of D_0."""
+    """Return the share of pixels that D_i lacks: CMA of iteration i − 1, nothing of D_0."""
     names = list(mean.index.names)
     before = mean.get("cma", pd.Series(np.nan, index=mean.index)).reset_index()
     before["iteration"] += 1
@@ -173,7 +173,8 @@ def ordered(table: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def summary_tables(table: pd.DataFrame, study: str) -> dict[str, pd.DataFrame]:
-    """A ``summary`` as two tables to read, by their titles: accuracy, and overlap of masks. Shares are in percent."""
+    """Return a ``summary`` as two tables to read, by their titles: accuracy, and overlap of masks. Shares are in
+    percent."""
     arms = table[KEYS].assign(
         protocol=table["protocol"].map(lambda name: PROTOCOLS.get(name, readable(name))),
         method=table["method"].map(readable),
