@@ -62,7 +62,7 @@ def bare_passes(model: Classifier, batch: torch.Tensor, targets: torch.Tensor, c
 
 
 def measure_passes(options: argparse.Namespace) -> dict[str, float]:
-    """Passes (of one image) a second of each method and of bare passes, and the median of their ratios."""
+    """Return passes (of one image) a second of each method and of bare passes, and the median of their ratios."""
     many = options.samples
     methods = {
         "gradient": (gradient, {}, 1),

@@ -17,7 +17,7 @@ CLASSES = 10
 
 
 def parser_of(description: str | None) -> argparse.ArgumentParser:
-    """A parser of the options that every benchmark has."""
+    """Return a parser of the options that every benchmark has."""
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -50,6 +50,6 @@ def wait(device: str) -> None:
 
 
 def megabytes() -> float:
-    """The highest resident memory of this process so far; ``getrusage`` would count its parent's, too."""
+    """Return the highest resident memory of this process so far; ``getrusage`` would count its parent's, too."""
     status = Path("/proc/self/status").read_text(encoding="utf-8")
     return int(re.findall(r"VmHWM:\s+(\d+) kB", status)[0]) * 1024 / 1e6

@@ -45,7 +45,7 @@ def make(root: Path, images: int, classes: int) -> int:
 
 
 def read(options: argparse.Namespace) -> dict[str, float]:
-    """What the process that indexes and builds has to say."""
+    """Run the process that indexes and builds, and return its results."""
     before, start = megabytes(), time.perf_counter()
     classes, blocks = folder(
         path=str(options.read),

@@ -35,7 +35,7 @@ KINDS = ("resident", "streamed")
 
 
 def masks(options: argparse.Namespace) -> Iterator[dict[str, np.ndarray]]:
-    """A mask of a twentieth of the pixels for each image, and the colour that fills it."""
+    """Return a mask of a twentieth of the pixels for each image, and the colour that fills it."""
     generator = np.random.default_rng(1)
     for start in range(0, options.images, zarr_store.BLOCK):
         count = min(zarr_store.BLOCK, options.images - start)
@@ -52,7 +52,7 @@ def blocks(options: argparse.Namespace) -> Iterator[dict[str, np.ndarray]]:
 
 
 def iteration(options: argparse.Namespace) -> dict[str, float]:
-    """What the process that trains and occludes has to say."""
+    """Run the process that trains and occludes, and return its results."""
     torch.set_num_threads(options.threads)
     labels = torch.randint(0, CLASSES, (options.images,))
     settings = training_from({"epochs": 1, "batch_size": options.batch_size, "learning_rate": 1e-3})

@@ -36,7 +36,7 @@ METHODS, METRICS = 12, 7
 
 
 def digits(seeds: int) -> dict[str, object]:
-    """A study of 12 methods and 7 metrics on the digits: 98 jobs for each seed, and a few for all."""
+    """Return a study of 12 methods and 7 metrics on the digits: 98 jobs for each seed, and a few for all."""
     methods = {
         f"smooth{samples}": {"method": "smoothgrad", "samples": samples} for samples in range(2, 2 + METHODS)
     }
@@ -55,7 +55,7 @@ def digits(seeds: int) -> dict[str, object]:
 
 
 def iteroar(folder: Path) -> dict[str, object]:
-    """The plan of the paper, with empty folders for images."""
+    """Return the plan of the paper, with empty folders for images."""
     configuration: dict[str, object] = yaml.safe_load((ROOT / "config/iteroar.yaml").read_text())
     for entry in configuration["data"].values():
         for part in ("train", entry.get("test_folder", "")):
@@ -80,13 +80,13 @@ def plan(folder: Path, *arguments: str) -> tuple[dict[str, float], str]:
 
 
 def best(folder: Path, rounds: int, *arguments: str) -> tuple[dict[str, float], str]:
-    """The least of each number in ``rounds`` runs, and what the last printed."""
+    """Return the least of each number in ``rounds`` runs, and what the last printed."""
     found = [plan(folder, *arguments) for _ in range(rounds)]
     return {name: min(numbers[name] for numbers, _ in found) for name in found[0][0]}, found[-1][1]
 
 
 def jobs_in(text: str) -> int:
-    """The total below ``Job stats``; 0 where there is nothing to be done."""
+    """Return the total below ``Job stats``; 0 where there is nothing to be done."""
     totals = [line.split()[1] for line in text.splitlines() if line.startswith("total ")]
     return int(totals[0]) if totals else 0
 

@@ -34,7 +34,7 @@ def measure(options: argparse.Namespace) -> float:
 
 
 def speed_of(count: int) -> float:
-    """This program's own measurement in so many processes."""
+    """Measure this program in so many processes."""
     command = [sys.executable, *sys.argv, "--measure", str(count)]
     return float(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
 

@@ -197,7 +197,7 @@ class Counts:
         return unit * passes(record.passes, given)
 
     def training(self, model: Model) -> float:
-        """Passes of one training, validation and test accuracy after its epochs included."""
+        """Return passes of one training, validation and test accuracy after its epochs included."""
         train, test = self.images(model.data)
         given = model.training
         held, epochs = round(train * given["validation_share"]), given["epochs"]
@@ -205,7 +205,8 @@ class Counts:
         return float(TRAINED * epochs * (train - held) + looks * (held + test))
 
     def scoring(self, metric: Metric, method: Entry | None, model: Model) -> float:
-        """Passes of one image that a metric asks for, beside a method's own in drawing maps anew; see ``asked``."""
+        """Return passes of one image that a metric asks for, beside a method's own in drawing maps anew; see
+        ``asked``."""
         drawn = self.map_passes(method, model) if method else 0.0
         if metric.metric == "sensitivity_max":
             return metric.parameters["samples"] * drawn
@@ -219,7 +220,7 @@ class Counts:
 
 @cache
 def _blank(channels: int) -> tuple[Classifier, list[int]]:
-    """A network that costs nothing, and how many images it has seen."""
+    """Return a network that costs nothing, and how many images it has seen."""
     parameters = {"width": 4, "stem_stride": 4}
     blueprint = Blueprint("resnet8", CATALOGUE.architectures["resnet8"].function, parameters, "", ())
     generator = torch.Generator().manual_seed(0)
@@ -255,7 +256,7 @@ def asked(metric: Metric, channels: int, size: int, *, responding: bool) -> int:
 
 
 def explained(job: Job, counts: Counts) -> int:
-    """The images of a job of maps or scores: the explained ones of its set, or of its part of that."""
+    """Return the images of a job of maps or scores: the explained ones of its set, or of its part of that."""
     entry = counts.config.sets.get(job.at["data"])
     count = min(entry.explain if entry else sys.maxsize, counts.images(job.at["data"])[1])
     part = part_of(job.at.get("part", "")).stretch(count)
@@ -263,14 +264,14 @@ def explained(job: Job, counts: Counts) -> int:
 
 
 def remasked(job: Job, counts: Counts) -> int:
-    """The images of a job of masks: all of its set, or those of its part."""
+    """Return the images of a job of masks: all of its set, or those of its part."""
     [name] = counts.config.studies[job.at["study"]].models
     part = part_of(job.at.get("part", "")).stretch(sum(counts.images(counts.config.models[name].data)))
     return int(part.stop - part.start)
 
 
 def job_work(job: Job, counts: Counts) -> tuple[float, float]:
-    """Passes of a job at a training's speed and at that of float32, in passes of ResNet-50 at 224."""
+    """Return passes of a job at a training's speed and at that of float32, in passes of ResNet-50 at 224."""
     config, at = counts.config, job.at
     name = at.get("model") or (config.studies[at["study"]].models[0] if "study" in at else "")
     if job.rule in ("train", "trial", "retrain", "measure_mask_leakage"):
@@ -346,7 +347,8 @@ def longest(jobs: list[Job], hours: Mapping[Job, float]) -> float:
 def counted(
     file: Path, training: float = TRAINING, forward: float = FORWARD
 ) -> tuple[Counts, dict[Job, float]]:
-    """The counts of one configuration, and the hours of each of its jobs on a GPU of these speeds, in images/s."""
+    """Return the counts of one configuration, and the hours of each of its jobs on a GPU of these speeds, in
+    images/s."""
     raw = yaml.safe_load(file.read_text(encoding="utf-8"))
     with tempfile.TemporaryDirectory() as place:
         stand_ins(raw, Path(place))

@@ -94,7 +94,8 @@ def loop_evaluation(model: Classifier, images: Images, batch_size: int) -> float
 
 
 def blocks(images: torch.Tensor, masks: int) -> Iterator[dict[str, np.ndarray]]:
-    """What a store holds: ``images``, and for each ``masks`` masks of a twentieth of the pixels with their fills."""
+    """Return the blocks of a store: ``images``, and for each ``masks`` masks of a twentieth of the pixels with their
+    fills."""
     generator = np.random.default_rng(0)
     for block in images.cpu().split(zarr_store.BLOCK):
         shape = (len(block), masks, *block.shape[2:])
@@ -106,7 +107,7 @@ def blocks(images: torch.Tensor, masks: int) -> Iterator[dict[str, np.ndarray]]:
 
 
 def source(options: argparse.Namespace, images: torch.Tensor, stack: ExitStack) -> Images:
-    """The images as the loop is given them; a store of them is closed by ``stack``."""
+    """Return the images as the loop is given them; a store of them is closed by ``stack``."""
     if not options.masks and not options.stream:
         return images
     path = Path(stack.enter_context(tempfile.TemporaryDirectory()), "data.zarr.zip")

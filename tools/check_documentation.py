@@ -56,7 +56,7 @@ def check_links(page: Path) -> Iterator[Problem]:
 
 
 def check_lists(page: Path) -> Iterator[Problem]:
-    """An empty line stands before each list: the site's Markdown needs it, where a forge's does not."""
+    """Check for an empty line before each list: the site's Markdown needs it."""
     for number, (before, line) in enumerate(pairwise(prose(page).splitlines()), 2):
         if line.startswith("- ") and before.strip() and not re.match(r"- | {2}", before):
             yield Problem(page, number, "no empty line before a list")

@@ -103,7 +103,7 @@ def locked_version(name: str, python: str) -> str:
 
 
 def check_environment(path: Path) -> Iterator[Problem]:
-    """An environment pins what is locked, and holds all that its scripts import."""
+    """Check that an environment pins the locked versions, and holds all that its scripts import."""
     dependencies = yaml.safe_load(path.read_text())["dependencies"]
     (python,) = [
         str(each).removeprefix("python=") for each in dependencies if str(each).startswith("python=")
@@ -162,7 +162,7 @@ def check_images() -> Iterator[Problem]:
 
 
 def check_version() -> Iterator[Problem]:
-    """The changelog and the citation name the version of the package."""
+    """Check that changelog and citation name the version of the package."""
     version = saliency_assay.__version__
     changelog, citation = ROOT / "CHANGELOG.md", ROOT / "CITATION.cff"
     latest = next(

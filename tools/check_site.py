@@ -15,7 +15,7 @@ FETCHED = {
 
 
 def check_site() -> Iterator[Problem]:
-    """The site, which ``make docs`` builds, shows every page without a network."""
+    """Check that the site, which ``make docs`` builds, shows every page without a network."""
     for suffix, pattern in FETCHED.items():
         for path in sorted(SITE.rglob(f"*.{suffix}")):
             text = path.read_text()

@@ -82,7 +82,7 @@ def check_workflow() -> Iterator[Problem]:
 
 
 def _faults(rule: Rule) -> Iterator[str]:
-    """A rule says what it does, and its script, log, benchmark and settings have its name."""
+    """Check that a rule has a docstring, and that its script, log, benchmark and settings have its name."""
     if not re.match(r'    """[A-Z][^\n]+\."""\n', rule.body):
         yield "expected one sentence as its docstring, which snakemake --list prints"
     if not rule.base:

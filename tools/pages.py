@@ -50,7 +50,7 @@ def anchors(page: Path) -> set[str]:
 
 
 def blocks(page: Path) -> list[Block]:
-    """The fenced blocks of a page, in its order."""
+    """Return the fenced blocks of a page, in its order."""
     text, name = page.read_text(), str(page.relative_to(ROOT))
     return [
         Block(

@@ -84,7 +84,7 @@ def generated() -> Iterator[tuple[Path, str]]:
 
 
 def _with_table(page: str, mark: str, table: Rows) -> str:
-    """The page with the table; a record is linked to the section of its name, if there is one."""
+    """Return the page with the table; a record is linked to the section of its name, if there is one."""
     head, *rows = table
     linked = [
         (f"[`{name}`](#{name})" if f"\n## {name}\n" in page else f"`{name}`", *rest) for name, *rest in rows
