@@ -28,7 +28,7 @@ $(READY): requirements.txt envs/bootstrap.txt
 
 env: $(READY) ## Make .venv with the pinned packages; every other target does so first
 
-demo: run ## Run config/config.yaml on embedded data and write results/report.html
+demo: run ## Run config/config.yaml on synthetic data and write results/report.html
 
 $(CONFIG):
 	@echo "CONFIG: $(CONFIG): no such file" >&2; exit 1

@@ -38,7 +38,7 @@ atexit.register(note)
 def configuration(images: int) -> dict[str, object]:
     training = {"epochs": 1, "batch_size": 64, "validation_share": 0.15}
     model = {"architecture": "resnet8", "width": 4, "batch_size": 64, "training": training}
-    streamed = {"resident_limit": 1e-6, "explain": images}
+    streamed = {"resident_limit": 1e-6, "max_explained_images": images}
     pasted = {"size": 32, "source_size": 64, "images_per_pair": images // 100, "cutouts_per_object": 8}
     return {
         "results": "results",
@@ -46,7 +46,7 @@ def configuration(images: int) -> dict[str, object]:
         "seeds": [0],
         "data": {
             "files": {"kind": "folder", "path": "images", "size": 32, "test_share": 0.2, **streamed},
-            "bam": {"kind": "embedded", "scenes_per_class": 8, "min_object_area": 64, **pasted, **streamed},
+            "bam": {"kind": "synthetic", "scenes_per_class": 8, "min_object_area": 64, **pasted, **streamed},
         },
         "models": {
             "f": {**model, "data": "files", "label": "class", "search": {"learning_rate": [0.1, 0.05]}},

@@ -46,7 +46,7 @@ def digits(seeds: int) -> dict[str, object]:
         "results": "results",
         "device": "cpu",
         "seeds": list(range(seeds)),
-        "data": {"digits": {"kind": "digits", "explain": 2}},
+        "data": {"digits": {"kind": "digits", "max_explained_images": 2}},
         "models": {"digits": model},
         "methods": methods,
         "metrics": metrics,

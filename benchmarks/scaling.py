@@ -258,7 +258,7 @@ def asked(metric: Metric, channels: int, size: int, *, responding: bool) -> int:
 def explained(job: Job, counts: Counts) -> int:
     """Return the images of a job of maps or scores: the explained ones of its set, or of its part of that."""
     entry = counts.config.sets.get(job.at["data"])
-    count = min(entry.explain if entry else sys.maxsize, counts.images(job.at["data"])[1])
+    count = min(entry.max_explained_images if entry else sys.maxsize, counts.images(job.at["data"])[1])
     part = part_of(job.at.get("part", "")).stretch(count)
     return int(part.stop - part.start)
 

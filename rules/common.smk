@@ -52,7 +52,7 @@ CAPTIONS = os.path.relpath(f"{workflow.basedir}/workflow/report")
 EARLIEST, EARLY = 20, 10
 
 COLLECTIONS = [name for name, entry in CONFIG.data.items() if entry.scenes]
-EMBEDDED = [name for name in COLLECTIONS if CONFIG.data[name].kind == "embedded"]
+SYNTHETIC = [name for name in COLLECTIONS if CONFIG.data[name].kind == "synthetic"]
 BAM_SETS = [name for name, entry in CONFIG.sets.items() if entry.scenes]
 CAPTION_SETS = [name for name, entry in CONFIG.sets.items() if entry.source]
 PLAIN_SETS = [name for name in CONFIG.sets if name not in [*BAM_SETS, *CAPTION_SETS]]

@@ -11,7 +11,7 @@ rule write_sources:
     benchmark:
         "<benchmarks>/write_sources/{collection}.tsv"
     wildcard_constraints:
-        collection=one_of(EMBEDDED),
+        collection=one_of(SYNTHETIC),
     priority: EARLIEST
     conda:
         "../envs/data.yaml"

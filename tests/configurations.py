@@ -24,7 +24,7 @@ FILE = "some.yaml"
 
 BASE = """
 data:
-  bam: {kind: embedded}
+  bam: {kind: synthetic}
   digits: {kind: digits}
 models:
   f_o: {architecture: resnet, data: bam_os, label: object}
@@ -87,7 +87,7 @@ def metric(name: str, *takes: str, judges_single_maps: bool = True, **parameters
 CATALOGUE = Catalogue(
     data_kinds=by_name(
         bam_kind("bam"),
-        bam_kind("embedded"),
+        bam_kind("synthetic"),
         DataKind("digits", "package.digits:make", "", "", table=SIZE),
         with_parameters(DataKind("mnist", "package.mnist:make", "", "", sources=("path",))),
     ),

@@ -54,7 +54,7 @@ def configurations(real: Path, work: Path) -> Iterator[tuple[str, dict[str, Any]
             "coco": str(real / "coco"),
             "miniplaces": str(objects),
             "images_per_pair": 20,
-            "explain": 100,
+            "max_explained_images": 100,
         }
     bam["data"]["bam"]["images_per_scene"] = 40
     for model in bam["models"].values():
@@ -66,7 +66,7 @@ def configurations(real: Path, work: Path) -> Iterator[tuple[str, dict[str, Any]
         "kind": "mnist",
         "path": str(real / "mnist"),
         "images_per_class": 60,
-        "explain": 20,
+        "max_explained_images": 20,
     }
     for model in retrain["models"].values():
         model |= {"width": 8, "training": {**model["training"], "epochs": 2, "augment_flip": False}}

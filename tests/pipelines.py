@@ -19,7 +19,9 @@ SCRIPTS = ROOT / "workflow/scripts"
 TINY: dict[str, Any] = yaml.safe_load((ROOT / "tests/workflow/tiny.yaml").read_text(encoding="utf-8"))
 RETRAIN: dict[str, Any] = {
     "seeds": [0, 3],
-    "data": {"digits": {"kind": "digits", "size": 8, "test_share": 0.5, "explain": 898, "shards": 2}},
+    "data": {
+        "digits": {"kind": "digits", "size": 8, "test_share": 0.5, "max_explained_images": 898, "shards": 2}
+    },
     "models": {
         "digits": {"architecture": "resnet8", "data": "digits", "label": "class", "training": {"epochs": 1}}
     },

@@ -37,7 +37,7 @@ def check_settings() -> Iterator[Problem]:
     by_steps = _strings(*(ROOT / f"workflow/scripts/{name}.py" for name in STEPS)).union(
         *(_keywords(function) for function in PLANS)
     )
-    for kind in ("bam", "embedded"):
+    for kind in ("bam", "synthetic"):
         for name in sorted(set(CATALOGUE.data_kinds[kind].parameters) - (_strings(params) & by_steps)):
             yield Problem(params, 1, f"no step reads the parameter {name} of data of kind {kind}")
     readers = [*(PACKAGE / "config").glob("*.py"), *(PACKAGE / "studies").glob("*/*.py")]

@@ -40,7 +40,7 @@ HEADINGS: Mapping[type[Settings], str] = {
     settings.PlainData: "Data without files",
     settings.FolderData: "Data in folders",
     settings.ComposedData: "Composed data",
-    settings.EmbeddedData: "Kind embedded",
+    settings.SyntheticData: "Kind synthetic",
     settings.BamData: "Kind bam",
     settings.CocoSource: "Pairs of COCO",
     settings.CaptionData: "Kind caption",

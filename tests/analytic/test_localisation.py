@@ -29,7 +29,7 @@ def point(maps: Tensor, mask: Tensor, tolerance: int = 0) -> np.ndarray:
 def attribute(maps: Tensor, mask: Tensor) -> dict[str, np.ndarray]:
     images, targets = torch.zeros(len(maps), 3, *maps.shape[2:]), torch.zeros(len(maps), dtype=torch.int64)
     found = mask_attribution(unused, images, targets, maps, generator=generator(), mask=mask)
-    return the_scores(found, ["mask_mass", "mask_rank"])
+    return the_scores(found, ["relevance_mass_accuracy", "relevance_rank_accuracy"])
 
 
 def the_scores(found: Scored, names: list[str]) -> dict[str, np.ndarray]:
@@ -116,14 +116,20 @@ def test_mask_attribution_equals_plain_loops(channels: int) -> None:
     found = attribute(maps, masks)
     pairs = list(zip(maps.numpy(), masks.numpy(), strict=True))
     expected = {
-        "mask_mass": [plain_mass(*pair) for pair in pairs],
-        "mask_rank": [plain_rank(*pair) for pair in pairs],
+        "relevance_mass_accuracy": [plain_mass(*pair) for pair in pairs],
+        "relevance_rank_accuracy": [plain_rank(*pair) for pair in pairs],
     }
     for name, values in expected.items():
         np.testing.assert_allclose(found[name], values, rtol=1e-12)
-    assert np.isnan(found["mask_rank"]).tolist() == [place in (6, 7, 8, 9) for place in range(12)]
-    assert np.isnan(found["mask_mass"]).tolist() == [place in (4, 6, 7, 8, 9) for place in range(12)]
-    assert found["mask_mass"][10] == found["mask_rank"][10] == 1  # the object is the image
+    assert np.isnan(found["relevance_rank_accuracy"]).tolist() == [
+        place in (6, 7, 8, 9) for place in range(12)
+    ]
+    assert np.isnan(found["relevance_mass_accuracy"]).tolist() == [
+        place in (4, 6, 7, 8, 9) for place in range(12)
+    ]
+    assert (
+        found["relevance_mass_accuracy"][10] == found["relevance_rank_accuracy"][10] == 1
+    )  # the object is the image
 
 
 def test_scores_of_an_image_do_not_depend_on_the_others() -> None:
@@ -140,8 +146,10 @@ def test_a_worked_example() -> None:
     raw = torch.tensor([[3.0, -1.0, 2.0], [2.0, 0.5, -4.0]])[None, None]
     mask = torch.tensor([[False, True, True], [False, True, False]])[None]
     found = attribute(raw, mask)
-    assert found["mask_mass"] == pytest.approx([2.5 / 7.5])
-    assert found["mask_rank"] == pytest.approx([1 / 3])  # 3, 2 and 2 are the strongest; one lies inside
+    assert found["relevance_mass_accuracy"] == pytest.approx([2.5 / 7.5])
+    assert found["relevance_rank_accuracy"] == pytest.approx(
+        [1 / 3]
+    )  # 3, 2 and 2 are the strongest; one lies inside
     assert point(raw, mask).tolist() == [0]
     assert point(raw, mask, tolerance=1).tolist() == [1]
 
@@ -149,7 +157,7 @@ def test_a_worked_example() -> None:
 def test_negative_values_neither_add_to_mass_nor_take_from_it() -> None:
     raw = torch.tensor([[1.0, -5.0], [3.0, -7.0]])[None, None]
     mask = torch.tensor([[True, True], [False, False]])[None]
-    assert attribute(raw, mask)["mask_mass"].tolist() == [0.25]
+    assert attribute(raw, mask)["relevance_mass_accuracy"].tolist() == [0.25]
 
 
 def test_ties_for_the_last_places_are_the_mean_over_all_orders() -> None:
@@ -160,7 +168,7 @@ def test_ties_for_the_last_places_are_the_mean_over_all_orders() -> None:
         for order in permutations(range(5))
     ]
     found = attribute(torch.tensor(values)[None, None, None], torch.tensor(inside)[None, None])
-    assert found["mask_rank"] == pytest.approx([np.mean(shares)])
+    assert found["relevance_rank_accuracy"] == pytest.approx([np.mean(shares)])
 
 
 def test_ties_for_the_greatest_value_share_the_hit() -> None:
@@ -175,7 +183,9 @@ def test_a_map_that_is_the_mask_is_perfect_and_its_negative_is_not() -> None:
         maps = sign * masks[:, None].double()
         assert point(maps, masks).tolist() == [expected] * 9
     perfect = attribute(masks[:, None].double(), masks)
-    assert perfect["mask_mass"].tolist() == perfect["mask_rank"].tolist() == [1] * 9
+    assert (
+        perfect["relevance_mass_accuracy"].tolist() == perfect["relevance_rank_accuracy"].tolist() == [1] * 9
+    )
 
 
 @pytest.mark.parametrize(("radius", "pixels"), [(0, 1), (1, 5), (2, 13), (3, 29), (5, 81)])

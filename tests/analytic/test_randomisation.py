@@ -40,7 +40,7 @@ MEASURES = ("spearman", "spearman_absolute", "ssim")
 
 
 def gradients(model: nn.Module) -> Callable[..., Tensor]:
-    """``explain`` of the gradient."""
+    """``max_explained_images`` of the gradient."""
 
     def explain(images: Tensor, targets: Tensor, model: nn.Module = model) -> Tensor:
         return input_gradient(model, images, targets)

@@ -305,8 +305,8 @@ def read_legacy(root: Path) -> object:
 CONFIGURATION = """
 seeds: [0, 1]
 data:
-  bam: {kind: embedded, size: 32}
-  digits: {kind: digits, explain: 20}
+  bam: {kind: synthetic, size: 32}
+  digits: {kind: digits, max_explained_images: 20}
 models:
   f_o: {architecture: resnet8, data: bam_os, label: object, training: {epochs: 2, learning_rate: 0.1}}
   f_s: &f_s {architecture: resnet8, data: bam_os, label: scene}

@@ -36,7 +36,7 @@ METRICS: dict[str, dict[str, Any]] = {
 }
 CONFIGURATION = {
     "device": "cpu",
-    "data": {"cifar10": {"kind": "folder", "size": 32, "explain": 12}},
+    "data": {"cifar10": {"kind": "folder", "size": 32, "max_explained_images": 12}},
     "models": {
         "small": {
             "architecture": "resnet8",

@@ -13,7 +13,7 @@ from saliency_assay.storage.zarr_store import open_store
 K = 196  # a quarter of 28 × 28
 CONFIGURATION = {
     "device": "cpu",
-    "data": {"mnist": {"kind": "mnist", "images_per_class": 60, "explain": 20}},
+    "data": {"mnist": {"kind": "mnist", "images_per_class": 60, "max_explained_images": 20}},
     "models": {
         "mnist": {
             "architecture": "resnet8",

@@ -44,7 +44,7 @@ def small(real_data: Path, miniplaces: Path, tmp_path_factory: pytest.TempPathFa
     work = tmp_path_factory.mktemp("small")
     configuration = configured("bam_small.yaml", real_data, miniplaces)
     for entry in configuration["data"].values():
-        entry |= {"images_per_pair": 20, "explain": 100}
+        entry |= {"images_per_pair": 20, "max_explained_images": 100}
     configuration["data"]["bam"]["images_per_scene"] = 40
     for model in configuration["models"].values():
         model |= {"width": 8, "training": {**model["training"], "epochs": 2}}

@@ -62,7 +62,7 @@ def test_what_is_fetched_is_a_data_set(fresh: Checkout, monkeypatch: pytest.Monk
 
     # Nobody serves any more: what is there is enough, and no other rule asks.
     fresh.make(target, "--forcerun", "download")
-    fresh.configure(data__photos={"kind": "cifar10", "path": "data/cifar10", "explain": 10})
+    fresh.configure(data__photos={"kind": "cifar10", "path": "data/cifar10", "max_explained_images": 10})
     fresh.make("results/data/photos.zarr.zip")
     with open_store(fresh.root / "results/data/photos.zarr.zip", kind="data") as data:
         assert len(data) == 120

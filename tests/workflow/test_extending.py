@@ -26,7 +26,7 @@ EXTENSIONS = {
 NAMES = [name for _, name in EXTENSIONS.values()]
 STUDY = """
 results: results
-data: {stripes: {kind: stripes, images: 200, explain: 10}}
+data: {stripes: {kind: stripes, images: 200, max_explained_images: 10}}
 models:
   small: {architecture: small_cnn, width: 4, data: stripes, label: class, training: {epochs: 1, batch_size: 60}}
 methods: {gradient_squared: {scale: 2}, gradcam: {}}

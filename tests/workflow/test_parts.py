@@ -138,7 +138,7 @@ def test_more_parts_than_there_are_blocks_of_images(both: tuple[Checkout, Path])
     status, said = checkout.snakemake("--dry-run")
     expected = "found 5, expected at most 4: 898 explained images are 4 blocks of 256"
     assert (status, f"shards.yaml: data.digits.shards: {expected}" in said) == (1, True)
-    checkout.configure(data__digits__explain=5000)
+    checkout.configure(data__digits__max_explained_images=5000)
     status, said = checkout.snakemake("results/maps/digits/seed0/digits/gradient.part1of5.zarr.zip")
     assert status == 1
     assert f"attribute: shards: {expected}" in said

@@ -25,7 +25,7 @@ CONFIGURATION = {
     "results": "results",
     "device": "cpu",
     "seeds": [0],
-    "data": {"digits": {"kind": "digits", "size": 8, "explain": 20}},
+    "data": {"digits": {"kind": "digits", "size": 8, "max_explained_images": 20}},
     "models": {
         "digits": {
             "architecture": "resnet8",

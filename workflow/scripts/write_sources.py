@@ -1,4 +1,4 @@
-"""Draw the photographs and scenes of an embedded data set, as COCO and MiniPlaces folders."""
+"""Draw the photographs and scenes of a synthetic data set, as COCO and MiniPlaces folders."""
 
 import shutil
 from pathlib import Path

@@ -12,7 +12,7 @@ from saliency_assay.config.settings import (
     CocoSource,
     ComposedData,
     DataSettings,
-    EmbeddedData,
+    SyntheticData,
 )
 from saliency_assay.data.bam.classes import OBJECTS, SCENES
 from saliency_assay.data.bam.set_names import set_names
@@ -34,13 +34,13 @@ def read_data(name: str, entry: DataSettings, catalogue: Catalogue) -> DataEntry
         if parameters.get(least, 0) >= parameters.get(greatest, 1):
             found = f"found {parameters[least]}, expected less than {greatest} ({parameters[greatest]})"
             raise ConfigError(f"{place}.{least}: {found}")
-    if fault := too_many(entry.shards, entry.explain):
+    if fault := too_many(entry.shards, entry.max_explained_images):
         raise ConfigError(f"{place}.shards: {fault}")
     return DataEntry(
         name=name,
         kind=kind.name,
         function=kind.function,
-        explain=entry.explain,
+        max_explained_images=entry.max_explained_images,
         explain_order=entry.explain_order,
         shards=entry.shards,
         resident_limit=entry.resident_limit,
@@ -70,7 +70,7 @@ def _sources(place: str, entry: DataSettings) -> Parameters:
             "scenes": entry.scenes,
             "common_object": _common_object(place, entry, entry.objects),
         }
-    if isinstance(entry, EmbeddedData):
+    if isinstance(entry, SyntheticData):
         return {
             "objects": OBJECTS,
             "scenes": SCENES,

@@ -31,7 +31,7 @@ class DataEntry:
     name: str
     kind: str
     function: str
-    explain: int
+    max_explained_images: int
     explain_order: str
     shards: int
     """Parts in which the images of a set are explained and scored; see ``shards_of``."""

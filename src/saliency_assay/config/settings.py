@@ -29,7 +29,7 @@ from saliency_assay.registry.settings import (
 )
 from saliency_assay.registry.study_kind import StudyKind
 
-COMPOSED = ("bam", "embedded", "caption")
+COMPOSED = ("bam", "synthetic", "caption")
 """Kinds of data that have settings of their own, beside the parameters of their records."""
 FOLDERS = tuple(kind.name for kind in DATA_KINDS if kind.sources)
 PLAIN = tuple(kind.name for kind in DATA_KINDS if kind.name not in (*COMPOSED, *FOLDERS))
@@ -46,7 +46,7 @@ class DataSettings(Entry):
     """Keys of every data set. All others are parameters of its [kind](data.md)."""
 
     kind: str = Field(description="The registered kind of data.")
-    explain: Positive = Field(
+    max_explained_images: Positive = Field(
         1000, description="Test images on which saliency maps are generated; at most those there are."
     )
     explain_order: Literal["balanced", "first"] = Field(
@@ -93,10 +93,10 @@ class ComposedData(DataSettings):
     )
 
 
-class EmbeddedData(ComposedData):
+class SyntheticData(ComposedData):
     """Synthetic objects pasted on synthetic scenes."""
 
-    kind: Literal["embedded"]
+    kind: Literal["synthetic"]
 
 
 class CocoSource(Settings):
@@ -156,7 +156,7 @@ def _data_model(entry: Any) -> str:
 
 Data = Annotated[
     Annotated[BamData, Tag("bam")]
-    | Annotated[EmbeddedData, Tag("embedded")]
+    | Annotated[SyntheticData, Tag("synthetic")]
     | Annotated[CaptionData, Tag("caption")]
     | Annotated[FolderData, Tag("folder")]
     | Annotated[PlainData, Tag("plain")],

@@ -80,7 +80,7 @@ DATA_KINDS = (
         table=_BAM,
     ),
     DataKind(
-        name="embedded",
+        name="synthetic",
         function="saliency_assay.data.synthetic.sources:write_sources",
         labels=("object", "scene"),
         sets=("os", "0s", "og", "os_scale", "os_location"),

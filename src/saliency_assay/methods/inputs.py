@@ -30,7 +30,7 @@ def explained(
     data: Any,
     classifier: Classifier,
     *,
-    explain: int,
+    limit: int,
     order: str,
     label: str,
     target: str,
@@ -38,7 +38,7 @@ def explained(
     where: Mapping[str, int] | None = None,
     part: Part = WHOLE,
 ) -> Explained:
-    """At most ``explain`` test images, of them those of ``part``, and a class for each.
+    """At most ``limit`` test images, of them those of ``part``, and a class for each.
 
     ``data`` holds the arrays ``image``, ``split`` and ``label_…`` and lists them as ``names``: an open store. Images
     are chosen in the ``order`` of ``explained_images``, balanced over all labels or the first. The class is the image's
@@ -55,7 +55,7 @@ def explained(
         raise ValueError(f"target: found {target!r}, valid: {', '.join(TARGETS)}")
     split = data["split"][:]
     among = fitting(data, where) if where else None
-    chosen = np.sort(explained_images(split, labels_of(data), explain, order=order, among=among))
+    chosen = np.sort(explained_images(split, labels_of(data), limit, order=order, among=among))
     stretch = part.stretch(len(chosen))
     chosen, offset = chosen[stretch], stretch.start
     if target == "label":

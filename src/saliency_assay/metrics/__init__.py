@@ -306,8 +306,13 @@ METRICS: tuple[Metric, ...] = (
         "share of positive attribution, and of the strongest pixels, that lies on the object",
         formula="mass = Σ_M max(s, 0) / Σ max(s, 0); rank = |(the |M| pixels of greatest s) ∩ M| / |M|",
         scores=(
-            Score("mask_mass", "higher", (0, 1), "share of positive attribution on the object"),
-            Score("mask_rank", "higher", (0, 1), "share of the object's area among the strongest pixels"),
+            Score("relevance_mass_accuracy", "higher", (0, 1), "share of positive attribution on the object"),
+            Score(
+                "relevance_rank_accuracy",
+                "higher",
+                (0, 1),
+                "share of the object's area among the strongest pixels",
+            ),
         ),
         takes=("mask",),
     ),

@@ -48,10 +48,10 @@ def mask_attribution(
     generator: torch.Generator,
     mask: Tensor,
 ) -> Scored:
-    """Share of a map on the object: ``mask_mass`` and ``mask_rank`` of the ``sum`` of maps, both in [0, 1].
+    """Return ``relevance_mass_accuracy`` and ``relevance_rank_accuracy`` of the ``sum`` of maps, both in [0, 1].
 
     ``mask`` is bool ``[N, H, W]``, True on the object. NaN where the map is NaN or constant, or the mask empty;
-    ``mask_mass`` also where no value is positive. Arras et al. (2022): relevance mass and relevance rank accuracy.
+    ``relevance_mass_accuracy`` also where no value is positive (Arras et al., 2022).
 
     Raises:
         ValueError: a mask that does not fit the maps.
@@ -59,7 +59,10 @@ def mask_attribution(
     saliency = _checked(reduce(maps, "sum"), mask)
     judged = _judged(saliency, mask)
     flat, inside = saliency.flatten(1).double(), mask.flatten(1)
-    scores = {"mask_mass": mass_inside(flat, inside), "mask_rank": rank_inside(flat, inside)}
+    scores = {
+        "relevance_mass_accuracy": mass_inside(flat, inside),
+        "relevance_rank_accuracy": rank_inside(flat, inside),
+    }
     return Scored({(name, ""): nan_unless(judged, score) for name, score in scores.items()})
 
 

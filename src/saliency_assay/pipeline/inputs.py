@@ -127,7 +127,7 @@ class Inputs(Results):
     def collect_bam(self, wildcards: Wildcards) -> Files:
         """Return the written sources of synthetic data, or the lists of a user's images."""
         entry = self.config.data[wildcards["collection"]]
-        if entry.kind == "embedded":
+        if entry.kind == "synthetic":
             return {"sources": self.paths.sources.format(collection=entry.name)}
         return {"lists": [self.ancient(path) for path in image_lists(entry)]}
 

@@ -124,7 +124,7 @@ class Params(EntrySettings):
         parameters["largest"] = max(entry.parameters["largest"], entry.parameters["variant_largest"])
         return self.settings(
             "collect_bam",
-            **({} if entry.kind == "embedded" else self._image_lists(entry)),
+            **({} if entry.kind == "synthetic" else self._image_lists(entry)),
             coco=entry.coco,
             miniplaces=entry.miniplaces,
             objects=entry.objects,
@@ -299,10 +299,10 @@ class Params(EntrySettings):
         model = self.config.models[wildcards["model"]]
         target = {"label": model.label, "target": model.target, "batch_size": model.batch_size}
         if pairs := self.studies.pair_sets.get(wildcards["data"]):
-            return {"explain": 2 * pairs, "order": "first", "where": {}, **target}
+            return {"limit": 2 * pairs, "order": "first", "where": {}, **target}
         data = self.config.sets[wildcards["data"]]
         where = self._explained_where(wildcards["data"])
-        return {"explain": data.explain, "order": data.explain_order, "where": where, **target}
+        return {"limit": data.max_explained_images, "order": data.explain_order, "where": where, **target}
 
     def plot_gallery(self, wildcards: Wildcards) -> Settings:
         study, data = self.studies.study(wildcards["study"]), self.studies.gallery_set(wildcards["study"])
@@ -310,7 +310,7 @@ class Params(EntrySettings):
             "plot_gallery",
             models=study.models,
             methods=study.methods,
-            images=min(self.config.gallery_images, self.config.sets[data].explain),
+            images=min(self.config.gallery_images, self.config.sets[data].max_explained_images),
             order=self.config.sets[data].explain_order,
             where=self._explained_where(data),
             seed=self.config.seeds[0],
@@ -439,7 +439,7 @@ class Params(EntrySettings):
             "name": name,
             "targets": self.inputs.figures(name),
             "data": self.paths.data.format(data=model.data),
-            "map_images": data.explain / shards,
+            "map_images": data.max_explained_images / shards,
             "mask_stores": [],
             "weights": self.paths.weights.format(model=model.name, seed=self.config.seeds[0]),
             "like": {

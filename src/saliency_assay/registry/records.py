@@ -113,14 +113,25 @@ def record_of(records: Iterable[R], name: str, kind: str) -> R:
     return known[name]
 
 
+RENAMED = {
+    "embedded": "synthetic",
+    "explain": "max_explained_images",
+    "mask_mass": "relevance_mass_accuracy",
+    "mask_rank": "relevance_rank_accuracy",
+}
+"""Names of version 0.1, and what they are called since."""
+
+
 def unknown(kind: str, name: object, valid: Iterable[str]) -> str:
-    """Return an error line for a name that does not exist, with the nearest valid one first.
+    """Return an error line for a name that does not exist, with its new name or the nearest valid one first.
 
     YAML's keys may be no strings.
     """
     names = sorted(valid)
     near = get_close_matches(str(name), names, n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
+    if (renamed := RENAMED.get(str(name))) in names:
+        hint = f"it is called {renamed!r} since version 0.2; "
     return f"unknown {kind} {shown(name)}; {hint}valid: {', '.join(names) or 'none'}"
 
 

@@ -221,7 +221,9 @@ def test_a_mask_and_maps_of_one_value_a_pixel(network: nn.Module) -> None:
     flat = MAPS.sum(1)
     found = saliency_assay.score("mask_attribution", network, IMAGES, TARGETS, flat, mask=torch.tensor(MASK))
     positive = flat.clip(min=0).astype(np.float64)
-    np.testing.assert_allclose(found["mask_mass"], (positive * MASK).sum((1, 2)) / positive.sum((1, 2)))
+    np.testing.assert_allclose(
+        found["relevance_mass_accuracy"], (positive * MASK).sum((1, 2)) / positive.sum((1, 2))
+    )
 
 
 def test_what_is_undefined_is_nan(network: nn.Module) -> None:

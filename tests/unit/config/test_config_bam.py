@@ -46,7 +46,8 @@ scenes: [attic, yes]
 
 objetcs: [dog, cat]
     data.bam: unknown key 'objetcs'; did you mean 'objects'? valid: coco, common_object,
-    commonality, explain, explain_order, kind, largest, miniplaces, objects, resident_limit, scenes, shards, size,
+    commonality, explain_order, kind, largest, max_explained_images, miniplaces, objects,
+    resident_limit, scenes, shards, size,
     smallest
 """
 
@@ -153,8 +154,8 @@ studies.bam.methods: [gradient, shap]
     leave out one of the two
 
 data.bam.objects: [dog, bird]
-    data.bam: unknown key 'objects'; did you mean 'common_object'? valid: common_object, commonality, explain,
-    explain_order, kind, largest, resident_limit, shards, size, smallest
+    data.bam: unknown key 'objects'; did you mean 'common_object'? valid: common_object, commonality,
+    explain_order, kind, largest, max_explained_images, resident_limit, shards, size, smallest
 
 studies.bam.robustness: [colour]
     studies.bam.robustness.0: found 'colour'; valid: scale, location

@@ -19,8 +19,12 @@ methds: {}
 report.gallery_image: 3
     report: unknown key 'gallery_image'; did you mean 'gallery_images'? valid: gallery_images
 
+data.digits.explain: 8
+    data.digits: unknown key 'explain'; it is called 'max_explained_images' since version 0.2; valid: explain_order,
+    kind, max_explained_images, resident_limit, shards, size
+
 data.digits.sice: 8
-    data.digits: unknown key 'sice'; did you mean 'size'? valid: explain, explain_order, kind,
+    data.digits: unknown key 'sice'; did you mean 'size'? valid: explain_order, kind, max_explained_images,
     resident_limit, shards, size
 
 models.f_o.widht: 8
@@ -104,8 +108,8 @@ data.digits: null
 data.digits.kind: [digits]
     data.digits.kind: found ['digits'], expected a string
 
-data.digits.explain: 0
-    data.digits.explain: found 0, expected at least 1
+data.digits.max_explained_images: 0
+    data.digits.max_explained_images: found 0, expected at least 1
 
 data.digits.explain_order: random
     data.digits.explain_order: found 'random'; valid: balanced, first
@@ -116,7 +120,7 @@ data.digits.shards: 0
 data.digits.shards: 5
     data.digits.shards: found 5, expected at most 4: 1000 explained images are 4 blocks of 256
 
-data.digits: {kind: digits, explain: 20, shards: 2}
+data.digits: {kind: digits, max_explained_images: 20, shards: 2}
     data.digits.shards: found 2, expected at most 1: 20 explained images are 1 block of 256
 
 data.digits.resident_limit: 0
@@ -215,12 +219,12 @@ reliability.level: 1
 
 WRONG_NAMES = """
 data.digits.kind: digit
-    data.digits.kind: unknown kind of data 'digit'; did you mean 'digits'? valid: bam, digits, embedded,
-    mnist
+    data.digits.kind: unknown kind of data 'digit'; did you mean 'digits'? valid: bam, digits, mnist,
+    synthetic
 
 data.digits: {coco: [{annotations: a.json, images: a}], kind: bamm}
-    data.digits.kind: unknown kind of data 'bamm'; did you mean 'bam'? valid: bam, digits, embedded,
-    mnist
+    data.digits.kind: unknown kind of data 'bamm'; did you mean 'bam'? valid: bam, digits, mnist,
+    synthetic
 
 models.d.architecture: resent
     models.d.architecture: unknown architecture 'resent'; did you mean 'resnet'? valid: mlp, resnet,
@@ -350,7 +354,7 @@ def test_a_method_that_an_architecture_cannot_serve() -> None:
 
 
 def test_of_several_faults_the_one_nearest_to_the_top_is_told() -> None:
-    raw = changed("data.digits.explain", 0)
+    raw = changed("data.digits.max_explained_images", 0)
     raw["seed"] = 1
     assert fault(raw).startswith("top level: unknown key 'seed'; did you mean 'seeds'?")
 

@@ -18,12 +18,12 @@ from saliency_assay.config.settings import (
     CustomMethod,
     CustomMetric,
     CustomModel,
-    EmbeddedData,
     FolderData,
     PlainData,
     RegisteredMethod,
     RegisteredMetric,
     RegisteredModel,
+    SyntheticData,
     configuration_of,
 )
 from saliency_assay.data.bam.classes import OBJECTS, SCENES
@@ -50,11 +50,11 @@ def test_defaults_of_all_keys() -> None:
         "seeds": (0,),
         "data": {
             name: {
-                "kind": name, "explain": 1000, "explain_order": "balanced", "shards": 1, "resident_limit": 8,
-                "parameters": {}, **more,
+                "kind": name, "max_explained_images": 1000, "explain_order": "balanced", "shards": 1,
+                "resident_limit": 8, "parameters": {}, **more,
             }
             for name, more in (
-                ("bam", {"kind": "embedded", "commonality": (), "common_object": "dog"}),
+                ("bam", {"kind": "synthetic", "commonality": (), "common_object": "dog"}),
                 ("digits", {}),
             )
         },
@@ -117,7 +117,7 @@ def test_records_of_a_configuration() -> None:
     assert (found.results, found.device, found.seeds, found.gallery_images) == ("results", "auto", (0,), 6)
     assert (found.reliability.resamples, found.reliability.level) == (10_000, 0.999)
     bam = found.data["bam"]
-    assert (bam.kind, bam.function, bam.explain) == ("embedded", "package.embedded:make", 1000)
+    assert (bam.kind, bam.function, bam.max_explained_images) == ("synthetic", "package.synthetic:make", 1000)
     assert (bam.explain_order, bam.masks, found.data["digits"].masks) == ("balanced", True, False)
     assert (bam.shards, bam.resident_limit) == (1, 8)
     assert bam.parameters == {"size": 32, "smallest": 0.25, "largest": 0.5}
@@ -189,7 +189,7 @@ def test_bams_classes_are_the_defaults() -> None:
 @pytest.mark.parametrize(
     ("records", "models"),
     [
-        (CATALOGUE.data_kinds, (BamData, EmbeddedData, CaptionData, FolderData, PlainData)),
+        (CATALOGUE.data_kinds, (BamData, SyntheticData, CaptionData, FolderData, PlainData)),
         (CATALOGUE.architectures, (RegisteredModel, CustomModel)),
         (CATALOGUE.methods, (RegisteredMethod, CustomMethod)),
         (CATALOGUE.metrics, (RegisteredMetric, CustomMetric)),

@@ -28,7 +28,7 @@ def test_editors_accept_the_configurations_that_are_shipped(path: Path) -> None:
         changed("data", {}),
         changed("data.a-b", {"kind": "digits"}),
         changed("data.digits.kind", "digit"),
-        changed("data.digits.explain", 0),
+        changed("data.digits.max_explained_images", 0),
         changed("data.digits", {"kind": "mnist"}),
         changed("data.bam.common_object", ""),
         changed("seeds", []),

@@ -28,7 +28,7 @@ def test_records_are_sound(kind: DataKind) -> None:
 
 
 def test_the_sets_are_those_that_can_be_composed() -> None:
-    for name in ("bam", "embedded"):
+    for name in ("bam", "synthetic"):
         assert record_of(DATA_KINDS, name, "data").sets == (*SETS, *VARIANTS)
 
 

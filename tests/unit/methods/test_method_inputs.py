@@ -58,22 +58,22 @@ def predictions(model: Classifier, chosen: np.ndarray) -> list[int]:
 
 
 @pytest.mark.parametrize("order", ["balanced", "first"])
-@pytest.mark.parametrize("explain", [1, 6, 1000])
+@pytest.mark.parametrize("limit", [1, 6, 1000])
 def test_images_are_chosen_in_an_order_and_given_in_the_data_sets(
-    data: zarr_store.Store, model: Classifier, order: str, explain: int
+    data: zarr_store.Store, model: Classifier, order: str, limit: int
 ) -> None:
     chosen, targets, _ = explained(
-        data, model, explain=explain, order=order, label="object", target="label", batch_size=4
+        data, model, limit=limit, order=order, label="object", target="label", batch_size=4
     )
-    expected = explained_images(SPLIT, [OBJECT, SCENE], explain, order=order)
+    expected = explained_images(SPLIT, [OBJECT, SCENE], limit, order=order)
     assert chosen.tolist() == sorted(expected.tolist())
-    assert len(chosen) == min(explain, len(TESTED))
+    assert len(chosen) == min(limit, len(TESTED))
     assert targets.tolist() == OBJECT[chosen].tolist()
     assert (chosen.dtype, targets.dtype) == (np.int64, np.int64)
 
 
 def test_the_label_is_the_models_own(data: zarr_store.Store, model: Classifier) -> None:
-    asked = partial(explained, data, model, explain=9, order="balanced", target="label", batch_size=4)
+    asked = partial(explained, data, model, limit=9, order="balanced", target="label", batch_size=4)
     chosen, targets, _ = asked(label="scene")
     assert targets.tolist() == SCENE[chosen].tolist()
     # Which images they are hangs on all labels, not on the one that is explained.
@@ -86,7 +86,7 @@ def test_predicted_is_the_most_probable_class(
     data: zarr_store.Store, model: Classifier, label: str, batch_size: int
 ) -> None:
     chosen, targets, _ = explained(
-        data, model, explain=11, order="first", label=label, target="predicted", batch_size=batch_size
+        data, model, limit=11, order="first", label=label, target="predicted", batch_size=batch_size
     )
     assert chosen.tolist() == TESTED[:11].tolist()
     assert targets.tolist() == predictions(model, chosen)
@@ -102,7 +102,7 @@ def test_parts_are_the_whole_one_after_another(
 ) -> None:
     monkeypatch.setattr(shards, "BLOCK", 5)
     asked = partial(
-        explained, data, model, explain=18, order="balanced", label="object", target=target, batch_size=2
+        explained, data, model, limit=18, order="balanced", label="object", target=target, batch_size=2
     )
     whole = asked()
     assert (len(whole.images), whole.offset) == (18, 0)
@@ -122,7 +122,7 @@ def test_the_most_probable_class_is_sought_in_the_batches_of_the_whole(
     forward = model.forward
     monkeypatch.setattr(model, "forward", lambda images: (seen.append(len(images)), forward(images))[1])
     asked = partial(
-        explained, data, model, explain=13, order="first", label="object", target="predicted", batch_size=4
+        explained, data, model, limit=13, order="first", label="object", target="predicted", batch_size=4
     )
     asked()
     assert seen == [4, 1, 4, 1, 3]
@@ -132,7 +132,7 @@ def test_the_most_probable_class_is_sought_in_the_batches_of_the_whole(
 
 
 def test_more_parts_than_blocks_of_images_are_refused(data: zarr_store.Store, model: Classifier) -> None:
-    asked = {"explain": 1000, "order": "first", "label": "object", "target": "label", "batch_size": 4}
+    asked = {"limit": 1000, "order": "first", "label": "object", "target": "label", "batch_size": 4}
     with pytest.raises(ValueError, match=r"^shards: found 3, expected at most 1: ") as error:
         explained(data, model, part=Part(1, 3), **asked)
     assert str(error.value).endswith(f"{len(TESTED)} explained images are 1 block of 256")
@@ -152,30 +152,30 @@ def test_more_parts_than_blocks_of_images_are_refused(data: zarr_store.Store, mo
     ],
 )
 @pytest.mark.parametrize("order", ["balanced", "first"])
-@pytest.mark.parametrize("explain", [2, 1000])
+@pytest.mark.parametrize("limit", [2, 1000])
 def test_only_images_with_given_values(
     data: zarr_store.Store,
     model: Classifier,
     where: dict[str, int] | None,
     fitting: np.ndarray,
     order: str,
-    explain: int,
+    limit: int,
 ) -> None:
     asked = partial(explained, data, model, order=order, label="scene", batch_size=4, where=where)
-    chosen, targets, _ = asked(explain=explain, target="label")
+    chosen, targets, _ = asked(limit=limit, target="label")
     tested = [image for image in range(COUNT) if SPLIT[image] == TEST and fitting[image]]
     assert len(tested) > 2
-    assert len(chosen) == min(explain, len(tested))
+    assert len(chosen) == min(limit, len(tested))
     assert set(chosen.tolist()) <= set(tested)
     assert chosen.tolist() == sorted(chosen.tolist())
     assert targets.tolist() == SCENE[chosen].tolist()
     if order == "first":
-        assert chosen.tolist() == tested[:explain]
+        assert chosen.tolist() == tested[:limit]
     # As if there were no others.
     rest = np.where(fitting, SPLIT, TRAIN)
-    expected = explained_images(rest, [OBJECT, SCENE], explain, order=order)
+    expected = explained_images(rest, [OBJECT, SCENE], limit, order=order)
     assert chosen.tolist() == sorted(expected.tolist())
-    also, found, _ = asked(explain=explain, target="predicted")
+    also, found, _ = asked(limit=limit, target="predicted")
     assert also.tolist() == chosen.tolist()
     assert found.tolist() == predictions(model, chosen)
 
@@ -201,7 +201,7 @@ def test_no_image_with_given_values(
         explained(
             data,
             model,
-            explain=3,
+            limit=3,
             order="first",
             label="object",
             target="label",
@@ -213,7 +213,7 @@ def test_no_image_with_given_values(
 
 def test_another_target_is_refused(data: zarr_store.Store, model: Classifier) -> None:
     with pytest.raises(ValueError, match=r"^target") as error:
-        explained(data, model, explain=3, order="first", label="object", target="truth", batch_size=4)
+        explained(data, model, limit=3, order="first", label="object", target="truth", batch_size=4)
     assert str(error.value) == "target: found 'truth', valid: label, predicted"
 
 

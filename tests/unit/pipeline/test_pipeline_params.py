@@ -23,7 +23,7 @@ ARM = {
 def test_maps_depend_on_the_model_the_images_and_the_method() -> None:
     settings = params(TINY).attribute(ATTRIBUTE)
     assert settings["model"]["cam_layer"] == "layer3"
-    assert settings["explained"]["explain"] == 30
+    assert settings["explained"]["limit"] == 30
     assert settings["function"] == "saliency_assay.methods.cam:gradcam"
     assert (settings["seed"], settings["pairs"], settings["registered"]) == (0, False, True)
     assert {"base", "background"}.isdisjoint(settings)
@@ -41,10 +41,10 @@ def test_a_smoothed_method_has_the_method_that_it_smooths() -> None:
 @pytest.mark.parametrize(
     ("model", "data", "explained"),
     [
-        ("f_s", "bam_delta_seed0", {"explain": 16, "order": "first", "where": {}}),
-        ("f_k01", "bam_os_k01", {"explain": 30, "order": "balanced", "where": {"label_scene": 0}}),
-        ("f_picture", "captioned_both", {"explain": 10, "order": "balanced", "where": {"aligned": 1}}),
-        ("digits", "digits", {"explain": 20, "order": "balanced", "where": {}}),
+        ("f_s", "bam_delta_seed0", {"limit": 16, "order": "first", "where": {}}),
+        ("f_k01", "bam_os_k01", {"limit": 30, "order": "balanced", "where": {"label_scene": 0}}),
+        ("f_picture", "captioned_both", {"limit": 10, "order": "balanced", "where": {"aligned": 1}}),
+        ("digits", "digits", {"limit": 20, "order": "balanced", "where": {}}),
     ],
 )
 def test_which_images_are_explained_is_decided_by_their_set(

@@ -179,7 +179,7 @@ def test_a_network_that_takes_contiguous_images_alone(tmp_path: Path, channels: 
     settings |= {"device": "cpu"}
     at = {"model": "m", "data": "d", "seed": "0", "part": ""}
     run_script("evaluate", tmp_path, settings, {**paths, "data": [paths["data"]]}, evaluation, **at)
-    explained = {"explain": 5, "order": "first", "label": "class", "target": "label", "batch_size": 2}
+    explained = {"limit": 5, "order": "first", "label": "class", "target": "label", "batch_size": 2}
     settings = {
         "device": "cpu",
         "model": VIEW,

@@ -274,7 +274,7 @@ class BamParams(StudyParams):
             concept=data.common_object,
             # Sets of one commonality have no label of the object; their first scenes have it under every k.
             where={"label_scene": 0} if data.is_common(model.data) else {},
-            limit=data.explain,
+            limit=data.max_explained_images,
             parameters=omit(self.config.metrics["tcav"].parameters, "significance"),
             batch_size=model.batch_size,
             seed=int(wildcards["seed"]),

@@ -22,7 +22,7 @@ class BamStudy(StudySettings):
     """Compares two models of the same images: one trained on object labels, one on scene labels."""
 
     kind: Literal["bam"]
-    data: str = Field(description="A data entry of kind `bam` or `embedded`.")
+    data: str = Field(description="A data entry of kind `bam` or `synthetic`.")
     object_model: str = Field(description="f_o, trained on the object labels of `NAME_os`.")
     scene_model: str = Field(description="f_s, trained on the scene labels of `NAME_os`.")
     robustness: Distinct[Literal["scale", "location"]] = Field(

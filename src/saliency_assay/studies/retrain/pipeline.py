@@ -218,7 +218,7 @@ class RetrainParams(StudyParams):
             "plot_masks",
             **self._retrained(wildcards["study"]),
             methods=self.studies.study(wildcards["study"]).methods,
-            images=min(self.config.gallery_images, data.explain),
+            images=min(self.config.gallery_images, data.max_explained_images),
             order=data.explain_order,
             seed=self.config.seeds[0],
         )
