@@ -1,8 +1,8 @@
 """How much of bare passes' speed attribution keeps, and what least squares gains over its textbook form.
 
 Passes: a bare pass is one forward and one backward pass to the pixels of one batch that lies decoded on the device,
-with frozen parameters. ``draw`` adds decoding, noise or paths, sums, checks and maps in main memory. Both run in turns
-in one process, so that a busy machine slows them alike; the table gives medians over the rounds.
+with frozen parameters. ``attribute`` adds decoding, noise or paths, sums, checks and maps in main memory. Both run in
+turns in one process, so that a busy machine slows them alike; the table gives medians over the rounds.
 
 Least squares, in float64 and without the model: the square explanation, of all squares of sides 1 to 10 on 28 × 28,
 against pinv(MᵀM) MᵀΔ for each image; the noisy-baseline explanation of 784 values, for one image alone and for a batch,
@@ -27,7 +27,7 @@ from common import CLASSES, classifier, parser_of, wait
 
 from saliency_assay.methods import optimal
 from saliency_assay.methods.differentiate import input_gradient
-from saliency_assay.methods.engine import draw
+from saliency_assay.methods.engine import attribute
 from saliency_assay.methods.gradient import gradient
 from saliency_assay.methods.optimal import Design, covered, explain_squares, make_design
 from saliency_assay.methods.path import integrated_gradients
@@ -81,7 +81,7 @@ def measure_passes(options: argparse.Namespace) -> dict[str, float]:
             few = len(images) // passes
             given = (method, parameters, model, images[:few].numpy(), targets[:few].numpy())
             # A queue of no length: maps are made and let go, as by a caller that writes them down.
-            drawing = partial(deque, draw(*given, seed=0, batch_size=rows), maxlen=0)
+            drawing = partial(deque, attribute(*given, seed=0, batch_size=rows), maxlen=0)
             drawn, _ = timed(drawing, options.device)
             bare, _ = timed(partial(bare_passes, model, *resident, batches), options.device)
             speeds = {

@@ -6,7 +6,7 @@ import torch
 from support import cyclic_targets, generator, hard_maps, random_images, seen_batches, smooth_network
 from torch import Tensor, nn
 
-from saliency_assay.methods.sampling import draw_seeds
+from saliency_assay.methods.sampling import sample_seeds
 from saliency_assay.metrics.aopc import aopc, prefixes, random_orders
 from saliency_assay.metrics.fills import fill as fill_of
 
@@ -85,7 +85,7 @@ def test_equals_plain_loops(fill: str, output: str) -> None:
     )
     options = {"mean": MEAN, "fill": fill, "output": output}
     found = aopc(model, images, targets, maps, generator=generator(4), **options, **FEW)
-    fills = fill_of(fill, images, mean=MEAN, seeds=draw_seeds(5, 2, generator(4))[::2]).expand_as(images)
+    fills = fill_of(fill, images, mean=MEAN, seeds=sample_seeds(5, 2, generator(4))[::2]).expand_as(images)
     assert set(found.scores) == {
         (f"aopc_{name}", f"L={length}") for name in ("morf", "lerf") for length in (4, 8, 10)
     }
@@ -110,7 +110,7 @@ def test_random_orders_equal_plain_loops(fill: str) -> None:
     found = random_orders(
         model, images, targets, generator=generator(4), mean=MEAN, fill=fill, random_orders=4, **FEW
     )
-    seeds = draw_seeds(3, 2, generator(4))
+    seeds = sample_seeds(3, 2, generator(4))
     fills = fill_of(fill, images, mean=MEAN, seeds=seeds[::2]).expand_as(images)
     assert found["random_aopc"].shape == (3, 4, 3)
     for index in range(3):
@@ -144,7 +144,7 @@ def test_metric_and_model_responses_have_the_same_random_fill() -> None:
     """A map that ranks pixels as a random order does gets that order's curve."""
     model, images, targets = smooth_network(), random_images(3, size=SIZE), cyclic_targets(3)
     options = {"fill": "random", **FEW}
-    serial, seeds = generator(8), draw_seeds(3, 2, generator(8))[1::2]
+    serial, seeds = generator(8), sample_seeds(3, 2, generator(8))[1::2]
     parts = [
         random_orders(model, *part, generator=serial, random_orders=1, **options)
         for part in zip(images.split(2), targets.split(2), strict=True)

@@ -8,7 +8,7 @@ import torch
 from support import cyclic_targets, generator, random_images, seen_batches, smooth_network
 from torch import Tensor, nn
 
-from saliency_assay.methods.sampling import draw_seeds
+from saliency_assay.methods.sampling import sample_seeds
 from saliency_assay.metrics.criteria import criteria, fewest, positive_shares, ratio
 from saliency_assay.metrics.fills import fill as fill_of
 from saliency_assay.metrics.scored import Scored
@@ -225,7 +225,7 @@ def test_equals_plain_loops(steps: int | str, fill: str, output: str, protocol: 
     targets = some_targets(model, images)
     options = {"mean": MEAN, "steps": steps, "fill": fill, "output": output, "protocol": protocol}
     found = criteria(model, images, targets, hard_maps(), generator=generator(4), **options)  # type: ignore[arg-type]
-    fills = fill_of(fill, images, mean=MEAN, seeds=draw_seeds(COUNT, 1, generator(4))).expand_as(images)
+    fills = fill_of(fill, images, mean=MEAN, seeds=sample_seeds(COUNT, 1, generator(4))).expand_as(images)
     defined = []
     for index in range(COUNT):
         plain = Plain(

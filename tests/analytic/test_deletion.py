@@ -6,7 +6,7 @@ import torch
 from support import cyclic_targets, generator, hard_maps, random_images, seen_batches, smooth_network
 from torch import Tensor, nn
 
-from saliency_assay.methods.sampling import draw_seeds
+from saliency_assay.methods.sampling import sample_seeds
 from saliency_assay.metrics.deletion import block_ends, deletion, insertion
 from saliency_assay.metrics.fills import fill as fill_of
 
@@ -75,7 +75,7 @@ def test_equals_plain_loops(name: str, steps: int | str, fill: str, output: str)
     )
     options = {"mean": MEAN, "steps": steps, "fill": fill, "output": output}
     found = BOTH[name](model, images, targets, maps, generator=generator(4), **options)  # type: ignore[arg-type]
-    fills = fill_of(fill, images, mean=MEAN, seeds=draw_seeds(5, 1, generator(4))).expand_as(images)
+    fills = fill_of(fill, images, mean=MEAN, seeds=sample_seeds(5, 1, generator(4))).expand_as(images)
     assert set(found.scores) == {(name, "")}
     assert found.scores[name, ""].dtype == found.curves["curve"].dtype == torch.float64
     for index in range(5):

@@ -7,7 +7,7 @@ from scipy import stats
 from support import cyclic_targets, generator, hard_maps, random_images, seen_batches, smooth_network
 from torch import Tensor, nn
 
-from saliency_assay.methods.sampling import draw_seeds
+from saliency_assay.methods.sampling import sample_seeds
 from saliency_assay.metrics.faithfulness import faithfulness, single_pixels
 from saliency_assay.metrics.fills import fill as fill_of
 
@@ -59,7 +59,7 @@ def test_equals_plain_loops(fill: str, output: str) -> None:
     options = {"pixels": 15, "fill": fill, "output": output}
     responses = single_pixels(model, images, targets, generator=generator(4), mean=MEAN, **options)
     found = score(model, images, targets, maps, **options)
-    fills = fill_of(fill, images, mean=MEAN, seeds=draw_seeds(5, 1, generator(4))).expand_as(images)
+    fills = fill_of(fill, images, mean=MEAN, seeds=sample_seeds(5, 1, generator(4))).expand_as(images)
 
     def ask(image: Tensor, target: int) -> float:
         with torch.no_grad():

@@ -38,7 +38,7 @@ from saliency_assay.metrics.infidelity import (
     subset_size,
 )
 from saliency_assay.metrics.scored import Scored
-from saliency_assay.metrics.subsets import draw_subsets
+from saliency_assay.metrics.subsets import sample_subsets
 
 NAN, SIZE, SEED = float("nan"), 6, 11
 Fields = dict[str, Any]
@@ -405,7 +405,7 @@ def test_coalitions_follow_the_shapley_kernel() -> None:
     """Over the 14 coalitions of 4 pixels: P(Z) ∝ 3 / (C(4, |Z|) |Z| (4 − |Z|)), any one of a size as likely."""
     child = generator(1)
     sizes = coalition_sizes(20_000, 4, child)
-    drawn = torch.cat(list(draw_subsets(sizes, 4, child, torch.device("cpu"))))
+    drawn = torch.cat(list(sample_subsets(sizes, 4, child, torch.device("cpu"))))
     assert torch.equal(drawn.sum(1), sizes)
     weights, counts = [], []
     for members in product([0, 1], repeat=4):
@@ -420,7 +420,7 @@ def test_coalitions_follow_the_shapley_kernel() -> None:
 def test_a_subset_has_its_share_of_pixels(share: float, size: int) -> None:
     assert subset_size(share, 36) == size
     child = generator(2)
-    drawn = torch.cat(list(draw_subsets(torch.full((300,), size), 36, child, torch.device("cpu"))))
+    drawn = torch.cat(list(sample_subsets(torch.full((300,), size), 36, child, torch.device("cpu"))))
     assert drawn.sum(1).tolist() == [size] * 300
     if size == 4:
         assert stats.chisquare(drawn.sum(0).numpy()).pvalue > 1e-3

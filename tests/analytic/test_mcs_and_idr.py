@@ -7,7 +7,7 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from saliency_assay.methods.sampling import draw_seeds
+from saliency_assay.methods.sampling import sample_seeds
 from saliency_assay.studies.bam.mcs_and_idr import (
     concept_attribution,
     input_dependence,
@@ -214,7 +214,7 @@ def plain_concept(raw: np.ndarray, mask: np.ndarray) -> float:
 
 def drawn_regions(masks: np.ndarray) -> dict[str, np.ndarray]:
     """The random regions of a study seeded with 0, each from a generator of its own."""
-    anywhere, outside = (torch.Generator().manual_seed(seed) for seed in draw_seeds(1, 2, seeded()))
+    anywhere, outside = (torch.Generator().manual_seed(seed) for seed in sample_seeds(1, 2, seeded()))
     mask = torch.tensor(masks)
     return {
         "random": random_masks(mask, anywhere).numpy(),

@@ -37,7 +37,7 @@ from saliency_assay.methods.path import (
     mean_gradient,
     quadrature,
 )
-from saliency_assay.methods.sampling import draw_seeds, standard_normal
+from saliency_assay.methods.sampling import sample_seeds, standard_normal
 from saliency_assay.methods.smoothing import smoothgrad, smoothgrad_squared, vargrad
 
 IMAGES, TARGETS = random_images(6, size=6), cyclic_targets(6)
@@ -368,8 +368,8 @@ def test_chunks_hold_every_pair_once(images: int, passes: int) -> None:
 
 def test_noise_does_not_depend_on_the_split() -> None:
     sizes, whole, serial = (1, 16, 3, 100), generator(4), generator(4)
-    seeds = draw_seeds(120, 3, whole)
-    assert [seed for size in sizes for seed in draw_seeds(size, 3, serial)] == seeds
+    seeds = sample_seeds(120, 3, whole)
+    assert [seed for size in sizes for seed in sample_seeds(size, 3, serial)] == seeds
     assert len(set(seeds)) == 360
     assert max(seeds) > 2**62
     images = torch.zeros(120, 3, 5, 5)

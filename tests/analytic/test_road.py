@@ -8,7 +8,7 @@ from scipy.sparse.linalg import spsolve
 from support import CLASSES, conv_classifier, cyclic_targets, generator, random_images, skip_classifier
 from torch import Tensor
 
-from saliency_assay.methods.sampling import draw_seeds, standard_normal
+from saliency_assay.methods.sampling import sample_seeds, standard_normal
 from saliency_assay.metrics.road import impute, road, shares, solve
 from saliency_assay.metrics.scored import Scored
 
@@ -171,7 +171,7 @@ def plain_road(
     output: str,
 ) -> dict[str, np.ndarray]:
     """Curves, image by image and point by point, one forward each."""
-    seeds = draw_seeds(len(images), 1, generator(7))
+    seeds = sample_seeds(len(images), 1, generator(7))
     drawn = standard_normal(seeds, images).numpy()
     curves: dict[str, list[list[float]]] = {"morf": [], "lerf": []}
     for index, image in enumerate(images.numpy()):

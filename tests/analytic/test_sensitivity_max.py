@@ -10,7 +10,7 @@ from support import conv_classifier, cyclic_targets, exact, generator, random_im
 from torch import Tensor
 
 from saliency_assay.methods.differentiate import input_gradient
-from saliency_assay.methods.sampling import draw_seeds, uniform
+from saliency_assay.methods.sampling import sample_seeds, uniform
 from saliency_assay.metrics.sensitivity_max import sensitivity_max
 
 NAN, SIZE, SEED = float("nan"), 6, 11
@@ -41,7 +41,7 @@ def scored(explain: Explain, images: Tensor, maps: Tensor | None = None, **param
 
 def neighbours(images: Tensor, radius: float, samples: int) -> list[Tensor]:
     """The draws y of each image, ``[samples, C, H, W]``."""
-    seeds = draw_seeds(len(images), samples, generator(SEED))
+    seeds = sample_seeds(len(images), samples, generator(SEED))
     rows = [seeds[i * samples : (i + 1) * samples] for i in range(len(images))]
     return [image + radius * uniform(row, images) for image, row in zip(images, rows, strict=True)]
 

@@ -10,7 +10,7 @@ from scipy import stats
 from support import conv_classifier, cyclic_targets, exact, generator, random_images
 from torch import Tensor
 
-from saliency_assay.methods.sampling import draw_seeds
+from saliency_assay.methods.sampling import sample_seeds
 from saliency_assay.metrics.fills import fill as fill_of
 from saliency_assay.metrics.scored import Scored
 from saliency_assay.metrics.sensitivity_n import random_subsets, sensitivity_n, subset_sizes
@@ -81,7 +81,7 @@ def plain(model: Any, images: Tensor, fills: Tensor, maps: Tensor, output: str) 
 def test_it_equals_plain_loops(channels: int, output: str, fill: str) -> None:
     model, images, maps = conv_classifier(), random_images(6, size=SIZE), some_maps(channels)
     mean = torch.tensor([0.3, 0.5, 0.6], dtype=torch.float64)
-    seeds = draw_seeds(6, 1, generator(SEED))
+    seeds = sample_seeds(6, 1, generator(SEED))
     fills = fill_of(fill, images, mean=mean, seeds=seeds).expand(images.shape)
     found = scored(model, images, maps, fill=fill, output=output, mean=mean)
     means, curves = plain(model, images, fills, maps, output)

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from saliency_assay.methods import METHODS
 from saliency_assay.methods.deeplift import deeplift
-from saliency_assay.methods.engine import draw
+from saliency_assay.methods.engine import attribute
 from saliency_assay.models import ARCHITECTURES
 from saliency_assay.models.classifier import Blueprint, Classifier, build
 from saliency_assay.models.inference import to_pixels
@@ -114,7 +114,7 @@ def maps(model: Classifier, cifar: tuple[np.ndarray, np.ndarray]) -> dict[str, T
         given: dict[str, Any] = dict(FEWER.get(method.name, {}))
         if "background" in method.takes:
             given["background"] = to_pixels(torch.from_numpy(images[::10]))
-        blocks = draw(resolve(method.function), given, model, images, labels, seed=1, batch_size=50)
+        blocks = attribute(resolve(method.function), given, model, images, labels, seed=1, batch_size=50)
         drawn[method.name] = torch.cat([torch.from_numpy(block["map"]) for block in blocks]).double()
     return drawn
 

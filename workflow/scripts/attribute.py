@@ -7,7 +7,7 @@ from itertools import chain
 import numpy as np
 
 from saliency_assay.methods.cost import Stopwatch
-from saliency_assay.methods.engine import draw
+from saliency_assay.methods.engine import attribute
 from saliency_assay.methods.inputs import arguments_of, explained, map_seed
 from saliency_assay.models.jobs import load_model, origin
 from saliency_assay.registry.records import resolve
@@ -24,7 +24,7 @@ with run_job(snakemake) as job:
     method, arguments = resolve(settings["function"]), arguments_of(settings, data, device)
     # Two states of one image are drawn with the same noise: else a method would differ from itself.
     blocks = chain.from_iterable(
-        draw(
+        attribute(
             method,
             arguments,
             classifier,

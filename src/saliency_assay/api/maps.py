@@ -10,7 +10,7 @@ from torch import Tensor
 from saliency_assay.api.choices import Explaining, bind
 from saliency_assay.api.inputs import Arrays, images_of, targets_of
 from saliency_assay.api.networks import Model, classifier_of, normalises
-from saliency_assay.methods.engine import draw
+from saliency_assay.methods import engine
 
 
 def attribute(
@@ -67,7 +67,7 @@ def attribute(
     bound = bind(
         method, classifier, knows_mean=normalises(model), base=base, background=background, **parameters
     )
-    blocks = draw(
+    blocks = engine.attribute(
         bound.function,
         bound.arguments,
         classifier,

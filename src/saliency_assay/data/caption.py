@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageDraw, ImageFont
 
-from saliency_assay.data.images import Block, Pixels, draw_per_class
+from saliency_assay.data.images import Block, Pixels, sample_per_class
 from saliency_assay.data.splits import TEST, TRAIN, Ints, Split
 from saliency_assay.registry.records import unknown
 
@@ -105,7 +105,7 @@ def compose(
         generator=generator,
     )
     height, width = source["image"].shape[2:]
-    stamps = draw_words(words, height, width)
+    stamps = render_words(words, height, width)
     logger.info("%d of %d pictures do not fit their caption", (~drawn.aligned).sum(), len(drawn.aligned))
     return {"class": tuple(classes)}, _blocks(drawn, source["image"], stamps, member, block)
 
@@ -134,7 +134,7 @@ def plan(
             members = np.flatnonzero((labels == value) & (split == part))
             if not len(members):
                 raise ValueError(f"classes: found no {called} image of {name!r}, expected at least one")
-            drawn = draw_per_class(labels[members], images_per_class, generator)
+            drawn = sample_per_class(labels[members], images_per_class, generator)
             pools[part, of_label] = members[drawn]
     rows = np.sort(np.concatenate(list(pools.values())))
     label = (labels[rows] == wanted[1]).astype(np.int64)
@@ -156,7 +156,7 @@ def plan(
     )
 
 
-def draw_words(words: Sequence[str], height: int, width: int) -> list[Pixels]:
+def render_words(words: Sequence[str], height: int, width: int) -> list[Pixels]:
     """Each word in white on black, uint8 ``[h, w]``, cropped to its ink, with Pillow's built-in font.
 
     All have one font size, the largest at which each fits within ``WIDEST`` of ``height`` × ``width``: what tells
@@ -166,7 +166,7 @@ def draw_words(words: Sequence[str], height: int, width: int) -> list[Pixels]:
         ValueError: a word without ink, or one that does not fit at font size ``SMALLEST``.
     """
     for size in range(height, SMALLEST - 1, -1):
-        stamps = [_draw_word(word, size) for word in words]
+        stamps = [_render_word(word, size) for word in words]
         sides = [(stamp.shape[0] / height, stamp.shape[1] / width) for stamp in stamps]
         if all(max(side) <= WIDEST for side in sides):
             return stamps
@@ -177,7 +177,7 @@ def draw_words(words: Sequence[str], height: int, width: int) -> list[Pixels]:
     )
 
 
-def _draw_word(word: str, size: int) -> Pixels:
+def _render_word(word: str, size: int) -> Pixels:
     font = ImageFont.load_default(size)
     left, top, right, bottom = (round(side) for side in font.getbbox(word))
     # Ink may leave the box that the font tells of by a pixel.

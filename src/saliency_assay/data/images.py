@@ -173,7 +173,7 @@ def resize_squares(images: Pixels, size: int) -> Pixels:
     return resized
 
 
-def draw_per_class(labels: Ints, limit: int, generator: np.random.Generator) -> Ints:
+def sample_per_class(labels: Ints, limit: int, generator: np.random.Generator) -> Ints:
     """Ascending indices of at most ``limit`` images of each class, drawn at random; of all images where it is 0."""
     if not limit:
         return np.arange(len(labels))
@@ -211,9 +211,11 @@ def halves_in_blocks(
 ) -> Iterator[Block]:
     """Draw from the images and labels of both halves (keys ``TRAIN`` and ``TEST``) in ``path``, and yield blocks.
 
-    As ``draw_per_class`` draws and ``blocks_of`` resizes; how many there are is logged. Drawing comes at once.
+    As ``sample_per_class`` draws and ``blocks_of`` resizes; how many there are is logged. Drawing comes at once.
     """
-    rows = {half: draw_per_class(labels, images_per_class, generator) for half, (_, labels) in halves.items()}
+    rows = {
+        half: sample_per_class(labels, images_per_class, generator) for half, (_, labels) in halves.items()
+    }
     logger.info("%s: %d images to train on, %d to test", path, len(rows[TRAIN]), len(rows[TEST]))
     return (
         found

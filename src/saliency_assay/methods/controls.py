@@ -5,7 +5,7 @@ from torch import Tensor, nn
 from torch.nn.functional import conv2d, pad
 
 from saliency_assay.methods.differentiate import check_inputs
-from saliency_assay.methods.sampling import draw_seeds
+from saliency_assay.methods.sampling import sample_seeds
 
 
 def random(model: nn.Module, images: Tensor, targets: Tensor, *, generator: torch.Generator) -> Tensor:
@@ -16,7 +16,7 @@ def random(model: nn.Module, images: Tensor, targets: Tensor, *, generator: torc
     check_inputs(images, targets)
     maps = images.new_empty((len(images), 1, *images.shape[2:]))
     child = torch.Generator(images.device)
-    for row, seed in zip(maps, draw_seeds(len(images), 1, generator), strict=True):
+    for row, seed in zip(maps, sample_seeds(len(images), 1, generator), strict=True):
         row.uniform_(generator=child.manual_seed(seed))
     return maps
 

@@ -20,7 +20,7 @@ from saliency_assay.runtime.shards import batches
 log = logging.getLogger(__name__)
 
 
-def draw(
+def attribute(
     method: Callable[..., Tensor],
     parameters: Mapping[str, Any],
     classifier: Classifier,
@@ -66,7 +66,7 @@ def drawn(
     offset: int = 0,
     done: int = 0,
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """As ``draw``, each batch on the classifier's device: its images as they are given, and their maps.
+    """As ``attribute``, each batch on the classifier's device: its images as they are given, and their maps.
 
     ``targets`` are sliced batch by batch, and are classes of the classifier. The first ``done`` images, whole batches,
     are skipped; ``generator`` is then in the state in which their maps left it.

@@ -10,7 +10,7 @@ from saliency_assay.methods import checks
 from saliency_assay.methods.baselines import baseline as colour_of
 from saliency_assay.methods.differentiate import check_inputs, target_logits
 from saliency_assay.methods.passes import chunks
-from saliency_assay.methods.sampling import draw_seeds
+from saliency_assay.methods.sampling import sample_seeds
 
 FEATURES = ("grid", "superpixels")
 COMPACTNESS = 10.0  # weight of nearness against likeness of colour (in CIELAB) within a superpixel
@@ -100,7 +100,7 @@ def kernel_shap(
     flat = labels.flatten(1)
     # Pixels of each segment [N, M], M the largest number of segments; 0 for those an image does not have.
     sizes = flat.new_zeros(len(flat), int(flat.max()) + 1).scatter_add(1, flat, torch.ones_like(flat))
-    members, weights = _games(sizes, samples, draw_seeds(len(images), 1, generator))
+    members, weights = _games(sizes, samples, sample_seeds(len(images), 1, generator))
     worth = _worth(model, images, targets, labels, members, colour)
     games = zip(members, weights, worth, sizes > 0, strict=True)
     density = torch.stack([_solve(*game) for game in games]) / sizes.clamp(min=1)

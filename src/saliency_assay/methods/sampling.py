@@ -47,7 +47,7 @@ class BlockGenerator(torch.Generator):
         return self
 
 
-def draw_seeds(images: int, draws: int, generator: torch.Generator) -> list[int]:
+def sample_seeds(images: int, draws: int, generator: torch.Generator) -> list[int]:
     """Seeds of ``draws`` draws for each of ``images`` images, image-major, ``images * draws`` long.
 
     Consecutive calls with one generator give the same seeds as one call for all images.

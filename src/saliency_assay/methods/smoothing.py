@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from saliency_assay.methods.differentiate import check_inputs, input_gradient
 from saliency_assay.methods.passes import chunks, per_row
-from saliency_assay.methods.sampling import draw_seeds, standard_normal, uniform
+from saliency_assay.methods.sampling import sample_seeds, standard_normal, uniform
 
 Method = Callable[..., Tensor]
 DISTRIBUTIONS = {"gaussian": standard_normal, "uniform": uniform}
@@ -102,7 +102,7 @@ def moments(
         raise ValueError(f"distribution: found {distribution!r}, valid: {', '.join(DISTRIBUTIONS)}")
     draw = DISTRIBUTIONS[distribution]
     sigma = noise * (images.amax((1, 2, 3)) - images.amin((1, 2, 3)))
-    seeds = draw_seeds(len(images), samples, generator)
+    seeds = sample_seeds(len(images), samples, generator)
     merged: Tensor | None = None
     for chunk in chunks(len(images), samples, images.device):
         noises = per_row(sigma[chunk.images]) * draw(seeds[chunk.pairs], images)

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from saliency_assay.methods.sampling import draw_seeds
+from saliency_assay.methods.sampling import sample_seeds
 from saliency_assay.metrics.fills import fill as fill_of
 from saliency_assay.metrics.perturbation import (
     Predict,
@@ -115,5 +115,5 @@ def _removed(images: Tensor, steps: int) -> Tensor:
 def _seeds(images: int, generator: torch.Generator) -> tuple[list[int], list[int]]:
     """For each image, of its random fill and of its random orders; metric and model responses sample both, to agree on
     the fill."""
-    seeds = draw_seeds(images, 2, generator)
+    seeds = sample_seeds(images, 2, generator)
     return seeds[::2], seeds[1::2]

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from saliency_assay.methods.sampling import draw_seeds
+from saliency_assay.methods.sampling import sample_seeds
 from saliency_assay.metrics.deletion import EXACT, block_ends, check_steps
 from saliency_assay.metrics.fills import fill as fill_of
 from saliency_assay.metrics.perturbation import Predict, Span, evaluate_order, perturbation_batch, ranks_of
@@ -84,7 +84,7 @@ def criteria(
     shares = positive_shares(saliency)
     asked = points(shares, steps)
     drawn = points(shares, GRID) if steps == EXACT else asked
-    shown = fill_of(fill, images, mean=mean, seeds=draw_seeds(len(images), 1, generator))
+    shown = fill_of(fill, images, mean=mean, seeds=sample_seeds(len(images), 1, generator))
     batch = perturbation_batch(predict, images, targets, shown, output=output)
     spans = [*_spans(asked, shares.positive), *_spans(drawn, shares.positive)]
     outputs = evaluate_order(batch, ranks_of(saliency), spans)

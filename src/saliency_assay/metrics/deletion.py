@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from saliency_assay.methods.sampling import draw_seeds
+from saliency_assay.methods.sampling import sample_seeds
 from saliency_assay.metrics.fills import fill as fill_of
 from saliency_assay.metrics.perturbation import (
     PerturbationBatch,
@@ -41,7 +41,7 @@ def deletion(
     Raises:
         ValueError: steps that are neither, an unknown fill or output, a fill without its ``mean``.
     """
-    shown = fill_of(fill, images, mean=mean, seeds=draw_seeds(len(images), 1, generator))
+    shown = fill_of(fill, images, mean=mean, seeds=sample_seeds(len(images), 1, generator))
     batch = perturbation_batch(predict, images, targets, shown, output=output)
     return _area_under("deletion", batch, reduce(maps, "sum"), steps, kept=False)
 
@@ -59,7 +59,7 @@ def insertion(
     output: str = "probability",
 ) -> Scored:
     """As ``deletion``, with pixels put into the fill image, most salient first; higher is better."""
-    shown = fill_of(fill, images, mean=mean, seeds=draw_seeds(len(images), 1, generator))
+    shown = fill_of(fill, images, mean=mean, seeds=sample_seeds(len(images), 1, generator))
     batch = perturbation_batch(predict, images, targets, shown, output=output)
     return _area_under("insertion", batch, reduce(maps, "sum"), steps, kept=True)
 

@@ -128,8 +128,8 @@ def score(
 def explainer_of(
     method: Mapping[str, Any], data: Any, device: torch.device, seed: int, model: str, name: str
 ) -> Explainer:
-    """Return the method whose maps of ``model`` on the set ``name`` are scored, as ``methods.engine.draw`` was given
-    it.
+    """Return the method whose maps of ``model`` on the set ``name`` are scored, as ``methods.engine.attribute`` was
+    given it.
 
     ``method`` has its ``function``, ``parameters`` and ``noise_group``, and ``base`` and ``background`` where it has
     them; ``data`` is the open store of the set.

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from saliency_assay.methods.sampling import draw_seeds
+from saliency_assay.methods.sampling import sample_seeds
 from saliency_assay.metrics.fills import fill as fill_of
 from saliency_assay.metrics.perturbation import Predict, Span, differs, evaluate_order, perturbation_batch
 from saliency_assay.metrics.reductions import reduce
@@ -65,7 +65,7 @@ def single_pixels(
     shared = torch.Generator().manual_seed(generator.initial_seed())
     drawn = torch.randperm(available, generator=shared)[:pixels].sort().values
     pixel = drawn.to(images.device).repeat(len(images), 1)
-    shown = fill_of(fill, images, mean=mean, seeds=draw_seeds(len(images), 1, generator))
+    shown = fill_of(fill, images, mean=mean, seeds=sample_seeds(len(images), 1, generator))
     place = torch.arange(available, device=images.device).expand(len(images), -1)
     none = torch.zeros_like(pixel[:, :1])
     spans = [Span(none, none), Span(pixel, pixel + 1)]

@@ -14,7 +14,7 @@ from saliency_assay.methods.passes import reported
 from saliency_assay.metrics.fills import fill
 from saliency_assay.metrics.perturbation import Predict, evaluate_masks, original, perturbation_batch
 from saliency_assay.metrics.scored import Scored, nan_unless
-from saliency_assay.metrics.subsets import draw_subsets, drop_of, drops, shared, sums
+from saliency_assay.metrics.subsets import drop_of, drops, sample_subsets, shared, sums
 
 EXPLANATIONS = ("global", "local")
 SQUARES = 16_384  # squares whose sums are looked up at a time
@@ -326,14 +326,14 @@ def _subsets(images: Tensor, samples: int, share: float, generator: torch.Genera
             f"samples, share: found {samples}, {share}, expected at least 1 and a share in [0, 1]"
         )
     sizes = torch.full((samples,), subset_size(share, pixels))
-    return draw_subsets(sizes, pixels, shared(generator), images.device)
+    return sample_subsets(sizes, pixels, shared(generator), images.device)
 
 
 def _coalitions(images: Tensor, samples: int, generator: torch.Generator) -> Iterator[Tensor]:
     pixels, child = images[0, 0].numel(), shared(generator)
     if samples < 1 or pixels < 2:
         raise ValueError(f"samples, pixels: found {samples}, {pixels}, expected at least 1 and 2")
-    return draw_subsets(coalition_sizes(samples, pixels, child), pixels, child, images.device)
+    return sample_subsets(coalition_sizes(samples, pixels, child), pixels, child, images.device)
 
 
 # ---- removal of the left or the right half (section 5)

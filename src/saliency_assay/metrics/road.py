@@ -11,7 +11,7 @@ from scipy.linalg import solveh_banded
 from torch import Tensor
 from torch.nn.functional import conv2d
 
-from saliency_assay.methods.sampling import draw_seeds, standard_normal
+from saliency_assay.methods.sampling import sample_seeds, standard_normal
 from saliency_assay.metrics.perturbation import (
     Predict,
     evaluate_masks,
@@ -50,7 +50,7 @@ def road(
         expected = f"1 to {pixels - 1}, fewer than the pixels of an image"
         raise ValueError(f"points: found {points}, expected {expected}")
     defined, ranks = is_rankable(saliency), ranks_of(saliency)
-    speckle = noise * standard_normal(draw_seeds(len(images), 1, generator), images)
+    speckle = noise * standard_normal(sample_seeds(len(images), 1, generator), images)
     start = original(perturbation_batch(predict, images, targets, images, output=output))
 
     def after(removed: Tensor) -> Tensor:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from saliency_assay.methods.passes import reported
-from saliency_assay.methods.sampling import draw_seeds, uniform
+from saliency_assay.methods.sampling import sample_seeds, uniform
 from saliency_assay.metrics.perturbation import Predict
 from saliency_assay.metrics.scored import Scored
 
@@ -35,7 +35,7 @@ def sensitivity_max(
     """
     if radius < 0 or samples < 1:
         raise ValueError(f"radius, samples: found {radius}, {samples}, expected at least 0 and 1")
-    seeds = draw_seeds(len(images), samples, generator)
+    seeds = sample_seeds(len(images), samples, generator)
     largest = maps.new_zeros(len(maps), dtype=torch.float64)
     for draw in reported(samples, 1, "neighbours explained"):
         neighbours = images + radius * uniform(seeds[draw::samples], images)

@@ -6,12 +6,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from saliency_assay.methods.sampling import draw_seeds
+from saliency_assay.methods.sampling import sample_seeds
 from saliency_assay.metrics.fills import fill as fill_of
 from saliency_assay.metrics.perturbation import Predict, differs, perturbation_batch
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.metrics.scored import Scored, correlation, is_rankable
-from saliency_assay.metrics.subsets import draw_subsets, drop_of, drops, shared, sums
+from saliency_assay.metrics.subsets import drop_of, drops, sample_subsets, shared, sums
 
 
 def random_subsets(
@@ -28,7 +28,7 @@ def random_subsets(
     output: str = "logit",
 ) -> dict[str, Tensor]:
     """``drop``: f(x) − f(x without the subset), float64 ``[N, sizes, subsets]``; see ``sensitivity_n``."""
-    seeds = draw_seeds(len(images), 1, generator) if fill == "random" else None
+    seeds = sample_seeds(len(images), 1, generator) if fill == "random" else None
     shown = fill_of(fill, images, mean=mean, seeds=seeds)
     batch = perturbation_batch(predict, images, targets, shown, output=output)
     sizes = subset_sizes(images, points, largest)
@@ -89,7 +89,7 @@ def _subsets(images: Tensor, sizes: list[int], count: int, generator: torch.Gene
     if count < 2:
         raise ValueError(f"subsets: found {count}, expected at least 2")
     every = torch.tensor(sizes).repeat_interleave(count)
-    return draw_subsets(every, images[0, 0].numel(), shared(generator), images.device)
+    return sample_subsets(every, images[0, 0].numel(), shared(generator), images.device)
 
 
 def _varies(sequences: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ from saliency_assay.metrics.perturbation import PerturbationBatch, evaluate_mask
 BLOCK = 64  # subsets that are held at a time
 
 
-def draw_subsets(
+def sample_subsets(
     sizes: Tensor, pixels: int, generator: torch.Generator, device: torch.device
 ) -> Iterator[Tensor]:
     """Return a subset of each of the ``sizes``, int64 ``[S]``, all of a size equally likely: bool ``[≤ BLOCK,

@@ -158,7 +158,7 @@ def _rest(
     rows."""
     rows = own_rows(len(train_indices) // settings.batch_size, settings.batch_size)
     size, done = settings.batch_size // processes(), progress.step
-    draws = draw(len(train_indices), settings, seed, progress.epoch).at(rows)
+    draws = sample_epoch(len(train_indices), settings, seed, progress.epoch).at(rows)
     order = train_indices.cpu()[draws.order]
     draws, wanted = draws.to(device), labels[order.to(labels.device)].to(device)
     with closing(batches(images, order[done * size :], size, device)) as stream:
@@ -185,23 +185,23 @@ def learning_rates(settings: Training, steps: int) -> list[float]:
 
 
 @dataclass(frozen=True)
-class Draws:
+class EpochSample:
     """One epoch's randomness: ``order`` int64 ``[n]``, ``flip`` bool ``[n]``, ``shift`` int64 ``[n, 2]`` in pixels."""
 
     order: Tensor
     flip: Tensor
     shift: Tensor
 
-    def at(self, rows: Tensor) -> "Draws":
+    def at(self, rows: Tensor) -> "EpochSample":
         """Those of the images at ``rows`` of the order, int64."""
-        return Draws(self.order[rows], self.flip[rows], self.shift[rows])
+        return EpochSample(self.order[rows], self.flip[rows], self.shift[rows])
 
-    def to(self, device: torch.device) -> "Draws":
+    def to(self, device: torch.device) -> "EpochSample":
         """Return a copy on ``device``."""
-        return Draws(self.order.to(device), self.flip.to(device), self.shift.to(device))
+        return EpochSample(self.order.to(device), self.flip.to(device), self.shift.to(device))
 
 
-def draw(count: int, settings: Training, seed: int, epoch: int) -> Draws:
+def sample_epoch(count: int, settings: Training, seed: int, epoch: int) -> EpochSample:
     """Return the order of ``count`` images in ``epoch`` and how each is moved; a function of its arguments alone.
 
     Models trained with one seed therefore see the same order and the same augmentation whatever else differs, and a
@@ -212,7 +212,7 @@ def draw(count: int, settings: Training, seed: int, epoch: int) -> Draws:
     flip = torch.rand(count, generator=generator) < (0.5 if settings.augment_flip else 0.0)
     reach = settings.augment_shift
     shift = torch.randint(-reach, reach + 1, (count, 2), generator=generator)
-    return Draws(order, flip, shift)
+    return EpochSample(order, flip, shift)
 
 
 def augment(images: Tensor, flip: Tensor, shift: Tensor) -> Tensor:

@@ -17,7 +17,8 @@ from torch import Tensor, nn
 
 import saliency_assay
 from saliency_assay import methods, metrics, models
-from saliency_assay.methods.engine import draw, pixels_of
+from saliency_assay.methods import engine
+from saliency_assay.methods.engine import pixels_of
 from saliency_assay.methods.gradient import gradient
 from saliency_assay.methods.path import integrated_gradients
 from saliency_assay.methods.smoothing import smoothgrad
@@ -50,7 +51,7 @@ def network() -> nn.Module:
 
 def drawn(method: Callable[..., Tensor], model: Classifier, seed: int = 0, **parameters: Any) -> np.ndarray:
     """Maps by the workflow's own caller."""
-    blocks = draw(method, parameters, model, IMAGES, TARGETS, seed=seed, batch_size=64)
+    blocks = engine.attribute(method, parameters, model, IMAGES, TARGETS, seed=seed, batch_size=64)
     return np.concatenate([block["map"] for block in blocks])
 
 

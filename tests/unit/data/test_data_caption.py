@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saliency_assay.data.caption import JITTER, SETS, WIDEST, compose, draw_words, plan
+from saliency_assay.data.caption import JITTER, SETS, WIDEST, compose, plan, render_words
 from saliency_assay.data.splits import TEST, TRAIN
 
 NAMES = ("cat", "bird", "frog")
@@ -45,7 +45,7 @@ def made(
 
 def words_read(images: np.ndarray, words: tuple[str, str] = ("frog", "bird")) -> list[int]:
     """Which of the words each caption's half shows: its ink, cropped, is that of one of them."""
-    stamps = draw_words(words, HEIGHT, WIDTH)
+    stamps = render_words(words, HEIGHT, WIDTH)
     found = []
     for half in images[:, 0, :, WIDTH:]:
         rows, columns = np.flatnonzero(half.any(1)), np.flatnonzero(half.any(0))
@@ -176,7 +176,7 @@ def test_another_seed_draws_other_places_and_noise() -> None:
 
 def test_captions_lie_near_the_centre_and_move() -> None:
     found = made(a_source(count=900), "caption")["image"][:, 0, :, WIDTH:]
-    stamps = draw_words(("frog", "bird"), HEIGHT, WIDTH)
+    stamps = render_words(("frog", "bird"), HEIGHT, WIDTH)
     tops, lefts = (np.array([np.flatnonzero(half.any(axis))[0] for half in found]) for axis in (1, 0))
     label = np.array(words_read(made(a_source(count=900), "caption")["image"]))
     for which, stamp in enumerate(stamps):
@@ -189,8 +189,8 @@ def test_captions_lie_near_the_centre_and_move() -> None:
 
 def test_words_have_one_size_and_fill_what_they_may() -> None:
     for words in (("bird", "frog"), ("3", "8"), ("hippopotamus", "i")):
-        stamps = draw_words(words, 40, 60)
-        larger = [draw_words([word], 40, 60)[0] for word in words]
+        stamps = render_words(words, 40, 60)
+        larger = [render_words([word], 40, 60)[0] for word in words]
         for stamp, alone in zip(stamps, larger, strict=True):
             assert stamp.shape[0] <= WIDEST * 40
             assert stamp.shape[1] <= WIDEST * 60
@@ -200,8 +200,8 @@ def test_words_have_one_size_and_fill_what_they_may() -> None:
             for edge in (stamp[0], stamp[-1], stamp[:, 0], stamp[:, -1]):
                 assert edge.any()
         assert any(stamp.shape == alone.shape for stamp, alone in zip(stamps, larger, strict=True))
-    short = draw_words(("hippopotamus", "i"), 40, 60)[1]
-    assert short.shape[0] < draw_words(("i", "j"), 40, 60)[0].shape[0]
+    short = render_words(("hippopotamus", "i"), 40, 60)[1]
+    assert short.shape[0] < render_words(("i", "j"), 40, 60)[0].shape[0]
 
 
 def test_a_limit_holds_for_each_class_in_each_half_of_the_split() -> None:

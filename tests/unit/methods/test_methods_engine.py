@@ -11,11 +11,11 @@ from support import conv_classifier, state_of
 from torch import Tensor
 
 from saliency_assay.methods.controls import random
-from saliency_assay.methods.engine import arguments, draw
+from saliency_assay.methods.engine import arguments, attribute
 from saliency_assay.methods.gradient import gradient
 from saliency_assay.methods.optimal import square
 from saliency_assay.methods.path import integrated_gradients
-from saliency_assay.methods.sampling import BlockGenerator, block_seed, draw_seeds
+from saliency_assay.methods.sampling import BlockGenerator, block_seed, sample_seeds
 from saliency_assay.methods.smoothing import smoothgrad
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.runtime import shards
@@ -34,7 +34,7 @@ def model() -> Classifier:
 def maps_of(
     method: Callable[..., Tensor], model: Classifier, batch_size: int = 3, **parameters: object
 ) -> np.ndarray:
-    blocks = list(draw(method, parameters, model, IMAGES, TARGETS, seed=2, batch_size=batch_size))
+    blocks = list(attribute(method, parameters, model, IMAGES, TARGETS, seed=2, batch_size=batch_size))
     assert [set(block) for block in blocks] == [{"map"}] * -(-len(IMAGES) // batch_size)
     assert max(len(block["map"]) for block in blocks) <= batch_size
     return np.concatenate([block["map"] for block in blocks])
@@ -62,7 +62,7 @@ def in_parts(method: Callable[..., Tensor], model: Classifier, of: int, **parame
     found = []
     for number in range(1, of + 1):
         stretch = Part(number, of).stretch(len(IMAGES))
-        blocks = draw(
+        blocks = attribute(
             method,
             parameters,
             model,
@@ -90,7 +90,7 @@ def test_parts_are_drawn_as_the_whole_bit_for_bit(
     of: int,
 ) -> None:
     monkeypatch.setattr(shards, "BLOCK", 3)
-    blocks = draw(method, parameters, model, IMAGES, TARGETS, seed=2, batch_size=2)
+    blocks = attribute(method, parameters, model, IMAGES, TARGETS, seed=2, batch_size=2)
     whole = np.concatenate([block["map"] for block in blocks])
     np.testing.assert_array_equal(in_parts(method, model, of, **parameters), whole)
 
@@ -101,7 +101,7 @@ def test_batch_size_does_not_change_maps_of_several_blocks(
     monkeypatch.setattr(shards, "BLOCK", 3)
     found = []
     for batch_size, sizes in ((1, [1] * 7), (2, [2, 1, 2, 1, 1]), (3, [3, 3, 1]), (7, [3, 3, 1])):
-        blocks = draw(smoothgrad, {"samples": 4}, model, IMAGES, TARGETS, seed=2, batch_size=batch_size)
+        blocks = attribute(smoothgrad, {"samples": 4}, model, IMAGES, TARGETS, seed=2, batch_size=batch_size)
         maps = [block["map"] for block in blocks]
         assert [len(block) for block in maps] == sizes
         found.append(np.concatenate(maps))
@@ -113,11 +113,13 @@ def test_each_block_has_noise_of_its_own(model: Classifier, monkeypatch: pytest.
     """The first has the set's seed, so that maps of no more images than a block are those of a single generator."""
     whole = maps_of(random, model)
     monkeypatch.setattr(shards, "BLOCK", 3)
-    blocks = draw(random, {}, model, IMAGES, TARGETS, seed=2, batch_size=3)
+    blocks = attribute(random, {}, model, IMAGES, TARGETS, seed=2, batch_size=3)
     found = np.concatenate([block["map"] for block in blocks])
     np.testing.assert_array_equal(found[:3], whole[:3])
     assert not np.isclose(found[3:], whole[3:]).any()
-    seeded = draw(random, {}, model, IMAGES[:3], TARGETS[:3], seed=seed_of(2, "block", "1"), batch_size=3)
+    seeded = attribute(
+        random, {}, model, IMAGES[:3], TARGETS[:3], seed=seed_of(2, "block", "1"), batch_size=3
+    )
     np.testing.assert_array_equal(found[3:6], next(seeded)["map"])
     assert not np.isclose(found[:3], found[3:6]).any()
 
@@ -129,11 +131,11 @@ def test_the_first_block_keeps_the_sets_seed() -> None:
 def test_what_images_share_hangs_on_the_sets_seed_in_every_block() -> None:
     generator = BlockGenerator(5)
     plain = torch.Generator().manual_seed(5)
-    assert draw_seeds(4, 2, generator) == draw_seeds(4, 2, plain)
+    assert sample_seeds(4, 2, generator) == sample_seeds(4, 2, plain)
     state = generator.get_state()
-    assert draw_seeds(1, 1, generator.at(0)) == draw_seeds(1, 1, plain)  # a block goes on
-    second = draw_seeds(3, 1, generator.at(1))
-    assert second == draw_seeds(3, 1, torch.Generator().manual_seed(seed_of(5, "block", "1")))
+    assert sample_seeds(1, 1, generator.at(0)) == sample_seeds(1, 1, plain)  # a block goes on
+    second = sample_seeds(3, 1, generator.at(1))
+    assert second == sample_seeds(3, 1, torch.Generator().manual_seed(seed_of(5, "block", "1")))
     assert generator.initial_seed() == plain.initial_seed() == 5
     generator.set_state(state)
     assert generator.initial_seed() == 5
@@ -144,17 +146,17 @@ def test_a_block_is_256_images_for_any_batch(model: Classifier) -> None:
     count = 256 + 5
     images = np.random.default_rng(1).integers(0, 256, (count, 3, 4, 4), dtype=np.uint8)
     targets = np.zeros(count, dtype=np.int64)
-    whole = list(draw(random, {}, model, images, targets, seed=2, batch_size=100))
+    whole = list(attribute(random, {}, model, images, targets, seed=2, batch_size=100))
     assert [len(block["map"]) for block in whole] == [100, 100, 56, 5]
-    part = draw(random, {}, model, images[256:], targets[256:], seed=2, batch_size=100, offset=256)
+    part = attribute(random, {}, model, images[256:], targets[256:], seed=2, batch_size=100, offset=256)
     np.testing.assert_array_equal(next(part)["map"], whole[-1]["map"])
-    alone = draw(random, {}, model, images[256:], targets[256:], seed=2, batch_size=100)
+    alone = attribute(random, {}, model, images[256:], targets[256:], seed=2, batch_size=100)
     assert not np.isclose(next(alone)["map"], whole[-1]["map"]).any()
 
 
 def test_seed_decides(model: Classifier) -> None:
     def with_seed(seed: int) -> np.ndarray:
-        blocks = draw(smoothgrad, {"samples": 2}, model, IMAGES, TARGETS, seed=seed, batch_size=3)
+        blocks = attribute(smoothgrad, {"samples": 2}, model, IMAGES, TARGETS, seed=seed, batch_size=3)
         return np.concatenate([block["map"] for block in blocks])
 
     np.testing.assert_array_equal(with_seed(2**62 + 1), with_seed(2**62 + 1))
@@ -176,7 +178,9 @@ def test_reads_images_batch_by_batch(model: Classifier) -> None:
             block.flags.writeable = False
             return block
 
-    for number, _ in enumerate(draw(gradient, {}, model, Stored(), TARGETS, seed=0, batch_size=3), start=1):
+    for number, _ in enumerate(
+        attribute(gradient, {}, model, Stored(), TARGETS, seed=0, batch_size=3), start=1
+    ):
         assert len(Stored.read) == number
     assert Stored.read == [(0, 3), (3, 6), (6, 7)]
 
@@ -194,7 +198,7 @@ def test_method_sees_evaluation_mode_and_frozen_parameters_and_nothing_stays(mod
         assert torch.backends.cudnn.conv.fp32_precision == "ieee"
         return images
 
-    blocks = draw(watcher, {}, model, IMAGES, TARGETS, seed=0, batch_size=3)
+    blocks = attribute(watcher, {}, model, IMAGES, TARGETS, seed=0, batch_size=3)
     next(blocks)
     assert state_of(model) == before  # between blocks too: an abandoned iterator leaves nothing behind
     assert torch.backends.cudnn.conv.fp32_precision == "tf32"
@@ -251,7 +255,7 @@ def test_a_method_that_breaks_the_contract_is_refused(
     model: Classifier, change: Callable[[Classifier, Tensor, Tensor], Tensor], message: str
 ) -> None:
     with pytest.raises(ValueError, match=rf"^{__name__}:failing") as error:
-        list(draw(failing(change), {}, model, IMAGES, TARGETS, seed=0, batch_size=3))
+        list(attribute(failing(change), {}, model, IMAGES, TARGETS, seed=0, batch_size=3))
     assert str(error.value).startswith(f"{__name__}:failing.<locals>.method: {message}")
     assert "\n" not in str(error.value)
 
@@ -283,11 +287,11 @@ def test_maps_that_must_be_finite_are_refused_if_one_is_not(model: Classifier, v
     with pytest.raises(
         ValueError, match=r"broken: returned NaN or infinity for image 3, expected finite values$"
     ):
-        list(draw(broken, {}, model, IMAGES, TARGETS, seed=0, batch_size=3, finite=True))
+        list(attribute(broken, {}, model, IMAGES, TARGETS, seed=0, batch_size=3, finite=True))
     # In a part it is counted as in the whole.
     with pytest.raises(ValueError, match=r"broken: returned NaN or infinity for image 259, "):
-        list(draw(broken, {}, model, IMAGES, TARGETS, seed=0, batch_size=3, finite=True, offset=256))
-    list(draw(gradient, {}, model, IMAGES, TARGETS, seed=0, batch_size=3, finite=True))
+        list(attribute(broken, {}, model, IMAGES, TARGETS, seed=0, batch_size=3, finite=True, offset=256))
+    list(attribute(gradient, {}, model, IMAGES, TARGETS, seed=0, batch_size=3, finite=True))
 
 
 def test_arguments_are_the_parameters_and_what_a_method_takes_beside_them() -> None:
@@ -339,15 +343,15 @@ def test_wrong_input_is_refused(
     model: Classifier, images: np.ndarray, targets: np.ndarray, batch_size: int, message: str
 ) -> None:
     with pytest.raises(ValueError, match=r"^(batch_size|targets|images): found") as error:
-        list(draw(gradient, {}, model, images, targets, seed=0, batch_size=batch_size))
+        list(attribute(gradient, {}, model, images, targets, seed=0, batch_size=batch_size))
     assert str(error.value).startswith(message)
 
 
 def test_an_offset_within_a_block_is_refused(model: Classifier) -> None:
     with pytest.raises(ValueError, match=r"^offset: found 7, expected a multiple of 256$"):
-        next(draw(gradient, {}, model, IMAGES, TARGETS, seed=0, batch_size=3, offset=7))
+        next(attribute(gradient, {}, model, IMAGES, TARGETS, seed=0, batch_size=3, offset=7))
 
 
 def test_wrong_targets_are_refused_before_the_first_map(model: Classifier) -> None:
     with pytest.raises(ValueError, match=r"^targets: found class 4"):
-        draw(gradient, {}, model, IMAGES, TARGETS + 1, seed=0, batch_size=3)
+        attribute(gradient, {}, model, IMAGES, TARGETS + 1, seed=0, batch_size=3)

@@ -12,9 +12,9 @@ import torch
 from support import conv_classifier, state_of
 from torch import Tensor, nn
 
-from saliency_assay.methods.engine import draw
+from saliency_assay.methods.engine import attribute
 from saliency_assay.methods.gradient import gradient
-from saliency_assay.methods.sampling import draw_seeds
+from saliency_assay.methods.sampling import sample_seeds
 from saliency_assay.methods.smoothing import smoothgrad
 from saliency_assay.metrics.aopc import random_orders
 from saliency_assay.metrics.deletion import deletion
@@ -85,7 +85,7 @@ def asked_of_model(
     power: float,
 ) -> dict[str, Tensor]:
     """Model responses: an output for a noisy image, and another that has more axes."""
-    noise = [math.sin(seed) for seed in draw_seeds(len(images), 1, generator)]
+    noise = [math.sin(seed) for seed in sample_seeds(len(images), 1, generator)]
     shown = images * mean[None, :, None, None] + 0.01 * torch.tensor(noise)[:, None, None, None]
     logits = predict(shown).double() ** power
     return {"drop": logits.gather(1, targets[:, None])[:, 0], "all": logits}
@@ -106,7 +106,7 @@ def judged(
     level: float,
 ) -> Scored:
     """A metric that uses all that it may be given, each in a score of its own."""
-    first, second = torch.tensor(draw_seeds(len(images), 2, generator)).reshape(-1, 2).double().sin().T
+    first, second = torch.tensor(sample_seeds(len(images), 2, generator)).reshape(-1, 2).double().sin().T
     inside = (maps.sum(1) * mask).double().sum((1, 2))
     moved = explain(images, targets).double() - explain(images, targets, model=randomized_model).double()
     scores = {
@@ -408,7 +408,7 @@ def test_parts_of_a_mapping_are_those_of_the_batch(model: Classifier) -> None:
 
 def drawn(model: Classifier, batch_size: int = 3, **changes: Any) -> np.ndarray:
     asked = {"method": smoothgrad, "parameters": SAMPLES, "seed": 11, **changes}
-    blocks = draw(
+    blocks = attribute(
         asked["method"],
         asked["parameters"],
         model,
@@ -458,7 +458,7 @@ def test_explain_does_not_go_on_where_the_metrics_own_noise_is(model: Classifier
     def noisy(
         predict: Any, images: Tensor, targets: Any, maps: Any, *, generator: torch.Generator, explain: Any
     ) -> Tensor:
-        draw_seeds(len(images), 5, generator)
+        sample_seeds(len(images), 5, generator)
         return explain(images, targets).sum((1, 2, 3))
 
     found = joined(scored(noisy, model, EXPLAINED, batch_size=2))["entry", ""]
@@ -482,7 +482,7 @@ def test_explain_draws_maps_of_another_model(model: Classifier, randomized_model
 def test_explain_draws_maps_of_other_images_with_the_same_noise(model: Classifier) -> None:
     seen, metric = explaining(lambda explain, x, t: [explain(1 - x, t), explain(x, t)])
     scored(metric, model, EXPLAINED, batch_size=4)
-    negative = draw(smoothgrad, SAMPLES, model, 255 - IMAGES, TARGETS, seed=11, batch_size=COUNT)
+    negative = attribute(smoothgrad, SAMPLES, model, 255 - IMAGES, TARGETS, seed=11, batch_size=COUNT)
     expected = np.concatenate([block["map"] for block in negative])
     np.testing.assert_allclose(all_maps(seen, 0), expected, rtol=1e-3, atol=1e-5)
     np.testing.assert_array_equal(all_maps(seen, 1), drawn(model, batch_size=4))

@@ -27,9 +27,9 @@ from saliency_assay.training.loop import (
     COLUMNS,
     RESIDENT_LIMIT,
     augment,
-    draw,
     learning_rates,
     precision_of,
+    sample_epoch,
     train,
 )
 from saliency_assay.training.settings import Training, training_from
@@ -128,7 +128,7 @@ def test_equals_a_plain_loop(state_path: Path) -> None:
     )
     rates, expected = learning_rates(settings, STEPS), []
     for epoch in range(3):
-        draws, losses, right = draw(50, settings, 0, epoch), [], []
+        draws, losses, right = sample_epoch(50, settings, 0, epoch), [], []
         for step in range(3):
             part = slice(16 * step, 16 * (step + 1))
             chosen = given["train_indices"][draws.order[part]]

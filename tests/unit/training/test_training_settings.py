@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from saliency_assay.training.loop import augment, draw, learning_rates
+from saliency_assay.training.loop import augment, learning_rates, sample_epoch
 from saliency_assay.training.settings import PARAMETERS, Training, training_from
 
 MOVED = training_from({"augment_flip": True, "augment_shift": 2})
@@ -70,8 +70,8 @@ def test_augment_equals_flip_pad_and_crop() -> None:
 
 
 def test_draws_are_shared_by_whatever_has_the_same_seed() -> None:
-    plain = draw(50, training_from({}), 5, 2)
-    moved = draw(50, MOVED, 5, 2)
+    plain = sample_epoch(50, training_from({}), 5, 2)
+    moved = sample_epoch(50, MOVED, 5, 2)
     assert torch.equal(plain.order, moved.order)
     assert sorted(plain.order.tolist()) == list(range(50))
     assert not plain.flip.any()
@@ -79,4 +79,4 @@ def test_draws_are_shared_by_whatever_has_the_same_seed() -> None:
     assert 10 < int(moved.flip.sum()) < 40
     assert sorted(set(moved.shift.flatten().tolist())) == [-2, -1, 0, 1, 2]
     for seed, epoch in ((5, 3), (6, 2)):
-        assert not torch.equal(draw(50, MOVED, seed, epoch).order, plain.order)
+        assert not torch.equal(sample_epoch(50, MOVED, seed, epoch).order, plain.order)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from saliency_assay.data.images import Block, Pixels, blocks_of, draw_per_class, read_class_names
+from saliency_assay.data.images import Block, Pixels, blocks_of, read_class_names, sample_per_class
 from saliency_assay.data.splits import TEST, TRAIN, Ints
 
 logger = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ def cifar10(
             raise ValueError(f"{file}: found {found} images, expected {count} as {files[0]} has")
     labels = np.stack([_batch(file)[1] for file in files])
     sampled = [
-        draw_per_class(part.reshape(-1), images_per_class, generator) for part in (labels[:-1], labels[-1:])
+        sample_per_class(part.reshape(-1), images_per_class, generator) for part in (labels[:-1], labels[-1:])
     ]
     logger.info("%s: %d images to train on, %d to test", root, *map(len, sampled))
     rows = np.concatenate([sampled[0], sampled[1] + labels[:-1].size])

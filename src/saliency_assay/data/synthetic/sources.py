@@ -16,7 +16,7 @@ from saliency_assay.data.bam.classes import OBJECTS, SCENES
 from saliency_assay.data.bam.coco import Source
 from saliency_assay.data.images import Pixels
 from saliency_assay.data.synthetic.shapes import Drawing, paint, place
-from saliency_assay.data.synthetic.textures import draw_background, draw_scene
+from saliency_assay.data.synthetic.textures import generate_background, generate_scene
 
 QUALITY = 92  # of the JPEG files
 CROWD_EVERY = 20  # photographs
@@ -90,7 +90,7 @@ def _photograph(
     name: str, size: int, companion: bool, generator: np.random.Generator
 ) -> tuple[Pixels, list[Drawing]]:
     """Return a photograph of one object, in front of a smaller one if ``companion``, and all drawings in it."""
-    photo = draw_background(size, generator)
+    photo = generate_background(size, generator)
     shares = [generator.uniform(0.25, 0.35)] if companion else []
     drawings = [place(name, size, share, generator) for share in [*shares, generator.uniform(0.7, 0.95)]]
     for drawing in drawings:
@@ -130,7 +130,7 @@ def _write_miniplaces(
                 file, kind = f"train/{_path(name)}/{number:08d}.jpg", "train"
             else:
                 file, kind = f"val/{len(lists['val']) + 1:08d}.jpg", "val"
-            _save(draw_scene(name, size, generator), folder / "images" / file)
+            _save(generate_scene(name, size, generator), folder / "images" / file)
             lists[kind].append(f"{file} {label}")
     categories = [f"/{_path(name)} {label}" for label, name in enumerate(scenes)]
     for kind, lines in {**lists, "categories": categories}.items():

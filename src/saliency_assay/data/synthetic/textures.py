@@ -36,12 +36,12 @@ Field = npt.NDArray[np.float64]
 Texture = Callable[[Field, Field, np.random.Generator], Field]
 
 
-def draw_scene(name: str, size: int, generator: np.random.Generator) -> Pixels:
+def generate_scene(name: str, size: int, generator: np.random.Generator) -> Pixels:
     """Return a scene of class ``name`` (one of ``TEXTURES``), RGB ``[size, size, 3]``."""
     return colour_levels(_field(TEXTURES[name], size, generator), generator)
 
 
-def draw_background(size: int, generator: np.random.Generator) -> Pixels:
+def generate_background(size: int, generator: np.random.Generator) -> Pixels:
     """Return a cloudy background for photographs of objects, RGB ``[size, size, 3]``; it tells no class."""
     return colour_levels(_clouds(size, 4, generator), generator)
 

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from saliency_assay.methods.sampling import draw_seeds
+from saliency_assay.methods.sampling import sample_seeds
 from saliency_assay.metrics.reductions import reduce
 
 BASELINE_REGIONS = {"mcs": "random", "idr": "outside", "iir": "outside", "iir_difference": "outside"}
@@ -91,7 +91,7 @@ def random_masks(mask: Tensor, generator: torch.Generator, *, outside: bool = Fa
     """
     result = torch.zeros_like(mask).flatten(1)
     child = torch.Generator()
-    for row, region, seed in zip(result, mask.flatten(1), draw_seeds(len(mask), 1, generator), strict=True):
+    for row, region, seed in zip(result, mask.flatten(1), sample_seeds(len(mask), 1, generator), strict=True):
         open_pixels = (~region if outside else torch.ones_like(region)).nonzero().squeeze(1)
         order = torch.randperm(len(open_pixels), generator=child.manual_seed(seed))
         row[open_pixels[order[: int(region.sum())].to(mask.device)]] = True

@@ -7,7 +7,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from saliency_assay.methods.sampling import draw_seeds
+from saliency_assay.methods.sampling import sample_seeds
 from saliency_assay.studies.bam.mcs_and_idr import (
     BASELINE_REGIONS,
     attributions,
@@ -47,7 +47,7 @@ def score_bam(
         if set(given) != set(PAIRS):
             raise ValueError(f"{what}: found {', '.join(sorted(given))}, expected {', '.join(sorted(PAIRS))}")
     # A generator for each kind of region: shared, their masks would depend on how maps are split into blocks.
-    anywhere, outside = (torch.Generator().manual_seed(seed) for seed in draw_seeds(1, 2, generator))
+    anywhere, outside = (torch.Generator().manual_seed(seed) for seed in sample_seeds(1, 2, generator))
 
     def regions(mask: Tensor) -> dict[str, Tensor]:
         sampled = random_masks(mask, anywhere), random_masks(mask, outside, outside=True)

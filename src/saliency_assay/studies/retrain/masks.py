@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from saliency_assay.methods.engine import check_targets, drawn
-from saliency_assay.methods.sampling import BlockGenerator, draw_seeds
+from saliency_assay.methods.sampling import BlockGenerator, sample_seeds
 from saliency_assay.metrics.perturbation import ranks_of
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.metrics.scored import is_rankable, nan_unless
@@ -77,7 +77,7 @@ def remasked(
     ``mean`` is uint8 ``[n, masks, C]``: each mask's of the image as the masks before it leave it under fill ``mean``.
 
     Args:
-        method: with its ``parameters``; see ``methods.engine.draw`` for them and for ``finite``.
+        method: with its ``parameters``; see ``methods.engine.attribute`` for them and for ``finite``.
         classifier: f_i.
         images: D_i, uint8 ``[N, C, H, W]``, read ``batch_size`` at a time.
         targets: the class that each map explains, see ``targets_of``.
@@ -104,7 +104,7 @@ def remasked(
     # A stream for each mask: ROAR's first is transformed as IteROAR's.
     streams = [torch.Generator().manual_seed(seed_of(seed, "transform", str(step))) for step in range(masks)]
     for stream in streams:
-        draw_seeds(offset + done, 1, stream)
+        sample_seeds(offset + done, 1, stream)
     job = method, parameters, classifier, images, targets
     batches = drawn(*job, generator=generator, batch_size=batch_size, finite=finite, offset=offset, done=done)
     for stored, maps in batches:
@@ -112,7 +112,7 @@ def remasked(
         ranked = is_rankable(saliency)
         unranked += int((~ranked).sum())
         chosen = highest(nan_unless(ranked, saliency), count, masks)
-        chosen = _transformed(chosen, shape, [draw_seeds(len(chosen), 1, stream) for stream in streams])
+        chosen = _transformed(chosen, shape, [sample_seeds(len(chosen), 1, stream) for stream in streams])
         means = _means(stored, chosen)
         kept = {"map": maps} if keep_maps else {}
         tensors = {"mask": chosen, "mean": means, "ranked": ranked, **kept}
