@@ -1,4 +1,4 @@
-"""Saliency Assay: reads and checks the configuration, includes the stages, names the targets."""
+"""Saliency Assay: read and check the configuration, include all rules, and define the default target."""
 
 import gc
 import os
@@ -12,24 +12,24 @@ from snakemake.utils import min_version
 
 min_version("9.27")
 
-# A plan makes millions of small objects and keeps most: to look for garbage as often as usual takes a seventh of its time.
+# Planning creates millions of small objects and keeps most; the default threshold would take a seventh of its time.
 gc.set_threshold(100_000)
 
-# All rules run in it with --software-deployment-method apptainer (docs/scaling.md); without that nothing looks for it.
-# Below the working directory, because Snakemake takes no image whose path holds a space.
+# The image of all rules with --software-deployment-method apptainer (docs/scaling.md); otherwise it need not exist.
+# The path is relative to the working directory, because Snakemake refuses images whose path contains a space.
 IMAGE = os.environ.get("SALIENCY_ASSAY_IMAGE", "containers/saliency_assay.sif")
 
 
 container: IMAGE
 
 
-# A configuration given on the command line replaces the demo; Snakemake would otherwise merge the two.
+# A configuration on the command line replaces the demo; with both, Snakemake would merge them.
 if not workflow.configfiles:
 
     configfile: f"{workflow.basedir}/config/config.yaml"
 
 
-# A user's own functions are beside the configuration that names them.
+# Custom functions are in the folder of the configuration that names them.
 run_this_source(*(Path(file).parent for file in workflow.configfiles))
 
 
@@ -46,7 +46,7 @@ include: "rules/plan.smk"
 include: "rules/cluster.smk"
 
 
-# The rules of each kind of study that has some of its own.
+# The rules of each kind of study that has additional ones.
 for path in sorted(Path(workflow.basedir).glob("rules/studies/*.smk")):
 
     include: path

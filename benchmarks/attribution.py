@@ -1,13 +1,14 @@
-"""How much of bare passes' speed attribution keeps, and what least squares gains over its textbook form.
+"""Speed of attribution relative to bare passes, and of least squares relative to its textbook form.
 
-Passes: a bare pass is one forward and one backward pass to the pixels of one batch that lies decoded on the device,
-with frozen parameters. ``attribute`` adds decoding, noise or paths, sums, checks and maps in main memory. Both run in
-turns in one process, so that a busy machine slows them alike; the table gives medians over the rounds.
+Passes: a bare pass is one forward pass and one backward pass to the pixels of one decoded batch on the device, with
+frozen parameters. ``attribute`` adds decoding, noise or paths, sums, checks and maps in main memory. The two alternate
+in one process, so that other load on the machine slows both; the table has medians over the rounds.
 
 Least squares, in float64 and without the model: the square explanation, of all squares of sides 1 to 10 on 28 × 28,
-against pinv(MᵀM) MᵀΔ for each image; the noisy-baseline explanation of 784 values, for one image alone and for a batch,
-against pinv(XᵀWX) XᵀWΔ with a dense diagonal W. Ours of the latter draws its baselines twice and factorises, as for the
-first batch of a run; the textbook's are given. Solutions that differ by more than 1e-8 of the largest value end it.
+against pinv(MᵀM) MᵀΔ for each image; the noisy-baseline explanation of 784 values, for a single image and for a batch,
+against pinv(XᵀWX) XᵀWΔ with a dense diagonal W. For the latter, our time includes sampling the baselines twice and the
+factorization, as for the first batch of a run, while the textbook form gets the baselines as input. The program stops
+if solutions differ by more than 1e-8 of the largest value.
 
     python benchmarks/attribution.py --size 32 --width 16 --threads 1
     python benchmarks/attribution.py --only squares --threads 1
@@ -62,111 +63,115 @@ def bare_passes(model: Classifier, batch: torch.Tensor, targets: torch.Tensor, c
 
 
 def measure_passes(options: argparse.Namespace) -> dict[str, float]:
-    """Return passes (of one image) a second of each method and of bare passes, and the median of their ratios."""
-    many = options.samples
+    """Return passes (of one image) per second of each method and of bare passes, and the median of their ratios."""
+    samples = options.samples
     methods = {
         "gradient": (gradient, {}, 1),
-        "smoothgrad": (smoothgrad, {"samples": many}, many),
-        "integrated_gradients": (integrated_gradients, {"steps": many}, many),
+        "smoothgrad": (smoothgrad, {"samples": samples}, samples),
+        "integrated_gradients": (integrated_gradients, {"steps": samples}, samples),
     }
     model, rows = classifier(options).requires_grad_(False), options.batch_size
-    batches = options.batches * many
+    batches = options.batches * samples
     shape = (batches * rows, 3, options.size, options.size)
     images = torch.randint(0, 256, shape, dtype=torch.uint8)
     targets = torch.randint(0, CLASSES, (len(images),))
     resident = to_pixels(images[:rows].to(options.device)), targets[:rows].to(options.device)
-    found: dict[str, list[float]] = {}
+    speeds_by_turn: dict[str, list[float]] = {}
     for turn in range(options.rounds + 1):
         for name, (method, parameters, passes) in methods.items():
-            few = len(images) // passes
-            given = (method, parameters, model, images[:few].numpy(), targets[:few].numpy())
-            # A queue of no length: maps are made and let go, as by a caller that writes them down.
-            drawing = partial(deque, attribute(*given, seed=0, batch_size=rows), maxlen=0)
-            drawn, _ = timed(drawing, options.device)
-            bare, _ = timed(partial(bare_passes, model, *resident, batches), options.device)
+            count = len(images) // passes
+            arguments = (method, parameters, model, images[:count].numpy(), targets[:count].numpy())
+            # A queue of length 0 consumes the maps without keeping them, like a caller that writes them to disk.
+            generate = partial(deque, attribute(*arguments, seed=0, batch_size=rows), maxlen=0)
+            generate_s, _ = timed(generate, options.device)
+            bare_s, _ = timed(partial(bare_passes, model, *resident, batches), options.device)
             speeds = {
-                name: len(images) / drawn,
-                f"bare_{name}": len(images) / bare,
-                f"{name}_share": bare / drawn,
+                name: len(images) / generate_s,
+                f"bare_{name}": len(images) / bare_s,
+                f"{name}_share": bare_s / generate_s,
             }
             for key, value in speeds.items():
                 if turn:  # the first round warms up
-                    found.setdefault(key, []).append(value)
-    return {key: statistics.median(values) for key, values in found.items()}
+                    speeds_by_turn.setdefault(key, []).append(value)
+    return {key: statistics.median(values) for key, values in speeds_by_turn.items()}
 
 
 def measure_squares(options: argparse.Namespace) -> dict[str, float]:
-    """5,605 squares of 784 pixels; the time of the one factorisation is shared by ``--images`` images."""
+    """Compare explanations by 5,605 squares of 784 pixels; ``--images`` images share one factorization."""
     device = torch.device(options.device)
 
-    def factorised() -> Design:
+    def factorized_design() -> Design:
         make_design.cache_clear()
         return make_design(28, 28, 1, 10, 0, 0.0, None, device)
 
-    masks = covered(factorised().squares, 28, 28).flatten(1).double()
-    falls = torch.randn(options.images, len(masks), dtype=torch.float64, device=device)
-    before, after = [], []
+    masks = covered(factorized_design().squares, 28, 28).flatten(1).double()
+    drops = torch.randn(options.images, len(masks), dtype=torch.float64, device=device)
+    textbook_times, our_times = [], []
     for _ in range(options.rounds):
-        spent, expected = timed(
-            lambda: torch.linalg.pinv(masks.T @ masks) @ (masks.T @ falls[0]), options.device
+        seconds, expected = timed(
+            lambda: torch.linalg.pinv(masks.T @ masks) @ (masks.T @ drops[0]), options.device
         )
-        before.append(spent)
-        spent, found = timed(lambda: explain_squares(factorised(), falls), options.device)
-        after.append(spent / options.images)
-    return compared("squares", before, after, expected, found[0].flatten())
+        textbook_times.append(seconds)
+        seconds, solutions = timed(lambda: explain_squares(factorized_design(), drops), options.device)
+        our_times.append(seconds / options.images)
+    return compare("squares", textbook_times, our_times, expected, solutions[0].flatten())
 
 
 def measure_noise(options: argparse.Namespace) -> dict[str, float]:
-    """``--noise-samples`` baselines of 784 values, which the method sees as many at a time as there are images."""
-    count, size, together = options.noise_samples, 784, options.noise_images
-    like = {"dtype": torch.float64, "device": options.device}
+    """Compare explanations by ``--noise-samples`` baselines of 784 values, processed in portions as in the method."""
+    count, size, batch_size = options.noise_samples, 784, options.noise_images
+    tensor_options = {"dtype": torch.float64, "device": options.device}
     baselines = optimal.Baselines(
         0, (1, 28, 28), torch.float32, torch.device(options.device), 0.2, clipped=False
     )
-    images = torch.rand(together, size, **like)
-    weights = torch.randn(size, CLASSES, **like) / size**0.5
-    drawn = next(baselines.portions(count)).flatten(1)
-    after, before = torch.tanh(drawn.double() @ weights), torch.tanh(images @ weights)
-    targets = torch.arange(together, device=options.device) % CLASSES
+    images = torch.rand(batch_size, size, **tensor_options)
+    weights = torch.randn(size, CLASSES, **tensor_options) / size**0.5
+    sampled = next(baselines.portions(count)).flatten(1)
+    baseline_logits, image_logits = torch.tanh(sampled.double() @ weights), torch.tanh(images @ weights)
+    targets = torch.arange(batch_size, device=options.device) % CLASSES
 
     def textbook() -> torch.Tensor:
-        design, falls = images[0] - drawn, before[0, 0] - after[:, 0]
-        ones = torch.ones(count, **like)
+        design, drops = images[0] - sampled, image_logits[0, 0] - baseline_logits[:, 0]
+        ones = torch.ones(count, **tensor_options)
         gram = design.T @ torch.diag(ones) @ design
-        return torch.linalg.pinv(gram) @ (design.T @ torch.diag(ones) @ falls)
+        return torch.linalg.pinv(gram) @ (design.T @ torch.diag(ones) @ drops)
 
     def shared(rows: int) -> torch.Tensor:
         optimal.make_scatter.cache_clear()
         scatter = optimal.make_scatter(baselines, count)
-        size = rows * -(-optimal.BLOCK // rows)  # as many as the method holds back
-        portions = zip(baselines.portions(size), after.split(size), strict=False)
-        trimmed = ((drawn[: len(logits)].flatten(1), logits) for drawn, logits in portions)
+        size = rows * -(-optimal.BLOCK // rows)  # the portion size of the method
+        portions = zip(baselines.portions(size), baseline_logits.split(size), strict=False)
+        trimmed = ((sampled[: len(logits)].flatten(1), logits) for sampled, logits in portions)
         products, level = optimal.cross_products(trimmed, scatter.mean, CLASSES)
-        drops = (before[:rows] - level).gather(1, targets[:rows, None])[:, 0]
+        drops = (image_logits[:rows] - level).gather(1, targets[:rows, None])[:, 0]
         return optimal.explain_noisy(scatter, products[:, targets[:rows]], images[:rows], drops)
 
-    spent: dict[str, list[float]] = {"textbook": [], "noise": [], "noise_batch": []}
+    timings: dict[str, list[float]] = {"textbook": [], "noise": [], "noise_batch": []}
     for _ in range(options.noise_rounds):
         seconds, expected = timed(textbook, options.device)
-        spent["textbook"].append(seconds)
+        timings["textbook"].append(seconds)
     for _ in range(options.rounds):
         seconds, alone = timed(lambda: shared(1), options.device)
-        spent["noise"].append(seconds)
-        seconds, batch = timed(lambda: shared(together), options.device)
-        spent["noise_batch"].append(seconds / together)
+        timings["noise"].append(seconds)
+        seconds, batch = timed(lambda: shared(batch_size), options.device)
+        timings["noise_batch"].append(seconds / batch_size)
     return {
-        **compared("noise", spent["textbook"], spent["noise"], expected, alone[0]),
-        **compared("noise_batch", spent["textbook"], spent["noise_batch"], expected, batch[0]),
+        **compare("noise", timings["textbook"], timings["noise"], expected, alone[0]),
+        **compare("noise_batch", timings["textbook"], timings["noise_batch"], expected, batch[0]),
     }
 
 
-def compared(
-    part: str, before: list[float], after: list[float], expected: torch.Tensor, found: torch.Tensor
+def compare(
+    part: str,
+    textbook_times: list[float],
+    our_times: list[float],
+    expected: torch.Tensor,
+    solution: torch.Tensor,
 ) -> dict[str, float]:
-    difference = float((found - expected).abs().max() / expected.abs().max())
+    difference = float((solution - expected).abs().max() / expected.abs().max())
     if not difference <= AGREEMENT:
         raise SystemExit(f"{part}: the solutions differ by {difference:.1e} of the largest value")
-    textbook, ours = statistics.median(before), statistics.median(after)
+    textbook, ours = statistics.median(textbook_times), statistics.median(our_times)
     figures = {"s": ours, "textbook_s": textbook, "ratio": textbook / ours, "difference": difference}
     return {f"{part}_{key}": value for key, value in figures.items()}
 
@@ -190,18 +195,18 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     measures = {"passes": measure_passes, "squares": measure_squares, "noise": measure_noise}
-    found: dict[str, float] = {}
+    results: dict[str, float] = {}
     for part in PARTS:
         if options.only in (None, part):
-            found |= measures[part](options)
+            results |= measures[part](options)
     if options.json:
-        print(json.dumps({**vars(options), **found}))
+        print(json.dumps({**vars(options), **results}))
         return
-    show(found)
+    show(results)
 
 
-def show(found: dict[str, float]) -> None:
-    for head, line, names in (
+def show(results: dict[str, float]) -> None:
+    for headings, template, names in (
         (["passes/s", "bare", "share"], "{:22}{:12.0f}{:12.0f}{:12.2f}", PASSES),
         (
             ["s/image", "textbook", "ratio", "difference"],
@@ -209,11 +214,11 @@ def show(found: dict[str, float]) -> None:
             LEAST_SQUARES,
         ),
     ):
-        rows = [(name, *(found[key] for key in keys)) for name, keys in names.items() if keys[0] in found]
+        rows = [(name, *(results[key] for key in keys)) for name, keys in names.items() if keys[0] in results]
         if rows:
-            print(" " * 22 + "".join(f"{title:>12}" for title in head))
+            print(" " * 22 + "".join(f"{title:>12}" for title in headings))
         for row in rows:
-            print(line.format(*row))
+            print(template.format(*row))
 
 
 if __name__ == "__main__":

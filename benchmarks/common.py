@@ -1,4 +1,4 @@
-"""What the benchmarks share: options of the command line, the model that they name, and waiting for the device."""
+"""Common parts of the benchmarks: command-line options, the model, synchronization and memory."""
 
 import argparse
 import re
@@ -17,7 +17,7 @@ CLASSES = 10
 
 
 def parser_of(description: str | None) -> argparse.ArgumentParser:
-    """Return a parser of the options that every benchmark has."""
+    """Return a parser with the options that all benchmarks share."""
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -36,8 +36,8 @@ def parser_of(description: str | None) -> argparse.ArgumentParser:
 
 def classifier(options: argparse.Namespace) -> Classifier:
     record = record_of(ARCHITECTURES, options.architecture, "architecture")
-    given = {"width": options.width, "stem_stride": options.stem_stride}
-    parameters = {name: value for name, value in given.items() if name in record.parameters}
+    model_options = {"width": options.width, "stem_stride": options.stem_stride}
+    parameters = {name: value for name, value in model_options.items() if name in record.parameters}
     blueprint = Blueprint(record.name, record.function, parameters, record.cam_layer, record.concept_layers)
     generator = torch.Generator().manual_seed(0)
     model = build(blueprint, classes=CLASSES, mean=[0.5] * 3, std=[0.25] * 3, generator=generator)
@@ -50,6 +50,6 @@ def wait(device: str) -> None:
 
 
 def megabytes() -> float:
-    """Return the highest resident memory of this process so far; ``getrusage`` would count its parent's, too."""
+    """Return the peak resident memory of this process in MB; ``getrusage`` would include the parent's."""
     status = Path("/proc/self/status").read_text(encoding="utf-8")
     return int(re.findall(r"VmHWM:\s+(\d+) kB", status)[0]) * 1024 / 1e6

@@ -1,9 +1,9 @@
-"""How long a folder of images laid out as ImageNet takes to index and to build, and how much memory, by its size.
+"""Time and memory to index and build data sets from ImageNet-like folders of several sizes.
 
-JPEGs of about 1 KB in a temporary folder, 1,000 classes by default, the same number in each. Each size is read in a
-process of its own: first listed, labelled and split, without an image being opened; then decoded, cropped and written
-as a store, as ``build_data`` does. Reported are the seconds of both and that process's highest resident memory before,
-between and after.
+The folders have JPEGs of about 1 KB, by default in 1,000 classes of equal size. Each folder is read in a separate
+process: first its files are listed, labeled and split without opening images; then they are decoded, cropped and
+written as a store, as ``build_data`` does. Reports the seconds of both steps and the peak resident memory of the
+process before, between and after them.
 
     python benchmarks/folder.py
     python benchmarks/folder.py --images 10000 50000 --size 64
@@ -29,23 +29,23 @@ QUALITY = 40
 
 
 def make(root: Path, images: int, classes: int) -> int:
-    """Write them; the size of the largest file in bytes."""
+    """Write the images and return the size of the largest file in bytes."""
     generator = np.random.default_rng(0)
     sizes = []
     for label in range(classes):
-        place = root / f"n{label:08d}"
-        place.mkdir(parents=True)
-        held = io.BytesIO()
+        class_folder = root / f"n{label:08d}"
+        class_folder.mkdir(parents=True)
+        encoded = io.BytesIO()
         pixels = generator.integers(0, 256, (24, 32, 3), dtype=np.uint8)
-        Image.fromarray(pixels).save(held, "JPEG", quality=QUALITY)
-        sizes.append(len(held.getvalue()))
+        Image.fromarray(pixels).save(encoded, "JPEG", quality=QUALITY)
+        sizes.append(len(encoded.getvalue()))
         for number in range(images // classes):
-            (place / f"n{label:08d}_{number}.JPEG").write_bytes(held.getvalue())
+            (class_folder / f"n{label:08d}_{number}.JPEG").write_bytes(encoded.getvalue())
     return max(sizes)
 
 
 def read(options: argparse.Namespace) -> dict[str, float]:
-    """Run the process that indexes and builds, and return its results."""
+    """Index and build a data set in this process, and return times and memory."""
     before, start = megabytes(), time.perf_counter()
     classes, blocks = folder(
         path=str(options.read),
@@ -57,14 +57,16 @@ def read(options: argparse.Namespace) -> dict[str, float]:
         test_share=0.1,
         generator=np.random.default_rng(0),
     )
-    indexed, middle = time.perf_counter(), megabytes()
-    with tempfile.TemporaryDirectory(dir=options.folder) as place:
-        zarr_store.write(Path(place, "data.zarr.zip"), blocks, kind="data", attributes={"classes": classes})
+    indexed, index_memory = time.perf_counter(), megabytes()
+    with tempfile.TemporaryDirectory(dir=options.folder) as output_folder:
+        zarr_store.write(
+            Path(output_folder, "data.zarr.zip"), blocks, kind="data", attributes={"classes": classes}
+        )
     return {
         "index_s": indexed - start,
         "build_s": time.perf_counter() - indexed,
         "before_mb": before,
-        "index_mb": middle,
+        "index_mb": index_memory,
         "build_mb": megabytes(),
     }
 
@@ -85,15 +87,15 @@ def main() -> None:
         return
     rows = []
     for images in options.images:
-        with tempfile.TemporaryDirectory(dir=options.folder) as place:
-            largest = make(Path(place, "images"), images, options.classes)
-            command = [sys.executable, __file__, *sys.argv[1:], "--read", str(Path(place, "images"))]
-            found = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
-            rows.append({"images": images, "bytes": largest, **found})
+        with tempfile.TemporaryDirectory(dir=options.folder) as image_folder:
+            largest = make(Path(image_folder, "images"), images, options.classes)
+            command = [sys.executable, __file__, *sys.argv[1:], "--read", str(Path(image_folder, "images"))]
+            measured = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+            rows.append({"images": images, "bytes": largest, **measured})
     if options.json:
         print(json.dumps(rows))
         return
-    heads = {
+    columns = {
         "images": 8,
         "bytes": 8,
         "index, s": 10,
@@ -102,16 +104,16 @@ def main() -> None:
         "indexed, MB": 13,
         "built, MB": 11,
     }
-    print("".join(name.rjust(width) for name, width in heads.items()))
+    print("".join(name.rjust(width) for name, width in columns.items()))
     for row in rows:
         times = f"{row['index_s']:10.1f}{row['build_s']:10.1f}"
         memory = f"{row['before_mb']:12.0f}{row['index_mb']:13.0f}{row['build_mb']:11.0f}"
         print(f"{row['images']:8,}{row['bytes']:8}{times}{memory}")
     first, last = rows[0], rows[-1]
-    more = last["images"] - first["images"]
-    if more:
-        grown = {name: 1e6 * (last[name] - first[name]) / more for name in ("index_mb", "build_mb")}
-        print(f"bytes more an image: indexed {grown['index_mb']:.0f}, built {grown['build_mb']:.0f}")
+    added_images = last["images"] - first["images"]
+    if added_images:
+        growth = {name: 1e6 * (last[name] - first[name]) / added_images for name in ("index_mb", "build_mb")}
+        print(f"bytes more an image: indexed {growth['index_mb']:.0f}, built {growth['build_mb']:.0f}")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""How much memory an iteration of IteROAR takes, with the images gathered on the device and with them streamed.
+"""Memory of an iteration of IteROAR, with images gathered on the device and with streamed images.
 
-Stores of random images, by default of 7.5 GB, and of one mask of each are written block by block to a temporary folder
-(``--folder`` for one on another disk than the usual). Each kind of iteration then runs in a process of its own, on
-a CPU, with a network that hardly costs anything: one epoch of training on D_1, and the masks that gradients of all its
-images occlude, written as a store. Reported are that process's highest resident memory, which holds Python and torch
-too, and images a second of both parts, gathering and writing included.
+Stores of random images, by default 7.5 GB, and of one mask per image are written block by block to a temporary folder
+(``--folder`` selects its location). Each kind of iteration then runs in a separate process on a CPU with a tiny
+network: one epoch of training on D_1, and the next masks from gradients of all its images, written as a store. Reports
+the peak resident memory of that process, Python and torch included, and images per second of both parts, gathering and
+writing included.
 
     python benchmarks/memory.py --threads 1
     python benchmarks/memory.py --threads 1 --images 2000 --size 64
@@ -35,7 +35,7 @@ KINDS = ("resident", "streamed")
 
 
 def masks(options: argparse.Namespace) -> Iterator[dict[str, np.ndarray]]:
-    """Return a mask of a twentieth of the pixels for each image, and the colour that fills it."""
+    """Yield a mask of 1/20 of the pixels for each image and its fill color, in blocks."""
     generator = np.random.default_rng(1)
     for start in range(0, options.images, zarr_store.BLOCK):
         count = min(zarr_store.BLOCK, options.images - start)
@@ -52,7 +52,7 @@ def blocks(options: argparse.Namespace) -> Iterator[dict[str, np.ndarray]]:
 
 
 def iteration(options: argparse.Namespace) -> dict[str, float]:
-    """Run the process that trains and occludes, and return its results."""
+    """Train and compute masks in this process, and return the speeds and peak memory."""
     torch.set_num_threads(options.threads)
     labels = torch.randint(0, CLASSES, (options.images,))
     settings = training_from({"epochs": 1, "batch_size": options.batch_size, "learning_rate": 1e-3})
@@ -77,7 +77,7 @@ def iteration(options: argparse.Namespace) -> dict[str, float]:
             resident_limit=0 if options.kind == "streamed" else sys.maxsize,
         )
         trained = time.perf_counter()
-        found = remasked(
+        mask_blocks = remasked(
             gradient,
             {},
             model,
@@ -91,7 +91,7 @@ def iteration(options: argparse.Namespace) -> dict[str, float]:
             masks=1,
             shape={"kind": "none"},
         )
-        zarr_store.write(Path(folder, "masks.zarr.zip"), found, kind="masks", attributes={})
+        zarr_store.write(Path(folder, "masks.zarr.zip"), mask_blocks, kind="masks", attributes={})
         end = time.perf_counter()
     speeds = {"train": options.images / (trained - start), "remask": options.images / (end - trained)}
     return {**speeds, "before_mb": before, "peak_mb": megabytes()}
@@ -101,11 +101,11 @@ def measure(options: argparse.Namespace) -> dict[str, dict[str, float]]:
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         zarr_store.write(Path(folder, "data.zarr.zip"), blocks(options), kind="data", attributes={})
         zarr_store.write(Path(folder, "masks.zarr.zip"), masks(options), kind="masks", attributes={})
-        found = {}
+        results = {}
         for kind in KINDS:
             command = [sys.executable, __file__, *sys.argv[1:], "--store", folder, "--kind", kind]
-            found[kind] = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
-    return found
+            results[kind] = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+    return results
 
 
 def main() -> None:
@@ -120,13 +120,13 @@ def main() -> None:
     if options.kind:
         print(json.dumps(iteration(options)))
         return
-    found = measure(options)
+    results = measure(options)
     if options.json:
-        print(json.dumps(found))
+        print(json.dumps(results))
         return
     print(f"{options.images * 3 * options.size**2 / 1e6:.0f} MB of images")
     print(f"{'':10}{'train, /s':>12}{'remask, /s':>12}{'peak, MB':>12}{'before, MB':>12}")
-    for kind, row in found.items():
+    for kind, row in results.items():
         speeds = f"{row['train']:12.0f}{row['remask']:12.0f}"
         print(f"{kind:10}{speeds}{row['peak_mb']:12.0f}{row['before_mb']:12.0f}")
 

@@ -1,9 +1,9 @@
-"""The most memory that any job of each rule takes, at several sizes of data, and how much that is for each image more.
+"""Peak memory of the jobs of each rule for several sizes of data, and its growth per image.
 
-The workflow itself is run, in a temporary folder: studies of retraining, of single maps and of BAM with networks that
-cost hardly anything, on JPEGs of 1 KB and on drawn objects; all test images (a fifth, of BAM a tenth) are explained.
-Images are streamed (``resident_limit``), so none of the growth should be theirs. Reported is the highest resident
-memory of a job's own process, Python and torch included; a few MB more or less are noise.
+Runs the workflow in a temporary folder: studies of retraining, of single maps and of BAM, with tiny networks, on JPEGs
+of 1 KB and on synthetic images; all test images (a fifth, for BAM a tenth) are explained. Images are streamed
+(``resident_limit``), so they should not add to the growth. Reports the peak resident memory of a job's own process,
+Python and torch included; differences of a few MB are noise.
 
     python benchmarks/memory_rules.py
     python benchmarks/memory_rules.py --images 2000 10000 50000
@@ -22,7 +22,7 @@ from folder import make
 
 ROOT = Path(__file__).resolve().parents[1]
 CLASSES = 10
-# Imported by every Python that starts; written when it ends.
+# sitecustomize.py: imported at the start of every Python process, writes the peak at its end.
 NOTE = """
 import atexit, os, re, sys
 
@@ -39,14 +39,20 @@ def configuration(images: int) -> dict[str, object]:
     training = {"epochs": 1, "batch_size": 64, "validation_share": 0.15}
     model = {"architecture": "resnet8", "width": 4, "batch_size": 64, "training": training}
     streamed = {"resident_limit": 1e-6, "max_explained_images": images}
-    pasted = {"size": 32, "source_size": 64, "images_per_pair": images // 100, "cutouts_per_object": 8}
+    composition = {"size": 32, "source_size": 64, "images_per_pair": images // 100, "cutouts_per_object": 8}
     return {
         "results": "results",
         "device": "cpu",
         "seeds": [0],
         "data": {
             "files": {"kind": "folder", "path": "images", "size": 32, "test_share": 0.2, **streamed},
-            "bam": {"kind": "synthetic", "scenes_per_class": 8, "min_object_area": 64, **pasted, **streamed},
+            "bam": {
+                "kind": "synthetic",
+                "scenes_per_class": 8,
+                "min_object_area": 64,
+                **composition,
+                **streamed,
+            },
         },
         "models": {
             "f": {**model, "data": "files", "label": "class", "search": {"learning_rate": [0.1, 0.05]}},
@@ -78,25 +84,25 @@ def configuration(images: int) -> dict[str, object]:
 
 
 def peaks(images: int, folder: Path, cores: int) -> dict[str, float]:
-    """MB by rule: run all of it."""
+    """Run the workflow and return the peak memory of each rule in MB."""
     make(folder / "images", images, CLASSES)
     (folder / "configuration.yaml").write_text(yaml.safe_dump(configuration(images), sort_keys=False))
     notes = folder / "notes"
-    for place, name, text in ((folder / "hook", "sitecustomize.py", NOTE), (notes, ".keep", "")):
-        place.mkdir()
-        (place / name).write_text(text)
+    for target, name, text in ((folder / "hook", "sitecustomize.py", NOTE), (notes, ".keep", "")):
+        target.mkdir()
+        (target / name).write_text(text)
     command = [sys.executable, "-m", "snakemake", f"--snakefile={ROOT / 'Snakefile'}", f"--cores={cores}"]
     command += ["--configfile", "configuration.yaml", "--quiet", "all"]
-    given = {**os.environ, "PYTHONPATH": str(folder / "hook"), "MEMORY_NOTES": str(notes)}
-    subprocess.run(command, check=True, cwd=folder, env=given, stdout=sys.stderr)
-    found: dict[str, float] = {}
+    environment = {**os.environ, "PYTHONPATH": str(folder / "hook"), "MEMORY_NOTES": str(notes)}
+    subprocess.run(command, check=True, cwd=folder, env=environment, stdout=sys.stderr)
+    peak_by_rule: dict[str, float] = {}
     for file in notes.iterdir():
         for line in file.read_text().splitlines():
             script, _, peak = line.rpartition(" ")
-            if "/scripts/tmp" in script:  # Snakemake's copy: tmp….RULE.py
+            if "/scripts/tmp" in script:  # Snakemake's copy of a script, tmp….RULE.py
                 rule = script.split(".")[-2]
-                found[rule] = max(found.get(rule, 0), int(peak) * 1024 / 1e6)
-    return found
+                peak_by_rule[rule] = max(peak_by_rule.get(rule, 0), int(peak) * 1024 / 1e6)
+    return peak_by_rule
 
 
 def main() -> None:
@@ -108,19 +114,24 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="where all is written")
     parser.add_argument("--json", action="store_true", help="print JSON in place of the table")
     options = parser.parse_args()
-    found = {}
+    peaks_by_images = {}
     for images in options.images:
         with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-            found[images] = peaks(images, Path(folder), options.cores)
+            peaks_by_images[images] = peaks(images, Path(folder), options.cores)
     if options.json:
-        print(json.dumps(found))
+        print(json.dumps(peaks_by_images))
         return
     first, last = options.images[0], options.images[-1]
-    print(f"{'MB, images:':22}{''.join(f'{images:10,}' for images in found)}{'bytes an image':>16}")
-    for rule in sorted(found[last], key=lambda name: found[first].get(name, 0) - found[last][name]):
-        cells = "".join(f"{peaks_of.get(rule, 0):10.0f}" for peaks_of in found.values())
-        grown = 1e6 * (found[last][rule] - found[first].get(rule, 0)) / max(1, last - first)
-        print(f"{rule:22}{cells}{grown:16.0f}")
+    print(f"{'MB, images:':22}{''.join(f'{images:10,}' for images in peaks_by_images)}{'bytes an image':>16}")
+    for rule in sorted(
+        peaks_by_images[last],
+        key=lambda name: peaks_by_images[first].get(name, 0) - peaks_by_images[last][name],
+    ):
+        cells = "".join(f"{peak_of.get(rule, 0):10.0f}" for peak_of in peaks_by_images.values())
+        growth = (
+            1e6 * (peaks_by_images[last][rule] - peaks_by_images[first].get(rule, 0)) / max(1, last - first)
+        )
+        print(f"{rule:22}{cells}{growth:16.0f}")
 
 
 if __name__ == "__main__":

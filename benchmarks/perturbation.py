@@ -1,13 +1,13 @@
-"""How much of bare forward passes' speed the perturbation metrics keep, what captum takes, and how memory grows.
+"""Speed of the perturbation metrics relative to bare forward passes and to captum, and growth of their memory.
 
-Passes: a metric goes through ``metrics.engine`` as in a job, with its model responses where it has any: decoding,
-orders, masks, perturbed images, sums and checks. The rows that went through the model are counted, and the same number
-of rows go through it bare, one resident batch again and again, without gradients. Both run in turns in one process, so
-that a busy machine slows them alike; the table gives medians over the rounds.
+Passes: a metric is computed by ``metrics.engine`` as in a job, with model responses if it uses them: decoding, orders,
+masks, perturbed images, sums and checks. The rows that go through the model are counted, and the same number of rows is
+then passed through it without gradients as one resident batch, repeatedly. The two alternate in one process, so that
+other load on the machine slows both; the table has medians over the rounds.
 
-captum: ``captum.metrics.infidelity(normalize=True)`` on the same squares of the same images, the scores compared.
+captum: ``captum.metrics.infidelity(normalize=True)`` on the same squares of the same images; the scores are compared.
 
-Memory: the peak of a process that scores N images with their maps, read from stores on disk, for 1,000 and 10,000.
+Memory: peak of a process that scores N images with their maps from stores on disk, for 1,000 and 10,000 images.
 
     python benchmarks/perturbation.py --architecture reliability_cnn --threads 1
     python benchmarks/perturbation.py --only memory --threads 1
@@ -46,19 +46,19 @@ MEASURED: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "deletion": ("deletion", {}),
     "sensitivity-n": ("sensitivity_n", {"subsets": 20}),
 }
-AGREEMENT = 1e-3  # of float32 sums over a few hundred squares
+AGREEMENT = 1e-3  # tolerance for float32 sums over a few hundred squares
 SEED = 0
 
 
-def made(options: argparse.Namespace, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Random images uint8, targets and maps."""
+def random_inputs(options: argparse.Namespace, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return random uint8 images, targets and maps."""
     generator = np.random.default_rng(SEED)
     shape = (count, 3, options.size, options.size)
     images = generator.integers(0, 256, shape, dtype=np.uint8)
     return images, generator.integers(0, CLASSES, count), generator.normal(size=shape).astype(np.float32)
 
 
-def judge(
+def score_metric(
     model: Classifier,
     name: str,
     inputs: Mapping[str, Any],
@@ -67,12 +67,12 @@ def judge(
     maps: Any,
     batch: int,
 ) -> np.ndarray:
-    """Probe and score as a job does, scores ``[N]`` of the metric's first score."""
+    """Compute model responses and scores as a job does; return the metric's first score ``[N]``."""
     record = record_of(METRICS, name, "metric")
     parameters = with_defaults(record.parameters, inputs)
-    whole = {"mean": model.mean.flatten()}
+    shared = {"mean": model.mean.flatten()}
     sliced: dict[str, Any] = {}
-    at = {"seed": SEED, "batch_size": batch}
+    sampling = {"seed": SEED, "batch_size": batch}
     if record.responses:
         blocks = list(
             model_responses(
@@ -81,13 +81,13 @@ def judge(
                 model,
                 images,
                 targets,
-                inputs=MetricInputs(whole=whole),
-                **at,
+                inputs=MetricInputs(whole=shared),
+                **sampling,
             )
         )
         if "responses" in record.takes:
             sliced["responses"] = {key: np.concatenate([block[key] for block in blocks]) for key in blocks[0]}
-    found = score(
+    scored_blocks = score(
         resolve(record.function),
         parameters,
         model,
@@ -95,10 +95,10 @@ def judge(
         targets,
         maps,
         names=[score.name for score in record.scores],
-        inputs=MetricInputs(sliced, whole),
-        **at,
+        inputs=MetricInputs(sliced, shared),
+        **sampling,
     )
-    return np.concatenate([next(iter(block.scores.values())).numpy() for block in found])
+    return np.concatenate([next(iter(block.scores.values())).numpy() for block in scored_blocks])
 
 
 def timed(work: Callable[[], Any], device: str) -> tuple[float, Any]:
@@ -115,10 +115,10 @@ def bare_passes(model: Classifier, batch: torch.Tensor, rows: int) -> None:
 
 
 def measure_passes(options: argparse.Namespace) -> dict[str, float]:
-    """Perturbed images a second of each metric, of bare passes, and the median of their ratios."""
+    """Return perturbed images per second of each metric and of bare passes, and the median of their ratios."""
     model = classifier(options).to(memory_format=torch.channels_last).requires_grad_(False)
     batch = options.batch_size
-    images, targets, maps = made(options, batch * options.batches)
+    images, targets, maps = random_inputs(options, batch * options.batches)
     resident = to_pixels(torch.from_numpy(images[:batch]).to(options.device))
     rows = 0
 
@@ -127,46 +127,50 @@ def measure_passes(options: argparse.Namespace) -> dict[str, float]:
         rows += len(logits)
 
     handle = model.register_forward_hook(count)
-    found: dict[str, list[float]] = {}
+    speeds_by_turn: dict[str, list[float]] = {}
     for turn in range(options.rounds + 1):
         for label, (name, inputs) in MEASURED.items():
             rows = 0
-            spent, _ = timed(
-                lambda name=name, inputs=inputs: judge(model, name, inputs, images, targets, maps, batch),
+            metric_s, _ = timed(
+                lambda name=name, inputs=inputs: score_metric(
+                    model, name, inputs, images, targets, maps, batch
+                ),
                 options.device,
             )
-            passed, whole = rows, rows - rows % batch
-            bare, _ = timed(lambda whole=whole: bare_passes(model, resident, whole), options.device)
-            ours, theirs = passed / spent, whole / bare
+            rows_scored, rows_bare = rows, rows - rows % batch
+            bare_s, _ = timed(
+                lambda rows_bare=rows_bare: bare_passes(model, resident, rows_bare), options.device
+            )
+            ours, theirs = rows_scored / metric_s, rows_bare / bare_s
             speeds = {label: ours, f"{label} bare": theirs, f"{label} share": ours / theirs}
             for key, value in speeds.items():
                 if turn:  # the first round warms up
-                    found.setdefault(key, []).append(value)
+                    speeds_by_turn.setdefault(key, []).append(value)
     handle.remove()
-    return {key: statistics.median(values) for key, values in found.items()}
+    return {key: statistics.median(values) for key, values in speeds_by_turn.items()}
 
 
 def measure_captum(options: argparse.Namespace) -> dict[str, float]:
-    """Seconds for the infidelity of a batch under ``--squares`` squares, ours and captum's."""
-    from captum.metrics import infidelity  # slow to import, and the other parts do without
+    """Return the seconds for the infidelity of a batch with ``--squares`` squares, ours and captum's."""
+    from captum.metrics import infidelity  # slow to import, and only needed here
 
     model = classifier(options).to(memory_format=torch.channels_last).requires_grad_(False)
     batch, count = options.batch_size, options.squares
-    images, targets, maps = made(options, batch)
+    images, targets, maps = random_inputs(options, batch)
     pixels = to_pixels(torch.from_numpy(images).to(options.device))
     attributions = torch.from_numpy(maps).to(options.device)
     squares = choose(options.size, options.size, 1, 10, count, SEED).to(options.device)
     masks = covered(squares, options.size, options.size)
     place = 0
 
-    def perturb(shown: torch.Tensor, baselines: None = None) -> tuple[torch.Tensor, torch.Tensor]:
-        """captum repeats each image ``n`` times in a row; every image gets the same squares."""
+    def perturb(repeated: torch.Tensor, baselines: None = None) -> tuple[torch.Tensor, torch.Tensor]:
+        """Occlude the next squares, the same in all images; captum repeats each image ``n`` times in a row."""
         nonlocal place
-        repeats = len(shown) // batch
+        repeats = len(repeated) // batch
         mask = masks[place : place + repeats].repeat(batch, 1, 1, 1)
         place += repeats
-        # For maps that are contributions, IᵀΦ sums them over the square.
-        return mask.expand_as(shown).float(), shown.masked_fill(mask, 0)
+        # A binary I, so that IᵀΦ is the sum of the contributions in the square.
+        return mask.expand_as(repeated).float(), repeated.masked_fill(mask, 0)
 
     def theirs() -> torch.Tensor:
         nonlocal place
@@ -178,45 +182,46 @@ def measure_captum(options: argparse.Namespace) -> dict[str, float]:
             )  # fmt: skip
 
     inputs = {"squares": count, "rescale": True}
-    spent: dict[str, list[float]] = {"ours": [], "captum": []}
+    timings: dict[str, list[float]] = {"ours": [], "captum": []}
     for turn in range(options.rounds + 1):
-        ours, mine = timed(
-            lambda: judge(model, "infidelity_square", inputs, images, targets, maps, batch), options.device
+        ours, our_scores = timed(
+            lambda: score_metric(model, "infidelity_square", inputs, images, targets, maps, batch),
+            options.device,
         )
-        other, expected = timed(theirs, options.device)
+        captum_seconds, expected = timed(theirs, options.device)
         if turn:
-            spent["ours"].append(ours)
-            spent["captum"].append(other)
-    difference = float(np.max(np.abs(mine - expected.cpu().numpy()) / np.abs(mine)))
+            timings["ours"].append(ours)
+            timings["captum"].append(captum_seconds)
+    difference = float(np.max(np.abs(our_scores - expected.cpu().numpy()) / np.abs(our_scores)))
     if not difference <= AGREEMENT:
         raise SystemExit(f"captum: scores differ by {difference:.1e} of their value")
-    ours, other = (statistics.median(values) for values in spent.values())
-    ratios = [b / a for a, b in zip(spent["ours"], spent["captum"], strict=True)]
+    ours, captum_seconds = (statistics.median(values) for values in timings.values())
+    ratios = [b / a for a, b in zip(timings["ours"], timings["captum"], strict=True)]
     return {
         "captum_ours_s": ours,
-        "captum_s": other,
+        "captum_s": captum_seconds,
         "captum_ratio": statistics.median(ratios),
         "captum_difference": difference,
     }
 
 
 def measure_memory(options: argparse.Namespace) -> dict[str, float]:
-    """Peak memory in MB of a process of its own for each number of images."""
-    found = {}
+    """Return the peak memory in MB of a separate process for each number of images."""
+    peaks = {}
     with tempfile.TemporaryDirectory() as folder:
         for count in (1000, 10_000):
             path = Path(folder) / f"{count}.zarr.zip"
             zarr_store.write(path, blocks_of(options, count), kind="benchmark", attributes={})
             command = [sys.executable, *sys.argv, "--peak-of", str(path)]
             run = subprocess.run(command, capture_output=True, text=True, check=True)
-            found[f"memory_{count}_mb"] = float(run.stdout)
-    found["memory_growth"] = found["memory_10000_mb"] / found["memory_1000_mb"]
-    return found
+            peaks[f"memory_{count}_mb"] = float(run.stdout)
+    peaks["memory_growth"] = peaks["memory_10000_mb"] / peaks["memory_1000_mb"]
+    return peaks
 
 
 def blocks_of(options: argparse.Namespace, count: int) -> Iterator[dict[str, np.ndarray]]:
     for start in range(0, count, 1000):
-        images, targets, maps = made(options, min(1000, count - start))
+        images, targets, maps = random_inputs(options, min(1000, count - start))
         yield {"image": images, "target": targets, "map": maps}
 
 
@@ -225,7 +230,7 @@ def peak_of(options: argparse.Namespace) -> None:
     with zarr_store.open_store(Path(options.peak_of), kind="benchmark") as opened:
         everything = np.arange(len(opened))
         images, targets = opened["image"].at(everything), opened["target"][:]
-        judge(model, "criteria", {"steps": 2}, images, targets, opened["map"], options.batch_size)
+        score_metric(model, "criteria", {"steps": 2}, images, targets, opened["map"], options.batch_size)
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 
 
@@ -242,32 +247,32 @@ def main() -> None:
         peak_of(options)
         return
     measures = {"passes": measure_passes, "captum": measure_captum, "memory": measure_memory}
-    found: dict[str, float] = {}
+    results: dict[str, float] = {}
     for part in PARTS:
         if options.only in (None, part):
-            found |= measures[part](options)
+            results |= measures[part](options)
     if options.json:
-        print(json.dumps({**vars(options), **found}))
+        print(json.dumps({**vars(options), **results}))
         return
-    show(found)
+    show(results)
 
 
-def show(found: Mapping[str, float]) -> None:
-    if f"{next(iter(MEASURED))} share" in found:
+def show(results: Mapping[str, float]) -> None:
+    if f"{next(iter(MEASURED))} share" in results:
         print(f"{'':26}{'images/s':>12}{'bare':>12}{'share':>12}")
         for label in MEASURED:
             print(
-                f"{label:26}{found[label]:12.0f}{found[f'{label} bare']:12.0f}{found[f'{label} share']:12.2f}"
+                f"{label:26}{results[label]:12.0f}{results[f'{label} bare']:12.0f}{results[f'{label} share']:12.2f}"
             )
-    if "captum_ratio" in found:
+    if "captum_ratio" in results:
         print(
-            f"infidelity of a batch: {found['captum_ours_s']:.2f} s, captum {found['captum_s']:.2f} s, "
-            f"ratio {found['captum_ratio']:.2f}, largest difference {found['captum_difference']:.1e}"
+            f"infidelity of a batch: {results['captum_ours_s']:.2f} s, captum {results['captum_s']:.2f} s, "
+            f"ratio {results['captum_ratio']:.2f}, largest difference {results['captum_difference']:.1e}"
         )
-    if "memory_growth" in found:
+    if "memory_growth" in results:
         print(
-            f"peak memory: {found['memory_1000_mb']:.0f} MB for 1,000 images, "
-            f"{found['memory_10000_mb']:.0f} MB for 10,000, ratio {found['memory_growth']:.3f}"
+            f"peak memory: {results['memory_1000_mb']:.0f} MB for 1,000 images, "
+            f"{results['memory_10000_mb']:.0f} MB for 10,000, ratio {results['memory_growth']:.3f}"
         )
 
 

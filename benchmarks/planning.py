@@ -1,10 +1,10 @@
-"""How long Snakemake plans, and how much memory that takes; nothing is computed.
+"""Time and memory of planning by Snakemake, without running jobs.
 
-Dry runs of studies of the digits, of about 1,000 and 10,000 jobs by their number of seeds, and of all of
-``config/iteroar.yaml``, for whose images empty folders stand in. Then a run with nothing to do, over the finished jobs
-of the smaller study of digits: its outputs are empty files, and what Snakemake keeps of a finished job is written by
-``snakemake --touch``, as a real run writes it. Reported are wall time, processor time and the highest resident memory
-of that one process, imports included, the least of ``--rounds`` each; other work on the machine makes time longer.
+Dry runs of studies on the digits, with about 1,000 and 10,000 jobs by the number of seeds, and of
+``config/iteroar.yaml`` with empty folders in place of its images. Then a run with nothing to do, with all jobs of the
+smaller study finished: its outputs are empty files, and ``snakemake --touch`` writes the same metadata as a real run.
+Reports wall time, processor time and peak resident memory of the Snakemake process, imports included, each as the
+minimum of ``--rounds`` runs, because other load on the machine increases times.
 
     python benchmarks/planning.py
     python benchmarks/planning.py --seeds 10 --rounds 3
@@ -36,7 +36,7 @@ METHODS, METRICS = 12, 7
 
 
 def digits(seeds: int) -> dict[str, object]:
-    """Return a study of 12 methods and 7 metrics on the digits: 98 jobs for each seed, and a few for all."""
+    """Return a configuration of 12 methods and 7 metrics on the digits: 98 jobs per seed and a few others."""
     methods = {
         f"smooth{samples}": {"method": "smoothgrad", "samples": samples} for samples in range(2, 2 + METHODS)
     }
@@ -55,7 +55,7 @@ def digits(seeds: int) -> dict[str, object]:
 
 
 def iteroar(folder: Path) -> dict[str, object]:
-    """Return the plan of the paper, with empty folders for images."""
+    """Return ``config/iteroar.yaml``, and create empty folders for its images."""
     configuration: dict[str, object] = yaml.safe_load((ROOT / "config/iteroar.yaml").read_text())
     for entry in configuration["data"].values():
         for part in ("train", entry.get("test_folder", "")):
@@ -64,35 +64,35 @@ def iteroar(folder: Path) -> dict[str, object]:
 
 
 def plan(folder: Path, *arguments: str) -> tuple[dict[str, float], str]:
-    """Run Snakemake in ``folder``: seconds, processor seconds and MB, and what it printed."""
+    """Run Snakemake in ``folder``; return seconds, processor seconds and MB, and its output."""
     command = [*SNAKEMAKE, "--configfile", "configuration.yaml", *arguments]
-    with tempfile.TemporaryFile("w+") as printed:
+    with tempfile.TemporaryFile("w+") as output:
         start = time.perf_counter()
-        process = subprocess.Popen(command, cwd=folder, stdout=printed, stderr=subprocess.STDOUT)
-        _, status, used = os.wait4(process.pid, 0)
+        process = subprocess.Popen(command, cwd=folder, stdout=output, stderr=subprocess.STDOUT)
+        _, status, usage = os.wait4(process.pid, 0)
         seconds = time.perf_counter() - start
         process.returncode = os.waitstatus_to_exitcode(status)
-        printed.seek(0)
-        text = printed.read()
+        output.seek(0)
+        text = output.read()
     if process.returncode:
         raise SystemExit(f"{' '.join(command)}: exit status {process.returncode}\n{text[-2000:]}")
-    return {"seconds": seconds, "cpu": used.ru_utime + used.ru_stime, "mb": used.ru_maxrss / 1024}, text
+    return {"seconds": seconds, "cpu": usage.ru_utime + usage.ru_stime, "mb": usage.ru_maxrss / 1024}, text
 
 
 def best(folder: Path, rounds: int, *arguments: str) -> tuple[dict[str, float], str]:
-    """Return the least of each number in ``rounds`` runs, and what the last printed."""
-    found = [plan(folder, *arguments) for _ in range(rounds)]
-    return {name: min(numbers[name] for numbers, _ in found) for name in found[0][0]}, found[-1][1]
+    """Return the minimum of each number over ``rounds`` runs, and the output of the last run."""
+    runs = [plan(folder, *arguments) for _ in range(rounds)]
+    return {name: min(numbers[name] for numbers, _ in runs) for name in runs[0][0]}, runs[-1][1]
 
 
 def jobs_in(text: str) -> int:
-    """Return the total below ``Job stats``; 0 where there is nothing to be done."""
+    """Return the total of Snakemake's ``Job stats``; 0 if there is nothing to do."""
     totals = [line.split()[1] for line in text.splitlines() if line.startswith("total ")]
     return int(totals[0]) if totals else 0
 
 
 def finish(folder: Path) -> None:
-    """Leave the study as if all its jobs had run."""
+    """Create the outputs and metadata of the study as if all its jobs had run."""
     _, summary = plan(folder, "--summary")
     for line in summary.splitlines():
         if line.startswith("results/"):
@@ -105,19 +105,19 @@ def finish(folder: Path) -> None:
 def measure(options: argparse.Namespace) -> list[dict[str, float | str]]:
     rows: list[dict[str, float | str]] = []
     for name, seeds in (("digits", options.seeds), ("iteroar.yaml", 0), ("digits", 10 * options.seeds)):
-        with tempfile.TemporaryDirectory() as place:
-            folder = Path(place)
-            given = digits(seeds) if seeds else iteroar(folder)
-            (folder / "configuration.yaml").write_text(yaml.safe_dump(given, sort_keys=False))
-            found, text = best(folder, options.rounds, *DRY)
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = Path(temporary)
+            settings = digits(seeds) if seeds else iteroar(folder)
+            (folder / "configuration.yaml").write_text(yaml.safe_dump(settings, sort_keys=False))
+            least, text = best(folder, options.rounds, *DRY)
             jobs = jobs_in(text)
-            rows.append({"run": f"dry run, {name}", "jobs": jobs, **found})
+            rows.append({"run": f"dry run, {name}", "jobs": jobs, **least})
             if seeds == options.seeds:
                 finish(folder)
-                found, text = best(folder, options.rounds, *DRY)
+                least, text = best(folder, options.rounds, *DRY)
                 if jobs_in(text):
                     raise SystemExit(f"finished jobs: {jobs_in(text)} would run again, expected none")
-                rows.append({"run": f"nothing to do, {name}", "jobs": jobs, **found})
+                rows.append({"run": f"nothing to do, {name}", "jobs": jobs, **least})
     return rows
 
 

@@ -1,7 +1,7 @@
-"""Images a second of one training in several processes, beside the same training in one.
+"""Speed of a training in several processes relative to the same training in one, in images per second.
 
-Each number of processes is a program of its own, started in turns; their start, the first training of each and its
-imports are not counted. Every process has ``--threads / --processes`` threads, and one process all of them.
+Each number of processes is measured in a separate program, and the programs alternate; their start, imports and first
+training are not counted. Each of several processes has ``--threads / --processes`` threads, a single one all of them.
 
     python benchmarks/processes.py --processes 2 --threads 2 --architecture resnet18 --size 64
 """
@@ -22,9 +22,9 @@ from saliency_assay.training.settings import training_from
 
 
 def measure(options: argparse.Namespace) -> float:
-    """Images a second of the second of two trainings."""
-    given = {"epochs": 1, "batch_size": options.batch_size, "learning_rate": 1e-3}
-    settings = training_from({**given, "augment_flip": True, "augment_shift": 4})
+    """Return images per second of the second of two trainings."""
+    parameters = {"epochs": 1, "batch_size": options.batch_size, "learning_rate": 1e-3}
+    settings = training_from({**parameters, "augment_flip": True, "augment_shift": 4})
     generator = torch.Generator().manual_seed(0)
     shape = (options.images, 3, options.size, options.size)
     images = torch.randint(0, 256, shape, dtype=torch.uint8, generator=generator).to(options.device)
@@ -34,7 +34,7 @@ def measure(options: argparse.Namespace) -> float:
 
 
 def speed_of(count: int) -> float:
-    """Measure this program in so many processes."""
+    """Run this program with ``count`` processes and return its images per second."""
     command = [sys.executable, *sys.argv, "--measure", str(count)]
     return float(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
 
@@ -49,8 +49,8 @@ def main() -> None:
     if options.measure:
         torch.set_num_threads(options.threads)
         device = torch.device(options.device)
-        with joined(device, options.threads, {"processes": options.measure}) as own:
-            options.device = own
+        with joined(device, options.threads, {"processes": options.measure}) as process_device:
+            options.device = process_device
             speed = measure(options)
             if leading():
                 print(speed)
@@ -58,9 +58,9 @@ def main() -> None:
     rounds = [[speed_of(count) for count in (1, options.processes)] for _ in range(options.rounds)]
     one, several = (statistics.median(speeds) for speeds in zip(*rounds, strict=True))
     ratio = statistics.median(after / before for before, after in rounds)
-    found = {"one": one, "several": several, "ratio": ratio}
+    results = {"one": one, "several": several, "ratio": ratio}
     if options.json:
-        print(json.dumps({**vars(options), **found}))
+        print(json.dumps({**vars(options), **results}))
         return
     print(f"images/s: {one:.0f} in one process, {several:.0f} in {options.processes}; ratio {ratio:.2f}")
 

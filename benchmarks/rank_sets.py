@@ -1,9 +1,9 @@
 """Error rates and power of rank sets, and coverage of α's interval, in simulated studies.
 
-Prints tables in Markdown, with the number of studies behind them. Each study of the first has scores of equal
-methods on images that share cut-outs and scenes (of each a third as many as images, at least 10), or of retrained
-models with and without training noise; once more with one method that is better. ``previous`` is the rule of version
-0.1: better in 95 % of the bootstrap resamples of images.
+Prints Markdown tables with the number of simulated studies. In the first table, the scores of a study are those of
+equal methods on images that share cut-outs and scenes (a third as many of each as images, at least 10), or of retrained
+models with and without training noise; then the same with one better method. ``previous`` is the rule of version 0.1:
+better in 95 % of the bootstrap resamples of images.
 
     python benchmarks/rank_sets.py --studies 1000
 """
@@ -24,7 +24,7 @@ METHODS, IMAGES = (2, 4, 8), (20, 100, 1000)
 RESAMPLES = 400
 LEVEL = 0.95
 BETTER = {"clusters": 0.5, "training": 0.05}
-"""By how much one method is better: half a standard deviation of the scores, or five points of accuracy."""
+"""Effect size of the better method: half a standard deviation of the scores, or five points of accuracy."""
 
 
 @dataclass(frozen=True)
@@ -34,10 +34,10 @@ class Cell:
     methods: int
     images: int
     correlation: float = 0.0
-    """Of images that share a cut-out, and of those that share a scene."""
+    """Correlation of images that share a cut-out, and of images that share a scene."""
     seeds: int = 1
     noise: float = 0.0
-    """Standard deviation of a training's accuracy."""
+    """Standard deviation of accuracy between trainings."""
 
     def scores(self, better: float, source: np.random.Generator) -> tuple[Array, Factors]:
         """Return the scores ``[n, M]`` of a study and the factors of its rows."""
@@ -77,7 +77,7 @@ def cells() -> Iterator[Cell]:
 
 
 def previous(scores: Array, cell: Cell, weights: Array) -> npt.NDArray[np.bool_]:
-    """Return which method (row) is better than which in at least 95 % of the resamples of images."""
+    """Return bool ``[M, M]``: True if the row's method is better in at least 95 % of the resamples of images."""
     of_images = scores.reshape(cell.images, cell.seeds, cell.methods).mean(1)
     means = weights @ of_images
     above = (means[:, :, None] > means[:, None]).mean(0) + 0.5 * (means[:, :, None] == means[:, None]).mean(0)
@@ -85,7 +85,7 @@ def previous(scores: Array, cell: Cell, weights: Array) -> npt.NDArray[np.bool_]
 
 
 def rates(cell: Cell, studies: int) -> dict[str, float]:
-    """Return shares of the studies of one cell."""
+    """Return error rates and power over the studies of one cell."""
     source = np.random.default_rng([cell.methods, cell.images, int(100 * cell.correlation), cell.seeds])
     weights = source.multinomial(cell.images, np.full(cell.images, 1 / cell.images), RESAMPLES) / cell.images
     counts = dict.fromkeys(("false", "false_previous", "missed", "power", "power_previous"), 0)
@@ -104,13 +104,13 @@ def rates(cell: Cell, studies: int) -> dict[str, float]:
 
 
 def limits(studies: int) -> Iterator[tuple[str, float]]:
-    """Yield designs of equal methods under which the assumptions fail, and the share of studies with a false result."""
+    """Yield designs of equal methods that violate the assumptions, with the share of studies with a false result."""
 
-    def share(scores: Callable[[np.random.Generator], tuple[Array, Factors]]) -> float:
+    def false_share(scores: Callable[[np.random.Generator], tuple[Array, Factors]]) -> float:
         source = np.random.default_rng(0)
         return float(np.mean([rank_sets(*scores(source)).better.any() for _ in range(studies)]))
 
-    def unlike(seeds: int) -> Callable[[np.random.Generator], tuple[Array, Factors]]:
+    def unequal_noise(seeds: int) -> Callable[[np.random.Generator], tuple[Array, Factors]]:
         image, seed = np.repeat(np.arange(1000), seeds), np.tile(np.arange(seeds), 1000)
 
         def scores(source: np.random.Generator) -> tuple[Array, Factors]:
@@ -121,14 +121,14 @@ def limits(studies: int) -> Iterator[tuple[str, float]]:
 
         return scores
 
-    def skewed(images: int) -> Callable[[np.random.Generator], tuple[Array, Factors]]:
+    def log_normal(images: int) -> Callable[[np.random.Generator], tuple[Array, Factors]]:
         def scores(source: np.random.Generator) -> tuple[Array, Factors]:
             normal = np.exp(0.5) + source.normal(size=images)
             return np.stack([source.lognormal(size=images), normal], axis=1), {}
 
         return scores
 
-    def crossed(source: np.random.Generator) -> tuple[Array, Factors]:
+    def few_clusters(source: np.random.Generator) -> tuple[Array, Factors]:
         factors = {name: source.integers(10, size=60) for name in ("cut-outs", "scenes")}
         shared = sum(source.normal(size=(10, 8))[factor] for factor in factors.values())
         return 0.3**0.5 * shared + 0.4**0.5 * source.normal(size=(60, 8)), factors
@@ -136,11 +136,14 @@ def limits(studies: int) -> Iterator[tuple[str, float]]:
     for seeds in (2, 3):
         yield (
             f"one of 8 methods with a training noise of 0.1, the others with none, {seeds} seeds",
-            share(unlike(seeds)),
+            false_share(unequal_noise(seeds)),
         )
     for images in (20, 100, 1000):
-        yield f"log-normal scores against normal ones, {images} images", share(skewed(images))
-    yield "8 methods, 60 images, 10 cut-outs and 10 scenes that carry 60 % of the variance", share(crossed)
+        yield f"log-normal scores against normal ones, {images} images", false_share(log_normal(images))
+    yield (
+        "8 methods, 60 images, 10 cut-outs and 10 scenes that carry 60 % of the variance",
+        false_share(few_clusters),
+    )
 
 
 def mixture(images: int, share: float, source: np.random.Generator, methods: int = 5) -> Array:
@@ -150,15 +153,15 @@ def mixture(images: int, share: float, source: np.random.Generator, methods: int
 
 
 def coverage(images: int, share: float, level: float, studies: int, resamples: int) -> tuple[float, float]:
-    """Return the shares of studies in which α's interval is above and below the α of the population."""
+    """Return the shares of studies in which α's interval lies above and below the α of the population."""
     source = np.random.default_rng([images, int(100 * share)])
     above = below = 0
     for number in range(studies):
-        found = statistics.alpha(
+        estimate = statistics.alpha(
             mixture(images, share, source), level=level, resamples=resamples, seed=number
         )
-        above += found.low > share**2
-        below += found.high < share**2
+        above += estimate.low > share**2
+        below += estimate.high < share**2
     return above / studies, below / studies
 
 
@@ -174,14 +177,14 @@ def main() -> None:
     print(f"{arguments.studies} studies a row\n")
     print(f"| {' | '.join(head)} |\n|{'---|' * len(head)}", flush=True)
     for cell in cells():
-        found = rates(cell, arguments.studies)
+        shares = rates(cell, arguments.studies)
         row = [cell.methods, cell.images, cell.correlation, cell.seeds, cell.noise]
         print(
-            f"| {' | '.join([*map(str, row), *(f'{share:.3f}' for share in found.values())])} |", flush=True
+            f"| {' | '.join([*map(str, row), *(f'{share:.3f}' for share in shares.values())])} |", flush=True
         )
     print("\n| equal methods | false better |\n|---|---|")
-    for design, found_share in limits(arguments.studies):
-        print(f"| {design} | {found_share:.3f} |", flush=True)
+    for design, false_share in limits(arguments.studies):
+        print(f"| {design} | {false_share:.3f} |", flush=True)
     print(f"\n{arguments.coverage_studies} sets a row, five methods\n")
     print("| α | images | level | interval above α | interval below α |\n|---|---|---|---|---|")
     for share in (0.0, 0.3, 0.6, 0.9):

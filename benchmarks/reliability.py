@@ -1,7 +1,7 @@
-"""Time and memory of all tables of a study's reliability, on one core.
+"""Time and memory of all reliability tables of a study, on one core.
 
-The scores are of so many images, methods (two of them baselines) and metrics, optionally with missing ones. Prints
-seconds for each table, and the peak memory of the process less that before.
+The scores are simulated for the given numbers of images, methods (two of them baselines) and metrics, optionally with
+missing ones. Prints seconds for each table and the increase in peak memory of the process.
 
     OMP_NUM_THREADS=1 python benchmarks/reliability.py --images 10000 --methods 10 --metrics 5 --missing 0
 """
@@ -27,7 +27,7 @@ from saliency_assay.storage import score_tables
 
 
 def score_table(images: int, methods: int, metrics: int, missing: float) -> pd.DataFrame:
-    """Return a score table of one study as the rules read it."""
+    """Return a simulated score table of one study in the form that the rules read."""
     source = np.random.default_rng(0)
     names = [f"method{number}" for number in range(methods)]
     parts = []
@@ -43,7 +43,7 @@ def score_table(images: int, methods: int, metrics: int, missing: float) -> pd.D
 
 
 def memory() -> float:
-    """Return the most memory that the process has held, in MB."""
+    """Return the peak resident memory of the process in MB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 

@@ -1,12 +1,12 @@
-"""How much of a bare training step's speed the training loop keeps, and of bare forwards the evaluation.
+"""Speed of the training loop relative to bare training steps, and of evaluation relative to bare forward passes.
 
-The bare step is forward, backward and optimiser on one batch that lies decoded on the device; the loop adds
-selection, augmentation, decoding, the schedule, sums for the curve and the checkpoint's clock. Both run in turns in one
-process, so that a busy machine slows them alike; the table gives medians over the rounds.
+The bare step is forward, backward and optimizer on one decoded batch on the device; the loop adds selection,
+augmentation, decoding, the schedule, sums for the curve and the checkpoint timer. The two alternate in one process, so
+that other load on the machine slows both; the table has medians over the rounds.
 
-With ``--masks L`` the loop's images are composed of the base images, L masks and their fills (``Occluded``);
-each training gathers them anew, so that with ``--epochs 1`` every image pays for its composition. With ``--stream``
-nothing is gathered: the images lie in a store, and are read, and composed, while the step before runs.
+With ``--masks L`` the images of the loop are composed of the base images, L masks and their fills (``Occluded``). Each
+training gathers them again, so that with ``--epochs 1`` the cost of composition is fully included. With ``--stream``
+nothing is gathered: images are read from a store, and composed, during the previous step.
 
     python benchmarks/training.py --size 32 --width 16 --precision float32 --threads 1
     python benchmarks/training.py --size 32 --width 16 --precision float32 --threads 1 --masks 5
@@ -37,7 +37,7 @@ from saliency_assay.training.settings import Training, training_from
 
 
 def bare_training(model: Classifier, images: torch.Tensor, labels: torch.Tensor, settings: Training) -> float:
-    """Images a second of steps on the first batch."""
+    """Return images per second of bare steps on the first batch."""
     model.train().to(memory_format=torch.channels_last)
     device, count = model.device.type, len(images) // settings.batch_size
     batch, target = to_pixels(images[: settings.batch_size]), labels[: settings.batch_size]
@@ -46,9 +46,9 @@ def bare_training(model: Classifier, images: torch.Tensor, labels: torch.Tensor,
     start = time.perf_counter()
     for _ in range(count):
         with torch.autocast(device, torch.bfloat16, enabled=bf16):
-            found = model(batch)
+            predicted = model(batch)
         optimizer.zero_grad()
-        functional.cross_entropy(found.float(), target).backward()
+        functional.cross_entropy(predicted.float(), target).backward()
         optimizer.step()
     wait(device)
     return count * settings.batch_size / (time.perf_counter() - start)
@@ -57,7 +57,7 @@ def bare_training(model: Classifier, images: torch.Tensor, labels: torch.Tensor,
 def loop_training(
     model: Classifier, images: Images, labels: torch.Tensor, settings: Training, limit: int
 ) -> float:
-    """Images a second of ``train``, all that it does before the first step included."""
+    """Return images per second of ``train``, including its work before the first step."""
     count = len(images) // settings.batch_size * settings.batch_size * settings.epochs
     everything, nothing = torch.arange(len(images)), torch.empty(0, dtype=torch.int64)
     with tempfile.TemporaryDirectory() as folder:
@@ -94,8 +94,7 @@ def loop_evaluation(model: Classifier, images: Images, batch_size: int) -> float
 
 
 def blocks(images: torch.Tensor, masks: int) -> Iterator[dict[str, np.ndarray]]:
-    """Return the blocks of a store: ``images``, and for each ``masks`` masks of a twentieth of the pixels with their
-    fills."""
+    """Yield the blocks of a store: ``images``, each with ``masks`` masks of 1/20 of the pixels and their fills."""
     generator = np.random.default_rng(0)
     for block in images.cpu().split(zarr_store.BLOCK):
         shape = (len(block), masks, *block.shape[2:])
@@ -107,14 +106,14 @@ def blocks(images: torch.Tensor, masks: int) -> Iterator[dict[str, np.ndarray]]:
 
 
 def source(options: argparse.Namespace, images: torch.Tensor, stack: ExitStack) -> Images:
-    """Return the images as the loop is given them; a store of them is closed by ``stack``."""
+    """Return the images as input of the loop; ``stack`` closes their store."""
     if not options.masks and not options.stream:
         return images
     path = Path(stack.enter_context(tempfile.TemporaryDirectory()), "data.zarr.zip")
     zarr_store.write(path, blocks(images, options.masks), kind="data", attributes={})
-    found = stack.enter_context(zarr_store.open_store(path, kind="data"))
-    base = found["image"] if options.stream else images
-    layers = [Layer(found["mask"], found["mean"], options.masks)] if options.masks else []
+    store = stack.enter_context(zarr_store.open_store(path, kind="data"))
+    base = store["image"] if options.stream else images
+    layers = [Layer(store["mask"], store["mean"], options.masks)] if options.masks else []
     return Occluded(base, layers, images.device) if layers else base
 
 
@@ -137,25 +136,29 @@ def measure(options: argparse.Namespace) -> dict[str, float]:
 
 
 def in_turns(
-    options: argparse.Namespace, images: torch.Tensor, labels: torch.Tensor, given: Images, settings: Training
+    options: argparse.Namespace,
+    images: torch.Tensor,
+    labels: torch.Tensor,
+    source_images: Images,
+    settings: Training,
 ) -> dict[str, float]:
     model, limit = classifier(options), 0 if options.stream else RESIDENT_LIMIT
-    seen = resident(given, images.device, limit)  # as evaluation finds them within a training
-    found: dict[str, list[float]] = {}
+    resident_images = resident(source_images, images.device, limit)  # as in the evaluations of a training
+    speeds_by_turn: dict[str, list[float]] = {}
     for turn in range(options.rounds + 1):
         speeds = {
-            "train": loop_training(model, given, labels.cpu(), settings, limit),
+            "train": loop_training(model, source_images, labels.cpu(), settings, limit),
             "bare_train": bare_training(model, images, labels, settings),
         }
         model.to(memory_format=torch.contiguous_format)
-        speeds["evaluate"] = loop_evaluation(model, seen, options.batch_size)
+        speeds["evaluate"] = loop_evaluation(model, resident_images, options.batch_size)
         speeds["bare_evaluate"] = bare_evaluation(model, images, options.batch_size)
         speeds["train_share"] = speeds["train"] / speeds["bare_train"]
         speeds["evaluate_share"] = speeds["evaluate"] / speeds["bare_evaluate"]
         for name, value in speeds.items():
             if turn:  # the first round warms up
-                found.setdefault(name, []).append(value)
-    return {name: statistics.median(values) for name, values in found.items()}
+                speeds_by_turn.setdefault(name, []).append(value)
+    return {name: statistics.median(values) for name, values in speeds_by_turn.items()}
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Saliency maps: one job for each model, seed, set or part of it, and method."""
+"""Saliency maps: one job for each model, seed, shard of a data set, and method."""
 
 
 rule attribute:

@@ -1,4 +1,4 @@
-"""Before the first job: the GPUs that jobs share, and nobody else may work in this folder or the folder of results."""
+"""Start and end of a run: sharing of GPUs, and locks of the working directory and the folder of results."""
 
 from saliency_assay.runtime.slurm import begin_submitting, check_alone, end_submitting
 from saliency_assay.runtime.environment import announce
@@ -10,7 +10,7 @@ try:
 except ValueError as error:
     sys.exit(str(error))
 
-# Snakemake knows a number of nodes where an executor submits jobs, and none where they run on this machine.
+# Snakemake sets a number of nodes only if an executor submits jobs to other machines.
 ON_CLUSTER = workflow.nodes is not None
 
 if CONFIG.device != "cpu":
@@ -19,20 +19,23 @@ if CONFIG.device != "cpu":
         local=not ON_CLUSTER,
         submitted=workflow.remote_exec,
     )
-    # One job on each GPU, unless --resources says otherwise. Without a GPU, jobs are limited by cores alone.
+    # One job per GPU, unless --resources sets another limit. Without a GPU, jobs are limited by cores alone.
     if gpus and "gpu" not in workflow.global_resources:
         workflow.register_resource("gpu", len(gpus))
 
 
 def on_gpu_if_there():
-    """Rule and resources of each job to run that takes a GPU where it finds one."""
+    """Yield rule and resources of each job to run that uses a GPU if one is available."""
     for job in workflow.dag.needrun_jobs():
         if (job.params.get("settings") or {}).get("device") == "auto":
             yield job.rule.name, job.resources
 
 
 def packages_of_jobs():
-    """The packages of all jobs to run: their parameters, which collect them, are otherwise computed when they start."""
+    """Return the packages of all jobs to run.
+
+    Parameters of jobs collect the packages, and Snakemake computes them only when a job starts.
+    """
     for job in workflow.dag.needrun_jobs():
         job.params
     return JOB_SETTINGS.packages
@@ -44,7 +47,7 @@ onstart:
         if ON_CLUSTER:
             announce(packages_of_jobs())
             check_requests(on_gpu_if_there())
-        # Asked for with --nolock by who only reads, such as the rule plan.
+        # Runs that only read, such as those of the rule ``plan``, use --nolock.
         if workflow.execution_settings.lock:
             hold(Path(CONFIG.results))
     except ValueError as error:

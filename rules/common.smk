@@ -1,4 +1,4 @@
-"""The checked configuration, the names that wildcards stand for, and what computes inputs and parameters of rules."""
+"""The checked configuration, inputs and parameters of rules, and constraints of wildcards."""
 
 import os
 import sys
@@ -35,20 +35,20 @@ pathvars:
 
 
 STUDIES = Studies(CONFIG, CATALOGUE.study_kinds)
-# What the inputs of rules are where wildcards or the configuration decide them.
+# Inputs of rules that depend on wildcards or on the configuration.
 INPUTS = Inputs(CONFIG, Paths(CONFIG.results), STUDIES, ancient)
 JOB_SETTINGS = JobSettings(
     Path(workflow.basedir) / "workflow/scripts",
     CATALOGUE.study_kinds.values(),
-    # Where jobs run in a container or in Conda environments, Snakemake itself compares those.
+    # Snakemake tracks containers and Conda environments itself.
     with_versions=not workflow.deployment_settings.deployment_method,
 )
-# `PARAMS.<rule>` is all that decides the results of a rule's jobs beside their inputs: they run again when it changes.
+# With its inputs, `PARAMS.<rule>` determines the results of a rule's jobs, which rerun when it changes.
 PARAMS = Params(INPUTS, CATALOGUE, JOB_SETTINGS, config)
 
-# Relative to where Snakemake runs, as all inputs are: a checkout that was moved or copied runs nothing again.
+# Relative to the working directory, as all inputs are, so that a moved or copied checkout reruns nothing.
 CAPTIONS = os.path.relpath(f"{workflow.basedir}/workflow/report")
-# Long jobs on which others wait come first, and before them the data that they need; else machines idle at the end.
+# Priorities: long jobs on which others depend start early, after the data that they need, so that no machine idles.
 EARLIEST, EARLY = 20, 10
 
 COLLECTIONS = [name for name, entry in CONFIG.data.items() if entry.scenes]
@@ -56,10 +56,10 @@ SYNTHETIC = [name for name in COLLECTIONS if CONFIG.data[name].kind == "syntheti
 BAM_SETS = [name for name, entry in CONFIG.sets.items() if entry.scenes]
 CAPTION_SETS = [name for name, entry in CONFIG.sets.items() if entry.source]
 PLAIN_SETS = [name for name in CONFIG.sets if name not in [*BAM_SETS, *CAPTION_SETS]]
-# The wildcards of all models that a study explains.
+# Wildcards of all models that studies explain.
 MODELS = {"model": STUDIES.models, "seed": CONFIG.seeds}
 SEARCHED = [name for name, model in CONFIG.models.items() if model.trials]
-# What names of files end in where a set is explained in parts.
+# Suffixes of file names of shards.
 PARTS = [name for entry in CONFIG.data.values() for name in part_names(entry.shards) if name]
 
 

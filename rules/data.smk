@@ -1,10 +1,10 @@
-"""From photographs, or none, to data sets with known feature importance."""
+"""Data sets, from real or synthetic images."""
 
 
 rule write_sources:
-    """Write synthetic objects and scenes."""
+    """Generate synthetic objects and scenes."""
     output:
-        # One file that names the content of all others: a folder would be known by its time alone.
+        # A file with the digests of all others, because Snakemake tracks a folder by its modification time alone.
         "<results>/sources/{collection}/SHA256SUMS",
     log:
         "<logs>/write_sources/{collection}.log",
@@ -85,7 +85,7 @@ rule compose_caption:
 
 
 rule build_data:
-    """Build a set by one function."""
+    """Build a data set by one function."""
     output:
         "<results>/data/{data}.zarr.zip",
     log:

@@ -1,10 +1,10 @@
-"""Public data, for who asks for it by name: snakemake data/downloaded/cifar10.json. Nothing else opens the network."""
+"""Public data, downloaded on request: snakemake data/downloaded/cifar10.json. No other rule has network access."""
 
 from saliency_assay.data.download.catalogue import DOWNLOADS
 
 
 rule download:
-    """Fetch public data."""
+    """Download public data."""
     output:
         "data/downloaded/{download}.json",
     log:
@@ -13,7 +13,7 @@ rule download:
         "<benchmarks>/download/{download}.tsv"
     wildcard_constraints:
         download=one_of(download.name for download in DOWNLOADS),
-    # Where Snakemake runs: nodes of a cluster often have no network.
+    # A local rule, because cluster nodes often have no network access.
     localrule: True
     conda:
         "../envs/data.yaml"

@@ -1,8 +1,8 @@
-"""What it would take: snakemake plan."""
+"""Estimate of jobs, hours and storage: snakemake plan."""
 
 
 rule plan:
-    """Estimate what each study takes."""
+    """Estimate the jobs, hours and storage of each study."""
     log:
         "<logs>/plan.log",
     localrule: True

@@ -1,4 +1,4 @@
-"""How far scores can be trusted, for every study that rates methods: reliability of metrics, and order of methods."""
+"""Reliability of metrics and order of methods, for every study that rates methods."""
 
 
 rule tabulate_reliability:

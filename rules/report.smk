@@ -1,4 +1,4 @@
-"""Pages that put all of a run into words, and the one HTML file that carries these and all figures and tables."""
+"""Pages of the report, and the report itself: one HTML file with all pages, figures and tables."""
 
 
 rule plot_gallery:
@@ -57,7 +57,7 @@ rule plot_training:
 
 
 rule summarise:
-    """Put a study into words."""
+    """Write the summary of a study."""
     input:
         unpack(INPUTS.summary_files),
         evaluations=INPUTS.study_evaluations,
@@ -112,7 +112,7 @@ rule document_methods:
 
 
 rule overview:
-    """Write the overview, which is read first."""
+    """Write the overview page."""
     input:
         summaries=INPUTS.all_summary_files(),
         evaluations=INPUTS.all_evaluations(),
@@ -140,7 +140,7 @@ rule overview:
 
 
 rule provenance:
-    """Write the page of configuration, versions, data and times."""
+    """Write the provenance page: configuration, versions, data and times."""
     input:
         figures=INPUTS.all_figures(),
         maps=INPUTS.all_maps(),

@@ -1,4 +1,4 @@
-"""Metrics that judge the maps of one model one by one: what a metric asks the model itself, and scores."""
+"""Model responses and scores of metrics that evaluate single maps of one model."""
 
 
 rule respond:

@@ -1,4 +1,4 @@
-"""All results for a paper: snakemake table."""
+"""Export of all results: snakemake table."""
 
 
 rule table:

@@ -1,4 +1,4 @@
-"""Models: trained once for each seed, and evaluated on every set that a study compares them on."""
+"""Training of models with each seed, and evaluation on every set on which a study compares them."""
 
 
 rule train:
@@ -27,7 +27,7 @@ rule train:
 
 
 use rule train as trial with:
-    """Train with one combination of a search, of which only the curve is kept."""
+    """Train with one combination of a search; only the curve is kept."""
     input:
         unpack(INPUTS.initial_weights),
         data=INPUTS.model_data,
@@ -45,7 +45,7 @@ use rule train as trial with:
 
 
 rule select_hyperparameters:
-    """Choose the best combination of a search."""
+    """Select the best combination of a search."""
     input:
         INPUTS.trials,
     output:
@@ -66,7 +66,7 @@ rule select_hyperparameters:
 
 
 rule evaluate:
-    """Evaluate a model on every set that a study compares it on."""
+    """Evaluate a model on every set on which a study compares it."""
     input:
         weights="<results>/models/{model}/seed{seed}/weights.pt",
         data=INPUTS.evaluated_data,

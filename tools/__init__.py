@@ -1,7 +1,7 @@
-"""Programs for those who work on the project: checks of the source tree and writers of generated pages."""
+"""Developer tools: checks of the source tree and generators of documentation pages."""
 
 import sys
 from pathlib import Path
 
-# This tree is checked, even where another one is installed.
+# Import the package from this tree, even if another one is installed.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))

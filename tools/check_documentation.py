@@ -1,4 +1,4 @@
-"""Links, paths, quoted messages and generated parts of README and the documentation."""
+"""Checks of links, paths, quoted messages and generated parts of README and the documentation."""
 
 import ast
 import re
@@ -18,15 +18,15 @@ LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 CODE = re.compile(r"`([^`\n]+)`")
 FILE = re.compile(r"([\w.*-]+/)*[\w.*-]+\.(?:py|smk|yaml|def|md|rst|ipynb)(?:::(\w+))?")
 TREES = (ROOT, PACKAGE, ROOT / "tests")
-"""Folders that pages name files from."""
+"""Folders to which file names in pages are relative."""
 GENERATORS = (record_tables, metric_records, configuration_reference)
-"""Modules that write pages or parts of them."""
+"""Modules that generate pages or parts of them."""
 HOLE = "\0"
-"""What stands in a message for a value that is put in."""
+"""Placeholder for a formatted value in a message."""
 LEAST = 14
-"""Characters of its own that a message must have, else nearly everything would be found in it."""
+"""Fewest literal characters of a message pattern; shorter ones would match nearly every line."""
 OTHER_MESSAGES = re.compile(r"score: KeyError: 'a' \(\w+\.py, line \d+\)")
-"""Python's own words in the form of ``runtime.job``."""
+"""Messages of Python in the format of ``runtime.job``."""
 
 
 def check_documentation() -> Iterator[Problem]:
@@ -42,7 +42,7 @@ def check_documentation() -> Iterator[Problem]:
 
 
 def check_links(page: Path) -> Iterator[Problem]:
-    """Links lead to files and headings, read as files on a forge: README is no page of the site."""
+    """Check that links lead to existing files and headings of the repository, and from the site only to its pages."""
     text = prose(page)
     for match in LINK.finditer(text):
         file, _, anchor = match[1].partition("#")
@@ -56,14 +56,14 @@ def check_links(page: Path) -> Iterator[Problem]:
 
 
 def check_lists(page: Path) -> Iterator[Problem]:
-    """Check for an empty line before each list: the site's Markdown needs it."""
+    """Check for an empty line before each list, which the site's Markdown requires."""
     for number, (before, line) in enumerate(pairwise(prose(page).splitlines()), 2):
         if line.startswith("- ") and before.strip() and not re.match(r"- | {2}", before):
             yield Problem(page, number, "no empty line before a list")
 
 
 def check_paths(page: Path) -> Iterator[Problem]:
-    """Files of the project and tests that a page names exist."""
+    """Check that the files and tests of the project that a page names exist."""
     text = prose(page)
     for span in CODE.finditer(text):
         for word in span[1].split():
@@ -75,7 +75,7 @@ def check_paths(page: Path) -> Iterator[Problem]:
 
 def _exists(name: str, test: str | None) -> bool:
     first, _, rest = name.partition("/")
-    if not rest:  # a user's file, or one of the folder that is written of
+    if not rest:  # a user's file, or one in a folder that the text names
         files = [*(ROOT / "tests").rglob(name)] if name.startswith("test_") else [ROOT]
     elif any((tree / first).is_dir() for tree in TREES) and first not in ("results", "build"):
         files = [path for tree in TREES for path in tree.glob(name)]
@@ -85,7 +85,7 @@ def _exists(name: str, test: str | None) -> bool:
 
 
 def check_generated() -> Iterator[Problem]:
-    """Parts of pages that are written from records are up to date."""
+    """Check that the generated parts of pages are up to date."""
     for name in sorted({*metric_records.RELIABILITY, *metric_records.RELEASED} - set(CATALOGUE.metrics)):
         yield Problem(ROOT / "tools/metric_records.py", 1, f"texts of {name}, which is no metric")
     for module in GENERATORS:
@@ -97,20 +97,20 @@ def check_generated() -> Iterator[Problem]:
 
 
 def check_messages() -> Iterator[Problem]:
-    """Each message that the page on troubleshooting quotes is one that the project, or Snakemake, gives."""
+    """Check that each message on the troubleshooting page is one of the project or of Snakemake."""
     page = DOCS / "troubleshooting.md"
     for block in blocks(page):
         for number, message in enumerate(block.text.splitlines() if block.language == "text" else (), 1):
-            known = any(pattern.search(message) for pattern in known_messages())
-            if not known and not OTHER_MESSAGES.fullmatch(message):
+            is_known = any(pattern.search(message) for pattern in known_messages())
+            if not is_known and not OTHER_MESSAGES.fullmatch(message):
                 yield Problem(page, block.line + number, f"nothing gives this message: {message}")
 
 
 @cache
 def known_messages() -> list[re.Pattern[str]]:
-    """Return the lines of all texts in the sources, with any text in place of the values that are put in."""
+    """Return a pattern for each line of all string literals in the sources; formatted values match any text."""
     paths = [*MODULES, Path(snakemake.__file__).parent / "exceptions.py"]
-    texts = [text for path in paths for text in _texts(path)]
+    texts = [text for path in paths for text in _string_literals(path)]
     texts += re.findall(r'echo "(.+?)" >&2', (ROOT / "Makefile").read_text().replace("$(CONFIG)", HOLE))
     lines = {line for text in texts for line in text.replace("{}", HOLE).splitlines()}
     return [
@@ -120,7 +120,7 @@ def known_messages() -> list[re.Pattern[str]]:
     ]
 
 
-def _texts(path: Path) -> Iterator[str]:
+def _string_literals(path: Path) -> Iterator[str]:
     nodes = list(ast.walk(syntax(path)))
     parts = {id(part) for node in nodes if isinstance(node, ast.JoinedStr) for part in node.values}
     for node in nodes:
@@ -131,8 +131,8 @@ def _texts(path: Path) -> Iterator[str]:
 
 
 def check_test_names() -> Iterator[Problem]:
-    """Files of tests have different names: pytest imports them by name alone."""
-    seen: dict[str, Path] = {}
+    """Check that test files have distinct names, because pytest imports them by file name."""
+    first_path: dict[str, Path] = {}
     for path in sorted((ROOT / "tests").rglob("*.py")):
-        if path.name != "conftest.py" and seen.setdefault(path.name, path) != path:
-            yield Problem(path, 1, f"{seen[path.name].relative_to(ROOT)} has the same name")
+        if path.name != "conftest.py" and first_path.setdefault(path.name, path) != path:
+            yield Problem(path, 1, f"{first_path[path.name].relative_to(ROOT)} has the same name")

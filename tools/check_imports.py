@@ -1,4 +1,4 @@
-"""Order of imports between packages, registries, homes of libraries and kinds of study, and names in docstrings."""
+"""Checks of imports between packages, registries, third-party libraries, kinds of study and names in docstrings."""
 
 import ast
 import re
@@ -23,7 +23,7 @@ ORDER = (
     "registry", "runtime", "storage", "data", "models", "training", "methods", "metrics", "config", "pipeline",
     "plotting", "reliability", "studies", "catalogue", "report", "api",
 )  # fmt: skip
-"""A package imports from itself and from packages before it."""
+"""Order of packages; each imports only from itself and from earlier ones."""
 HOMES = {
     "zarr": {"storage"},
     "captum": {"methods"},
@@ -33,11 +33,11 @@ HOMES = {
     "jinja2": {"plotting"},
     "pycocotools": {"data"},
 }
-"""Packages that may import a library."""
+"""Packages of the project that may import a library."""
 NETWORK, FETCH = {"urllib", "http", "requests", "ftplib"}, PACKAGE / "data/download/fetch.py"
-"""Libraries that open the network, and the only module that does."""
+"""Libraries that access the network, and the only module that may import them."""
 HEAVY = {"torch", "pandas", "captum", "zarr", "numpy", "scipy", "sklearn", "matplotlib", "PIL"}
-"""What no module does that the Snakefile imports: it is read anew in every job."""
+"""Libraries that no module imported by the Snakefile may load, because every job parses the Snakefile."""
 PARSED = ("check", "settings", "read", "inputs", "params")
 """Fields of records whose functions and classes are used when the Snakefile is parsed."""
 KINDS = sorted(PACKAGE.glob("studies/*/__init__.py"))
@@ -49,23 +49,23 @@ REGISTRIES = {
     **{path: {"registry.study_kind"} for path in KINDS},
     PACKAGE / "studies/__init__.py": {module_name(path) for path in KINDS},
 }
-"""Modules of records, and all of the project that they import."""
+"""Modules of records, with the project's modules that they may import."""
 NAMESAKES = {PACKAGE / name for name in ("config/settings.py", "data/__init__.py", "data/caption.py")}
-"""Modules that name the kinds of data ``bam`` and ``caption``."""
+"""Modules that may name ``bam`` and ``caption``, which are also kinds of data."""
 READERS = {
     *(PACKAGE / "api").glob("*.py"),
     PACKAGE / "catalogue.py",
     PACKAGE / "config/settings.py",
     PACKAGE / "studies/__init__.py",
 }
-"""Modules that may import a registry: no job's digest of code holds them."""
+"""Modules that may import a registry, because they are in no job's digest of code."""
 
 
 def check_imports() -> Iterator[Problem]:
-    """Check what modules and scripts import."""
+    """Check the imports of modules and scripts."""
     for path in MODULES:
         package = module_name(path).partition(".")[0]
-        if path != PACKAGE / "__init__.py":  # it offers functions of ``api`` by name
+        if path != PACKAGE / "__init__.py":  # it exports functions of ``api``
             later = ORDER[ORDER.index(package) + 1 :]
             for line, name in project_imports(path):
                 if name.partition(".")[0] in later:
@@ -89,9 +89,9 @@ def check_imports() -> Iterator[Problem]:
 
 
 def check_registries() -> Iterator[Problem]:
-    """Registries import next to nothing, and no implementation imports a registry.
+    """Check that registries import almost nothing and that no implementation imports a registry.
 
-    Otherwise every method's digest would hold the whole registry, and one line there would run everything again.
+    Otherwise the digest of every method would include the whole registry, and any change there would rerun all jobs.
     """
     for path, modules in REGISTRIES.items():
         for line, name in project_imports(path):
@@ -113,18 +113,18 @@ def check_registries() -> Iterator[Problem]:
 
 
 def check_snakefile_imports() -> Iterator[Problem]:
-    """Check that imports of the Snakefile, of the rules and of records for them load no heavy package."""
+    """Check that the modules needed to parse the Snakefile load no heavy package."""
     for module, (path, line) in _parsed_modules().items():
         code = f"import sys, {module}; print(*sorted({HEAVY!r} & set(sys.modules)))"
-        done = subprocess.run(
+        completed = subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, cwd=PACKAGE.parent
         )
-        if loaded := done.stdout.strip() or done.stderr.strip():
+        if loaded := completed.stdout.strip() or completed.stderr.strip():
             yield Problem(path, line, f"importing {module} loads {loaded}")
 
 
 def _parsed_modules() -> dict[str, tuple[Path, int]]:
-    """Modules that are imported when the Snakefile is parsed, each with a place that names it."""
+    """Return the modules imported when the Snakefile is parsed, each with a file and line that names it."""
     modules = {}
     for path in (ROOT / "Snakefile", *sorted((ROOT / "rules").rglob("*.smk"))):
         for number, line in enumerate(path.read_text().splitlines(), 1):
@@ -138,24 +138,24 @@ def _parsed_modules() -> dict[str, tuple[Path, int]]:
 
 
 def check_kinds() -> Iterator[Problem]:
-    """No module names a kind of study outside its folder: records say what distinguishes it."""
+    """Check that no module names a kind of study outside its folder; its properties are in its record."""
     names = {path.parent.name for path in KINDS}
     for path in (*MODULES, *SCRIPTS):
-        own = path.parent.name if path.is_relative_to(PACKAGE / "studies") else ""
+        own_kind = path.parent.name if path.is_relative_to(PACKAGE / "studies") else ""
         for node in ast.walk(syntax(path)):
-            if isinstance(node, ast.Constant) and node.value in names - {own} and path not in NAMESAKES:
+            if isinstance(node, ast.Constant) and node.value in names - {own_kind} and path not in NAMESAKES:
                 yield Problem(path, node.lineno, f"names the kind of study {node.value!r}")
 
 
 def check_references() -> Iterator[Problem]:
-    """Modules that a docstring names, as ``package.module`` or ``package.module.name``, exist."""
+    """Check that modules named in docstrings as ``package.module`` or ``package.module.name`` exist."""
     modules = {module_name(path): path for path in MODULES}
     for path in (*MODULES, *SCRIPTS):
         for number, line in enumerate(path.read_text().splitlines(), 1):
             for name in re.findall(r"``([a-z_]+(?:\.\w+)+)", line):
                 module, _, member = name.rpartition(".")
-                known = name in modules or (
+                exists = name in modules or (
                     module in modules and re.search(rf"\b{member}\b", modules[module].read_text())
                 )
-                if name.partition(".")[0] in ORDER and not known and member not in ("csv", "json"):
+                if name.partition(".")[0] in ORDER and not exists and member not in ("csv", "json"):
                     yield Problem(path, number, f"no {name}")

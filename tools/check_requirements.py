@@ -1,4 +1,4 @@
-"""Pinned packages, the environments of rules, the recipes of images, and the version of the project."""
+"""Checks of pinned packages, environments of rules, container recipes, and the version of the project."""
 
 import re
 import tomllib
@@ -26,7 +26,7 @@ DEPENDENCIES = [
     for line in lines
 ]
 PYTHONS = ("3.11", "3.12", "3.13")
-"""What environments may be made with; wheels and markers are chosen for these."""
+"""Supported versions of Python, for which packages are pinned."""
 PINNED = ("requirements.txt", "envs/bootstrap.txt")
 DOCKER, APPTAINER = ROOT / "containers/Dockerfile", ROOT / "containers/saliency_assay.def"
 METHODS = [record.function for record in CATALOGUE.methods.values()]
@@ -36,14 +36,14 @@ BY_NAME = {
     **dict.fromkeys(("attribute", "remask"), METHODS + ARCHITECTURES),
     "build_data": [record.function for record in CATALOGUE.data_kinds.values() if not record.sets],
 }
-"""Functions that scripts call by the names in the configuration."""
+"""Functions that the scripts of a rule may call by name from the configuration."""
 
 
 def check_requirements() -> Iterator[Problem]:
-    """Check all places that name versions of packages."""
+    """Check all files that name versions of packages."""
     faults = [fault for name in PINNED for fault in check_lock(ROOT / name)]
     yield from faults
-    if faults:  # the versions cannot be read
+    if faults:  # the versions cannot be parsed
         return
     lock = ROOT / "requirements.txt"
     for requirement in DEPENDENCIES:
@@ -60,7 +60,7 @@ def check_requirements() -> Iterator[Problem]:
 
 
 def check_lock(path: Path) -> Iterator[Problem]:
-    """Every line is a version with hashes, and none names a place to load it from."""
+    """Check that every line pins a version with hashes and none names a source to load it from."""
     for number, line in _logical_lines(path):
         requirement, *hashes = line.split(" --hash=")
         if not re.fullmatch(r"[\w.\[\]-]+==[^*,\s]+( ; .+)?", requirement.strip()):
@@ -70,7 +70,7 @@ def check_lock(path: Path) -> Iterator[Problem]:
 
 
 def _logical_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Lines of a requirements file with their numbers, joined where one ends with a backslash."""
+    """Yield the lines of a requirements file with their numbers; lines ending in a backslash are joined."""
     text = path.read_text()
     for match in re.finditer(r"(?:.*\\\n)*.+", text):
         yield line_of(text, match.start()), re.sub(r"\\\n\s*", " ", match[0])
@@ -78,7 +78,7 @@ def _logical_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 @cache
 def pins() -> dict[str, list[Requirement]]:
-    """Return the pins of each package; there may be several, for different versions of Python."""
+    """Return the pinned versions of each package; there may be several, for different versions of Python."""
     pinned: dict[str, list[Requirement]] = {}
     for _, line in _logical_lines(ROOT / "requirements.txt"):
         requirement = Requirement(line.partition(" --hash=")[0])
@@ -87,23 +87,23 @@ def pins() -> dict[str, list[Requirement]]:
 
 
 def locked_version(name: str, python: str) -> str:
-    """Return the version that ``requirements.txt`` pins on Linux for a version of Python; empty if there is not one."""
+    """Return the version pinned in ``requirements.txt`` for Linux and a version of Python; empty unless exactly one."""
     markers = {
         "python_version": python,
         "python_full_version": f"{python}.0",
         "sys_platform": "linux",
         "platform_machine": "x86_64",
     }
-    chosen = [
+    matching = [
         pin
         for pin in pins().get(canonicalize_name(name), [])
         if not pin.marker or pin.marker.evaluate(markers)
     ]
-    return str(chosen[0].specifier).removeprefix("==") if len(chosen) == 1 else ""
+    return str(matching[0].specifier).removeprefix("==") if len(matching) == 1 else ""
 
 
 def check_environment(path: Path) -> Iterator[Problem]:
-    """Check that an environment pins the locked versions, and holds all that its scripts import."""
+    """Check that an environment pins the locked versions and contains all packages that its scripts import."""
     dependencies = yaml.safe_load(path.read_text())["dependencies"]
     (python,) = [
         str(each).removeprefix("python=") for each in dependencies if str(each).startswith("python=")
@@ -124,41 +124,41 @@ def check_environment(path: Path) -> Iterator[Problem]:
 
 
 def check_images() -> Iterator[Problem]:
-    """Both recipes install exactly what is pinned, by the same commands, on the same base."""
+    """Check that both container recipes install exactly the pinned packages with the same commands and base image."""
     docker = re.sub(r"\\\n\s*", "", DOCKER.read_text())
-    of_docker = dict(re.findall(r"^([A-Z]+) (.+)$", docker, re.MULTILINE))
+    docker_lines = dict(re.findall(r"^([A-Z]+) (.+)$", docker, re.MULTILINE))
     text = re.sub(r"^ +", "", APPTAINER.read_text(), flags=re.MULTILINE)
     sections = dict(re.findall(r"^%(\w+)\n((?:[^%\n].*\n)+)", text, re.MULTILINE))
-    folder = of_docker["WORKDIR"]
-    same = {
-        "base": (re.findall(r"^From: (.+)$", text, re.MULTILINE), [of_docker["FROM"]]),
+    folder = docker_lines["WORKDIR"]
+    compared = {
+        "base": (re.findall(r"^From: (.+)$", text, re.MULTILINE), [docker_lines["FROM"]]),
         "files": (
             sections["files"].splitlines(),
-            [f"{name} {folder}/{Path(name).name}" for name in of_docker["COPY"].split()[:-1]],
+            [f"{name} {folder}/{Path(name).name}" for name in docker_lines["COPY"].split()[:-1]],
         ),
         "commands": (
             sections["post"].splitlines(),
-            ["set -e", f"cd {folder}", *of_docker["RUN"].split(" && ")],
+            ["set -e", f"cd {folder}", *docker_lines["RUN"].split(" && ")],
         ),
-        "environment": (sections["environment"].splitlines(), [f"export {of_docker['ENV']}"]),
+        "environment": (sections["environment"].splitlines(), [f"export {docker_lines['ENV']}"]),
     }
-    for name, (apptainer, expected) in same.items():
+    for name, (apptainer, expected) in compared.items():
         if apptainer != expected:
             yield Problem(
                 APPTAINER, 1, f"{name}: expected {expected} as in the Dockerfile, found {apptainer}"
             )
-    if of_docker["COPY"].split() != [*PINNED, "./"]:
+    if docker_lines["COPY"].split() != [*PINNED, "./"]:
         yield Problem(DOCKER, 1, f"expected to copy {PINNED} and nothing else")
-    if not re.fullmatch(r"python:3\.11\.\d+-slim-\w+", of_docker["FROM"]):
-        yield Problem(DOCKER, 1, f"expected one exact version of Python, found {of_docker['FROM']}")
-    for command in of_docker["RUN"].split(" && "):
+    if not re.fullmatch(r"python:3\.11\.\d+-slim-\w+", docker_lines["FROM"]):
+        yield Problem(DOCKER, 1, f"expected one exact version of Python, found {docker_lines['FROM']}")
+    for command in docker_lines["RUN"].split(" && "):
         if " install " in command and not re.search(
             r"--require-hashes -r (bootstrap|requirements)\.txt$", command
         ):
             yield Problem(DOCKER, 1, f"installs without hashes: {command}")
-    ignored = ROOT / "containers/Dockerfile.dockerignore"
-    if ignored.read_text().split() != ["*", *(f"!{name}" for name in PINNED)]:
-        yield Problem(ignored, 1, f"expected nothing but {PINNED}")
+    dockerignore = ROOT / "containers/Dockerfile.dockerignore"
+    if dockerignore.read_text().split() != ["*", *(f"!{name}" for name in PINNED)]:
+        yield Problem(dockerignore, 1, f"expected nothing but {PINNED}")
 
 
 def check_version() -> Iterator[Problem]:

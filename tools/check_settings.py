@@ -1,4 +1,4 @@
-"""Parameters and keys of the configuration that no code reads."""
+"""Check for parameters and keys of the configuration that no code reads."""
 
 import ast
 import inspect
@@ -17,15 +17,15 @@ from tools.source_tree import PACKAGE, ROOT, Problem, syntax
 
 SCHEMA = ROOT / "config/schema.yaml"
 STEPS = ("write_sources", "collect_bam", "compose_bam")
-"""Scripts that build data of objects and scenes; ``pipeline.params`` hands each the parameters that it reads."""
+"""Scripts that build data of objects and scenes; ``pipeline.params`` passes each the parameters that it reads."""
 PLANS = (plan, plan_common, rescaled)
 """Functions that take such parameters as keywords."""
 
 
 def check_settings() -> Iterator[Problem]:
-    """Check that every parameter and every key is read where it has an effect."""
+    """Check that the code reads every parameter and every key of the configuration."""
     loop = PACKAGE / "training/loop.py"
-    read = _attributes(loop, PACKAGE / "training/task.py", of="settings")
+    read = _attributes(loop, PACKAGE / "training/task.py", variable="settings")
     for name in sorted(read ^ set(PARAMETERS)):
         fault = (
             "no training reads the parameter"
@@ -34,16 +34,16 @@ def check_settings() -> Iterator[Problem]:
         )
         yield Problem(loop, 1, f"{fault} {name}")
     params = PACKAGE / "pipeline/params.py"
-    by_steps = _strings(*(ROOT / f"workflow/scripts/{name}.py" for name in STEPS)).union(
+    step_names = _strings(*(ROOT / f"workflow/scripts/{name}.py" for name in STEPS)).union(
         *(_keywords(function) for function in PLANS)
     )
     for kind in ("bam", "synthetic"):
-        for name in sorted(set(CATALOGUE.data_kinds[kind].parameters) - (_strings(params) & by_steps)):
+        for name in sorted(set(CATALOGUE.data_kinds[kind].parameters) - (_strings(params) & step_names)):
             yield Problem(params, 1, f"no step reads the parameter {name} of data of kind {kind}")
     readers = [*(PACKAGE / "config").glob("*.py"), *(PACKAGE / "studies").glob("*/*.py")]
-    known = _strings(*readers) | _attributes(*readers)
-    known.update(key for record in CATALOGUE.data_kinds.values() for key in record.sources)
-    for key in sorted(set(_schema_keys(yaml.safe_load(SCHEMA.read_text()))) - known):
+    known_keys = _strings(*readers) | _attributes(*readers)
+    known_keys.update(key for record in CATALOGUE.data_kinds.values() for key in record.sources)
+    for key in sorted(set(_schema_keys(yaml.safe_load(SCHEMA.read_text()))) - known_keys):
         yield Problem(SCHEMA, 1, f"nothing reads the key {key}")
     for model in HEADINGS:
         for key in model.own_keys():
@@ -58,11 +58,13 @@ def _strings(*paths: Path) -> set[str]:
     return {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
 
 
-def _attributes(*paths: Path, of: str = "") -> set[str]:
-    """Names of attributes that files read, of any value or of those with one name."""
+def _attributes(*paths: Path, variable: str = "") -> set[str]:
+    """Return the names of attributes that files read, of all objects or only of the variable named ``variable``."""
     nodes = (node for path in paths for node in ast.walk(syntax(path)) if isinstance(node, ast.Attribute))
     return {
-        node.attr for node in nodes if not of or (isinstance(node.value, ast.Name) and node.value.id == of)
+        node.attr
+        for node in nodes
+        if not variable or (isinstance(node.value, ast.Name) and node.value.id == variable)
     }
 
 

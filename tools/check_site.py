@@ -1,4 +1,4 @@
-"""What the pages of the built documentation fetch from the network."""
+"""Check that the pages of the built documentation fetch nothing from the network."""
 
 import re
 from collections.abc import Iterator
@@ -11,11 +11,11 @@ FETCHED = {
     r"""<link (?=[^>]*rel="(?:stylesheet|preconnect|icon)")[^>]*href="(?:https?:)?//[^"]+\"""",
     "css": r"""url\(['"]?(?:https?:)?//[^)]+\)""",
 }
-"""Scripts, styles, pictures and fonts of other sites, by the kind of file that names them."""
+"""Patterns of scripts, styles, images and fonts from other sites, by the suffix of the referring file."""
 
 
 def check_site() -> Iterator[Problem]:
-    """Check that the site, which ``make docs`` builds, shows every page without a network."""
+    """Check that all pages of the site, built by ``make docs``, work without a network."""
     for suffix, pattern in FETCHED.items():
         for path in sorted(SITE.rglob(f"*.{suffix}")):
             text = path.read_text()

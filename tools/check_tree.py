@@ -1,4 +1,4 @@
-"""Check the source tree, which ``make lint`` does: ``python -m tools.check_tree`` prints ``file:line: message``."""
+"""Check the source tree, as ``make lint`` does: ``python -m tools.check_tree`` prints ``file:line: message``."""
 
 import sys
 

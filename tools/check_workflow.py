@@ -1,4 +1,4 @@
-"""Rules, their scripts, environments, captions and profiles, and the names that rules and functions share."""
+"""Checks of rules, their scripts, environments, captions and profiles, and of names shared by rules and functions."""
 
 import inspect
 import re
@@ -20,9 +20,9 @@ TEXT = "\n".join(path.read_text() for path in RULE_FILES)
 PROFILES = sorted(ROOT.glob("profiles/*/config.yaml"))
 RERUN_TRIGGERS = ["mtime", "params", "input", "software-env"]
 WITHOUT_OUTPUT = {"plan"}
-"""Rules that only print: a benchmark would be an output, and once that was there they would not run."""
+"""Rules that only print. A benchmark would be an output, whose existence would keep the rule from running again."""
 EXTRA_FIGURES = {"study.html", "gallery.html"}
-"""Pages of every study, which no record of a kind names."""
+"""Pages of every study that no record of a kind of study lists."""
 FORBIDDEN = {
     r"\blambda\b": "a lambda; functions of inputs and parameters are in saliency_assay.pipeline",
     r"^checkpoint ": "a checkpoint",
@@ -30,27 +30,27 @@ FORBIDDEN = {
     r"^ +container:": "a rule with a container of its own; the Snakefile has the one of all rules",
 }
 MODEL_JOBS = {"models.jobs", "training.jobs"}
-"""Modules that put a classifier on the device of a job."""
+"""Modules that load a classifier onto the device of a job."""
 
 
 class Rule(NamedTuple):
-    """A rule as its file spells it out."""
+    """Rule as written in its file."""
 
     path: Path
     line: int
     name: str
     base: str
-    """The rule that it borrows its script from; empty for a rule with a script."""
+    """Rule whose script it uses; empty for a rule with its own script."""
     body: str
 
     def value(self, directive: str) -> str:
-        """Return the first string of a directive, empty if there is none."""
+        """Return the first string of a directive, or an empty string if there is none."""
         match = re.search(rf'^    {directive}:\s+f?"([^"]+)"', self.body, re.MULTILINE)
         return match[1] if match else ""
 
 
 def rules() -> Iterator[Rule]:
-    """Read all rules but ``all``, which only names the target."""
+    """Yield all rules except ``all``, which only lists the targets."""
     for path in RULE_FILES:
         text = path.read_text()
         for match in re.finditer(
@@ -82,7 +82,7 @@ def check_workflow() -> Iterator[Problem]:
 
 
 def _faults(rule: Rule) -> Iterator[str]:
-    """Check that a rule has a docstring, and that its script, log, benchmark and settings have its name."""
+    """Yield faults of a rule: its docstring, and the names of its script, log, benchmark and settings."""
     if not re.match(r'    """[A-Z][^\n]+\."""\n', rule.body):
         yield "expected one sentence as its docstring, which snakemake --list prints"
     if not rule.base:
@@ -101,12 +101,12 @@ def _faults(rule: Rule) -> Iterator[str]:
             yield "has an output, but is run each time that it is asked for"
     elif rule.value("benchmark") != f"<benchmarks>/{rule.name}{log[1] or ''}.tsv":
         yield f"benchmark {rule.value('benchmark')!r}, expected the name of its log"
-    given = re.search(rf"    params:\n        settings=(?:([A-Z]+)_)?PARAMS\.{rule.name},\n", rule.body)
-    if not given:
+    settings = re.search(rf"    params:\n        settings=(?:([A-Z]+)_)?PARAMS\.{rule.name},\n", rule.body)
+    if not settings:
         yield f"expected the parameters settings=PARAMS.{rule.name}, or those of its kind of study, and no others"
-    # The digest of the code that runs is that of the rule's own script.
+    # A job reruns if the code of its script changes, so its settings must digest that script.
     elif f'self.settings("{rule.base or rule.name}"' not in re.sub(
-        r"\(\s+", "(", inspect.getsource(getattr(_params(given[1]), rule.name))
+        r"\(\s+", "(", inspect.getsource(getattr(_params(settings[1]), rule.name))
     ):
         yield f"the settings of {rule.name} do not digest the code of {rule.base or rule.name}"
     for name in re.findall(r"\b(?:[A-Z]+_)?INPUTS\.(\w+)", rule.body):
@@ -115,7 +115,7 @@ def _faults(rule: Rule) -> Iterator[str]:
 
 
 def _params(kind: str | None) -> Any:
-    """Return the class of the settings of rules, of all kinds of study or of one."""
+    """Return the class of the settings of rules: of one kind of study, or those common to all."""
     return resolve(STUDY_KINDS[kind.lower()].params) if kind else Params
 
 
@@ -124,48 +124,50 @@ def _file(rule: Rule, directive: str) -> Path:
 
 
 def check_written_files() -> Iterator[Problem]:
-    """Files that functions name, and figures and tables of studies, are written by rules, and none beside them."""
-    paths, written = Paths("<results>"), TEXT.replace("<arm>", Paths("").arm)
+    """Check that rules write all files that ``Paths`` names, and exactly the recorded figures and tables of studies."""
+    paths, rule_text = Paths("<results>"), TEXT.replace("<arm>", Paths("").arm)
     for name, pattern in vars(paths).items():
         is_file = "." in Path(pattern).name.replace("<results>", "") and name != "state"
-        if is_file and f'"{pattern}"' not in written:
+        if is_file and f'"{pattern}"' not in rule_text:
             yield Problem(PACKAGE / "pipeline/paths.py", 1, f"no rule writes {name}, {pattern}")
     outputs = [each for kind in STUDY_KINDS.values() for each in kind.outputs]
     figures = {*RATED_FIGURES, *EXTRA_FIGURES, *(name for each in outputs for name in each.figures)}
     tables = {*RATED_TABLES, *(name for each in outputs for name in each.tables)}
-    for written_here, recorded, what in (
+    for written_names, recorded, output_type in (
         (set(re.findall(r'report\(\s*"<results>/figures/{study}/([^"]+)"', TEXT)), figures, "figure"),
         (set(re.findall(r'"<results>/tables/{study}/(\w+)\.csv"', TEXT)), tables, "table"),
     ):
-        for name in sorted(written_here - recorded):
+        for name in sorted(written_names - recorded):
             yield Problem(
-                PACKAGE / "studies/__init__.py", 1, f"no kind of study has the {what} {name} of a rule"
+                PACKAGE / "studies/__init__.py", 1, f"no kind of study has the {output_type} {name} of a rule"
             )
-        for name in sorted(recorded - written_here):
+        for name in sorted(recorded - written_names):
             yield Problem(
-                PACKAGE / "studies/__init__.py", 1, f"no rule writes the {what} {name} of a kind of study"
+                PACKAGE / "studies/__init__.py",
+                1,
+                f"no rule writes the {output_type} {name} of a kind of study",
             )
 
 
 def check_captions() -> Iterator[Problem]:
-    """Every file of the report has a caption, and every caption is shown."""
+    """Check that every file of the report has a caption and every caption is used."""
     folder = ROOT / "workflow/report"
-    shown = set()
+    used = set()
     for path in RULE_FILES:
         text = path.read_text()
         for match in re.finditer(r"\breport\(\n(?:.*\n)*?\s+\),", text):
             caption = re.search(r'caption="(?:\.\./)+workflow/report/(\w+)\.rst"', match[0])
             name = caption[1] if caption else ""
-            shown.add(name)
+            used.add(name)
             if not (folder / f"{name}.rst").is_file():
                 yield Problem(path, line_of(text, match.start()), f"report file without a caption: {name!r}")
     for path in sorted(folder.glob("*.rst")):
-        if path.stem not in shown:
+        if path.stem not in used:
             yield Problem(path, 1, "no rule shows this caption")
 
 
 def check_profiles() -> Iterator[Problem]:
-    """Profiles name rules that exist, give GPUs to the jobs that run a model, and rerun for the same reasons."""
+    """Check that profiles name existing rules, give GPUs to jobs with a model, and have the same rerun triggers."""
     if not (ROOT / "slurm").is_symlink() or (ROOT / "slurm").readlink() != Path("profiles/slurm"):
         yield Problem(ROOT / "slurm", 1, "expected a link to profiles/slurm")
     if (ROOT / "profiles/default").exists():

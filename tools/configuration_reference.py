@@ -23,8 +23,8 @@ COMMAND = "python -m tools.configuration_reference"
 KINDS = tuple(CATALOGUE.study_kinds.values())
 
 
-def _of_studies() -> Iterator[tuple[type[Settings], str]]:
-    """Yield the models of the kinds of study, each before those of its keys, with their headings."""
+def _study_models() -> Iterator[tuple[type[Settings], str]]:
+    """Yield the models of the kinds of study with their headings, each before the models of its keys."""
     for kind in KINDS:
         model: Any = resolve(kind.settings)
         yield model, f"Studies of kind {kind.name}"
@@ -53,16 +53,16 @@ HEADINGS: Mapping[type[Settings], str] = {
     settings.RegisteredMetric: "Metrics",
     settings.CustomMetric: "Custom metrics",
     settings.StudySettings: "Studies",
-    **dict(_of_studies()),
+    **dict(_study_models()),
     settings.ReliabilitySettings: "Reliability",
     settings.ReportSettings: "Report",
 }
-"""All models in the order of the page."""
+"""All models with their headings, in the order of the page."""
 TOP = (
     settings.Configuration, settings.DataSettings, settings.ModelSettings, settings.RegisteredMethod,
     settings.RegisteredMetric, settings.StudySettings, settings.ReliabilitySettings, settings.ReportSettings,
 )  # fmt: skip
-"""Those that begin a chapter."""
+"""Models whose section is on the top level of headings."""
 
 INTRODUCTION = f"""# Configuration reference
 
@@ -86,7 +86,7 @@ RANGES = {"minimum": "≥ {}", "exclusiveMinimum": "> {}", "maximum": "≤ {}", 
 
 
 def generated() -> Iterator[tuple[Path, str]]:
-    """Yield the path and the text of both files."""
+    """Yield the path and the text of the schema and of the reference page."""
     yield SCHEMA, schema_text()
     yield PAGE, page_text()
 
@@ -95,7 +95,7 @@ def schema_text() -> str:
     """Return the JSON Schema of a configuration as YAML."""
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **_cleaned(_schema_of(settings.configuration_of(KINDS))),
+        **_clean(_schema_of(settings.configuration_of(KINDS))),
     }
     text = yaml.safe_dump(schema, sort_keys=False, allow_unicode=True, width=110)
     return f"# Generated from the models of the configuration: {COMMAND}\n{text}"
@@ -107,36 +107,36 @@ def page_text() -> str:
 
 
 def _schema_of(model: type[Settings]) -> Any:
-    return _limits_named(model.model_json_schema())
+    return _rename_limits(model.model_json_schema())
 
 
-def _limits_named(schema: Any) -> Any:
-    """Name limits of lists and mappings as JSON Schema does: Pydantic has them as of text, behind a validator."""
+def _rename_limits(schema: Any) -> Any:
+    """Rename size limits of lists and mappings to JSON Schema's: behind a validator, Pydantic uses those of strings."""
     if isinstance(schema, list):
-        return [_limits_named(entry) for entry in schema]
+        return [_rename_limits(entry) for entry in schema]
     if not isinstance(schema, dict):
         return schema
     counted = {"array": "Items", "object": "Properties"}.get(str(schema.get("type")), "Length")
     return {
-        key.replace("Length", counted) if key in ("minLength", "maxLength") else key: _limits_named(value)
+        key.replace("Length", counted) if key in ("minLength", "maxLength") else key: _rename_limits(value)
         for key, value in schema.items()
     }
 
 
-def _cleaned(schema: Any) -> Any:
-    """Remove what editors make nothing of: titles that repeat keys, null as the default of an absent key, links."""
+def _clean(schema: Any) -> Any:
+    """Remove content without use in editors: titles that repeat keys, null defaults of absent keys, links."""
     if isinstance(schema, list):
-        return [_cleaned(entry) for entry in schema]
+        return [_clean(entry) for entry in schema]
     if not isinstance(schema, dict):
         return schema
     cleaned: dict[str, Any] = {}
     for key, value in schema.items():
         if key in ("properties", "$defs"):
-            cleaned[key] = {name: _cleaned(entry) for name, entry in value.items()}
+            cleaned[key] = {name: _clean(entry) for name, entry in value.items()}
         elif key == "description":
             cleaned[key] = LINK.sub(r"\1", value)
         elif key not in ("title", "discriminator") and not (key == "default" and value is None):
-            cleaned[key] = _cleaned(value)
+            cleaned[key] = _clean(value)
     if "patternProperties" in cleaned:
         cleaned["additionalProperties"] = False
     return cleaned
@@ -156,42 +156,46 @@ def _section(model: type[Settings]) -> str:
     return "\n".join([f"{level} {HEADINGS[model]}", "", f"{model.__doc__}{beside}", "", *table, ""])
 
 
-def _row(key: str, schema: Mapping[str, Any], required: list[str], known: Mapping[str, Any]) -> str:
+def _row(key: str, schema: Mapping[str, Any], required: list[str], definitions: Mapping[str, Any]) -> str:
     default = schema.get("default")
     if key in required:
-        shown = "required"
+        default_text = "required"
     elif default is None or default == {} or "$ref" in schema:
-        shown = "–"
+        default_text = "–"
     else:
-        shown = f"`{default if isinstance(default, str) else json.dumps(default)}`"
-    description = schema.get("description") or _referred(schema, known).get("description", "")
-    return f"| `{key}` | {_value(schema, known)} | {shown} | {description} |"
+        default_text = f"`{default if isinstance(default, str) else json.dumps(default)}`"
+    description = schema.get("description") or _definition_of(schema, definitions).get("description", "")
+    return f"| `{key}` | {_value(schema, definitions)} | {default_text} | {description} |"
 
 
-def _referred(schema: Mapping[str, Any], known: Mapping[str, Any]) -> Mapping[str, Any]:
-    referred: Mapping[str, Any] = known.get(schema.get("$ref", "").rpartition("/")[2], {})
-    return referred
+def _definition_of(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Mapping[str, Any]:
+    definition: Mapping[str, Any] = definitions.get(schema.get("$ref", "").rpartition("/")[2], {})
+    return definition
 
 
-def _value(schema: Mapping[str, Any], known: Mapping[str, Any], *, plural: bool = False) -> str:
-    """Return the type and range of a value, or of several, in words."""
+def _value(schema: Mapping[str, Any], definitions: Mapping[str, Any], *, plural: bool = False) -> str:
+    """Return a description of the type and range of a value, in the plural if ``plural``."""
     if "$ref" in schema:
         model = next(model for model in HEADINGS if model.__name__ == schema["$ref"].rpartition("/")[2])
         return f"[{HEADINGS[model].lower()}]({_anchor(model)})"
     if members := schema.get("oneOf", schema.get("anyOf")):
-        return " or ".join(_value(member, known, plural=plural) for member in members)
+        return " or ".join(_value(member, definitions, plural=plural) for member in members)
     if "const" in schema or "enum" in schema:
         return ", ".join(f"`{value}`" for value in schema.get("enum", [schema.get("const")]))
     kind = schema.get("type")
     if kind == "array":
-        entries = _value(schema["items"], known, plural=True) if schema["items"] else "values"
+        entries = _value(schema["items"], definitions, plural=True) if schema["items"] else "values"
         least, most = schema.get("minItems", 0), schema.get("maxItems")
         count = f", exactly {least}" if least and least == most else f", {least} or more" if least else ""
         return f"list of {entries}{count}{', none twice' if schema.get('uniqueItems') else ''}"
     if kind == "object":
         inner = next(iter(schema.get("patternProperties", {}).values()), schema.get("additionalProperties"))
         name = "mappings" if plural else "mapping"
-        return f"{name} of names to {_value(inner, known, plural=True)}" if isinstance(inner, dict) else name
+        return (
+            f"{name} of names to {_value(inner, definitions, plural=True)}"
+            if isinstance(inner, dict)
+            else name
+        )
     ranges = [text.format(schema[key]) for key, text in RANGES.items() if key in schema]
     one, many = {
         "boolean": ("`true` or `false`", "`true` or `false`"),

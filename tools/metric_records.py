@@ -1,7 +1,7 @@
-"""Write the table at the head of each metric's section in docs/metrics.md: ``python -m tools.metric_records``.
+"""Generate the table at the top of each metric's section in docs/metrics.md: ``python -m tools.metric_records``.
 
-Most rows are the metric's record. Measured reliability, and differences between a paper and its authors' code, are
-texts of this file.
+Most rows come from the metric's record. Measured reliability, and differences between a paper and its authors' code,
+are texts in this file.
 """
 
 import re
@@ -46,21 +46,21 @@ NONE = "no released code was compared"
 
 
 def bound(value: float) -> str:
-    """Return an end of an interval as text."""
+    """Return a bound of an interval as text."""
     return ("−" if value < 0 else "") + ("∞" if isinf(value) else f"{abs(value):g}")
 
 
 def interval(low: float, high: float) -> str:
-    """Return a range as text; its infinite ends are open."""
+    """Return a range as text, open at infinite ends."""
     return f"{'(' if isinf(low) else '['}{bound(low)}, {bound(high)}{')' if isinf(high) else ']'}"
 
 
 def rows_of(metric: Metric) -> list[tuple[str, str]]:
-    """Return the rows of a metric's table."""
+    """Return the rows of a metric's table as pairs of name and text."""
     scores = [
         f"`{score.name}`: {phrase(score.direction)}, {interval(*score.range)}" for score in metric.scores
     ]
-    parameters = [f"`{name}` {shown(parameter.default)}" for name, parameter in metric.parameters.items()]
+    parameters = [f"`{name}` {yaml_text(parameter.default)}" for name, parameter in metric.parameters.items()]
     unreduced = "none: no map" if metric.name == "tcav" else "none: raw maps"
     return [
         ("formula", (metric.formula or "none given").replace("|", "\\|")),
@@ -73,21 +73,21 @@ def rows_of(metric: Metric) -> list[tuple[str, str]]:
     ]
 
 
-def shown(default: object) -> str:
-    """Return a default as YAML has it."""
+def yaml_text(default: object) -> str:
+    """Return a default value as YAML."""
     if isinstance(default, bool):
         return str(default).lower()
     return f"{default:g}" if isinstance(default, float) else str(default)
 
 
 def table_of(metric: Metric) -> str:
-    """Return a metric's table between the marks of its begin and end."""
+    """Return a metric's table between its begin and end markers."""
     rows = "\n".join(f"| {name} | {text} |" for name, text in rows_of(metric))
     return f"{BEGIN}\n\n| | |\n|---|---|\n{rows}\n\n{END}"
 
 
 def generated() -> Iterator[tuple[Path, str]]:
-    """Yield the path and the text of the page, each metric's table below its heading, if it has one."""
+    """Yield the path and the new text of the page, with each metric's table below its heading, if it has one."""
     page = re.sub(rf"{re.escape(BEGIN)}.*?{re.escape(END)}\n\n", "", PAGE.read_text(), flags=re.DOTALL)
     for metric in METRICS:
         heading = f"\n## {metric.name}\n\n"

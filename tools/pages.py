@@ -1,4 +1,4 @@
-"""README and the pages of the documentation: code blocks, headings, and the files that a reader is to write."""
+"""README and documentation pages: code blocks, headings, and the files that readers create from them."""
 
 import re
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ FILE = re.compile(r"# ([\w/]+\.(?:py|smk|yaml))\n")
 
 @dataclass(frozen=True)
 class Block:
-    """One fenced block: the page, the line of its first fence, its language (empty if none is said), its text."""
+    """Fenced code block with its page, the line of its first fence, its language (empty if not given) and its text."""
 
     page: str
     line: int
@@ -25,49 +25,49 @@ class Block:
 
     @property
     def file(self) -> str:
-        """The path in the comment that it begins with, if it is a whole file; else empty."""
-        found = FILE.match(self.text)
-        return found[1] if found else ""
+        """Path in the first comment if the block is a whole file, else empty."""
+        match = FILE.match(self.text)
+        return match[1] if match else ""
 
 
 def pages() -> list[Path]:
-    """README and all pages of the documentation."""
+    """Return the paths of README and all pages of the documentation."""
     return [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 
 
 @cache
 def prose(page: Path) -> str:
-    """Return the text of a page with code blocks emptied, so that lines keep their numbers."""
+    """Return the text of a page with empty lines in place of code blocks, so that line numbers do not change."""
     return FENCE.sub(lambda block: "\n" * block[0].count("\n"), page.read_text())
 
 
 @cache
 def anchors(page: Path) -> set[str]:
-    """Return what sites and forges make of the headings of a page."""
+    """Return the anchors that the site and forges generate for the headings of a page."""
     headings = re.findall(r"^#+ (.+)$", prose(page), re.MULTILINE)
     slug = slugify(case="lower")
     return {slug(re.sub(r"[`*]|\]\([^)]*\)|\[", "", heading), "-") for heading in headings}
 
 
 def blocks(page: Path) -> list[Block]:
-    """Return the fenced blocks of a page, in its order."""
+    """Return the fenced code blocks of a page in order."""
     text, name = page.read_text(), str(page.relative_to(ROOT))
     return [
         Block(
             name,
-            line_of(text, found.start()),
-            found[2],
-            re.sub(f"^{found[1]}", "", found[3], flags=re.M),
+            line_of(text, match.start()),
+            match[2],
+            re.sub(f"^{match[1]}", "", match[3], flags=re.M),
         )
-        for found in FENCE.finditer(text)
+        for match in FENCE.finditer(text)
     ]
 
 
 def write_files(page: Path, folder: Path) -> list[str]:
-    """Write every file that a page shows whole below ``folder``; their paths."""
-    shown = [block for block in blocks(page) if block.file]
-    for block in shown:
+    """Write all complete files of a page below ``folder`` and return their relative paths."""
+    file_blocks = [block for block in blocks(page) if block.file]
+    for block in file_blocks:
         path = folder / block.file
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(block.text)
-    return [block.file for block in shown]
+    return [block.file for block in file_blocks]

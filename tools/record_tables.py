@@ -1,4 +1,4 @@
-"""Write the tables of records in the documentation: ``python -m tools.record_tables``."""
+"""Generate the tables of records in the documentation: ``python -m tools.record_tables``."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -10,34 +10,34 @@ from saliency_assay.metrics import METRICS
 from saliency_assay.models import ARCHITECTURES
 from saliency_assay.registry.directions import arrow
 from saliency_assay.registry.records import Parameter
-from tools.metric_records import interval, shown
+from tools.metric_records import interval, yaml_text
 from tools.pages import DOCS
 
 NEEDS = {"mask": "masks", "explain": "the method", "randomized_model": "new weights"}
-"""What a metric takes that not every data set or caller has."""
+"""Inputs of metrics that not every data set or caller provides, with their labels."""
 PIPE = r"\|"
-"""How a cell of a table has a vertical bar."""
+"""Escaped vertical bar in a table cell."""
 Rows = Iterable[tuple[str, ...]]
 
 
 def data_table() -> Rows:
-    """Yield the head and the rows of the table of data sets."""
+    """Yield the header and the rows of the table of data sets."""
     yield "kind", "images", "labels", "parameters", "source"
     for kind in DATA_KINDS:
-        parameters = f"[below](#{kind.name})" if kind.table else _parameters(kind.parameters)
+        parameters = f"[below](#{kind.name})" if kind.table else _parameter_text(kind.parameters)
         yield kind.name, kind.summary, ", ".join(kind.labels), parameters, kind.reference
 
 
 def architecture_table() -> Rows:
-    """Yield the head and the rows of the table of architectures."""
+    """Yield the header and the rows of the table of architectures."""
     yield "architecture", "network", "CAM layer", "parameters", "source"
     for record in ARCHITECTURES:
-        parameters = _parameters(record.parameters)
+        parameters = _parameter_text(record.parameters)
         yield record.name, record.summary, f"`{record.cam_layer}`", parameters, record.reference
 
 
 def metric_table() -> Rows:
-    """Yield the head and the rows of the table of metrics of single maps."""
+    """Yield the header and the rows of the table of metrics of single maps."""
     yield "metric", "what it measures", "scores, better direction and range", "needs", "source"
     for metric in METRICS:
         if metric.judges_single_maps:
@@ -49,7 +49,7 @@ def metric_table() -> Rows:
 
 
 def method_table() -> Rows:
-    """Yield the head and the rows of the table of methods."""
+    """Yield the header and the rows of the table of methods."""
     yield "method", "what", "map", "signed", "needs or takes", "random"
     for method in METHODS:
         channels, signed = "1" if method.one_channel else "C", "yes" if method.signed else "no"
@@ -58,7 +58,7 @@ def method_table() -> Rows:
 
 
 def support_table() -> Rows:
-    """Yield the head and the rows of the table of methods and the architectures that they work on."""
+    """Yield the header and the rows of the table of methods × architectures that support them."""
     yield "method", *(architecture.name for architecture in ARCHITECTURES)
     for method in METHODS:
         yield method.name, *("" if unsupported(method.needs, each) else "✓" for each in ARCHITECTURES)
@@ -71,20 +71,20 @@ TABLES: tuple[tuple[str, str, Callable[[], Rows]], ...] = (
     ("methods.md", "records", method_table),
     ("methods.md", "pairs", support_table),
 )
-"""Page, name in the marks around the table, and rows."""
+"""Page, name in the markers around the table, and function that yields its rows."""
 
 
 def generated() -> Iterator[tuple[Path, str]]:
-    """Yield the path and the text of each page, its tables up to date."""
+    """Yield the path and the text of each page with its tables up to date."""
     pages = {name: (DOCS / name).read_text() for name, _, _ in TABLES}
     for name, mark, table in TABLES:
-        pages[name] = _with_table(pages[name], mark, table())
+        pages[name] = _insert_table(pages[name], mark, table())
     for name, text in pages.items():
         yield DOCS / name, text
 
 
-def _with_table(page: str, mark: str, table: Rows) -> str:
-    """Return the page with the table; a record is linked to the section of its name, if there is one."""
+def _insert_table(page: str, mark: str, table: Rows) -> str:
+    """Return the page with the table; records are linked to the section of their name, if there is one."""
     head, *rows = table
     linked = [
         (f"[`{name}`](#{name})" if f"\n## {name}\n" in page else f"`{name}`", *rest) for name, *rest in rows
@@ -96,8 +96,8 @@ def _with_table(page: str, mark: str, table: Rows) -> str:
     return before + begin + text + end + rest.partition(end)[2]
 
 
-def _parameters(parameters: Mapping[str, Parameter]) -> str:
-    return ", ".join(f"`{name}` {shown(parameter.default)}" for name, parameter in parameters.items())
+def _parameter_text(parameters: Mapping[str, Parameter]) -> str:
+    return ", ".join(f"`{name}` {yaml_text(parameter.default)}" for name, parameter in parameters.items())
 
 
 if __name__ == "__main__":

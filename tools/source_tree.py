@@ -1,4 +1,4 @@
-"""The files of the project, what they import, and the form of a problem."""
+"""Files of the project, their imports, and the record of a problem."""
 
 import ast
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ SCRIPTS = sorted((ROOT / "workflow/scripts").glob("*.py"))
 
 
 class Problem(NamedTuple):
-    """A place in the tree and what is wrong there."""
+    """Location and description of a fault in the source tree."""
 
     path: Path
     line: int
@@ -24,19 +24,19 @@ class Problem(NamedTuple):
 
 
 class Import(NamedTuple):
-    """One imported name: the line of the statement, and the dotted name."""
+    """Imported dotted name with the line of its statement."""
 
     line: int
     name: str
 
 
 def line_of(text: str, place: int) -> int:
-    """Return the line of a position in a text, counted from 1."""
+    """Return the line number, from 1, of a position in a text."""
     return text.count("\n", 0, place) + 1
 
 
 def module_name(path: Path) -> str:
-    """Return ``data.bam`` for ``data/bam.py``; a package is called as its folder is."""
+    """Return a module's dotted name, such as ``data.bam`` for ``data/bam.py``; packages have their folder's name."""
     return ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__")
 
 
@@ -48,11 +48,11 @@ def syntax(path: Path) -> ast.Module:
 
 @cache
 def imports(path: Path) -> tuple[Import, ...]:
-    """Return all that a Python file imports, a name taken from a module as one of its parts."""
-    return tuple(_imports(path))
+    """Return all imports of a Python file; ``from a import b`` gives the name ``a.b``."""
+    return tuple(_find_imports(path))
 
 
-def _imports(path: Path) -> Iterator[Import]:
+def _find_imports(path: Path) -> Iterator[Import]:
     for node in ast.walk(syntax(path)):
         if isinstance(node, ast.Import):
             yield from (Import(node.lineno, alias.name) for alias in node.names)
@@ -62,11 +62,11 @@ def _imports(path: Path) -> Iterator[Import]:
 
 
 def project_imports(path: Path) -> list[Import]:
-    """Return the project's modules that a file imports, as ``module_name`` calls them."""
+    """Return the project's modules that a file imports, with names as in ``module_name``."""
     modules = {module_name(module) for module in MODULES}
-    found = []
+    modules_imported = []
     for line, name in imports(path):
         package, _, module = name.partition(".")
         if package == "saliency_assay" and module:
-            found.append(Import(line, module if module in modules else module.rpartition(".")[0]))
-    return [each for each in found if each.name]
+            modules_imported.append(Import(line, module if module in modules else module.rpartition(".")[0]))
+    return [item for item in modules_imported if item.name]

@@ -1,4 +1,4 @@
-"""Relative feature importance (BAM): the premise, MCS and IDR; the series, IIR and TCAV where a study asks for them."""
+"""Relative feature importance (BAM): the premise, MCS and IDR; as options the series, IIR and TCAV."""
 
 BAM_INPUTS, BAM_PARAMS = INPUTS.of_kind("bam"), PARAMS.of_kind("bam")
 
@@ -299,7 +299,7 @@ rule plot_concepts:
 
 
 rule optimize_patch:
-    """Optimize a patch that leaves the model's output as it is."""
+    """Optimize a patch that does not change the model output."""
     input:
         weights=BAM_INPUTS.independence_weights,
         data=BAM_INPUTS.data_os,

@@ -1,10 +1,10 @@
-"""Image or caption: tables and figures of studies of images with captions."""
+"""Tables and figures of studies of images with captions."""
 
 CAPTION_INPUTS, CAPTION_PARAMS = INPUTS.of_kind("caption"), PARAMS.of_kind("caption")
 
 
 rule tabulate_caption:
-    """Tabulate which half of an image maps point at."""
+    """Tabulate the attribution of maps to image and caption."""
     input:
         scores=CAPTION_INPUTS.study_scores,
         predictions=CAPTION_INPUTS.study_predictions,
@@ -26,7 +26,7 @@ rule tabulate_caption:
 
 
 rule plot_caption:
-    """Plot which half of an image maps point at."""
+    """Plot the attribution of maps to image and caption."""
     input:
         premise="<results>/tables/{study}/premise.csv",
         table="<results>/tables/{study}/table.csv",

@@ -50,7 +50,7 @@ rule plot_scores:
 
 
 rule plot_metric:
-    """Draw a figure of a metric."""
+    """Plot a figure of a metric."""
     input:
         unpack(FIDELITY_INPUTS.plot_metric),
     output:

@@ -1,4 +1,4 @@
-"""Retraining on occluded images (ROAR, IteROAR): occlude what the maps of f_i mark, train f_{i+1} on the rest, repeat."""
+"""Retraining on occluded images (ROAR, IteROAR): occlude pixels by the maps of f_i, train f_{i+1}, and repeat."""
 
 RETRAIN_INPUTS, RETRAIN_PARAMS = INPUTS.of_kind("retrain"), PARAMS.of_kind("retrain")
 RETRAININGS = [RETRAIN_INPUTS.retraining(study) for study in STUDIES.of_kind("retrain")]
@@ -18,7 +18,7 @@ wildcard_constraints:
 
 
 rule remask:
-    """Occlude what the maps of f_i point at."""
+    """Compute the masks of the pixels that the maps of f_i select for occlusion."""
     input:
         weights=RETRAIN_INPUTS.weights,
         data=RETRAIN_INPUTS.model_data,
@@ -45,7 +45,7 @@ rule remask:
 
 
 rule retrain:
-    """Train f_i on what is left of the images."""
+    """Train f_i on the occluded images."""
     input:
         unpack(RETRAIN_INPUTS.initial_weights),
         unpack(RETRAIN_INPUTS.chosen),
@@ -73,7 +73,7 @@ rule retrain:
 
 
 rule measure_mask_leakage:
-    """Train classifiers on masks alone."""
+    """Train classifiers on masks alone to measure mask leakage."""
     input:
         unpack(RETRAIN_INPUTS.chosen),
         data=RETRAIN_INPUTS.model_data,
@@ -140,7 +140,7 @@ rule tabulate_retrain:
 
 
 rule tabulate_leakage:
-    """Tabulate what masks alone tell of the class."""
+    """Tabulate mask leakage."""
     input:
         means="<results>/tables/{study}/means.parquet",
         data=RETRAIN_INPUTS.study_data,
@@ -200,7 +200,7 @@ rule plot_retrain:
 
 
 rule plot_masks:
-    """Plot the masks of all methods, and images under them."""
+    """Plot the masks of all methods, and occluded images."""
     input:
         data=RETRAIN_INPUTS.gallery_data,
         masks=RETRAIN_INPUTS.first_masks,
@@ -233,7 +233,7 @@ rule plot_masks:
 
 
 rule plot_leakage:
-    """Plot what masks alone tell of the class."""
+    """Plot mask leakage."""
     input:
         means="<results>/tables/{study}/means.parquet",
         table="<results>/tables/{study}/leakage.csv",

@@ -1,7 +1,7 @@
-"""Saliency Assay: benchmarks of saliency methods, and of the metrics that judge them.
+"""Saliency Assay: benchmarks of saliency methods, and of the metrics that evaluate them.
 
-A notebook calls the functions below; they are imported on first use, because the Snakefile imports this package, too,
-and must not pay for PyTorch.
+The functions for notebooks are imported on first use, because the Snakefile imports this package too and must not
+import PyTorch.
 """
 
 from importlib import import_module

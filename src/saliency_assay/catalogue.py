@@ -1,4 +1,4 @@
-"""All registries, by name, for the configuration. Imports records only, never what they refer to."""
+"""All registries, by name, for the configuration; the import of records does not import their callables."""
 
 from saliency_assay.config.records import Catalogue
 from saliency_assay.data import DATA_KINDS

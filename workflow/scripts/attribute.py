@@ -1,4 +1,4 @@
-"""Draw one method's saliency maps of one model on the explained test images of one set."""
+"""Compute the saliency maps of one method and model on the explained images of one set."""
 
 import json
 import time
@@ -16,13 +16,13 @@ from saliency_assay.runtime.shards import part_of
 from saliency_assay.storage import zarr_store
 
 with run_job(snakemake) as job:
-    settings, at, part = job.settings, job.wildcards, part_of(job.wildcards.part)
+    settings, wildcards, part = job.settings, job.wildcards, part_of(job.wildcards.part)
     data = job.open(zarr_store.open_store(job.input.data, kind="data"))
     classifier = load_model(job, data)
     device = classifier.device
     chosen, targets, offset = explained(data, classifier, **settings["explained"], part=part)
     method, arguments = resolve(settings["function"]), arguments_of(settings, data, device)
-    # Two states of one image are drawn with the same noise: else a method would differ from itself.
+    # The two images of a pair have the same noise: otherwise noise alone would change the map of a method.
     blocks = chain.from_iterable(
         attribute(
             method,
@@ -30,19 +30,19 @@ with run_job(snakemake) as job:
             classifier,
             data["image"].at(chosen[state]),
             targets[state],
-            seed=map_seed(settings["seed"], at.model, at.data, settings["noise_group"]),
+            seed=map_seed(settings["seed"], wildcards.model, wildcards.data, settings["noise_group"]),
             batch_size=settings["explained"]["batch_size"],
             finite=not settings["registered"],
             offset=offset,
         )
         for state in np.split(np.arange(len(chosen)), 2 if settings["pairs"] else 1)
     )
-    watch, made = Stopwatch(time.perf_counter), origin(data, classifier, part)
+    watch, identity = Stopwatch(time.perf_counter), origin(data, classifier, part)
     zarr_store.write(
         job.output.maps,
         zarr_store.beside(watch.over(blocks), image=chosen, target=targets),
         kind="maps",
-        attributes={"provenance": settings, **made, "offset": offset, "device": device.type},
+        attributes={"provenance": settings, **identity, "offset": offset, "device": device.type},
     )
     cost = {"images": len(chosen), "seconds": watch.seconds, "device": device.type}
     job.output.cost.write_text(json.dumps(cost), encoding="utf-8")

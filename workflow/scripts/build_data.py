@@ -1,4 +1,4 @@
-"""Build a data set that comes whole from one registered function."""
+"""Build a data set by one registered function."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Rank a BAM study's methods by every metric, and check what the paper claims."""
+"""Rank the methods of a BAM study by every metric, and check the claims of the paper."""
 
 from saliency_assay.plotting.html import table_page, tables_page
 from saliency_assay.runtime.job import run_job
@@ -8,7 +8,7 @@ from saliency_assay.studies.bam.ranking import agreement, agreement_shown, ranki
 from saliency_assay.studies.bam.tables import BamTables
 
 with run_job(snakemake) as job:
-    settings, made = job.settings, job.output
+    settings, output = job.settings, job.output
     names = (
         "premise",
         "metrics",
@@ -19,18 +19,20 @@ with run_job(snakemake) as job:
         "correlation",
         "concepts",
     )
-    read = {name: read_table(path) for name in names if (path := job.input.get(name))}
+    study_tables = {name: read_table(path) for name in names if (path := job.input.get(name))}
     keys = ("data", "object_model", "scene_model", "methods", "controls", "classes")
-    tables = BamTables(**{key: settings[key] for key in keys}, **read)
-    ranked, judged = ranking(tables), claims(tables)
-    ranked.to_csv(made.ranking, index=False)
-    judged.to_csv(made.claims, index=False)
+    tables = BamTables(**{key: settings[key] for key in keys}, **study_tables)
+    rank_table, claim_table = ranking(tables), claims(tables)
+    rank_table.to_csv(output.ranking, index=False)
+    claim_table.to_csv(output.claims, index=False)
     study = settings["study"]
-    shown = {
-        f"{study}: rank (score ± spread), 1 is the best": ranking_shown(ranked, tables),
-        "Agreement of the rankings, controls aside": agreement_shown(agreement(ranked, tables)),
+    page_contents = {
+        f"{study}: rank (score ± spread), 1 is the best": ranking_shown(rank_table, tables),
+        "Agreement of the rankings, controls aside": agreement_shown(agreement(rank_table, tables)),
     }
-    page = tables_page(shown, title=f"{study}: ranking", digits=2)
-    made.ranking_page.write_text(page, encoding="utf-8")
-    page = table_page(judged, title=f"{study}: the claims of Yang & Kim (2019): {summary(judged)}", digits=3)
-    made.claims_page.write_text(page, encoding="utf-8")
+    page = tables_page(page_contents, title=f"{study}: ranking", digits=2)
+    output.ranking_page.write_text(page, encoding="utf-8")
+    page = table_page(
+        claim_table, title=f"{study}: the claims of Yang & Kim (2019): {summary(claim_table)}", digits=3
+    )
+    output.claims_page.write_text(page, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Cut objects out of COCO photographs and gather MiniPlaces scenes, each at one size."""
+"""Cut objects out of COCO images and collect MiniPlaces scenes, all at one size."""
 
 import logging
 from pathlib import Path
@@ -14,10 +14,10 @@ from saliency_assay.storage import zarr_store
 with run_job(snakemake) as job:
     settings = job.settings
     parameters = settings["parameters"]
-    if embedded := job.input.get("sources"):
-        root = embedded.parent
-        settings = {**settings, "objects": OBJECTS, "scenes": SCENES, "miniplaces": root / "miniplaces"}
-        settings["coco"] = [(root / "coco/annotations/instances.json", root / "coco/images")]
+    if synthetic_sources := job.input.get("sources"):
+        folder = synthetic_sources.parent
+        settings = {**settings, "objects": OBJECTS, "scenes": SCENES, "miniplaces": folder / "miniplaces"}
+        settings["coco"] = [(folder / "coco/annotations/instances.json", folder / "coco/images")]
     sources = [Source(Path(annotations), Path(images)) for annotations, images in settings["coco"]]
     miniplaces = Path(settings["miniplaces"])
     instances, skipped_instances = find_instances(

@@ -1,4 +1,4 @@
-"""Paste cut-outs on scenes: one of the sets of a BAM collection."""
+"""Compose one set of a BAM collection: cut-outs pasted on scenes."""
 
 from saliency_assay.data.bam.compose import log_sizes
 from saliency_assay.data.bam.members import compose_member, is_series

@@ -1,4 +1,4 @@
-"""Put pictures of two classes beside their captions: one of the aligned sets of an entry of kind caption."""
+"""Combine images of two classes with their captions: one of the aligned sets of an entry of kind caption."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from saliency_assay.storage import zarr_store
 
 with run_job(snakemake) as job:
     settings, parameters = job.settings, dict(job.settings["parameters"])
-    # The set is not part of the seed: all sets of an entry are aligned.
+    # The name of the set is not part of the seed, so that all sets of an entry are aligned.
     generator = np.random.default_rng(seed_of(parameters.pop("seed", 0), "compose_caption"))
     source = job.open(zarr_store.open_store(job.input[0], kind="data"))
     classes, blocks = compose(

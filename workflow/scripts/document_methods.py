@@ -1,4 +1,4 @@
-"""Describe the methods with what their maps cost, and the metrics with how reliable they were found to be."""
+"""Write the pages of the methods with the cost of their maps, and of the metrics with their reliability."""
 
 import json
 from itertools import islice
@@ -15,13 +15,15 @@ with run_job(snakemake) as job:
     for name, path in zip(settings["sets"], paths.data, strict=True):
         with zarr_store.open_store(path, kind="data") as data:
             sizes[name] = data["image"].shape[2:]
-    each = (json.loads(path.read_text(encoding="utf-8")) for path in paths.costs)
-    measured = [list(islice(each, at["parts"])) for at in settings["drawn"]]
+    costs_of_maps = (json.loads(path.read_text(encoding="utf-8")) for path in paths.costs)
+    measured = [list(islice(costs_of_maps, gallery_map["parts"])) for gallery_map in settings["drawn"]]
     costs = cost_table(settings["methods"], settings["drawn"], measured, sizes)
     output.methods.write_text(methods_page(settings["methods"], costs), encoding="utf-8")
-    found = [
+    tables = [
         read_table(path).assign(study=study)
         for study, path in zip(settings["studies"], paths.reliability, strict=True)
     ]
-    reliability = pd.concat(found) if found else pd.DataFrame({"metric": [], "variant": pd.Series(dtype=str)})
+    reliability = (
+        pd.concat(tables) if tables else pd.DataFrame({"metric": [], "variant": pd.Series(dtype=str)})
+    )
     output.metrics.write_text(metrics_page(settings["metrics"], reliability), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Fetch one public data set or one file of weights: the only rule that opens the network."""
+"""Download one public data set or weights file: the only rule with network access."""
 
 import json
 import os
@@ -10,7 +10,7 @@ with run_job(snakemake) as job:
     output, download = job.output[0], by_name()[job.wildcards.download]
     print(described(download), flush=True)
     receipts = obtain(download, output.parent.parent, mirror=os.environ.get(MIRROR, ""))
-    # What each archive holds is in its own receipt.
+    # The files of each archive are listed in its own receipt.
     files = {name: {**receipt, "files": len(receipt.get("files", ()))} for name, receipt in receipts.items()}
-    told = {"page": download.page, "licence": download.licence, "files": files}
-    output.write_text(json.dumps(told, indent=1), encoding="utf-8")
+    description = {"page": download.page, "licence": download.licence, "files": files}
+    output.write_text(json.dumps(description, indent=1), encoding="utf-8")

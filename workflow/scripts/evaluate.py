@@ -1,4 +1,4 @@
-"""Predict the label of every image of every set a model is compared on."""
+"""Predict the labels of all images of every set on which a model is evaluated."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Train classifiers on the masks behind D_i alone, with the images' labels and with labels at random."""
+"""Train classifiers on the masks of D_i alone, with the labels of the images and with random labels."""
 
 import shutil
 

@@ -1,4 +1,4 @@
-"""Change images where an object would be, so that a model's output stays as it is: a set of originals and changed."""
+"""Optimize changes of images at an object's place that leave the model output as it is: a set of image pairs."""
 
 from saliency_assay.models.classifier import digest
 from saliency_assay.models.jobs import load_model
@@ -18,7 +18,7 @@ with run_job(snakemake) as job:
         data["split"][:], labels, classes["object"], settings["common_object"], settings["images"]
     )
     images, masks = without["image"][chosen], data["mask"][chosen]
-    found = change_all(
+    changes = change_all(
         classifier,
         images,
         data["image"].at(chosen),
@@ -29,7 +29,7 @@ with run_job(snakemake) as job:
     columns = {"mask": masks, **{name: label[chosen] for name, label in labels.items()}}
     zarr_store.write(
         job.output[0],
-        [paired(images, columns, chosen, found)],
+        [paired(images, columns, chosen, changes)],
         kind="data",
         attributes={
             "classes": classes,

@@ -1,4 +1,4 @@
-"""Write the page that is read first: all studies in words, ranks and reliability."""
+"""Write the overview page: summary, ranks and reliability of all studies."""
 
 from pathlib import Path
 
@@ -24,9 +24,9 @@ with run_job(snakemake) as job:
         with zarr_store.open_store(path, kind="data") as data:
             sets.append(data_facts(name, data["image"].shape, data.attributes))
             attributes.append(data.attributes)
-    took = ran(attributes, times(Path(settings["benchmarks"])))
+    duration = ran(attributes, times(Path(settings["benchmarks"])))
     if results:
-        page = overview_page(results, seeds=settings["seeds"], ran=took)
+        page = overview_page(results, seeds=settings["seeds"], ran=duration)
     else:
-        page = build_page(sets, settings["models"], seeds=settings["seeds"], ran=took)
+        page = build_page(sets, settings["models"], seeds=settings["seeds"], ran=duration)
     job.output[0].write_text(page, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Print what each study takes: jobs, models, hours and storage. Nothing runs, and nothing is written but a log."""
+"""Print the jobs, models, hours and storage of each study, without running or writing anything but a log."""
 
 import subprocess
 import sys
@@ -18,23 +18,25 @@ with run_job(snakemake) as job:
     command += ["--snakefile", str(snakefile)]
     rows = []
     for study in settings["studies"]:
-        # The whole configuration as this run has it, command-line changes included; in a folder of its own, because
-        # what lies beside a configuration can be imported.
+        # The configuration of this run, including changes on the command line. It is in a separate folder, because
+        # modules beside a configuration can be imported.
         with TemporaryDirectory() as folder:
-            given = Path(folder, "configuration.yaml")
+            configuration = Path(folder, "configuration.yaml")
             text = yaml.safe_dump(settings["configuration"], sort_keys=False, allow_unicode=True)
-            given.write_text(text, encoding="utf-8")
-            asked = ["--configfile", str(given), "--", *study["targets"]]
-            done = subprocess.run([*command, *asked], check=False, capture_output=True, text=True)
-        if done.returncode:
-            raise ValueError(f"{study['name']}: the dry run failed: {done.stderr.strip().splitlines()[-1]}")
-        jobs, storage = job_counts(done.stdout + done.stderr), None
+            configuration.write_text(text, encoding="utf-8")
+            arguments = ["--configfile", str(configuration), "--", *study["targets"]]
+            dry_run = subprocess.run([*command, *arguments], check=False, capture_output=True, text=True)
+        if dry_run.returncode:
+            raise ValueError(
+                f"{study['name']}: the dry run failed: {dry_run.stderr.strip().splitlines()[-1]}"
+            )
+        jobs, storage = job_counts(dry_run.stdout + dry_run.stderr), None
         data_file, weights = Path(study["data"]), Path(study["weights"])
         if data_file.is_file() and weights.is_file():
             with zarr_store.open_store(data_file, kind="data") as data:
-                drawn = round(jobs.get("attribute", 0) * study["map_images"])
-                kept = weights.stat().st_size * sum(jobs.get(rule, 0) for rule in study["weights_by"])
-                storage = storage_of(data["image"].shape, study["mask_stores"], drawn, kept)
+                map_count = round(jobs.get("attribute", 0) * study["map_images"])
+                weight_bytes = weights.stat().st_size * sum(jobs.get(rule, 0) for rule in study["weights_by"])
+                storage = storage_of(data["image"].shape, study["mask_stores"], map_count, weight_bytes)
         planned = Study(study["name"], jobs, study["like"], study["models_each"], storage)
         rows.append(row_of(planned, settings["on_device"], Path(settings["benchmarks"])))
     print(plan_text(rows))

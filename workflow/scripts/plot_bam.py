@@ -1,4 +1,4 @@
-"""Show a BAM study: its premise as a table, MCS and IDR as bars and in numbers."""
+"""Plot a BAM study: its premise as a table, MCS and IDR as bars and as a table."""
 
 from saliency_assay.plotting.html import table_page
 from saliency_assay.plotting.style import save, styled
@@ -12,9 +12,11 @@ with run_job(snakemake) as job:
     with styled():
         save(metric_bars(metrics, "mcs"), output.mcs)
         save(metric_bars(metrics, "idr"), output.idr)
-    shown = premise.rename(columns={"percent": "test images (%)", "printed": "printed in the paper (%)"})
-    page = table_page(shown, title=f"{study}: the premise", digits=1)
+    premise_table = premise.rename(
+        columns={"percent": "test images (%)", "printed": "printed in the paper (%)"}
+    )
+    page = table_page(premise_table, title=f"{study}: the premise", digits=1)
     output.premise.write_text(page, encoding="utf-8")
-    ranked = metrics.sort_values(["metric", "data", "score"], ascending=[False, True, False])
-    page = table_page(ranked, title=f"{study}: MCS and IDR", digits=3)
+    metric_table = metrics.sort_values(["metric", "data", "score"], ascending=[False, True, False])
+    page = table_page(metric_table, title=f"{study}: MCS and IDR", digits=3)
     output.metrics.write_text(page, encoding="utf-8")

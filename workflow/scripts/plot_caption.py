@@ -1,4 +1,4 @@
-"""Show an image-or-caption study: its premise, INFD and attribution in numbers, and both as bars."""
+"""Plot an image-or-caption study: premise, INFD and attribution as tables, the last two also as bars."""
 
 from saliency_assay.plotting.html import tables_page
 from saliency_assay.plotting.style import save, styled
@@ -10,9 +10,11 @@ from saliency_assay.studies.caption.tables import beside_printed, statements
 with run_job(snakemake) as job:
     study, methods = job.settings["study"], job.settings["methods"]
     checks, table = read_table(job.input.premise), read_table(job.input.table, "used")
-    shown = checks.rename(columns={"percent": "test images (%)", "printed": "printed in the paper (%)"})
+    premise_table = checks.rename(
+        columns={"percent": "test images (%)", "printed": "printed in the paper (%)"}
+    )
     tables = {
-        f"{study}: the premise": shown,
+        f"{study}: the premise": premise_table,
         f"{study}: means over images and seeds, beside Table 3": beside_printed(table, methods),
         f"{study}: what the paper says": statements(checks, table, methods),
         f"{study}: all scores": table,

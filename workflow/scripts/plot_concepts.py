@@ -1,4 +1,4 @@
-"""Show TCAV of every model of a study: as a page and as a figure."""
+"""Plot TCAV of every model of a study: a page and a figure."""
 
 from saliency_assay.plotting.html import table_page
 from saliency_assay.plotting.style import save, styled

@@ -1,4 +1,4 @@
-"""Show the same images under every method and model of a study."""
+"""Plot the same images under every method and model of a study."""
 
 import torch
 
@@ -15,8 +15,8 @@ with run_job(snakemake) as job:
     settings = job.settings
     with zarr_store.open_store(job.input.data, kind="data") as data:
         labels = {name: data[name][:] for name in data.names if name.startswith("label_")}
-        asked = {"order": settings["order"], "among": fitting(data, settings["where"])}
-        chosen = explained_images(data["split"][:], list(labels.values()), settings["images"], **asked)
+        selection = {"order": settings["order"], "among": fitting(data, settings["where"])}
+        chosen = explained_images(data["split"][:], list(labels.values()), settings["images"], **selection)
         images = data["image"][chosen]
         masks = data["mask"][chosen] if "mask" in data.names else None
         captions = titles({name: label[chosen] for name, label in labels.items()}, data.attributes["classes"])
@@ -25,9 +25,9 @@ with run_job(snakemake) as job:
     paths = iter(grouped(job.input.maps, len(settings["models"]) * len(settings["methods"])))
     for model in settings["models"]:
         for method in settings["methods"]:
-            with open_stores(next(paths), kind="maps", expect=expect) as drawn:
-                rows = zarr_store.rows_of("image", chosen, drawn)
-                maps[model][method] = reduce(torch.from_numpy(drawn["map"][rows]), "visual").numpy()
+            with open_stores(next(paths), kind="maps", expect=expect) as store:
+                rows = zarr_store.rows_of("image", chosen, store)
+                maps[model][method] = reduce(torch.from_numpy(store["map"][rows]), "visual").numpy()
     with styled():
         save(gallery(images, maps, titles=captions, masks=masks), job.output.image)
     page = image_page(job.output.image.read_bytes(), title="The same images under every method")

@@ -1,4 +1,4 @@
-"""Show input independence: bars and numbers, and how far images could be changed without changing the output."""
+"""Plot input independence: bars, tables, and the images changed without effect on the output."""
 
 import numpy as np
 
@@ -15,27 +15,28 @@ from saliency_assay.studies.bam.input_independence_tables import NORMS, changes_
 
 with run_job(snakemake) as job:
     settings, paths, output = job.settings, job.input, job.output
-    study, table, numbers = settings["study"], read_table(paths.metrics), read_table(paths.changes)
+    study, table, change_table = settings["study"], read_table(paths.metrics), read_table(paths.changes)
     stores = [job.open(open_store(path, kind="data")) for path in paths.deltas]
     data = job.open(open_store(paths.data, kind="data"))
     changes = [changes_of(store) for store in stores]
-    first, measured = stores[0], changes[0]
+    first, first_changes = stores[0], changes[0]
     count = len(first) // 2
     shown = np.arange(min(settings["images"], count))
     source, scenes = first["source"][shown], first.attributes["classes"]["scene"]
     names = [readable(scenes[label]) for label in first["label_scene"][shown]]
-    notes = [note(name, *(float(measured[key][row]) for key in NORMS)) for row, name in enumerate(names)]
-    pictures = (first["image"][shown], data["image"][source], first["image"][count + shown])
+    notes = [note(name, *(float(first_changes[key][row]) for key in NORMS)) for row, name in enumerate(names)]
+    panels = (first["image"][shown], data["image"][source], first["image"][count + shown])
     with styled():
         for metric in METRICS:
             save(metric_bars(table, metric), output[metric])
         convergence, norms = (
-            np.concatenate([of[name] for of in changes]) for name in ("convergence", "output_norm")
+            np.concatenate([seed_changes[name] for seed_changes in changes])
+            for name in ("convergence", "output_norm")
         )
         save(convergence_curves(convergence, norms, seeds=len(changes)), output.convergence)
-        save(delta_images(*pictures, first["mask"][shown], notes=notes), output.image)
+        save(delta_images(*panels, first["mask"][shown], notes=notes), output.image)
     page = image_page(output.image.read_bytes(), title=f"{study}: changes without effect")
     output.delta.write_text(page, encoding="utf-8")
-    tables = {f"{study}: IIR and relative change": table, f"{study}: changes (medians)": numbers}
+    tables = {f"{study}: IIR and relative change": table, f"{study}: changes (medians)": change_table}
     page = tables_page(tables, title=f"{study}: input independence", digits=3)
     output.independence.write_text(page, encoding="utf-8")

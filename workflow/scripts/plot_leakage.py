@@ -1,4 +1,4 @@
-"""Show what masks alone tell of the class, beside labels at random: as a page and as bars."""
+"""Plot the accuracy from masks alone beside that with random labels: a page and bars."""
 
 import pandas as pd
 

@@ -1,4 +1,4 @@
-"""Show the masks of all methods under one protocol and fill: how they overlap, and the same images as they go."""
+"""Plot the masks of all methods under one protocol and fill: their overlap, and images over the iterations."""
 
 from contextlib import ExitStack
 
@@ -17,7 +17,7 @@ from saliency_assay.studies.retrain.occluded import layers_of, open_masks, state
 from saliency_assay.studies.retrain.parameters import pixels
 
 with run_job(snakemake) as job:
-    settings, paths, at = job.settings, job.input, job.wildcards
+    settings, paths, wildcards = job.settings, job.input, job.wildcards
     methods, iterations = settings["methods"], settings["iterations"]
     data = job.open(zarr_store.open_store(paths.data, kind="data"))
     names = data.attributes["classes"][settings["label"]]
@@ -25,20 +25,26 @@ with run_job(snakemake) as job:
     counts = {"area": area, "occluded": pixels(area, settings["percentile"]), "iterations": iterations}
     chosen = explained_images(data["split"][:], labels_of(data), settings["images"], order=settings["order"])
     states = []
-    for of_method in np.array_split(paths.masks, len(methods)):
-        with ExitStack() as opened:  # of all methods together they may be more files than a process may open
-            layers = layers_of(open_masks(opened, of_method, data), at.fill, iterations)
+    for method_masks in np.array_split(paths.masks, len(methods)):
+        # Closed after each method, because the files of all methods may exceed the limit of open files.
+        with ExitStack() as opened:
+            layers = layers_of(open_masks(opened, method_masks, data), wildcards.fill, iterations)
             states.append(states_of(data["image"], layers, chosen))
     table = pd.read_parquet(paths.means)
     with styled():
-        arm = {"protocol": at.protocol, "fill": at.fill}
+        arm = {"protocol": wildcards.protocol, "fill": wildcards.fill}
         save(overlap_matrices(table, **arm, **counts), job.output.matrices)
-        pictures = {}
-        for place, (image, label) in enumerate(
+        plots = {}
+        for index, (image, label) in enumerate(
             zip(chosen, data[f"label_{settings['label']}"][chosen], strict=True)
         ):
-            title = f"test image {image}: {names[label]} ({at.protocol}, {at.fill}, seed {settings['seed']})"
-            seen, gone = (torch.stack([state[part][:, place] for state in states]).numpy() for part in (0, 1))
-            pictures[title] = png(iteration_images(seen, gone, names=methods, title=title))
-    page = images_page(pictures, title=f"{at.study}: the same images over the iterations")
+            title = (
+                f"test image {image}: {names[label]} "
+                f"({wildcards.protocol}, {wildcards.fill}, seed {settings['seed']})"
+            )
+            visible, occluded = (
+                torch.stack([state[part][:, index] for state in states]).numpy() for part in (0, 1)
+            )
+            plots[title] = png(iteration_images(visible, occluded, names=methods, title=title))
+    page = images_page(plots, title=f"{wildcards.study}: the same images over the iterations")
     job.output.images.write_text(page, encoding="utf-8")

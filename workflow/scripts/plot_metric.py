@@ -1,4 +1,4 @@
-"""Draw one figure of one metric of a study."""
+"""Plot one figure of one metric of a study."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ with run_job(snakemake) as job:
     settings, paths = job.settings, job.input
 
     def stacked(files, kind):
-        """All arrays of several stores, one after the other; of each all parts are given."""
+        """Return the concatenated arrays of several stores by name; each store is given by the files of its shards."""
         stores = [job.open(open_stores(parts, kind=kind)) for parts in files]
         names = stores[0].names if stores else []
         return {name: np.concatenate([opened[name][:] for opened in stores]) for name in names}
@@ -21,8 +21,8 @@ with run_job(snakemake) as job:
     seeds, methods = len(settings["seeds"]), len(settings["methods"])
     files, responses = grouped(paths.get("curves", []), methods * seeds), paths.get("responses", [])
     curves = {
-        method: stacked(files[place * seeds : (place + 1) * seeds], "curves")
-        for place, method in enumerate(settings["methods"])
+        method: stacked(files[index * seeds : (index + 1) * seeds], "curves")
+        for index, method in enumerate(settings["methods"])
     }
     results = MetricResults(
         entry=job.wildcards.metric,

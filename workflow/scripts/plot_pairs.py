@@ -1,4 +1,4 @@
-"""Show images with and without a change that the model does not see, under every method."""
+"""Plot the maps of images with and without a change that does not affect the model, for every method."""
 
 import numpy as np
 import torch
@@ -17,14 +17,14 @@ with run_job(snakemake) as job:
         shown = np.arange(min(settings["images"], count))
         rows = np.stack([shown, count + shown], axis=1).ravel()  # each x and its x + δ
         images, masks = data["image"][rows], data["mask"][rows]
-        named = titles({"label_scene": data["label_scene"][rows]}, data.attributes["classes"])
+        titles_of_rows = titles({"label_scene": data["label_scene"][rows]}, data.attributes["classes"])
         expect = {"data": data.attributes["digest"]}
-    captions = [name if place % 2 == 0 else f"{name} + δ" for place, name in enumerate(named)]
+    captions = [name if index % 2 == 0 else f"{name} + δ" for index, name in enumerate(titles_of_rows)]
     maps = {}
     for method, path in zip(settings["methods"], job.input.maps, strict=True):
-        with zarr_store.open_store(path, kind="maps", expect=expect) as drawn:
-            of_rows = zarr_store.rows_of("image", rows, drawn)
-            maps[method] = reduce(torch.from_numpy(drawn["map"][of_rows]), "visual").numpy()
+        with zarr_store.open_store(path, kind="maps", expect=expect) as store:
+            map_rows = zarr_store.rows_of("image", rows, store)
+            maps[method] = reduce(torch.from_numpy(store["map"][map_rows]), "visual").numpy()
     with styled():
         save(gallery(images, {settings["model"]: maps}, titles=captions, masks=masks), output.image)
     title = f"{settings['study']}: maps before and after the change"

@@ -1,4 +1,4 @@
-"""Show how far the scores of a study can be trusted."""
+"""Plot the reliability of a study's metrics and the ranks of its methods."""
 
 from saliency_assay.plotting.html import tables_page
 from saliency_assay.plotting.style import save, styled
@@ -24,5 +24,7 @@ with run_job(snakemake) as job:
         save(agreement_figure(tables["agreement"]), output.agreement)
         save(order_figure(tables["order"]), output.order)
         save(consistency_figure(tables["consistency"], settings["controls"]), output.consistency)
-    shown = page_tables(tables, study, level=level)
-    output.page.write_text(tables_page(shown, title=f"{study}: reliability", digits=3), encoding="utf-8")
+    page_contents = page_tables(tables, study, level=level)
+    output.page.write_text(
+        tables_page(page_contents, title=f"{study}: reliability", digits=3), encoding="utf-8"
+    )

@@ -1,4 +1,4 @@
-"""Show a retrain study: accuracy as pixels go, and overlap of the masks, as curves and in numbers."""
+"""Plot a retrain study: accuracy over occluded pixels and overlap of the masks, as curves and tables."""
 
 import pandas as pd
 

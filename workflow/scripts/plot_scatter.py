@@ -1,4 +1,4 @@
-"""Show infidelity against sensitivity: how true a study's maps are, and how steady."""
+"""Plot infidelity against sensitivity for the methods of a study."""
 
 from saliency_assay.plotting.style import save, styled
 from saliency_assay.runtime.job import run_job

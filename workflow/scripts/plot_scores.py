@@ -1,4 +1,4 @@
-"""Show the scores of a study in numbers, and beside those that a paper prints."""
+"""Write the scores of a study as tables, beside the values printed in a paper."""
 
 from saliency_assay.plotting.html import tables_page
 from saliency_assay.reliability.printed import score_tables

@@ -1,4 +1,4 @@
-"""Show a commonality series: accuracy and MCS against k, how they go together, and one image under every f_k."""
+"""Plot a commonality series: accuracy and MCS against k, their correlation, and one image under every f_k."""
 
 import numpy as np
 import pandas as pd
@@ -18,30 +18,37 @@ COLUMNS = ["model", "seed", "data", "image", "label", "predicted"]
 
 with run_job(snakemake) as job:
     settings, paths = job.settings, job.input
-    study, scene, ks, seed = (job.wildcards.study, *(settings[key] for key in ("scene", "k", "seed")))
-    series = [SeriesModel(*arm) for arm in zip(settings["models"], settings["sets"], ks, strict=True)]
+    study, scene, commonalities, seed = (
+        job.wildcards.study,
+        *(settings[key] for key in ("scene", "k", "seed")),
+    )
+    series = [
+        SeriesModel(*arm) for arm in zip(settings["models"], settings["sets"], commonalities, strict=True)
+    ]
     tables = [read_table(path) for path in (paths.commonality, paths.series, paths.correlation)]
     accuracy, mcs, correlation = tables
     page = tables_page(series_tables(*tables, scene=scene), title=f"{study}: the series", digits=3)
     job.output.accuracy.write_text(page, encoding="utf-8")
-    wanted = [("data", "in", settings["sets"])]
-    read = (pd.read_parquet(path, columns=COLUMNS, filters=wanted) for path in paths.predictions)
-    predictions = pd.concat(read, ignore_index=True)
+    row_filters = [("data", "in", settings["sets"])]
+    prediction_tables = (
+        pd.read_parquet(path, columns=COLUMNS, filters=row_filters) for path in paths.predictions
+    )
+    predictions = pd.concat(prediction_tables, ignore_index=True)
     sets = [job.open(zarr_store.open_store(path, kind="data")) for path in paths.data]
     files, maps, chosen = iter(paths.maps), {method: [] for method in settings["methods"]}, None
     for method in settings["methods"]:
         for data in sets:
             expect = {"data": data.attributes["digest"]}
-            with zarr_store.open_store(next(files), kind="maps", expect=expect) as drawn:
+            with zarr_store.open_store(next(files), kind="maps", expect=expect) as store:
                 if chosen is None:  # all have the same images
-                    images = drawn["image"][:]
-                    chosen, right = chosen_image(predictions, series, seed=seed, images=images)
-                row = zarr_store.rows_of("image", np.array([chosen]), drawn)
-                maps[method].append(reduce(torch.from_numpy(drawn["map"][row]), "visual").numpy()[0])
+                    images = store["image"][:]
+                    chosen, is_correct = chosen_image(predictions, series, seed=seed, images=images)
+                row = zarr_store.rows_of("image", np.array([chosen]), store)
+                maps[method].append(reduce(torch.from_numpy(store["map"][row]), "visual").numpy()[0])
     image, mask = (sets[-1][name][chosen] for name in ("image", "mask"))
     title = f"test image {chosen}:\n{readable(scene)}, seed {seed}"
     with styled():
         save(series_figure(mcs, accuracy, correlation), job.output.figure)
-        picture = png(series_maps(image, mask, maps, ks=ks, right=right, title=title))
+        picture = png(series_maps(image, mask, maps, ks=commonalities, right=is_correct, title=title))
     page = image_page(picture, title=f"{study}: one image under every f_k")
     job.output.maps.write_text(page, encoding="utf-8")

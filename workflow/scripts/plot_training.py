@@ -1,4 +1,4 @@
-"""Show how the models were trained, and how often each is right on every set."""
+"""Plot the training curves of the models, and tabulate their accuracy on every set."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Write down where the numbers come from: configuration, versions, data and times."""
+"""Write the provenance page: configuration, versions, data and times."""
 
 from pathlib import Path
 
@@ -10,14 +10,14 @@ with run_job(snakemake) as job:
     settings, paths, attributes, data = job.settings, job.input, [], []
     files = {"weights": [score_tables.libraries_in(path) for path in paths.predictions]}
     for name, path in zip(settings["sets"], paths.data, strict=True):
-        with zarr_store.open_store(path, kind="data") as stored:
-            data.append(data_facts(name, stored["image"].shape, stored.attributes))
-            attributes.append(stored.attributes)
-    files["data sets"] = [each["libraries"] for each in attributes]
+        with zarr_store.open_store(path, kind="data") as store:
+            data.append(data_facts(name, store["image"].shape, store.attributes))
+            attributes.append(store.attributes)
+    files["data sets"] = [store_attributes["libraries"] for store_attributes in attributes]
     for path in paths.maps:
         with zarr_store.open_store(path, kind="maps") as maps:
             attributes.append(maps.attributes)
-    files["maps"] = [each["libraries"] for each in attributes[len(data) :]]
+    files["maps"] = [store_attributes["libraries"] for store_attributes in attributes[len(data) :]]
     files["scores"] = [score_tables.libraries_in(path) for path in paths.scores]
     page = provenance_page(
         settings["configuration"],

@@ -1,4 +1,4 @@
-"""Draw the maps of f_i on all images of D_i, and keep of them only the pixels that they occlude."""
+"""Compute the maps of f_i on all images of D_i, and store only the masks of the pixels that they occlude."""
 
 from pathlib import Path
 
@@ -25,27 +25,27 @@ with run_job(snakemake) as job:
     classifier = load_model(job, data)
     device = classifier.device
     masks = open_masks(job.stack, job.input.masks, data)
-    seen = Occluded(data["image"], layers_of(masks, settings["fill"], settings["iteration"]), device)
-    where = part.stretch(len(seen))
-    images = resident(Stretch(seen, where), device, resident_bytes(job.resources))
-    labels, batch_size = data[f"label_{settings['label']}"][where], settings["batch_size"]
+    occluded = Occluded(data["image"], layers_of(masks, settings["fill"], settings["iteration"]), device)
+    stretch = part.stretch(len(occluded))
+    images = resident(Stretch(occluded, stretch), device, resident_bytes(job.resources))
+    labels, batch_size = data[f"label_{settings['label']}"][stretch], settings["batch_size"]
     names = [str(settings[key]) for key in ("name", "data", "noise_group", "iteration")]
     attributes = {
         "provenance": settings,
         **origin(data, classifier, part),
-        "offset": where.start,
-        "before": [opened.attributes["digest"] for opened in masks],
+        "offset": stretch.start,
+        "before": [mask_store.attributes["digest"] for mask_store in masks],
     }
-    here = [device.type, torch.__version__, job.threads]
+    environment = [device.type, torch.__version__, job.threads]
     seconds = job.resources.get("save_seconds", 60)
-    state = job.open(MaskState(folder, fingerprint([attributes, here]), seconds=seconds))
+    state = job.open(MaskState(folder, fingerprint([attributes, environment]), seconds=seconds))
     blocks = remasked(
         resolve(settings["function"]),
-        arguments_of(settings, data, device, seen),
+        arguments_of(settings, data, device, occluded),
         classifier,
         images,
         targets_of(classifier, images, labels, settings["target"], batch_size),
-        # Of equal noise in every arm, other noise in every iteration.
+        # The noise is the same in every arm and differs between iterations.
         seed=seed_of(settings["seed"], "remask", *names),
         batch_size=batch_size,
         finite=not settings["registered"],
@@ -54,7 +54,7 @@ with run_job(snakemake) as job:
         masks=settings["masks"],
         shape=settings["transform"],
         keep_maps=settings["keep_maps"],
-        offset=where.start,
+        offset=stretch.start,
         state=state,
     )
     zarr_store.write(job.output[0], blocks, kind="masks", attributes=attributes)

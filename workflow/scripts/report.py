@@ -1,4 +1,4 @@
-"""Write Snakemake's own report of all figures and tables, as one file that needs no network, and opens as a book."""
+"""Write Snakemake's report of all figures and tables as one file that needs no network, with pages in reading order."""
 
 import subprocess
 import sys
@@ -11,7 +11,7 @@ from saliency_assay.runtime.job import run_job
 
 with run_job(snakemake) as job:
     settings, output = job.settings, job.output
-    # The whole configuration as this run had it, command-line changes included: the report is made from it, too.
+    # The configuration of this run, including changes on the command line, from which the report is made too.
     output.configuration.write_text(
         yaml.safe_dump(settings["configuration"], sort_keys=False, allow_unicode=True),
         encoding="utf-8",

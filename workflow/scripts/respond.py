@@ -1,4 +1,4 @@
-"""Ask one model what a metric wants to know that no map decides: once, for all methods."""
+"""Compute the model responses that a metric compares with maps, once for all methods."""
 
 from saliency_assay.methods.inputs import explained
 from saliency_assay.metrics.engine import metric_seed, model_responses
@@ -9,7 +9,7 @@ from saliency_assay.runtime.shards import part_of
 from saliency_assay.storage import zarr_store
 
 with run_job(snakemake, f"metrics.{snakemake.wildcards.metric}") as job:
-    settings, at, part = job.settings, job.wildcards, part_of(job.wildcards.part)
+    settings, wildcards, part = job.settings, job.wildcards, part_of(job.wildcards.part)
     data = job.open(zarr_store.open_store(job.input.data, kind="data"))
     classifier = load_model(job, data)
     chosen, targets, offset = explained(data, classifier, **settings["explained"], part=part)
@@ -19,14 +19,14 @@ with run_job(snakemake, f"metrics.{snakemake.wildcards.metric}") as job:
         classifier,
         data["image"].at(chosen),
         targets,
-        seed=metric_seed(settings["seed"], at.model, at.data, settings["noise_group"]),
+        seed=metric_seed(settings["seed"], wildcards.model, wildcards.data, settings["noise_group"]),
         batch_size=settings["explained"]["batch_size"],
         offset=offset,
     )
-    made = {**origin(data, classifier, part), "offset": offset, "device": classifier.device.type}
+    identity = {**origin(data, classifier, part), "offset": offset, "device": classifier.device.type}
     zarr_store.write(
         job.output[0],
         zarr_store.beside(blocks, image=chosen, target=targets),
         kind="responses",
-        attributes={"provenance": settings, **made},
+        attributes={"provenance": settings, **identity},
     )

@@ -1,4 +1,4 @@
-"""Score one method: whether its maps change where the change of an image leaves the model's output as it is."""
+"""Score one method: changes of its maps under changes of the image that leave the model output as it is."""
 
 import numpy as np
 import pandas as pd
@@ -18,12 +18,12 @@ with run_job(snakemake) as job:
     expect = {"data": data.attributes["digest"], "model": data.attributes["model"]}
     maps = job.open(zarr_store.open_store(*job.input.maps, kind="maps", expect=expect))
     source = data["source"][: len(data) // 2]
-    # Maps may be of the images in another order.
+    # The images of the maps may be in another order.
     without, with_delta = np.split(zarr_store.rows_of("image", np.arange(len(data)), maps), 2)
     table = pd.read_parquet(job.input.predictions)
     table = table[(table["model"] == model) & (table["data"] == original)].set_index("image")
     correct = (table["label"] == table["predicted"]).loc[source].to_numpy()
-    found = score_independence(
+    scores = score_independence(
         {
             "without": maps["map"].at(without).blocks(),
             "with_delta": maps["map"].at(with_delta).blocks(),
@@ -35,5 +35,5 @@ with run_job(snakemake) as job:
         generator=torch.Generator().manual_seed(seed_of(settings["seed"], "score_independence")),
         reduction=settings["reduction"],
     )
-    of_all = {key: settings[key] for key in ("study", "model", "seed", "method")}
-    score_tables.write(job.output[0], score_rows(found, correct, source).assign(data=original, **of_all))
+    columns = {key: settings[key] for key in ("study", "model", "seed", "method")}
+    score_tables.write(job.output[0], score_rows(scores, correct, source).assign(data=original, **columns))

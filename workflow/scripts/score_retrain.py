@@ -1,4 +1,4 @@
-"""Score one arm of a retrain study: accuracy of every f_i, overlap of the masks, and what masks alone tell."""
+"""Score one arm of a retrain study: accuracy of every f_i, overlap of the masks, and mask leakage."""
 
 from functools import partial
 
@@ -14,18 +14,23 @@ from saliency_assay.studies.retrain.scores import accuracy_scores, leakage_score
 COLUMNS = ["image", "split", "label", "predicted"]
 
 with run_job(snakemake) as job:
-    settings, at, paths = job.settings, job.wildcards, job.input
+    settings, wildcards, paths = job.settings, job.wildcards, job.input
     data = job.open(zarr_store.open_store(paths.data, kind="data"))
     test = np.flatnonzero(data["split"][:] == TEST)
     masks = open_masks(job.stack, paths.masks, data)
-    layers = layers_of(masks, at.fill, settings["iterations"])
-    # f_0's are of every set it is compared on; only one table is needed at a time.
-    read = partial(pd.read_parquet, columns=COLUMNS, filters=[("data", "==", settings["data"])])
-    tables = [accuracy_scores(map(read, paths.predictions)), overlap_scores(layers, test)]
+    layers = layers_of(masks, wildcards.fill, settings["iterations"])
+    # Predictions of f_0 may be of several sets; a table at a time is read and reduced to scores.
+    read_predictions = partial(pd.read_parquet, columns=COLUMNS, filters=[("data", "==", settings["data"])])
+    tables = [accuracy_scores(map(read_predictions, paths.predictions)), overlap_scores(layers, test)]
     if paths.leakage:
-        leaks = map(pd.read_csv, paths.leakage)
-        tables.append(leakage_scores(dict(zip(settings["leak_iterations"], leaks, strict=True))))
+        leakage_tables = map(pd.read_csv, paths.leakage)
+        tables.append(leakage_scores(dict(zip(settings["leak_iterations"], leakage_tables, strict=True))))
     table = pd.concat(tables, ignore_index=True)
-    table["variant"] = f"{at.protocol}/{at.fill}/" + table["variant"]
-    arm = {"study": at.study, "data": settings["data"], "model": settings["model"], "seed": int(at.seed)}
-    score_tables.write(job.output[0], table.assign(**arm, method=at.method))
+    table["variant"] = f"{wildcards.protocol}/{wildcards.fill}/" + table["variant"]
+    arm = {
+        "study": wildcards.study,
+        "data": settings["data"],
+        "model": settings["model"],
+        "seed": int(wildcards.seed),
+    }
+    score_tables.write(job.output[0], table.assign(**arm, method=wildcards.method))

@@ -14,7 +14,7 @@ with run_job(snakemake) as job:
     settings, paths = job.settings, job.input
     prepare("cpu", job.threads)
     sets, last = dict(zip(settings["models"], settings["sets"], strict=True)), settings["models"][-1]
-    # The last model's set; of the others' only their maps are read.
+    # The set of the last model; of the other sets only maps are read.
     data = job.open(zarr_store.open_store(paths.data, kind="data"))
     maps, correct = {}, {}
     for model, path in zip(sets, paths.maps, strict=True):
@@ -25,26 +25,26 @@ with run_job(snakemake) as job:
     for model, path in zip(sets, paths.predictions, strict=True):
         columns = ["image", "label", "predicted"]
         table = pd.read_parquet(path, columns=columns, filters=[("data", "==", sets[model])])
-        right = (table["label"] == table["predicted"]).set_axis(table["image"])
-        correct[model] = right.loc[images].to_numpy()
-    found = score_series(
-        {model: (block["map"] for block in drawn.blocks("map")) for model, drawn in maps.items()},
+        correct_predictions = (table["label"] == table["predicted"]).set_axis(table["image"])
+        correct[model] = correct_predictions.loc[images].to_numpy()
+    scores = score_series(
+        {model: (block["map"] for block in store.blocks("map")) for model, store in maps.items()},
         data["mask"].at(images).blocks(),
         correct,
         # The random pixels are the same for every method.
         generator=torch.Generator().manual_seed(seed_of(settings["seed"], "score_series")),
         reduction=settings["reduction"],
     )
-    counted, everyone = correct_images(correct), np.ones(len(images), dtype=bool)
-    parts = []
+    is_correct, all_images = correct_images(correct), np.ones(len(images), dtype=bool)
+    tables = []
     for model, set_name in sets.items():
-        named = {"concept": ("concept_attribution", model, everyone)}
-        # Images outside X_corr have no row, so that a NaN is always a map that could not be scored.
-        named["mcs"] = ("mcs", contrast(model, last), counted[model])
-        for key, (metric, name, shown) in named.items():
+        score_groups = {"concept": ("concept_attribution", model, all_images)}
+        # Images outside X_corr have no row, so that NaN always means a map that could not be scored.
+        score_groups["mcs"] = ("mcs", contrast(model, last), is_correct[model])
+        for key, (metric, name, is_scored) in score_groups.items():
             for region in REGIONS:
-                values = np.asarray(found[f"{key}_{region}"][model], dtype=np.float64)
-                rows = pd.DataFrame({"image": images[shown], "score": values[shown]})
-                parts.append(rows.assign(data=set_name, model=name, metric=metric, variant=region))
-    of_all = {key: settings[key] for key in ("study", "seed", "method")}
-    score_tables.write(job.output[0], pd.concat(parts, ignore_index=True).assign(**of_all))
+                values = np.asarray(scores[f"{key}_{region}"][model], dtype=np.float64)
+                rows = pd.DataFrame({"image": images[is_scored], "score": values[is_scored]})
+                tables.append(rows.assign(data=set_name, model=name, metric=metric, variant=region))
+    constants = {key: settings[key] for key in ("study", "seed", "method")}
+    score_tables.write(job.output[0], pd.concat(tables, ignore_index=True).assign(**constants))

@@ -1,4 +1,4 @@
-"""Of all trials, take the one of highest validation accuracy."""
+"""Select the trial with the highest validation accuracy."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Put into words what a study found."""
+"""Write the summary of a study."""
 
 from saliency_assay.report.pages.overview import summary_page
 from saliency_assay.report.pages.results import study_result
@@ -8,8 +8,8 @@ with run_job(snakemake) as job:
     facts, seeds = job.settings["study"], job.settings["study"]["seeds"]
     files = {name: path for name, path in job.input.items() if name not in ("evaluations", "maps")}
     maps, evaluations = job.input.maps, job.input.evaluations
-    of_models = {
-        model: evaluations[place * seeds : (place + 1) * seeds] for place, model in enumerate(facts["models"])
+    evaluations_by_model = {
+        model: evaluations[index * seeds : (index + 1) * seeds] for index, model in enumerate(facts["models"])
     }
-    page = summary_page(study_result(facts, files, maps, of_models))
+    page = summary_page(study_result(facts, files, maps, evaluations_by_model))
     job.output[0].write_text(page, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Export all results: one tidy table, every study's tables as CSV and as LaTeX, and the models' accuracies."""
+"""Export all results: a tidy table, the tables of every study as CSV and LaTeX, and the accuracies of the models."""
 
 import json
 import shutil
@@ -20,14 +20,16 @@ with run_job(snakemake) as job:
     for path, copy in zip(paths.tables, output.copies, strict=True):
         shutil.copyfile(path, copy)
         tables[path.parent.name][path.stem] = read_table(path)
-    found = []
+    tidy_tables = []
     for (study, facts), tex in zip(settings["studies"].items(), output.tex, strict=True):
-        of_study, scores = tables[study], pd.DataFrame(columns=TIDY)
-        if "order" in of_study:
-            printed = of_study[facts["printed_table"]] if facts["printed_table"] else None
-            scores = tidy_table(study, facts["kind"], of_study["order"], of_study["reliability"], printed)
-            found.append(scores)
-        own = resolve(facts["latex"])(study, of_study) if facts["latex"] else []
-        tex.write_text(study_tex(study, scores, own, level=settings["level"]), encoding="utf-8")
-    table = pd.concat(found) if found else pd.DataFrame(columns=TIDY)
+        study_tables, scores = tables[study], pd.DataFrame(columns=TIDY)
+        if "order" in study_tables:
+            printed = study_tables[facts["printed_table"]] if facts["printed_table"] else None
+            scores = tidy_table(
+                study, facts["kind"], study_tables["order"], study_tables["reliability"], printed
+            )
+            tidy_tables.append(scores)
+        study_latex = resolve(facts["latex"])(study, study_tables) if facts["latex"] else []
+        tex.write_text(study_tex(study, scores, study_latex, level=settings["level"]), encoding="utf-8")
+    table = pd.concat(tidy_tables) if tidy_tables else pd.DataFrame(columns=TIDY)
     table.to_csv(output.results, index=False)

@@ -1,4 +1,4 @@
-"""The premise of a BAM study, and its metrics with baseline and spread, as tables."""
+"""Tabulate the premise of a BAM study, and its metrics with baseline and spread."""
 
 import pandas as pd
 

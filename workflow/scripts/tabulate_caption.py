@@ -1,4 +1,4 @@
-"""The premise of an image-or-caption study, and INFD and attribution of every method, as tables."""
+"""Tabulate the premise of an image-or-caption study, and INFD and attribution of every method."""
 
 import pandas as pd
 

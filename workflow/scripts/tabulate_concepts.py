@@ -1,4 +1,4 @@
-"""TCAV of every model of a study, layer by layer and in the mean, as a table."""
+"""Tabulate TCAV of every model of a study, for each layer and in the mean."""
 
 from saliency_assay.runtime.job import run_job
 from saliency_assay.storage import score_tables

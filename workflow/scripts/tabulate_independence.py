@@ -1,4 +1,4 @@
-"""Input independence as tables: IIR and relative change, and how far images were changed without effect."""
+"""Tabulate input independence: IIR and relative change, and the changes of images without effect."""
 
 from saliency_assay.runtime.job import run_job
 from saliency_assay.storage import score_tables

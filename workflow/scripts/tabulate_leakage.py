@@ -1,4 +1,4 @@
-"""What masks alone tell of the class, tested against labels at random, as a table."""
+"""Tabulate the accuracy from masks alone, tested against that with random labels."""
 
 import pandas as pd
 

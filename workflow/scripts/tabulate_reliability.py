@@ -1,4 +1,4 @@
-"""How far scores can be trusted: reliability, agreement of raters, order of methods, consistency and variance."""
+"""Tabulate reliability, agreement of raters, order of methods, consistency and variance of a study's scores."""
 
 from saliency_assay.registry.records import resolve
 from saliency_assay.reliability.agreement import agreement_table
@@ -15,15 +15,15 @@ from saliency_assay.storage.zarr_store import open_store
 
 with run_job(snakemake) as job:
     settings, paths, output = job.settings, job.input, job.output
-    read = resolve(settings["rated_scores"])
-    rated = read(paths.scores, data=settings["data"], models=settings["models"])
+    read_scores = resolve(settings["rated_scores"])
+    rated = read_scores(paths.scores, data=settings["data"], models=settings["models"])
     variant, method = ("metric", "variant"), ("seed", "method")
     data = job.open(open_store(paths.data, kind="data"))
     labels = data[f"label_{settings['label']}"][:]
     clusters = {name: data[array][:] for name, array in CLUSTERS.items() if array in data}
     directions, controls = settings["directions"], settings["controls"]
     alphas, correlations = settings["printed_alpha"], settings["printed_correlation"]
-    found = {
+    results = {
         "reliability": reliability_table(
             rated.parts(*variant, "seed"),
             directions,
@@ -41,5 +41,5 @@ with run_job(snakemake) as job:
         "rankings": rankings_table(rated.parts(*variant), directions, controls),
         "variance": variance_table(rated.parts(*variant)),
     }
-    for name, made in found.items():
-        made.to_csv(output[name], index=False)
+    for name, result in results.items():
+        result.to_csv(output[name], index=False)

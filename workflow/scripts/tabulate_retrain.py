@@ -1,4 +1,4 @@
-"""The scores of all arms of a retrain study: image by image, their means, and in summary."""
+"""Tabulate the scores of all arms of a retrain study: by image, as means, and as a summary."""
 
 import pandas as pd
 
@@ -14,7 +14,7 @@ with run_job(snakemake) as job:
     _, _, height, width = data["image"].shape
     classes = len(data.attributes["classes"][settings["label"]])
     with score_tables.writer(job.output.scores) as append:
-        # An arm at a time: all of ImageNet's would not fit into memory.
+        # One arm at a time, because all arms on ImageNet would not fit into memory.
         for start in range(0, len(files), seeds):
             arm = score_tables.read(files[start : start + seeds], compact=True)
             append(arm)

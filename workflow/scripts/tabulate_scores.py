@@ -1,4 +1,4 @@
-"""The scores of all methods of a study under all its metrics, image by image and in summary."""
+"""Tabulate the scores of all methods and metrics of a study: by image, and as a summary."""
 
 from saliency_assay.runtime.job import run_job
 from saliency_assay.storage import score_tables

@@ -1,4 +1,4 @@
-"""A commonality series as tables: accuracy and MCS against k, and how they go together."""
+"""Tabulate a commonality series: accuracy and MCS against k, and their correlation."""
 
 import pandas as pd
 
@@ -18,9 +18,11 @@ with run_job(snakemake) as job:
     settings, paths, without = job.settings, job.input, job.settings["without"]
     arms = zip(settings["models"], settings["sets"], settings["k"], strict=True)
     series = [SeriesModel(*arm) for arm in arms]
-    wanted = [("data", "in", [*settings["sets"], without])]
-    read = (pd.read_parquet(path, columns=COLUMNS, filters=wanted) for path in paths.predictions)
-    predictions = pd.concat(read, ignore_index=True)
+    row_filters = [("data", "in", [*settings["sets"], without])]
+    prediction_tables = (
+        pd.read_parquet(path, columns=COLUMNS, filters=row_filters) for path in paths.predictions
+    )
+    predictions = pd.concat(prediction_tables, ignore_index=True)
     concepts = read_table(paths.concepts) if paths.concepts else None
     accuracy = commonality_table(predictions, series, without=without, scene=settings["scene"])
     mcs = series_table(score_tables.read(paths.scores), series, concepts)

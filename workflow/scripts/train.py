@@ -1,4 +1,4 @@
-"""Train one model, or go on with a training that was killed; a trial of a search keeps only the curve."""
+"""Train one model, or resume a killed training; a trial of a search keeps only the curve."""
 
 from saliency_assay.runtime.job import run_job
 from saliency_assay.storage.zarr_store import open_store

@@ -1,4 +1,4 @@
-"""Draw the photographs and scenes of a synthetic data set, as COCO and MiniPlaces folders."""
+"""Generate the images and scenes of a synthetic data set, as COCO and MiniPlaces folders."""
 
 import shutil
 from pathlib import Path

@@ -1,1 +1,1 @@
-"""Functions for notebooks, on arrays in memory; offered by ``saliency_assay`` itself."""
+"""Functions for notebooks, on arrays in memory; ``saliency_assay`` exports them."""

@@ -1,4 +1,4 @@
-"""Reliability of a metric's scores of several methods, from arrays."""
+"""Reliability of a metric and order of methods, from arrays of scores."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -37,19 +37,19 @@ def assess(
     """Assess one metric from its scores of several methods.
 
     Args:
-        scores: of each method ``[N]``, of the same images in the same order, by the method's name; NaN or infinite
-            for none. Methods are compared on images on which both have a score.
-        direction: ``higher``, ``lower``, or ``target X`` where scores closest to X are best.
-        clusters: by name the cluster of each image, ``[N]``, where images are not independent, such as
-            ``{"patients": patient_of_image}``.
-        resamples: for the interval of ``alpha``.
-        level: of the confidence intervals of ``alpha`` and ``correlation``.
-        rank_level: of the confidence intervals of the means, and of all rank sets together.
-        seed: of the resamples.
+        scores: for the name of each method its scores ``[N]`` of the same images in the same order; NaN or infinite if
+            an image has no score. Methods are compared on images for which both have a score.
+        direction: ``higher``, ``lower``, or ``target X`` if scores closest to X are best.
+        clusters: for images that are not independent, the cluster of each image, ``[N]``, by name of the grouping, such
+            as ``{"patients": patient_of_image}``.
+        resamples: number of bootstrap resamples for the interval of ``alpha``.
+        level: confidence level of the intervals of ``alpha`` and ``correlation``.
+        rank_level: confidence level of the intervals of the means, and joint level of all rank sets.
+        seed: seed of the resamples.
 
     Raises:
-        ValueError: fewer than two methods or one twice, scores or clusters of different lengths, an image without a
-            cluster, another direction or level.
+        ValueError: there are fewer than two methods or a duplicate one, scores or clusters of different lengths, an
+            image without a cluster, or an invalid direction or level.
 
     >>> import numpy as np
     >>> import saliency_assay
@@ -67,17 +67,17 @@ def assess(
         raise ValueError(f"scores: found the method {repeated!r} twice, expected each once")
     shapes = {values.shape for values in columns.values()}
     if len(columns) < 2 or len(shapes) != 1 or len(*shapes) != 1:
-        found = {name: list(values.shape) for name, values in columns.items()}
-        raise ValueError(f"scores: found {found}, expected [N] of at least two methods")
+        found_shapes = {name: list(values.shape) for name, values in columns.items()}
+        raise ValueError(f"scores: found {found_shapes}, expected [N] of at least two methods")
     if not 0 < rank_level < 1:
         raise ValueError(f"rank_level: found {rank_level}, expected a share in (0, 1)")
     raw = np.stack(list(columns.values()), axis=1)
     raw = np.where(np.isfinite(raw), raw, np.nan)
     factors = {}
-    for name, of_images in ({} if clusters is None else clusters).items():
-        if np.shape(of_images) != raw.shape[:1]:
-            raise ValueError(f"clusters: {name}: found {list(np.shape(of_images))}, expected [{len(raw)}]")
-        labels, _ = pd.factorize(pd.Series(list(of_images), dtype=object))
+    for name, assignment in ({} if clusters is None else clusters).items():
+        if np.shape(assignment) != raw.shape[:1]:
+            raise ValueError(f"clusters: {name}: found {list(np.shape(assignment))}, expected [{len(raw)}]")
+        labels, _ = pd.factorize(pd.Series(list(assignment), dtype=object))
         if (labels < 0).any():
             raise ValueError(f"clusters: {name}: found images without a cluster, expected one for each")
         factors[f"clusters {name}"] = labels

@@ -1,4 +1,4 @@
-"""A method or a metric by its registered name, as a reference ``package.module:name``, or as a function."""
+"""Selection of a method or metric by registered name, by reference ``package.module:name``, or as a function."""
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
@@ -21,8 +21,8 @@ from saliency_assay.registry.records import record_of, resolve, unknown, with_de
 from saliency_assay.registry.signatures import GENERATOR
 
 Explaining: TypeAlias = str | Callable[..., Tensor] | Mapping[str, Any]
-"""A method: a registered name, a function, or either under ``method`` beside its parameters, as under ``methods``
-in a configuration."""
+"""A method: a registered name, a function, or a mapping with either under ``method`` and its parameters, as in a
+configuration."""
 
 
 R = TypeVar("R", Method, Metric)
@@ -30,7 +30,7 @@ R = TypeVar("R", Method, Metric)
 
 @dataclass(frozen=True)
 class Choice(Generic[R]):
-    """A function with all of its parameters, and its record where it is registered."""
+    """A function with all of its parameters, and its record if it is registered."""
 
     name: str
     function: Callable[..., Any]
@@ -40,50 +40,55 @@ class Choice(Generic[R]):
 
 def choose(
     kind: str,
-    what: object,
+    choice: object,
     records: Iterable[R],
-    given: Mapping[str, Any],
+    values: Mapping[str, Any],
     *,
     positional: tuple[str, ...],
     offered: Iterable[str],
 ) -> Choice[R]:
-    """Return the function that ``what`` names, with the parameters ``given`` and the defaults of the rest.
+    """Return the chosen function with the parameter ``values``, and defaults of the other parameters.
 
-    A function of one's own is called with the ``positional`` arguments, ``generator``, the parameters and what it takes
-    of ``offered``.
+    Args:
+        kind: ``method`` or ``metric``, for error messages.
+        choice: a registered name, a reference ``package.module:name``, or a function.
+        records: all registered methods or metrics.
+        values: parameters by name.
+        positional: names of the positional arguments of a custom function.
+        offered: keywords that a custom function receives if its signature has them, beside ``generator``.
 
     Raises:
-        ValueError: no such name, a parameter that it does not have, or a value that is not valid.
+        ValueError: the name is unknown, the function does not have a parameter, or a value is not valid.
     """
-    given = {key: value.item() if isinstance(value, np.generic) else value for key, value in given.items()}
-    if isinstance(what, str) and ":" not in what:
-        record = record_of(records, what, kind)
+    values = {key: value.item() if isinstance(value, np.generic) else value for key, value in values.items()}
+    if isinstance(choice, str) and ":" not in choice:
+        record = record_of(records, choice, kind)
         try:
-            parameters = with_defaults(record.parameters, given)
+            parameters = with_defaults(record.parameters, values)
         except ValueError as error:
-            raise ValueError(f"{what}: {error}") from None
+            raise ValueError(f"{choice}: {error}") from None
         if misfit := resolve(record.check)(parameters) if record.check else "":
-            raise ValueError(f"{what}: {misfit}")
-        return Choice(what, resolve(record.function), parameters, record)
-    function = resolve(what) if isinstance(what, str) else what
+            raise ValueError(f"{choice}: {misfit}")
+        return Choice(choice, resolve(record.function), parameters, record)
+    function = resolve(choice) if isinstance(choice, str) else choice
     if not callable(function):
         expected = f"the name of a {kind}, a function or package.module:name"
-        raise ValueError(f"{kind}: found {type(what).__name__}, expected {expected}")
+        raise ValueError(f"{kind}: found {type(choice).__name__}, expected {expected}")
     name = getattr(function, "__name__", type(function).__name__)
     signature = inspect.signature(function)
-    taken = {key: None for key in offered if key in signature.parameters}
+    optional = {key: None for key in offered if key in signature.parameters}
     try:
-        signature.bind(*positional, **{GENERATOR: None}, **taken, **given)
+        signature.bind(*positional, **{GENERATOR: None}, **optional, **values)
     except TypeError as error:
         raise ValueError(
             f"{name}: {error}; expected ({', '.join([*positional, '*', GENERATOR])}, …)"
         ) from None
-    return Choice(name, function, given, None)
+    return Choice(name, function, values, None)
 
 
 @dataclass(frozen=True)
 class Bound:
-    """A method with all that it takes beside model, images, targets and generator."""
+    """A method with all of its arguments except model, images, targets and generator."""
 
     name: str
     function: Callable[..., Tensor]
@@ -95,18 +100,18 @@ def bind(
     method: Explaining,
     classifier: Classifier,
     *,
-    knows_mean: bool,
+    has_mean: bool,
     base: Explaining | None = None,
     background: Arrays | None = None,
     **parameters: Any,
 ) -> Bound:
-    """Return the method, checked against what it takes and what of it the classifier can serve.
+    """Return the method with its arguments, checked against its signature and against the classifier.
 
-    ``knows_mean`` says whether the classifier's mean is that of the images that it was trained on.
+    ``has_mean`` is True if the classifier's mean is that of its training images.
 
     Raises:
-        ValueError: as ``choose``; a base or background that the method does not take, or lacks; a model without the
-            gradients, the CAM layer or the mean that it needs.
+        ValueError: as ``choose``; the method does not take the base or background, or lacks a background; the model has
+            no gradients, CAM layer or mean although the method needs them.
     """
     if isinstance(method, Mapping):
         entry = {**method, **parameters}
@@ -116,7 +121,7 @@ def bind(
         return bind(
             entry.pop("method"),
             classifier,
-            knows_mean=knows_mean,
+            has_mean=has_mean,
             base=own_base if base is None else base,
             background=own_background if background is None else background,
             **entry,
@@ -132,52 +137,57 @@ def bind(
     record, takes = chosen.record, takes_of(chosen, ("base", "background"))
     for key, value in (("base", base), ("background", background)):
         if value is not None and key not in takes:
-            takers = [known.name for known in METHODS if key in known.takes]
-            raise ValueError(f"{key}: {chosen.name} takes none; valid: {', '.join(takers)}")
+            valid = [registered.name for registered in METHODS if key in registered.takes]
+            raise ValueError(f"{key}: {chosen.name} takes none; valid: {', '.join(valid)}")
     if "background" in takes and background is None:
         expected = "images [B, C, H, W], such as 100 of those that the model was trained on"
         raise ValueError(f"{chosen.name}: background: missing, expected {expected}")
     if record:
         _check_needs(record, classifier)
-    check_mean(chosen, knows_mean)
-    smoothed = None
+    check_mean(chosen, has_mean)
+    smoothed_method = None
     if base is not None:
-        inner = bind(base, classifier, knows_mean=knows_mean)
-        plain = {known.name: known.unsmoothable for known in METHODS}
-        if reason := plain.get(inner.name, "") if inner.registered else "":
+        inner = bind(base, classifier, has_mean=has_mean)
+        unsmoothable = {registered.name: registered.unsmoothable for registered in METHODS}
+        if reason := unsmoothable.get(inner.name, "") if inner.registered else "":
             raise ValueError(f"base: found {inner.name}, which {reason}, expected one such as gradient")
-        smoothed = partial(inner.function, **inner.arguments)
+        smoothed_method = partial(inner.function, **inner.arguments)
     sample = () if background is None else images_of(background, "background")
-    given = arguments(chosen.parameters, smoothed, sample, classifier.device)
-    return Bound(chosen.name, chosen.function, given, record is not None)
+    keywords = arguments(chosen.parameters, smoothed_method, sample, classifier.device)
+    return Bound(chosen.name, chosen.function, keywords, record is not None)
 
 
-def check_mean(chosen: Choice[Any], known: bool, remedy: str = "saliency_assay.wrap") -> None:
-    """Refuse a parameter that asks for the data set's mean where it is not known.
+def check_mean(chosen: Choice[Any], has_mean: bool, remedy: str = "saliency_assay.wrap") -> None:
+    """Check that no parameter has the value ``mean`` if the data set's mean is unknown.
 
     Raises:
-        ValueError: there is one.
+        ValueError: a parameter has the value ``mean``, but ``has_mean`` is False.
     """
     for key, value in chosen.parameters.items():
         parameter = chosen.record.parameters[key] if chosen.record else None
-        if parameter and value == "mean" and not known:
-            others = ", ".join(choice for choice in parameter.choices if choice != "mean")
+        if parameter and value == "mean" and not has_mean:
+            valid = ", ".join(choice for choice in parameter.choices if choice != "mean")
             raise ValueError(
                 f"{chosen.name}: {key}: found 'mean', but the model knows no mean of its images; give it by "
-                f"{remedy}, or choose: {others}"
+                f"{remedy}, or choose: {valid}"
             )
 
 
 def takes_of(chosen: Choice[Any], offered: Iterable[str]) -> tuple[str, ...]:
-    """Return the arguments of the function beside its parameters; of ``offered`` where it is not registered."""
+    """Return the optional inputs of the function; for a custom function those of ``offered`` in its signature."""
     if chosen.record:
         return tuple(chosen.record.takes)
-    # A function without a default for what it is not given would have been refused when it was bound.
+    # ``choose`` has refused functions that require an argument which is not passed.
     declared = inspect.signature(chosen.function).parameters
     return tuple(key for key in offered if key in declared)
 
 
 def _check_needs(record: Method, classifier: Classifier) -> None:
+    """Check that the classifier has the gradients and the CAM layer that a registered method needs.
+
+    Raises:
+        ValueError: it lacks one of them.
+    """
     if {"gradients", "cam_layer", "relu", "layers"} & set(record.needs):
         check_differentiable(record.name, classifier)
     if "cam_layer" in record.needs and not classifier.cam_layer:
@@ -191,17 +201,17 @@ def _check_needs(record: Method, classifier: Classifier) -> None:
 def workflow_seed(
     seed: int, *, model: str, data: str, method: str | None = None, metric: str | None = None
 ) -> int:
-    """Return the ``seed`` with which ``attribute`` or ``score`` repeats a job of the workflow.
+    """Return the ``seed`` with which ``attribute`` or ``score`` reproduces a job of the workflow.
 
     Args:
-        seed: the training seed, as in ``seed{seed}`` of the results' paths.
-        model: its name in the configuration.
-        data: the data set.
-        method: of maps: the registered name, or the ``function`` of a custom method.
-        metric: of scores: the registered name, or the ``function`` of a custom metric.
+        seed: the training seed, as in ``seed{seed}`` in paths of results.
+        model: the name of the model in the configuration.
+        data: the name of the data set.
+        method: for maps, the registered name, or the ``function`` of a custom method.
+        metric: for scores, the registered name, or the ``function`` of a custom metric.
 
     Raises:
-        ValueError: an unknown method or metric, or not exactly one of both.
+        ValueError: the method or metric is unknown, or not exactly one of them is given.
 
     >>> import saliency_assay
     >>> saliency_assay.workflow_seed(0, model="f_o", data="bam_os", method="smoothgrad")
@@ -218,5 +228,5 @@ def workflow_seed(
         return map_seed(seed, model, data, (record.noise_group or record.name) if record else method)
     assert metric is not None
     if ":" not in metric:
-        record_of([each for each in METRICS if each.judges_single_maps], metric, "metric")
+        record_of([candidate for candidate in METRICS if candidate.judges_single_maps], metric, "metric")
     return metric_seed(seed, model, data, metric)

@@ -1,4 +1,4 @@
-"""Maps of one's own images by a registered method or by one's own."""
+"""Saliency maps of images in memory by a registered or custom method."""
 
 from collections.abc import Callable
 from typing import Any
@@ -25,26 +25,27 @@ def attribute(
     background: Arrays | None = None,
     **parameters: Any,
 ) -> Arrays:
-    """Return maps ``[N, C or 1, H, W]``, float32, signed as the method gives them: an array for an array, else a
-    tensor.
+    """Compute saliency maps float32 ``[N, C or 1, H, W]``, signed as the method defines them.
+
+    The result is an array if ``images`` is an array, else a tensor on the device of ``images``.
 
     Args:
         method: a registered name (``docs/methods.md``), ``package.module:name``, or a function ``(model, images,
             targets, *, generator, **parameters) -> maps``.
-        model: a network that takes images in [0, 1], as ``wrap`` makes one of a network that takes normalised
-            ones; or, for methods that only look at what it predicts, any function ``[B, C, H, W] -> [B, K]``.
+        model: a network that takes images in [0, 1] (``wrap`` turns a network for normalized images into one); or, for
+            methods that use only predictions, any function ``[B, C, H, W] -> [B, K]``.
         images: ``[N, C, H, W]``, uint8 or floating point in [0, 1].
-        targets: the class of each that is explained, ``[N]``.
-        seed: of the noise. The same for any ``batch_size``.
-        batch_size: images that go through the model together.
-        base: what smoothing methods smooth, the gradient by default: a name, a function, or a mapping with its
-            ``method`` and parameters.
-        background: images that stand for the absence of a feature, for DeepSHAP.
-        parameters: of the method; the others have their registered defaults.
+        targets: the explained class of each image, ``[N]``.
+        seed: seed of the noise, which is the same for any ``batch_size``.
+        batch_size: number of images that the model processes together.
+        base: for smoothing methods, the method to smooth, by default the gradient: a name, a function, or a mapping
+            with its ``method`` and parameters.
+        background: for DeepSHAP, images that represent the absence of features.
+        parameters: parameters of the method; those not given have their registered defaults.
 
     Raises:
-        ValueError: an unknown method or parameter, a value that is not valid, images or targets of another shape, type
-            or range, a model that cannot serve the method.
+        ValueError: the method or a parameter is unknown, a value is not valid, images or targets have another shape,
+            type or range, or the model lacks something that the method needs.
 
     >>> import torch
     >>> import saliency_assay
@@ -65,7 +66,7 @@ def attribute(
     classes = targets_of(targets, len(pixels))
     classifier = classifier_of(model, pixels)
     bound = bind(
-        method, classifier, knows_mean=normalises(model), base=base, background=background, **parameters
+        method, classifier, has_mean=normalises(model), base=base, background=background, **parameters
     )
     blocks = engine.attribute(
         bound.function,

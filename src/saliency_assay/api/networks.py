@@ -1,4 +1,4 @@
-"""A network, or anything that predicts, as the classifier that methods and metrics are given."""
+"""Conversion of a network or a prediction function to the classifier that methods and metrics take."""
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
@@ -22,21 +22,21 @@ Model: TypeAlias = nn.Module | Callable[[Tensor], Any]
 def wrap(
     network: nn.Module, *, classes: int, mean: Sequence[float], std: Sequence[float], cam_layer: str = ""
 ) -> Classifier:
-    """Return a network that takes normalised images, as a classifier of images ``[N, C, H, W]`` in [0, 1].
+    """Return a network for normalized images as a classifier of images ``[N, C, H, W]`` in [0, 1].
 
-    The weights stay the network's own, on their device. For a network that normalises by itself, ``mean`` is 0 and
-    ``std`` 1 in each channel.
+    The classifier shares the weights of the network and stays on their device. For a network that normalizes its input
+    itself, pass ``mean`` 0 and ``std`` 1 for each channel.
 
     Args:
-        network: ``[N, C, H, W]`` to logits ``[N, classes]``, in float32.
-        classes: how many.
-        mean: of each channel, in [0, 1]; also what ``baseline: mean`` and ``fill: mean`` show.
-        std: of each channel, above 0.
-        cam_layer: path in ``network`` of the layer that CAM and GradCAM weigh; methods that need none work without.
+        network: module from ``[N, C, H, W]`` to logits ``[N, classes]``, with float32 weights.
+        classes: number of classes.
+        mean: mean of each channel, in [0, 1]; also the color of ``baseline: mean`` and ``fill: mean``.
+        std: standard deviation of each channel, above 0.
+        cam_layer: path in ``network`` of the layer for CAM and Grad-CAM; other methods do not need it.
 
     Raises:
-        ValueError: a layer that the network does not have, ``mean`` and ``std`` that do not fit each other, weights of
-            another type, or no network.
+        ValueError: the network does not have the layer, ``mean`` and ``std`` have different lengths, the weights have
+            another type, or ``network`` is no module.
 
     >>> from torch import nn
     >>> import saliency_assay
@@ -60,25 +60,25 @@ def wrap(
 
 
 def load(weights: str | Path, model: Mapping[str, Any], *, device: str = "cpu") -> Classifier:
-    """Return a classifier that the workflow trained, as its jobs have it.
+    """Load a classifier that the workflow has trained, with the memory format that its jobs use.
 
     Args:
         weights: ``results/models/{model}/seed{seed}/weights.pt``.
-        model: what rebuilds it: ``attributes["provenance"]["model"]`` of a store of its maps.
+        model: settings to rebuild it: ``attributes["provenance"]["model"]`` of a store of its maps.
         device: ``cpu`` or ``cuda``.
 
     Raises:
-        FileNotFoundError: no such file.
-        ValueError: it does not hold the weights of such a model.
+        FileNotFoundError: there is no such file.
+        ValueError: the file does not hold the weights of such a model.
     """
     classifier = load_classifier(Path(weights), Blueprint(**model))
-    # In another memory format, convolutions add in another order. (torch's stubs know it of tensors alone.)
+    # Convolutions sum in another order in another memory format. (torch's stubs know the argument of tensors alone.)
     classifier.to(torch.device(device), memory_format=torch.channels_last)  # type: ignore[call-overload]
     return classifier
 
 
 class Prediction(nn.Module):
-    """A function that predicts, as a network without weights; no gradient passes through it."""
+    """A network without weights that wraps a prediction function; it has no gradients."""
 
     def __init__(self, predict: Callable[[Tensor], Any]) -> None:
         super().__init__()
@@ -93,12 +93,12 @@ class Prediction(nn.Module):
 
 
 def classifier_of(model: Model, images: Tensor) -> Classifier:
-    """Return the model as a classifier: a ``Classifier`` as it is, all else without normalisation.
+    """Return the model as a classifier: a ``Classifier`` as it is, any other model without normalization.
 
-    How many classes there are, the first of ``images`` tells.
+    The number of classes is determined by a prediction for the first of ``images``.
 
     Raises:
-        ValueError: neither a network nor a function; it does not take the images, or gives no logits.
+        ValueError: the model is neither a network nor a function, does not take the images, or returns no logits.
     """
     if isinstance(model, Classifier):
         if not isinstance(model.network, Prediction):
@@ -108,33 +108,33 @@ def classifier_of(model: Model, images: Tensor) -> Classifier:
         raise ValueError(f"model: found {type(model).__name__}, expected a torch.nn.Module or a function")
     network = model if isinstance(model, nn.Module) else Prediction(model)
     channels = images.shape[1]
-    plain = wrap(network, classes=1, mean=[0.0] * channels, std=[1.0] * channels)
-    first = pixels_of(images[:1], plain.device)
+    classifier = wrap(network, classes=1, mean=[0.0] * channels, std=[1.0] * channels)
+    first = pixels_of(images[:1], classifier.device)
     if not isinstance(network, Prediction):
-        adapt(plain, images.shape[2:])
+        adapt(classifier, images.shape[2:])
     try:
         with evaluating(network), exact_float32(), torch.no_grad():
-            logits = main_output(network(plain.network_input(first)))
+            logits = main_output(network(classifier.network_input(first)))
     except (RuntimeError, TypeError) as error:
-        said = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise ValueError(f"model: does not take images {list(first.shape)}: {said}") from error
+        message = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ValueError(f"model: does not take images {list(first.shape)}: {message}") from error
     if not isinstance(logits, Tensor) or logits.ndim != 2 or len(logits) != 1:
-        found = describe(logits) if isinstance(logits, Tensor) else type(logits).__name__
-        raise ValueError(f"model: returned {found} for one image, expected logits [1, K]")
-    plain.classes = logits.shape[1]
-    return plain
+        description = describe(logits) if isinstance(logits, Tensor) else type(logits).__name__
+        raise ValueError(f"model: returned {description} for one image, expected logits [1, K]")
+    classifier.classes = logits.shape[1]
+    return classifier
 
 
 def normalises(model: Model) -> bool:
-    """Return True if the model knows the mean of the images that it was trained on."""
+    """Return True if the model has the mean of its training images, as a ``Classifier`` does."""
     return isinstance(model, Classifier)
 
 
 def check_differentiable(name: str, classifier: Classifier) -> None:
-    """Refuse a function that only predicts.
+    """Check that the classifier has gradients.
 
     Raises:
-        ValueError: it is one.
+        ValueError: the classifier wraps a prediction function.
     """
     if isinstance(classifier.network, Prediction):
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Scores of one's own maps by a registered metric or by one's own."""
+"""Scores of saliency maps in memory by a registered or custom metric."""
 
 from collections.abc import Callable, Mapping
 from copy import deepcopy
@@ -23,14 +23,14 @@ from saliency_assay.registry.signatures import OFFERED
 
 Array = npt.NDArray[np.float64]
 SINGLE = tuple(record for record in METRICS if record.judges_single_maps)
-"""Metrics that judge maps one by one."""
+"""Metrics that score single maps."""
 
 
 class Scores(dict[str, Array]):
-    """Return the scores of each map: float64 ``[N]`` by the score's name and its variant, ``aopc_morf L=20``.
+    """Scores of all maps: float64 ``[N]`` by name of the score and its variant, such as ``aopc_morf L=20``.
 
-    NaN where the metric is not defined, such as for a map that is constant or not finite: never 0 in its place.
-    ``pandas.DataFrame(scores)`` has a row for each image.
+    A score is NaN, never 0, if the metric is undefined, such as for a map that is constant or not finite.
+    ``pandas.DataFrame(scores)`` has one row for each image.
     """
 
     def __init__(self, metric: str, record: Metric | None, blocks: list[Scored]) -> None:
@@ -43,25 +43,25 @@ class Scores(dict[str, Array]):
                 for key in keys
             }
         )
-        known = {score.name: score for score in record.scores} if record else {}
-        of_key = {" ".join(key).strip(): known[key[0]] for key in keys if key[0] in known}
+        records = {score.name: score for score in record.scores} if record else {}
+        score_records = {" ".join(key).strip(): records[key[0]] for key in keys if key[0] in records}
         self.metric = metric
-        """The metric's name."""
+        """Name of the metric."""
         self.reduction = record.reduction if record else ""
-        """By which it reads maps (``metrics.reductions``); empty where it judges raw maps, or decides itself."""
-        self.directions = {key: score.direction for key, score in of_key.items()}
-        """``higher`` or ``lower``, which is better, or ``target X``, the ideal value; of registered metrics."""
-        self.ranges = {key: score.range for key, score in of_key.items()}
-        """Least and greatest possible score, with default parameters; of registered metrics."""
+        """Reduction of maps (``metrics.reductions``); empty if the metric takes raw maps or has its own reduction."""
+        self.directions = {key: score.direction for key, score in score_records.items()}
+        """For each score ``higher`` or ``lower``, which is better, or ``target X``; only of registered metrics."""
+        self.ranges = {key: score.range for key, score in score_records.items()}
+        """For each score its lowest and highest possible value with default parameters; only of registered metrics."""
         self.curves = {
             name: np.concatenate([block.curves[name].numpy() for block in blocks])
             for name in blocks[0].curves
         }
-        """Curves behind the scores, ``[N, …]`` by name, where the metric has any."""
+        """Curves from which scores were computed, ``[N, …]`` by name, if the metric has any."""
         self._blocks = blocks
 
     def table(self) -> pd.DataFrame:
-        """Rows of ``image``, ``metric`` (the score), ``variant`` and ``score``, as in the workflow's score tables."""
+        """Return rows of ``image``, ``metric`` (the score), ``variant`` and ``score``, as in the workflow's tables."""
         images = np.arange(len(next(iter(self.values()))))
         return table_of(self._blocks, images, self.metric)
 
@@ -82,29 +82,29 @@ def score(
     randomized_model: nn.Module | None = None,
     **parameters: Any,
 ) -> Scores:
-    """Return the scores of all maps under one metric.
+    """Compute the scores of all maps under one metric.
 
     Args:
         metric: a registered name (``docs/metrics.md``), ``package.module:name``, or a function ``(predict, images,
             targets, maps, *, generator, **parameters) -> scores [N]``.
-        model: a network that takes images in [0, 1], as ``wrap`` makes one of a network that takes normalised
-            ones; or any function ``[B, C, H, W] -> [B, K]`` where the metric needs no gradients and no weights.
+        model: a network that takes images in [0, 1] (``wrap`` turns a network for normalized images into one); or any
+            function ``[B, C, H, W] -> [B, K]`` if the metric needs no gradients and no weights.
         images: ``[N, C, H, W]``, uint8 or floating point in [0, 1].
-        targets: the class of each that the maps explain, ``[N]``.
-        maps: ``[N, C or 1, H, W]`` or ``[N, H, W]``, signed as the method gives them; scored as float32.
-        seed: of the metric's own noise. The same for any ``batch_size``.
-        batch_size: images that are scored together.
-        mask: for metrics of the object's pixels, bool ``[N, H, W]``.
-        mean: the data set's, ``[C]``, for ``fill: mean``; by default the classifier's.
-        method: for metrics that draw maps anew, what drew ``maps``: a name, a function, or a mapping with its
+        targets: the explained class of each image, ``[N]``.
+        maps: ``[N, C or 1, H, W]`` or ``[N, H, W]``, signed as the method returns them; scored as float32.
+        seed: seed of the metric's noise, which is the same for any ``batch_size``.
+        batch_size: number of images that are scored together.
+        mask: for metrics that use the object's pixels, bool ``[N, H, W]``.
+        mean: the mean of the data set, ``[C]``, for ``fill: mean``; by default the classifier's.
+        method: for metrics that recompute maps, the method of ``maps``: a name, a function, or a mapping with its
             ``method`` and parameters.
-        method_seed: by which ``maps`` were drawn; by default ``seed``.
-        randomized_model: for metrics that compare the model with one of new weights, the same network with such.
-        parameters: of the metric; the others have their registered defaults.
+        method_seed: the seed of ``maps``; by default ``seed``.
+        randomized_model: for metrics that compare the model with a randomized one, the network with random weights.
+        parameters: parameters of the metric; those not given have their registered defaults.
 
     Raises:
-        ValueError: an unknown metric or parameter, a value that is not valid, arrays of other shapes, types or ranges,
-            something that the metric lacks or does not take.
+        ValueError: the metric or a parameter is unknown, a value is not valid, arrays have other shapes, types or
+            ranges, or an optional input is missing or not taken by the metric.
 
     >>> import numpy as np
     >>> import saliency_assay
@@ -114,16 +114,16 @@ def score(
     ...     return np.stack([logit, -logit], axis=1)
     >>> images = np.full((2, 1, 2, 2), 0.5)
     >>> maps = np.stack([weights, weights[::-1]]).reshape(2, 2, 2)
-    >>> found = saliency_assay.score("deletion", predict, images, [0, 0], maps, steps="exact", output="logit")
-    >>> found["deletion"].tolist()  # the first map names the pixels that matter, the second those that do not
+    >>> scores = saliency_assay.score("deletion", predict, images, [0, 0], maps, steps="exact", output="logit")
+    >>> scores["deletion"].tolist()  # the first map ranks pixels by weight, the second in reverse
     [0.875, 2.125]
-    >>> found.directions, found.reduction
+    >>> scores.directions, scores.reduction
     ({'deletion': 'lower'}, 'sum')
     """
     pixels = images_of(images)
-    classes, drawn = targets_of(targets, len(pixels)), maps_of(maps, pixels)
-    beside = {"mean": mean, "mask": mask, "explain": method, "randomized_model": randomized_model}
-    chosen = choose(
+    classes, scored_maps = targets_of(targets, len(pixels)), maps_of(maps, pixels)
+    optional_inputs = {"mean": mean, "mask": mask, "explain": method, "randomized_model": randomized_model}
+    choice = choose(
         "metric",
         metric,
         SINGLE,
@@ -131,38 +131,42 @@ def score(
         positional=("predict", "images", "targets", "maps"),
         offered=OFFERED,
     )
-    takes = takes_of(chosen, OFFERED)
-    _check_beside(chosen.name, takes, beside, method_seed)
+    takes = takes_of(choice, OFFERED)
+    _check_optional_inputs(choice.name, takes, optional_inputs, method_seed)
     classifier = classifier_of(model, pixels)
     check_targets(classes, len(pixels), classifier.classes)
     if "mean" in takes and mean is None:
-        if chosen.record is None and not normalises(model):
+        if choice.record is None and not normalises(model):
             raise ValueError(
-                f"{chosen.name}: mean: missing, expected the data set's mean [{pixels.shape[1]}]"
+                f"{choice.name}: mean: missing, expected the data set's mean [{pixels.shape[1]}]"
             )
-        check_mean(chosen, normalises(model), "mean= or saliency_assay.wrap")
-    whole: dict[str, Any] = {}
+        check_mean(choice, normalises(model), "mean= or saliency_assay.wrap")
+    shared_inputs: dict[str, Any] = {}
     if mean is not None:
-        whole["mean"] = mean_of(mean, pixels.shape[1]).to(classifier.device)
+        shared_inputs["mean"] = mean_of(mean, pixels.shape[1]).to(classifier.device)
     if randomized_model is not None:
-        check_differentiable(chosen.name, classifier)
-        whole["randomized_model"] = _randomized(randomized_model, classifier)
-    sliced: dict[str, Any] = {} if mask is None else {"mask": mask_of(mask, pixels)}
+        check_differentiable(choice.name, classifier)
+        shared_inputs["randomized_model"] = _randomized_classifier(randomized_model, classifier)
+    image_inputs: dict[str, Any] = {} if mask is None else {"mask": mask_of(mask, pixels)}
     explainer = None
     if method is not None:
-        bound = bind(method, classifier, knows_mean=normalises(model))
+        bound = bind(method, classifier, has_mean=normalises(model))
         explainer = Explainer(bound.function, bound.arguments, seed if method_seed is None else method_seed)
-    inputs = MetricInputs(sliced, whole, explainer)
-    asked: dict[str, Any] = {"seed": seed, "batch_size": batch_size}
-    scored = chosen.parameters, classifier, pixels, classes
-    if chosen.record and "responses" in takes:
-        responses = list(model_responses(resolve(chosen.record.responses), *scored, inputs=inputs, **asked))
-        sliced["responses"] = {
+    inputs = MetricInputs(image_inputs, shared_inputs, explainer)
+    batching: dict[str, Any] = {"seed": seed, "batch_size": batch_size}
+    model_inputs = choice.parameters, classifier, pixels, classes
+    if choice.record and "responses" in takes:
+        responses = list(
+            model_responses(resolve(choice.record.responses), *model_inputs, inputs=inputs, **batching)
+        )
+        image_inputs["responses"] = {
             name: np.concatenate([block[name] for block in responses]) for name in responses[0]
         }
-    names = [of.name for of in chosen.record.scores] if chosen.record else [chosen.name]
-    blocks = list(score_batches(chosen.function, *scored, drawn, names=names, inputs=inputs, **asked))
-    return Scores(chosen.name, chosen.record, blocks)
+    names = [score_record.name for score_record in choice.record.scores] if choice.record else [choice.name]
+    blocks = list(
+        score_batches(choice.function, *model_inputs, scored_maps, names=names, inputs=inputs, **batching)
+    )
+    return Scores(choice.name, choice.record, blocks)
 
 
 NEEDED = {
@@ -170,30 +174,36 @@ NEEDED = {
     "explain": ("method", "the method that drew the maps"),
     "randomized_model": ("randomized_model", "the same network with new weights"),
 }
+"""For inputs that metrics require, the argument of ``score`` and its description."""
 
 
-def _check_beside(
-    name: str, takes: tuple[str, ...], beside: Mapping[str, Any], method_seed: int | None
+def _check_optional_inputs(
+    name: str, takes: tuple[str, ...], inputs: Mapping[str, Any], method_seed: int | None
 ) -> None:
-    """Check that the metric has all that it takes, and is given nothing that it would ignore."""
-    for key, value in beside.items():
-        argument, what = NEEDED.get(key, (key, ""))
+    """Check that the metric has all the inputs that it takes, and no input that it would ignore.
+
+    Raises:
+        ValueError: an input is missing, or not taken by the metric.
+    """
+    for key, value in inputs.items():
+        argument, description = NEEDED.get(key, (key, ""))
         if value is not None and key not in takes:
-            takers = ", ".join(record.name for record in SINGLE if key in record.takes)
-            raise ValueError(f"{argument}: {name} takes none; valid: {takers}")
-        if value is None and key in takes and what:
-            raise ValueError(f"{name}: {argument}: missing, expected {what}")
+            valid = ", ".join(record.name for record in SINGLE if key in record.takes)
+            raise ValueError(f"{argument}: {name} takes none; valid: {valid}")
+        if value is None and key in takes and description:
+            raise ValueError(f"{name}: {argument}: missing, expected {description}")
     if method_seed is not None and "explain" not in takes:
         raise ValueError(f"method_seed: {name} draws no maps")
 
 
-def _randomized(randomized_model: nn.Module, like: Classifier) -> Classifier:
+def _randomized_classifier(randomized_model: nn.Module, classifier: Classifier) -> Classifier:
+    """Return a copy of the randomized network with the normalization, CAM layer and device of ``classifier``."""
     if not isinstance(randomized_model, nn.Module):
         raise ValueError(
             f"randomized_model: found {type(randomized_model).__name__}, expected a torch.nn.Module"
         )
-    copied = deepcopy(randomized_model)
-    if not isinstance(copied, Classifier):
-        mean, std = (values.flatten().tolist() for values in (like.mean, like.std))
-        copied = wrap(copied, classes=like.classes, mean=mean, std=std, cam_layer=like.cam_layer)
-    return copied.to(like.device).eval().requires_grad_(False)
+    copy = deepcopy(randomized_model)
+    if not isinstance(copy, Classifier):
+        mean, std = (values.flatten().tolist() for values in (classifier.mean, classifier.std))
+        copy = wrap(copy, classes=classifier.classes, mean=mean, std=std, cam_layer=classifier.cam_layer)
+    return copy.to(classifier.device).eval().requires_grad_(False)

@@ -1,1 +1,1 @@
-"""The configuration: reading, checking, and its records."""
+"""Configuration: models, checks and typed records."""

@@ -11,45 +11,51 @@ from saliency_assay.registry.records import Parameter, unknown, with_defaults
 V = TypeVar("V")
 
 
-def look_up(place: str, kind: str, name: object, known: Mapping[str, V]) -> V:
-    """Return what ``name`` at ``place`` refers to.
+def look_up(place: str, kind: str, name: object, records: Mapping[str, V]) -> V:
+    """Return the record called ``name``.
+
+    Args:
+        place: where the name stands in the configuration, for the error.
+        kind: noun for the named object, for the error.
+        name: the value in the configuration.
+        records: the valid names and their records.
 
     Raises:
-        ConfigError: it is not in ``known``.
+        ConfigError: ``name`` is not in ``records``.
     """
-    if not isinstance(name, str) or name not in known:
-        raise ConfigError(f"{place}: {unknown(kind, name, known)}")
-    return known[name]
+    if not isinstance(name, str) or name not in records:
+        raise ConfigError(f"{place}: {unknown(kind, name, records)}")
+    return records[name]
 
 
 def parameters_of(
-    place: str, known: Mapping[str, Parameter], given: Mapping[Any, Any], keys: Iterable[str] = ()
+    place: str, parameters: Mapping[str, Parameter], values: Mapping[Any, Any], keys: Iterable[str] = ()
 ) -> Parameters:
-    """Return all ``known`` parameters of a registered object, those that are ``given`` checked.
+    """Return the values of all ``parameters`` of a registered object: checked ``values``, and defaults of the rest.
 
     Args:
-        place: where they stand in the configuration.
-        known: the parameters of its record.
-        given: what an entry holds beside ``keys``.
-        keys: keys that the entry may have as well.
+        place: where the values stand in the configuration.
+        parameters: the parameters of the object's registry record.
+        values: the values in the entry, without its other ``keys``.
+        keys: the other valid keys of the entry, for the error.
 
     Raises:
         ConfigError: a parameter that does not exist, or a value out of range.
     """
-    for key in given:
-        if key not in known:
-            raise ConfigError(f"{place}: {unknown('key', key, [*known, *keys])}")
+    for key in values:
+        if key not in parameters:
+            raise ConfigError(f"{place}: {unknown('key', key, [*parameters, *keys])}")
     try:
-        return with_defaults(known, given)
+        return with_defaults(parameters, values)
     except ValueError as error:
         raise ConfigError(f"{place}.{error}") from None
 
 
 def folder(place: str, path: str) -> str:
-    """Return ``path``, which must be a folder.
+    """Return ``path`` after checking that it is a folder.
 
     Raises:
-        ConfigError: it is not.
+        ConfigError: ``path`` is not an existing folder.
     """
     if not Path(path).is_dir():
         raise ConfigError(f"{place}: found {path!r}, expected a folder that exists")
@@ -57,10 +63,10 @@ def folder(place: str, path: str) -> str:
 
 
 def file(place: str, path: str) -> str:
-    """Return ``path``, which must be a file.
+    """Return ``path`` after checking that it is a file.
 
     Raises:
-        ConfigError: it is not.
+        ConfigError: ``path`` is not an existing file.
     """
     if not Path(path).is_file():
         raise ConfigError(f"{place}: found {path!r}, expected a file that exists")

@@ -1,4 +1,4 @@
-"""Check the section ``data``: the sources of each entry, and the sets that it makes."""
+"""Checks of the section ``data``: the sources of each entry, and the names of its sets."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,10 +20,10 @@ from saliency_assay.runtime.shards import too_many
 
 
 def read_data(name: str, entry: DataSettings, catalogue: Catalogue) -> DataEntry:
-    """Return the record of the entry ``data.name``.
+    """Return the checked record of the entry ``data.name``.
 
     Raises:
-        ConfigError: a kind, key, value, file or folder that does not exist or is not valid.
+        ConfigError: a kind, key, value, file or folder does not exist or is not valid.
     """
     place = f"data.{name}"
     kind = look_up(f"{place}.kind", "kind of data", entry.kind, catalogue.data_kinds)
@@ -32,8 +32,8 @@ def read_data(name: str, entry: DataSettings, catalogue: Catalogue) -> DataEntry
     parameters |= {key: folder(f"{place}.{key}", getattr(entry, key)) for key in kind.sources}
     for least, greatest in (("smallest", "largest"), ("variant_smallest", "variant_largest")):
         if parameters.get(least, 0) >= parameters.get(greatest, 1):
-            found = f"found {parameters[least]}, expected less than {greatest} ({parameters[greatest]})"
-            raise ConfigError(f"{place}.{least}: {found}")
+            problem = f"found {parameters[least]}, expected less than {greatest} ({parameters[greatest]})"
+            raise ConfigError(f"{place}.{least}: {problem}")
     if fault := too_many(entry.shards, entry.max_explained_images):
         raise ConfigError(f"{place}.shards: {fault}")
     return DataEntry(
@@ -55,7 +55,7 @@ def read_data(name: str, entry: DataSettings, catalogue: Catalogue) -> DataEntry
 
 
 def _sources(place: str, entry: DataSettings) -> Parameters:
-    """Return the fields of a record that only composed kinds have."""
+    """Return the fields of ``DataEntry`` that only composed kinds of data have."""
     if isinstance(entry, CaptionData):
         return {
             "source": entry.source,
@@ -80,13 +80,17 @@ def _sources(place: str, entry: DataSettings) -> Parameters:
 
 
 def _common_object(place: str, entry: ComposedData, objects: tuple[str, ...]) -> str:
-    """Return the common object, checked only where it is used: other lists of objects need not have a dog."""
+    """Return the common object, checked only if it is used.
+
+    A list of objects without the default ``dog`` is therefore valid as long as no commonality is requested.
+    """
     if entry.commonality:
         look_up(f"{place}.common_object", "object", entry.common_object, dict.fromkeys(objects))
     return entry.common_object
 
 
 def _common_sets(place: str, entry: DataSettings, sources: Parameters) -> tuple[str, ...]:
+    """Return the members of the entry's commonality series; empty if there is none."""
     if not isinstance(entry, ComposedData) or not entry.commonality:
         return ()
     try:
@@ -96,30 +100,33 @@ def _common_sets(place: str, entry: DataSettings, sources: Parameters) -> tuple[
 
 
 def check_sources(data: Mapping[str, DataEntry]) -> None:
-    """Check that each entry of kind ``caption`` is built from a set with classes.
+    """Check that the source of each entry of kind ``caption`` is a set with classes.
 
     Raises:
-        ConfigError: from one that does not exist, has other labels, or is captioned itself.
+        ConfigError: the source does not exist, has other labels, or has captions itself.
     """
     sets = {name: entry for entry in data.values() for name in entry.sets}
-    pictures = {
+    class_sets = {
         name: entry for name, entry in sets.items() if entry.labels == ("class",) and not entry.source
     }
     for entry in data.values():
         if entry.source:
-            look_up(f"data.{entry.name}.source", "set with classes", entry.source, pictures)
+            look_up(f"data.{entry.name}.source", "set with classes", entry.source, class_sets)
 
 
-def _coco(place: str, given: str | tuple[CocoSource, ...]) -> tuple[tuple[str, str], ...]:
-    """Return pairs of annotation file and image folder."""
-    if isinstance(given, str):
-        root = Path(folder(place, given))
+def _coco(place: str, value: str | tuple[CocoSource, ...]) -> tuple[tuple[str, str], ...]:
+    """Return pairs of annotation file and image folder, which exist.
+
+    ``value`` is the COCO folder, or the listed pairs.
+    """
+    if isinstance(value, str):
+        root = Path(folder(place, value))
         annotations = sorted(root.glob("annotations/instances_*.json"))
         if not annotations:
-            raise ConfigError(f"{place}: found {given!r}, expected annotations/instances_NAME.json in it")
+            raise ConfigError(f"{place}: found {value!r}, expected annotations/instances_NAME.json in it")
         pairs = [(str(path), str(root / path.stem.removeprefix("instances_"))) for path in annotations]
     else:
-        pairs = [(source.annotations, source.images) for source in given]
+        pairs = [(source.annotations, source.images) for source in value]
     for index, (instances, images) in enumerate(pairs):
         file(f"{place}.{index}.annotations", instances)
         folder(f"{place}.{index}.images", images)

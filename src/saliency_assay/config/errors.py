@@ -1,4 +1,4 @@
-"""Errors of the configuration, each one line: place, value found, valid values."""
+"""Errors of the configuration as one line each: place, value found, valid values."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 UNIONS = ("data", "models", "methods", "metrics", "studies")
-"""Sections whose entries are unions: Pydantic's locations name the member after the entry."""
+"""Sections whose entries are unions: Pydantic's locations hold the tag of the member after the name of the entry."""
 NAME = "expected a name of letters, digits and underscores that starts with a letter"
 
 TYPES = {
@@ -34,47 +34,49 @@ RANGES = {
 
 
 class ConfigError(ValueError):
-    """A configuration that is not valid; the message is one line: place, value found, valid values."""
+    """An invalid configuration; the message is one line with the place, the value found and the valid values."""
 
 
 def line_of(errors: "Sequence[ErrorDetails]") -> str:
-    """Return one of the faults that are nearest to the top."""
-    lines = [_place_and_fault(error) for error in errors if not _follows(error)]
+    """Return the message for the fault with the shortest place, that is, nearest to the top level."""
+    lines = [_place_and_fault(error) for error in errors if not _is_consequence(error)]
     place, fault = min(lines, key=lambda line: len(line[0]))
     return f"{'.'.join(map(str, place)) or 'top level'}: {fault}"
 
 
-def _follows(error: "ErrorDetails") -> bool:
-    """Return whether a list is too short only because some of its entries are invalid."""
+def _is_consequence(error: "ErrorDetails") -> bool:
+    """Return True if a list is too short only because some of its entries are invalid."""
     return error["type"] == "too_short" and len(error["input"]) >= error["ctx"]["min_length"]
 
 
 def _place_and_fault(error: "ErrorDetails") -> tuple[list[int | str], str]:
+    """Return the keys and indices that lead to the fault, and its message."""
     kind, value, context = error["type"], error["input"], error.get("ctx", {})
     place = list(error["loc"])
+    # Tags of union members are not part of the configuration, so they are removed from the place.
     if len(place) > 2 and place[0] in UNIONS and place[2] != "[key]":
         del place[2]
         if place[0] == "data" and place[2:3] == ["coco"]:
             del place[3:4]
-    found = f"found {shown(list(value) if isinstance(value, tuple) else value)}"
+    found_text = f"found {shown(list(value) if isinstance(value, tuple) else value)}"
     if kind == "fault":
         return place, context["message"]
     if place[-1:] == ["[key]"]:
         if kind == "literal_error":
             return place[:-2], unknown("key", value, _choices(context))
-        return place[:-2], f"{found}, {NAME if len(place) == 3 else 'expected a string'}"
+        return place[:-2], f"{found_text}, {NAME if len(place) == 3 else 'expected a string'}"
     if kind in ("union_tag_invalid", "union_tag_not_found"):
         if not isinstance(value, Mapping) or "kind" not in value:
             return place, "key 'kind' is missing; required: kind"
         return [*place, "kind"], f"found {shown(value['kind'])}; valid: {', '.join(_choices(context))}"
     if kind == "literal_error":
-        return place, f"{found}; valid: {', '.join(_choices(context))}"
+        return place, f"{found_text}; valid: {', '.join(_choices(context))}"
     if kind in RANGES:
-        return place, f"{found}, {RANGES[kind].format(**context)}"
+        return place, f"{found_text}, {RANGES[kind].format(**context)}"
     expected = TYPES.get(kind.removesuffix("_type"))
-    return place, f"{found}, expected {expected}" if expected else f"{found}, {error['msg']}"
+    return place, f"{found_text}, expected {expected}" if expected else f"{found_text}, {error['msg']}"
 
 
 def _choices(context: Mapping[str, Any]) -> list[str]:
-    """Return the valid values, which Pydantic joins to one text."""
+    """Return the valid values, which Pydantic joins into one string."""
     return re.findall(r"'(\w+)'", context.get("expected") or context.get("expected_tags") or "")

@@ -1,4 +1,4 @@
-"""Check the section ``methods``, and what methods need of the models of a study."""
+"""Checks of the section ``methods``, and of the layers that methods need of the models of a study."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -17,13 +17,16 @@ POSITIONAL = ("model", "images", "targets")
 def read_methods(
     entries: Mapping[str, RegisteredMethod | CustomMethod], catalogue: Catalogue
 ) -> dict[str, Method]:
-    """Return the records of all entries; those that smooth another entry are read after it."""
+    """Return the records of all entries, in their order.
+
+    Smoothing methods are read after the others, whose records their ``base`` may name.
+    """
     plain = {name: entry for name, entry in entries.items() if getattr(entry, "base", None) is None}
-    made = {name: _method(name, entry, {}, catalogue) for name, entry in plain.items()}
-    made |= {
-        name: _method(name, entry, made, catalogue) for name, entry in entries.items() if name not in plain
+    records = {name: _method(name, entry, {}, catalogue) for name, entry in plain.items()}
+    records |= {
+        name: _method(name, entry, records, catalogue) for name, entry in entries.items() if name not in plain
     }
-    return {name: made[name] for name in entries}
+    return {name: records[name] for name in entries}
 
 
 def _method(
@@ -32,11 +35,13 @@ def _method(
     others: Mapping[str, Method],
     catalogue: Catalogue,
 ) -> Method:
+    """Return the checked record of the entry ``methods.name``, whose ``base`` may be one of ``others``."""
     place = f"methods.{name}"
     if isinstance(entry, CustomMethod):
         return _custom_method(name, entry)
     record = look_up(place, "method", name if entry.method is None else entry.method, catalogue.methods)
     keys = ("method", *record.takes)
+    # Optional keys that this method does not take are passed on as parameters, to be reported as unknown keys.
     misplaced = dict.fromkeys(entry.model_fields_set - {"parameters", *keys})
     parameters = parameters_of(place, record.parameters, {**misplaced, **entry.parameters}, keys)
     misfit = resolve(record.check)(parameters) if record.check else ""
@@ -56,21 +61,21 @@ def _method(
     )
 
 
-def _base(place: str, given: str, others: Mapping[str, Method], catalogue: Catalogue) -> Method:
+def _base(place: str, base_name: str, others: Mapping[str, Method], catalogue: Catalogue) -> Method:
     """Return the method to smooth: an entry, or a registered method with its defaults."""
-    if given not in others and given in catalogue.methods:
-        base = _method(given, RegisteredMethod(), {}, catalogue)
+    if base_name not in others and base_name in catalogue.methods:
+        base = _method(base_name, RegisteredMethod(), {}, catalogue)
     else:
-        base = look_up(f"{place}.base", "method", given, others)
+        base = look_up(f"{place}.base", "method", base_name, others)
     record = catalogue.methods.get(base.method)
     if reason := record.unsmoothable if record else "":
-        found = f"found {base.name}, which {reason}"
-        raise ConfigError(f"{place}.base: {found}; expected a method that does not, such as gradient")
+        problem = f"found {base.name}, which {reason}"
+        raise ConfigError(f"{place}.base: {problem}; expected a method that does not, such as gradient")
     return base
 
 
 def _custom_method(name: str, entry: CustomMethod) -> Method:
-    """Return the record of a custom method, its parameters checked against the source without running it."""
+    """Return the record of a custom method, its parameters checked against the source code of the function."""
     place = f"methods.{name}"
     if "method" in entry.parameters:
         raise ConfigError(f"{place}: found both function and method, expected one of them")
@@ -92,18 +97,26 @@ def _custom_method(name: str, entry: CustomMethod) -> Method:
 def check_needs(
     study: Study, models: Mapping[str, Model], methods: Mapping[str, Method], catalogue: Catalogue
 ) -> None:
-    """Check that the architectures have the layers that the methods need."""
+    """Check that the models of a study have the layers that its methods need.
+
+    Raises:
+        ConfigError: a model lacks a layer that a method needs.
+    """
     for name in study.methods:
         for model in study.all_models:
             problem = unsupported(methods[name].needs, models[model])
             if problem:
-                able = [
+                valid_architectures = [
                     other
                     for other, record in catalogue.architectures.items()
                     if not unsupported(methods[name].needs, record)
                 ]
-                own = ":" in models[model].architecture and not models[model].cam_layer
-                valid = f"models.{model}.cam_layer set to one" if own else ", ".join(able) or "none"
+                is_custom = ":" in models[model].architecture and not models[model].cam_layer
+                valid = (
+                    f"models.{model}.cam_layer set to one"
+                    if is_custom
+                    else ", ".join(valid_architectures) or "none"
+                )
                 raise ConfigError(
                     f"studies.{study.name}.methods: {name} {problem}, which {models[model].architecture} "
                     f"(models.{model}) does not have; valid: {valid}"
@@ -111,7 +124,7 @@ def check_needs(
 
 
 def unsupported(needs: Iterable[str], architecture: Any) -> str:
-    """Return the first of ``needs`` that an architecture or a model does not meet, in words; empty if it meets all."""
+    """Return a phrase for the first of ``needs`` that an architecture or model does not meet; empty if it meets all."""
     if "cam_layer" in needs and not architecture.cam_layer:
         return "needs a layer for class activation maps"
     if "pool_linear_head" in needs and not architecture.head_is_pool_linear:

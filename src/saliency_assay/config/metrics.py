@@ -1,4 +1,4 @@
-"""Check the section ``metrics``."""
+"""Checks of the section ``metrics``: registered and custom metrics."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -11,13 +11,14 @@ from saliency_assay.registry.records import resolve
 from saliency_assay.registry.signatures import GENERATOR, OFFERED, check_call, describe_function
 
 POSITIONAL = ("predict", "images", "targets", "maps")
+"""Positional arguments of a metric."""
 DIRECTIONS = ("direction", "target")
-"""Keys of a custom metric that say which scores are better."""
+"""Keys that define which scores of a custom metric are better."""
 
 
 @dataclass(frozen=True)
 class Boxes:
-    """The figure of a custom metric."""
+    """The figure of a custom metric: box plots of its scores."""
 
     function: str = "saliency_assay.studies.fidelity.figures:boxes"
     reads: tuple[str, ...] = ()
@@ -29,22 +30,26 @@ BOXES = Boxes()
 def read_metrics(
     entries: Mapping[str, RegisteredMetric | CustomMetric], requested: Iterable[str], catalogue: Catalogue
 ) -> dict[str, Metric]:
-    """Return the records of all entries, of those that compare models, and of those that studies have ``requested``."""
-    made = {name: _metric(name, entry, catalogue) for name, entry in entries.items()}
+    """Return the records of all entries and of registered metrics without an entry that studies use.
+
+    The latter are metrics that compare models, and those ``requested`` by name.
+    """
+    records = {name: _metric(name, entry, catalogue) for name, entry in entries.items()}
     for name, record in catalogue.metrics.items():
-        if name not in made and (not record.judges_single_maps or name in requested):
-            made[name] = _metric(name, RegisteredMetric(), catalogue)
-    return made
+        if name not in records and (not record.judges_single_maps or name in requested):
+            records[name] = _metric(name, RegisteredMetric(), catalogue)
+    return records
 
 
 def _metric(name: str, entry: RegisteredMetric | CustomMetric, catalogue: Catalogue) -> Metric:
+    """Return the checked record of the entry ``metrics.name``."""
     place = f"metrics.{name}"
-    same = catalogue.metrics.get(name)
+    namesake = catalogue.metrics.get(name)
     kinds = [kind.name for kind in catalogue.study_kinds.values() if name in kind.metrics]
-    taken = kinds or (same and not same.judges_single_maps)
-    if taken and (isinstance(entry, CustomMetric) or entry.metric not in (None, name)):
-        of = f" of {' and '.join(kinds)} studies" if kinds else ""
-        raise ConfigError(f"{place}: is the name of a registered metric{of}, expected another name")
+    is_reserved = kinds or (namesake and not namesake.judges_single_maps)
+    if is_reserved and (isinstance(entry, CustomMetric) or entry.metric not in (None, name)):
+        owner = f" of {' and '.join(kinds)} studies" if kinds else ""
+        raise ConfigError(f"{place}: is the name of a registered metric{owner}, expected another name")
     if isinstance(entry, CustomMetric):
         return _custom_metric(name, entry)
     for key in DIRECTIONS:
@@ -73,7 +78,7 @@ def _metric(name: str, entry: RegisteredMetric | CustomMetric, catalogue: Catalo
 
 
 def _custom_metric(name: str, entry: CustomMetric) -> Metric:
-    """Return the record of a custom metric, whose one score has the entry's name."""
+    """Return the record of a custom metric, whose only score has the name of the entry."""
     place = f"metrics.{name}"
     if "metric" in entry.parameters:
         raise ConfigError(f"{place}: found both function and metric, expected one of them")
@@ -98,7 +103,11 @@ def _custom_metric(name: str, entry: CustomMetric) -> Metric:
 
 
 def _direction(place: str, entry: CustomMetric) -> str:
-    """Return the direction of a custom metric, which has either ``direction`` or ``target``."""
+    """Return the direction of a custom metric from its ``direction`` or ``target``.
+
+    Raises:
+        ConfigError: the entry has both, or neither.
+    """
     if entry.direction and entry.target is not None:
         raise ConfigError(f"{place}: found both direction and target, expected one of them")
     if entry.direction:

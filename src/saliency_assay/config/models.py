@@ -1,4 +1,4 @@
-"""Check the section ``models``: registered architectures and custom networks."""
+"""Checks of the section ``models``: registered architectures and custom networks."""
 
 from collections.abc import Mapping, Sequence
 from itertools import product
@@ -22,13 +22,13 @@ def read_model(
     data: Mapping[str, DataEntry],
     catalogue: Catalogue,
 ) -> Model:
-    """Return the record of an entry, checked against the sets of ``data``, the registry and the files that it names.
+    """Return the record of an entry, checked against the sets of ``data``, the registry and the named files.
 
     Raises:
-        ConfigError: the first fault found.
+        ConfigError: the entry is not valid; the message describes the first fault.
     """
     place = f"models.{name}"
-    network = _network(place, entry, catalogue)
+    network = _network_fields(place, entry, catalogue)
     sets = {set_name: maker for maker in data.values() for set_name in maker.sets}
     maker = look_up(f"{place}.data", "set", entry.data, sets)
     look_up(f"{place}.label", "label", entry.label, dict.fromkeys(maker.labels_of(entry.data)))
@@ -53,14 +53,18 @@ def read_model(
     )
 
 
-def _network(place: str, entry: RegisteredModel | CustomModel, catalogue: Catalogue) -> dict[str, Any]:
-    return _custom(place, entry) if isinstance(entry, CustomModel) else _registered(place, entry, catalogue)
+def _network_fields(place: str, entry: RegisteredModel | CustomModel, catalogue: Catalogue) -> dict[str, Any]:
+    return (
+        _custom_fields(place, entry)
+        if isinstance(entry, CustomModel)
+        else _registered_fields(place, entry, catalogue)
+    )
 
 
-def _registered(place: str, entry: RegisteredModel, catalogue: Catalogue) -> dict[str, Any]:
-    """Return the fields of a record that describe a registered architecture."""
-    known = catalogue.architectures
-    record = look_up(f"{place}.architecture", "architecture", entry.architecture, known)
+def _registered_fields(place: str, entry: RegisteredModel, catalogue: Catalogue) -> dict[str, Any]:
+    """Return the fields of ``Model`` that describe a registered architecture."""
+    architectures = catalogue.architectures
+    record = look_up(f"{place}.architecture", "architecture", entry.architecture, architectures)
     return {
         "architecture": record.name,
         "function": record.function,
@@ -71,8 +75,11 @@ def _registered(place: str, entry: RegisteredModel, catalogue: Catalogue) -> dic
     }
 
 
-def _custom(place: str, entry: CustomModel) -> dict[str, Any]:
-    """Return the fields of a record that describe a custom network, checked against the source without running it."""
+def _custom_fields(place: str, entry: CustomModel) -> dict[str, Any]:
+    """Return the fields of ``Model`` that describe a custom network.
+
+    The call is checked against the source code of the function, which is not run.
+    """
     if "architecture" in entry.parameters:
         raise ConfigError(f"{place}: found both function and architecture, expected one of them")
     try:
@@ -90,7 +97,7 @@ def _custom(place: str, entry: CustomModel) -> dict[str, Any]:
 
 
 def _normalisation(place: str, entry: ModelSettings) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
-    """Return the mean and standard deviation of each channel, if the entry has them."""
+    """Return the mean and standard deviation of each channel; None if the entry has none."""
     if entry.normalisation is None:
         return None
     mean, std = (tuple(map(float, values)) for values in (entry.normalisation.mean, entry.normalisation.std))
@@ -105,10 +112,10 @@ def _normalisation(place: str, entry: ModelSettings) -> tuple[tuple[float, ...],
 def _trials(
     place: str, search: Mapping[str, Sequence[Any]], training: Parameters, catalogue: Catalogue
 ) -> tuple[Parameters, ...]:
-    """Return every combination of the values in ``search``, the last parameter's changing first.
+    """Return all combinations of the values in ``search``; those of the last parameter vary fastest.
 
     Raises:
-        ConfigError: a parameter that does not exist, a value out of range, no images to choose by, or no epochs.
+        ConfigError: a parameter does not exist, a value is out of range, or there are no validation images or epochs.
     """
     if not search:
         return ()
@@ -117,7 +124,7 @@ def _trials(
         for value in values:
             if problem := parameter.problem(value):
                 raise ConfigError(f"{place}.search.{name}: found {shown(value)}, {problem}")
-    _check_choice(place, search, training)
+    _check_search(place, search, training)
     trials = tuple(dict(zip(search, values, strict=True)) for values in product(*search.values()))
     for trial in trials:
         _check_training(f"{place}.search", {**training, **trial})
@@ -125,10 +132,10 @@ def _trials(
 
 
 def _check_training(place: str, training: Parameters) -> None:
-    """Check that the settings of a training, each of them valid, fit together.
+    """Check that the settings of a training, each of them valid, are consistent.
 
     Raises:
-        ConfigError: they do not.
+        ConfigError: two settings contradict each other.
     """
     try:
         training_from(training)
@@ -136,14 +143,18 @@ def _check_training(place: str, training: Parameters) -> None:
         raise ConfigError(f"{place}.{error}") from None
 
 
-def _check_choice(place: str, search: Mapping[str, Sequence[Any]], training: Parameters) -> None:
-    """Check that every trial is trained, and evaluated on the same validation images."""
-    why = "the search chooses by validation accuracy"
+def _check_search(place: str, search: Mapping[str, Sequence[Any]], training: Parameters) -> None:
+    """Check that every trial is trained, and evaluated on the same validation images.
+
+    Raises:
+        ConfigError: there are no validation images, they differ between trials, or a trial has no epochs.
+    """
+    reason = "the search chooses by validation accuracy"
     if "validation_share" in search:
-        fixed = "expected a fixed training.validation_share"
-        raise ConfigError(f"{place}.search: found 'validation_share', {fixed}: {why}")
+        expected = "expected a fixed training.validation_share"
+        raise ConfigError(f"{place}.search: found 'validation_share', {expected}: {reason}")
     if not training["validation_share"]:
-        raise ConfigError(f"{place}.training.validation_share: found 0, expected above 0: {why}")
+        raise ConfigError(f"{place}.training.validation_share: found 0, expected above 0: {reason}")
     for section, epochs in (("training", [training["epochs"]]), ("search", search.get("epochs", ()))):
         if 0 in epochs:
-            raise ConfigError(f"{place}.{section}.epochs: found 0, expected at least 1: {why}")
+            raise ConfigError(f"{place}.{section}.epochs: found 0, expected at least 1: {reason}")

@@ -1,8 +1,8 @@
-"""The configuration as typed records; every error names the key, the value and the valid choices.
+"""Reading of the configuration into typed records; every error names the key, the value and the valid choices.
 
-``read`` validates keys, types and ranges (``config.settings``) and then the meaning: names that refer to each other,
-parameters against the registry record of what they belong to, files that must exist, and what a method needs of a
-model. Nothing here imports torch: the Snakefile reads the configuration each time it is parsed, in every cluster job.
+``read`` validates keys, types and ranges (``config.settings``) and then references between entries, parameters against
+their registry records, the existence of files, and the layers that methods need. This module does not import torch,
+because the Snakefile reads the configuration each time it is parsed, in every cluster job too.
 """
 
 from collections.abc import Mapping
@@ -23,10 +23,15 @@ from saliency_assay.registry.records import resolve
 
 
 def read(raw: Mapping[str, Any], *, catalogue: Catalogue, source: str) -> Config:
-    """Return the configuration ``raw``, checked whole.
+    """Return the checked configuration.
+
+    Args:
+        raw: the content of the configuration file.
+        catalogue: all registries.
+        source: the name of the file, for error messages.
 
     Raises:
-        ConfigError: the first fault found, in one line that starts with ``source``.
+        ConfigError: the configuration is not valid; the message is one line for the first fault, after ``source``.
     """
     model = configuration_of(tuple(catalogue.study_kinds.values()))
     try:
@@ -71,7 +76,7 @@ def _read(raw: Configuration, catalogue: Catalogue) -> Config:
 
 
 def _check_sets(data: Mapping[str, DataEntry]) -> None:
-    """Check that no two entries make sets of the same name."""
+    """Check that no two entries provide sets of the same name."""
     makers: dict[str, str] = {}
     for entry in data.values():
         for name in entry.sets:
@@ -82,14 +87,18 @@ def _check_sets(data: Mapping[str, DataEntry]) -> None:
 
 
 def _results(path: str) -> str:
-    """Return the folder of results, in which a brace would be a wildcard of Snakemake."""
+    """Return the folder of results without a final slash.
+
+    Braces are refused, because Snakemake would read them as wildcards.
+    """
     if not path.isprintable() or not path.strip("/") or {"{", "}"} & set(path):
-        wanted = "a folder's path without braces, line breaks and other control characters"
-        raise ConfigError(f"results: found {path!r}, expected {wanted}")
+        expected = "a folder's path without braces, line breaks and other control characters"
+        raise ConfigError(f"results: found {path!r}, expected {expected}")
     return path.rstrip("/")
 
 
 def _study(name: str, entry: StudySettings, sections: Sections) -> Study:
+    """Return the record of a study, as the reader of its kind returns it."""
     methods = entry.methods or tuple(sections.methods)
     for method in methods:
         look_up(f"studies.{name}.methods", "method", method, sections.methods)

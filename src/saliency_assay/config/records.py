@@ -14,7 +14,7 @@ Controls = Literal["with", "without"]
 
 @dataclass(frozen=True)
 class Catalogue:
-    """All that a configuration may name, by name. ``catalogue.CATALOGUE`` holds what is registered."""
+    """All registries, by name. ``catalogue.CATALOGUE`` is the one of the package."""
 
     data_kinds: Mapping[str, Any]
     architectures: Mapping[str, Any]
@@ -26,7 +26,7 @@ class Catalogue:
 
 @dataclass(frozen=True)
 class DataEntry:
-    """One entry under ``data``. Kinds with ``members`` make a set for each, others one set of the entry's name."""
+    """One entry under ``data``, which provides one set for each of ``members``, or without members one of its name."""
 
     name: str
     kind: str
@@ -34,9 +34,9 @@ class DataEntry:
     max_explained_images: int
     explain_order: str
     shards: int
-    """Parts in which the images of a set are explained and scored; see ``shards_of``."""
+    """Number of shards in which the images of a set are explained and scored; see ``shards_of``."""
     resident_limit: float
-    """Gigabytes of images that a training keeps whole on its device."""
+    """Gigabytes of training images that are kept on the device."""
     labels: tuple[str, ...]
     members: tuple[str, ...]
     parameters: Parameters
@@ -45,36 +45,41 @@ class DataEntry:
     objects: tuple[str, ...] = ()
     scenes: tuple[str, ...] = ()
     common_object: str = ""
-    """Of kinds that are composed: the object of the sets of several commonalities, of δ and of the concept."""
+    """For composed kinds: the object of the commonality series, of the patch δ and of the TCAV concept."""
     files: tuple[str, ...] = ()
-    """The files of a fixed name that the kind reads, where it reads any: their content is watched."""
+    """Files with a fixed name that the kind reads; their content is part of the settings of jobs."""
     source: str = ""
-    """Of kind ``caption``: the set that its pictures are from."""
+    """For kind ``caption``: the set of the images without captions."""
     classes: tuple[str, ...] = ()
     captions: tuple[str, ...] = ()
 
     @property
     def sets(self) -> tuple[str, ...]:
-        """Names of the sets that it makes."""
+        """Names of the sets that it provides."""
         return tuple(f"{self.name}_{member}" for member in self.members) or (self.name,)
 
     def labels_of(self, name: str) -> tuple[str, ...]:
-        """Return the labels of the images of the set ``name``: sets of one commonality have one object, or none."""
+        """Return the labels of the images of the set ``name``.
+
+        Sets of the commonality series contain at most one kind of object, so they have no object label.
+        """
         return ("scene",) if self.is_common(name) else self.labels
 
     def is_common(self, name: str) -> bool:
-        """Return True if the set ``name`` is of the commonality series: one object, in some of the scenes."""
+        """Return True if the set ``name`` belongs to the commonality series: one object, in some scene classes."""
         member = name.removeprefix(f"{self.name}_")
         return bool(self.members) and (member == "0s_k" or member.startswith("os_k"))
 
     def shards_of(self, name: str) -> int:
-        """Return the parts of the set ``name``: sets of one commonality, of which one scene is explained, are never
-        split."""
+        """Return the number of shards of the set ``name``.
+
+        Sets of the commonality series are never split, because only one of their scene classes is explained.
+        """
         return 1 if self.is_common(name) else self.shards
 
     @property
     def masks(self) -> bool:
-        """True if its images come with the pixels of an object or a caption, as composed ones do."""
+        """True if its images have masks of an object or a caption, as those of composed kinds do."""
         return bool(self.members)
 
 
@@ -96,16 +101,16 @@ class Model:
     batch_size: int
     training: Parameters
     trials: tuple[Parameters, ...] = ()
-    """Parameters of the training to choose from by validation accuracy, in place of those in ``training``."""
+    """Training parameters to select from by validation accuracy; each replaces values in ``training``."""
     head_is_pool_linear: bool = False
     """True if the logits are one linear layer over the spatial mean of ``cam_layer``, which CAM needs."""
     normalisation: tuple[tuple[float, ...], tuple[float, ...]] | None = None
-    """Mean and deviation of each channel in [0, 1], where the entry says them."""
+    """Mean and standard deviation of each channel, for pixels in [0, 1]; None if the entry has none."""
 
 
 @dataclass(frozen=True)
 class Method:
-    """One entry under ``methods``: a registered method, or a user's function (then ``method`` is empty)."""
+    """One entry under ``methods``: a registered method, or a custom function (then ``method`` is empty)."""
 
     name: str
     method: str
@@ -113,26 +118,25 @@ class Method:
     parameters: Parameters
     needs: tuple[str, ...] = ()
     noise_group: str = ""
-    """Seed of its noise: methods of one group use the same samples."""
+    """Part of the seed of its noise: methods of one group use the same samples."""
     base: "Method | None" = None
     """The method that this one smooths."""
     background: int = 0
-    """Number of training images that it is given."""
+    """Number of training images that it is passed as a background sample."""
     uses_model: bool = True
-    """Not so of controls."""
+    """False for baselines that do not use the model."""
     summary: str = ""
     """Summary of a custom function, from its docstring."""
 
     @property
     def registered(self) -> bool:
-        """True if all of it belongs to the project: no custom function, neither itself nor the method that it
-        smooths."""
+        """True if neither the method nor the method that it smooths is a custom function."""
         return bool(self.method) and (self.base is None or self.base.registered)
 
 
 @dataclass(frozen=True)
 class Metric:
-    """One entry under ``metrics``: a registered metric, or a user's function (then ``metric`` is empty)."""
+    """One entry under ``metrics``: a registered metric, or a custom function (then ``metric`` is empty)."""
 
     name: str
     metric: str
@@ -142,11 +146,11 @@ class Metric:
     takes: tuple[str, ...]
     responses: str
     directions: Mapping[str, str]
-    """Of each of its scores: ``higher`` or ``lower``, which is better, or ``target X`` (``directions``)."""
+    """For each of its scores ``higher`` or ``lower``, which is better, or ``target X`` (``registry.directions``)."""
     labels: Mapping[str, str]
-    """Of each of its scores, for an axis."""
+    """Axis label of each of its scores."""
     figures: Mapping[str, Any]
-    """By name, each with its ``function`` and what it ``reads``."""
+    """Figures by name, each with its ``function`` and the results that it ``reads``."""
     summary: str
 
 
@@ -158,28 +162,28 @@ class Study:
     kind: str
     data: str
     models: tuple[str, ...]
-    """Those whose maps the gallery shows."""
+    """Models whose maps the gallery shows."""
     methods: tuple[str, ...]
     metrics: tuple[str, ...] = ()
-    """Those of its kind where that has its own, otherwise those that its entry chooses."""
+    """Metrics of its kind, or those that its entry selects if the kind has none."""
     settings: Any = None
-    """Settings that only its kind has."""
+    """Settings that are specific to its kind."""
     options: tuple[str, ...] = ()
-    """Optional parts that it has beside those of all studies of its kind (``Outputs.option``)."""
+    """Options that add outputs to those of all studies of its kind (``Outputs.option``)."""
     other_models: tuple[str, ...] = ()
-    """Models that it explains beside ``models``."""
+    """Models that it explains in addition to ``models``."""
     evaluated: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """For each model the sets on which it is evaluated beside its own."""
+    """For each model the sets on which it is evaluated in addition to its training set."""
     pair_sets: Mapping[str, int] = field(default_factory=dict)
-    """Sets that its rules make for one model, of images beside their changed copies; for each the number of pairs."""
+    """For each set of image pairs (original and changed copy) that a rule makes for one model, the number of pairs."""
     figure_values: tuple[Mapping[str, str], ...] = ({},)
-    """Values of the names in braces in ``Outputs.figures``."""
+    """Values for the names in braces in ``Outputs.figures``."""
     printed: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """Values that a paper reports: for each method the value of a score."""
+    """Values from a paper: for each score the value of each method."""
     printed_alpha: Mapping[str, Mapping[Controls, float]] = field(default_factory=dict)
-    """The same of α: for each score the values ``with`` and ``without`` controls."""
+    """Values of Krippendorff's α from a paper: for each score those ``with`` and ``without`` baselines."""
     printed_correlation: Mapping[str, Mapping[str, Mapping[str, float]]] = field(default_factory=dict)
-    """The same of Spearman's ρ: for each score and each other one the value of a method."""
+    """Values of Spearman's ρ from a paper: for each pair of scores the value of each method."""
 
     @property
     def all_models(self) -> tuple[str, ...]:
@@ -192,29 +196,29 @@ class Reliability:
     """Settings of the reliability of metrics."""
 
     resamples: int
-    """For the intervals of α."""
+    """Bootstrap resamples for the intervals of α."""
     level: float
     """Confidence level of the intervals of α and of mean correlations."""
 
 
 @dataclass(frozen=True)
 class Sections:
-    """All that the entry of a study may name."""
+    """The sections of the configuration to which the entry of a study may refer."""
 
     data: Mapping[str, DataEntry]
     models: Mapping[str, Model]
     methods: Mapping[str, Method]
     metrics: Mapping[str, Metric]
-    """Those that have an entry, and those that studies name."""
+    """Metrics that have an entry, and those that studies name."""
     listed_metrics: tuple[str, ...]
-    """Those that have an entry."""
+    """Metrics that have an entry."""
     seeds: tuple[int, ...]
     catalogue: Catalogue
 
 
 @dataclass(frozen=True)
 class Config:
-    """A whole, checked configuration."""
+    """A checked configuration."""
 
     results: str
     device: str
@@ -229,5 +233,5 @@ class Config:
 
     @cached_property
     def sets(self) -> dict[str, DataEntry]:
-        """Every set's name, with the entry that makes it."""
+        """For the name of each set the entry that provides it."""
         return {name: entry for entry in self.data.values() for name in entry.sets}

@@ -1,7 +1,7 @@
 """The configuration as Pydantic models: the keys of each section, with types, defaults and ranges.
 
-Entries under ``data``, ``models``, ``methods`` and ``metrics`` are checked here for the keys that the workflow
-itself reads; parameters of what they name are checked against its registry record (``config.checks``).
+Of entries under ``data``, ``models``, ``methods`` and ``metrics``, these models check the keys that the workflow
+itself reads; parameters of registered objects are checked against their registry records (``config.checks``).
 ``config/schema.yaml`` and ``docs/configuration.md`` are generated from these models.
 """
 
@@ -30,37 +30,38 @@ from saliency_assay.registry.settings import (
 from saliency_assay.registry.study_kind import StudyKind
 
 COMPOSED = ("bam", "synthetic", "caption")
-"""Kinds of data that have settings of their own, beside the parameters of their records."""
+"""Kinds of data with additional settings, beside the parameters of their registry records."""
 FOLDERS = tuple(kind.name for kind in DATA_KINDS if kind.sources)
 PLAIN = tuple(kind.name for kind in DATA_KINDS if kind.name not in (*COMPOSED, *FOLDERS))
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]
 Above0 = Annotated[float, Field(gt=0), NUMBER]
-FUNCTION = "`package.module:name`, beside the configuration or on `PYTHONPATH`."
+FUNCTION = "`package.module:name`, in the folder of the configuration or on `PYTHONPATH`."
 
 
 # --- data -----------------------------------------------------------------------------------------------------
 
 
 class DataSettings(Entry):
-    """Keys of every data set. All others are parameters of its [kind](data.md)."""
+    """Keys of every data set. All other keys are parameters of its [kind](data.md)."""
 
     kind: str = Field(description="The registered kind of data.")
     max_explained_images: Positive = Field(
-        1000, description="Test images on which saliency maps are generated; at most those there are."
+        1000, description="Maximum number of test images for which saliency maps are generated."
     )
     explain_order: Literal["balanced", "first"] = Field(
-        "balanced", description="Which test images: balanced over classes, or the first of the data set."
+        "balanced",
+        description="Selection of those images: balanced over classes, or the first of the data set.",
     )
     shards: Positive = Field(
         1,
-        description="Shards in which maps are generated and scored, each by jobs of its own; each has 256 images or "
-        "more.",
+        description="Number of shards, each of one or more blocks of 256 images, in which separate jobs generate and "
+        "score maps.",
     )
     resident_limit: Above0 = Field(
         8,
-        description="Gigabytes of images that a training keeps whole on its device; of a larger set it reads batches "
-        "ahead.",
+        description="Gigabytes of training images that may be kept on the device; of a larger set, batches are "
+        "prefetched.",
     )
 
 
@@ -71,25 +72,25 @@ class PlainData(DataSettings):
 
 
 class FolderData(DataSettings):
-    """Images in files of your own."""
+    """Images in your own files."""
 
     kind: str = Field(description="The registered kind of data.", json_schema_extra={"enum": list(FOLDERS)})
     path: Text = Field(
-        description="The folder that holds the data; [data](data.md) describes it for each kind."
+        description="The folder of the data; [data](data.md) describes its content for each kind."
     )
 
 
 class ComposedData(DataSettings):
-    """Objects that are pasted on scenes; makes the sets `NAME_os`, `NAME_0s`, `NAME_og` and more."""
+    """Objects pasted on scenes; the entry provides the sets `NAME_os`, `NAME_0s`, `NAME_og` and others."""
 
     commonality: Distinct[Number] = Field(
         (),
-        description="The shares k of scene classes whose images all have the common object; each makes the set "
-        "`NAME_os_kNN`, for the first NN classes.",
+        description="Shares k of the scene classes whose images all contain the common object; each adds a set "
+        "`NAME_os_kNN`, for the first NN scene classes.",
     )
     common_object: Text = Field(
         "dog",
-        description="The object of those sets, of the changes that independence is tested with, and of the concept.",
+        description="The object of those sets, of the patches that test input independence, and of the TCAV concept.",
     )
 
 
@@ -102,8 +103,8 @@ class SyntheticData(ComposedData):
 class CocoSource(Settings):
     """Annotated COCO images."""
 
-    annotations: Text = Field(description="Instance annotations, one JSON file.")
-    images: Text = Field(description="The folder that its images are in.")
+    annotations: Text = Field(description="The JSON file of instance annotations.")
+    images: Text = Field(description="The folder of the annotated images.")
 
 
 def _coco_form(value: Any) -> str | None:
@@ -121,35 +122,39 @@ class BamData(ComposedData):
 
     kind: Literal["bam"]
     coco: Coco = Field(
-        description="COCO's folder (`annotations/instances_NAME.json` beside `NAME/`), or pairs of file and folder."
+        description="The COCO folder (`annotations/instances_NAME.json` beside `NAME/`), or pairs of annotation file "
+        "and image folder."
     )
     miniplaces: Text = Field(
-        description="MiniPlaces' folder (`images/train/b/bedroom/*.jpg`, `train.txt`, …), or one with a folder for "
-        "each scene."
+        description="The MiniPlaces folder (`images/train/b/bedroom/*.jpg`, `train.txt`, …), or a folder with one "
+        "subfolder for each scene."
     )
     objects: Distinct[str] = Field(
-        OBJECTS, min_length=2, description="COCO categories that are pasted; they are the object labels."
+        OBJECTS,
+        min_length=2,
+        description="COCO categories of the pasted objects; they are the object labels.",
     )
     scenes: Distinct[str] = Field(
-        SCENES, min_length=2, description="Scene categories that are pasted on; they are the scene labels."
+        SCENES, min_length=2, description="Scene categories of the backgrounds; they are the scene labels."
     )
 
 
 class CaptionData(DataSettings):
-    """Images with a caption; makes the sets `NAME_both`, `NAME_image` and `NAME_caption`."""
+    """Images with a caption; the entry provides the sets `NAME_both`, `NAME_image` and `NAME_caption`."""
 
     kind: Literal["caption"]
-    source: str = Field(description="The set that images are taken from.")
-    classes: Distinct[str] = Field(min_length=2, max_length=2, description="Two of its classes.")
+    source: str = Field(description="The set of the images without captions.")
+    classes: Distinct[str] = Field(min_length=2, max_length=2, description="Two of the classes of that set.")
     captions: OrAbsent[Distinct[Text]] = Field(
         None,
         min_length=2,
         max_length=2,
-        description="The words to write for them; by default the classes' names.",
+        description="The caption of each class; by default the class names.",
     )
 
 
 def _data_model(entry: Any) -> str:
+    """Return the tag of the model that validates an entry under ``data``."""
     kind = entry.get("kind") if isinstance(entry, dict) else None
     return kind if kind in COMPOSED else "folder" if kind in FOLDERS else "plain"
 
@@ -167,7 +172,8 @@ Data = Annotated[
 # --- models, methods, metrics -----------------------------------------------------------------------------------
 
 
-def _whose(entry: Any) -> str:
+def _entry_kind(entry: Any) -> str:
+    """Return ``custom`` for an entry with a function, else ``registered``."""
     return "custom" if isinstance(entry, dict) and "function" in entry else "registered"
 
 
@@ -181,28 +187,30 @@ class Normalisation(Settings):
 class ModelSettings(Entry):
     """Keys of every model."""
 
-    data: str = Field(description="The set that the model is trained on.")
-    label: str = Field(description="Which of the set's labels it learns.")
+    data: str = Field(description="The training set.")
+    label: str = Field(description="The label of that set on which the model is trained.")
     target: Literal["label", "predicted"] = Field(
-        "label", description="The class that maps explain: the image's label, or what the model predicts."
+        "label",
+        description="The class that maps explain: the label of the image, or the class that the model predicts.",
     )
     weights: OrAbsent[Text] = Field(
-        None, description="File of initial weights (a state dict); without it, training starts from scratch."
+        None,
+        description="File of initial weights (a state dict); by default training starts from random weights.",
     )
     batch_size: Positive = Field(
-        64, description="Images a pass in evaluation and attribution; attribution takes at most 256."
+        64, description="Batch size of evaluation and attribution; attribution uses at most 256."
     )
     normalisation: OrAbsent[Normalisation] = Field(
         None,
-        description="What is subtracted and divided by before the network, for each channel of pixels in [0, 1]; by "
-        "default what comes with the weights, or of the training images.",
+        description="Mean and standard deviation by which pixels in [0, 1] are normalized; by default those stored "
+        "with the weights (ImageNet's if none are), or without weights those of the training images.",
     )
     training: dict[Any, Any] = Field({}, description="[Parameters of the training](models.md#training).")
     search: OrAbsent[dict[Any, Annotated[Distinct[Any], Field(min_length=1)]]] = Field(
         None,
         min_length=1,
-        description="Values to try for parameters of the training; the combination of highest validation accuracy is "
-        "taken.",
+        description="Values to try for parameters of the training; the combination with the highest validation "
+        "accuracy is used.",
     )
 
 
@@ -217,25 +225,27 @@ class CustomModel(ModelSettings):
 
     function: str = Field(description=f"The function that builds the network, {FUNCTION}")
     cam_layer: OrAbsent[Text] = Field(
-        None, description="The layer whose channels Grad-CAM weighs, as `get_submodule` takes it."
+        None, description="The layer whose channels Grad-CAM weights, as a path for `get_submodule`."
     )
     concept_layers: OrAbsent[Distinct[Text]] = Field(
-        None, min_length=1, description="The layers at which concepts are tested, first to last."
+        None,
+        min_length=1,
+        description="The layers for TCAV, from first to last, as paths for `get_submodule`.",
     )
 
 
 class RegisteredMethod(Entry):
-    """A registered method. All other keys are its parameters; `base` and `background` are those of few methods."""
+    """A registered method. All other keys are its parameters; only some methods have `base` or `background`."""
 
     method: OrAbsent[str] = Field(
-        None, description="The registered [method](methods.md); by default the entry's own name."
+        None, description="The registered [method](methods.md); by default the name of the entry."
     )
     base: OrAbsent[str] = Field(
         None,
-        description="For methods that smooth another one, its name under `methods`, or that of a registered method.",
+        description="The method to smooth, for smoothing methods: a name under `methods`, or a registered method.",
     )
     background: Positive = Field(
-        100, description="For methods that take a sample of training images, how many."
+        100, description="Number of training images, for methods that take a sample of them."
     )
 
 
@@ -249,42 +259,44 @@ class RegisteredMetric(Entry):
     """A registered metric. All other keys are its parameters."""
 
     metric: OrAbsent[str] = Field(
-        None, description="The registered [metric](metrics.md); by default the entry's own name."
+        None, description="The registered [metric](metrics.md); by default the name of the entry."
     )
 
 
 class CustomMetric(Entry):
-    """A custom metric, which has a `direction` or a `target`. All other keys are parameters of the function."""
+    """A custom metric, with a `direction` or a `target`. All other keys are parameters of the function."""
 
     function: str = Field(description=f"The function that scores maps, {FUNCTION}")
-    direction: OrAbsent[Literal["higher", "lower"]] = Field(None, description="Which scores are better.")
+    direction: OrAbsent[Literal["higher", "lower"]] = Field(
+        None, description="Whether higher or lower scores are better."
+    )
     target: OrAbsent[Number] = Field(
-        None, description="The ideal value, in place of a direction; scores closer to it are better."
+        None, description="The ideal score, instead of a direction; scores closer to it are better."
     )
 
 
 Model = Annotated[
     Annotated[RegisteredModel, Tag("registered")] | Annotated[CustomModel, Tag("custom")],
-    Discriminator(_whose),
+    Discriminator(_entry_kind),
 ]
 Method = Annotated[
     Annotated[RegisteredMethod, Tag("registered")] | Annotated[CustomMethod, Tag("custom")],
-    Discriminator(_whose),
+    Discriminator(_entry_kind),
 ]
 Metric = Annotated[
     Annotated[RegisteredMetric, Tag("registered")] | Annotated[CustomMetric, Tag("custom")],
-    Discriminator(_whose),
+    Discriminator(_entry_kind),
 ]
 
 
-# --- studies, and the whole ---------------------------------------------------------------------------------------
+# --- studies, and the configuration ----------------------------------------------------------------------------
 
 
 class StudySettings(Settings):
     """Keys of every study."""
 
     if TYPE_CHECKING:
-        kind: str  # each kind's model narrows it
+        kind: str  # a literal in the model of each kind
 
     methods: OrAbsent[Distinct[str]] = Field(
         None, min_length=1, description="Names under `methods`; by default all."
@@ -295,7 +307,7 @@ class ReliabilitySettings(Settings):
     """Settings of the reliability of metrics."""
 
     resamples: Annotated[int, Field(ge=100, le=1_000_000), INTEGER] = Field(
-        10_000, description="Resamples for the interval of Krippendorff's α."
+        10_000, description="Bootstrap resamples for the confidence interval of Krippendorff's α."
     )
     level: Annotated[float, Field(gt=0, lt=1), NUMBER] = Field(
         0.999, description="Confidence level of the intervals of α and of mean correlations."
@@ -306,41 +318,43 @@ class ReportSettings(Settings):
     """Settings of the report."""
 
     gallery_images: Annotated[int, Field(ge=1, le=20), INTEGER] = Field(
-        6, description="Images that a gallery shows."
+        6, description="Number of images in a gallery."
     )
 
 
 STUDIES: Any = Field(
-    {}, description="Studies by name; without any, all data sets are built and all models trained."
+    {}, description="Studies by name; without studies, all data sets are built and all models are trained."
 )
 
 
 class Configuration(Settings):
-    """A whole configuration file."""
+    """A configuration file."""
 
     data: dict[Name, Data] = Field(min_length=1, description="Data sets by name.")
-    models: dict[Name, Model] = Field({}, description="Models to train, by name; a study needs one.")
-    methods: dict[Name, Method] = Field({}, description="Saliency methods by name; a study needs one.")
+    models: dict[Name, Model] = Field({}, description="Models to train, by name; a study needs at least one.")
+    methods: dict[Name, Method] = Field(
+        {}, description="Saliency methods by name; a study needs at least one."
+    )
     metrics: dict[Name, Metric] = Field({}, description="Metrics by name.")
     studies: dict[str, StudySettings] = STUDIES
     seeds: Distinct[Natural] = Field(
         (0,),
         min_length=1,
-        description="Training seeds; every model is trained, explained and scored once for each.",
+        description="Training seeds; every model is trained, explained and scored once for each seed.",
     )
-    results: Text = Field("results", description="Folder for everything that is made.")
+    results: Text = Field("results", description="Folder of all outputs.")
     device: Literal["auto", "cpu", "cuda"] = Field(
-        "auto", description="Where models run; `auto` is `cuda` where there is one."
+        "auto", description="Device of the models; `auto` is `cuda` if a GPU is available, else `cpu`."
     )
     reliability: ReliabilitySettings = Field(
-        ReliabilitySettings(), description="How the reliability of metrics is measured."
+        ReliabilitySettings(), description="Settings of the reliability of metrics."
     )
-    report: ReportSettings = Field(ReportSettings(), description="What the report shows.")
+    report: ReportSettings = Field(ReportSettings(), description="Settings of the report.")
 
 
 @cache
 def configuration_of(kinds: tuple[StudyKind, ...]) -> type[Configuration]:
-    """Return the model of a configuration whose studies are of these kinds."""
+    """Return the Pydantic model of a configuration whose studies are of these kinds."""
     union: Any = reduce(or_, (Annotated[resolve(kind.settings), Tag(kind.name)] for kind in kinds))
     studies: Any = dict[Name, Annotated[union, Field(discriminator="kind")]]
     return create_model(

@@ -1,7 +1,7 @@
-"""Check that the text of a configuration can be read, before anything is made of it.
+"""Check of the text of a configuration, before it is parsed.
 
-Snakemake reads it, too, and before anything of ours runs; where its reader fails it prints a traceback. So ``make``
-checks here first: ``python -m saliency_assay.config.yaml_text FILE``.
+Snakemake parses the file before it runs any code of this project and prints a traceback on failure. ``make`` therefore
+runs this check first: ``python -m saliency_assay.config.yaml_text FILE``.
 """
 
 import json
@@ -14,16 +14,16 @@ import yaml
 
 from saliency_assay.config.errors import ConfigError
 
-DEEPEST = 50  # levels; what a configuration can say has six
-# The same in C where PyYAML was built with it.
+DEEPEST = 50  # levels; a valid configuration has at most six
+# The faster loader in C if PyYAML was built with it.
 Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def check_text(path: Path, source: str) -> None:
-    """Check that ``path`` holds YAML (or JSON) in which no key stands twice in one place.
+    """Check that ``path`` holds YAML (or JSON) without duplicate keys.
 
     Raises:
-        ConfigError: it does not, or there is no such file; the line begins with ``source``, and names the place.
+        ConfigError: the file does not exist or is not valid; the message starts with ``source`` and names the place.
     """
     try:
         _check(path.read_bytes().decode("utf-8"))
@@ -34,24 +34,28 @@ def check_text(path: Path, source: str) -> None:
     except ConfigError as error:
         raise ConfigError(f"{source}: {error}") from None
     except (yaml.YAMLError, ValueError) as error:
-        raise ConfigError(f"{source}: {_words(error)}") from None
+        raise ConfigError(f"{source}: {_one_line(error)}") from None
 
 
 def _check(text: str) -> None:
+    """Check ``text`` as JSON, and as YAML if it is not JSON."""
     try:
-        json.loads(text, object_pairs_hook=_no_key_twice)
+        json.loads(text, object_pairs_hook=_unique_keys)
     except ConfigError:
         raise
     except RecursionError:
         raise ConfigError(f"lists and mappings in each other, expected {DEEPEST} levels at most") from None
-    except ValueError:  # no JSON, as nearly always
+    except ValueError:  # not JSON, so it is checked as YAML
         _check_depth(text)
         yaml.load(text, Loader=_Unique)
 
 
 def _check_depth(text: str) -> None:
-    """Check the parser's events: nothing is built of them, which a deep nesting or a loop would make fail."""
-    anchors: list[str | None] = []  # of the collections that are open
+    """Check the depth and the aliases by parser events alone.
+
+    Constructing the data would fail on deep nesting, and on an alias that refers to a collection around it.
+    """
+    anchors: list[str | None] = []  # anchors of the open collections
     for event in yaml.parse(text, Loader=Loader):
         line = event.start_mark.line + 1 if event.start_mark else 0
         if isinstance(event, yaml.AliasEvent) and event.anchor in anchors:
@@ -66,8 +70,8 @@ def _check_depth(text: str) -> None:
             )
 
 
-class _Unique(Loader):  # type: ignore[misc]  # whichever of the two there is
-    """A loader to which a key that stands twice is a fault; plain YAML takes the last one and says nothing."""
+class _Unique(Loader):  # type: ignore[misc]  # the base class depends on how PyYAML was built
+    """A YAML loader that refuses duplicate keys, of which PyYAML silently keeps the last."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         keys: set[str] = set()
@@ -80,21 +84,22 @@ class _Unique(Loader):  # type: ignore[misc]  # whichever of the two there is
                     f"line {key.start_mark.line + 1}: key {key.value!r} stands twice in one place"
                 )
             keys.add(str(key.value))
-        made: dict[Any, Any] = super().construct_mapping(node, deep)
-        return made
+        mapping: dict[Any, Any] = super().construct_mapping(node, deep)
+        return mapping
 
 
-def _no_key_twice(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    made: dict[str, Any] = {}
+def _unique_keys(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the pairs of a JSON object as a dict, which must not have a duplicate key."""
+    mapping: dict[str, Any] = {}
     for key, value in pairs:
-        if key in made:
+        if key in mapping:
             raise ConfigError(f"key {key!r} stands twice in one place")
-        made[key] = value
-    return made
+        mapping[key] = value
+    return mapping
 
 
-def _words(error: Exception) -> str:
-    """Return the message of the parser, which has several lines, as one."""
+def _one_line(error: Exception) -> str:
+    """Return the message of the parser, which has several lines, as one line."""
     mark = getattr(error, "problem_mark", None)
     problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
     place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""

@@ -1,9 +1,9 @@
-"""The kinds of data set that the configuration can name.
+"""Records of the data kinds that a configuration can name.
 
-To add one, write its builder in a module of this package, in ``readers/`` if it reads files, and its record here. A
-builder returns the class names of each label, and blocks: dicts of equally long arrays, among them ``image`` uint8
-``[n, C, H, W]``, ``split`` (``data/splits.py``) and one ``label_<name>`` int64 for each label. Only
-BAM's kinds are built in several steps.
+To add a kind, write its builder in a module of this package (in ``readers/`` if it reads files) and its record here. A
+builder returns the class names of each label, and blocks: dicts of equally long arrays, including ``image`` uint8
+``[n, C, H, W]``, ``split`` (``data/splits.py``) and one ``label_<name>`` int64 for each label. Only BAM's kinds are
+built in several steps.
 """
 
 from collections.abc import Mapping
@@ -13,18 +13,18 @@ from functools import cached_property
 from saliency_assay.registry.records import Limits, Parameter
 from saliency_assay.registry.signatures import parameters_of
 
-SEED = Parameter(0, minimum=0)  # every kind's, of the generator that its function is given
+SEED = Parameter(0, minimum=0)  # parameter of every kind: the seed of the generator passed to its function
 
 
 @dataclass(frozen=True)
 class DataKind:
-    """One kind of data set as the configuration sees it.
+    """Record of one kind of data set in the configuration.
 
-    ``labels`` are the labels each image has. ``sets`` are the aligned image sets one entry gives, each a data
-    set of its own; empty where the entry is the data set. ``limits`` are the valid values of the parameters that its
-    function takes; ``table`` holds all parameters of a kind that is built in several steps. ``sources`` are keys that
-    name folders, which the builder is given as they are. ``files`` are patterns, relative to ``path``, of the files
-    that it reads: their content counts as a parameter.
+    ``labels`` are the labels of each image. ``sets`` are the aligned image sets that one entry produces, each a
+    separate data set; empty where the entry is a single data set. ``limits`` are the valid values of the parameters of
+    ``function``; ``table`` contains all parameters of a kind that is built in several steps. ``sources`` are keys that
+    name folders, which are passed to the builder unchanged. ``files`` are patterns, relative to ``path``, of the files
+    that the builder reads: their content counts as a parameter.
     """
 
     name: str
@@ -40,11 +40,11 @@ class DataKind:
 
     @cached_property
     def parameters(self) -> Mapping[str, Parameter]:
-        """Scalar parameters by name; lists of names are the configuration schema's."""
+        """Scalar parameters by name; parameters that are lists of names are in the configuration schema."""
         if self.table:
             return self.table
-        apart = ("block", "classes", "captions", *self.sources)
-        return {**parameters_of(self.function, apart=apart, limits=self.limits), "seed": SEED}
+        excluded = ("block", "classes", "captions", *self.sources)
+        return {**parameters_of(self.function, apart=excluded, limits=self.limits), "seed": SEED}
 
 
 _SHARE = Limits(minimum=0, maximum=1)

@@ -1,7 +1,7 @@
-"""Image or caption: a picture beside the word for it, so that what a model relies on is known (Yeh et al., 2019).
+"""Images beside captions, so that the part of the input that a model relies on is known (Yeh et al., 2019).
 
-The three sets of one entry are aligned index by index: ``both`` is the picture in the left half and the caption in the
-right one, ``image`` the picture beside black, ``caption`` black beside the caption.
+The three sets of one entry are aligned index by index: ``both`` has the picture in the left half and the caption in
+the right half, ``image`` only the picture beside black, ``caption`` only the caption beside black.
 """
 
 import logging
@@ -21,26 +21,26 @@ logger = logging.getLogger(__name__)
 
 SETS = ("both", "image", "caption")
 PARTS = {TRAIN: "training", TEST: "test"}
-WIDEST = 0.9  # share of the half's sides that the longer caption takes at most
-JITTER = 0.1  # share of the half's sides by which a caption is off its centre at most, where there is room
-SMALLEST = 5  # font size in pixels below which words are told apart no more
+WIDEST = 0.9  # largest share of the half's height and width that a caption may cover
+JITTER = 0.1  # largest offset of a caption from the center, as a share of the half's sides
+SMALLEST = 5  # font size in pixels below which words are no longer legible
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Picture and caption of each image, and their positions: all but how it looks."""
+    """Picture, caption and caption position of each image, without pixels."""
 
     source: Ints
-    """``[N]``, the picture's index in the source."""
+    """``[N]``, index of the picture in the source."""
     label: Ints
-    """``[N]``, the class before noise: 0 or 1."""
+    """``[N]``, class before noise: 0 or 1."""
     caption: Ints
-    """``[N]``, the class whose word is the caption."""
+    """``[N]``, class that the caption names."""
     aligned: npt.NDArray[np.bool_]
-    """``[N]``, whether the picture and the caption are of the class before noise."""
+    """``[N]``, True where picture and caption both show the class before noise."""
     split: Split
     place: npt.NDArray[np.float64]
-    """``[N, 2]`` in [0, 1): how far down and to the right the caption is of the room that it has."""
+    """``[N, 2]`` in [0, 1): vertical and horizontal position of the caption within its range."""
 
 
 def compose(
@@ -56,34 +56,33 @@ def compose(
     generator: np.random.Generator,
     block: int = 256,
 ) -> tuple[dict[str, tuple[str, ...]], Iterator[Block]]:
-    """Return the images of set ``member`` (one of ``SETS``) of H × 2W pixels, ``block`` at a time, in the source's
-    order.
+    """Compose the images of set ``member`` (one of ``SETS``) with H × 2W pixels, in blocks, in the source's order.
 
-    Yeh et al. (2019), section 5, "Human Evaluation". Chance falls alike for every set and every noise: entries of one
-    seed differ in what their noise replaces, and in nothing else.
+    Yeh et al. (2019), section 5, "Human Evaluation". The same random numbers are sampled for every set and every noise
+    level: entries with one seed differ only in the pictures and captions that their noise replaces.
 
     Args:
-        source: an open store, or what is indexed like one: ``image`` uint8 ``[n, C, H, W]``, ``split`` and
-            ``label_class``; only the rows of a block are read.
-        names: of the source's classes.
-        member: the set.
-        classes: the two classes of ``names``, labels 0 and 1.
-        captions: their words; by default the classes' names.
-        image_noise: probability that the picture is one of the other class, of the same half of the split.
+        source: an open store or any mapping with its arrays: ``image`` uint8 ``[n, C, H, W]``, ``split`` and
+            ``label_class``; only the images of one block are read at a time.
+        names: class names of the source.
+        member: name of the set.
+        classes: the two classes among ``names`` that become labels 0 and 1.
+        captions: words for the two classes; by default the class names.
+        image_noise: probability that the picture is replaced by one of the other class from the same split.
         caption_noise: probability that the caption names the other class.
-        images_per_class: at most so many of a class in each half of the split are drawn; 0 for all.
-        generator: draws them, the noise and the captions' places.
-        block: images at a time.
+        images_per_class: largest number of images sampled from each class in each split; 0 for all.
+        generator: random generator for the images, the noise and the caption positions.
+        block: number of images per block.
 
     Returns:
         The classes of label ``class``, and blocks of ``image`` uint8 ``[n, C, H, 2W]``; ``mask`` bool ``[n, H, 2W]``,
-        True on the caption's half; ``split``, the source's; ``label_class`` int64, the class before noise; ``aligned``
-        bool, whether picture and caption are of that class; ``source`` int64, the picture's index there. All but
-        ``image`` is equal in the three sets.
+        True on the caption's half; ``split`` from the source; ``label_class`` int64, the class before noise;
+        ``aligned`` bool, True where picture and caption both show that class; ``source`` int64, index of the picture
+        in the source. All arrays except ``image`` are equal in the three sets.
 
     Raises:
-        ValueError: another ``member``; classes or captions that are not two different ones, that the source does not
-            have, or without images in a half of the split; a caption that does not fit beside the picture.
+        ValueError: an unknown ``member``; classes or captions that are not two different ones; a class that the source
+            does not have, or without images in one of the splits; a caption that does not fit beside the picture.
     """
     if member not in SETS:
         raise ValueError(f"set {member!r}: expected one of {', '.join(SETS)}")
@@ -93,11 +92,11 @@ def compose(
     for name in classes:
         if name not in names:
             raise ValueError(f"classes: {unknown('class', name, names)}")
-    wanted = [list(names).index(name) for name in classes]
-    drawn = plan(
+    class_labels = [list(names).index(name) for name in classes]
+    arrangement = plan(
         source["label_class"][:],
         source["split"][:],
-        wanted,
+        class_labels,
         classes=classes,
         image_noise=image_noise,
         caption_noise=caption_noise,
@@ -106,14 +105,16 @@ def compose(
     )
     height, width = source["image"].shape[2:]
     stamps = render_words(words, height, width)
-    logger.info("%d of %d pictures do not fit their caption", (~drawn.aligned).sum(), len(drawn.aligned))
-    return {"class": tuple(classes)}, _blocks(drawn, source["image"], stamps, member, block)
+    logger.info(
+        "%d of %d pictures do not fit their caption", (~arrangement.aligned).sum(), len(arrangement.aligned)
+    )
+    return {"class": tuple(classes)}, _compose_blocks(arrangement, source["image"], stamps, member, block)
 
 
 def plan(
     labels: Ints,
     split: Split,
-    wanted: Sequence[int],
+    class_labels: Sequence[int],
     *,
     classes: Sequence[str],
     image_noise: float,
@@ -121,49 +122,49 @@ def plan(
     images_per_class: int,
     generator: np.random.Generator,
 ) -> Plan:
-    """Draw which images of the source, ``labels`` and ``split`` ``[n]``, are shown with which captions.
+    """Sample images of a source with ``labels`` and ``split`` ``[n]``; assign a picture and a caption to each.
 
-    ``wanted`` are the two labels; the rest is as for ``compose``.
+    ``class_labels`` are the source's labels of the two classes; the other arguments are as in ``compose``.
 
     Raises:
-        ValueError: a class has no image in a half of the split.
+        ValueError: a class has no image in one of the splits.
     """
-    pools = dict[tuple[int, int], Ints]()  # ascending indices, by half of the split and label
-    for part, called in PARTS.items():
-        for of_label, (value, name) in enumerate(zip(wanted, classes, strict=True)):
-            members = np.flatnonzero((labels == value) & (split == part))
+    pools = dict[tuple[int, int], Ints]()  # ascending source indices, by split and class
+    for split_value, split_name in PARTS.items():
+        for class_index, (value, name) in enumerate(zip(class_labels, classes, strict=True)):
+            members = np.flatnonzero((labels == value) & (split == split_value))
             if not len(members):
-                raise ValueError(f"classes: found no {called} image of {name!r}, expected at least one")
-            drawn = sample_per_class(labels[members], images_per_class, generator)
-            pools[part, of_label] = members[drawn]
+                raise ValueError(f"classes: found no {split_name} image of {name!r}, expected at least one")
+            sampled = sample_per_class(labels[members], images_per_class, generator)
+            pools[split_value, class_index] = members[sampled]
     rows = np.sort(np.concatenate(list(pools.values())))
-    label = (labels[rows] == wanted[1]).astype(np.int64)
-    # One draw of everything, whatever the noise is.
+    label = (labels[rows] == class_labels[1]).astype(np.int64)
+    # All random numbers are sampled at once, so that they do not depend on the noise levels.
     chance = generator.random((len(rows), 5))
-    other_picture, other_caption = chance[:, 0] < image_noise, chance[:, 1] < caption_noise
+    swap_picture, swap_caption = chance[:, 0] < image_noise, chance[:, 1] < caption_noise
     source = rows.copy()
-    for (part, of_label), pool in pools.items():
-        replaced = other_picture & (split[rows] == part) & (label == 1 - of_label)
+    for (split_value, class_index), pool in pools.items():
+        replaced = swap_picture & (split[rows] == split_value) & (label == 1 - class_index)
         source[replaced] = pool[(chance[replaced, 2] * len(pool)).astype(np.int64)]
-    caption = np.where(other_caption, 1 - label, label)
+    caption = np.where(swap_caption, 1 - label, label)
     return Plan(
         source=source,
         label=label,
         caption=caption,
-        aligned=~(other_picture | other_caption),
+        aligned=~(swap_picture | swap_caption),
         split=split[rows],
         place=chance[:, 3:],
     )
 
 
 def render_words(words: Sequence[str], height: int, width: int) -> list[Pixels]:
-    """Each word in white on black, uint8 ``[h, w]``, cropped to its ink, with Pillow's built-in font.
+    """Render each word in white on black, uint8 ``[h, w]``, cropped to its visible pixels, in Pillow's built-in font.
 
-    All have one font size, the largest at which each fits within ``WIDEST`` of ``height`` × ``width``: what tells
-    classes apart is the letters, not their size.
+    All words have one font size, the largest at which each fits within ``WIDEST`` of ``height`` × ``width``, so that
+    classes differ in the letters and not in their size.
 
     Raises:
-        ValueError: a word without ink, or one that does not fit at font size ``SMALLEST``.
+        ValueError: a word has no visible pixel or does not fit at font size ``SMALLEST``.
     """
     for size in range(height, SMALLEST - 1, -1):
         stamps = [_render_word(word, size) for word in words]
@@ -180,7 +181,7 @@ def render_words(words: Sequence[str], height: int, width: int) -> list[Pixels]:
 def _render_word(word: str, size: int) -> Pixels:
     font = ImageFont.load_default(size)
     left, top, right, bottom = (round(side) for side in font.getbbox(word))
-    # Ink may leave the box that the font tells of by a pixel.
+    # The rendered word may exceed the font's bounding box by a pixel.
     image = Image.new("L", (right - left + 4, bottom - top + 4))
     ImageDraw.Draw(image).text((2 - left, 2 - top), word, fill=255, font=font)
     box = image.getbbox()
@@ -189,42 +190,44 @@ def _render_word(word: str, size: int) -> Pixels:
     return np.asarray(image.crop(box))
 
 
-def _blocks(drawn: Plan, pictures: Any, stamps: Sequence[Pixels], member: str, block: int) -> Iterator[Block]:
+def _compose_blocks(
+    arrangement: Plan, pictures: Any, stamps: Sequence[Pixels], member: str, block: int
+) -> Iterator[Block]:
     channels, height, width = pictures.shape[1:]
     mask = np.zeros((height, 2 * width), dtype=bool)
     mask[:, width:] = True
-    for start in range(0, len(drawn.source), block):
-        part = slice(start, min(start + block, len(drawn.source)))
-        count = part.stop - part.start
+    for start in range(0, len(arrangement.source), block):
+        rows = slice(start, min(start + block, len(arrangement.source)))
+        count = rows.stop - rows.start
         image = np.zeros((count, channels, height, 2 * width), dtype=np.uint8)
         if member != "caption":
-            image[..., :width] = pictures[drawn.source[part]]
+            image[..., :width] = pictures[arrangement.source[rows]]
         if member != "image":
             for position, (word, place) in enumerate(
-                zip(drawn.caption[part], drawn.place[part], strict=True)
+                zip(arrangement.caption[rows], arrangement.place[rows], strict=True)
             ):
-                _put(image[position, :, :, width:], stamps[word], place)
+                _stamp_caption(image[position, :, :, width:], stamps[word], place)
         yield {
             "image": image,
             "mask": np.repeat(mask[None], count, axis=0),
-            "split": drawn.split[part],
-            "label_class": drawn.label[part],
-            "aligned": drawn.aligned[part],
-            "source": drawn.source[part],
+            "split": arrangement.split[rows],
+            "label_class": arrangement.label[rows],
+            "aligned": arrangement.aligned[rows],
+            "source": arrangement.source[rows],
         }
 
 
-def _put(half: Pixels, stamp: Pixels, place: npt.NDArray[np.float64]) -> None:
-    """Draw a word into the black ``half`` ``[C, H, W]``, near its centre."""
+def _stamp_caption(half: Pixels, stamp: Pixels, place: npt.NDArray[np.float64]) -> None:
+    """Copy a rendered word into the black ``half`` ``[C, H, W]``, near its center."""
     corner = []
     for length, taken, share in zip(half.shape[1:], stamp.shape, place, strict=True):
-        middle = (length - taken) // 2
-        reach = min(round(JITTER * length), middle)
-        corner.append(middle - reach + int(share * (2 * reach + 1)))
+        centered = (length - taken) // 2
+        reach = min(round(JITTER * length), centered)
+        corner.append(centered - reach + int(share * (2 * reach + 1)))
     top, left = corner
     half[:, top : top + stamp.shape[0], left : left + stamp.shape[1]] = stamp
 
 
-def _check_two(key: str, found: Sequence[str]) -> None:
-    if len(found) != 2 or found[0] == found[1]:
-        raise ValueError(f"{key}: found {', '.join(map(str, found))}, expected two different ones")
+def _check_two(key: str, names: Sequence[str]) -> None:
+    if len(names) != 2 or names[0] == names[1]:
+        raise ValueError(f"{key}: found {', '.join(map(str, names))}, expected two different ones")

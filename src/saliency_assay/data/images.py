@@ -1,4 +1,4 @@
-"""Reading, drawing and resizing images: what the kinds of data set share."""
+"""Reading, sampling and resizing of images, shared by the data kinds."""
 
 import logging
 import os
@@ -22,14 +22,14 @@ logger = logging.getLogger(__name__)
 Pixels = npt.NDArray[np.uint8]
 Block = dict[str, npt.NDArray[Any]]
 
-# 16-bit and float images have no defined conversion to 8 bits; a reader that guessed would clip them to white.
+# 16-bit and float images have no defined conversion to 8 bits; an arbitrary one could clip them to white.
 _EIGHT_BIT = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "CMYK", "YCbCr", "LAB", "HSV")
 
-# Pillow knows a file by its content, not by its name, and has some that it knows drawn by another program: PostScript,
-# which is a language, by Ghostscript.
+# Pillow identifies a file by its content, not by its name, and renders some formats with another program: PostScript,
+# a programming language, with Ghostscript. Only these formats are therefore allowed.
 FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
 
-# Pillow's suffixes of these formats; .pfm is left out, because its pixels are always floats.
+# Pillow's suffixes of these formats, without .pfm, whose pixels are always floats.
 SUFFIXES = (
     *(".apng", ".bmp", ".gif", ".jfif", ".jpe", ".jpeg", ".jpg", ".pbm", ".pgm", ".png", ".pnm", ".ppm"),
     *(".tif", ".tiff", ".webp"),
@@ -37,94 +37,98 @@ SUFFIXES = (
 
 
 def find_images(folder: Path) -> tuple[list[str], Counter[str]]:
-    """Find the image files at any depth below a folder, by their suffix.
+    """Find the image files at any depth below a folder by their suffix.
 
-    Hidden files and folders are left out, so are other files. Links are followed, but not to a folder that they are in.
+    Hidden files and folders and files with other suffixes are skipped. Symbolic links are followed, except to a folder
+    that contains the link.
 
     Returns:
-        The images' paths relative to ``folder``, sorted, and how many files and folders of each suffix were left out;
-        hidden ones are counted as ``hidden``, and of a hidden folder only the folder.
+        The paths of the images relative to ``folder``, sorted, and the number of skipped files and folders by suffix.
+        Hidden ones are counted as ``hidden``; a hidden folder counts once, without its content.
 
     Raises:
-        OSError: a folder that cannot be read.
+        OSError: a folder cannot be read.
     """
     images: list[str] = []
     left_out: Counter[str] = Counter()
-    entered = {folder: [folder.resolve()]}  # by folder: where it and those around it really are
-    for place, folders, files in os.walk(folder, onerror=_stop, followlinks=True):
-        here, below = Path(place), Path(place).relative_to(folder)
-        around = entered.pop(here)
+    ancestors = {folder: [folder.resolve()]}  # by folder: resolved paths of the folder and its parents
+    for directory, folders, files in os.walk(folder, onerror=_raise, followlinks=True):
+        current, relative = Path(directory), Path(directory).relative_to(folder)
+        outer_folders = ancestors.pop(current)
         left_out["hidden"] += sum(map(is_hidden, [*folders, *files]))
-        really = {name: (here / name).resolve() for name in folders if not is_hidden(name)}
+        resolved = {name: (current / name).resolve() for name in folders if not is_hidden(name)}
         folders[:] = [
-            name for name, path in really.items() if not any(outer.is_relative_to(path) for outer in around)
+            name
+            for name, path in resolved.items()
+            if not any(outer_folder.is_relative_to(path) for outer_folder in outer_folders)
         ]
-        entered |= {here / name: [*around, really[name]] for name in folders}
+        ancestors |= {current / name: [*outer_folders, resolved[name]] for name in folders}
         for name in files:
             if is_hidden(name):
                 continue
             suffix = Path(name).suffix.lower()
             if suffix in SUFFIXES:
-                images.append((below / name).as_posix())
+                images.append((relative / name).as_posix())
             else:
                 left_out[suffix or "no suffix"] += 1
     return sorted(images), +left_out
 
 
 def is_hidden(name: str) -> bool:
-    """Return whether a file or folder is not meant to be seen: ``._1.jpg`` and what macOS adds to zip archives, too."""
+    """Return True for a hidden file or folder, including ``._1.jpg`` and ``__MACOSX``, which macOS adds to archives."""
     return name.startswith(".") or name == "__MACOSX"
 
 
 def log_left_out(folder: Path, left_out: Counter[str]) -> None:
-    """Log how many files and folders ``find_images`` left out, by suffix."""
+    """Log the number of files and folders that ``find_images`` skipped, by suffix."""
     if left_out:
         counts = ", ".join(f"{kind} {count}" for kind, count in sorted(left_out.items()))
         logger.info("%s: left out %d files and folders: %s", folder, left_out.total(), counts)
 
 
-def _stop(error: OSError) -> None:
+def _raise(error: OSError) -> None:
     raise error
 
 
 def read_rgb(path: Path) -> Image.Image:
-    """Read an image file as 8-bit RGB; grey, palette and CMYK are converted, transparency is ignored.
+    """Read an image file as 8-bit RGB; gray, palette and CMYK images are converted, transparency is ignored.
 
-    The pixels are taken as stored: EXIF orientation is not applied, because COCO's polygons refer to the stored
+    The pixels are used as stored: EXIF orientation is not applied, because COCO's polygons refer to the stored
     pixels.
 
     Raises:
-        FileNotFoundError: no such file.
-        ValueError: it is no file, not an image of one of ``FORMATS``, is truncated, has more than 8 bits a channel or
-            more pixels than Pillow takes without a warning (``Image.MAX_IMAGE_PIXELS``, 89 million).
+        FileNotFoundError: the file does not exist.
+        ValueError: the path is not a file or not an image of one of ``FORMATS``, or the image is truncated, has more
+            than 8 bits per channel, or has more pixels than Pillow accepts without a warning
+            (``Image.MAX_IMAGE_PIXELS``, 89 million).
     """
     if not path.is_file():
         raise no_file(path)
     try:
-        with _opened(path) as image:
+        with _open_image(path) as image:
             bits = _bits_a_channel(image)
             image.load()
             mode = image.mode
-            # Palettes may carry transparency as bytes, which only RGBA takes without a warning.
+            # A palette may contain transparency as bytes; Pillow converts it without a warning only to RGBA.
             rgb = (image.convert("RGBA") if mode == "P" else image).convert("RGB")
     except UnidentifiedImageError as error:
         raise ValueError(f"{path}: truncated, or not an image (valid: {', '.join(FORMATS)})") from error
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         reason = f"found more than {Image.MAX_IMAGE_PIXELS} pixels, which is the most that is read"
         raise ValueError(f"{path}: {reason}") from error
-    except Exception as error:  # a damaged image raises whatever its format's reader stumbles over
+    except Exception as error:  # the exception type of a damaged image depends on the format
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ValueError(f"{path}: truncated, or not an image ({reason})") from error
     if bits > 8 or mode not in _EIGHT_BIT:
-        found = f"{bits} bits" if bits > 8 else f"pixels of mode {mode}"
-        raise ValueError(f"{path}: found {found}, expected 8 bits a channel")
+        description = f"{bits} bits" if bits > 8 else f"pixels of mode {mode}"
+        raise ValueError(f"{path}: found {description}, expected 8 bits a channel")
     return rgb
 
 
 def _bits_a_channel(image: ImageFile) -> int:
-    """Return the file's bits a channel where Pillow's mode hides them, before the pixels are loaded; else 8.
+    """Return the file's bits per channel where Pillow's mode does not show them, else 8. Call before loading pixels.
 
-    Of 16-bit color images Pillow has no mode: it keeps the upper 8 bits and calls them RGB.
+    Pillow has no mode for 16-bit color images: it keeps the upper 8 bits and reports the mode RGB.
     """
     if isinstance(image, TiffImageFile):
         bits: Sequence[int] = image.tag_v2.get(BITSPERSAMPLE, (1,))
@@ -138,32 +142,32 @@ def _bits_a_channel(image: ImageFile) -> int:
     return 8
 
 
-def _opened(path: Path) -> ImageFile:
-    """Open an image and read its header; too many pixels are a fault before memory is taken for them."""
+def _open_image(path: Path) -> ImageFile:
+    """Open an image and read its header; too many pixels raise an error before memory is allocated."""
     with warnings.catch_warnings():
         warnings.simplefilter("error", Image.DecompressionBombWarning)
         return Image.open(path, formats=FORMATS)
 
 
 def no_file(path: Path) -> OSError | ValueError:
-    """Return what is wrong with the path of a missing image file: nothing is there, or something else."""
+    """Return the error for the path of a missing image file: no such path, or not a file."""
     if path.exists():
         return ValueError(f"{path}: found a folder, pipe or device, expected an image file")
     return FileNotFoundError(f"{path}: no such image file")
 
 
 def resize_rgba(rgba: Pixels, height: int, width: int) -> Pixels:
-    """Resize ``[H, W, 4]`` to ``[height, width, 4]``: bilinear, antialiased, with premultiplied colour.
+    """Resize ``[H, W, 4]`` to ``[height, width, 4]``: bilinear, antialiased, with premultiplied color.
 
-    Premultiplying (which Pillow does for RGBA) keeps the photograph around a cut-out from bleeding into its
-    edge; antialiasing widens the filter when shrinking.
+    Premultiplying (which Pillow does for RGBA) prevents the image around a cut-out from bleeding into its edge;
+    antialiasing widens the filter when shrinking.
     """
     resized = Image.fromarray(rgba).resize((width, height), Image.Resampling.BILINEAR)
     return np.asarray(resized)
 
 
 def resize_squares(images: Pixels, size: int) -> Pixels:
-    """Resize ``[n, C, H, H]`` to ``[n, C, size, size]``: bilinear, antialiased; images of that size are not touched."""
+    """Resize ``[n, C, H, H]`` to ``[n, C, size, size]``: bilinear, antialiased; images of that size stay unchanged."""
     if images.shape[-1] == size:
         return np.ascontiguousarray(images)
     resized = np.empty((*images.shape[:2], size, size), dtype=np.uint8)
@@ -174,62 +178,64 @@ def resize_squares(images: Pixels, size: int) -> Pixels:
 
 
 def sample_per_class(labels: Ints, limit: int, generator: np.random.Generator) -> Ints:
-    """Ascending indices of at most ``limit`` images of each class, drawn at random; of all images where it is 0."""
+    """Sample at most ``limit`` images of each class; return ascending indices, of all images if ``limit`` is 0."""
     if not limit:
         return np.arange(len(labels))
     members = [np.flatnonzero(labels == label) for label in np.unique(labels)]
-    drawn = [
-        which if len(which) <= limit else generator.choice(which, limit, replace=False) for which in members
+    sampled = [
+        indices if len(indices) <= limit else generator.choice(indices, limit, replace=False)
+        for indices in members
     ]
-    return np.sort(np.concatenate(drawn))
+    return np.sort(np.concatenate(sampled))
 
 
 def blocks_of(
     images: Pixels, labels: Ints, rows: Ints, *, split: int, size: int, block: int
 ) -> Iterator[Block]:
-    """Blocks of the ``rows`` of images ``[N, C, H, H]`` and labels ``[N]``, all of one half, resized to ``size``.
+    """Yield blocks of the ``rows`` of images ``[N, C, H, H]`` and labels ``[N]``, resized to ``size``.
 
-    ``images`` may be mapped from a file: only the rows of one block are read at a time.
+    ``split`` is the split of all rows. ``images`` may be memory-mapped: only the rows of one block are read at a time.
     """
     for start in range(0, len(rows), block):
-        here = rows[start : start + block]
+        block_rows = rows[start : start + block]
         yield {
-            "image": resize_squares(images[here], size),
-            "split": np.full(len(here), split, dtype=np.uint8),
-            "label_class": labels[here],
+            "image": resize_squares(images[block_rows], size),
+            "split": np.full(len(block_rows), split, dtype=np.uint8),
+            "label_class": labels[block_rows],
         }
 
 
-def halves_in_blocks(
+def sample_blocks(
     path: str | Path,
-    halves: Mapping[int, tuple[Pixels, Ints]],
+    sources: Mapping[int, tuple[Pixels, Ints]],
     *,
     size: int,
     images_per_class: int,
     generator: np.random.Generator,
     block: int,
 ) -> Iterator[Block]:
-    """Draw from the images and labels of both halves (keys ``TRAIN`` and ``TEST``) in ``path``, and yield blocks.
+    """Sample images of both splits (keys ``TRAIN`` and ``TEST``), read from ``path``, and return them in blocks.
 
-    As ``sample_per_class`` draws and ``blocks_of`` resizes; how many there are is logged. Drawing comes at once.
+    The images are sampled by ``sample_per_class`` in the call itself, and their numbers are logged; the returned
+    iterator resizes them (``blocks_of``).
     """
     rows = {
-        half: sample_per_class(labels, images_per_class, generator) for half, (_, labels) in halves.items()
+        split: sample_per_class(labels, images_per_class, generator) for split, (_, labels) in sources.items()
     }
     logger.info("%s: %d images to train on, %d to test", path, len(rows[TRAIN]), len(rows[TEST]))
     return (
-        found
-        for half, (images, labels) in halves.items()
-        for found in blocks_of(images, labels, rows[half], split=half, size=size, block=block)
+        blocks
+        for split, (images, labels) in sources.items()
+        for blocks in blocks_of(images, labels, rows[split], split=split, size=size, block=block)
     )
 
 
 def read_class_names(file: Path, count: int) -> tuple[str, ...]:
-    """Return the class names that a text file lists, one a line; empty lines are left out.
+    """Return the class names in a text file with one name per line; empty lines are skipped.
 
     Raises:
-        FileNotFoundError: no such file.
-        ValueError: not ``count`` different names.
+        FileNotFoundError: the file does not exist.
+        ValueError: the file does not contain ``count`` different names.
     """
     if not file.is_file():
         raise FileNotFoundError(f"{file}: no such file")
@@ -243,7 +249,7 @@ def read_class_names(file: Path, count: int) -> tuple[str, ...]:
 
 
 class KnownFiles:
-    """Files seen so far; a file is read only if one of the same size has been seen."""
+    """Files registered so far, compared by content; a file is read only if another one has the same size."""
 
     def __init__(self) -> None:
         self._first: dict[Path, Path] = {}
@@ -251,20 +257,20 @@ class KnownFiles:
         self._digests: dict[Path, str] = {}
 
     def first(self, path: Path) -> Path:
-        """Return the first file seen that has the content of the file ``path``, which may be that file itself.
+        """Register a file and return the first registered file with the same content, perhaps the file itself.
 
-        A path where there is no file is equal to itself only.
+        A path without a file is equal only to itself.
         """
         if path not in self._first:
             self._first[path] = self._search(path) if path.is_file() else path
         return self._first[path]
 
     def _search(self, path: Path) -> Path:
-        of_this_size = self._by_size.setdefault(path.stat().st_size, [])
-        for other in of_this_size:
+        candidates = self._by_size.setdefault(path.stat().st_size, [])
+        for other in candidates:
             if self._digest(other) == self._digest(path):
                 return other
-        of_this_size.append(path)
+        candidates.append(path)
         return path
 
     def _digest(self, path: Path) -> str:

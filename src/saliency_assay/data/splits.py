@@ -1,4 +1,4 @@
-"""Training, validation and test split of images."""
+"""Split of images into training, validation and test sets."""
 
 import numpy as np
 import numpy.typing as npt
@@ -7,33 +7,33 @@ from saliency_assay.runtime.provenance import seed_of
 
 TRAIN = 0
 TEST = 1
-VALIDATION = 2  # not in a stored set: each training takes its own from the training images (with_validation)
+VALIDATION = 2  # never stored: each training samples it from the training images (with_validation)
 
 Ints = npt.NDArray[np.int64]
 Split = npt.NDArray[np.uint8]
 
 
 def test_count(count: int, test_share: float) -> int:
-    """Return how many of ``count`` are for testing: the rounded share, but at least one."""
+    """Return the number of test members among ``count``: the rounded share, but at least one."""
     return max(1, round(count * test_share))
 
 
 def random_split(count: int, test_share: float, generator: np.random.Generator) -> Split:
-    """Split ``[count]`` at random, with exactly ``test_count`` test members."""
+    """Return a random split ``[count]`` with exactly ``test_count`` test members."""
     split = np.full(count, TRAIN, dtype=np.uint8)
     split[generator.permutation(count)[: test_count(count, test_share)]] = TEST
     return split
 
 
 def with_validation(split: Split, share: float, seed: int) -> Split:
-    """``split`` ``[N]`` with the rounded ``share`` of its training images, but at least one, for validation.
+    """Return ``split`` ``[N]`` with the rounded ``share`` of its training images, but at least one, as validation.
 
-    Which ones ``seed`` decides, that of the study: training and evaluation of one model draw the same. A ``share`` of
-    0 leaves the split as it is.
+    The images are sampled with ``seed``, the seed of the study, so that training and evaluation of a model use the
+    same ones. A ``share`` of 0 returns the split unchanged.
     """
-    found = split.copy()
-    learn = np.flatnonzero(split == TRAIN)
-    if share and len(learn):
+    extended = split.copy()
+    training = np.flatnonzero(split == TRAIN)
+    if share and len(training):
         generator = np.random.default_rng(seed_of(seed, "validation"))
-        found[generator.permutation(learn)[: max(1, round(len(learn) * share))]] = VALIDATION
-    return found
+        extended[generator.permutation(training)[: max(1, round(len(training) * share))]] = VALIDATION
+    return extended

@@ -1,6 +1,6 @@
-"""Registry of attribution methods, read by the Snakefile, so nothing heavy is imported here.
+"""Registry of attribution methods; the Snakefile reads it, so this module imports nothing heavy.
 
-To add one, write its function in a module of this package and its record in ``METHODS``.
+To add a method, write its function in a module of this package and its record in ``METHODS``.
 """
 
 from collections.abc import Mapping
@@ -23,32 +23,33 @@ class Method:
     signed: bool = True
     """True if maps with the default parameters have negative values."""
     passes: float | str = 1
-    """Of an image through the model: a number, or ``package.module:name`` of what counts them (``methods.cost``)."""
+    """Passes of one image through the model: a number, or ``package.module:name`` of a function (``methods.cost``)."""
     needs: tuple[str, ...] = ()
-    """Of the model: ``gradients``, ``relu`` (at least one on the way to the logits), ``layers`` (a forward that
-    can be traced layer by layer), ``single_relus`` (each a module that is called once), ``cam_layer``,
+    """Requirements on the model: ``gradients``, ``relu`` (at least one between pixels and logits), ``layers`` (a
+    forward
+    that can be traced layer by layer), ``single_relus`` (every ReLU is a module that is called once), ``cam_layer``,
     ``pool_linear_head`` (logits are one linear layer over the mean of the CAM layer)."""
     takes: tuple[str, ...] = ()
-    """Beside its parameters: ``base``, another method to smooth; ``background``, a sample of training images."""
+    """Arguments in addition to its parameters: ``base``, the method to smooth; ``background``, training images."""
     stochastic: bool = False
     noise_group: str = ""
-    """The method whose samples it shares, given the same seed; by default it has its own."""
+    """Name of the method whose random samples it shares under the same seed; by default it has separate samples."""
     uses_model: bool = True
     limits: Mapping[str, Limits] = field(default_factory=dict)
-    """Valid values of those of its parameters that may not have any of their type."""
+    """Valid values of the parameters that do not accept every value of their type."""
     check: str = ""
-    """``package.module:name`` of what tells, without heavy imports, why parameters do not fit together."""
+    """``package.module:name`` of a function that returns why parameters are inconsistent, without heavy imports."""
     one_channel: bool = False
     """True if maps have one channel; by default they have as many as the images."""
 
     @cached_property
     def parameters(self) -> dict[str, Parameter]:
-        """Keyword-only parameters of its function, by name."""
+        """Return the keyword-only parameters of its function, by name."""
         return parameters_of(self.function, apart=self.takes, limits=self.limits)
 
     @property
     def unsmoothable(self) -> str:
-        """Reason that no other method can smooth it; empty where one can."""
+        """Return the reason why it cannot be smoothed by another method; empty if it can."""
         if "background" in self.takes:
             return "takes a background"
         return "" if self.uses_model and not self.stochastic else "draws random numbers or looks at no model"

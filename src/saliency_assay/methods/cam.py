@@ -20,10 +20,10 @@ def cam(
     relu: bool = False,
     upsampling: str = "bilinear",
 ) -> Tensor:
-    """Σ_k w_tk A_k, upsampled to ``[N, 1, H, W]``; with ``relu`` its positive part.
+    """Compute Σ_k w_tk A_k, upsampled to ``[N, 1, H, W]``; with ``relu`` its positive part.
 
-    A is the output of the classifier's ``cam_layer``, w the weights of the linear layer that makes logits of A's
-    spatial mean. Zhou et al. (2016), equation 2. Before upsampling, a map's mean is f_t less the layer's bias.
+    A is the output of the classifier's ``cam_layer``, w the weights of the linear layer from A's spatial mean to the
+    logits. Zhou et al. (2016), equation 2. Before upsampling, the mean of a map is f_t minus the layer's bias.
 
     Raises:
         ValueError: as ``gradcam``, or logits that are not one linear layer over the spatial mean of A.
@@ -31,7 +31,7 @@ def cam(
     classifier = _classifier(model, images, targets, upsampling)
     activations, logits = _activations(classifier, images)
     head = next(
-        (head for head in _heads(classifier, activations) if _explains(head, activations, logits)), None
+        (head for head in _heads(classifier, activations) if _is_head(head, activations, logits)), None
     )
     if head is None:
         raise ValueError(
@@ -51,13 +51,13 @@ def gradcam(
     relu: bool = True,
     upsampling: str = "bilinear",
 ) -> Tensor:
-    """max(Σ_k ᾱ_k A_k, 0) with ᾱ_k the mean of ∂f_t / ∂A_k over space, upsampled to ``[N, 1, H, W]``.
+    """Compute max(Σ_k ᾱ_k A_k, 0) with ᾱ_k the spatial mean of ∂f_t / ∂A_k, upsampled to ``[N, 1, H, W]``.
 
     A is the output of the classifier's ``cam_layer``. Selvaraju et al. (2017), equations 1 and 2; without ``relu``
-    the sum itself, signed.
+    the signed sum.
 
     Raises:
-        ValueError: a model that is no ``Classifier``, a layer that gives no feature maps, or a bad parameter.
+        ValueError: the model is not a ``Classifier``, the layer returns no feature maps, or a parameter is invalid.
     """
     classifier = _classifier(model, images, targets, upsampling)
     layer = classifier.layer(classifier.cam_layer)
@@ -67,7 +67,7 @@ def gradcam(
 
 
 def _classifier(model: nn.Module, images: Tensor, targets: Tensor, upsampling: str) -> Classifier:
-    """Return the model as what names its CAM layer, once all that both methods are given has been checked."""
+    """Check the arguments common to both methods, and return the model as a ``Classifier``, which has a CAM layer."""
     check_inputs(images, targets)
     if upsampling not in UPSAMPLINGS:
         raise ValueError(f"upsampling: found {upsampling!r}, valid: {', '.join(UPSAMPLINGS)}")
@@ -84,7 +84,7 @@ def _check_feature_maps(classifier: Classifier, output: object) -> None:
 
 
 def _upsampled(maps: Tensor, images: Tensor, upsampling: str, *, relu: bool) -> Tensor:
-    """Return the images' size; with ``relu`` the positive part, before and after: cubic interpolation overshoots."""
+    """Resize maps to the images; ``relu`` clamps at 0 before and also after, since cubic interpolation overshoots."""
     if not relu:
         return interpolate(maps, size=images.shape[2:], mode=upsampling)
     return interpolate(maps.clamp(min=0), size=images.shape[2:], mode=upsampling).clamp(min=0)
@@ -95,7 +95,7 @@ def _activations(classifier: Classifier, images: Tensor) -> tuple[Tensor, Tensor
     outputs: list[object] = []
 
     def keep(layer: nn.Module, inputs: object, output: object) -> None:
-        # A copy: an in-place ReLU after the layer would change what it gave.
+        # A copy, since an in-place ReLU after the layer would overwrite its output.
         outputs.append(output.detach().clone() if isinstance(output, Tensor) else output)
 
     handle = classifier.layer(classifier.cam_layer).register_forward_hook(keep)
@@ -111,18 +111,19 @@ def _activations(classifier: Classifier, images: Tensor) -> tuple[Tensor, Tensor
 
 
 def _heads(classifier: Classifier, activations: Tensor) -> list[nn.Linear]:
-    """Return the linear layers, last first, that take the activations' channels to the logits."""
-    wanted = (classifier.classes, activations.shape[1])
-    layers = [part for part in classifier.network.modules() if isinstance(part, nn.Linear)]
-    return [layer for layer in reversed(layers) if layer.weight.shape == wanted]
+    """Return the linear layers whose shape maps the activations' channels to the logits, the last layer first."""
+    expected = (classifier.classes, activations.shape[1])
+    layers = [module for module in classifier.network.modules() if isinstance(module, nn.Linear)]
+    return [layer for layer in reversed(layers) if layer.weight.shape == expected]
 
 
-def _explains(head: nn.Linear, activations: Tensor, logits: Tensor) -> bool:
-    """Return whether the logits are ``head`` of the activations' spatial mean, up to rounding."""
+def _is_head(head: nn.Linear, activations: Tensor, logits: Tensor) -> bool:
+    """Return True if the logits are ``head`` of the activations' spatial mean, up to rounding."""
     pooled = activations.mean((2, 3))
     weight, bias = head.weight.detach(), None if head.bias is None else head.bias.detach()
     gap = (linear(pooled, weight, bias) - logits).abs()
-    # Rounding grows with the terms, which may be far larger than their sum.
+    # Rounding error grows with the terms, which may be far larger than their sum.
     size = linear(pooled.abs(), weight.abs(), None if bias is None else bias.abs())
     tolerance = torch.finfo(logits.dtype).eps ** 0.5
-    return not bool((gap > tolerance * size).any())  # what is not finite shows in the map
+    # NaN passes here and is visible in the map.
+    return not bool((gap > tolerance * size).any())

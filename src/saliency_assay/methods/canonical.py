@@ -1,8 +1,8 @@
-"""A network as a chain of known layers: what relevance propagation and DeepLIFT need to see.
+"""Canonical form of a network for relevance propagation and DeepLIFT: a graph of known layers.
 
-Both go through a network layer by layer, so functional operations become modules, every call gets a module of its
-own, and BatchNorm is folded into the convolution before it. The network itself is left alone: what changes is a
-copy, and weights that do not change are shared with it.
+Both methods propagate layer by layer, so functional operations become modules, every call gets a separate module, and
+BatchNorm is folded into the convolution before it. The network itself is not modified: the canonical form is a copy,
+which shares the unchanged weights.
 """
 
 import copy
@@ -23,23 +23,23 @@ from torch.nn.utils.fusion import fuse_conv_bn_weights
 from saliency_assay.models.classifier import Classifier
 
 IN_PLACE_OPERATORS = frozenset({operator.iadd, operator.isub, operator.imul, operator.itruediv})
-"""Functions that stand for ``a += b`` and the like."""
+"""Functions behind ``a += b`` and the other in-place operators."""
 
 _PLAIN = (bool, int, float, str, type(None))
 
 
 @dataclass(frozen=True)
 class State:
-    """Equal to a later one of the same network unless that was changed in between.
+    """Fingerprint of a network, equal to a later one unless the network was changed in between.
 
-    Seen are layers that come, go or change their settings, mode or hooks, tensors that are replaced, moved or
-    converted, and what autograd counts as writing to one; what is written through ``Parameter.data`` is not.
+    It detects layers that are added, removed or change their settings, mode or hooks, tensors that are replaced, moved
+    or converted, and writes that autograd counts. It does not detect writes through ``Parameter.data``.
     """
 
     layers: tuple[Hashable, ...]
     tensors: tuple[Hashable, ...]
     memory: tuple[Tensor, ...] = field(compare=False)
-    """The tensors' memory, kept so that no other tensor comes to lie at its address."""
+    """The tensors' memory, kept alive so that no other tensor is allocated at its address."""
 
 
 @dataclass
@@ -55,21 +55,21 @@ _TRACED: WeakKeyDictionary[nn.Module, Traced] = WeakKeyDictionary()
 
 
 def traced(network: nn.Module) -> Traced:
-    """Return the analysis of a network, the same as in the last call unless the network has changed.
+    """Return the analysis of a network, cached from the last call unless the network has changed.
 
     Raises:
-        ValueError: a network that cannot be traced.
+        ValueError: the network cannot be traced.
     """
-    known, state = _TRACED.get(network), state_of(network)
-    if known is None or known.state != state:
-        known = _TRACED[network] = Traced(state, _trace(network))
-    return known
+    cached, state = _TRACED.get(network), state_of(network)
+    if cached is None or cached.state != state:
+        cached = _TRACED[network] = Traced(state, _trace(network))
+    return cached
 
 
 def _trace(network: nn.Module) -> fx.Graph:
     try:
         return _Tracer().trace(network)
-    except Exception as error:  # whatever a forward raises when it is given a stand-in for a tensor
+    except Exception as error:  # a forward may raise anything when it receives a proxy instead of a tensor
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         name = type(network).__name__
         raise ValueError(
@@ -83,7 +83,7 @@ def _in_place(function: Any) -> Callable[["_Proxy", Any], fx.Proxy]:
 
 
 class _Proxy(fx.Proxy):
-    """A stand-in for a tensor that knows ``a += b``, which writes to a, from ``a = a + b``."""
+    """A proxy of a tensor that records ``a += b``, which writes to a, differently from ``a = a + b``."""
 
     __iadd__, __isub__ = _in_place(operator.iadd), _in_place(operator.isub)
     __imul__, __itruediv__ = _in_place(operator.imul), _in_place(operator.itruediv)
@@ -95,7 +95,7 @@ class _Tracer(fx.Tracer):
 
 
 def state_of(network: nn.Module) -> State:
-    """Return what can be compared of ``network``, without keeping it alive."""
+    """Return the comparable state of ``network``, without keeping the network alive."""
     tensors = list(chain(network.parameters(), network.buffers()))
     return State(
         tuple(
@@ -108,14 +108,14 @@ def state_of(network: nn.Module) -> State:
 
 
 def _identity(tensor: Tensor) -> Hashable:
-    # A tensor made in inference mode does not count its writes.
+    # A tensor created in inference mode does not count writes, so its state is never equal to another one.
     version = object() if tensor.is_inference() else tensor._version
-    place = tensor.data_ptr(), tensor.device, tensor.dtype, tensor.shape, tensor.stride()
-    return *place, tensor.requires_grad, version
+    memory = tensor.data_ptr(), tensor.device, tensor.dtype, tensor.shape, tensor.stride()
+    return *memory, tensor.requires_grad, version
 
 
 def _comparable(value: Any) -> Hashable:
-    """Numbers and names as they are, the keys of a dictionary (its hooks have one each), else which object it is."""
+    """Return numbers and strings unchanged, the keys of a dictionary (hooks have one each), otherwise the identity."""
     if isinstance(value, dict):
         return tuple(value)
     if isinstance(value, tuple | list):
@@ -124,7 +124,7 @@ def _comparable(value: Any) -> Hashable:
 
 
 REARRANGEMENTS: tuple[Any, ...] = (operator.getitem, functional.pad)
-"""Functions that only move values about within an image, or put zeros beside them."""
+"""Functions that only move values within an image, or pad it with zeros."""
 
 _RELUS = {functional.relu, functional.relu_, torch.relu, torch.relu_, "relu", "relu_"}
 _ADDITIONS = {operator.add, operator.iadd, torch.add, "add", "add_"}
@@ -139,64 +139,67 @@ _AVERAGES: dict[Any, Callable[..., nn.Module]] = {
 
 
 _FRESH = {*_RELUS, *_ADDITIONS, *_MEANS, *_AVERAGES, functional.max_pool2d}
-"""Functions whose result is memory of its own; any other may return a view of its input."""
+"""Functions whose result is newly allocated; any other function may return a view of its input."""
 
 
 class Sum(nn.Module):
-    """The sum over the last dimension, a layer of its own so that relevance can be shared among its terms."""
+    """The sum over the last dimension, as a layer, so that relevance can be distributed among its terms."""
 
     def forward(self, terms: Tensor) -> Tensor:
-        """``[..., n]`` to ``[...]``."""
+        """Sum ``[..., n]`` to ``[...]``."""
         return terms.sum(-1)
 
 
 class Add(nn.Module):
-    """a + b, as where a residual connection ends."""
+    """a + b, as at the end of a residual connection."""
 
     def __init__(self) -> None:
         super().__init__()
         self.sum = Sum()
 
     def forward(self, a: Tensor, b: Tensor) -> Tensor:
-        """Two tensors of one shape to their sum."""
+        """Add two tensors of the same shape."""
         total: Tensor = self.sum(torch.stack([a, b], -1))
         return total
 
 
 def normalised(model: nn.Module, images: Tensor) -> Tensor:
-    """Return the input of ``canonical(model)``: images as a ``Classifier``'s network takes them, or as they are."""
+    """Return the input of ``canonical(model)``: images normalized for a ``Classifier``'s network, or unchanged."""
     return model.network_input(images) if isinstance(model, Classifier) else images
 
 
 def canonical(model: nn.Module) -> fx.GraphModule:
-    """Return the network behind ``model``, from normalised images to logits, in evaluation mode.
+    """Return the network of ``model``, from normalized images to logits, in canonical form and evaluation mode.
 
-    Its graph holds calls of modules (among them ``Add``, no dropout or BatchNorm, none twice and none in place) and
-    of ``REARRANGEMENTS``. The result is kept for the next call, so leave it as it is: ``copy.deepcopy`` it to change
-    it. A network that has changed since is gone through anew; a write through ``Parameter.data`` goes unseen, as it
-    does in autograd.
+    Its graph contains only ``REARRANGEMENTS`` and calls of modules (``Add`` among them), without dropout or BatchNorm,
+    each module called once and none in place. The result is cached, so do not modify it: modify a ``copy.deepcopy``. A
+    network that has changed since is analyzed again; a write through ``Parameter.data`` is not detected, as in
+    autograd.
 
     Raises:
-        ValueError: a network that cannot be traced, is in training mode, computes with a function that is not
-            known here, or writes over memory that is read through a view; the line names it.
+        ValueError: the network cannot be traced, is in training mode, uses an unknown function, or overwrites memory
+            that is read through a view; the message names the operation.
     """
     network = network_of(model)
     name = type(network).__name__
-    modes = [isinstance(part, _BatchNorm | _DropoutNd) for part in network.modules()]
-    if any(part.training for part in network.modules()) and any(modes):
+    has_mode = [isinstance(module, _BatchNorm | _DropoutNd) for module in network.modules()]
+    if any(module.training for module in network.modules()) and any(has_mode):
         raise ValueError(f"{name}: found training mode, expected evaluation mode")
-    known = traced(network)
-    if known.canonical is None:
-        with torch.inference_mode(False), torch.no_grad():  # who comes next may want gradients
-            known.canonical = _in_canonical_form(fx.GraphModule(network, copy.deepcopy(known.graph)), name)
-    return known.canonical
+    analysis = traced(network)
+    if analysis.canonical is None:
+        with torch.inference_mode(False), torch.no_grad():  # a later caller may need gradients
+            analysis.canonical = _in_canonical_form(
+                fx.GraphModule(network, copy.deepcopy(analysis.graph)), name
+            )
+    return analysis.canonical
 
 
 def _in_canonical_form(module: fx.GraphModule, name: str) -> fx.GraphModule:
+    """Rewrite ``module`` in place, step by step."""
     _drop_identities(module)
     _order_by_writing(module, name)
-    _name_functions(module)
-    _part_calls(module)
+    _replace_functions(module)
+    _separate_calls(module)
     _fold_norms(module, name)
     module.graph.eliminate_dead_code()
     _check_known(module, name)
@@ -206,10 +209,10 @@ def _in_canonical_form(module: fx.GraphModule, name: str) -> fx.GraphModule:
 
 
 def unfit_relus(model: nn.Module) -> Iterator[str]:
-    """Return a phrase for each ReLU of ``model``'s network that hooks cannot see exactly once.
+    """Yield a phrase for each ReLU of ``model``'s network that is not a module called exactly once.
 
     Raises:
-        ValueError: a network that cannot be traced.
+        ValueError: the network cannot be traced.
     """
     network = network_of(model)
     calls: dict[str, int] = {}
@@ -233,12 +236,12 @@ def _layer(module: fx.GraphModule, node: fx.Node) -> nn.Module | None:
 
 
 def _function(node: fx.Node) -> Any:
-    """Return the function or the method's name that ``node`` calls, None where it calls a module or nothing."""
+    """Return the function or method name that ``node`` calls, None if it calls a module or nothing."""
     return node.target if node.op in ("call_function", "call_method") else None
 
 
-def _put(module: fx.GraphModule, node: fx.Node, layer: nn.Module, *arguments: fx.Node) -> None:
-    """Make ``node`` a call of ``layer``, in place of what it is."""
+def _call_layer(module: fx.GraphModule, node: fx.Node, layer: nn.Module, *arguments: fx.Node) -> None:
+    """Turn ``node`` into a call of ``layer``."""
     name = f"canonical_{node.name}"
     module.add_submodule(name, layer.eval())
     node.op, node.target = "call_module", name
@@ -246,6 +249,7 @@ def _put(module: fx.GraphModule, node: fx.Node, layer: nn.Module, *arguments: fx
 
 
 def _erase(module: fx.GraphModule, node: fx.Node) -> None:
+    """Remove ``node`` and connect its users to its input."""
     node.replace_all_uses_with(node.all_input_nodes[0])
     module.graph.erase_node(node)
 
@@ -255,15 +259,15 @@ def _erase(module: fx.GraphModule, node: fx.Node) -> None:
 
 def _drop_identities(module: fx.GraphModule) -> None:
     for node in list(module.graph.nodes):
-        idle = _function(node) is functional.dropout and node.kwargs.get("training") is False
-        if idle or isinstance(_layer(module, node), _DropoutNd | nn.Identity):
+        disabled = _function(node) is functional.dropout and node.kwargs.get("training") is False
+        if disabled or isinstance(_layer(module, node), _DropoutNd | nn.Identity):
             _erase(module, node)
 
 
 def _order_by_writing(module: fx.GraphModule, name: str) -> None:
-    """Redirect later reads of an input that an operation overwrites to the overwritten value.
+    """Redirect later reads of a tensor that is overwritten in place to the node that overwrites it.
 
-    What reads the same memory later by another name would not: that is refused.
+    Later reads through a view of the same memory cannot be redirected; they raise an error.
     """
     for node in list(module.graph.nodes):
         layer = _layer(module, node)
@@ -278,25 +282,25 @@ def _order_by_writing(module: fx.GraphModule, name: str) -> None:
             for user in [user for user in source.users if node < user]:
                 user.replace_input_with(source, node)
             if layer is not None:
-                own: Any = copy.deepcopy(layer)
-                own.inplace = False
-                _put(module, node, own)
+                layer_copy: Any = copy.deepcopy(layer)
+                layer_copy.inplace = False
+                _call_layer(module, node, layer_copy)
 
 
 def _same_memory(module: fx.GraphModule, source: fx.Node) -> set[fx.Node]:
-    """Return the views of ``source``, what it is a view of, and that one's views, and so on; not ``source``."""
-    found, new = {source}, [source]
-    while new:
-        node = new.pop()
-        near = [user for user in node.users if _is_view(module, user)]
-        near += node.all_input_nodes if _is_view(module, node) else []
-        new += (unseen := set(near) - found)
-        found |= unseen
-    return found - {source}
+    """Return all other nodes that may share memory with ``source``: its views, its base, the base's views, etc."""
+    visited, pending = {source}, [source]
+    while pending:
+        node = pending.pop()
+        related = [user for user in node.users if _is_view(module, user)]
+        related += node.all_input_nodes if _is_view(module, node) else []
+        pending += (new := set(related) - visited)
+        visited |= new
+    return visited - {source}
 
 
 def _is_view(module: fx.GraphModule, node: fx.Node) -> bool:
-    """Return whether a node may return its input's memory."""
+    """Return True if a node may return its input's memory."""
     if node.op == "call_module":
         return isinstance(_layer(module, node), nn.Flatten | nn.Unflatten)
     function = _function(node)
@@ -304,42 +308,43 @@ def _is_view(module: fx.GraphModule, node: fx.Node) -> bool:
 
 
 def _writes(node: fx.Node) -> bool:
-    """Return whether a function or method writes over its first input, as names that end in one underscore say."""
+    """Return True if a function or method overwrites its first input: in-place operators and names like ``relu_``."""
     function = _function(node)
-    called = function if isinstance(function, str) else getattr(function, "__name__", "")
-    return function in IN_PLACE_OPERATORS or (called.endswith("_") and not called.endswith("__"))
+    name = function if isinstance(function, str) else getattr(function, "__name__", "")
+    return function in IN_PLACE_OPERATORS or (name.endswith("_") and not name.endswith("__"))
 
 
-def _name_functions(module: fx.GraphModule) -> None:
-    """Make modules of functions that have one. What is unknown stays, and ``_check_known`` refuses what counts."""
+def _replace_functions(module: fx.GraphModule) -> None:
+    """Replace functions by equivalent modules; others stay, and ``_check_known`` rejects those without a rule."""
     for node in list(module.graph.nodes):
         if _function(node) is None:
             continue
         if node.target in _ADDITIONS and _are_nodes(node.args, 2) and not node.kwargs:
-            _put(module, node, Add())
+            _call_layer(module, node, Add())
         elif node.target in _MEANS and _is_over_space(node):
             if not (node.kwargs.get("keepdim") or node.args[2:] == (True,)):
                 with module.graph.inserting_after(node):
                     flat = module.graph.call_function(torch.flatten, (node, 1))
                 node.replace_all_uses_with(flat, delete_user_cb=lambda user, flat=flat: user is not flat)
-                _put(module, flat, nn.Flatten(), node)
-            _put(module, node, nn.AdaptiveAvgPool2d(1), *node.args[:1])
+                _call_layer(module, flat, nn.Flatten(), node)
+            _call_layer(module, node, nn.AdaptiveAvgPool2d(1), *node.args[:1])
         elif (layer := _as_module(node)) is not None:
-            _put(module, node, layer, *node.args[:1])
+            _call_layer(module, node, layer, *node.args[:1])
 
 
-def _part_calls(module: fx.GraphModule) -> None:
-    """Give each further call of a module a copy: hooks keep what they saw under the module."""
-    seen: set[int] = set()
+def _separate_calls(module: fx.GraphModule) -> None:
+    """Give each further call of a module a copy, since hooks store their data by module."""
+    visited: set[int] = set()
     for node in module.graph.nodes:
         layer = _layer(module, node)
         if layer is not None:
-            if id(layer) in seen:
-                _put(module, node, copy.deepcopy(layer))
-            seen.add(id(layer))
+            if id(layer) in visited:
+                _call_layer(module, node, copy.deepcopy(layer))
+            visited.add(id(layer))
 
 
 def _fold_norms(module: fx.GraphModule, name: str) -> None:
+    """Fold each BatchNorm into the linear layer before it, or else replace it by a depthwise convolution."""
     for node in list(module.graph.nodes):
         norm = _layer(module, node)
         if not isinstance(norm, nn.BatchNorm2d | nn.BatchNorm1d):
@@ -349,23 +354,24 @@ def _fold_norms(module: fx.GraphModule, name: str) -> None:
                 f"{name}: found {type(norm).__name__} ({node.target!r}) without running statistics; "
                 f"expected one that keeps them"
             )
-        before = node.all_input_nodes[0]
-        linear = _layer(module, before) if len(before.users) == 1 else None
+        previous = node.all_input_nodes[0]
+        linear = _layer(module, previous) if len(previous.users) == 1 else None
         if isinstance(linear, nn.Conv2d | nn.Linear):
-            _put(module, before, _folded(linear, norm))
+            _call_layer(module, previous, _folded(linear, norm))
             _erase(module, node)
         elif isinstance(norm, nn.BatchNorm2d):
-            _put(module, node, _folded(_no_change(norm.running_var), norm))
+            _call_layer(module, node, _folded(_identity_convolution(norm.running_var), norm))
         else:
             raise ValueError(
                 f"{name}: found BatchNorm1d ({node.target!r}) that follows no linear layer; expected one that does"
             )
 
 
-def _no_change(like: Tensor) -> nn.Conv2d:
-    """Return a convolution of one pixel and one channel each, that leaves ``len(like)`` channels as they are."""
+def _identity_convolution(like: Tensor) -> nn.Conv2d:
+    """Return a depthwise 1 × 1 convolution that leaves ``len(like)`` channels unchanged."""
     channels = len(like)
-    with torch.device("meta"):  # it would draw its first weights from the global generator anywhere else
+    # On any other device, the initial weights would be sampled from the global generator.
+    with torch.device("meta"):
         convolution = nn.Conv2d(channels, channels, 1, groups=channels, bias=False)
     convolution.weight = nn.Parameter(like.new_ones(channels, 1, 1, 1), requires_grad=False)
     return convolution.eval()
@@ -385,7 +391,7 @@ def _check_known(module: fx.GraphModule, name: str) -> None:
     sizes: set[fx.Node] = set()
     for node in module.graph.nodes:
         if _function(node) in _SIZES or (_function(node) is operator.getitem and node.args[0] in sizes):
-            sizes.add(node)  # what reads it is named
+            sizes.add(node)  # an operation that uses it is reported instead
         if node.op in ("placeholder", "output", "call_module") or node in sizes:
             continue
         if node.target not in REARRANGEMENTS or not _stays_within_images(node):
@@ -396,11 +402,11 @@ def _check_known(module: fx.GraphModule, name: str) -> None:
             )
 
 
-# ------------------------------------------------------------------------------------------- what a node does
+# ----------------------------------------------------------------------------------------- properties of nodes
 
 
 def _as_module(node: fx.Node) -> nn.Module | None:
-    """Return the layer that does what a function of one tensor does, if there is one."""
+    """Return the layer equivalent to a function of one tensor, or None."""
     options: dict[str, Any] = dict(node.kwargs)
     rest: Any = node.args[1:]
     if node.args[:1] == () or not isinstance(node.args[0], fx.Node):
@@ -423,7 +429,7 @@ def _are_nodes(arguments: tuple[Any, ...], count: int) -> bool:
 
 
 def _flattens(node: fx.Node) -> bool:
-    """Return whether a reshaping keeps images apart and makes one vector of each."""
+    """Return True if a reshaping keeps images separate and flattens each to one vector."""
     if node.target in _FLATTENINGS:
         options = dict(zip(("start_dim", "end_dim"), node.args[1:], strict=False)) | node.kwargs
         return options in ({"start_dim": 1}, {"start_dim": 1, "end_dim": -1})
@@ -436,7 +442,7 @@ def _flattens(node: fx.Node) -> bool:
 
 
 def _counts_images(size: object) -> bool:
-    """Return whether ``size`` is ``x.size(0)``, ``x.size()[0]`` or ``x.shape[0]``."""
+    """Return True if ``size`` is ``x.size(0)``, ``x.size()[0]`` or ``x.shape[0]``."""
     return isinstance(size, fx.Node) and size.target in ("size", operator.getitem) and size.args[1:] == (0,)
 
 
@@ -448,7 +454,7 @@ def _is_over_space(mean: fx.Node) -> bool:
 
 
 def _stays_within_images(node: fx.Node) -> bool:
-    """Return whether a rearrangement leaves every image its row, and adds nothing but zeros."""
+    """Return True if a rearrangement keeps every image in its row and adds only zeros."""
     if len(node.all_input_nodes) != 1:
         return False
     if node.target is operator.getitem:

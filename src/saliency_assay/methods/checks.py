@@ -1,7 +1,7 @@
-"""Parameters that exclude each other, refused when a run is planned and by the functions themselves.
+"""Checks of parameter combinations, run when a workflow is planned and again by the functions themselves.
 
-Each check takes a function's parameters and returns why they do not fit together, or an empty string. Nothing heavy is
-imported here.
+Each check takes a function's parameters and returns why they are inconsistent, or an empty string. This module imports
+nothing heavy.
 """
 
 from collections.abc import Mapping
@@ -10,39 +10,43 @@ from typing import Any
 Parameters = Mapping[str, Any]
 
 
-def require(misfit: str) -> None:
-    """Refuse parameters of which a check says why they do not fit together.
+def raise_for(problem: str) -> None:
+    """Raise the problem that a check returned, if any.
 
     Raises:
-        ValueError: it says so.
+        ValueError: ``problem`` is not empty.
     """
-    if misfit:
-        raise ValueError(misfit)
+    if problem:
+        raise ValueError(problem)
 
 
-def alpha_beta(given: Parameters) -> str:
-    """LRP conserves relevance only if α − β = 1."""
-    alpha, beta = given["alpha"], given["beta"]
+def alpha_beta(parameters: Parameters) -> str:
+    """Check that α − β = 1, without which LRP does not conserve relevance."""
+    alpha, beta = parameters["alpha"], parameters["beta"]
     if beta < 0 or abs(alpha - beta - 1) > 1e-9:
         return f"alpha, beta: found {alpha}, {beta}, expected alpha - beta = 1 and beta of at least 0"
     return ""
 
 
-def steps(given: Parameters) -> str:
+def steps(parameters: Parameters) -> str:
     """Check that the trapezoid rule has a point at both ends."""
-    least = 2 if given["rule"] == "trapezoid" else 1
-    if given["steps"] < least:
-        return f"steps: found {given['steps']}, expected at least {least} with rule {given['rule']!r}"
+    least = 2 if parameters["rule"] == "trapezoid" else 1
+    if parameters["steps"] < least:
+        return (
+            f"steps: found {parameters['steps']}, expected at least {least} with rule {parameters['rule']!r}"
+        )
     return ""
 
 
-def coalitions(given: Parameters) -> str:
-    """Fewer samples than these do not determine the values of a grid's cells; superpixels may be fewer."""
-    return few_samples(given["segments"], given["samples"]) if given["features"] == "grid" else ""
+def coalitions(parameters: Parameters) -> str:
+    """Check that there are enough samples for a grid; superpixels may be fewer than ``segments``."""
+    return (
+        few_samples(parameters["segments"], parameters["samples"]) if parameters["features"] == "grid" else ""
+    )
 
 
 def few_samples(segments: int, samples: int) -> str:
-    """Fewer samples than these do not determine the values of so many segments."""
+    """Check that there are enough samples to determine the values of ``segments`` segments."""
     least = min(2**segments - 2, 2 * segments + 2)
     return (
         f"samples: found {samples}, expected at least {least} for {segments} segments"
@@ -51,16 +55,16 @@ def few_samples(segments: int, samples: int) -> str:
     )
 
 
-def window(given: Parameters) -> str:
-    """Windows that are further apart than they are wide leave pixels out."""
-    if not 0 <= given["stride"] <= given["window"] <= 1:
-        found = f"{given['window']}, {given['stride']}"
-        return f"window, stride: found {found}, expected shares of the image, 0 <= stride <= window <= 1"
+def window(parameters: Parameters) -> str:
+    """Check that the stride is not larger than the window, which would leave pixels out."""
+    if not 0 <= parameters["stride"] <= parameters["window"] <= 1:
+        values = f"{parameters['window']}, {parameters['stride']}"
+        return f"window, stride: found {values}, expected shares of the image, 0 <= stride <= window <= 1"
     return ""
 
 
-def sides(given: Parameters) -> str:
-    """There is no square between these sides."""
-    if given["smallest"] > given["largest"]:
-        return f"largest: found {given['largest']}, expected at least smallest, {given['smallest']}"
+def sides(parameters: Parameters) -> str:
+    """Check that the smallest side is not larger than the largest side."""
+    if parameters["smallest"] > parameters["largest"]:
+        return f"largest: found {parameters['largest']}, expected at least smallest, {parameters['smallest']}"
     return ""

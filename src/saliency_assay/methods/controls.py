@@ -1,4 +1,4 @@
-"""Maps that know nothing of the model: what a method has to beat."""
+"""Baseline methods, which do not use the model and which other methods should outperform."""
 
 import torch
 from torch import Tensor, nn
@@ -9,9 +9,9 @@ from saliency_assay.methods.sampling import sample_seeds
 
 
 def random(model: nn.Module, images: Tensor, targets: Tensor, *, generator: torch.Generator) -> Tensor:
-    """Independent uniform values in [0, 1), one for each pixel, ``[N, 1, H, W]``.
+    """Sample independent uniform values in [0, 1), one for each pixel, ``[N, 1, H, W]``.
 
-    One channel without a sign has the same order of pixels under every reduction.
+    With one nonnegative channel, every reduction orders the pixels alike.
     """
     check_inputs(images, targets)
     maps = images.new_empty((len(images), 1, *images.shape[2:]))
@@ -22,18 +22,18 @@ def random(model: nn.Module, images: Tensor, targets: Tensor, *, generator: torc
 
 
 def constant(model: nn.Module, images: Tensor, targets: Tensor, *, generator: torch.Generator) -> Tensor:
-    """1 for every pixel, ``[N, 1, H, W]``: a map that says nothing, which no metric should reward.
+    """Return 1 for every pixel, ``[N, 1, H, W]``: a map without information, which no metric should reward.
 
-    Nothing changes less with the image (Yeh et al., 2019, section 4). Reductions that rescale it are undefined.
+    No map changes less with the image (Yeh et al., 2019, section 4). Reductions that rescale it are undefined.
     """
     check_inputs(images, targets)
     return images.new_ones((len(images), 1, *images.shape[2:]))
 
 
 def edge(model: nn.Module, images: Tensor, targets: Tensor, *, generator: torch.Generator) -> Tensor:
-    """Sobel magnitude √(G_x² + G_y²) of each channel, ``[N, C, H, W]``, ≥ 0.
+    """Compute the Sobel magnitude √(G_x² + G_y²) of each channel, ``[N, C, H, W]``, ≥ 0.
 
-    The border pixel is repeated beyond the border (``mode="reflect"`` of ``scipy.ndimage.sobel``).
+    Border pixels are repeated beyond the border (``mode="reflect"`` of ``scipy.ndimage.sobel``).
     """
     check_inputs(images, targets)
     smoothing, slope = images.new_tensor([1, 2, 1]), images.new_tensor([-1, 0, 1])

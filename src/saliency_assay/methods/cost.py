@@ -1,7 +1,8 @@
-"""Cost of a map: passes of one image through the model, which the report shows.
+"""Cost of a map: the number of passes of one image through the model, shown in the report.
 
-A pass is one forward and one backward, or a forward alone where no gradients are needed. A method's record has their
-number, or names a function that counts them; those of the project's methods are here. Imports nothing heavy.
+A pass is one forward and one backward pass, or a forward pass only if no gradients are needed. The record of a method
+has this number or names a function that computes it; the functions of the built-in methods are here. This module
+imports nothing heavy.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -13,77 +14,77 @@ from saliency_assay.registry.records import resolve
 
 @dataclass(frozen=True)
 class Map:
-    """Sizes that the passes of a map depend on beside its method."""
+    """Inputs of the cost of a map, in addition to its method."""
 
     parameters: Mapping[str, Any]
-    """As the configuration has them."""
+    """Parameters of the method in the configuration."""
     size: tuple[int, int]
     """Height and width of an image, in pixels."""
     batch: int
-    """Images that go through the model together; what all of them share is shared out."""
+    """Number of images in a model batch; passes that serve all of them are divided among them."""
     base: float = 1
-    """Passes of the method that is smoothed."""
+    """Passes of the smoothed method."""
     background: int = 0
-    """Training images that the method is given."""
+    """Number of background images."""
 
 
-def passes(record: float | str, of: Map) -> float:
+def passes(record: float | str, inputs: Map) -> float:
     """Return the passes of one image, by the ``passes`` of a method's record."""
-    return float(resolve(record)(of)) if isinstance(record, str) else record
+    return float(resolve(record)(inputs)) if isinstance(record, str) else record
 
 
-def steps(of: Map) -> int:
+def steps(inputs: Map) -> int:
     """Return one pass for each step."""
-    return int(of.parameters["steps"])
+    return int(inputs.parameters["steps"])
 
 
-def samples_of_base(of: Map) -> float:
+def samples_of_base(inputs: Map) -> float:
     """Return the smoothed method's passes for each sample."""
-    return float(of.parameters["samples"] * of.base)
+    return float(inputs.parameters["samples"] * inputs.base)
 
 
-def steps_of_samples(of: Map) -> int:
+def steps_of_samples(inputs: Map) -> int:
     """Return one pass for each step from the baseline to each sample."""
-    return steps(of) * int(of.parameters["samples"])
+    return steps(inputs) * int(inputs.parameters["samples"])
 
 
-def background_images(of: Map) -> int:
+def background_images(inputs: Map) -> int:
     """Return one pass for each image of the background."""
-    return of.background
+    return inputs.background
 
 
-def windows(of: Map) -> int:
+def windows(inputs: Map) -> int:
     """Return one pass for the whole image, and one for each position of the window (``occlusion``)."""
-    places = 1
-    for side in of.size:
-        window, stride = (max(1, round(of.parameters[name] * side)) for name in ("window", "stride"))
-        places *= len(range(0, side - window + stride, stride))
-    return 1 + places
+    positions = 1
+    for side in inputs.size:
+        window, stride = (max(1, round(inputs.parameters[name] * side)) for name in ("window", "stride"))
+        positions *= len(range(0, side - window + stride, stride))
+    return 1 + positions
 
 
-def coalitions(of: Map) -> int:
-    """At most all coalitions of segments; the whole image, and all of it hidden."""
-    every: int = 2 ** of.parameters["segments"] - 2
-    return min(int(of.parameters["samples"]), every) + 2
+def coalitions(inputs: Map) -> int:
+    """Return one pass for each coalition, at most all of them, and one each for the full and the empty coalition."""
+    total: int = 2 ** inputs.parameters["segments"] - 2
+    return min(int(inputs.parameters["samples"]), total) + 2
 
 
-def squares(of: Map) -> int:
+def squares(inputs: Map) -> int:
     """Return one pass for the whole image, and one for each removed square (``optimal``)."""
-    height, width = of.size
-    sides = range(of.parameters["smallest"], min(of.parameters["largest"], height, width) + 1)
-    every = sum((height - side + 1) * (width - side + 1) for side in sides)
-    return 1 + min(of.parameters["squares"] or every, every)
+    height, width = inputs.size
+    sides = range(inputs.parameters["smallest"], min(inputs.parameters["largest"], height, width) + 1)
+    total = sum((height - side + 1) * (width - side + 1) for side in sides)
+    return 1 + min(inputs.parameters["squares"] or total, total)
 
 
-def shared_samples(of: Map) -> float:
-    """Return one pass for the image, and its part of the samples that all images of the batch share."""
-    return 1 + float(of.parameters["samples"]) / of.batch
+def shared_samples(inputs: Map) -> float:
+    """Return one pass for the image, and its share of the samples that all images of the batch have in common."""
+    return 1 + float(inputs.parameters["samples"]) / inputs.batch
 
 
 class Stopwatch:
-    """Seconds that blocks take to come, apart from what is done with them.
+    """Seconds that an iterator takes to produce its blocks, without the time of their consumer.
 
-    What is imported when the first is asked for counts, too: a method is looked up before.
+    Imports on the first request of a block count, too; to exclude a method's imports, resolve it first.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -91,13 +92,13 @@ class Stopwatch:
         self._clock = clock
 
     def over(self, blocks: Iterator[Any]) -> Iterator[Any]:
-        """``blocks`` as they are; the time until each has come is added to ``seconds``."""
+        """Yield ``blocks`` unchanged, and add the time to produce each of them to ``seconds``."""
         while True:
-            before = self._clock()
+            start = self._clock()
             try:
                 block = next(blocks)
             except StopIteration:
                 return
             finally:
-                self.seconds += self._clock() - before
+                self.seconds += self._clock() - start
             yield block

@@ -1,8 +1,8 @@
-"""DeepLIFT: how much of the difference to a baseline each pixel makes, by the Rescale or the RevealCancel rule.
+"""DeepLIFT: each pixel's contribution to the difference from a baseline, by the Rescale or the RevealCancel rule.
 
-One walk through the network carries each value's difference from its baseline, in parts. Every layer's parts are a
-linear function of the parts before it, with multipliers that count as constants, so the backward pass of that walk
-is the chain rule for multipliers (Shrikumar et al., 2017, equation 3).
+One forward pass propagates each value's difference from its baseline, in parts. The parts of a layer's output are a
+linear function of the parts of its input, with multipliers that are treated as constants, so the backward pass is the
+chain rule for multipliers (Shrikumar et al., 2017, equation 3).
 """
 
 import functools
@@ -14,14 +14,14 @@ import torch
 from torch import Tensor, fx, nn
 from torch.nn import functional
 
-from saliency_assay.methods.baselines import baseline as colour
+from saliency_assay.methods.baselines import baseline as baseline_color
 from saliency_assay.methods.canonical import Add, canonical, network_of, normalised, unfit_relus
 from saliency_assay.methods.differentiate import check_inputs, check_logits, describe
 from saliency_assay.methods.passes import chunks
 
 RULES = ("rescale", "reveal_cancel")
 
-_EQUAL = 4  # times ``_rounding``: how far baseline values may lie apart and count as equal
+_EQUAL = 4  # multiple of ``_rounding`` up to which baseline values count as equal
 
 
 def deeplift(
@@ -33,27 +33,27 @@ def deeplift(
     rule: str = "reveal_cancel",
     baseline: str = "black",
 ) -> Tensor:
-    """(x − x′) ⊙ m with m DeepLIFT's multipliers from the pixels to the target's logit, ``[N, C, H, W]``, signed.
+    """Compute (x − x′) ⊙ m with DeepLIFT's multipliers m from pixels to the target's logit, ``[N, C, H, W]``, signed.
 
-    A map sums to f_t(x) − f_t(x′), x′ the baseline. Shrikumar et al. (2017), sections 3.5.1 to 3.5.3; ``rule`` is
-    that of every activation.
+    A map sums to f_t(x) − f_t(x′), x′ the baseline. Shrikumar et al. (2017), sections 3.5.1 to 3.5.3; ``rule`` applies
+    to every activation.
 
     Raises:
-        ValueError: an unknown rule or baseline, or as ``fit_network`` and ``contributions``.
+        ValueError: unknown rule or baseline, or an error of ``fit_network`` or ``contributions``.
     """
     check_inputs(images, targets)
     if rule not in RULES:
         raise ValueError(f"rule: found {rule!r}, valid: {', '.join(RULES)}")
-    reference = colour(model, images, baseline).expand(1, *images.shape[1:])
+    reference = baseline_color(model, images, baseline).expand(1, *images.shape[1:])
     network = fit_network("deeplift", model)
     return contributions(network, normalised(model, images), normalised(model, reference), targets, rule)
 
 
 def fit_network(method: str, model: nn.Module) -> fx.GraphModule:
-    """``canonical(model)``, if every layer has a rule and every ReLU is a module that is called once.
+    """Return ``canonical(model)`` if every layer has a rule and every ReLU is a module that is called once.
 
     Raises:
-        ValueError: it is not so, or as ``canonical``; the line names ``method``, the layer and what to use.
+        ValueError: otherwise, with ``method``, the layer and an alternative, or an error of ``canonical``.
     """
     name = type(network_of(model)).__name__
     for unfit in unfit_relus(model):
@@ -67,7 +67,7 @@ def fit_network(method: str, model: nn.Module) -> fx.GraphModule:
         if kind not in _LAYERS:
             raise ValueError(
                 f"{method}: found {kind.__name__} ({node.target!r}) in {name}, which has no rule; "
-                f"valid: {', '.join(known.__name__ for known in _LAYERS)}; or use integrated_gradients"
+                f"valid: {', '.join(layer.__name__ for layer in _LAYERS)}; or use integrated_gradients"
             )
     return network
 
@@ -75,16 +75,18 @@ def fit_network(method: str, model: nn.Module) -> fx.GraphModule:
 def contributions(
     network: fx.GraphModule, images: Tensor, references: Tensor, targets: Tensor, rule: str
 ) -> Tensor:
-    """(x − x′) ⊙ m of a ``fit_network``, from normalised ``images [N, C, H, W]`` and ``references [N or 1, C, H, W]``.
+    """Compute (x − x′) ⊙ m for a ``fit_network``, from normalized ``images`` and ``references [N or 1, C, H, W]``.
 
     Raises:
         ValueError: the network does not return ``[N, K]``.
     """
     difference = (images - references).detach().requires_grad_()
     with torch.enable_grad():
-        two = rule == "reveal_cancel"
-        parts = (difference.clamp(min=0), difference.clamp(max=0)) if two else (difference,)
-        logits = _Walk(network).run(Signal(images.detach(), references.detach(), parts)).whole
+        is_split = rule == "reveal_cancel"
+        parts = (difference.clamp(min=0), difference.clamp(max=0)) if is_split else (difference,)
+        logits = (
+            _DifferencePropagation(network).run(Signal(images.detach(), references.detach(), parts)).whole
+        )
         check_logits(logits, images)
         multipliers = torch.autograd.grad(logits.gather(1, targets[:, None]).sum(), difference)[0]
     return difference.detach() * multipliers
@@ -92,23 +94,23 @@ def contributions(
 
 @dataclass(frozen=True)
 class Signal:
-    """Activations of N images at one place in the network, and their difference from the baseline."""
+    """Activations of N images at one point of the network, and their differences from the baseline."""
 
     value: Tensor
     """``[N, ...]``."""
     reference: Tensor
     """The value at the baseline, ``[N or 1, ...]``."""
     parts: tuple[Tensor, ...]
-    """Differences of the two, ``[N, ...]`` each: Δ under Rescale, (Δ⁺, Δ⁻) under RevealCancel."""
+    """Parts of their difference, ``[N, ...]`` each: Δ under Rescale, (Δ⁺, Δ⁻) under RevealCancel."""
 
     @property
     def whole(self) -> Tensor:
-        """Δ."""
+        """Return Δ, the sum of the parts."""
         return self.parts[0] if len(self.parts) == 1 else self.parts[0] + self.parts[1]
 
 
-class _Walk(fx.Interpreter):
-    """The network's graph, run on a ``Signal``; what no later layer reads is let go."""
+class _DifferencePropagation(fx.Interpreter):
+    """Interpreter that runs the network's graph on a ``Signal``; signals that no later layer reads are released."""
 
     def call_module(self, target: Any, args: Any, kwargs: Any) -> Signal:
         layer = self.fetch_attr(target)
@@ -120,10 +122,10 @@ class _Walk(fx.Interpreter):
 
 
 class _Scaled(torch.autograd.Function):
-    """``value`` on the way forward, and ``multiplier`` times what arrives on the way back to ``part``.
+    """``value`` in the forward pass, and the gradient times ``multiplier`` to ``part`` in the backward pass.
 
-    ``multiplier · part`` would differ from ``value`` by rounding, and a shut ReLU's Δ must be exactly 0: the linear
-    rule after it asks for its sign.
+    ``multiplier · part`` would differ from ``value`` by rounding error, and Δ of an inactive ReLU must be exactly 0,
+    since the linear rule of the next layer uses its sign.
     """
 
     @staticmethod
@@ -137,19 +139,20 @@ class _Scaled(torch.autograd.Function):
 
 
 def _each(layer: Callable[[Tensor], Tensor], signal: Signal) -> Signal:
-    """Propagate through a layer that moves values, or weighs them all alike: each part by itself."""
+    """Apply a layer that moves values or averages them, without a bias, to each part separately."""
     return Signal(layer(signal.value), layer(signal.reference), tuple(map(layer, signal.parts)))
 
 
 def _add(layer: nn.Module, a: Signal, b: Signal) -> Signal:
+    """Add two signals part by part."""
     parts = tuple(one + other for one, other in zip(a.parts, b.parts, strict=True))
     return Signal(a.value + b.value, a.reference + b.reference, parts)
 
 
 def _linear(layer: nn.Conv2d | nn.Linear, signal: Signal) -> Signal:
-    """Linear rule (section 3.5.1): Δy⁺ = Σ w Δx where w Δx > 0, Δy⁻ where w Δx < 0, and half to each where Δx = 0.
+    """Apply the linear rule (section 3.5.1): Δy⁺ sums w Δx > 0, Δy⁻ sums w Δx < 0, and Δx = 0 counts half for each.
 
-    In short ½ (W Δx ± |W| |Δx|): the derivative of |Δx| = sign(Δx) Δx is 0 at 0, which leaves each its half.
+    This is ½ (W Δx ± |W| |Δx|): the derivative of |Δx| = sign(Δx) Δx is 0 at 0, so each part keeps ½ W Δx.
     """
     apply = layer._conv_forward if isinstance(layer, nn.Conv2d) else functional.linear
     with torch.no_grad():
@@ -164,24 +167,24 @@ def _linear(layer: nn.Conv2d | nn.Linear, signal: Signal) -> Signal:
 
 
 def _activation(layer: nn.Module, signal: Signal) -> Signal:
-    """One part by Rescale, two by RevealCancel."""
+    """Apply Rescale to a signal of one part, RevealCancel to a signal of two parts."""
     rule = _rescale if len(signal.parts) == 1 else _reveal_cancel
     with torch.no_grad():
         y, y0 = layer(signal.value), layer(signal.reference)
-        moves = rule(layer, signal.reference, y, y0, *signal.parts)
-    parts = tuple(_Scaled.apply(part, *move) for part, move in zip(signal.parts, moves, strict=True))
+        multipliers = rule(layer, signal.reference, y, y0, *signal.parts)
+    parts = tuple(_Scaled.apply(part, *pair) for part, pair in zip(signal.parts, multipliers, strict=True))
     return Signal(y, y0, parts)
 
 
 def _rescale(g: nn.Module, x0: Tensor, y: Tensor, y0: Tensor, delta: Tensor) -> list[tuple[Tensor, Tensor]]:
-    """(m, Δy) with m = Δy / Δx (section 3.5.2), in the limit g′ at the baseline."""
+    """Return (m, Δy) with m = Δy / Δx (section 3.5.2); for Δx → 0 its limit, g′ at the baseline."""
     return [(_ratio(y - y0, delta, _slope(g, x0), _smallest(x0, delta)), y - y0)]
 
 
 def _reveal_cancel(
     g: nn.Module, x0: Tensor, y: Tensor, y0: Tensor, plus: Tensor, minus: Tensor
 ) -> list[tuple[Tensor, Tensor]]:
-    """(m⁺, Δy⁺) and (m⁻, Δy⁻): each part's effect, averaged over its coming first and second (section 3.5.3)."""
+    """Return (m⁺, Δy⁺) and (m⁻, Δy⁻): the effect of each part, averaged over both orders (section 3.5.3)."""
     y_plus, y_minus = g(x0 + plus), g(x0 + minus)
     up = ((y_plus - y0) + (y - y_minus)) / 2
     down = ((y_minus - y0) + (y - y_plus)) / 2
@@ -193,59 +196,61 @@ def _reveal_cancel(
 
 
 def _ratio(change: Tensor, step: Tensor, limit: Tensor | float, smallest: Tensor) -> Tensor:
-    """change / step, and its limit where the step is so small that rounding would tell."""
+    """Return change / step, or its limit where the step is so small that rounding error would dominate."""
     return torch.where(step.abs() > smallest, change / step, limit)
 
 
 def _smallest(*terms: Tensor) -> Tensor:
-    """Return the least difference that counts where such terms are summed, one for each image, ``[N, 1, ...]``.
+    """Return the smallest significant difference in sums of such terms, one for each image, ``[N, 1, ...]``.
 
-    Of an image's largest value it is 4e-11 in float64 and 2e-5 in float32: rounding is relative to that.
+    Relative to the largest value of the image, to which rounding errors are proportional, it is ε^(2/3): 4e-11 in
+    float64 and 2e-5 in float32.
     """
     largest = [term.abs().amax(tuple(range(1, term.ndim)), keepdim=True) for term in terms]
     size = functools.reduce(torch.maximum, largest)
     return float(torch.finfo(size.dtype).eps ** (2 / 3)) * size
 
 
-def _slope(g: nn.Module, at: Tensor) -> Tensor:
-    """g′, value by value."""
+def _slope(g: nn.Module, x: Tensor) -> Tensor:
+    """Return the elementwise derivative g′(x)."""
     with torch.enable_grad():
-        at = at.detach().requires_grad_()
-        return torch.autograd.grad(g(at).sum(), at)[0]
+        x = x.detach().requires_grad_()
+        return torch.autograd.grad(g(x).sum(), x)[0]
 
 
 def _max_pool(layer: nn.MaxPool2d, signal: Signal) -> Signal:
-    """Assign the difference to the winner: the image's where the maximum rises, the baseline's where it falls.
+    """Assign the difference to the maximum of the window: the image's if the output rises, the baseline's if it falls.
 
-    A baseline of one colour makes all values of a window equal, and so do shut ReLUs. Lest rounding choose, one order
-    of places holds among equals, and where the image's winner is among the baseline's, it is both.
+    A baseline of one color makes all values of a window equal, and so do inactive ReLUs. To keep the choice from
+    depending on rounding errors, equal values are ordered by position; and if the image's maximum is also a maximum of
+    the baseline, it is used for both.
     """
     with torch.no_grad():
-        winner, its_winner = _winners(layer, signal.value), _winners(layer, signal.reference)
+        winner, reference_winner = _winners(layer, signal.value), _winners(layer, signal.reference)
         value, reference = layer(signal.value), layer(signal.reference)
-        lag = reference - _at(winner, signal.reference.expand_as(signal.value))
+        lag = reference - _gather(winner, signal.reference.expand_as(signal.value))
         change = value - reference
         stays = (change >= 0) | (lag < _EQUAL * _rounding(signal.reference))
-        winner = torch.where(stays, winner, its_winner)
+        winner = torch.where(stays, winner, reference_winner)
         smallest = _smallest(signal.reference, *signal.parts)
-        multiplier = _ratio(change, _at(winner, signal.whole), 1.0, smallest)
-    return Signal(value, reference, tuple(multiplier * _at(winner, part) for part in signal.parts))
+        multiplier = _ratio(change, _gather(winner, signal.whole), 1.0, smallest)
+    return Signal(value, reference, tuple(multiplier * _gather(winner, part) for part in signal.parts))
 
 
 def _winners(layer: nn.MaxPool2d, values: Tensor) -> Tensor:
-    """Return the position of each window's maximum, ``[N, C, h, w]``; of values that differ by rounding, the same one.
+    """Return the index of each window's maximum, ``[N, C, h, w]``; values equal up to rounding are ordered by position.
 
-    Places within a window are handicapped by what is more than rounding, unless that would let a value win which is
-    less than the maximum by more than two such steps.
+    Each position in a window is penalized by a multiple of a step larger than rounding error. The penalty is ignored
+    where the chosen value would be smaller than the maximum by more than two steps.
     """
     sizes, dilations = (
         pair if isinstance(pair, tuple) else (pair, pair) for pair in (layer.kernel_size, layer.dilation)
     )
     tall, wide = (dilation * (size - 1) + 1 for size, dilation in zip(sizes, dilations, strict=True))
     rows, columns = (torch.arange(length, device=values.device) for length in values.shape[2:])
-    handicap = (rows % tall)[:, None] * wide + columns % wide
+    penalty = (rows % tall)[:, None] * wide + columns % wide
     step = _rounding(values)
-    (_, places), (largest, its_places) = (
+    (_, positions), (largest, largest_positions) = (
         functional.max_pool2d(
             ranked,
             layer.kernel_size,
@@ -255,23 +260,24 @@ def _winners(layer: nn.MaxPool2d, values: Tensor) -> Tensor:
             layer.ceil_mode,
             return_indices=True,
         )
-        for ranked in (values - handicap * step, values)
+        for ranked in (values - penalty * step, values)
     )
-    return torch.where(largest - _at(places, values) > 2 * step, its_places, places)
+    return torch.where(largest - _gather(positions, values) > 2 * step, largest_positions, positions)
 
 
 def _rounding(values: Tensor) -> Tensor:
-    """More than rounding makes of a channel's equal values, ``[N, C, 1, 1]``: 2e-7 of its largest in float32.
+    """Return a bound on the rounding error of a channel's equal values, ``[N, C, 1, 1]``.
 
-    In float64 there is room for 4e-11. In float32 more would let values win that are not the largest. A channel of
-    zeros has an order among equals, too.
+    Relative to the largest value it is 2e-7 in float32, where more would select values that are not the largest, and
+    4e-11 in float64. It is positive even for a channel of zeros, so that equal values still have an order.
     """
     share = max(2 * torch.finfo(values.dtype).eps, 4e-11)
     return share * values.abs().amax((2, 3), keepdim=True).clamp(min=1e-20)
 
 
-def _at(places: Tensor, values: Tensor) -> Tensor:
-    return values.flatten(2).gather(2, places.flatten(2)).view_as(places)
+def _gather(positions: Tensor, values: Tensor) -> Tensor:
+    """Return the values at the positions, ``[N, C, h, w]``, which are indices into H·W."""
+    return values.flatten(2).gather(2, positions.flatten(2)).view_as(positions)
 
 
 _LAYERS: dict[type[nn.Module], Callable[..., Signal]] = {
@@ -290,13 +296,13 @@ _LAYERS: dict[type[nn.Module], Callable[..., Signal]] = {
 def deep_shap(
     model: nn.Module, images: Tensor, targets: Tensor, *, generator: torch.Generator, background: Tensor
 ) -> Tensor:
-    """Mean of DeepLIFT's maps over ``background [B, C, H, W]`` as baselines, ``[N, C, H, W]``, signed.
+    """Compute the mean of DeepLIFT's maps over ``background [B, C, H, W]`` as baselines, ``[N, C, H, W]``, signed.
 
-    A map sums to f_t(x) less the mean of f_t over the background. Lundberg & Lee (2017), section 4.2, with the
+    A map sums to f_t(x) minus the mean of f_t over the background. Lundberg & Lee (2017), section 4.2, with the
     multipliers of DeepLIFT's Rescale rule.
 
     Raises:
-        ValueError: a background of another shape, type or device than the images, or as ``deeplift``.
+        ValueError: a background of another shape, type or device than the images, or an error of ``deeplift``.
     """
     check_inputs(images, targets)
     shape, kind = list(images.shape[1:]), str(images.dtype).removeprefix("torch.")
@@ -307,11 +313,15 @@ def deep_shap(
             f"[B, {', '.join(map(str, shape))}] on {images.device} with B >= 1"
         )
     network = fit_network("deep_shap", model)
-    seen, baselines = normalised(model, images), normalised(model, background)
+    network_inputs, baselines = normalised(model, images), normalised(model, background)
     total = torch.zeros_like(images)
     for chunk in chunks(len(images), len(background), images.device):
         maps = contributions(
-            network, seen[chunk.images], baselines[chunk.passes], targets[chunk.images], "rescale"
+            network,
+            network_inputs[chunk.images],
+            baselines[chunk.passes],
+            targets[chunk.images],
+            "rescale",
         )
         for run in chunk.runs:
             total[run.image] += maps[run.rows].sum(0)

@@ -1,11 +1,11 @@
-"""Logit of each image's target, and its derivative."""
+"""Target logits of images and their gradients."""
 
 import torch
 from torch import Tensor, nn
 
 
 def check_inputs(images: Tensor, targets: Tensor) -> None:
-    """Refuse what no attribution method can work on.
+    """Check images and targets of an attribution method.
 
     Raises:
         ValueError: ``images`` is not floating point ``[N, C, H, W]`` with N >= 1, or ``targets`` not int64 ``[N]``.
@@ -19,7 +19,7 @@ def check_inputs(images: Tensor, targets: Tensor) -> None:
 
 
 def check_logits(logits: Tensor, images: Tensor) -> None:
-    """Refuse what a model returns for ``images [N, C, H, W]`` unless it has a row for each.
+    """Check that a model's output for ``images [N, C, H, W]`` has one row per image.
 
     Raises:
         ValueError: ``logits`` are not ``[N, K]``.
@@ -29,18 +29,18 @@ def check_logits(logits: Tensor, images: Tensor) -> None:
 
 
 def describe(tensor: Tensor) -> str:
-    """Type and shape as error lines show them, such as ``float32 [8, 3, 64, 64]``."""
+    """Format type and shape for an error message, such as ``float32 [8, 3, 64, 64]``."""
     return f"{str(tensor.dtype).removeprefix('torch.')} {list(tensor.shape)}"
 
 
 def score_pixels(model: nn.Module, images: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the pixels as the leaf of a new graph, and the sum of the target logits as its root.
+    """Return the pixels as the leaf of a new autograd graph, and the sum of the target logits as its root.
 
     Raises:
-        ValueError: the inputs do not fit (see ``check_inputs``), or the model does not return ``[N, K]``.
+        ValueError: the inputs are invalid (see ``check_inputs``), or the model does not return ``[N, K]``.
     """
     check_inputs(images, targets)
-    # A detached alias: the caller's tensor keeps its own requires_grad.
+    # A detached alias, so that requires_grad of the caller's tensor does not change.
     pixels = images.detach().requires_grad_()
     with torch.enable_grad():
         logits = model(pixels)
@@ -49,16 +49,16 @@ def score_pixels(model: nn.Module, images: Tensor, targets: Tensor) -> tuple[Ten
 
 
 def input_gradient(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
-    """Gradient of each image's target logit with respect to its pixels, ``[N, C, H, W]``.
+    """Compute the gradient of each image's target logit with respect to its pixels, ``[N, C, H, W]``.
 
-    One backward pass of the sum serves all images, because no logit depends on another image (in eval mode).
+    One backward pass of the sum serves all images, because in evaluation mode no logit depends on another image.
     """
     pixels, score = score_pixels(model, images, targets)
     return torch.autograd.grad(score, pixels)[0]
 
 
 def target_logits(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
-    """Logit of each image's target ``[N]``, without gradients.
+    """Compute the logit of each image's target, ``[N]``, without gradients.
 
     Raises:
         ValueError: the model does not return ``[N, K]``.

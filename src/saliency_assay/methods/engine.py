@@ -1,4 +1,4 @@
-"""The one caller of attribution methods: batches, device, evaluation mode, precision, checks and progress."""
+"""Runner of all attribution methods: batches, device, evaluation mode, precision, checks and progress."""
 
 import logging
 import time
@@ -32,16 +32,15 @@ def attribute(
     finite: bool = False,
     offset: int = 0,
 ) -> Iterator[dict[str, np.ndarray]]:
-    """Draw the maps of all images: blocks ``{"map": float32 [batch, C or 1, H, W]}`` in the images' order.
+    """Compute the maps of all images in blocks ``{"map": float32 [batch, C or 1, H, W]}``, in the images' order.
 
-    ``images`` is anything with a length whose slices are uint8 ``[n, C, H, W]``, or float32 in [0, 1]: a Zarr array is
-    read batch by batch.
-    ``targets`` is int64 ``[N]``. While the method runs, the classifier is in evaluation mode with frozen parameters,
-    on the device it is on, and float32 products are exact. One generator, seeded by ``seed`` for every block of the set
-    anew (``shards``), serves all batches in order, so maps do not depend on ``batch_size`` beyond rounding; and not at
-    all on how the set is split into parts, of which this one has ``offset`` images before it. Values that are not
-    finite are refused where ``finite`` asks for it; otherwise they stay as they are, and the number of maps that hold
-    any is logged.
+    ``images`` is any object with a length whose slices are uint8 ``[n, C, H, W]``, or float32 in [0, 1]; a Zarr array
+    is read batch by batch. ``targets`` is int64 ``[N]``. While the method runs, the classifier is in evaluation mode
+    with frozen parameters, on its current device, and float32 products are exact. One generator, reseeded from ``seed``
+    for every block of the set (``shards``), serves all batches in order. Maps therefore depend on ``batch_size`` only
+    by rounding, and not at all on how the set is split into shards; ``offset`` is the number of images before this
+    shard. With ``finite``, values that are not finite raise an error; otherwise they are kept, and the number of maps
+    with such values is logged.
 
     Raises:
         ValueError: images, targets or offset do not fit; the method returns another shape, type or device or, with
@@ -49,8 +48,8 @@ def attribute(
     """
     check_targets(targets, len(images), classifier.classes)
     generator, job = BlockGenerator(seed), (method, parameters, classifier, images, targets)
-    parts = drawn(*job, generator=generator, batch_size=batch_size, finite=finite, offset=offset)
-    return ({"map": maps.cpu().contiguous().numpy()} for _, maps in parts)
+    batch_maps = drawn(*job, generator=generator, batch_size=batch_size, finite=finite, offset=offset)
+    return ({"map": maps.cpu().contiguous().numpy()} for _, maps in batch_maps)
 
 
 def drawn(
@@ -66,10 +65,11 @@ def drawn(
     offset: int = 0,
     done: int = 0,
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """As ``attribute``, each batch on the classifier's device: its images as they are given, and their maps.
+    """Yield the images of each batch, in their stored type, and their maps, both on the classifier's device.
 
-    ``targets`` are sliced batch by batch, and are classes of the classifier. The first ``done`` images, whole batches,
-    are skipped; ``generator`` is then in the state in which their maps left it.
+    The arguments are those of ``attribute``. ``targets`` are sliced batch by batch and must be classes of the
+    classifier. The first ``done`` images, which are complete batches, are skipped; ``generator`` must then be in the
+    state after their maps.
     """
     name = name_of(method)
     parts = [
@@ -77,14 +77,14 @@ def drawn(
     ]
     progress = _Progress(name, sum(part.stop - part.start for _, part in parts))
     for number, (block, part) in enumerate(parts):
-        stored = _stored(images[part], classifier.device)
+        stored = _stored_images(images[part], classifier.device)
         pixels = to_pixels(stored)
-        wanted = torch.tensor(targets[part], device=classifier.device)
-        before = _snapshot(classifier, pixels, wanted) if number == 0 else {}
+        batch_targets = torch.tensor(targets[part], device=classifier.device)
+        before = _snapshot(classifier, pixels, batch_targets) if number == 0 else {}
         with evaluating(classifier), frozen(classifier), exact_float32():
-            maps = method(classifier, pixels, wanted, generator=generator.at(block), **parameters)
+            maps = method(classifier, pixels, batch_targets, generator=generator.at(block), **parameters)
         if before:
-            _check_unchanged(name, before, _snapshot(classifier, pixels, wanted))
+            _check_unchanged(name, before, _snapshot(classifier, pixels, batch_targets))
         _check_maps(name, maps, pixels)
         broken = ~maps.isfinite().flatten(1).all(1)
         if finite and broken.any():
@@ -96,68 +96,70 @@ def drawn(
 
 
 def check_targets(targets: np.ndarray, images: int, classes: int) -> None:
-    """Refuse targets that are not a class for each of ``images`` images, at least one.
+    """Check that targets are one class for each of ``images`` images, at least one image.
 
     Raises:
         ValueError: they are not int64 ``[N]`` in 0 … ``classes`` − 1.
     """
     if images == 0 or targets.shape != (images,) or targets.dtype != np.int64:
-        found = f"{targets.dtype} {list(targets.shape)} for {images} images"
-        raise ValueError(f"targets: found {found}, expected int64 [N] with N >= 1 images")
+        actual = f"{targets.dtype} {list(targets.shape)} for {images} images"
+        raise ValueError(f"targets: found {actual}, expected int64 [N] with N >= 1 images")
     outside = targets[(targets < 0) | (targets >= classes)]
-    if len(outside):  # on a GPU it would end the whole process
+    if len(outside):  # on a GPU, an index out of range would end the whole process
         raise ValueError(f"targets: found class {outside[0]}, expected 0 to {classes - 1}")
 
 
 def arguments(
     parameters: Mapping[str, Any], base: Callable[..., Tensor] | None, background: Any, device: torch.device
 ) -> dict[str, Any]:
-    """Return a method's keyword arguments: its parameters, and what it takes beside them.
+    """Return a method's keyword arguments: its parameters, and its base method and background if it takes them.
 
     Args:
-        parameters: those of the configuration.
+        parameters: the method's parameters in the configuration.
         base: the method that it smooths, bound to its parameters, or None.
-        background: ``[B, C, H, W]`` as ``pixels_of`` takes them; it is given none where B is 0.
-        device: where those go.
+        background: images ``[B, C, H, W]`` as in ``pixels_of``; not passed to the method if B is 0.
+        device: device of the background.
     """
-    given = dict(parameters)
+    keywords = dict(parameters)
     if base is not None:
-        given["base"] = base
+        keywords["base"] = base
     if len(background):
-        given["background"] = pixels_of(background, device)
-    return given
+        keywords["background"] = pixels_of(background, device)
+    return keywords
 
 
 def pixels_of(images: Any, device: torch.device) -> Tensor:
-    """Images ``[n, C, H, W]``, uint8 as they are stored or float32 in [0, 1], as pixels in [0, 1] on ``device``.
+    """Convert images ``[n, C, H, W]``, uint8 or float32 in [0, 1], to float32 pixels in [0, 1] on ``device``.
 
     Raises:
-        ValueError: they are of another type or shape.
+        ValueError: the images are of another type or shape.
     """
-    return to_pixels(_stored(images, device))
+    return to_pixels(_stored_images(images, device))
 
 
-def _stored(images: Any, device: torch.device) -> Tensor:
+def _stored_images(images: Any, device: torch.device) -> Tensor:
+    """Check images, and return them in their type on ``device``."""
     block = images if isinstance(images, Tensor) else torch.tensor(np.asarray(images))
     if block.dtype not in (torch.uint8, torch.float32) or block.ndim != 4:
-        found = f"{str(block.dtype).removeprefix('torch.')} {list(block.shape)}"
-        raise ValueError(f"images: found {found}, expected uint8 or float32 [N, C, H, W]")
+        actual = f"{str(block.dtype).removeprefix('torch.')} {list(block.shape)}"
+        raise ValueError(f"images: found {actual}, expected uint8 or float32 [N, C, H, W]")
     return block.to(device)
 
 
 @contextmanager
 def frozen(classifier: Classifier) -> Iterator[None]:
-    """Within the block, no gradients for parameters, which no method asks for: a third of the backward pass."""
-    learning = [parameter for parameter in classifier.parameters() if parameter.requires_grad]
+    """Disable gradients of the parameters: no method needs them, and they are a third of the backward pass."""
+    trainable = [parameter for parameter in classifier.parameters() if parameter.requires_grad]
     classifier.requires_grad_(False)
     try:
         yield
     finally:
-        for parameter in learning:
+        for parameter in trainable:
             parameter.requires_grad_(True)
 
 
 def _snapshot(classifier: Classifier, pixels: Tensor, targets: Tensor) -> dict[str, Tensor]:
+    """Copy all tensors that a method must not change."""
     tensors = {"the images": pixels, "the targets": targets, **classifier.state_dict()}
     return {key: tensor.detach().clone() for key, tensor in tensors.items()}
 
@@ -181,29 +183,29 @@ def _check_maps(name: str, maps: object, pixels: Tensor) -> None:
 
 
 def name_of(method: Callable[..., Any]) -> str:
-    """Return the name of a function in the configuration: ``package.module:name``."""
+    """Return the name of a function as in the configuration: ``package.module:name``."""
     name = getattr(method, "__qualname__", type(method).__name__)
     return f"{getattr(method, '__module__', '')}:{name}"
 
 
 class _Progress:
-    """A line in the log now and then, and one at the end that counts the maps that are not finite."""
+    """Progress messages in the log, and a final one with the number of maps that are not finite."""
 
     def __init__(self, name: str, images: int) -> None:
         self.name, self.images = name, images
-        self.drawn = self.broken = 0
+        self.done = self.broken = 0
         self.start = self.last = time.monotonic()
 
-    def add(self, drawn: int, broken: int) -> None:
-        self.drawn += drawn
+    def add(self, done: int, broken: int) -> None:
+        self.done += done
         self.broken += broken
         if time.monotonic() - self.last > SECONDS_BETWEEN_LINES:
             self.last = time.monotonic()
-            log.info("%s: %d of %d images", self.name, self.drawn, self.images)
+            log.info("%s: %d of %d images", self.name, self.done, self.images)
 
     def close(self) -> None:
         seconds = time.monotonic() - self.start
-        log.info("%s: %d images in %.1f s", self.name, self.drawn, seconds)
+        log.info("%s: %d images in %.1f s", self.name, self.done, seconds)
         if self.broken:
             log.warning(
                 "%s: %d of %d maps hold values that are not finite", self.name, self.broken, self.images

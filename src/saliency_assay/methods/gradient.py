@@ -1,19 +1,19 @@
-"""The gradient of the target's logit, and what is read off it directly."""
+"""Gradient of the target's logit, sensitivity, and gradient × input."""
 
 import torch
 from torch import Tensor, nn
 
-from saliency_assay.methods.baselines import baseline as colour
+from saliency_assay.methods.baselines import baseline as baseline_color
 from saliency_assay.methods.differentiate import input_gradient
 
 
 def gradient(model: nn.Module, images: Tensor, targets: Tensor, *, generator: torch.Generator) -> Tensor:
-    """∂f_t(x) / ∂x: the gradient of the target's logit, ``[N, C, H, W]``, signed (Simonyan et al., 2013)."""
+    """Compute ∂f_t(x) / ∂x, the gradient of the target's logit, ``[N, C, H, W]``, signed (Simonyan et al., 2013)."""
     return input_gradient(model, images, targets)
 
 
 def sensitivity(model: nn.Module, images: Tensor, targets: Tensor, *, generator: torch.Generator) -> Tensor:
-    """max_c |∂f_t(x) / ∂x_c|: the largest slope over the channels, ``[N, 1, H, W]``, ≥ 0.
+    """Compute max_c |∂f_t(x) / ∂x_c|, the largest absolute gradient over the channels, ``[N, 1, H, W]``, ≥ 0.
 
     The class saliency map of Simonyan et al. (2013), section 3.1; "sensitivity" in Tomsett et al. (2020).
     """
@@ -23,9 +23,9 @@ def sensitivity(model: nn.Module, images: Tensor, targets: Tensor, *, generator:
 def gradient_x_input(
     model: nn.Module, images: Tensor, targets: Tensor, *, generator: torch.Generator, baseline: str = "black"
 ) -> Tensor:
-    """(x − x′) ⊙ ∂f_t(x) / ∂x, x′ the baseline, ``[N, C, H, W]``, signed (Shrikumar et al., 2016).
+    """Compute (x − x′) ⊙ ∂f_t(x) / ∂x, x′ the baseline, ``[N, C, H, W]``, signed (Shrikumar et al., 2016).
 
-    With x′ black, on a ReLU network without biases behind no normalisation, it sums to the logit.
+    With x′ black, a map of a ReLU network without biases and without input normalization sums to the logit.
     """
     slopes = input_gradient(model, images, targets)
-    return (images.detach() - colour(model, images, baseline)) * slopes
+    return (images.detach() - baseline_color(model, images, baseline)) * slopes

@@ -17,21 +17,21 @@ def guided_backprop(
     generator: torch.Generator,
     times_input: bool = False,
 ) -> Tensor:
-    """Return the gradient with every ReLU also blocking what is negative on the way back, ``[N, C, H, W]``.
+    """Compute the gradient with negative gradients set to 0 at every ReLU, ``[N, C, H, W]``.
 
-    R = 1[h > 0] · 1[g > 0] · g at each ReLU (Springenberg et al., 2014). The ReLUs are taken from the graph of
-    the forward pass, so a shared, functional or in-place one counts too, and the model is given no hooks. With
-    ``times_input`` the result ⊙ x.
+    R = 1[h > 0] · 1[g > 0] · g at each ReLU (Springenberg et al., 2014). The ReLUs are nodes of the autograd graph, so
+    shared, functional and in-place ReLUs are included, and the model gets no hooks. With ``times_input``, the result is
+    multiplied by x.
 
     Raises:
-        ValueError: no ReLU on the way from the pixels to the logits.
+        ValueError: there is no ReLU between the pixels and the logits.
     """
     pixels, score = score_pixels(model, images, targets)
-    relus = [node for node in _graph(score) if node.name() == "ReluBackward0"]
+    relus = [node for node in _graph_nodes(score) if node.name() == "ReluBackward0"]
     if not relus:
-        found = type(model).__name__
+        kind = type(model).__name__
         raise ValueError(
-            f"guided_backprop: found no ReLU in {found}; without one it is the gradient, use that"
+            f"guided_backprop: found no ReLU in {kind}; without one it is the gradient, use that"
         )
     for node in relus:
         node.register_hook(lambda inputs, outputs: (inputs[0].clamp(min=0),))
@@ -47,18 +47,18 @@ def guided_gradcam(
     generator: torch.Generator,
     upsampling: str = "bilinear",
 ) -> Tensor:
-    """Guided backpropagation ⊙ GradCAM (with its ReLU), ``[N, C, H, W]``, signed (Selvaraju et al., 2017)."""
+    """Compute guided backpropagation ⊙ Grad-CAM (with its ReLU), ``[N, C, H, W]``, signed (Selvaraju et al., 2017)."""
     guided = guided_backprop(model, images, targets, generator=generator)
     return guided * gradcam(model, images, targets, generator=generator, upsampling=upsampling)
 
 
-def _graph(output: Tensor) -> Iterator[torch.autograd.graph.Node]:
-    """Every operation that ``output`` was computed by, once."""
+def _graph_nodes(output: Tensor) -> Iterator[torch.autograd.graph.Node]:
+    """Yield each node of the autograd graph of ``output`` once."""
     assert output.grad_fn is not None
-    waiting, met = [output.grad_fn], {output.grad_fn}
-    while waiting:
-        node = waiting.pop()
+    pending, visited = [output.grad_fn], {output.grad_fn}
+    while pending:
+        node = pending.pop()
         yield node
-        new = {before for before, _ in node.next_functions if before is not None} - met
-        met |= new
-        waiting += new
+        new = {source for source, _ in node.next_functions if source is not None} - visited
+        visited |= new
+        pending += new

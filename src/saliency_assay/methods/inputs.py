@@ -1,4 +1,4 @@
-"""Images and targets that the maps of a model explain, and the data that a method takes."""
+"""Images and targets that the maps of a model explain, and the keyword arguments of a method."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -19,11 +19,11 @@ TARGETS = ("label", "predicted")
 
 
 class Explained(NamedTuple):
-    """The images that one part of a set's maps are of."""
+    """The explained images of one shard of a data set."""
 
     images: np.ndarray  # ascending indices into the set, int64 [N]
-    targets: np.ndarray  # the class of each that is explained, int64 [N]
-    offset: int  # how many explained images the parts before it have
+    targets: np.ndarray  # the explained class of each, int64 [N]
+    offset: int  # number of explained images in the shards before it
 
 
 def explained(
@@ -38,47 +38,46 @@ def explained(
     where: Mapping[str, int] | None = None,
     part: Part = WHOLE,
 ) -> Explained:
-    """At most ``limit`` test images, of them those of ``part``, and a class for each.
+    """Choose at most ``limit`` test images, and return those in shard ``part`` with a class for each.
 
-    ``data`` holds the arrays ``image``, ``split`` and ``label_…`` and lists them as ``names``: an open store. Images
-    are chosen in the ``order`` of ``explained_images``, balanced over all labels or the first. The class is the image's
-    own ``label``, or under ``target`` ``predicted`` the one that the classifier finds most probable.
+    ``data`` is an open store with the arrays ``image``, ``split`` and ``label_…``, listed in its ``names``. Images are
+    chosen in the ``order`` of ``explained_images``, balanced over all labels or the first. The class is the image's
+    ``label`` or, with ``target`` ``predicted``, the class of highest probability.
 
-    Only images come into question of which each array that ``where`` names, of numbers or of booleans, has the value
-    that it gives.
+    ``where`` restricts the choice to images with the given value in each named array of numbers or booleans.
 
     Raises:
-        ValueError: another ``target``; ``where`` names no array of one value an image, or no test image has its values;
-            more parts than there are blocks of images (``shards``).
+        ValueError: unknown ``target``; ``where`` names an array without one value per image, or no test image has its
+            values; more shards than blocks of images (``shards``).
     """
     if target not in TARGETS:
         raise ValueError(f"target: found {target!r}, valid: {', '.join(TARGETS)}")
     split = data["split"][:]
     among = fitting(data, where) if where else None
-    chosen = np.sort(explained_images(split, labels_of(data), limit, order=order, among=among))
-    stretch = part.stretch(len(chosen))
-    chosen, offset = chosen[stretch], stretch.start
+    indices = np.sort(explained_images(split, labels_of(data), limit, order=order, among=among))
+    shard = part.stretch(len(indices))
+    indices, offset = indices[shard], shard.start
     if target == "label":
-        return Explained(chosen, data[f"label_{label}"][chosen], offset)
-    # In the batches of the whole set: in others, rounding could make another class the most probable one.
-    targets = np.empty(len(chosen), dtype=np.int64)
-    for _, block in blocks(len(chosen), offset):
-        found = logits(classifier, data["image"].at(chosen[block]), batch_size=batch_size)
-        targets[block] = found.argmax(1).numpy()
-    return Explained(chosen, targets, offset)
+        return Explained(indices, data[f"label_{label}"][indices], offset)
+    # In the same batches for every number of shards, since rounding could change the most probable class.
+    targets = np.empty(len(indices), dtype=np.int64)
+    for _, block in blocks(len(indices), offset):
+        block_logits = logits(classifier, data["image"].at(indices[block]), batch_size=batch_size)
+        targets[block] = block_logits.argmax(1).numpy()
+    return Explained(indices, targets, offset)
 
 
 def labels_of(data: Any) -> list[np.ndarray]:
-    """All labels of the images in ``data``, each ``[N]``."""
+    """Return all labels of the images in ``data``, each ``[N]``."""
     return [data[name][:] for name in data.names if name.startswith("label_")]
 
 
 def arguments_of(
     method: Mapping[str, Any], data: Any, device: torch.device, images: Any = None
 ) -> dict[str, Any]:
-    """Return a method's keyword arguments: its ``parameters``, its ``base``, its ``background`` of images.
+    """Return a method's keyword arguments: its ``parameters``, its ``base`` and its ``background`` images.
 
-    Those are from ``data``, or from ``images``, which are the same in another state.
+    The background is taken from ``data`` or, if not None, from ``images``: the same images after a change.
     """
     sample = background_images(data["split"][:], labels_of(data), method.get("background", 0))
     background = (data["image"] if images is None else images)[sample]
@@ -88,5 +87,5 @@ def arguments_of(
 
 
 def map_seed(seed: int, model: str, data: str, noise_group: str) -> int:
-    """Return the seed of a method's maps of one model on one set; methods of one ``noise_group`` see the same noise."""
+    """Return the seed of a method's maps of one model on one set; methods of one ``noise_group`` share their noise."""
     return seed_of(seed, "attribute", model, data, noise_group)

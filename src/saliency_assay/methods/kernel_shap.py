@@ -7,23 +7,23 @@ import torch
 from torch import Tensor, nn
 
 from saliency_assay.methods import checks
-from saliency_assay.methods.baselines import baseline as colour_of
+from saliency_assay.methods.baselines import baseline as baseline_color
 from saliency_assay.methods.differentiate import check_inputs, target_logits
 from saliency_assay.methods.passes import chunks
 from saliency_assay.methods.sampling import sample_seeds
 
 FEATURES = ("grid", "superpixels")
-COMPACTNESS = 10.0  # weight of nearness against likeness of colour (in CIELAB) within a superpixel
+COMPACTNESS = 10.0  # weight of spatial distance relative to color distance (in CIELAB) in a superpixel
 
 
 def segment(images: Tensor, features: str, segments: int) -> Tensor:
-    """Return the number of the segment that each pixel belongs to, from 0 without a gap, int64 ``[N, H, W]``.
+    """Return the segment number of each pixel, consecutive from 0, int64 ``[N, H, W]``.
 
-    ``grid`` gives exactly ``segments`` cells; ``superpixels`` about as many, another number in each image.
+    ``grid`` has exactly ``segments`` cells; ``superpixels`` about as many, with a different number in each image.
 
     Raises:
-        ValueError: unknown ``features``, a number of segments that the images cannot have, or superpixels of
-            images that are neither RGB nor grey.
+        ValueError: unknown ``features``, a number of segments that does not fit the images, or superpixels of images
+            that are neither RGB nor gray.
     """
     height, width = images.shape[2:]
     if features not in FEATURES:
@@ -36,7 +36,7 @@ def segment(images: Tensor, features: str, segments: int) -> Tensor:
 
 
 def _grid(height: int, width: int, cells: int) -> Tensor:
-    """Rows · columns = ``cells``, in the proportions whose cells are nearest to squares ``[H, W]``."""
+    """Return a grid of rows · columns = ``cells`` cells that are as close to squares as possible, ``[H, W]``."""
     shapes = [
         (rows, cells // rows) for rows in range(1, height + 1) if cells % rows == 0 and cells // rows <= width
     ]
@@ -56,8 +56,8 @@ def _grid(height: int, width: int, cells: int) -> Tensor:
 
 
 def _superpixels(images: Tensor, segments: int) -> Tensor:
-    """SLIC (Achanta et al., 2012) of each image, on the CPU; a grey image as an RGB image without colour."""
-    from skimage.segmentation import slic  # slow to import, and nothing else needs it
+    """Segment each image by SLIC (Achanta et al., 2012), on the CPU; a gray image is expanded to RGB."""
+    from skimage.segmentation import slic  # a slow import that is needed only here
 
     channels = images.shape[1]
     if channels not in (1, 3):
@@ -67,11 +67,12 @@ def _superpixels(images: Tensor, segments: int) -> Tensor:
         slic(image, n_segments=segments, compactness=COMPACTNESS, start_label=0, channel_axis=-1)
         for image in pixels
     ]
-    numbered = [np.unique(found, return_inverse=True)[1].reshape(found.shape) for found in labels]
+    # Renumbered, so that the numbers are consecutive.
+    numbered = [np.unique(label_map, return_inverse=True)[1].reshape(label_map.shape) for label_map in labels]
     return torch.from_numpy(np.stack(numbered)).to(images.device, torch.int64)
 
 
-BLOCK = 1024  # rows of the regression that are added up at a time
+BLOCK = 1024  # rows of the regression that are summed at a time
 
 
 def kernel_shap(
@@ -85,23 +86,23 @@ def kernel_shap(
     samples: int = 500,
     baseline: str = "black",
 ) -> Tensor:
-    """Shapley values of segments, each spread evenly over its segment's pixels, ``[N, 1, H, W]``.
+    """Compute Shapley values of segments, each divided evenly among its segment's pixels, ``[N, 1, H, W]``.
 
-    A coalition of segments is worth f_t of the image with all other segments in the ``baseline``'s colour. Lundberg &
-    Lee (2017), theorem 2. Exact if ``samples`` is at least 2^M − 2, with M the number of segments; a map sums to
-    f_t(x) − f_t(baseline) in any case. See ``segment`` for the segments, ``coalitions`` for the samples.
+    The value of a coalition of segments is f_t of the image with all other segments in the ``baseline`` color. Lundberg
+    & Lee (2017), theorem 2. Exact if ``samples`` is at least 2^M − 2, with M the number of segments; a map always sums
+    to f_t(x) − f_t(baseline). See ``segment`` for the segments, ``coalitions`` for the samples.
 
     Raises:
-        ValueError: a parameter that does not fit the images, or too few samples to determine the values.
+        ValueError: a parameter does not fit the images, or there are too few samples to determine the values.
     """
     check_inputs(images, targets)
     labels = segment(images, features, segments)
-    colour = colour_of(model, images, baseline)
+    color = baseline_color(model, images, baseline)
     flat = labels.flatten(1)
-    # Pixels of each segment [N, M], M the largest number of segments; 0 for those an image does not have.
+    # Pixels of each segment [N, M], M the largest number of segments; 0 for segments that an image does not have.
     sizes = flat.new_zeros(len(flat), int(flat.max()) + 1).scatter_add(1, flat, torch.ones_like(flat))
-    members, weights = _games(sizes, samples, sample_seeds(len(images), 1, generator))
-    worth = _worth(model, images, targets, labels, members, colour)
+    members, weights = _padded_coalitions(sizes, samples, sample_seeds(len(images), 1, generator))
+    worth = _coalition_values(model, images, targets, labels, members, color)
     games = zip(members, weights, worth, sizes > 0, strict=True)
     density = torch.stack([_solve(*game) for game in games]) / sizes.clamp(min=1)
     maps = density.gather(1, flat).reshape(len(images), 1, *labels.shape[1:])
@@ -109,36 +110,37 @@ def kernel_shap(
 
 
 def coalitions(segments: int, samples: int, seed: int) -> tuple[Tensor, Tensor]:
-    """Coalitions, bool ``[R, M]`` with R <= ``samples``, and their weights in the regression, float64 ``[R]``.
+    """Return coalitions, bool ``[R, M]`` with R <= ``samples``, and their weights in the regression, float64 ``[R]``.
 
-    All 2^M − 2 that are neither empty nor full where ``samples`` allows, each weighted by the Shapley kernel
-    π(z) = (M − 1) / (C(M, |z|) |z| (M − |z|)). Otherwise the 2 M of one segment and of all but one, so weighted too,
-    without which the values may not be determined; and draws of the others, which share the others' weight:
-    |z| by the kernel, members uniformly, each draw followed by its complement.
+    If ``samples`` allows, these are all 2^M − 2 coalitions except the empty and the full one, weighted by the Shapley
+    kernel π(z) = (M − 1) / (C(M, |z|) |z| (M − |z|)). Otherwise they are the 2 M coalitions of one segment and of all
+    but one, with the same weights, since the regression could be singular without them; and samples of the other
+    coalitions, which share the remaining weight equally: |z| by the kernel, members uniformly, each followed by its
+    complement.
 
     Raises:
-        ValueError: fewer samples than all coalitions, and than the 2 M and one pair.
+        ValueError: ``samples`` is below 2^M − 2 and below 2 M + 2.
     """
-    checks.require(checks.few_samples(segments, samples))
-    every = 2**segments - 2
+    checks.raise_for(checks.few_samples(segments, samples))
+    total = 2**segments - 2
     sizes = range(1, segments)
     totals = _float64([(segments - 1) / (size * (segments - size)) for size in sizes])  # π over all of a size
-    if every <= samples:
-        members = (torch.arange(1, every + 1)[:, None] >> torch.arange(segments)) % 2 == 1
+    if total <= samples:
+        members = (torch.arange(1, total + 1)[:, None] >> torch.arange(segments)) % 2 == 1
         kernel = totals / _float64([comb(segments, size) for size in sizes])
         return members, kernel[members.sum(1) - 1]
     single, left = torch.eye(segments, dtype=torch.bool), samples - 2 * segments
-    drawn = _pairs(totals[1:-1], (left + 1) // 2, seed)[:left]
+    sampled = _sample_pairs(totals[1:-1], (left + 1) // 2, seed)[:left]
     weights = [1 / segments] * (2 * segments) + [float(totals[1:-1].sum()) / left] * left
-    return torch.cat([single, ~single, drawn]), _float64(weights)
+    return torch.cat([single, ~single, sampled]), _float64(weights)
 
 
 def _float64(values: list[float]) -> Tensor:
     return torch.tensor(values, dtype=torch.float64)
 
 
-def _pairs(shares: Tensor, pairs: int, seed: int) -> Tensor:
-    """Random coalitions of 2 to M − 2 segments, drawn in these ``shares``, each before its complement."""
+def _sample_pairs(shares: Tensor, pairs: int, seed: int) -> Tensor:
+    """Sample coalitions of 2 to M − 2 segments, with sizes in proportion to ``shares``, each before its complement."""
     child = torch.Generator().manual_seed(seed)
     sizes = torch.multinomial(shares, pairs, replacement=True, generator=child) + 2
     ranks = torch.rand(pairs, len(shares) + 3, generator=child).argsort(1).argsort(1)
@@ -146,10 +148,11 @@ def _pairs(shares: Tensor, pairs: int, seed: int) -> Tensor:
     return torch.stack([members, ~members], 1).flatten(0, 1)
 
 
-def _games(sizes: Tensor, samples: int, seeds: list[int]) -> tuple[Tensor, Tensor]:
-    """Coalitions of all images, bool ``[N, R, M]``, and their weights ``[N, R]``, padded with weight 0.
+def _padded_coalitions(sizes: Tensor, samples: int, seeds: list[int]) -> tuple[Tensor, Tensor]:
+    """Return the coalitions of all images, bool ``[N, R, M]``, and their weights ``[N, R]``, padded with weight 0.
 
-    The first is the empty one and the second the full one, which the regression must meet, so their weight is 0.
+    The first is the empty and the second the full coalition. They have weight 0, because the regression satisfies them
+    as constraints.
     """
     counts = (sizes > 0).sum(1).tolist()
     games = [coalitions(count, samples, seed) for count, seed in zip(counts, seeds, strict=True)]
@@ -163,30 +166,31 @@ def _games(sizes: Tensor, samples: int, seeds: list[int]) -> tuple[Tensor, Tenso
     return members.to(sizes.device), weights.to(sizes.device)
 
 
-def _worth(
-    model: nn.Module, images: Tensor, targets: Tensor, labels: Tensor, members: Tensor, colour: Tensor
+def _coalition_values(
+    model: nn.Module, images: Tensor, targets: Tensor, labels: Tensor, members: Tensor, color: Tensor
 ) -> Tensor:
-    """f_t of each image under each of its coalitions, float64 ``[N, R]``; absent segments have the ``colour``."""
+    """Compute f_t of each image for each of its coalitions, float64 ``[N, R]``; absent segments have the ``color``."""
     count, rows = members.shape[:2]
     worth = torch.empty(count * rows, dtype=torch.float64, device=images.device)
     for chunk in chunks(count, rows, images.device):
         present = members[chunk.images, chunk.passes].gather(1, labels[chunk.images].flatten(1))
-        seen = present.reshape(len(present), 1, *labels.shape[1:])
-        parts = torch.where(seen, images[chunk.images], colour)
-        worth[chunk.pairs] = target_logits(model, parts, targets[chunk.images]).double()
+        visible = present.reshape(len(present), 1, *labels.shape[1:])
+        masked = torch.where(visible, images[chunk.images], color)
+        worth[chunk.pairs] = target_logits(model, masked, targets[chunk.images]).double()
     return worth.reshape(count, rows)
 
 
 def _solve(members: Tensor, weights: Tensor, worth: Tensor, exists: Tensor) -> Tensor:
-    """φ minimising Σ_z weight(z) (worth(z) − worth(∅) − Σ_{j in z} φ_j)² with Σ φ = worth(all) − worth(∅).
+    """Return φ that minimizes Σ_z weight(z) (worth(z) − worth(∅) − Σ_{j in z} φ_j)² with Σ φ = worth(all) − worth(∅).
 
-    ``members [R, M]``, ``weights [R]`` and ``worth [R]`` of one image begin with the empty and the full coalition.
-    Segments that do not ``exists [M]`` get 0; the first one does. The constraint gives its φ.
+    ``members [R, M]``, ``weights [R]`` and ``worth [R]`` of one image begin with the empty and the full coalition. φ is
+    0 for segments where ``exists [M]`` is False. The first segment always exists; its φ follows from the constraint.
     """
     change = worth[1] - worth[0]
-    # A segment that is not there has an empty row and column: a one on the diagonal makes its value 0.
+    # A segment that does not exist has an empty row and column: a 1 on the diagonal makes its value 0.
     normal, sums = torch.diag((~exists[1:]).double()), worth.new_zeros(len(exists) - 1)
-    for start in range(0, len(members), BLOCK):  # in float64 the coalitions of many segments are large
+    # In blocks, since the coalitions of many segments are large in float64.
+    for start in range(0, len(members), BLOCK):
         rows = slice(start, start + BLOCK)
         present = members[rows].double()
         design = (present[:, 1:] - present[:, :1]) * exists[1:]

@@ -1,4 +1,4 @@
-"""Occlusion sensitivity: what the logit loses where a window hides the image."""
+"""Occlusion sensitivity: decrease of the logit when a window hides part of the image."""
 
 import torch
 from torch import Tensor, nn
@@ -19,19 +19,19 @@ def occlusion(
     stride: float = 0.125,
     fill: str = "black",
 ) -> Tensor:
-    """f_t(x) − f_t(x with a window filled), each pixel the mean over the windows that hold it, ``[N, 1, H, W]``.
+    """Compute f_t(x) − f_t(x with a window filled), averaged over the windows that contain a pixel, ``[N, 1, H, W]``.
 
-    ``window`` and ``stride`` are shares of the image's height and width, rounded to pixels and at least one. Windows
-    start at multiples of the stride until one reaches the border, where it is clipped. ``fill`` is a colour of
-    ``baselines``. Zeiler & Fergus (2014), section 4.2. One pass for the image, one for each place of the window.
+    ``window`` and ``stride`` are shares of the image's height and width, rounded to pixels, at least one. Windows start
+    at multiples of the stride until one reaches the border, where it is clipped. ``fill`` is a color of ``baselines``.
+    Zeiler & Fergus (2014), section 4.2. One pass for the image and one for each position of the window.
 
     Raises:
-        ValueError: an unknown fill, or shares outside 0 <= stride <= window <= 1.
+        ValueError: unknown fill, or shares outside 0 <= stride <= window <= 1.
     """
     check_inputs(images, targets)
     if fill not in BASELINES:
         raise ValueError(f"fill: found {fill!r}, valid: {', '.join(BASELINES)}")
-    checks.require(checks.window({"window": window, "stride": stride}))
+    checks.raise_for(checks.window({"window": window, "stride": stride}))
     height, width = images.shape[2:]
     rows = _bands(height, window, stride).to(images.device)
     columns = _bands(width, window, stride).to(images.device)
@@ -42,7 +42,7 @@ def occlusion(
 
 
 def _bands(side: int, window: float, stride: float) -> Tensor:
-    """Return the pixels of one side that each position of the window covers, bool ``[places, side]``."""
+    """Return the pixels of one side that each position of the window covers, bool ``[positions, side]``."""
     size, step = max(1, round(window * side)), max(1, round(stride * side))
     starts = torch.arange(0, side - size + step, step)[:, None]
     pixels = torch.arange(side)
@@ -50,17 +50,17 @@ def _bands(side: int, window: float, stride: float) -> Tensor:
 
 
 def _drops(
-    model: nn.Module, images: Tensor, targets: Tensor, rows: Tensor, columns: Tensor, colour: Tensor
+    model: nn.Module, images: Tensor, targets: Tensor, rows: Tensor, columns: Tensor, color: Tensor
 ) -> Tensor:
-    """f_t(x) − f_t(x filled where band i of ``rows`` meets band j of ``columns``), ``[N, i, j]``."""
+    """Compute f_t(x) − f_t(x filled where band i of ``rows`` meets band j of ``columns``), ``[N, i, j]``."""
     count, shape = len(images), (len(rows), len(columns))
     passes = 1 + shape[0] * shape[1]
     logits = images.new_empty(count * passes)
     for chunk in chunks(count, passes, images.device):
-        place = (chunk.passes - 1).clamp(min=0)
-        hidden = rows[place // shape[1]][:, :, None] & columns[place % shape[1]][:, None, :]
+        position = (chunk.passes - 1).clamp(min=0)
+        hidden = rows[position // shape[1]][:, :, None] & columns[position % shape[1]][:, None, :]
         hidden &= (chunk.passes > 0)[:, None, None]  # the first pass is of the image itself
-        filled = torch.where(hidden[:, None], colour, images[chunk.images])
+        filled = torch.where(hidden[:, None], color, images[chunk.images])
         logits[chunk.pairs] = target_logits(model, filled, targets[chunk.images])
     logits = logits.reshape(count, passes)
     return (logits[:, :1] - logits[:, 1:]).reshape(count, *shape)

@@ -1,7 +1,8 @@
 """Explanations of least infidelity under three perturbations (Yeh et al., 2019, proposition 2.1).
 
-The explanation of least infidelity solves XΦ ≈ Δ, a row of X for each perturbation and Δ the logit's drop under it.
-Only XᵀX and XᵀΔ are made, in float64: their size does not depend on the number of perturbations.
+The explanation of least infidelity is the least-squares solution of XΦ ≈ Δ, where X has one row for each perturbation
+and Δ is the drop of the logit under it. Only XᵀX and XᵀΔ are computed, in float64: their size does not depend on the
+number of perturbations.
 """
 
 import math
@@ -17,25 +18,25 @@ from saliency_assay.methods.differentiate import check_inputs, check_logits, tar
 from saliency_assay.methods.passes import chunks, reported
 
 LARGEST = 10_000
-"""Unknowns that are solved for at most: their Gram matrix takes 0.8 GB in float64, and its factor as much again."""
+"""Largest number of unknowns: their Gram matrix takes 0.8 GB in float64, and its factor another 0.8 GB."""
 
 SAFE = 1e-9
-"""Least ratio of pivots at which a Cholesky factor is trusted: of a singular matrix they come out far smaller, yet
-not always as small as its eigenvalues, by which the pseudo-inverse decides."""
+"""Smallest ratio of pivots at which a Cholesky factor is used. The ratio is far smaller for a singular matrix, but not
+always as small as the ratio of eigenvalues, which decides about the pseudoinverse."""
 
 
 @dataclass(frozen=True)
 class Factor:
-    """A Gram matrix made ready to solve with, float64."""
+    """Factorization of a Gram matrix, float64."""
 
     matrix: Tensor
-    """Its lower Cholesky factor ``[n, n]`` or, where it is singular, the eigenvectors ``[n, r]`` of its range."""
+    """Lower Cholesky factor ``[n, n]`` or, for a singular matrix, the eigenvectors ``[n, r]`` of its range."""
     values: Tensor | None
-    """Their eigenvalues ``[r]`` where it is singular."""
+    """Eigenvalues ``[r]`` for a singular matrix, otherwise None."""
 
 
 def all_logits(model: Callable[[Tensor], Tensor], images: Tensor) -> Tensor:
-    """Return the logits of all classes, float64 ``[N, K]``, without a graph.
+    """Compute the logits of all classes, float64 ``[N, K]``, without an autograd graph.
 
     Raises:
         ValueError: the model does not return ``[N, K]``.
@@ -46,11 +47,11 @@ def all_logits(model: Callable[[Tensor], Tensor], images: Tensor) -> Tensor:
     return logits.double()
 
 
-def factorise(gram: Tensor, rows: int, ridge: float = 0.0) -> Factor:
-    """Make XᵀX + ``ridge`` · 1 ready to solve with, X of rank ``rows`` at most; ``gram`` itself becomes that matrix.
+def factorize(gram: Tensor, rows: int, ridge: float = 0.0) -> Factor:
+    """Factorize XᵀX + ``ridge`` · 1, X of rank at most ``rows``; ``gram`` is XᵀX and is modified in place.
 
-    Where it is singular, eigenvalues at or below ``resolution`` of the largest count as zero, and so do all but the
-    ``rows`` largest, whatever rounding made of them.
+    For a singular matrix, eigenvalues up to ``resolution`` times the largest count as zero, and so do all but the
+    ``rows`` largest, whatever their rounding errors.
     """
     gram.diagonal().add_(ridge)
     if rows >= len(gram) or ridge > 0:
@@ -59,29 +60,28 @@ def factorise(gram: Tensor, rows: int, ridge: float = 0.0) -> Factor:
         if not failed and pivots.min() > SAFE * pivots.max():
             return Factor(lower, None)
     values, vectors = torch.linalg.eigh(gram)  # in ascending order
-    kept = values > resolution(rows, len(gram)) * values[-1]
-    kept[: max(0, len(gram) - rows)] = False
-    return Factor(vectors[:, kept], values[kept])
+    nonzero = values > resolution(rows, len(gram)) * values[-1]
+    nonzero[: max(0, len(gram) - rows)] = False
+    return Factor(vectors[:, nonzero], values[nonzero])
 
 
 def resolution(rows: int, unknowns: int) -> float:
-    """Return the share of XᵀX's largest eigenvalue below which rounding leaves nothing, X ``[rows, unknowns]`` in
-    float64.
+    """Return the relative rounding error of the eigenvalues of XᵀX, X ``[rows, unknowns]`` in float64.
 
-    In X itself it is the root of that, 2e-6 of the largest singular value for 20,000 rows.
+    It is relative to the largest eigenvalue. For the singular values of X it is the square root, 2e-6 for 20,000 rows.
     """
     return max(rows, unknowns) * torch.finfo(torch.float64).eps
 
 
 def solve(factor: Factor, sums: Tensor) -> Tensor:
-    """Return the solutions ``[n, k]`` for right-hand sides XᵀΔ ``[n, k]``; those of least norm where there are many."""
+    """Return the solutions ``[n, k]`` for right-hand sides XᵀΔ ``[n, k]``, of least norm if they are not unique."""
     if factor.values is None:
         return torch.cholesky_solve(sums, factor.matrix)
     return factor.matrix @ ((factor.matrix.T @ sums) / factor.values[:, None])
 
 
-def unseen(factor: Factor, columns: Tensor) -> Tensor:
-    """Return the part of ``columns [n, k]`` that X maps to zero: what is orthogonal to the range of XᵀX."""
+def null_space_part(factor: Factor, columns: Tensor) -> Tensor:
+    """Return the part of ``columns [n, k]`` that X maps to zero, which is orthogonal to the range of XᵀX."""
     if factor.values is None:
         return torch.zeros_like(columns)
     return columns - factor.matrix @ (factor.matrix.T @ columns)
@@ -90,18 +90,18 @@ def unseen(factor: Factor, columns: Tensor) -> Tensor:
 # ---- removal of squares (section 2.4)
 #
 # Squares of pixels that are removed together are int64 [S, 3]: the top row, the left column and the side of each. Their
-# masks are the rows of the design M [S, H·W]. M itself is never made: what least squares asks of it, Mᵀv, MᵀM and MMᵀ,
-# has closed forms in the squares' corners.
+# masks are the rows of the design matrix M [S, H·W]. M itself is never computed: least squares only needs Mᵀv, MᵀM and
+# MMᵀ, which have closed forms in the squares' corners.
 
 
 @dataclass(frozen=True)
 class Design:
-    """The squares of an image size, and their least squares made ready to solve: the same for every image."""
+    """Squares for one image size and the factorization of their least-squares problem, shared by all images."""
 
     height: int
     width: int
-    squares: Tensor  # int64 [S, 3], as in squares
-    primal: bool  # whether factor is of MᵀM [H·W, H·W] rather than of MMᵀ [S, S]: the smaller of the two is
+    squares: Tensor  # int64 [S, 3]
+    primal: bool  # True if factor is of MᵀM [H·W, H·W], False if of MMᵀ [S, S]: the smaller of the two
     factor: Factor
 
 
@@ -116,17 +116,17 @@ def square(
     squares: int = 0,
     ridge: float = 0.0,
 ) -> Tensor:
-    """ψ = M⁺Δ, the global explanation of least infidelity under square removal, ``[N, 1, H, W]``, in logits.
+    """Compute ψ = M⁺Δ, the global explanation of least infidelity when squares turn black, ``[N, 1, H, W]``, in logits.
 
-    A row of M marks the pixels of one square; Δ is the logit's drop when they turn black. Squares have sides
+    A row of M marks the pixels of one square; Δ is the drop of the logit when they turn black. Squares have sides
     ``smallest`` to ``largest``, at stride 1 inside the image: all of them, or a sample of ``squares``. A ``ridge`` λ
-    gives (MᵀM + λ)⁻¹MᵀΔ. Yeh et al. (2019), section 2.4; one pass for each square, and no gradients.
+    gives (MᵀM + λ)⁻¹MᵀΔ. Yeh et al. (2019), section 2.4; one pass for each square, without gradients.
 
     Raises:
-        ValueError: a parameter out of range, squares and pixels both above ``LARGEST``, or inputs that do not fit.
+        ValueError: a parameter out of range, squares and pixels both more than ``LARGEST``, or inputs that do not fit.
     """
     check_inputs(images, targets)
-    # The sample hangs on the seed alone: were it drawn from the generator's state, each batch would see other squares.
+    # From the initial seed, since the generator's state would give other squares for each batch.
     seed = generator.initial_seed() if squares else None
     design = make_design(*images.shape[2:], smallest, largest, squares, float(ridge), seed, images.device)
     maps = explain_squares(design, square_drops(model, images, targets, design.squares))
@@ -144,10 +144,9 @@ def make_design(
     seed: int | None,
     device: torch.device,
 ) -> Design:
-    """Return the squares that ``square`` names and their factor; the last one made is kept for the batches that
-    follow."""
-    chosen = choose(height, width, smallest, largest, squares, seed)
-    count, pixels = len(chosen), height * width
+    """Return the squares of ``square`` and their factorization; the last result is cached for the following batches."""
+    selected = choose(height, width, smallest, largest, squares, seed)
+    count, pixels = len(selected), height * width
     if min(count, pixels) > LARGEST:
         raise ValueError(
             f"squares: found {count} on {pixels} pixels, expected at most {LARGEST} of either; "
@@ -155,42 +154,44 @@ def make_design(
         )
     if ridge < 0:
         raise ValueError(f"ridge: found {ridge}, expected at least 0")
-    chosen = chosen.to(device)
+    selected = selected.to(device)
     if count >= pixels:
-        factor = factorise(shared_squares(chosen, height, width), count, ridge)
+        factor = factorize(shared_squares(selected, height, width), count, ridge)
     else:
-        factor = factorise(shared_pixels(chosen), pixels, ridge)
-    return Design(height, width, chosen, count >= pixels, factor)
+        factor = factorize(shared_pixels(selected), pixels, ridge)
+    return Design(height, width, selected, count >= pixels, factor)
 
 
 def choose(height: int, width: int, smallest: int, largest: int, squares: int, seed: int | None) -> Tensor:
-    """Return the squares ``[S, 3]``: all, or ``squares`` different ones, each set of as many equally likely."""
+    """Return the squares ``[S, 3]``: all of them, or a random sample of ``squares`` without replacement."""
     shorter = min(height, width)
     if not 1 <= smallest <= shorter:
         raise ValueError(f"smallest: found {smallest}, expected 1 to {shorter}, the image's shorter side")
-    checks.require(checks.sides({"smallest": smallest, "largest": largest}))
-    every = every_square(height, width, smallest, largest)
-    if not 0 <= squares <= len(every):
-        raise ValueError(f"squares: found {squares}, expected 0 for all or 1 to {len(every)}, as many as fit")
+    checks.raise_for(checks.sides({"smallest": smallest, "largest": largest}))
+    all_squares = every_square(height, width, smallest, largest)
+    if not 0 <= squares <= len(all_squares):
+        raise ValueError(
+            f"squares: found {squares}, expected 0 for all or 1 to {len(all_squares)}, as many as fit"
+        )
     if seed is None:
-        return every
-    order = torch.randperm(len(every), generator=torch.Generator().manual_seed(seed))
-    return every[order[:squares]]
+        return all_squares
+    order = torch.randperm(len(all_squares), generator=torch.Generator().manual_seed(seed))
+    return all_squares[order[:squares]]
 
 
 def square_drops(model: nn.Module, images: Tensor, targets: Tensor, squares: Tensor) -> Tensor:
-    """Δ = f(x) − f(x without the square), float64 ``[N, S]``."""
-    before = target_logits(model, images, targets).double()
-    after = before.new_empty(len(images) * len(squares))
+    """Compute Δ = f(x) − f(x without the square), float64 ``[N, S]``."""
+    original = target_logits(model, images, targets).double()
+    perturbed = original.new_empty(len(images) * len(squares))
     for chunk in chunks(len(images), len(squares), images.device):
-        holes = covered(squares[chunk.passes], *images.shape[2:])
-        removed = images.detach()[chunk.images].masked_fill(holes, 0)
-        after[chunk.pairs] = target_logits(model, removed, targets[chunk.images])
-    return before[:, None] - after.reshape(len(images), -1)
+        masks = covered(squares[chunk.passes], *images.shape[2:])
+        removed = images.detach()[chunk.images].masked_fill(masks, 0)
+        perturbed[chunk.pairs] = target_logits(model, removed, targets[chunk.images])
+    return original[:, None] - perturbed.reshape(len(images), -1)
 
 
 def explain_squares(design: Design, drops: Tensor) -> Tensor:
-    """ψ float64 ``[N, H, W]`` of ``drops [N, S]``, the part that is least squares alone."""
+    """Solve the least-squares problem for ``drops [N, S]``, and return ψ, float64 ``[N, H, W]``."""
     size = (design.height, design.width)
     if not design.primal:
         return paint(design.squares, solve(design.factor, drops.T).T, *size)
@@ -199,9 +200,9 @@ def explain_squares(design: Design, drops: Tensor) -> Tensor:
 
 
 def every_square(height: int, width: int, smallest: int, largest: int) -> Tensor:
-    """All squares of sides ``smallest`` to ``largest`` that lie inside the image, at stride 1, ``[S, 3]``.
+    """Return all squares of sides ``smallest`` to ``largest`` inside the image, at stride 1, ``[S, 3]``.
 
-    A side longer than the image has no square.
+    Sides longer than the image are ignored.
     """
     parts = [torch.empty(0, 3, dtype=torch.int64)]
     for side in range(smallest, min(largest, height, width) + 1):
@@ -219,31 +220,36 @@ def covered(squares: Tensor, height: int, width: int) -> Tensor:
 
 
 def paint(squares: Tensor, values: Tensor, height: int, width: int) -> Tensor:
-    """Mᵀv: at each pixel the sum of the ``values [N, S]`` of the squares that cover it, ``[N, H, W]``.
+    """Compute Mᵀv, at each pixel the sum of the ``values [N, S]`` of the squares that cover it, ``[N, H, W]``.
 
-    Each square enters at its four corners, with signs; running sums over rows and columns fill it in.
+    The value of each square is added or subtracted at its four corners; cumulative sums over rows and columns then give
+    the sum at each pixel.
     """
     tops, lefts, sides = squares.unbind(1)
     bottoms, rights, stride = tops + sides, lefts + sides, width + 1
     corners = torch.cat([tops * stride + lefts, bottoms * stride + rights])
     opposite = torch.cat([tops * stride + rights, bottoms * stride + lefts])
     changes = values.new_zeros(len(values), (height + 1) * stride)
-    twice = values.repeat(1, 2)
-    changes.scatter_add_(1, corners.expand_as(twice), twice)
-    changes.scatter_add_(1, opposite.expand_as(twice), -twice)
+    corner_values = values.repeat(1, 2)
+    changes.scatter_add_(1, corners.expand_as(corner_values), corner_values)
+    changes.scatter_add_(1, opposite.expand_as(corner_values), -corner_values)
     return changes.reshape(-1, height + 1, stride).cumsum(1).cumsum(2)[:, :height, :width]
 
 
 def shared_squares(squares: Tensor, height: int, width: int) -> Tensor:
-    """MᵀM: how many squares cover both of two pixels, float64 ``[H·W, H·W]``.
+    """Compute MᵀM, the number of squares that cover both of two pixels, float64 ``[H·W, H·W]``.
 
-    Squares of one side k are a table w of positions, and they cover pixels (r, c) and (s, d) as often as
-    Σ_tl a_tr a_ts w_tl b_lc b_ld, where a_tr says whether rows t … t + k − 1 hold r, and b the same of columns.
+    The squares of one side k are a table w of positions. The number that covers pixels (r, c) and (s, d) is
+    Σ_tl a_tr a_ts w_tl b_lc b_ld, where a_tr is 1 if rows t … t + k − 1 contain r, else 0, and b is the same for
+    columns.
     """
     gram = torch.zeros(height**2, width**2, dtype=torch.float64, device=squares.device)
     for side in sorted(set(squares[:, 2].tolist())):
         tops, lefts, _ = squares[squares[:, 2] == side].unbind(1)
-        rows, columns = _pairs(height, side, squares.device), _pairs(width, side, squares.device)
+        rows, columns = (
+            _covered_pairs(height, side, squares.device),
+            _covered_pairs(width, side, squares.device),
+        )
         table = gram.new_zeros(len(rows), len(columns))
         table.index_put_((tops, lefts), table.new_ones(()), accumulate=True)
         gram.addmm_(rows.T @ table, columns)
@@ -252,36 +258,37 @@ def shared_squares(squares: Tensor, height: int, width: int) -> Tensor:
 
 
 def shared_pixels(squares: Tensor) -> Tensor:
-    """MMᵀ: how many pixels two squares share, float64 ``[S, S]``."""
+    """Compute MMᵀ, the number of pixels that two squares share, float64 ``[S, S]``."""
     starts, stops = squares[:, :2], squares[:, :2] + squares[:, 2:]
     areas = torch.empty(len(squares), len(squares), dtype=torch.float64, device=squares.device)
-    for first in range(0, len(squares), 1024):  # bounds what broadcasting takes
+    for first in range(0, len(squares), 1024):  # in blocks, to bound the memory of broadcasting
         part = slice(first, first + 1024)
         lengths = torch.minimum(stops[part, None], stops) - torch.maximum(starts[part, None], starts)
         areas[part] = lengths.clamp(min=0).prod(2).double()
     return areas
 
 
-def _pairs(length: int, side: int, device: torch.device) -> Tensor:
-    """Return whether an interval of ``side`` holds both of two positions, ``[positions, length²]``."""
+def _covered_pairs(length: int, side: int, device: torch.device) -> Tensor:
+    """Return 1 where an interval of length ``side`` contains both of two positions, else 0, ``[starts, length²]``."""
     starts = torch.arange(length - side + 1, device=device)[:, None]
-    places = torch.arange(length, device=device)
-    held = ((places >= starts) & (places < starts + side)).double()
-    return (held[:, :, None] * held[:, None, :]).flatten(1)
+    positions = torch.arange(length, device=device)
+    inside = ((positions >= starts) & (positions < starts + side)).double()
+    return (inside[:, :, None] * inside[:, None, :]).flatten(1)
 
 
 # ---- removal of the left or the right half (section 5)
 
 
 def halves(model: nn.Module, images: Tensor, targets: Tensor, *, generator: torch.Generator) -> Tensor:
-    """Return the global explanation of least infidelity when the left or the right half turns black, ``[N, 1, H, W]``.
+    """Compute the global explanation of least infidelity if the left or the right half turns black, ``[N, 1, H, W]``.
 
-    With M ``[2, H·W]`` the pixels of each half and Δ ``[2]`` the logit's drop without it, MMᵀ is diagonal and the
-    solution of least norm, M⁺Δ, spreads each drop evenly: Φ_p = Δ_j / |half j|, in logits a pixel. Its infidelity under
-    these perturbations is 0. Yeh et al. (2019), "OPT" of Table 3, after proposition 2.1; three passes, no gradients.
+    With M ``[2, H·W]`` the pixels of each half and Δ ``[2]`` the drop of the logit without it, MMᵀ is diagonal and the
+    solution of least norm, M⁺Δ, distributes each drop evenly: Φ_p = Δ_j / |half j|, in logits per pixel. Its infidelity
+    under these perturbations is 0. Yeh et al. (2019), "OPT" of Table 3, after proposition 2.1; three passes, without
+    gradients.
 
     Raises:
-        ValueError: images of fewer than two columns, or inputs that do not fit.
+        ValueError: images have fewer than two columns, or inputs do not fit.
     """
     check_inputs(images, targets)
     height, width = images.shape[2:]
@@ -294,7 +301,7 @@ def halves(model: nn.Module, images: Tensor, targets: Tensor, *, generator: torc
 
 
 def each_half(height: int, width: int) -> Tensor:
-    """Return the pixels of the left and of the right half, bool ``[2, H, W]``; a middle column is the right one's.
+    """Return the pixels of the left and of the right half, bool ``[2, H, W]``; a middle column belongs to the right.
 
     Raises:
         ValueError: fewer than two columns.
@@ -312,32 +319,32 @@ def each_half(height: int, width: int) -> Tensor:
 #
 #     Σ (Iᵀφ − (f_t(x) − f_t(z)))² = Σ ((z − z̄)ᵀφ − (f_t(z) − f̄))² + n (uᵀφ − e)²
 #
-# and only its last term knows the image. So the scatter matrix C = Σ (z − z̄)(z − z̄)ᵀ is factorised once, the first sum
-# alone has its minimum at a = C⁻¹ Σ (z − z̄) f_t(z), and the whole at a + n C⁻¹u (e − uᵀa) / (1 + n uᵀC⁻¹u). Where C is
-# singular and u has a part w that no baseline varies along, a + w (e − uᵀa) / wᵀw makes the last term zero.
+# and only its last term depends on the image. So the scatter matrix C = Σ (z − z̄)(z − z̄)ᵀ is factorized once. The
+# first sum has its minimum at a = C⁻¹ Σ (z − z̄) f_t(z), the whole expression at a + n C⁻¹u (e − uᵀa) / (1 + n uᵀC⁻¹u).
+# If C is singular and u has a part w along which no baseline varies, a + w (e − uᵀa) / wᵀw makes the last term zero.
 
 PROTOCOLS = ("printed", "released")
 BLOCK = 1024
-"""Baselines drawn at a time, and added to the scatter matrix: with fewer, reading and writing it takes most time."""
-PANEL = 128  # rows of the scatter matrix that are brought up to date by one product
+"""Baselines sampled at a time and added to the scatter matrix; with fewer, memory access dominates the time."""
+PANEL = 128  # rows of the scatter matrix that are updated by one product
 
 
 @dataclass(frozen=True)
 class Baselines:
-    """Source of the baselines of all images: endless samples of one seed."""
+    """Sampler of the baselines that all images share: an endless sequence from one seed."""
 
     seed: int
     shape: tuple[int, ...]  # (C, H, W)
     dtype: torch.dtype
     device: torch.device
     noise: float
-    clipped: bool  # to [0, 1]
+    clipped: bool  # True if baselines are clipped to [0, 1]
 
     def portions(self, size: int) -> Iterator[Tensor]:
-        """Return the baselines from the first on, ``size`` at a time, ``[size, C, H, W]``.
+        """Yield the baselines from the first on, ``size`` at a time, ``[size, C, H, W]``.
 
-        They are drawn in blocks of one size: a generator yields other numbers for tensors of other sizes, and how
-        many go through the model together depends on the batch.
+        They are sampled in blocks of fixed size, because a generator yields other numbers for tensors of other sizes,
+        and ``size`` depends on the batch.
         """
         child = torch.Generator(self.device).manual_seed(self.seed)
         left = torch.empty(0, *self.shape, dtype=self.dtype, device=self.device)
@@ -348,6 +355,7 @@ class Baselines:
             left = left[size:]
 
     def _block(self, child: torch.Generator) -> Tensor:
+        """Sample the next ``BLOCK`` baselines."""
         block = torch.empty(BLOCK, *self.shape, dtype=self.dtype, device=self.device)
         block.normal_(generator=child).mul_(self.noise)
         return block.clamp_(0, 1) if self.clipped else block
@@ -355,7 +363,7 @@ class Baselines:
 
 @dataclass(frozen=True)
 class Scatter:
-    """Statistics of the baselines alone that least squares needs."""
+    """Statistics of the baselines for the least-squares problem, independent of the images."""
 
     count: int
     mean: Tensor  # z̄, float64 [d]
@@ -372,12 +380,12 @@ def noisy_baseline(
     noise: float = 0.2,
     protocol: str = "printed",
 ) -> Tensor:
-    """Φ, the local explanation of least infidelity under a noisy black baseline, ``[N, C, H, W]``, in logits.
+    """Compute Φ, the local explanation of least infidelity under a noisy black baseline, ``[N, C, H, W]``, in logits.
 
-    It minimises Σ (IᵀΦ − (f(x) − f(x − I)))² over ``samples`` perturbations I = x − z with z ~ N(0, ``noise``²),
-    ``noise`` in units of pixels in [0, 1]. Under ``protocol`` ``released`` z is clipped to [0, 1], which is the
-    released I = clip(x + noise, x − 1, x). Yeh et al. (2019), section 2.4; one pass for each z serves all images, and
-    no gradients. With fewer samples than values in an image it is the solution of least norm.
+    It minimizes Σ (IᵀΦ − (f(x) − f(x − I)))² over ``samples`` perturbations I = x − z with z ~ N(0, ``noise``²),
+    ``noise`` in units of pixels in [0, 1]. With ``protocol`` ``released``, z is clipped to [0, 1], which is the
+    released I = clip(x + noise, x − 1, x). Yeh et al. (2019), section 2.4; one pass for each z serves all images,
+    without gradients. With fewer samples than values in an image, it is the solution of least norm.
 
     Raises:
         ValueError: a parameter out of range, images of more than ``LARGEST`` values, or inputs that do not fit.
@@ -393,7 +401,7 @@ def noisy_baseline(
         raise ValueError(f"samples, noise: found {samples}, {noise}, expected at least 1 and 0")
     if protocol not in PROTOCOLS:
         raise ValueError(f"protocol: found {protocol!r}, valid: {', '.join(PROTOCOLS)}")
-    # They hang on the seed alone: drawn from the generator's state, each batch of a run would see other baselines.
+    # From the initial seed, since the generator's state would give other baselines for each batch of a run.
     seed, shape = generator.initial_seed(), tuple(images.shape[1:])
     baselines = Baselines(seed, shape, images.dtype, images.device, float(noise), protocol == "released")
     images = images.detach()
@@ -408,7 +416,7 @@ def noisy_baseline(
 
 @lru_cache(maxsize=1)
 def make_scatter(baselines: Baselines, samples: int) -> Scatter:
-    """z̄ and C of the first ``samples`` baselines; the last one made is kept for the batches that follow."""
+    """Compute z̄ and C of the first ``samples`` baselines; the last result is cached for the following batches."""
     size = math.prod(baselines.shape)
     gram = torch.zeros(size, size, dtype=torch.float64, device=baselines.device)
     total = gram.new_zeros(size)
@@ -416,48 +424,49 @@ def make_scatter(baselines: Baselines, samples: int) -> Scatter:
     for first in reported(samples, BLOCK, "baselines added up"):
         rows = next(portions)[: samples - first].flatten(1).double()
         total += rows.sum(0)
-        # Panels from the diagonal on: what lies below mirrors what lies above.
+        # Only panels from the diagonal on: the matrix is symmetric.
         for start in range(0, size, PANEL):
             panel = slice(start, start + PANEL)
             gram[panel, start:].addmm_(rows[:, panel].T, rows[:, start:])
     mean = total / samples
     gram.addr_(mean, total, alpha=-1).triu_()
     gram += gram.triu(1).T
-    return Scatter(samples, mean, factorise(gram, samples - 1))
+    return Scatter(samples, mean, factorize(gram, samples - 1))
 
 
 def responses(
     model: nn.Module, images: Tensor, baselines: Baselines, samples: int
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Return the baselines ``[n, d]`` and their logits, float64 ``[n, K]``, in portions for ``cross_products``.
+    """Yield the baselines ``[n, d]`` and their logits, float64 ``[n, K]``, in portions for ``cross_products``.
 
-    A pass has as many rows as there are images, and so has the last, which keeps the device busy; but only ``samples``
-    baselines count. A portion is at least a block of them: products of a few rows at a time cost several times more.
+    Every pass has as many rows as there are images, even the last one, to use the device fully; but only the first
+    ``samples`` baselines are returned. A portion has at least ``BLOCK`` baselines, except the last: products of few
+    rows take several times longer.
     """
-    held: list[tuple[Tensor, Tensor]] = []
+    pending: list[tuple[Tensor, Tensor]] = []
     rows = baselines.portions(len(images))
     for first in reported(samples, len(images), "baselines through the model"):
-        shown = torch.empty_like(images).copy_(next(rows))  # of the images' memory format
-        held.append((shown.flatten(1), all_logits(model, shown)))
+        batch = torch.empty_like(images).copy_(next(rows))  # in the images' memory format
+        pending.append((batch.flatten(1), all_logits(model, batch)))
         stop = first + len(images)
-        if len(held) * len(images) >= BLOCK or stop >= samples:
-            seen, logits = (torch.cat(parts) for parts in zip(*held, strict=True))
-            count = min(stop, samples) - (stop - len(seen))
-            yield seen[:count], logits[:count]
-            held.clear()
+        if len(pending) * len(images) >= BLOCK or stop >= samples:
+            evaluated, logits = (torch.cat(parts) for parts in zip(*pending, strict=True))
+            count = min(stop, samples) - (stop - len(evaluated))
+            yield evaluated[:count], logits[:count]
+            pending.clear()
 
 
 def cross_products(
     portions: Iterable[tuple[Tensor, Tensor]], mean: Tensor, classes: int
 ) -> tuple[Tensor, Tensor]:
-    """Σ (z − z̄) f(z) of every logit ``[d, K]``, and f̄ ``[K]``.
+    """Compute Σ (z − z̄) f(z) of every logit, ``[d, K]``, and f̄, ``[K]``.
 
     ``portions`` are z ``[n, d]`` and f(z) ``[n, K]``, ``mean [d]`` is z̄.
     """
     products, total = mean.new_zeros(len(mean), classes), mean.new_zeros(classes)
     origin, count = total, 0
     for rows, logits in portions:
-        # Under little noise all logits are near the first, and what they differ by would lose its digits.
+        # Relative to the first logits: with little noise all are near them, and their differences would lose digits.
         origin = origin if count else logits[0]
         products.addmm_(rows.double().T, logits - origin)
         total += (logits - origin).sum(0)
@@ -466,16 +475,16 @@ def cross_products(
 
 
 def explain_noisy(scatter: Scatter, products: Tensor, images: Tensor, drops: Tensor) -> Tensor:
-    """φ float64 ``[N, d]`` of images ``[N, d]``, the part that is least squares alone.
+    """Solve the least-squares problem for images ``[N, d]``, and return φ, float64 ``[N, d]``.
 
     ``products [d, N]`` are Σ (z − z̄) f_t(z) of each image's target, ``drops [N]`` are e = f_t(x) − f̄.
     """
     offsets = (images - scatter.mean).T  # u
     slopes = solve(scatter.factor, products)  # a
-    misses = drops - (offsets * slopes).sum(0)
-    towards = scatter.count * solve(scatter.factor, offsets)
-    beyond = unseen(scatter.factor, offsets)  # w
-    length = beyond.square().sum(0)
-    free = length > resolution(scatter.count, len(offsets)) * offsets.square().sum(0)
-    step = torch.where(free, beyond / length, towards / (1 + (offsets * towards).sum(0)))
-    return (slopes + step * misses).T
+    residuals = drops - (offsets * slopes).sum(0)
+    direction = scatter.count * solve(scatter.factor, offsets)
+    free_part = null_space_part(scatter.factor, offsets)  # w
+    length = free_part.square().sum(0)
+    is_free = length > resolution(scatter.count, len(offsets)) * offsets.square().sum(0)
+    step = torch.where(is_free, free_part / length, direction / (1 + (offsets * direction).sum(0)))
+    return (slopes + step * residuals).T

@@ -1,4 +1,4 @@
-"""Integrated gradients, and IG-SG: integrated gradients, smoothed."""
+"""Integrated gradients, and IG-SG, integrated gradients smoothed by SmoothGrad."""
 
 from functools import partial
 
@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from saliency_assay.methods import checks
-from saliency_assay.methods.baselines import baseline as colour
+from saliency_assay.methods.baselines import baseline as baseline_color
 from saliency_assay.methods.differentiate import check_inputs, input_gradient
 from saliency_assay.methods.passes import chunks, per_row
 from saliency_assay.methods.smoothing import smoothgrad
@@ -26,13 +26,14 @@ def integrated_gradients(
     baseline: str = "black",
     times_input: bool = True,
 ) -> Tensor:
-    """(x − x′) ⊙ ∫₀¹ ∂f_t(x′ + α(x − x′)) / ∂x dα, x′ the baseline, ``[N, C, H, W]`` (Sundararajan et al., 2017).
+    """Compute (x − x′) ⊙ ∫₀¹ ∂f_t(x′ + α(x − x′)) / ∂x dα, x′ the baseline, ``[N, C, H, W]``.
 
-    ``steps`` points of quadrature ``rule`` stand for the integral, one pass each. Complete up to the quadrature's
-    error: a map sums to f_t(x) − f_t(x′). Without ``times_input`` the integral alone, a local explanation.
+    The integral is approximated by ``steps`` points of quadrature ``rule``, one pass each. Complete up to the
+    quadrature error: a map sums to f_t(x) − f_t(x′). Without ``times_input``, the integral alone, a local explanation.
+    Sundararajan et al. (2017).
     """
     check_inputs(images, targets)
-    start = colour(model, images, baseline).expand_as(images)
+    start = baseline_color(model, images, baseline).expand_as(images)
     slopes = mean_gradient(model, images, targets, start, *quadrature(rule, steps))
     return (images.detach() - start) * slopes if times_input else slopes
 
@@ -51,7 +52,7 @@ def integrated_gradients_smoothgrad(
     noise: float = 0.15,
     distribution: str = "gaussian",
 ) -> Tensor:
-    """SmoothGrad over integrated gradients, ``[N, C, H, W]``: IG of x + z, with x + z both the end and the factor.
+    """Compute SmoothGrad over integrated gradients, ``[N, C, H, W]``: IG of x + z, with x + z as end point and factor.
 
     ``steps * samples`` passes for each image. BAM appendix E; Smilkov et al. (2017), section 3.
     """
@@ -63,13 +64,13 @@ def integrated_gradients_smoothgrad(
 def mean_gradient(
     model: nn.Module, images: Tensor, targets: Tensor, baseline: Tensor, nodes: Tensor, weights: Tensor
 ) -> Tensor:
-    """∫₀¹ ∂f_t / ∂x on the way from ``baseline [N, C, H, W]`` to ``images``, on given nodes and weights ``[steps]``."""
+    """Compute ∫₀¹ ∂f_t / ∂x dα from ``baseline [N, C, H, W]`` to ``images`` with nodes and weights ``[steps]``."""
     images = images.detach()
     nodes, weights = nodes.to(images), weights.to(images)
     total = torch.zeros_like(images)
     for chunk in chunks(len(images), len(nodes), images.device):
         start, end = baseline[chunk.images], images[chunk.images]
-        # From the end, which keeps the memory layout of the images; a baseline of one colour would lose it.
+        # From the end point, to keep the memory layout of the images; an expanded baseline color does not have it.
         points = end - per_row(1 - nodes[chunk.passes]) * (end - start)
         slopes = per_row(weights[chunk.passes]) * input_gradient(model, points, targets[chunk.images])
         for run in chunk.runs:
@@ -78,23 +79,23 @@ def mean_gradient(
 
 
 def quadrature(rule: str, steps: int) -> tuple[Tensor, Tensor]:
-    """Nodes in [0, 1] and weights that sum to 1, float64 ``[steps]`` each, of a rule for ∫₀¹.
+    """Return the nodes in [0, 1] and the weights, which sum to 1, of a rule for ∫₀¹, float64 ``[steps]`` each.
 
     ``trapezoid`` has a node at both ends; ``left``, ``right`` and ``middle`` are Riemann sums of equal parts.
 
     Raises:
-        ValueError: an unknown rule, or too few steps for it.
+        ValueError: unknown rule, or too few steps for it.
     """
     if rule not in RULES:
         raise ValueError(f"rule: found {rule!r}, valid: {', '.join(RULES)}")
-    checks.require(checks.steps({"rule": rule, "steps": steps}))
+    checks.raise_for(checks.steps({"rule": rule, "steps": steps}))
     if rule == "gauss_legendre":
         roots, weights = np.polynomial.legendre.leggauss(steps)
         return torch.from_numpy((roots + 1) / 2), torch.from_numpy(weights / 2)
     if rule == "trapezoid":
-        ends = torch.full((steps,), 1 / (steps - 1), dtype=torch.float64)
-        ends[[0, -1]] /= 2
-        return torch.linspace(0, 1, steps, dtype=torch.float64), ends
+        node_weights = torch.full((steps,), 1 / (steps - 1), dtype=torch.float64)
+        node_weights[[0, -1]] /= 2
+        return torch.linspace(0, 1, steps, dtype=torch.float64), node_weights
     offset = {"left": 0.0, "middle": 0.5, "right": 1.0}[rule]
     parts = torch.arange(steps, dtype=torch.float64)
     return (parts + offset) / steps, torch.full((steps,), 1 / steps, dtype=torch.float64)

@@ -1,8 +1,8 @@
 """Layer-wise relevance propagation: LRP-αβ, LRP-ε and deep Taylor decomposition, by zennit's rules.
 
-A method here is a choice of rules, one for each kind of layer. Relevance starts as the target's logit and goes
-back through ``canonical(model)``, whose BatchNorm is folded, to the normalised image; nothing brings it back to
-the units of pixels, because relevance is a share of the logit and has none.
+A method is a choice of rules, one for each kind of layer. Relevance starts as the target's logit and is propagated back
+through ``canonical(model)``, whose BatchNorm is folded, to the normalized image. It is not converted to units of
+pixels, because relevance is a share of the logit.
 """
 
 import copy
@@ -31,11 +31,11 @@ _KNOWN = (*_WEIGHTED, nn.ReLU, *_AVERAGES, *_BY_GRADIENT)
 
 @dataclass(frozen=True)
 class _Rules:
-    """Rule of a method for each kind of layer; None is the gradient."""
+    """Rules of a method, one for each kind of layer; None is the gradient."""
 
     weighted: Hook  # convolutions and linear layers
-    scale: Hook  # a BatchNorm that follows no convolution: one input, one weight and one bias for each output
-    sums: Hook  # averages and additions: linear layers without weights of their own
+    scale: Hook  # a BatchNorm that follows no convolution: each output is one input, scaled and shifted
+    sums: Hook  # averages and additions: linear layers without learned weights
     relu: Hook | None
 
 
@@ -50,24 +50,24 @@ def lrp_alpha_beta(
     biases: str = "ignored",
     input_rule: str = "z_box",
 ) -> Tensor:
-    """R_i = Σ_j (α z_ij⁺ / Σ_i z_ij⁺ − β z_ij⁻ / Σ_i z_ij⁻) R_j, ``[N, C, H, W]``, signed (Bach et al., 2015).
+    """Compute R_i = Σ_j (α z_ij⁺ / Σ_i z_ij⁺ − β z_ij⁻ / Σ_i z_ij⁻) R_j, ``[N, C, H, W]``, signed (Bach et al., 2015).
 
-    z_ij is what neuron i adds to neuron j. By default LRP-α2β1 as Montavon et al. (2018) have it: without biases,
-    and with z^B at the layer that sees the pixels. ``counted`` biases are terms of the sums that take their share,
+    z_ij is the contribution of neuron i to neuron j. The default is LRP-α2β1 of Montavon et al. (2018): without biases,
+    and with z^B at the layer that receives the pixels. ``counted`` biases are terms of the sums and receive relevance,
     as in Bach et al., equation 60.
 
     Raises:
-        ValueError: α − β is not 1, a bad ``biases`` or ``input_rule``, or a network without ReLU or with a layer
-            that has no rule.
+        ValueError: α − β is not 1, ``biases`` or ``input_rule`` is invalid, or the network has no ReLU or a layer
+            without a rule.
     """
-    checks.require(checks.alpha_beta({"alpha": alpha, "beta": beta}))
+    checks.raise_for(checks.alpha_beta({"alpha": alpha, "beta": beta}))
     if biases not in BIASES:
         raise ValueError(f"biases: found {biases!r}, valid: {', '.join(BIASES)}")
     zeroed = "bias" if biases == "ignored" else None
-    # α - 1 and not β: zennit compares the difference with 1 exactly, which 2.2 - 1.2 is not.
+    # α - 1 instead of β: zennit requires α - β == 1 exactly, and 2.2 - 1.2 is not exactly 1.
     rule = AlphaBeta(alpha=alpha, beta=alpha - 1, stabilizer=_divisor, zero_params=zeroed)
-    # No relevance for a term against its sum: it would be of the other sign, and α and β, which are made for
-    # neurons that fire, would turn the signs of what it was given.
+    # No relevance for a term whose sign differs from that of its sum: its relevance would have the opposite sign, and
+    # the αβ rule, which is made for active neurons, would then reverse the signs of the relevance it distributes.
     rules = _Rules(rule, Pass(), _share_of_its_sign(), Pass())
     return _propagate("lrp_alpha_beta", model, images, targets, rules, input_rule)
 
@@ -81,13 +81,13 @@ def lrp_epsilon(
     epsilon: float = 1e-6,
     input_rule: str = "same",
 ) -> Tensor:
-    """R_i = Σ_j z_ij / (z_j + ε sign z_j) R_j, ``[N, C, H, W]``, signed (Bach et al., 2015, equation 58).
+    """Compute R_i = Σ_j z_ij / (z_j + ε sign z_j) R_j, ``[N, C, H, W]``, signed (Bach et al., 2015, equation 58).
 
-    z_ij is what neuron i adds to neuron j, z_j the sum of them and of the bias. As ε → 0 the gradient ⊙ the
-    normalised image.
+    z_ij is the contribution of neuron i to neuron j, z_j the sum of these contributions and the bias. As ε → 0, it
+    becomes the gradient ⊙ the normalized image.
 
     Raises:
-        ValueError: ε of 0 or less, a bad ``input_rule``, or a network without ReLU or with a layer that has no rule.
+        ValueError: ε is not positive, ``input_rule`` is invalid, or the network has no ReLU or a layer without a rule.
     """
     if not epsilon > 0:
         raise ValueError(f"epsilon: found {epsilon}, expected above 0")
@@ -104,21 +104,21 @@ def deep_taylor(
     rule: str = "z_plus",
     input_rule: str = "z_box",
 ) -> Tensor:
-    """Deep Taylor decomposition, ``[N, C, H, W]``, of the logit's sign (Montavon et al., 2017).
+    """Compute the deep Taylor decomposition, ``[N, C, H, W]``, with the sign of the logit (Montavon et al., 2017).
 
     R_i = Σ_j q_ij / Σ_i q_ij R_j with q_ij = x_i w_ij where positive (``z_plus``), or w_ij² (``w_squared``); at the
-    layer that sees the pixels q_ij = x_i w_ij − l_i w_ij⁺ − h_i w_ij⁻ for pixels from l to h (``z_box``).
+    layer that receives the pixels q_ij = x_i w_ij − l_i w_ij⁺ − h_i w_ij⁻ for pixels from l to h (``z_box``).
 
     Raises:
-        ValueError: a bad ``rule`` or ``input_rule``, or a network without ReLU or with a layer that has no rule.
+        ValueError: ``rule`` or ``input_rule`` is invalid, or the network has no ReLU or a layer without a rule.
     """
     if rule not in RULES:
         raise ValueError(f"rule: found {rule!r}, valid: {', '.join(RULES)}")
     if rule == "z_plus":
         rules = _Rules(ZPlus(_divisor, zero_params="bias"), Pass(), _share_of_its_sign(), Pass())
     else:
-        # w² gives relevance to neurons that are off as well. The ReLU's gradient drops it there: passed on, it
-        # would make a map that depends on the weights alone.
+        # w² also gives relevance to inactive neurons. The gradient of the ReLU removes it; otherwise the map would
+        # depend on the weights alone.
         rules = _Rules(_w_squared(), _w_squared(), _w_squared(), None)
     return _propagate("deep_taylor", model, images, targets, rules, input_rule)
 
@@ -126,47 +126,47 @@ def deep_taylor(
 def _propagate(
     method: str, model: nn.Module, images: Tensor, targets: Tensor, rules: _Rules, input_rule: str
 ) -> Tensor:
-    """Relevance of the normalised image, from the target's logit down."""
+    """Propagate the target's logit back to the normalized image, ``[N, C, H, W]``."""
     check_inputs(images, targets)
     if input_rule not in INPUT_RULES:
         raise ValueError(f"input_rule: found {input_rule!r}, valid: {', '.join(INPUT_RULES)}")
-    network = _own(canonical(model))
+    network = _copy_sharing_tensors(canonical(model))
     _check_layers(method, model, network)
-    first = _first_rules(network, model, images, input_rule)
+    first = _input_layer_rules(network, model, images, input_rule)
     pixels = normalised(model, images).detach().requires_grad_()
-    with torch.enable_grad(), Composite(_chooser(rules, first)).context(network):
+    with torch.enable_grad(), Composite(_rule_choice(rules, first)).context(network):
         logits = network(pixels)
         check_logits(logits, images)
         relevance = logits.detach() * nn.functional.one_hot(targets, logits.shape[1])
         return torch.autograd.grad(logits, pixels, relevance)[0]
 
 
-def _own(network: fx.GraphModule) -> fx.GraphModule:
-    """Return a copy that shares every tensor, so that hooks and replaced weights never reach the model's own layers."""
+def _copy_sharing_tensors(network: fx.GraphModule) -> fx.GraphModule:
+    """Return a copy that shares all tensors, so that hooks and replaced weights do not affect the cached network."""
     tensors = (*network.parameters(), *network.buffers())
     return copy.deepcopy(network, {id(tensor): tensor for tensor in tensors})
 
 
 def _check_layers(method: str, model: nn.Module, network: fx.GraphModule) -> None:
-    found = type(model.network if isinstance(model, Classifier) else model).__name__
+    kind = type(model.network if isinstance(model, Classifier) else model).__name__
     names = [str(node.target) for node in network.graph.nodes if node.op == "call_module"]
     layers = {name: network.get_submodule(name) for name in names}
     if not any(isinstance(layer, nn.ReLU) for layer in layers.values()):
         raise ValueError(
-            f"{method}: found no ReLU in {found}; expected a ReLU network, or a method that needs gradients "
+            f"{method}: found no ReLU in {kind}; expected a ReLU network, or a method that needs gradients "
             f"only, such as integrated_gradients"
         )
     for name, layer in layers.items():
         if not isinstance(layer, (*_KNOWN, Add)):
-            valid = ", ".join(kind.__name__ for kind in _KNOWN)
+            valid = ", ".join(supported.__name__ for supported in _KNOWN)
             raise ValueError(
-                f"{method}: found {type(layer).__name__} ({name!r}) in {found}, which has no rule; valid: {valid}, "
+                f"{method}: found {type(layer).__name__} ({name!r}) in {kind}, which has no rule; valid: {valid}, "
                 f"BatchNorm, dropout and addition"
             )
 
 
-def _chooser(rules: _Rules, first: dict[str, Hook]) -> Callable[..., Hook | None]:
-    """Return the rule of each layer, in the form that zennit's ``Composite`` asks for it."""
+def _rule_choice(rules: _Rules, first: dict[str, Hook]) -> Callable[..., Hook | None]:
+    """Return the function from a layer to its rule that zennit's ``Composite`` calls."""
 
     def choose(context: object, name: str, layer: nn.Module) -> Hook | None:
         if name in first:
@@ -181,7 +181,7 @@ def _chooser(rules: _Rules, first: dict[str, Hook]) -> Callable[..., Hook | None
 
 
 def _is_scale(layer: nn.Module) -> bool:
-    """Return whether each output of a convolution is one input, scaled and shifted."""
+    """Return True for a convolution whose every output is one input, scaled and shifted."""
     return (
         isinstance(layer, nn.Conv2d)
         and layer.groups == layer.in_channels == layer.out_channels
@@ -190,10 +190,10 @@ def _is_scale(layer: nn.Module) -> bool:
     )
 
 
-def _first_rules(
+def _input_layer_rules(
     network: fx.GraphModule, model: nn.Module, images: Tensor, input_rule: str
 ) -> dict[str, Hook]:
-    """Return the rule of each layer that sees the pixels through no weights, by name."""
+    """Return the rule of each layer that receives pixels without a weighted layer before it, by name."""
     if input_rule == "same":
         return {}
     blank = images.new_zeros(1, *images.shape[1:])
@@ -212,41 +212,43 @@ def _first_rules(
 
 @torch.no_grad()
 def _bounds(network: fx.GraphModule, low: Tensor, high: Tensor) -> dict[str, tuple[Tensor, Tensor]]:
-    """Return the least and the most that layers which see the pixels through no weights can be given, by name.
+    """Return the minimum and maximum input of each layer that has no weighted layer before it, by name.
 
-    All that lies before them keeps order, or turns it where a BatchNorm scales by a negative number. Of layers that
-    hand on what they get, such as max pooling, nothing is said.
+    All operations before such a layer are monotonic: increasing, or decreasing where a BatchNorm has a negative scale.
+    Layers that only pass values on, such as max pooling, have no entry.
     """
     ends = fx.Interpreter(network), fx.Interpreter(network)
-    found: dict[str, tuple[Tensor, Tensor]] = {}
+    bounds: dict[str, tuple[Tensor, Tensor]] = {}
     for node in network.graph.nodes:
         if node.op == "placeholder":
             for end, pixels in zip(ends, (low, high), strict=True):
                 end.env[node] = pixels
-        elif node.op != "output" and all(before in ends[0].env for before in node.all_input_nodes):
+        elif node.op != "output" and all(source in ends[0].env for source in node.all_input_nodes):
             layer = network.get_submodule(node.target) if node.op == "call_module" else None
             if isinstance(layer, Add):
                 least, most = (torch.stack([end.env[term] for term in node.args], -1) for end in ends)
-                found[f"{node.target}.sum"] = least, most
+                bounds[f"{node.target}.sum"] = least, most
             elif isinstance(layer, (*_WEIGHTED, *_AVERAGES)):
                 least, most = (end.env[node.args[0]] for end in ends)
-                found[str(node.target)] = least, most
+                bounds[str(node.target)] = least, most
             if layer is None or _is_scale(layer) or not isinstance(layer, _WEIGHTED):
                 a, b = (end.run_node(node) for end in ends)
                 ends[0].env[node], ends[1].env[node] = torch.minimum(a, b), torch.maximum(a, b)
-    return found
+    return bounds
 
 
 def _w_squared() -> Hook:
+    """Return the w² rule."""
     return WSquare(_divisor, zero_params="bias")
 
 
 def _z_box(low: Tensor, high: Tensor) -> Hook:
-    """z^B as (x − l) w⁺ + (x − h) w⁻, whose terms are never negative.
+    """Return z^B computed as (x − l) w⁺ + (x − h) w⁻, whose terms are never negative.
 
-    zennit's ``ZBox`` is x w − l w⁺ − h w⁻. Where a neuron sees nothing but pixels at their bounds, that is the
-    rounding of a difference of large numbers, and divided by it the relevance around is lost. For the same reason a
-    distance that is rounding is none, and neither is that of a pixel outside, as noise may put it.
+    zennit's ``ZBox`` is x w − l w⁺ − h w⁻. If all inputs of a neuron are at their bounds, this is only the rounding
+    error of a difference of large numbers, and dividing by it destroys the relevance of the neighborhood. For the same
+    reason, distances within rounding error count as 0, and so do those of pixels outside the bounds, which noise can
+    cause.
     """
     least = _rounding(high) * (high - low)
     return BasicHook(
@@ -255,60 +257,63 @@ def _z_box(low: Tensor, high: Tensor) -> Hook:
             lambda pixels: torch.where(high - pixels > least, pixels - high, 0),
         ],
         param_modifiers=[ClampMod(min=0.0, zero_params="bias"), ClampMod(max=0.0, zero_params="bias")],
-        output_modifiers=[_as_it_is] * 2,
+        output_modifiers=[_unchanged] * 2,
         gradient_mapper=lambda relevance, sums: [relevance / _divisor(sums[0] + sums[1])] * 2,
         reducer=lambda inputs, shares: inputs[0] * shares[0] + inputs[1] * shares[1],
     )
 
 
 def _share_by_range(ranges: Tensor) -> Hook:
-    """Relevance of an average or an addition on the pixels, shared by how far its terms can move.
+    """Return the rule of an average or an addition of pixels: shares in proportion to the range of each term.
 
-    Equally, that is, but nothing for zeros put beside an image. Not by x − l: black pixels say something too.
+    The shares are equal, except that padded zeros get none. They are not in proportion to x − l, since black pixels
+    carry information, too.
     """
     return BasicHook(
         input_modifiers=[lambda terms: ranges.expand_as(terms).clone()],
         param_modifiers=[NoMod(param_keys=[])],
-        output_modifiers=[_as_it_is],
+        output_modifiers=[_unchanged],
         gradient_mapper=lambda relevance, sums: [relevance / _divisor(sums[0])],
         reducer=lambda inputs, shares: inputs[0] * shares[0],
     )
 
 
 def _share_of_its_sign() -> Hook:
-    """z⁺ of a layer without weights: relevance goes to the terms that have the sign of their sum, in proportion.
+    """Return z⁺ for a layer without weights: shares in proportion to the terms that have the sign of their sum.
 
-    zennit's ``ZPlus`` pairs negative inputs with negative weights, and here is no weight to clamp.
+    zennit's ``ZPlus`` cannot be used, because it pairs negative inputs with negative weights and clamps the weights.
     """
 
     def shares(relevance: Tensor, sums: list[Tensor]) -> list[Tensor]:
-        above = sums[0] + sums[1] >= 0
-        return [relevance * above / _divisor(sums[0]), relevance * ~above / _divisor(sums[1])]
+        positive = sums[0] + sums[1] >= 0
+        return [relevance * positive / _divisor(sums[0]), relevance * ~positive / _divisor(sums[1])]
 
     return BasicHook(
         input_modifiers=[lambda terms: terms.clamp(min=0), lambda terms: terms.clamp(max=0)],
         param_modifiers=[NoMod(param_keys=[])] * 2,
-        output_modifiers=[_as_it_is] * 2,
+        output_modifiers=[_unchanged] * 2,
         gradient_mapper=shares,
         reducer=lambda terms, shares: terms[0] * shares[0] + terms[1] * shares[1],
     )
 
 
-def _as_it_is(output: Tensor) -> Tensor:
+def _unchanged(output: Tensor) -> Tensor:
+    """Return the output."""
     return output
 
 
 def _not_zero(sums: Tensor) -> Tensor:
-    """Return the divisor where terms of both signs may leave little of a sum, and that little counts."""
+    """Return the divisor for terms of both signs, whose small sums are significant: infinity only for 0."""
     return torch.where(sums == 0, torch.inf, sums)
 
 
 def _divisor(sums: Tensor) -> Tensor:
-    """Return the divisor where terms have one sign, ``[N, channels, ...]``: infinity where a sum is but rounding.
+    """Return the divisor for terms of one sign, ``[N, channels, ...]``: infinity where a sum is only rounding error.
 
-    No relevance is shared there. A small number in its place would make the quotient huge, and convolutions that
-    work in tiles or by Fourier transform (cuDNN's) would spread its rounding to the places beside. The measure is the
-    channel's largest sum in the image, so that neither the scale of a network nor the rest of a batch matters.
+    No relevance is distributed there. A small divisor would make the quotient huge, and convolutions that work in tiles
+    or by Fourier transform (as in cuDNN) would spread its rounding error to adjacent positions. The threshold is
+    relative to the channel's largest sum in the image, so that it depends neither on the scale of a network nor on
+    other images.
     """
     largest = sums.abs().reshape(*sums.shape[:2], -1).amax(-1)
     least = _rounding(sums) * largest.reshape(*sums.shape[:2], *[1] * (sums.ndim - 2))
@@ -316,5 +321,5 @@ def _divisor(sums: Tensor) -> Tensor:
 
 
 def _rounding(values: Tensor) -> float:
-    """Return the relative error of a sum in the type of ``values``, with room for fast convolutions."""
+    """Return a bound on the relative error of a sum in the type of ``values``, with a margin for fast convolutions."""
     return 64 * float(torch.finfo(values.dtype).eps)

@@ -1,8 +1,8 @@
 """Noise that does not depend on how images are split into batches.
 
-A tensor filled from one generator depends on its size: the sixth image of a batch of eight gets other numbers than
-the first of a batch of three. So the caller's generator only yields a 63-bit seed for each draw, in the order of
-the images, and each draw has a child generator of its own on the images' device.
+The random values of a tensor depend on its size: the sixth image of a batch of eight gets other numbers than the first
+of a batch of three. Therefore, the caller's generator only provides a 63-bit seed for each sample, in the order of the
+images, and each sample is generated with that seed by a child generator on the images' device.
 """
 
 from typing import Self
@@ -14,19 +14,20 @@ from saliency_assay.runtime.provenance import seed_of
 
 
 def block_seed(seed: int, block: int) -> int:
-    """Return the seed of the noise of a set's block, of the first one ``seed`` itself."""
+    """Return the seed of the noise of block number ``block`` of a set; the first block has ``seed`` itself."""
     return seed_of(seed, "block", str(block)) if block else seed
 
 
 class BlockGenerator(torch.Generator):
-    """The generator of a set's images: seeded anew for every block of them (``shards``), all with one initial seed.
+    """Generator for the images of a set, reseeded for every block (``shards``), with one initial seed for all blocks.
 
-    What each image has of its own is drawn from the stream, which does not depend on the blocks before. What all images
-    share is drawn from ``initial_seed()``, which is the set's in every block.
+    Random numbers of single images are sampled from the generator itself, whose state does not depend on earlier
+    blocks. Random numbers that all images share are seeded by ``initial_seed()``, which is the seed of the set in every
+    block.
     """
 
     def __new__(cls, seed: int) -> Self:
-        """Create a generator of the CPU: the only argument of the base class is a device."""
+        """Create a generator on the CPU, without ``seed``: the only argument of the base class is a device."""
         return super().__new__(cls)
 
     def __init__(self, seed: int) -> None:
@@ -40,7 +41,7 @@ class BlockGenerator(torch.Generator):
         return self._seed
 
     def at(self, block: int) -> Self:
-        """Itself, for the next batch, of ``block``: at the block's beginning if the batch before was of another one."""
+        """Return itself, reseeded if ``block`` differs from the block of the previous batch."""
         if block != self._block:
             self.manual_seed(block_seed(self._seed, block))
             self._block = block
@@ -48,33 +49,33 @@ class BlockGenerator(torch.Generator):
 
 
 def sample_seeds(images: int, draws: int, generator: torch.Generator) -> list[int]:
-    """Seeds of ``draws`` draws for each of ``images`` images, image-major, ``images * draws`` long.
+    """Sample seeds of ``draws`` samples for each of ``images`` images, image-major, ``images * draws`` in total.
 
-    Consecutive calls with one generator give the same seeds as one call for all images.
+    Consecutive calls with one generator return the same seeds as one call for all images.
     """
     shape = (images * draws,)
     return torch.randint(2**63 - 1, shape, generator=generator, device=generator.device).tolist()
 
 
 def standard_normal(seeds: list[int], like: Tensor) -> Tensor:
-    """Independent N(0, 1) values ``[len(seeds), C, H, W]``, row by row, for images such as ``like [N, C, H, W]``.
+    """Sample independent N(0, 1) values ``[len(seeds), C, H, W]``, row by row, for images like ``like [N, C, H, W]``.
 
-    A row depends on its seed, the shape and type of an image, and the kind of device (CPU or GPU).
+    A row depends on its seed, the shape and type of an image, and the type of device (CPU or GPU).
     """
-    noise, child = _rows(seeds, like)
+    noise, child = _empty_rows(seeds, like)
     for row, seed in zip(noise, seeds, strict=True):
         row.normal_(generator=child.manual_seed(seed))
     return noise
 
 
 def uniform(seeds: list[int], like: Tensor) -> Tensor:
-    """As ``standard_normal``, uniform in [−1, 1)."""
-    noise, child = _rows(seeds, like)
+    """Sample like ``standard_normal``, but uniformly in [−1, 1)."""
+    noise, child = _empty_rows(seeds, like)
     for row, seed in zip(noise, seeds, strict=True):
         row.uniform_(-1, 1, generator=child.manual_seed(seed))
     return noise
 
 
-def _rows(seeds: list[int], like: Tensor) -> tuple[Tensor, torch.Generator]:
+def _empty_rows(seeds: list[int], like: Tensor) -> tuple[Tensor, torch.Generator]:
     rows = torch.empty((len(seeds), *like.shape[1:]), dtype=like.dtype, device=like.device)
     return rows, torch.Generator(like.device)

@@ -1,4 +1,4 @@
-"""Smoothing by noise: three statistics of any method's maps of noisy copies of the image."""
+"""SmoothGrad, SmoothGrad² and VarGrad: statistics of a method's maps of noisy copies of the image."""
 
 from collections.abc import Callable
 from functools import partial
@@ -26,10 +26,10 @@ def smoothgrad(
     distribution: str = "gaussian",
     times_input: bool = False,
 ) -> Tensor:
-    """SmoothGrad: the mean of ``base``'s maps of noisy copies, of their shape (Smilkov et al., 2017).
+    """Compute SmoothGrad, the mean of ``base``'s maps of noisy copies, of their shape (Smilkov et al., 2017).
 
-    Without a base it is the gradient that is smoothed. See ``moments`` for the noise and the parameters.
-    With ``times_input`` the mean ⊙ x, the noiseless image.
+    Without a base, the gradient is smoothed. See ``moments`` for the noise and the parameters. With ``times_input``,
+    the mean is multiplied by x, the image without noise.
     """
     explain = _explainer(base, model, generator)
     mean, _ = moments(
@@ -49,7 +49,7 @@ def smoothgrad_squared(
     noise: float = 0.15,
     distribution: str = "gaussian",
 ) -> Tensor:
-    """SmoothGrad²: the mean of the squares of ``base``'s maps of noisy copies (Hooker et al., 2019)."""
+    """Compute SmoothGrad², the mean of the squares of ``base``'s maps of noisy copies (Hooker et al., 2019)."""
     explain = _explainer(base, model, generator)
     mean, variance = moments(
         explain, images, targets, generator=generator, samples=samples, noise=noise, distribution=distribution
@@ -68,7 +68,7 @@ def vargrad(
     noise: float = 0.15,
     distribution: str = "gaussian",
 ) -> Tensor:
-    """VarGrad: the population variance of ``base``'s maps of noisy copies (Adebayo et al., 2018)."""
+    """Compute VarGrad, the population variance of ``base``'s maps of noisy copies (Adebayo et al., 2018)."""
     explain = _explainer(base, model, generator)
     _, variance = moments(
         explain, images, targets, generator=generator, samples=samples, noise=noise, distribution=distribution
@@ -86,13 +86,13 @@ def moments(
     noise: float,
     distribution: str,
 ) -> tuple[Tensor, Tensor]:
-    """Mean and population variance of ``explain(x + z, targets)`` over ``samples`` draws of z, of its maps' shape.
+    """Compute mean and population variance of ``explain(x + z, targets)`` over ``samples`` samples of z, like its maps.
 
-    z is N(0, σ²) where ``distribution`` is gaussian, and uniform in [−σ, σ] where it is uniform, with
-    σ = ``noise`` · (max x − min x) of each image.
+    z is N(0, σ²) for ``distribution`` gaussian and uniform in [−σ, σ] for uniform, with σ = ``noise`` · (max x − min x)
+    of each image.
 
     Raises:
-        ValueError: a parameter out of range, inputs that do not fit, or an ``explain`` that draws random numbers.
+        ValueError: a parameter out of range, inputs that do not fit, or an ``explain`` that samples random numbers.
     """
     check_inputs(images, targets)
     images = images.detach()
@@ -100,12 +100,12 @@ def moments(
         raise ValueError(f"samples, noise: found {samples}, {noise}, expected at least 1 and 0")
     if distribution not in DISTRIBUTIONS:
         raise ValueError(f"distribution: found {distribution!r}, valid: {', '.join(DISTRIBUTIONS)}")
-    draw = DISTRIBUTIONS[distribution]
+    sample_noise = DISTRIBUTIONS[distribution]
     sigma = noise * (images.amax((1, 2, 3)) - images.amin((1, 2, 3)))
     seeds = sample_seeds(len(images), samples, generator)
     merged: Tensor | None = None
     for chunk in chunks(len(images), samples, images.device):
-        noises = per_row(sigma[chunk.images]) * draw(seeds[chunk.pairs], images)
+        noises = per_row(sigma[chunk.images]) * sample_noise(seeds[chunk.pairs], images)
         state = generator.get_state()
         maps = explain(images[chunk.images] + noises, targets[chunk.images])
         if len(maps) != len(noises) or not torch.equal(generator.get_state(), state):
@@ -125,18 +125,19 @@ def moments(
 def _explainer(
     base: Method | None, model: nn.Module, generator: torch.Generator
 ) -> Callable[[Tensor, Tensor], Tensor]:
+    """Bind ``base``, by default the gradient, to the model."""
     if base is None:
         return partial(input_gradient, model)
     return partial(base, model, generator=generator)
 
 
-def _merge(moments: Tensor, seen: int, new: Tensor) -> None:
-    """Bring the mean and the summed squared deviation of ``seen`` maps up to date, in place (Chan et al., 1979).
+def _merge(moments: Tensor, merged: int, new: Tensor) -> None:
+    """Update the mean and the summed squared deviation of ``merged`` maps in place (Chan et al., 1979).
 
-    A plain sum of squares less the square of the sum would lose float32's digits where the noise is small.
+    The sum of squares minus the square of the sum would lose the digits of float32 if the noise is small.
     """
     mean, deviation = moments.unbind()
     count, new_mean = len(new), new.mean(0)
     step = new_mean - mean
-    mean += step * (count / (seen + count))
-    deviation += (new - new_mean).square().sum(0) + step.square() * (seen * count / (seen + count))
+    mean += step * (count / (merged + count))
+    deviation += (new - new_mean).square().sum(0) + step.square() * (merged * count / (merged + count))

@@ -1,7 +1,7 @@
-"""Registry of metrics, read by the Snakefile, so nothing heavy is imported here.
+"""Registry of metrics; the Snakefile reads it, so this module imports nothing heavy.
 
-To add one, write its function in a module of this package and its record in ``METRICS``. Metrics that compare the maps
-of two models or of two inputs are computed in ``studies/bam``.
+To add a metric, write its function in a module of this package and its record in ``METRICS``. Metrics that compare the
+maps of two models or of two inputs are computed in ``studies/bam``.
 """
 
 from collections.abc import Mapping
@@ -15,25 +15,25 @@ from saliency_assay.registry.signatures import parameters_of
 
 @dataclass(frozen=True)
 class Score:
-    """One number that a metric gives an image, as the score table and the report must know it."""
+    """One number per image that a metric returns, as described in the score table and the report."""
 
     name: str
     direction: str
-    """``higher`` or ``lower``, which is better, or ``target X``: the closer to X the better (``directions``)."""
+    """``higher`` or ``lower``, whichever is better, or ``target X``: closer to X is better. See ``directions``."""
     range: tuple[float, float]
-    """Least and greatest possible score, inclusive, with the metric's default parameters."""
+    """Smallest and largest possible score, inclusive, with the metric's default parameters."""
     label: str
-    """Label of an axis: the metric's usual name, with the unit where there is one."""
+    """Axis label: the metric's usual name, with its unit if it has one."""
     rates_constant_maps: bool = False
-    """True if a map of one value everywhere has a score; by default it is NaN."""
+    """True if a constant map has a score; by default its score is NaN."""
 
 
 @dataclass(frozen=True)
 class Figure:
     """A figure of a metric's scores."""
 
-    function: str  # package.module:name of what draws it, (results) -> Figure
-    reads: tuple[str, ...] = ()  # what it needs beside the score table: curves, responses
+    function: str  # package.module:name of the plotting function, (results) -> Figure
+    reads: tuple[str, ...] = ()  # inputs in addition to the score table: curves, responses
 
 
 BOXES = Figure("saliency_assay.studies.fidelity.figures:boxes")
@@ -49,40 +49,42 @@ class Metric:
     reference: str
     summary: str
     scores: tuple[Score, ...]
-    """Those that share its passes."""
+    """Scores that are computed from the same passes through the model."""
     reduction: str = "sum"
-    """The reduction of raw maps that is part of the metric's definition; empty where it judges raw maps."""
+    """Reduction of raw maps that is part of the metric's definition; empty if the metric scores raw maps."""
     judges_single_maps: bool = True
-    """One by one, those of one model; False: a BAM study compares models or inputs by it."""
+    """True if it scores the maps of one model one by one; False if a BAM study uses it to compare models or inputs."""
     takes: tuple[str, ...] = ()
-    """Beside its parameters: ``mean``, the data set's mean ``[C]``; ``mask``, the object's pixels, bool ``[N, H, W]``;
-    ``responses``, its model responses; ``explain``, the method ``(images, targets, model=None) -> maps``;
-    ``randomized_model``, the model with new weights."""
+    """Arguments in addition to its parameters: ``mean``, the data set's mean ``[C]``; ``mask``, the object's pixels,
+    bool ``[N, H, W]``; ``responses``, its model responses; ``explain``, the method ``(images, targets, model=None) ->
+    maps``; ``randomized_model``, the model with new weights."""
     responses: str = ""
-    """``package.module:name`` of the function that computes its model responses, which no map decides, once for all
-    methods: ``(predict, images, targets, *, generator, **parameters) -> {name: [N, …]}``, with a generator seeded as
-    the metric's. Figures may read them, too."""
+    """``package.module:name`` of the function that computes its model responses once for all methods, because they do
+    not
+    depend on the maps: ``(predict, images, targets, *, generator, **parameters) -> {name: [N, …]}``, with the same seed
+    as the metric. Figures may read them, too."""
     figures: Mapping[str, Figure] = field(default_factory=lambda: {"scores": BOXES})
     formula: str = ""
-    """In one line of text; docs/metrics.md explains the letters."""
+    """Formula in one line of text; docs/metrics.md explains its symbols."""
     limits: Mapping[str, Limits] = field(default_factory=dict)
-    """Valid values of those of its parameters that may not have any of their type."""
+    """Valid values of the parameters that do not accept every value of their type."""
     check: str = ""
-    """``package.module:name`` of what tells, without heavy imports, why parameters do not fit together."""
+    """``package.module:name`` of a function that returns why parameters are inconsistent, without heavy imports."""
     read_by: tuple[str, ...] = ()
-    """``package.module:name`` of the functions and records that take its parameters, where several do; by default its
-    function and its ``responses``."""
+    """``package.module:name`` of the functions and records that take its parameters; by default its function and its
+    ``responses``."""
 
     @cached_property
     def parameters(self) -> dict[str, Parameter]:
-        """Keyword-only parameters of its functions, by name."""
+        """Return the keyword-only parameters of its functions, by name."""
         functions = self.read_by or filter(None, (self.responses, self.function))
         return parameters_of(*functions, apart=("reduction", *self.takes), limits=self.limits)
 
 
 _SPREAD_OF_SCORES = "saliency_assay.studies.bam.metric_tables:spread"
 _SPREAD = {"draws": Limits(minimum=2), "draw_size": Limits(minimum=1)}
-_FILLS = ("black", "mean", "image_mean", "random", "blur")  # as in fills, which imports torch; tested
+# A copy of fills.FILLS, since fills imports torch; a test compares them.
+_FILLS = ("black", "mean", "image_mean", "random", "blur")
 _OUTPUT = {"output": Limits(choices=("probability", "logit"))}
 _STEPS = {"steps": Limits(minimum=1, words=("exact",))}
 _EXPLANATION = {"explanation": Limits(choices=("global", "local"))}

@@ -30,27 +30,30 @@ def aopc(
     fill: str = "mean",
     output: str = "probability",
 ) -> Scored:
-    """AOPC of raw maps ``[N, C or 1, H, W]``, most relevant pixels first (``morf``) and least relevant first.
+    """Compute AOPC of raw maps ``[N, C or 1, H, W]``, most relevant (MoRF) and least relevant pixels first (LeRF).
 
-    ``lerf`` is the exact reverse of ``morf``, ties included. Scores are in [−1, 1] for probabilities, a variant ``L=…``
-    for each of ``prefixes``; ``curves`` hold the output after 0 … ``steps`` pixels, ``[N, steps + 1]``. NaN where a map
-    is NaN or constant. Images ``[N, C, H, W]`` in [0, 1]; ``targets`` is int64 ``[N]``, the class the maps explain.
-    ``random_orders`` gives the baseline; with an equally seeded generator, its ``random`` fill is this one's.
+    ``lerf`` is the exact reverse of ``morf``, including ties. Scores are in [−1, 1] for probabilities, with one variant
+    ``L=…`` for each of ``prefixes``; ``curves`` are the output after 0 … ``steps`` pixels, ``[N, steps + 1]``. NaN
+    where a map is NaN or constant. Images are ``[N, C, H, W]`` in [0, 1]; ``targets`` is int64 ``[N]``, the classes
+    that the maps explain. ``random_orders`` computes the baseline; with an equally seeded generator, both use the same
+    ``random`` fill.
 
     Raises:
-        ValueError: more steps than pixels, an unknown fill or output, a fill without its ``mean``.
+        ValueError: more steps than pixels, unknown fill or output, or a fill without its ``mean``.
     """
     removed, pixels = _removed(images, steps), images[0, 0].numel()
     fill_seeds, _ = _seeds(len(images), generator)
-    shown = fill_of(fill, images, mean=mean, seeds=fill_seeds)
+    fill_pixels = fill_of(fill, images, mean=mean, seeds=fill_seeds)
     saliency = reduce(maps, "sum")
     first = Span(torch.zeros_like(removed), removed)
     last = Span(pixels - removed, torch.full_like(removed, pixels))
-    found = evaluate_order(
-        perturbation_batch(predict, images, targets, shown, output=output), ranks_of(saliency), [first, last]
+    outputs = evaluate_order(
+        perturbation_batch(predict, images, targets, fill_pixels, output=output),
+        ranks_of(saliency),
+        [first, last],
     )
     defined = is_rankable(saliency)
-    curves = {name: nan_unless(defined, curve) for name, curve in zip(("morf", "lerf"), found, strict=True)}
+    curves = {name: nan_unless(defined, curve) for name, curve in zip(("morf", "lerf"), outputs, strict=True)}
     scores = {
         (f"aopc_{name}", f"L={length}"): area_over(curve, length)
         for name, curve in curves.items()
@@ -72,21 +75,21 @@ def random_orders(
     random_orders: int = 10,
     output: str = "probability",
 ) -> dict[str, Tensor]:
-    """AOPC's baseline: the same with ``random_orders`` random orders of the pixels of each image ``[N, C, H, W]``.
+    """Compute AOPC's baseline: ``random_orders`` random orders of the pixels of each image ``[N, C, H, W]``.
 
     ``random_curve`` is float64 ``[N, steps + 1]``, the mean output over the orders; ``random_aopc`` is float64
-    ``[N, random_orders, prefixes]``, the AOPC of each order.
+    ``[N, random_orders, prefixes]``, the AOPC of each order. Every image has its own orders.
     """
     removed, pixels = _removed(images, steps), images[0, 0].numel()
     fill_seeds, order_seeds = _seeds(len(images), generator)
-    shown = fill_of(fill, images, mean=mean, seeds=fill_seeds)
-    batch = perturbation_batch(predict, images, targets, shown, output=output)
+    fill_pixels = fill_of(fill, images, mean=mean, seeds=fill_seeds)
+    batch = perturbation_batch(predict, images, targets, fill_pixels, output=output)
     span = Span(torch.zeros_like(removed[:, 1:]), removed[:, 1:])
     unperturbed = original(batch)[:, None]
-    children = [torch.Generator().manual_seed(seed) for seed in order_seeds]
+    generators = [torch.Generator().manual_seed(seed) for seed in order_seeds]
     total, areas = unperturbed.new_zeros(removed.shape), []
-    for _ in range(random_orders):  # one at a time, so that memory does not grow with their number
-        ranks = torch.stack([torch.randperm(pixels, generator=child) for child in children])
+    for _ in range(random_orders):  # one order at a time, so that memory does not grow with their number
+        ranks = torch.stack([torch.randperm(pixels, generator=child) for child in generators])
         curve = torch.cat([unperturbed, *evaluate_order(batch, ranks.to(images.device), [span])], 1)
         total += curve
         areas.append(torch.stack([area_over(curve, length) for length in prefixes(steps, every)], 1))
@@ -94,18 +97,17 @@ def random_orders(
 
 
 def area_over(curve: Tensor, length: int) -> Tensor:
-    """AOPC with L = ``length``: 1/(L + 1) Σ_{k=1..L} (f(x⁰) − f(x^k)), ``[N]``, of f(x⁰), f(x¹), … ``[N, S]``."""
+    """Return AOPC with L = ``length``: 1/(L + 1) Σ_{k=1..L} (f(x⁰) − f(x^k)), ``[N]``, of f(x^k) ``[N, S]``."""
     return (curve[:, :1] - curve[:, 1 : length + 1]).sum(1) / (length + 1)
 
 
 def prefixes(steps: int, every: int) -> list[int]:
-    """Return the numbers of steps L that are scored: the multiples of ``every`` below ``steps``, and ``steps``
-    itself."""
+    """Return the scored numbers of steps L: the multiples of ``every`` below ``steps``, and ``steps``."""
     return [*range(every, steps, every), steps]
 
 
 def _removed(images: Tensor, steps: int) -> Tensor:
-    """Return the number of perturbed pixels at each step from 0, int64 ``[N, steps + 1]``."""
+    """Return the number of perturbed pixels at each step, from 0, int64 ``[N, steps + 1]``."""
     pixels = images.shape[-2] * images.shape[-1]
     if steps > pixels:
         raise ValueError(f"steps: found {steps}, expected at most {pixels}, the pixels of an image")
@@ -113,7 +115,9 @@ def _removed(images: Tensor, steps: int) -> Tensor:
 
 
 def _seeds(images: int, generator: torch.Generator) -> tuple[list[int], list[int]]:
-    """For each image, of its random fill and of its random orders; metric and model responses sample both, to agree on
-    the fill."""
+    """Sample a seed of the random fill and one of the random orders for each image.
+
+    Both the metric and its model responses sample both, so that they use the same fill.
+    """
     seeds = sample_seeds(images, 2, generator)
     return seeds[::2], seeds[1::2]

@@ -19,17 +19,17 @@ def block_attribution(
 ) -> Scored:
     """Return the share of absolute attribution on the block: Σ_mask s / Σ s of the ``abs_sum`` s of a map, in [0, 1].
 
-    ``mask`` is bool ``[N, H, W]``, True on the block: of ``caption`` sets, the caption's half. The other half has the
-    rest. NaN where the map is 0 throughout or has a value that is not finite, or the mask is empty. What the human
-    evaluation of Yeh et al. (2019) asks of people, as a number: which block does the map point at?
+    ``mask`` is bool ``[N, H, W]``, True on the block; in ``caption`` sets the block is the caption's half. NaN where
+    the map is 0 everywhere or has a value that is not finite, or the mask is empty. A numerical version of the human
+    evaluation of Yeh et al. (2019), which asked people which block a map points at.
 
     Raises:
-        ValueError: a mask that does not fit the maps.
+        ValueError: the mask does not fit the maps.
     """
     saliency = reduce(maps, "abs_sum").double()
     if mask.shape != saliency.shape or mask.dtype != torch.bool:
-        found = f"{mask.dtype} {list(mask.shape)}"
-        raise ValueError(f"mask: found {found}, expected torch.bool {list(saliency.shape)} like the maps")
+        actual = f"{mask.dtype} {list(mask.shape)}"
+        raise ValueError(f"mask: found {actual}, expected torch.bool {list(saliency.shape)} like the maps")
     flat, inside = saliency.flatten(1), mask.flatten(1)
     share = (flat * inside).sum(1) / flat.sum(1)  # 0 / 0 is NaN
     return Scored({("block_attribution", ""): nan_unless(inside.any(1), share)})

@@ -1,7 +1,7 @@
 """Necessity and sufficiency of positive pixels, by order and by proportion (Wang et al., 2020, section 3).
 
-π⁺ are the M pixels of positive relevance, greatest first. R is the output with some of them removed, R′ with only some
-of them shown on the fill; y_0 is the output for the image and y_b for the fill.
+π⁺ are the M pixels of positive relevance, the largest first. R is the output with some of them removed, R′ the output
+with only some of them inserted into the fill; y_0 is the output for the image and y_b for the fill.
 """
 
 from dataclasses import dataclass
@@ -17,16 +17,16 @@ from saliency_assay.metrics.perturbation import Predict, Span, evaluate_order, p
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.metrics.scored import Scored, is_rankable, nan_unless
 
-LEAST = 1e-6  # ε, the least r and r′
-NOTHING = 1e-12  # an output up to which r and r′ are 1, whatever rounding made of 0/0
-ROUNDING = 1e-9  # by how much a share may miss k and still reach it
-GRID = 100  # intervals of the curves where steps is exact
+LEAST = 1e-6  # ε, the lower bound of r and r′
+NOTHING = 1e-12  # largest denominator for which r and r′ are set to 1, since 0/0 would be decided by rounding
+ROUNDING = 1e-9  # how far below k a share may be and still count as reaching it
+GRID = 100  # intervals of the stored curves if steps is exact
 PROTOCOLS = ("corrected", "printed")
 
 
 @dataclass(frozen=True)
 class Shares:
-    """The share of the positive relevance that the first and the last n pixels of π⁺ hold, n = 0 … H·W."""
+    """Share of the positive relevance in the first and in the last n pixels of π⁺, n = 0 … H·W."""
 
     first: Tensor  # float64 [N, H·W + 1], from 0; 1 from n = M on
     last: Tensor
@@ -37,14 +37,14 @@ class Shares:
 class Points:
     """Points at which the outputs are evaluated, ``[N, S]`` each."""
 
-    number: Tensor  # m, the pixels removed or shown, from 0 to M; in some places repeated
+    number: Tensor  # m, the number of pixels removed or inserted, ascending from 0 to M; values may repeat
     share: Tensor  # k, ascending from 0 to 1
     first: Tensor  # n_1(k)
     last: Tensor  # n_2(k)
 
 
 class Curves(NamedTuple):
-    """Outputs at ``Points``, float64 ``[N, S]`` each, by the score that is made of them."""
+    """Outputs at ``Points``, float64 ``[N, S]`` each, by the score that is computed from them."""
 
     n_ord: Tensor  # R_m(π⁺)
     s_ord: Tensor  # R′_m(π⁺)
@@ -67,94 +67,102 @@ def criteria(
     protocol: str = "corrected",
     output: str = "probability",
 ) -> Scored:
-    """N-Ord, S-Ord, TPN and TPS of raw maps ``[N, C or 1, H, W]``, of images ``[N, C, H, W]`` in [0, 1].
+    """Compute N-Ord, S-Ord, TPN and TPS of raw maps ``[N, C or 1, H, W]`` for images ``[N, C, H, W]`` in [0, 1].
 
-    ``steps`` equal blocks of pixels and of shares, or ``exact``: every pixel, and every share at which one comes in.
-    ``curves`` hold the outputs on ``steps`` (``exact``: 100) equal intervals, by the names of ``Curves``. NaN where a
-    map is NaN or has no positive pixel; N-Ord and S-Ord also where it is constant, which has shares and no order;
-    TPN and TPS also where y_0 ≤ 0, which no probability is.
+    ``steps`` is a number of equal blocks of pixels and of shares, or ``exact``: every number of pixels, and every share
+    at which a pixel is added. ``curves`` are the outputs on ``steps`` (``exact``: 100) equal intervals, by the names of
+    ``Curves``. NaN where a map is NaN or has no positive pixel; N-Ord and S-Ord also where it is constant, since a
+    constant map has shares but no order; TPN and TPS also where y_0 ≤ 0, which only logits can be.
 
     Raises:
-        ValueError: an unknown protocol, fill or output, steps out of range, a fill without its ``mean``.
+        ValueError: unknown protocol, fill or output, steps out of range, or a fill without its ``mean``.
     """
     check_steps(steps)
     if protocol not in PROTOCOLS:
         raise ValueError(f"protocol: found {protocol!r}, valid: {', '.join(PROTOCOLS)}")
     saliency = reduce(maps, "sum")
     shares = positive_shares(saliency)
-    asked = points(shares, steps)
-    drawn = points(shares, GRID) if steps == EXACT else asked
-    shown = fill_of(fill, images, mean=mean, seeds=sample_seeds(len(images), 1, generator))
-    batch = perturbation_batch(predict, images, targets, shown, output=output)
-    spans = [*_spans(asked, shares.positive), *_spans(drawn, shares.positive)]
+    score_points = points(shares, steps)
+    curve_points = points(shares, GRID) if steps == EXACT else score_points
+    fill_pixels = fill_of(fill, images, mean=mean, seeds=sample_seeds(len(images), 1, generator))
+    batch = perturbation_batch(predict, images, targets, fill_pixels, output=output)
+    spans = [*_spans(score_points, shares.positive), *_spans(curve_points, shares.positive)]
     outputs = evaluate_order(batch, ranks_of(saliency), spans)
-    found, curves = Curves(*outputs[:6]), Curves(*outputs[6:])
-    some = shares.positive > 0
-    ordered, proportioned = some & is_rankable(saliency), some & (found.n_ord[:, 0] > 0)
+    scored_outputs, curves = Curves(*outputs[:6]), Curves(*outputs[6:])
+    has_positive = shares.positive > 0
+    has_order, has_ratio = (
+        has_positive & is_rankable(saliency),
+        has_positive & (scored_outputs.n_ord[:, 0] > 0),
+    )
 
     def masked(name: str, values: Tensor) -> Tensor:
-        return nan_unless(ordered if name in ("n_ord", "s_ord") else proportioned, values)
+        return nan_unless(has_order if name in ("n_ord", "s_ord") else has_ratio, values)
 
-    scores = {(name, ""): masked(name, values) for name, values in _scores(found, asked, protocol).items()}
+    scores = {
+        (name, ""): masked(name, values)
+        for name, values in _scores(scored_outputs, score_points, protocol).items()
+    }
     return Scored(scores, {name: masked(name, values) for name, values in curves._asdict().items()})
 
 
 def n_ord(removed: Tensor, y_b: Tensor, counted: Tensor) -> Tensor:
-    """Eq. 3: the mean of max(R_m − y_b, 0) over the ``counted`` m, ``[N]``, of R_m ``[N, S]``; in [0, 1]."""
+    """Return N-Ord (Eq. 3): the mean of max(R_m − y_b, 0) over ``counted`` m, ``[N]``, of R_m ``[N, S]``, in [0, 1]."""
     return _mean((removed - y_b[:, None]).clamp(min=0), counted)
 
 
 def s_ord(shown: Tensor, y_0: Tensor, y_b: Tensor, counted: Tensor) -> Tensor:
-    """Return the mean of min(R′_m, y_0) − y_b over the ``counted`` m, ``[N]``, of R′_m ``[N, S]``; in [−1, 1].
+    """Return S-Ord, the mean of min(R′_m, y_0) − y_b over the ``counted`` m, ``[N]``, of R′_m ``[N, S]``; in [−1, 1].
 
-    What Eq. 4 says in words, "scores above the original output" clipped, and Fig. 5 shows.
+    This follows the text of Eq. 4, "scores above the original output" being clipped, and Fig. 5.
     """
     return _mean(shown.minimum(y_0[:, None]) - y_b[:, None], counted)
 
 
-def s_ord_printed(shown: Tensor, whole: Tensor, y_0: Tensor, counted: Tensor) -> Tensor:
-    """Eq. 4 as printed: the mean of min(R′_m, R′_M) − y_0, ``whole`` being R′_M."""
-    return _mean(shown.minimum(whole[:, None]) - y_0[:, None], counted)
+def s_ord_printed(shown: Tensor, all_shown: Tensor, y_0: Tensor, counted: Tensor) -> Tensor:
+    """Return S-Ord by Eq. 4 as printed, the mean of min(R′_m, R′_M) − y_0; ``all_shown`` is R′_M."""
+    return _mean(shown.minimum(all_shown[:, None]) - y_0[:, None], counted)
 
 
 def total_proportionality(first: Tensor, last: Tensor, share: Tensor, r: Tensor, y_0: Tensor) -> Tensor:
-    """Eqs. 6 and 8: 1/(r y_0) ∫₀¹ |first − last| dk, ``[N]``, of outputs at k = ``share``, ``[N, S]`` each.
+    """Return TPN or TPS (Eqs. 6 and 8): 1/(r y_0) ∫₀¹ |first − last| dk, ``[N]``, by the trapezoid rule.
 
-    By the trapezoid rule.
+    ``first`` and ``last`` are outputs at k = ``share``, ``[N, S]`` each.
     """
     return torch.trapezoid((first - last).abs(), share) / (r * y_0)
 
 
-def ratio(part: Tensor, whole: Tensor) -> Tensor:
-    """r = min(y_b / R_M, 1) or r′ = min(R′_M / y_0, 1), ``[N]``, at least ε; 1 where the denominator is nothing."""
-    return torch.where(whole > NOTHING, (part / whole).clamp(LEAST, 1), 1)
+def ratio(numerator: Tensor, denominator: Tensor) -> Tensor:
+    """Return r = min(y_b / R_M, 1) or r′ = min(R′_M / y_0, 1), ``[N]``, at least ε; 1 if the denominator is ≤ 1e-12."""
+    return torch.where(denominator > NOTHING, (numerator / denominator).clamp(LEAST, 1), 1)
 
 
 def positive_shares(saliency: Tensor) -> Shares:
-    """Return the cumulative shares of the positive pixels of ``[N, H, W]``, both divided by one total."""
+    """Return the cumulative shares of the positive pixels of ``[N, H, W]``, both divided by the same total."""
     flat = saliency.flatten(1).double()
-    positive = flat > 0  # NaN is not
+    positive = flat > 0  # False for NaN
     greatest = flat.where(positive, 0).sort(1, descending=True).values
     least = flat.where(positive, torch.inf).sort(1).values.nan_to_num(posinf=0)
     sums = greatest.cumsum(1)
     total = sums[:, -1:].where(positive.any(1, keepdim=True), 1)
-    nothing = torch.zeros_like(total)
-    first, last = torch.cat([nothing, sums], 1) / total, torch.cat([nothing, least.cumsum(1)], 1) / total
+    zero = torch.zeros_like(total)
+    first, last = torch.cat([zero, sums], 1) / total, torch.cat([zero, least.cumsum(1)], 1) / total
     return Shares(first, last.clamp(max=1), positive.sum(1))
 
 
 def fewest(shares: Tensor, share: Tensor, positive: Tensor) -> Tensor:
-    """n(k): the fewest pixels whose share, of ``[N, H·W + 1]``, reaches k up to ``ROUNDING``, int64 ``[N, S]``.
+    """Return n(k), the fewest pixels whose share reaches k up to ``ROUNDING``, int64 ``[N, S]``.
 
-    n(1) = M, whatever the least pixels hold.
+    ``shares`` is ``[N, H·W + 1]``, ``share`` is k, ``[N, S]``. n(1) = M, however small the smallest values are.
     """
     number = torch.searchsorted(shares, share - ROUNDING).minimum(positive[:, None])
     return torch.where(share == 1, positive[:, None], number)
 
 
 def points(shares: Shares, steps: int | str) -> Points:
-    """Return ``steps`` equal blocks of pixels and of shares; for ``exact``, every m and k at which n_1 or n_2
-    changes."""
+    """Return the ends of ``steps`` equal blocks of pixels and of shares, or all points for ``exact``.
+
+    All points are every m, and every k at which n_1 or n_2 changes.
+    """
     positive = shares.positive
     if isinstance(steps, str):
         share = torch.cat([shares.first, shares.last], 1).sort(1).values
@@ -166,29 +174,34 @@ def points(shares: Shares, steps: int | str) -> Points:
     return Points(number, share, first, last)
 
 
-def _spans(asked: Points, positive: Tensor) -> list[Span]:
-    """In the order of ``Curves``."""
-    none, end = torch.zeros_like(asked.number), positive[:, None].expand_as(asked.share)
-    least, zero = end - asked.last, torch.zeros_like(asked.first)
+def _spans(evaluated: Points, positive: Tensor) -> list[Span]:
+    """Return the removed and inserted pixels at the points, in the order of ``Curves``."""
+    start, end = torch.zeros_like(evaluated.number), positive[:, None].expand_as(evaluated.share)
+    last_start, zero = end - evaluated.last, torch.zeros_like(evaluated.first)
     return [
-        *(Span(none, asked.number, kept) for kept in (False, True)),
-        *(Span(zero, asked.first, kept) for kept in (False, True)),
-        *(Span(least, end, kept) for kept in (False, True)),
+        *(Span(start, evaluated.number, kept) for kept in (False, True)),
+        *(Span(zero, evaluated.first, kept) for kept in (False, True)),
+        *(Span(last_start, end, kept) for kept in (False, True)),
     ]
 
 
-def _scores(found: Curves, asked: Points, protocol: str) -> dict[str, Tensor]:
-    counted = torch.ones_like(asked.number, dtype=torch.bool)  # each m once
-    counted[:, 1:] = asked.number[:, 1:] > asked.number[:, :-1]
-    y_0, y_b = found.n_ord[:, 0], found.s_ord[:, 0]
-    remaining, whole = found.n_ord[:, -1], found.s_ord[:, -1]  # R_M and R′_M
+def _scores(outputs: Curves, evaluated: Points, protocol: str) -> dict[str, Tensor]:
+    """Compute the four scores, ``[N]`` each, from the outputs at the evaluated points."""
+    counted = torch.ones_like(evaluated.number, dtype=torch.bool)  # False where m repeats the previous one
+    counted[:, 1:] = evaluated.number[:, 1:] > evaluated.number[:, :-1]
+    y_0, y_b = outputs.n_ord[:, 0], outputs.s_ord[:, 0]
+    all_removed, all_shown = outputs.n_ord[:, -1], outputs.s_ord[:, -1]  # R_M and R′_M
     if protocol == "printed":
-        sufficiency = s_ord_printed(found.s_ord, whole, y_0, counted)
+        sufficiency = s_ord_printed(outputs.s_ord, all_shown, y_0, counted)
     else:
-        sufficiency = s_ord(found.s_ord, y_0, y_b, counted)
-    tpn = total_proportionality(found.tpn_first, found.tpn_last, asked.share, ratio(y_b, remaining), y_0)
-    tps = total_proportionality(found.tps_first, found.tps_last, asked.share, ratio(whole, y_0), y_0)
-    return {"n_ord": n_ord(found.n_ord, y_b, counted), "s_ord": sufficiency, "tpn": tpn, "tps": tps}
+        sufficiency = s_ord(outputs.s_ord, y_0, y_b, counted)
+    tpn = total_proportionality(
+        outputs.tpn_first, outputs.tpn_last, evaluated.share, ratio(y_b, all_removed), y_0
+    )
+    tps = total_proportionality(
+        outputs.tps_first, outputs.tps_last, evaluated.share, ratio(all_shown, y_0), y_0
+    )
+    return {"n_ord": n_ord(outputs.n_ord, y_b, counted), "s_ord": sufficiency, "tpn": tpn, "tps": tps}
 
 
 def _mean(values: Tensor, counted: Tensor) -> Tensor:

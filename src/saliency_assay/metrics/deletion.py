@@ -1,4 +1,4 @@
-"""Deletion and insertion: the area under the output as salient pixels go, or come (Petsiuk et al., 2018, RISE)."""
+"""Deletion and insertion: area under the output as salient pixels are removed or inserted (Petsiuk et al., 2018)."""
 
 import torch
 from torch import Tensor
@@ -31,18 +31,17 @@ def deletion(
     fill: str = "black",
     output: str = "probability",
 ) -> Scored:
-    """Return the area under the output against the share of pixels removed, most salient first, ``[N]``; lower is
-    better.
+    """Compute the area under the output against the share of removed pixels, ``[N]``; lower is better.
 
-    ``maps`` are raw, ``[N, C or 1, H, W]``, images ``[N, C, H, W]`` in [0, 1]. ``steps`` equal blocks, or ``exact``:
-    pixel by pixel. The area is in [0, 1] for probabilities; the curve is the output after each block, ``[N, S + 1]``.
-    NaN where a map is NaN or constant.
+    The most salient pixels are removed first. ``maps`` are raw, ``[N, C or 1, H, W]``, images ``[N, C, H, W]`` in
+    [0, 1]. ``steps`` is a number of equal blocks, or ``exact``: pixel by pixel. The area is in [0, 1] for
+    probabilities; the curve is the output after each block, ``[N, S + 1]``. NaN where a map is NaN or constant.
 
     Raises:
-        ValueError: steps that are neither, an unknown fill or output, a fill without its ``mean``.
+        ValueError: invalid steps, unknown fill or output, or a fill without its ``mean``.
     """
-    shown = fill_of(fill, images, mean=mean, seeds=sample_seeds(len(images), 1, generator))
-    batch = perturbation_batch(predict, images, targets, shown, output=output)
+    fill_pixels = fill_of(fill, images, mean=mean, seeds=sample_seeds(len(images), 1, generator))
+    batch = perturbation_batch(predict, images, targets, fill_pixels, output=output)
     return _area_under("deletion", batch, reduce(maps, "sum"), steps, kept=False)
 
 
@@ -58,14 +57,14 @@ def insertion(
     fill: str = "blur",
     output: str = "probability",
 ) -> Scored:
-    """As ``deletion``, with pixels put into the fill image, most salient first; higher is better."""
-    shown = fill_of(fill, images, mean=mean, seeds=sample_seeds(len(images), 1, generator))
-    batch = perturbation_batch(predict, images, targets, shown, output=output)
+    """Compute the same area as ``deletion``, with pixels inserted into the fill image instead; higher is better."""
+    fill_pixels = fill_of(fill, images, mean=mean, seeds=sample_seeds(len(images), 1, generator))
+    batch = perturbation_batch(predict, images, targets, fill_pixels, output=output)
     return _area_under("insertion", batch, reduce(maps, "sum"), steps, kept=True)
 
 
 def check_steps(steps: int | str) -> None:
-    """Refuse what is no number of blocks.
+    """Check the number of blocks.
 
     Raises:
         ValueError: ``steps`` is neither at least 1 nor ``exact``.
@@ -75,9 +74,9 @@ def check_steps(steps: int | str) -> None:
 
 
 def block_ends(pixels: Tensor, blocks: int) -> Tensor:
-    """round(i · pixels / blocks) for i = 0 … ``blocks``, halves up, int64 ``[N, blocks + 1]``, of int64 ``[N]``.
+    """Return round(i · pixels / blocks) for i = 0 … ``blocks``, halves up, int64 ``[N, blocks + 1]``, of int64 ``[N]``.
 
-    Where there are fewer pixels than blocks, each number up to ``pixels`` is there, some repeatedly.
+    With fewer pixels than blocks, every number up to ``pixels`` occurs, some of them repeatedly.
     """
     number = torch.arange(blocks + 1, device=pixels.device)
     return (2 * number * pixels[:, None] + blocks).div(2 * blocks, rounding_mode="floor")
@@ -86,7 +85,7 @@ def block_ends(pixels: Tensor, blocks: int) -> Tensor:
 def _area_under(
     name: str, batch: PerturbationBatch, saliency: Tensor, steps: int | str, *, kept: bool
 ) -> Scored:
-    """Return the trapezoid rule over the true shares of pixels, which differ from i/S by less than a pixel."""
+    """Compute the area by the trapezoid rule over the true shares of pixels, which are i/S rounded to whole pixels."""
     check_steps(steps)
     size = batch.height * batch.width
     blocks = size if isinstance(steps, str) else min(steps, size)

@@ -1,4 +1,4 @@
-"""The one caller of metrics that judge single maps: batches, device, evaluation mode, precision, checks, progress."""
+"""Runner of all metrics that score single maps: batches, device, evaluation mode, precision, checks, progress."""
 
 import inspect
 import logging
@@ -30,21 +30,21 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Explainer:
-    """The method under test, as metrics that draw maps of their own are given it."""
+    """The evaluated method, for metrics that compute further maps with it."""
 
     method: Callable[..., Tensor]
     parameters: Mapping[str, Any]
-    seed: int  # the seed of the maps that are scored: the same image then gets the same noise
+    seed: int  # seed of the scored maps, so that the same image gets the same noise
 
 
 @dataclass(frozen=True)
 class MetricInputs:
-    """Inputs that a metric may take beside images, targets, maps and parameters."""
+    """Inputs that a metric may take in addition to images, targets, maps and parameters."""
 
     sliced: Mapping[str, Any] = field(default_factory=dict)
-    """Inputs with an entry for each image, by keyword: arrays, or mappings of arrays."""
+    """Inputs with one entry per image, by keyword: arrays, or mappings of arrays."""
     whole: Mapping[str, Any] = field(default_factory=dict)
-    """Inputs that are the same for all images, by keyword; ``mean`` is the classifier's, unless it is given here."""
+    """Inputs shared by all images, by keyword; ``mean`` defaults to the classifier's."""
     explainer: Explainer | None = None
 
 
@@ -60,21 +60,21 @@ def model_responses(
     inputs: MetricInputs | None = None,
     offset: int = 0,
 ) -> Iterator[dict[str, np.ndarray]]:
-    """Blocks of what a metric asks the model that no map decides, in the images' order.
+    """Compute the model responses of a metric, which do not depend on maps, in blocks in the images' order.
 
-    ``images`` is anything with a length whose slices are uint8 ``[n, C, H, W]``, or float32 in [0, 1]; ``targets`` is
+    ``images`` is any object with a length whose slices are uint8 ``[n, C, H, W]``, or float32 in [0, 1]; ``targets`` is
     int64 ``[N]``. For ``seed`` and ``offset`` see ``score``.
 
     Raises:
-        ValueError: images, targets or an offset that do not fit, or what ``function`` raises.
+        ValueError: images, targets or offset do not fit, or ``function`` raises it.
     """
     generator = BlockGenerator(seed)
     for batch in _batches(classifier, images, targets, batch_size, offset, name_of(function)):
         keywords = _metric_arguments(function, parameters, inputs or MetricInputs(), batch.part, classifier)
         generator.at(batch.block)
         with evaluating(classifier), frozen(classifier), exact_float32():
-            found = function(classifier, batch.pixels, batch.targets, generator=generator, **keywords)
-        yield {name: values.cpu().numpy() for name, values in found.items()}
+            responses = function(classifier, batch.pixels, batch.targets, generator=generator, **keywords)
+        yield {name: values.cpu().numpy() for name, values in responses.items()}
 
 
 def score(
@@ -91,35 +91,37 @@ def score(
     inputs: MetricInputs,
     offset: int = 0,
 ) -> Iterator[Scored]:
-    """Scores of all images in blocks, in the images' order, on the CPU; memory is bounded by a batch.
+    """Compute the scores of all images in blocks, in the images' order, on the CPU; memory is bounded by a batch.
 
-    ``maps`` is anything with a length whose slices are ``[n, C or 1, H, W]``; the rest is as for ``model_responses``. A
-    metric that returns a tensor alone has one score, the first of ``names``; others give scores of these names. One
-    generator, seeded by ``seed`` for every block of the set anew (``shards``), serves all batches in order, so scores
-    do not depend on ``batch_size`` beyond rounding; and not at all on how the set is split into parts, of which this
-    one has ``offset`` images before it.
+    ``maps`` is any object with a length whose slices are ``[n, C or 1, H, W]``; the other arguments are those of
+    ``model_responses``. A metric that returns a single tensor has one score, the first of ``names``; other metrics
+    return scores with these names. One generator, reseeded from ``seed`` for every block of the set (``shards``),
+    serves all batches in order. Scores therefore depend on ``batch_size`` only by rounding, and not at all on how the
+    set is split into shards; ``offset`` is the number of images before this shard.
 
     Raises:
-        ValueError: images, targets, maps or offset that do not fit each other; a metric that returns anything but a
-            score for each image, or what the metric raises.
+        ValueError: images, targets, maps or offset do not fit each other; the metric returns anything but a score for
+            each image, or raises it.
     """
     generator, undefined = BlockGenerator(seed), Counter[str]()
     explain = _Explain(classifier, inputs.explainer) if inputs.explainer else None
     inputs = replace(inputs, whole={**inputs.whole, "explain": explain}) if explain else inputs
     for batch in _batches(classifier, images, targets, batch_size, offset, name_of(function)):
-        drawn = torch.tensor(np.asarray(maps[batch.part]), device=classifier.device)
-        _check_maps(drawn, batch.pixels, len(maps), len(images))
+        block_maps = torch.tensor(np.asarray(maps[batch.part]), device=classifier.device)
+        _check_maps(block_maps, batch.pixels, len(maps), len(images))
         keywords = _metric_arguments(function, parameters, inputs, batch.part, classifier)
         generator.at(batch.block)
         if explain:
             explain.begin(batch.block)
         with evaluating(classifier), frozen(classifier), exact_float32():
-            found = function(classifier, batch.pixels, batch.targets, drawn, generator=generator, **keywords)
-        result = found if isinstance(found, Scored) else Scored({(names[0], ""): found})
+            scores = function(
+                classifier, batch.pixels, batch.targets, block_maps, generator=generator, **keywords
+            )
+        result = scores if isinstance(scores, Scored) else Scored({(names[0], ""): scores})
         _check_scores(name_of(function), result, names, len(batch.pixels))
         result = Scored(_on_cpu(result.scores), _on_cpu(result.curves))
-        for key, scores in result.scores.items():
-            undefined[" ".join(key).strip()] += int(scores.isnan().sum())
+        for key, values in result.scores.items():
+            undefined[" ".join(key).strip()] += int(values.isnan().sum())
         yield result
     for label, count in (+undefined).items():
         log.warning("%s is not defined for %d of %d images", label, count, len(images))
@@ -128,41 +130,39 @@ def score(
 def explainer_of(
     method: Mapping[str, Any], data: Any, device: torch.device, seed: int, model: str, name: str
 ) -> Explainer:
-    """Return the method whose maps of ``model`` on the set ``name`` are scored, as ``methods.engine.attribute`` was
-    given it.
+    """Return the method whose maps of ``model`` on data set ``name`` are scored, as passed to ``methods.engine``.
 
-    ``method`` has its ``function``, ``parameters`` and ``noise_group``, and ``base`` and ``background`` where it has
-    them; ``data`` is the open store of the set.
+    ``method`` has ``function``, ``parameters`` and ``noise_group``, and optionally ``base`` and ``background``;
+    ``data`` is the open store of the data set.
     """
-    drawn = map_seed(seed, model, name, method["noise_group"])
-    return Explainer(resolve(method["function"]), arguments_of(method, data, device), drawn)
+    noise_seed = map_seed(seed, model, name, method["noise_group"])
+    return Explainer(resolve(method["function"]), arguments_of(method, data, device), noise_seed)
 
 
 def metric_seed(seed: int, model: str, data: str, noise_group: str) -> int:
-    """Return the seed of a metric, and of its model responses, for all methods' maps of one model on one set."""
+    """Return the seed of a metric and its model responses, shared by all methods' maps of one model on one data set."""
     return seed_of(seed, "metric", model, data, noise_group)
 
 
 def fresh_seed(seed: int, model: str) -> int:
-    """Return the seed of the weights that a metric compares a trained model with."""
+    """Return the seed of the new weights with which a metric compares a trained model."""
     return seed_of(seed, "fresh", model)
 
 
 def newly_built(classifier: Classifier, blueprint: Blueprint, seed: int) -> Classifier:
-    """Return a classifier like ``classifier`` on its device, with weights newly drawn from ``seed``, in evaluation
-    mode."""
+    """Return a classifier like ``classifier`` with weights sampled from ``seed``, on its device, in evaluation mode."""
     mean, std = (values.flatten().tolist() for values in (classifier.mean, classifier.std))
     generator = torch.Generator().manual_seed(seed)
-    made = build(blueprint, classes=classifier.classes, mean=mean, std=std, generator=generator)
-    return made.to(classifier.device).eval().requires_grad_(False)
+    randomized_model = build(blueprint, classes=classifier.classes, mean=mean, std=std, generator=generator)
+    return randomized_model.to(classifier.device).eval().requires_grad_(False)
 
 
-def curves_of(found: Iterable[Scored], gathered: list[Scored]) -> Iterator[dict[str, np.ndarray]]:
-    """Return the curves of each block, for a store, and ``defined``, bool ``[n]``: whether an image has all scores.
+def curves_of(blocks: Iterable[Scored], gathered: list[Scored]) -> Iterator[dict[str, np.ndarray]]:
+    """Yield the curves of each block, for a store, and ``defined``, bool ``[n]``: True if an image has all scores.
 
-    Blocks go to ``gathered`` without their curves, which may be too many to keep.
+    Blocks are appended to ``gathered`` without their curves, which may not fit into memory.
     """
-    for block in found:
+    for block in blocks:
         gathered.append(Scored(block.scores))
         defined = torch.stack([scores.isfinite() for scores in block.scores.values()]).all(0)
         yield {**{name: values.numpy() for name, values in block.curves.items()}, "defined": defined.numpy()}
@@ -172,19 +172,19 @@ def table_of(gathered: Sequence[Scored], images: np.ndarray, entry: str) -> pd.D
     """Return the scores of all blocks as rows of ``image``, ``metric``, ``variant`` and ``score``.
 
     ``metric`` is the score's registered name; ``variant`` is ``entry``, the metric's name in the configuration,
-    followed by what the metric calls the variant, if it has several.
+    followed by the metric's own name of the variant, if it has several.
     """
-    parts = []
+    tables = []
     for score_name, variant in gathered[0].scores:
         values = torch.cat([block.scores[score_name, variant] for block in gathered]).double()
         label = f"{entry} {variant}".strip()
         rows = {"image": images, "metric": score_name, "variant": label, "score": values.numpy()}
-        parts.append(pd.DataFrame(rows))
-    return pd.concat(parts, ignore_index=True)
+        tables.append(pd.DataFrame(rows))
+    return pd.concat(tables, ignore_index=True)
 
 
 class _Explain:
-    """The method under test, with its noise seeded alike at every call of a batch."""
+    """The evaluated method, with the same noise at every call within a batch."""
 
     def __init__(self, classifier: Classifier, explainer: Explainer) -> None:
         self.classifier, self.explainer = classifier, explainer
@@ -192,7 +192,7 @@ class _Explain:
         self.state = self.generator.get_state()
 
     def begin(self, block: int) -> None:
-        """Go on to the next batch, of ``block``; each call leaves the generator where the batch's own maps did."""
+        """Start the next batch, of ``block``: every call begins with the generator state of the batch's scored maps."""
         self.state = self.generator.at(block).get_state()
 
     def __call__(self, images: Tensor, targets: Tensor, model: nn.Module | None = None) -> Tensor:
@@ -205,7 +205,7 @@ class _Explain:
 
 
 class _Batch(NamedTuple):
-    """Images that are scored together: their block, where they lie, and their pixels and targets on the device."""
+    """Images that are scored together: their block, their slice, and their pixels and targets on the device."""
 
     block: int
     part: slice
@@ -231,19 +231,19 @@ def _metric_arguments(
     part: slice,
     classifier: Classifier,
 ) -> dict[str, Any]:
-    """Return the parameters that ``function`` declares, and what it takes beside them."""
+    """Return the keyword arguments of ``function``: the parameters and the inputs that it declares."""
     declared = inspect.signature(function).parameters
     any_name = any(parameter.kind is parameter.VAR_KEYWORD for parameter in declared.values())
 
-    def cut(values: Any) -> Any:
+    def slice_of(values: Any) -> Any:
         if isinstance(values, Mapping):
-            return {key: cut(value) for key, value in values.items()}
+            return {key: slice_of(value) for key, value in values.items()}
         return torch.tensor(np.asarray(values[part]), device=classifier.device)
 
-    found = {key: value for key, value in parameters.items() if any_name or key in declared}
-    whole = {"mean": classifier.mean.flatten(), **inputs.whole}
-    found |= {key: value for key, value in whole.items() if key in declared}
-    return found | {key: cut(values) for key, values in inputs.sliced.items() if key in declared}
+    arguments = {key: value for key, value in parameters.items() if any_name or key in declared}
+    shared_inputs = {"mean": classifier.mean.flatten(), **inputs.whole}
+    arguments |= {key: value for key, value in shared_inputs.items() if key in declared}
+    return arguments | {key: slice_of(values) for key, values in inputs.sliced.items() if key in declared}
 
 
 def _on_cpu(tensors: Mapping[K, Tensor]) -> dict[K, Tensor]:
@@ -257,11 +257,11 @@ def _check_maps(maps: Tensor, pixels: Tensor, count: int, images: int) -> None:
         raise ValueError(f"maps: found {count} of {list(maps.shape[1:])}, expected {expected}")
 
 
-def _check_scores(metric: str, found: Scored, names: Sequence[str], images: int) -> None:
+def _check_scores(metric: str, result: Scored, names: Sequence[str], images: int) -> None:
     expected = f"expected a floating-point score for each of {images} images"
-    if not found.scores:
+    if not result.scores:
         raise ValueError(f"{metric}: returned no scores, {expected}")
-    for key, values in found.scores.items():
+    for key, values in result.scores.items():
         if key[0] not in names:
             raise ValueError(f"{metric}: returned a score {key[0]!r}, expected {', '.join(names)}")
         is_tensor = isinstance(values, Tensor)

@@ -1,4 +1,4 @@
-"""Faithfulness F: does relevance follow the fall of the output when a pixel goes? (Alvarez-Melis & Jaakkola, 2018)."""
+"""Faithfulness F: correlation of relevance with the drop of the output per pixel (Alvarez-Melis & Jaakkola, 2018)."""
 
 from collections.abc import Mapping
 
@@ -21,10 +21,10 @@ def faithfulness(
     generator: torch.Generator,
     responses: Mapping[str, Tensor],
 ) -> Scored:
-    """F = ρ(R, Δ): Pearson's correlation of relevance and the fall of the output, in [−1, 1], over some pixels.
+    """Compute F = ρ(R, Δ), Pearson's correlation of relevance and the drop of the output over some pixels, in [−1, 1].
 
-    ``maps`` are raw, ``[N, C or 1, H, W]``; ``responses`` is what ``single_pixels`` found for the same images. NaN
-    where a map is NaN, and where relevance or the fall is the same at all of these pixels.
+    ``maps`` are raw, ``[N, C or 1, H, W]``; ``responses`` are those of ``single_pixels`` for the same images. NaN where
+    a map is NaN, and where relevance or the drop is the same at all of these pixels.
 
     Raises:
         ValueError: ``responses`` is of another number of images.
@@ -33,9 +33,8 @@ def faithfulness(
     if len(pixel) != len(maps):
         raise ValueError(f"responses: found {len(pixel)} images, expected {len(maps)}, as many as maps")
     relevance = reduce(maps, "sum").flatten(1).gather(1, pixel)
-    defined = is_rankable(relevance) & is_rankable(
-        unperturbed[:, None] - drop
-    )  # up to rounding of the outputs
+    # Of the outputs, not of their drops: a drop that is only rounding error would correlate with anything.
+    defined = is_rankable(relevance) & is_rankable(unperturbed[:, None] - drop)
     return Scored({("faithfulness", ""): nan_unless(defined, correlation(relevance.double(), drop))})
 
 
@@ -50,27 +49,27 @@ def single_pixels(
     fill: str = "mean",
     output: str = "probability",
 ) -> dict[str, Tensor]:
-    """Δ_i = f(x) − f(x_i): the fall of the output when pixel i alone is perturbed, for ``pixels`` random pixels.
+    """Compute Δ_i = f(x) − f(x_i), the drop of the output when only pixel i is perturbed, for ``pixels`` random pixels.
 
-    The pixels are drawn once, without replacement, from the generator's initial seed: the same for all images ``[N, C,
-    H, W]``. ``pixel`` is int64 ``[N, pixels]``, indices in reading order; ``drop`` is float64 ``[N, pixels]``,
-    ``original`` f(x), float64 ``[N]``.
+    The pixels are sampled once, without replacement, from the generator's initial seed, and are the same for all images
+    ``[N, C, H, W]``. ``pixel`` is int64 ``[N, pixels]``, indices in reading order; ``drop`` is Δ, float64
+    ``[N, pixels]``; ``original`` is f(x), float64 ``[N]``.
 
     Raises:
-        ValueError: more ``pixels`` than an image has, an unknown fill or output, a fill without its ``mean``.
+        ValueError: more ``pixels`` than an image has, unknown fill or output, or a fill without its ``mean``.
     """
     available = images.shape[-2] * images.shape[-1]
     if pixels > available:
         raise ValueError(f"pixels: found {pixels}, expected at most {available}, the pixels of an image")
     shared = torch.Generator().manual_seed(generator.initial_seed())
-    drawn = torch.randperm(available, generator=shared)[:pixels].sort().values
-    pixel = drawn.to(images.device).repeat(len(images), 1)
-    shown = fill_of(fill, images, mean=mean, seeds=sample_seeds(len(images), 1, generator))
-    place = torch.arange(available, device=images.device).expand(len(images), -1)
-    none = torch.zeros_like(pixel[:, :1])
-    spans = [Span(none, none), Span(pixel, pixel + 1)]
-    batch = perturbation_batch(predict, images, targets, shown, output=output)
-    unperturbed, perturbed = evaluate_order(batch, place, spans)
-    # What already shows the fill changes nothing, though rounding differs between the rows of a batch.
+    sampled = torch.randperm(available, generator=shared)[:pixels].sort().values
+    pixel = sampled.to(images.device).repeat(len(images), 1)
+    fill_pixels = fill_of(fill, images, mean=mean, seeds=sample_seeds(len(images), 1, generator))
+    ranks = torch.arange(available, device=images.device).expand(len(images), -1)
+    zero = torch.zeros_like(pixel[:, :1])
+    spans = [Span(zero, zero), Span(pixel, pixel + 1)]
+    batch = perturbation_batch(predict, images, targets, fill_pixels, output=output)
+    unperturbed, perturbed = evaluate_order(batch, ranks, spans)
+    # Pixels equal to their fill change nothing; without this, rounding would differ between the rows of a batch.
     drop = torch.where(differs(batch).gather(1, pixel), unperturbed - perturbed, 0)
     return {"pixel": pixel, "drop": drop, "original": unperturbed[:, 0]}

@@ -1,7 +1,8 @@
 """Infidelity of an explanation under five kinds of perturbation (Yeh et al., 2019, definition 2.1).
 
-INFD(Φ, f, x) = E_I[(IᵀΦ − (f(x) − f(x − I)))²], f the target's logit, the mean over the sampled perturbations.
-``predicted`` is IᵀΦ, ``drop`` is f(x) − f(x − I): it depends on no map, so it is computed once for all methods.
+INFD(Φ, f, x) = E_I[(IᵀΦ − (f(x) − f(x − I)))²], where f is the target's logit and E the mean over the sampled
+perturbations. ``predicted`` is IᵀΦ. ``drop`` is f(x) − f(x − I), which does not depend on the map and is therefore
+computed once for all methods.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,25 +18,27 @@ from saliency_assay.metrics.scored import Scored, nan_unless
 from saliency_assay.metrics.subsets import drop_of, drops, sample_subsets, shared, sums
 
 EXPLANATIONS = ("global", "local")
-SQUARES = 16_384  # squares whose sums are looked up at a time
+SQUARES = 16_384  # squares whose sums are computed at a time
 
 
 def infidelity(predicted: Tensor, drop: Tensor) -> Tensor:
-    """E_I[(IᵀΦ − (f(x) − f(x − I)))²], float64 ``[N]``, of float64 ``[N, S]`` both. Equation 1."""
+    """Compute E_I[(IᵀΦ − (f(x) − f(x − I)))²], float64 ``[N]``, from two float64 tensors ``[N, S]``. Equation 1."""
+    # Not from moments: expanding the square would subtract nearly equal numbers for good maps.
     return (predicted - drop).square().mean(1)
 
 
 def optimal_scale(predicted: Tensor, drop: Tensor) -> Tensor:
-    """β, float64 ``[N]``, for which βΦ has the least infidelity: E[IᵀΦ (f(x) − f(x − I))] / E[(IᵀΦ)²].
+    """Return the β, float64 ``[N]``, for which βΦ has the least infidelity: E[IᵀΦ (f(x) − f(x − I))] / E[(IᵀΦ)²].
 
-    It may be negative. 0 where IᵀΦ is 0 throughout, as any other would do. Not in the paper; the released code.
+    It may be negative. It is 0 where IᵀΦ is always 0, since every β then gives the same infidelity. From the released
+    code; not in the paper.
     """
     power = predicted.square().mean(1)
     return torch.where(power > 0, (predicted * drop).mean(1) / power, 0)
 
 
 def score(maps: Tensor, predicted: Tensor, drop: Tensor, rescale: bool) -> Scored:
-    """Return the infidelity of ``maps [N, …]``, of βΦ if ``rescale``; NaN for a map with a value that is not finite."""
+    """Return the infidelity of ``maps [N, …]``, of βΦ if ``rescale``; NaN for a map with values that are not finite."""
     if rescale:
         predicted = optimal_scale(predicted, drop)[:, None] * predicted
     defined = maps.isfinite().flatten(1).all(1)
@@ -43,13 +46,13 @@ def score(maps: Tensor, predicted: Tensor, drop: Tensor, rescale: bool) -> Score
 
 
 def contributions(maps: Tensor, images: Tensor, explanation: str) -> Tensor:
-    """Contribution of each pixel to IᵀΦ when it turns black, float64 ``[N, H·W]``.
+    """Return the contribution of each pixel to IᵀΦ when it turns black, float64 ``[N, H·W]``.
 
-    ``global`` explanations Φ ``[N, C or 1, H, W]`` say it themselves: Σ_c Φ_c. For ``local`` ones I holds the removed
-    pixels, and it is Σ_c x_c Φ_c, where a map of one channel has that value in all. Section 2.5, with x_0 = 0.
+    For ``global`` explanations Φ ``[N, C or 1, H, W]`` it is Σ_c Φ_c. For ``local`` ones, I holds the removed pixels,
+    and it is Σ_c x_c Φ_c, where a map of one channel has the same value in all channels. Section 2.5, with x_0 = 0.
 
     Raises:
-        ValueError: another ``explanation``, or maps that do not fit the images.
+        ValueError: unknown ``explanation``, or maps that do not fit the images.
     """
     check_maps(maps, images)
     if explanation not in EXPLANATIONS:
@@ -59,7 +62,7 @@ def contributions(maps: Tensor, images: Tensor, explanation: str) -> Tensor:
 
 
 def check_maps(maps: Tensor, images: Tensor) -> None:
-    """Refuse maps that are not ``[N, C or 1, H, W]`` for images ``[N, C, H, W]``.
+    """Check that maps are ``[N, C or 1, H, W]`` for images ``[N, C, H, W]``.
 
     Raises:
         ValueError: they are not.
@@ -84,14 +87,14 @@ def removed_squares(
     largest: int = 10,
     squares: int = 0,
 ) -> dict[str, Tensor]:
-    """``drop``: f(x) − f(x with a square black), in logits, float64 ``[N, S]``; see ``infidelity_square``."""
+    """Compute ``drop``: f(x) − f(x with a square black), in logits, float64 ``[N, S]``; see ``infidelity_square``."""
     batch = perturbation_batch(predict, images, targets, fill("black", images), output="logit")
-    chosen = _chosen(images, smallest, largest, squares, generator)
+    selected = _choose_squares(images, smallest, largest, squares, generator)
 
     def cover(image: Tensor, number: Tensor) -> Tensor:
-        return covered(chosen[number], batch.height, batch.width).flatten(1)
+        return covered(selected[number], batch.height, batch.width).flatten(1)
 
-    return {"drop": original(batch)[:, None] - evaluate_masks(batch, len(chosen), cover)}
+    return {"drop": original(batch)[:, None] - evaluate_masks(batch, len(selected), cover)}
 
 
 def infidelity_square(
@@ -108,41 +111,44 @@ def infidelity_square(
     explanation: str = "global",
     rescale: bool = False,
 ) -> Scored:
-    """INFD where I is the image inside a square: of sides ``smallest`` to ``largest`` at stride 1, all or a sample.
+    """Compute INFD with I the image inside a square, with sides ``smallest`` to ``largest``, at stride 1.
 
-    A sample of ``squares`` hangs on the generator's first seed alone, so that all images and the model responses share
-    it. Yeh et al. (2019), equation 1 and section 2.4; ``explanation`` as in ``contributions``. Squared logits, lower is
-    better.
+    All squares, or a sample of ``squares``, which depends only on the generator's initial seed, so that all images and
+    the model responses share it. Yeh et al. (2019), equation 1 and section 2.4; ``explanation`` as in
+    ``contributions``. Squared logits, lower is better.
 
     Raises:
         ValueError: as ``removed_squares``; maps or ``responses`` that do not fit the images and squares.
     """
     values = contributions(maps, images, explanation).reshape(-1, *images.shape[2:])
-    chosen = _chosen(images, smallest, largest, squares, generator)
-    drop = drop_of(responses, maps, len(chosen))
-    return score(maps, square_sums(values, chosen), drop, rescale)
+    selected = _choose_squares(images, smallest, largest, squares, generator)
+    drop = drop_of(responses, maps, len(selected))
+    return score(maps, square_sums(values, selected), drop, rescale)
 
 
 def square_sums(values: Tensor, squares: Tensor) -> Tensor:
     """Return the sum of ``values``, float64 ``[N, H, W]``, over each of ``squares [S, 3]``: ``[N, S]``.
 
-    With t(r, c) the sum above row r and left of column c, it is t(bottom, right) − t(top, right) − t(bottom, left) +
-    t(top, left).
+    With the summed-area table t(r, c), the sum above row r and left of column c, it is t(bottom, right) −
+    t(top, right) − t(bottom, left) + t(top, left).
     """
     count, height, width = values.shape
     table = values.new_zeros(count, height + 1, width + 1)
     table[:, 1:, 1:] = values.cumsum(1).cumsum(2)
-    found = values.new_empty(count, len(squares))
+    totals = values.new_empty(count, len(squares))
     for first in range(0, len(squares), SQUARES):
         part = slice(first, first + SQUARES)
         top, left, side = squares[part].unbind(1)
         bottom, right = top + side, left + side
         lower = table[:, bottom, right] - table[:, bottom, left]
-        found[:, part] = lower - (table[:, top, right] - table[:, top, left])
-    return found
+        totals[:, part] = lower - (table[:, top, right] - table[:, top, left])
+    return totals
 
 
-def _chosen(images: Tensor, smallest: int, largest: int, squares: int, generator: torch.Generator) -> Tensor:
+def _choose_squares(
+    images: Tensor, smallest: int, largest: int, squares: int, generator: torch.Generator
+) -> Tensor:
+    """Return the top row, left column and side of each square, int64 ``[S, 3]``, on the images' device."""
     seed = generator.initial_seed() if squares else None
     height, width = images.shape[2:]
     return choose(height, width, smallest, largest, squares, seed).to(images.device)
@@ -161,26 +167,26 @@ def noisy_baselines(
     noise: float = 0.2,
     protocol: str = "printed",
 ) -> dict[str, Tensor]:
-    """``drop``: f(x) − f(z), in logits, float64 ``[N, samples]``; see ``infidelity_noisy_baseline``.
+    """Compute ``drop``: f(x) − f(z), in logits, float64 ``[N, samples]``; see ``infidelity_noisy_baseline``.
 
-    A pass for each baseline z serves all images of the batch.
+    One pass for each baseline z serves all images of the batch.
 
     Raises:
-        ValueError: a parameter out of range, logits of another shape, or one that is not finite.
+        ValueError: a parameter out of range, logits of a wrong shape, or logits that are not finite.
     """
     batch = perturbation_batch(predict, images, targets, fill("black", images), output="logit")
-    before = original(batch)[:, None]
+    original_logits = original(batch)[:, None]
     portions = _baselines(images, samples, noise, protocol, generator, batch.rows)
-    # As the engine hands images out.
-    shown = (z.contiguous(memory_format=torch.channels_last) for z in portions)
-    after = torch.cat([all_logits(predict, z)[:, targets] for z in shown]).T
-    broken = int((~after.isfinite()).sum())
+    # In the memory format of the perturbation engine's images.
+    reformatted = (z.contiguous(memory_format=torch.channels_last) for z in portions)
+    baseline_logits = torch.cat([all_logits(predict, z)[:, targets] for z in reformatted]).T
+    broken = int((~baseline_logits.isfinite()).sum())
     if broken:
         raise ValueError(
-            f"predict: the logit of {broken} of {after.numel()} noisy baselines is NaN or infinite, "
+            f"predict: the logit of {broken} of {baseline_logits.numel()} noisy baselines is NaN or infinite, "
             f"expected finite values"
         )
-    return {"drop": before - after}
+    return {"drop": original_logits - baseline_logits}
 
 
 def infidelity_noisy_baseline(
@@ -196,11 +202,11 @@ def infidelity_noisy_baseline(
     protocol: str = "printed",
     rescale: bool = False,
 ) -> Scored:
-    """INFD where I = x − z: ``samples`` draws z ~ N(0, ``noise``²) of pixels in [0, 1], the same for all images.
+    """Compute INFD with I = x − z for ``samples`` baselines z ~ N(0, ``noise``²), the same for all images.
 
-    Under ``protocol`` ``released`` z is clipped to [0, 1], which is the released I = clip(x + noise, x − 1, x). Maps
-    are local explanations; one of a single channel has that value in all. Yeh et al. (2019), equation 1 and section
-    2.4. Squared logits, lower is better.
+    ``noise`` is in units of pixels in [0, 1]. With ``protocol`` ``released``, z is clipped to [0, 1], which is the
+    released I = clip(x + noise, x − 1, x). Maps are local explanations; a map of one channel has the same value in all
+    channels. Yeh et al. (2019), equation 1 and section 2.4. Squared logits, lower is better.
 
     Raises:
         ValueError: a parameter out of range; maps or ``responses`` that do not fit the images and samples.
@@ -208,31 +214,31 @@ def infidelity_noisy_baseline(
     check_maps(maps, images)
     portions = _baselines(images, samples, noise, protocol, generator, BLOCK)
     local = maps.double().expand(images.shape).flatten(1)
-    whole = (images.flatten(1) * local).sum(1, keepdim=True)
-    predicted = torch.cat([whole - local @ z.flatten(1).double().T for z in portions], dim=1)
+    image_term = (images.flatten(1) * local).sum(1, keepdim=True)
+    predicted = torch.cat([image_term - local @ z.flatten(1).double().T for z in portions], dim=1)
     return score(maps, predicted, drop_of(responses, maps, samples), rescale)
 
 
 def _baselines(
     images: Tensor, samples: int, noise: float, protocol: str, generator: torch.Generator, rows: int
 ) -> Iterator[Tensor]:
-    """Return the baselines, at most ``rows`` at a time, ``[rows, C, H, W]``.
+    """Return an iterator of the baselines, at most ``rows`` at a time, ``[rows, C, H, W]``.
 
-    They are drawn on the CPU, so that the metric and its model responses use the same wherever each of them runs.
+    They are sampled on the CPU, so that the metric and its model responses use the same ones on different devices.
     """
     if samples < 1 or noise < 0:
         raise ValueError(f"samples, noise: found {samples}, {noise}, expected at least 1 and 0")
     if protocol not in PROTOCOLS:
         raise ValueError(f"protocol: found {protocol!r}, valid: {', '.join(PROTOCOLS)}")
     seed, shape, clipped = generator.initial_seed(), tuple(images.shape[1:]), protocol == "released"
-    draws = Baselines(seed, shape, images.dtype, torch.device("cpu"), float(noise), clipped).portions(rows)
+    blocks = Baselines(seed, shape, images.dtype, torch.device("cpu"), float(noise), clipped).portions(rows)
     return (
-        next(draws)[: samples - first].to(images.device)
+        next(blocks)[: samples - first].to(images.device)
         for first in reported(samples, rows, "noisy baselines")
     )
 
 
-# ---- removal of random pixels: subsets of one size, or of the Shapley kernel
+# ---- removal of random pixels: subsets of one size, or sampled by the Shapley kernel
 
 
 def removed_subsets(
@@ -244,7 +250,7 @@ def removed_subsets(
     samples: int = 1000,
     share: float = 0.1,
 ) -> dict[str, Tensor]:
-    """``drop``: f(x) − f(x with a subset black), in logits, float64 ``[N, samples]``; see ``infidelity_subset``."""
+    """Compute ``drop``: f(x) − f(x with a subset black), in logits, float64 ``[N, samples]``."""
     batch = perturbation_batch(predict, images, targets, fill("black", images), output="logit")
     return {"drop": drops(batch, _subsets(images, samples, share, generator))}
 
@@ -262,10 +268,10 @@ def infidelity_subset(
     explanation: str = "global",
     rescale: bool = False,
 ) -> Scored:
-    """INFD where I is the image at random pixels: ``samples`` subsets of a ``share`` of them, the same for all images.
+    """Compute INFD with I the image at random pixels: ``samples`` subsets of a ``share`` of the pixels.
 
-    Yeh et al. (2019), equation 1 and section 2.1, "subset of difference to baseline"; ``explanation`` as in
-    ``contributions``. Squared logits, lower is better.
+    The subsets are the same for all images. Yeh et al. (2019), equation 1 and section 2.1, "subset of difference to
+    baseline"; ``explanation`` as in ``contributions``. Squared logits, lower is better.
 
     Raises:
         ValueError: a parameter out of range; maps or ``responses`` that do not fit the images and samples.
@@ -278,7 +284,7 @@ def infidelity_subset(
 def removed_coalitions(
     predict: Predict, images: Tensor, targets: Tensor, *, generator: torch.Generator, samples: int = 1000
 ) -> dict[str, Tensor]:
-    """``drop``: f(x) − f(x with a coalition black), in logits, float64 ``[N, samples]``; see ``infidelity_shap``."""
+    """Compute ``drop``: f(x) − f(x with a coalition black), in logits, float64 ``[N, samples]``."""
     batch = perturbation_batch(predict, images, targets, fill("black", images), output="logit")
     return {"drop": drops(batch, _coalitions(images, samples, generator))}
 
@@ -295,10 +301,11 @@ def infidelity_shap(
     explanation: str = "global",
     rescale: bool = False,
 ) -> Scored:
-    """INFD where I is the image at ``samples`` coalitions of pixels drawn by the Shapley kernel, shared by all images.
+    """Compute INFD with I the image at ``samples`` coalitions of pixels, sampled by the Shapley kernel.
 
-    P(Z = z) ∝ (d − 1) / (C(d, |z|) |z| (d − |z|)) over the d pixels, I = x ⊙ Z: the coalition's pixels turn black. Yeh
-    et al. (2019), proposition 2.5; ``explanation`` as in ``contributions``. Squared logits, lower is better.
+    P(Z = z) ∝ (d − 1) / (C(d, |z|) |z| (d − |z|)) over the d pixels, I = x ⊙ Z: the coalition's pixels turn black. The
+    coalitions are the same for all images. Yeh et al. (2019), proposition 2.5; ``explanation`` as in ``contributions``.
+    Squared logits, lower is better.
 
     Raises:
         ValueError: fewer than one sample or two pixels; maps or ``responses`` that do not fit the images and samples.
@@ -309,12 +316,12 @@ def infidelity_shap(
 
 
 def subset_size(share: float, pixels: int) -> int:
-    """Return a ``share`` of the pixels, rounded, and at least one."""
+    """Return the number of pixels in a ``share`` of ``pixels``, rounded, at least 1."""
     return max(1, round(share * pixels))
 
 
 def coalition_sizes(samples: int, pixels: int, generator: torch.Generator) -> Tensor:
-    """|Z| of each sample, int64 ``[samples]``: there are C(d, s) coalitions of s, so P(|Z| = s) ∝ 1 / (s (d − s))."""
+    """Sample |Z|, int64 ``[samples]``: there are C(d, s) coalitions of s pixels, so P(|Z| = s) ∝ 1 / (s (d − s))."""
     size = torch.arange(1, pixels, dtype=torch.float64)
     return torch.multinomial(1 / (size * (pixels - size)), samples, replacement=True, generator=generator) + 1
 
@@ -342,11 +349,11 @@ def _coalitions(images: Tensor, samples: int, generator: torch.Generator) -> Ite
 def removed_halves(
     predict: Predict, images: Tensor, targets: Tensor, *, generator: torch.Generator
 ) -> dict[str, Tensor]:
-    """``drop``: f(x) − f(x with the left, with the right half black), in logits, float64 ``[N, 2]``."""
+    """Compute ``drop``: f(x) − f(x with the left or the right half black), in logits, float64 ``[N, 2]``."""
     batch = perturbation_batch(predict, images, targets, fill("black", images), output="logit")
     sides = _sides(images)
-    after = evaluate_masks(batch, len(sides), lambda image, number: sides[number])
-    return {"drop": original(batch)[:, None] - after}
+    perturbed = evaluate_masks(batch, len(sides), lambda image, number: sides[number])
+    return {"drop": original(batch)[:, None] - perturbed}
 
 
 def infidelity_halves(
@@ -360,10 +367,11 @@ def infidelity_halves(
     explanation: str = "global",
     rescale: bool = False,
 ) -> Scored:
-    """INFD where I is the left or the right half of the image, each with probability ½: a picture and its caption.
+    """Compute INFD with I the left or the right half of the image, each with probability ½.
 
-    Yeh et al. (2019), equation 1 and section 5, "Human Evaluation" (Table 3); the left half has the columns below
-    W // 2, ``explanation`` is as in ``contributions``. Squared logits, lower is better.
+    Yeh et al. (2019), equation 1 and section 5, "Human Evaluation" (Table 3), where the halves are a picture and its
+    caption. The left half has the columns below W // 2; ``explanation`` is as in ``contributions``. Squared logits,
+    lower is better.
 
     Raises:
         ValueError: images of fewer than two columns; maps or ``responses`` that do not fit the images.

@@ -1,4 +1,4 @@
-"""Scores of how far a map points at the object, whose pixels are known (Zhang et al., 2018; Arras et al., 2022)."""
+"""Localization scores: agreement of a map with the object's mask (Zhang et al., 2018; Arras et al., 2022)."""
 
 import numpy as np
 import torch
@@ -20,14 +20,14 @@ def pointing_game(
     mask: Tensor,
     tolerance: int = 0,
 ) -> Scored:
-    """1 where the greatest value of the ``sum`` of a map lies at most ``tolerance`` pixels from the object, else 0.
+    """Return 1 if the maximum of the ``sum`` of a map lies at most ``tolerance`` pixels from the object, else 0.
 
-    ``mask`` is bool ``[N, H, W]``, True on the object. Of several greatest values each is chosen with equal chance: the
-    score is the share of them that hits. NaN where the map is NaN or constant, or the mask empty. Zhang et al.
-    (2018): the mean over the images of a class is their Hits / (Hits + Misses).
+    ``mask`` is bool ``[N, H, W]``, True on the object. If several pixels have the maximum, the score is the share of
+    them that hits, the expectation of a uniform choice. NaN where the map is NaN or constant, or the mask is empty.
+    Zhang et al. (2018): the mean over the images of a class is their Hits / (Hits + Misses).
 
     Raises:
-        ValueError: a mask that does not fit the maps, a negative tolerance.
+        ValueError: the mask does not fit the maps, or the tolerance is negative.
     """
     if tolerance < 0:
         raise ValueError(f"tolerance: found {tolerance}, expected at least 0 pixels")
@@ -36,7 +36,7 @@ def pointing_game(
     flat = saliency.flatten(1)
     greatest = flat == flat.amax(1, keepdim=True)
     hits = (greatest & near).sum(1).double() / greatest.sum(1)
-    return Scored({("pointing_game", ""): nan_unless(_judged(saliency, mask), hits)})
+    return Scored({("pointing_game", ""): nan_unless(_is_defined(saliency, mask), hits)})
 
 
 def mask_attribution(
@@ -50,42 +50,42 @@ def mask_attribution(
 ) -> Scored:
     """Return ``relevance_mass_accuracy`` and ``relevance_rank_accuracy`` of the ``sum`` of maps, both in [0, 1].
 
-    ``mask`` is bool ``[N, H, W]``, True on the object. NaN where the map is NaN or constant, or the mask empty;
+    ``mask`` is bool ``[N, H, W]``, True on the object. NaN where the map is NaN or constant, or the mask is empty;
     ``relevance_mass_accuracy`` also where no value is positive (Arras et al., 2022).
 
     Raises:
-        ValueError: a mask that does not fit the maps.
+        ValueError: the mask does not fit the maps.
     """
     saliency = _checked(reduce(maps, "sum"), mask)
-    judged = _judged(saliency, mask)
+    defined = _is_defined(saliency, mask)
     flat, inside = saliency.flatten(1).double(), mask.flatten(1)
     scores = {
         "relevance_mass_accuracy": mass_inside(flat, inside),
         "relevance_rank_accuracy": rank_inside(flat, inside),
     }
-    return Scored({(name, ""): nan_unless(judged, score) for name, score in scores.items()})
+    return Scored({(name, ""): nan_unless(defined, score) for name, score in scores.items()})
 
 
 def mass_inside(saliency: Tensor, inside: Tensor) -> Tensor:
-    """Σ_mask max(s, 0) / Σ max(s, 0) of maps float64 ``[N, P]``, ``[N]``; NaN where no value is positive."""
+    """Return Σ_mask max(s, 0) / Σ max(s, 0) of maps float64 ``[N, P]``, ``[N]``; NaN where no value is positive."""
     positive = saliency.clamp(min=0)
     return (positive * inside).sum(1) / positive.sum(1)
 
 
 def rank_inside(saliency: Tensor, inside: Tensor) -> Tensor:
-    """Return the share of the K strongest pixels that lie inside, K = how many are inside, ``[N]``; NaN where K = 0.
+    """Return the share of the K pixels of largest value that lie inside, K the number inside, ``[N]``; NaN where K = 0.
 
-    The pixels that tie for the last of the K places share them: the expectation over random orders of equal values.
+    Pixels tied for the last of the K places count with the expectation over random orders of equal values.
     """
     area = inside.sum(1, keepdim=True)
     weakest = saliency.sort(dim=1, descending=True).values.gather(1, (area - 1).clamp(min=0))
     above, tied = saliency > weakest, saliency == weakest
-    places = (area - above.sum(1, keepdim=True)).double() / tied.sum(1, keepdim=True)
-    return ((above & inside) + places * (tied & inside)).sum(1) / area[:, 0]
+    tied_share = (area - above.sum(1, keepdim=True)).double() / tied.sum(1, keepdim=True)
+    return ((above & inside) + tied_share * (tied & inside)).sum(1) / area[:, 0]
 
 
 def dilated(mask: Tensor, radius: int) -> Tensor:
-    """Return the pixels within ``radius`` of a True one, centre to centre, bool ``[N, H, W]`` as the mask."""
+    """Return the pixels within ``radius`` of a True pixel, from center to center, bool ``[N, H, W]`` like the mask."""
     if radius == 0:
         return mask
     near = [distance_transform_edt(~row) <= radius if row.any() else row for row in mask.cpu().numpy()]
@@ -94,10 +94,10 @@ def dilated(mask: Tensor, radius: int) -> Tensor:
 
 def _checked(saliency: Tensor, mask: Tensor) -> Tensor:
     if mask.shape != saliency.shape or mask.dtype != torch.bool:
-        found = f"{mask.dtype} {list(mask.shape)}"
-        raise ValueError(f"mask: found {found}, expected torch.bool {list(saliency.shape)} like the maps")
+        actual = f"{mask.dtype} {list(mask.shape)}"
+        raise ValueError(f"mask: found {actual}, expected torch.bool {list(saliency.shape)} like the maps")
     return saliency
 
 
-def _judged(saliency: Tensor, mask: Tensor) -> Tensor:
+def _is_defined(saliency: Tensor, mask: Tensor) -> Tensor:
     return is_rankable(saliency) & mask.flatten(1).any(1)

@@ -1,4 +1,4 @@
-"""Sanity check: what is left of a map when the model's weights are replaced by new ones (Adebayo et al., 2018)."""
+"""Sanity check: similarity of a map after the model's weights are randomized (Adebayo et al., 2018)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
@@ -16,14 +16,14 @@ from saliency_assay.metrics.scored import Scored, correlation, is_rankable, nan_
 from saliency_assay.models.classifier import Classifier
 
 MEASURES = ("spearman", "spearman_absolute", "ssim")
-WINDOW = 7  # side of SSIM's window, scikit-image's default; smaller images have the largest odd one that fits
+WINDOW = 7  # side of SSIM's window, scikit-image's default; smaller images use the largest odd side that fits
 
 
 @dataclass(frozen=True)
 class Stage:
-    """Layers that get new weights together."""
+    """Layers whose weights are randomized together."""
 
-    layer: str  # the one nearest to the output, by its path in the network
+    layer: str  # path of the layer nearest to the output
     tensors: tuple[str, ...]  # names of all their parameters and buffers in the model's state dict
 
 
@@ -38,17 +38,17 @@ def randomisation(
     randomized_model: nn.Module,
     stages: int = 8,
 ) -> Scored:
-    """Likeness of maps ``[N, C or 1, H, W]`` to those of the model with layers from ``randomized_model``, of their
-    ``sum``.
+    """Compute the similarity of maps ``[N, C or 1, H, W]`` to maps of the model with layers of ``randomized_model``.
 
-    Variants are ``cascading 1 fc``, ``independent 2 layer3.0.conv2`` …: the number of the stage, from the output down,
-    and its layer. Cascading stage j replaces stages 1 to j, independent stage j that one alone. Curves such as
-    ``cascading_ssim``, ``[N, stages + 1]``, begin with the model as it is. The class explained stays ``targets``. NaN
-    where a map is NaN or constant. Adebayo et al. (2018); Yeh et al. (2019), Table 2, is ``cascading 1``.
+    The ``sum`` of maps is compared. Variants are ``cascading 1 fc``, ``independent 2 layer3.0.conv2`` …: the number of
+    the stage, from the output down, and its layer. Cascading stage j replaces stages 1 to j, independent stage j only
+    stage j. Curves such as ``cascading_ssim``, ``[N, stages + 1]``, begin with the unchanged model. The explained class
+    stays ``targets``. NaN where a map is NaN or constant. Adebayo et al. (2018); Yeh et al. (2019), Table 2, is
+    ``cascading 1``.
 
     Raises:
-        ValueError: ``predict`` is no module, ``randomized_model`` of another architecture, a method that returns
-        another shape.
+        ValueError: ``predict`` is not a module, ``randomized_model`` has another architecture, or the method returns
+            another shape.
     """
     if not isinstance(predict, nn.Module):
         kind = type(predict).__name__
@@ -57,33 +57,33 @@ def randomisation(
         raise ValueError(f"stages: found {stages}, expected at least 1")
     trained, new = predict.state_dict(), randomized_model.state_dict()
     _check_alike(trained, new)
-    saliency, copied, parts = reduce(maps, "sum"), deepcopy(predict), staged(predict, stages)
+    saliency, model_copy, all_stages = reduce(maps, "sum"), deepcopy(predict), staged(predict, stages)
 
     def likeness_with(replaced: Sequence[Stage]) -> Tensor:
-        names = [name for part in replaced for name in part.tensors]
-        copied.load_state_dict({**trained, **{name: new[name] for name in names}})
-        drawn = explain(images, targets, model=copied)
-        if len(drawn) != len(maps) or drawn.shape[2:] != maps.shape[2:]:
-            raise ValueError(f"explain: returned {describe(drawn)}, expected maps like {describe(maps)}")
-        return likeness(saliency, reduce(drawn.detach(), "sum"))
+        names = [name for stage in replaced for name in stage.tensors]
+        model_copy.load_state_dict({**trained, **{name: new[name] for name in names}})
+        new_maps = explain(images, targets, model=model_copy)
+        if len(new_maps) != len(maps) or new_maps.shape[2:] != maps.shape[2:]:
+            raise ValueError(f"explain: returned {describe(new_maps)}, expected maps like {describe(maps)}")
+        return likeness(saliency, reduce(new_maps.detach(), "sum"))
 
-    first = likeness_with(parts[:1])
-    last = range(2, len(parts) + 1)
-    found = {
-        "cascading": [first, *(likeness_with(parts[:number]) for number in last)],
-        "independent": [first, *(likeness_with(parts[number - 1 : number]) for number in last)],
+    first = likeness_with(all_stages[:1])  # the same in both orders
+    further = range(2, len(all_stages) + 1)
+    likenesses = {
+        "cascading": [first, *(likeness_with(all_stages[:number]) for number in further)],
+        "independent": [first, *(likeness_with(all_stages[number - 1 : number]) for number in further)],
     }
-    return _scored(found, parts, likeness(saliency, saliency))
+    return _scored(likenesses, all_stages, likeness(saliency, saliency))
 
 
 def staged(model: nn.Module, stages: int) -> list[Stage]:
-    """Return the weight layers of ``model`` in at most ``stages`` groups of neighbours, from the output down.
+    """Return the weight layers of ``model`` in at most ``stages`` groups of adjacent layers, from the output down.
 
-    The first group is the last layer alone. The others have as many layers each as can be, or one more, those with
-    more first. The order of layers is that of ``named_modules``; of a ``Classifier`` the normalisation of pixels stays.
+    The first group is the last layer alone. The sizes of the others differ by at most one, the larger groups first. The
+    order of layers is that of ``named_modules``. The pixel normalization of a ``Classifier`` is not replaced.
 
     Raises:
-        ValueError: there is no weight layer.
+        ValueError: the model has no weight layer.
     """
     network, prefix = (model.network, "network.") if isinstance(model, Classifier) else (model, "")
     layers = weight_layers(network)[::-1]
@@ -92,56 +92,55 @@ def staged(model: nn.Module, stages: int) -> list[Stage]:
     groups = [layers[:1]]
     if stages > 1 and len(layers) > 1:
         numbers = np.array_split(np.arange(1, len(layers)), min(stages, len(layers)) - 1)
-        groups += [layers[part[0] : part[-1] + 1] for part in numbers]
+        groups += [layers[indices[0] : indices[-1] + 1] for indices in numbers]
     saved = set(network.state_dict())
     return [
-        Stage(group[0][0], tuple(prefix + name for _, own in group for name in own if name in saved))
+        Stage(group[0][0], tuple(prefix + name for _, tensors in group for name in tensors if name in saved))
         for group in groups
     ]
 
 
 def weight_layers(network: nn.Module) -> list[tuple[str, list[str]]]:
-    """Return the layers that own a parameter of two axes or more, input first: their paths, and the names of their
-    tensors.
+    """Return the path and the tensor names of each layer that owns a parameter of two or more axes, input first.
 
-    Another module with parameters or buffers of its own (BatchNorm) belongs to the weight layer before it; ahead of
-    the first, to the first if it has parameters, and to none if it has buffers only.
+    Another module that owns parameters or buffers (BatchNorm) belongs to the weight layer before it. Before the first
+    weight layer, it belongs to the first one if it has parameters, and to none if it has only buffers.
     """
     layers: list[tuple[str, list[str]]] = []
-    ahead: list[str] = []
+    pending: list[str] = []
     for path, module in network.named_modules():
         parameters = dict(module.named_parameters(recurse=False))
         buffers = [name for name, _ in module.named_buffers(recurse=False)]
         names = [f"{path}.{name}" if path else name for name in (*parameters, *buffers)]
         if any(parameter.ndim >= 2 for parameter in parameters.values()):
-            layers.append((path, [*ahead, *names]))
-            ahead = []
+            layers.append((path, [*pending, *names]))
+            pending = []
         elif layers:
             layers[-1][1].extend(names)
         elif parameters:
-            ahead.extend(names)
+            pending.extend(names)
     return layers
 
 
 def likeness(first: Tensor, second: Tensor) -> Tensor:
-    """``MEASURES`` of two maps ``[N, H, W]`` each, float64 ``[N, 3]``, NaN where either is NaN or constant."""
+    """Compute ``MEASURES`` of two maps ``[N, H, W]`` each, float64 ``[N, 3]``, NaN where either is NaN or constant."""
     sizes = first.abs(), second.abs()
     both, both_sizes = is_rankable(first) & is_rankable(second), is_rankable(sizes[0]) & is_rankable(sizes[1])
-    found = [
+    measures = [
         nan_unless(both, spearman(first, second)),
         nan_unless(both_sizes, spearman(*sizes)),
         ssim(first.double(), second.double(), both),
     ]
-    return torch.stack(found, dim=1)
+    return torch.stack(measures, dim=1)
 
 
 def spearman(first: Tensor, second: Tensor) -> Tensor:
-    """Spearman's ρ of two maps ``[N, H, W]`` each, equal values with the mean of their ranks, float64 ``[N]``."""
+    """Compute Spearman's ρ of two maps ``[N, H, W]`` each, with mean ranks for equal values, float64 ``[N]``."""
     return correlation(mean_ranks(first.flatten(1)), mean_ranks(second.flatten(1)))
 
 
 def mean_ranks(values: Tensor) -> Tensor:
-    """Ranks from 1 along each row of ``[N, P]``, the mean rank for equal values, float64."""
+    """Return the ranks from 1 along each row of ``[N, P]``, the mean rank for equal values, float64."""
     ordered = values.sort(dim=1).values
     below = torch.searchsorted(ordered, values.contiguous())
     not_above = torch.searchsorted(ordered, values.contiguous(), right=True)
@@ -149,30 +148,31 @@ def mean_ranks(values: Tensor) -> Tensor:
 
 
 def ssim(first: Tensor, second: Tensor, defined: Tensor) -> Tensor:
-    """Structural similarity of maps ``[N, H, W]``, each scaled by its largest size to [−1, 1], float64 ``[N]``.
+    """Compute SSIM of maps ``[N, H, W]``, each divided by its largest absolute value, float64 ``[N]``.
 
-    The mean over windows of 7 pixels, uniformly weighted; NaN where not ``defined`` and for images below 3 pixels.
+    The mean over windows of 7 × 7 pixels, uniformly weighted; NaN where not ``defined``, and for images with a side
+    below 3 pixels.
     """
     window = min(WINDOW, (min(first.shape[1:]) - 1) // 2 * 2 + 1)
-    pairs = [(part / part.abs().amax((1, 2), keepdim=True)).cpu().numpy() for part in (first, second)]
-    found = [
+    pairs = [(maps / maps.abs().amax((1, 2), keepdim=True)).cpu().numpy() for maps in (first, second)]
+    similarities = [
         float(structural_similarity(one, other, win_size=window, data_range=2))  # type: ignore[no-untyped-call]
         if usable and window >= 3
         else np.nan
         for one, other, usable in zip(*pairs, defined.tolist(), strict=True)
     ]
-    return torch.tensor(found, dtype=torch.float64, device=first.device)
+    return torch.tensor(similarities, dtype=torch.float64, device=first.device)
 
 
-def _scored(found: Mapping[str, Sequence[Tensor]], parts: Sequence[Stage], unchanged: Tensor) -> Scored:
-    """Scores of all stages, and curves that begin with the model as it is."""
+def _scored(by_order: Mapping[str, Sequence[Tensor]], stages: Sequence[Stage], unchanged: Tensor) -> Scored:
+    """Return the scores of all stages, and curves that begin with the unchanged model."""
     scores, curves = {}, {}
-    for order, likenesses in found.items():
+    for order, likenesses in by_order.items():
         curve = torch.stack([unchanged, *likenesses], dim=1)
         for index, measure in enumerate(MEASURES):
             curves[f"{order}_{measure}"] = curve[:, :, index]
-            for number, part in enumerate(parts, start=1):
-                variant = f"{order} {number} {part.layer}"
+            for number, stage in enumerate(stages, start=1):
+                variant = f"{order} {number} {stage.layer}"
                 scores[f"randomisation_{measure}", variant] = curve[:, number, index]
     return Scored(scores, curves)
 

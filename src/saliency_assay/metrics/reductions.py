@@ -1,4 +1,4 @@
-"""From raw maps ``[N, C, H, W]`` to one value a pixel ``[N, H, W]``."""
+"""Reductions of raw maps ``[N, C, H, W]`` to one value per pixel, ``[N, H, W]``."""
 
 from collections.abc import Callable, Mapping
 from math import ceil, floor
@@ -9,12 +9,12 @@ from torch import Tensor
 
 
 def reduce(maps: Tensor, reduction: str) -> Tensor:
-    """Reduce raw maps ``[N, C or 1, H, W]`` to ``[N, H, W]`` of the same type by the name of a reduction.
+    """Reduce raw maps ``[N, C or 1, H, W]`` to ``[N, H, W]`` of the same type by the reduction of that name.
 
-    A map with a value that is not finite becomes NaN throughout, so that no metric scores a part of it.
+    A map with a value that is not finite becomes NaN everywhere, so that no metric scores a part of it.
 
     Raises:
-        ValueError: an unknown reduction, or maps of another shape.
+        ValueError: unknown reduction, or maps of another shape.
     """
     if reduction not in REDUCTIONS:
         raise ValueError(f"reduction: found {reduction!r}, valid: {', '.join(REDUCTIONS)}")
@@ -29,10 +29,10 @@ def _positive_sum(maps: Tensor) -> Tensor:
 
 
 def _visual(maps: Tensor) -> Tensor:
-    """BAM's map e: the positive sum, clipped at the image's 99th percentile, min–max to [0, 1]; NaN if constant.
+    """Return BAM's map e: the positive sum, clipped at the map's 99th percentile, scaled to [0, 1]; NaN if constant.
 
-    Constant up to rounding is constant: upsampling one value gives a map whose pixels differ in the last bits, and
-    min–max would make a picture of that noise.
+    A map that is constant up to rounding counts as constant: upsampling one value gives pixels that differ in the last
+    bits, and min–max scaling would turn this rounding error into a picture.
     """
     flat = _positive_sum(maps).flatten(1)
     low, high = flat.amin(1, keepdim=True), percentile(flat, 99)[:, None]
@@ -56,7 +56,7 @@ REDUCTIONS: Mapping[str, Callable[[Tensor], Tensor]] = MappingProxyType(
 def percentile(values: Tensor, percent: float) -> Tensor:
     """Return the percentile of each row of ``[N, P]``, ``[N]``, linear between ranks like ``numpy.percentile``.
 
-    ``torch.quantile`` refuses more than 2²⁴ values in all, which is 334 maps of 224 × 224.
+    ``torch.quantile`` accepts at most 2²⁴ values in total, which is 334 maps of 224 × 224 pixels.
     """
     rank = percent / 100 * (values.shape[1] - 1)
     top = values.topk(values.shape[1] - floor(rank), dim=1).values

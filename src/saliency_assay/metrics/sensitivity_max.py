@@ -1,4 +1,4 @@
-"""Max-sensitivity: how far a map moves under a small change of the image (Yeh et al., 2019, definition 3.1)."""
+"""Max-sensitivity: largest change of a map under a small change of the image (Yeh et al., 2019, definition 3.1)."""
 
 from collections.abc import Callable
 
@@ -23,12 +23,12 @@ def sensitivity_max(
     samples: int = 50,
     relative: bool = True,
 ) -> Scored:
-    """SENS_MAX = max over y of ‖Φ(y) − Φ(x)‖₂, divided by ‖Φ(x)‖₂ if ``relative``; lower is better, 0 is least.
+    """Compute SENS_MAX = max over y of ‖Φ(y) − Φ(x)‖₂, divided by ‖Φ(x)‖₂ if ``relative``; at least 0, lower is better.
 
-    ``samples`` draws y are uniform in the L∞ ball of ``radius`` around x, in units of pixels, and may leave [0, 1].
-    ``maps`` are Φ(x), ``explain(images, targets)`` gives Φ(y): raw maps ``[N, C or 1, H, W]``, all channels. NaN where
-    a map is not finite, or is 0 throughout and the score ``relative``. Yeh et al. (2019), definition 3.1; the division
-    is the released code's.
+    ``samples`` neighbors y are sampled uniformly in the L∞ ball of ``radius`` around x, in units of pixels in [0, 1],
+    and are not clipped. ``maps`` are Φ(x), ``explain(images, targets)`` returns Φ(y): raw maps ``[N, C or 1, H, W]``.
+    NaN where a map is not finite, and for the ``relative`` score also where it is 0 everywhere. Yeh et al. (2019),
+    definition 3.1; the division is that of the released code.
 
     Raises:
         ValueError: a parameter out of range, or ``explain`` returns maps of another shape.
@@ -37,19 +37,19 @@ def sensitivity_max(
         raise ValueError(f"radius, samples: found {radius}, {samples}, expected at least 0 and 1")
     seeds = sample_seeds(len(images), samples, generator)
     largest = maps.new_zeros(len(maps), dtype=torch.float64)
-    for draw in reported(samples, 1, "neighbours explained"):
-        neighbours = images + radius * uniform(seeds[draw::samples], images)
-        explained = explain(neighbours, targets)
+    for sample in reported(samples, 1, "neighbours explained"):
+        neighbors = images + radius * uniform(seeds[sample::samples], images)
+        explained = explain(neighbors, targets)
         if explained.shape != maps.shape:
             raise ValueError(
                 f"explain: returned {list(explained.shape)}, expected {list(maps.shape)} like the maps"
             )
-        largest = largest.maximum(length(explained.double() - maps.double()))  # of a NaN and a number: NaN
-    scores = largest / length(maps.double()) if relative else largest
+        largest = largest.maximum(norms(explained.double() - maps.double()))  # maximum propagates NaN
+    scores = largest / norms(maps.double()) if relative else largest
     return Scored({("sensitivity_max", ""): torch.where(scores.isfinite(), scores, torch.nan)})
 
 
-def length(maps: Tensor) -> Tensor:
-    """‖Φ‖₂ of each of ``[N, C, H, W]``, ``[N]``."""
-    norms: Tensor = torch.linalg.vector_norm(maps.flatten(1), dim=1)
-    return norms
+def norms(maps: Tensor) -> Tensor:
+    """Return ‖Φ‖₂ of each of ``[N, C, H, W]``, ``[N]``."""
+    by_image: Tensor = torch.linalg.vector_norm(maps.flatten(1), dim=1)
+    return by_image

@@ -1,4 +1,4 @@
-"""Sensitivity-n: whether attributions of n pixels sum to what the output loses without them (Ancona et al., 2018)."""
+"""Sensitivity-n: correlation of the attribution of n pixels with the drop without them (Ancona et al., 2018)."""
 
 from collections.abc import Iterator, Mapping
 
@@ -27,15 +27,15 @@ def random_subsets(
     fill: str = "black",
     output: str = "logit",
 ) -> dict[str, Tensor]:
-    """``drop``: f(x) − f(x without the subset), float64 ``[N, sizes, subsets]``; see ``sensitivity_n``."""
+    """Compute ``drop``: f(x) − f(x without the subset), float64 ``[N, sizes, subsets]``; see ``sensitivity_n``."""
     seeds = sample_seeds(len(images), 1, generator) if fill == "random" else None
-    shown = fill_of(fill, images, mean=mean, seeds=seeds)
-    batch = perturbation_batch(predict, images, targets, shown, output=output)
+    fill_pixels = fill_of(fill, images, mean=mean, seeds=seeds)
+    batch = perturbation_batch(predict, images, targets, fill_pixels, output=output)
     sizes = subset_sizes(images, points, largest)
-    found = drops(batch, _subsets(images, sizes, subsets, generator))
-    # Removing what already shows the fill changes nothing, though rounding differs between the rows of a batch.
+    drop = drops(batch, _subsets(images, sizes, subsets, generator))
+    # Pixels equal to their fill change nothing; without this, rounding would differ between the rows of a batch.
     changed = sums(differs(batch), _subsets(images, sizes, subsets, generator)) > 0
-    return {"drop": torch.where(changed, found, 0).reshape(-1, len(sizes), subsets)}
+    return {"drop": torch.where(changed, drop, 0).reshape(-1, len(sizes), subsets)}
 
 
 def sensitivity_n(
@@ -50,11 +50,12 @@ def sensitivity_n(
     largest: float = 0.8,
     subsets: int = 100,
 ) -> Scored:
-    """Pearson's ρ of Σ_{i ∈ S} R_i and f(x) − f(x without S) over random ``subsets`` S of n pixels; higher is better.
+    """Compute Pearson's ρ of Σ_{i ∈ S} R_i and f(x) − f(x without S) over random sets S of n pixels; higher is better.
 
-    Variant ``n=…`` for each size of ``subset_sizes``; the score without a variant is their mean, over the sizes at
-    which the output varies. Subsets are the same for all images. R is the map's ``sum``. NaN where the map is constant
-    or not finite, or its sums are where the output varies. Ancona et al. (2018), sensitivity-n.
+    Each size n of ``subset_sizes`` has ``subsets`` sets S and a variant ``n=…``; the score without a variant is the
+    mean over the sizes at which the output varies. Subsets are the same for all images. R is the map's ``sum``. NaN
+    where the map is constant or not finite, or its sums are constant at a size at which the output varies. Ancona et
+    al. (2018), sensitivity-n.
 
     Raises:
         ValueError: a parameter out of range, or ``responses`` does not fit the images and subsets.
@@ -63,18 +64,19 @@ def sensitivity_n(
     relevance = reduce(maps, "sum").flatten(1)
     drop = drop_of(responses, maps, len(sizes), subsets)
     summed = sums(relevance, _subsets(images, sizes, subsets, generator)).reshape(drop.shape)
-    moves = _varies(drop)
-    defined = moves & _varies(summed) & is_rankable(relevance)[:, None]
+    output_varies = _varies(drop)
+    defined = output_varies & _varies(summed) & is_rankable(relevance)[:, None]
     rho = torch.where(defined, correlation(summed, drop), torch.nan)
-    average = torch.where(moves, rho, 0).sum(1) / moves.sum(1)
-    each = {("sensitivity_n", f"n={size}"): rho[:, i] for i, size in enumerate(sizes)}
-    return Scored({("sensitivity_n", ""): average, **each}, {"correlation": rho})
+    average = torch.where(output_varies, rho, 0).sum(1) / output_varies.sum(1)
+    by_size = {("sensitivity_n", f"n={size}"): rho[:, i] for i, size in enumerate(sizes)}
+    return Scored({("sensitivity_n", ""): average, **by_size}, {"correlation": rho})
 
 
 def subset_sizes(images: Tensor, points: int, largest: float) -> list[int]:
-    """At most ``points`` numbers of pixels, evenly spaced in log n from 1 to a share ``largest`` of all, rounded.
+    """Return at most ``points`` numbers of pixels, evenly spaced in log n from 1 to a share ``largest`` of all.
 
-    Those that round to the same are one; the greatest leaves a pixel, since there is only one subset of all.
+    They are rounded, and equal numbers occur once. The largest leaves at least one pixel, since there is only one
+    subset of all pixels.
     """
     if points < 1 or not 0 <= largest <= 1:
         raise ValueError(
@@ -88,10 +90,10 @@ def subset_sizes(images: Tensor, points: int, largest: float) -> list[int]:
 def _subsets(images: Tensor, sizes: list[int], count: int, generator: torch.Generator) -> Iterator[Tensor]:
     if count < 2:
         raise ValueError(f"subsets: found {count}, expected at least 2")
-    every = torch.tensor(sizes).repeat_interleave(count)
-    return sample_subsets(every, images[0, 0].numel(), shared(generator), images.device)
+    repeated = torch.tensor(sizes).repeat_interleave(count)
+    return sample_subsets(repeated, images[0, 0].numel(), shared(generator), images.device)
 
 
 def _varies(sequences: Tensor) -> Tensor:
-    """Return which of ``[N, sizes, subsets]`` are not constant, bool ``[N, sizes]``."""
+    """Return True where ``[N, sizes, subsets]`` is not constant over the subsets, bool ``[N, sizes]``."""
     return is_rankable(sequences.flatten(0, 1)).reshape(sequences.shape[:2])

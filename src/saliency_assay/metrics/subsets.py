@@ -1,7 +1,7 @@
-"""Random subsets of an image's pixels, the same for all images: drawn again, block by block, wherever they are needed.
+"""Random subsets of pixels, shared by all images and sampled again, block by block, wherever they are needed.
 
-They are drawn on the CPU whatever the images' device, so that a metric and its model responses use the same subsets
-though one ran on a GPU and the other did not.
+They are sampled on the CPU whatever the images' device: a metric and its model responses must use the same subsets even
+if only one of them runs on a GPU, which samples other numbers from the same seed.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,31 +11,33 @@ from torch import Tensor
 
 from saliency_assay.metrics.perturbation import PerturbationBatch, evaluate_masks, original
 
-BLOCK = 64  # subsets that are held at a time
+BLOCK = 64  # subsets in memory at a time
 
 
 def sample_subsets(
     sizes: Tensor, pixels: int, generator: torch.Generator, device: torch.device
 ) -> Iterator[Tensor]:
-    """Return a subset of each of the ``sizes``, int64 ``[S]``, all of a size equally likely: bool ``[≤ BLOCK,
-    pixels]``."""
-    places = torch.arange(pixels)
+    """Yield one random subset for each of ``sizes``, int64 ``[S]``, in blocks, bool ``[≤ BLOCK, pixels]``.
+
+    All subsets of one size are equally likely.
+    """
+    positions = torch.arange(pixels)
     for first in range(0, len(sizes), BLOCK):
         block = sizes[first : first + BLOCK]
         keys = torch.rand(len(block), pixels, generator=generator, dtype=torch.float64)
-        inside = places < block[:, None]
+        inside = positions < block[:, None]
         yield inside.scatter(1, keys.argsort(dim=1), inside).to(device)
 
 
 def shared(generator: torch.Generator) -> torch.Generator:
-    """One that yields the same for every batch, whatever the caller's has yielded."""
+    """Return a generator on the CPU with the initial seed of ``generator``, so that it is the same for every batch."""
     return torch.Generator().manual_seed(generator.initial_seed())
 
 
 def drops(batch: PerturbationBatch, removed: Iterator[Tensor]) -> Tensor:
-    """f(x) − f(x without the subset), float64 ``[N, S]``, for blocks of ``removed`` pixels, bool ``[B, H·W]``."""
-    before = original(batch)[:, None]
-    return torch.cat([before - _without(batch, block) for block in removed], dim=1)
+    """Return f(x) − f(x without the subset), float64 ``[N, S]``; blocks of ``removed`` are bool ``[B, H·W]``."""
+    unperturbed = original(batch)[:, None]
+    return torch.cat([unperturbed - _evaluate_without(batch, block) for block in removed], dim=1)
 
 
 def sums(values: Tensor, removed: Iterator[Tensor]) -> Tensor:
@@ -44,20 +46,20 @@ def sums(values: Tensor, removed: Iterator[Tensor]) -> Tensor:
     return torch.cat([values @ block.double().T for block in removed], dim=1)
 
 
-def _without(batch: PerturbationBatch, removed: Tensor) -> Tensor:
+def _evaluate_without(batch: PerturbationBatch, removed: Tensor) -> Tensor:
     return evaluate_masks(batch, len(removed), lambda image, number: removed[number])
 
 
 def drop_of(responses: Mapping[str, Tensor], maps: Tensor, *perturbations: int) -> Tensor:
-    """``drop``, what the output of each image loses under each perturbation: float64 ``[N, …]``, on the maps' device.
+    """Return ``drop``, the decrease of the output under each perturbation, float64 ``[N, …]``, on the maps' device.
 
     Raises:
-        ValueError: there is none, or it is of another shape: of other images or parameters.
+        ValueError: ``responses`` has no ``drop``, or one of another shape: of other images or parameters.
     """
     drop, expected = responses.get("drop"), [len(maps), *perturbations]
     if drop is None or list(drop.shape) != expected:
-        found = "none" if drop is None else f"{list(drop.shape)}"
+        actual = "none" if drop is None else f"{list(drop.shape)}"
         raise ValueError(
-            f"responses: found drop {found}, expected {expected}, of the same images and parameters"
+            f"responses: found drop {actual}, expected {expected}, of the same images and parameters"
         )
     return drop.to(maps.device, torch.float64)

@@ -1,9 +1,9 @@
-"""The architectures the configuration can name.
+"""Registry of architectures.
 
-To add one, write its builder in a module of this package and one line here. A builder is
-``builder(*, classes, channels, generator, **parameters) -> torch.nn.Module``: it takes normalised images
-``[N, channels, H, W]`` to logits ``[N, classes]``, draws every weight from ``generator`` and gives each ReLU a
-module of its own that works out of place. ``models/classifier.py`` wraps what it returns.
+To add an architecture, write its builder in a module of this package and its record here. A builder is a function
+``builder(*, classes, channels, generator, **parameters) -> torch.nn.Module``. Its network maps normalized images
+``[N, channels, H, W]`` to logits ``[N, classes]``, samples all weights from ``generator`` and has a separate module,
+not in place, for each ReLU. ``models/classifier.py`` wraps the network.
 """
 
 from collections.abc import Mapping
@@ -16,12 +16,12 @@ from saliency_assay.registry.signatures import parameters_of
 
 @dataclass(frozen=True)
 class Architecture:
-    """One architecture as the configuration sees it.
+    """Record of an architecture.
 
-    ``cam_layer`` is the layer whose channels CAM and GradCAM weigh; ``concept_layers`` are the layers at which
-    concepts are tested, first to last. Both are paths inside the network, as ``get_submodule`` takes them.
-    ``head_is_pool_linear`` tells that logits are one linear layer over the spatial mean of ``cam_layer``, which
-    CAM needs. ``limits`` are the valid values of those of its parameters that may not have any of their type.
+    ``cam_layer`` is the layer whose channels CAM and Grad-CAM weight; ``concept_layers`` are the layers for TCAV, from
+    first to last. Both are paths inside the network, as for ``get_submodule``. ``head_is_pool_linear`` is True if the
+    logits are one linear layer over the spatial mean of ``cam_layer``, which CAM needs. ``limits`` are the limits of
+    parameters for which not all values of their type are valid.
     """
 
     name: str

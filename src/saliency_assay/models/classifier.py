@@ -1,4 +1,4 @@
-"""Interface of every model: images in, logits out, and layers that have names."""
+"""Common interface of all models: from images to logits, with layers by name."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -12,10 +12,10 @@ from saliency_assay.registry.records import Json, resolve, unknown
 
 @dataclass(frozen=True)
 class Blueprint:
-    """Architecture as the configuration gives it: name, builder ``package.module:name``, parameters, layers.
+    """Description of a network: architecture, builder ``package.module:name``, its parameters, and layers.
 
-    ``Blueprint(**settings)`` reads it from plain JSON. A job that needs no layer is given none, so that it does not
-    run again when only a layer's name changes.
+    ``Blueprint(**settings)`` reads it from plain JSON. Settings of jobs that use no layer have none, so that a changed
+    layer name does not rerun them.
     """
 
     architecture: str
@@ -26,14 +26,14 @@ class Blueprint:
 
 
 class Classifier(nn.Module):
-    """A network behind its normalisation: images ``[N, C, H, W]`` in [0, 1] to logits ``[N, K]``.
+    """A network with input normalization, from images ``[N, C, H, W]`` in [0, 1] to logits ``[N, K]``.
 
-    ``mean`` and ``std`` (one value a channel, pixel space) are buffers ``[1, C, 1, 1]``, ``classes`` is K.
+    ``mean`` and ``std`` (one value per channel, for pixels in [0, 1]) are buffers ``[1, C, 1, 1]``, ``classes`` is K.
     ``cam_layer`` and ``concept_layers`` are paths of layers inside ``network``.
 
     Raises:
-        ValueError: a layer that the network does not have; ``mean`` and ``std`` of unequal length; a ``std``
-            that is not positive.
+        ValueError: the network does not have a layer, ``mean`` and ``std`` have different lengths, or a value of
+            ``std`` is not positive.
     """
 
     mean: Tensor
@@ -56,7 +56,7 @@ class Classifier(nn.Module):
         self.register_buffer("std", torch.tensor(std, dtype=torch.float32).reshape(1, -1, 1, 1))
         self.network = network
         self.memory_format = torch.channels_last
-        """In which the network is given images: contiguous where ``layout.adapt`` finds that it takes no other."""
+        """Memory format of the network's input; ``layout.adapt`` makes it contiguous if the network requires that."""
         self.classes = classes
         self.cam_layer = cam_layer
         self.concept_layers = tuple(concept_layers)
@@ -65,20 +65,20 @@ class Classifier(nn.Module):
 
     @property
     def channels(self) -> int:
-        """C, the number of image channels."""
+        """Number of image channels, C."""
         return self.mean.shape[1]
 
     @property
     def device(self) -> torch.device:
-        """Device of its weights."""
+        """Device of the buffers, on which the weights are too."""
         return self.mean.device
 
     def forward(self, pixels: Tensor) -> Tensor:
-        """Logits ``[N, K]`` of images ``[N, C, H, W]`` in [0, 1].
+        """Return logits ``[N, K]`` of images ``[N, C, H, W]`` in [0, 1].
 
         Raises:
-            ValueError: images of another shape, channel count or dtype than the classifier's; a network that
-                gives logits of another shape.
+            ValueError: the images have another shape, channel count or dtype than the classifier expects, or the
+                network returns logits of another shape.
         """
         if pixels.ndim != 4 or pixels.shape[1] != self.channels:
             raise ValueError(f"images {list(pixels.shape)}: expected [N, {self.channels}, H, W]")
@@ -96,18 +96,18 @@ class Classifier(nn.Module):
         return logits
 
     def network_input(self, pixels: Tensor) -> Tensor:
-        """Normalize images ``[N, C, H, W]`` in [0, 1] for the network, in the memory format that it takes."""
+        """Return images ``[N, C, H, W]`` in [0, 1] normalized for the network, in its memory format."""
         normalized = (pixels - self.mean) / self.std
         if self.memory_format == torch.channels_last:
             return normalized
-        # Not ``contiguous()``, which leaves the channels-last strides of images of one channel as they are.
+        # ``contiguous()`` would keep the channels-last strides of images with one channel.
         return normalized.clone(memory_format=torch.contiguous_format)
 
     def layer(self, name: str) -> nn.Module:
-        """Return the layer at path ``name`` of the network, as ``get_submodule`` reads it.
+        """Return the layer at path ``name`` of the network, as ``get_submodule`` does.
 
         Raises:
-            ValueError: there is none; the line lists the network's own children.
+            ValueError: there is no such layer; the message lists the direct children of the network.
         """
         try:
             return self.network.get_submodule(name)
@@ -117,9 +117,9 @@ class Classifier(nn.Module):
 
 
 def main_output(output: object) -> object:
-    """Return the logits of a network that has auxiliary outputs beside them, and any other output as it is.
+    """Return the logits in the output of a network with auxiliary outputs, and any other output as it is.
 
-    They are the attribute ``logits`` (as in torchvision's and Hugging Face's outputs), or the first of a tuple.
+    Logits are the attribute ``logits`` (as in outputs of torchvision and Hugging Face), or the first entry of a tuple.
     """
     logits = getattr(output, "logits", output)
     return logits[0] if isinstance(logits, tuple | list) and logits else logits
@@ -133,13 +133,13 @@ def build(
     std: Sequence[float],
     generator: torch.Generator,
 ) -> Classifier:
-    """Return the blueprint's classifier for ``classes`` classes and ``len(mean)`` channels, weights from ``generator``.
+    """Build a blueprint's classifier for ``classes`` classes and ``len(mean)`` channels, weights from ``generator``.
 
     Raises:
-        ValueError: a builder that does not exist or does not return a module, a layer that it does not have.
+        ValueError: the builder does not exist or returns no module, or the network does not have a layer.
     """
     builder = resolve(blueprint.function)
-    # A user's network may draw its weights as torch's layers do, from numbers that all of a process share.
+    # A custom network may sample its weights from the global generator, as torch's layers do by default.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(generator.initial_seed())
         network = builder(classes=classes, channels=len(mean), generator=generator, **blueprint.parameters)
@@ -158,7 +158,7 @@ def build(
 
 
 def digest(state: Mapping[str, Tensor]) -> str:
-    """SHA-256 (hex) of a state dict's names, dtypes, shapes and values, whatever its order or memory layout."""
+    """Return the SHA-256 (hex) of a state dict: names, dtypes, shapes and values, but not order or memory layout."""
     total = hashlib.sha256()
     for name in sorted(state):
         tensor = state[name].detach().cpu().contiguous()

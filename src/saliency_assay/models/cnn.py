@@ -1,8 +1,8 @@
-"""Plain convolutional networks, every ReLU a module of its own: those of two papers, and VGG16.
+"""Convolutional networks of two papers, and VGG16, with a separate module for each ReLU.
 
-The two flatten their last block, so their head knows a resolution. Builders are told none: the block is averaged to the
-resolution that it has on the paper's images, which leaves those as they are and lets other sizes through. VGG16's
-layers and state-dict names are torchvision's, so its weights load unchanged.
+The head of the papers' networks takes the flattened last block of a fixed resolution. Adaptive average pooling to the
+resolution that the block has for the paper's images makes other image sizes possible and changes nothing for that
+size. VGG16 has torchvision's layers and state-dict names, so its weights load unchanged.
 """
 
 from collections import OrderedDict
@@ -26,10 +26,11 @@ def reliability_cnn(
     dropout: float = 0.2,
     centre: bool = True,
 ) -> nn.Sequential:
-    """Three blocks of two 3×3 convolutions, of width w, 2w, 4w, and one linear layer (Tomsett et al. 2020, Methods).
+    """Return three blocks of two 3×3 convolutions, of width w, 2w, 4w, and a linear layer (Tomsett et al. 2020).
 
-    No layer has a bias and BatchNorm has no learned shift, but with ``centre`` its running mean still shifts. Without,
-    it divides by the root mean square alone: in evaluation, logits of normalised images are f(a·x) = a·f(x), a > 0.
+    No layer has a bias and BatchNorm has no learned shift. With ``centre``, BatchNorm still subtracts a mean; without,
+    it only divides by the root mean square, so that in evaluation mode the network is positively homogeneous:
+    f(a·x) = a·f(x) for a > 0 and normalized images x.
     """
 
     def make() -> nn.Sequential:
@@ -49,7 +50,7 @@ def reliability_cnn(
 def mnist_cnn(
     *, classes: int, channels: int, generator: torch.Generator, width: int = 32, hidden: int = 1024
 ) -> nn.Sequential:
-    """Two 5×5 convolutions of width w and 2w and a hidden layer, as released with Yeh et al. 2019."""
+    """Return two 5×5 convolutions of width w and 2w and a hidden layer (released code of Yeh et al. 2019)."""
 
     def make() -> nn.Sequential:
         layers = {
@@ -71,23 +72,26 @@ def mnist_cnn(
 
 
 class ScaleNorm(nn.Module):
-    """BatchNorm that divides by the root mean square and shifts nothing.
+    """BatchNorm that divides by the root mean square and subtracts nothing.
 
-    In evaluation it is the BatchNorm ``norm``, whose running mean stays 0 and whose running variance is the mean
-    square.
+    In evaluation mode it applies the BatchNorm ``norm``, whose running mean stays 0 and whose running variance is the
+    running mean square.
     """
 
     def __init__(self, channels: int) -> None:
         super().__init__()
-        self.norm = _unshifted(channels)
+        self.norm = _batch_norm_without_shift(channels)
 
     def forward(self, x: Tensor) -> Tensor:
-        """``[N, channels, H, W]``, each channel over its root mean square in the batch, or in running average."""
+        """Return ``x`` ``[N, channels, H, W]`` with each channel divided by its root mean square.
+
+        The mean square is that of the batch in training mode, and the running average in evaluation mode.
+        """
         if not self.training:
             scaled: Tensor = self.norm(x)
             return scaled
         square = x.to(torch.promote_types(x.dtype, torch.float32)).square().mean((0, 2, 3))
-        square = gathered(square).mean(0)  # of the whole batch, where several processes share it
+        square = gathered(square).mean(0)  # over the whole batch if several processes share it
         running = self.norm.get_buffer("running_var")
         running.lerp_(square.detach().to(running), MOMENTUM)
         scale = self.norm.weight * (square + self.norm.eps).rsqrt()
@@ -95,7 +99,7 @@ class ScaleNorm(nn.Module):
 
 
 def _block(inputs: int, outputs: int, dropout: float, *, centre: bool) -> nn.Sequential:
-    norm = _unshifted if centre else ScaleNorm
+    norm = _batch_norm_without_shift if centre else ScaleNorm
     layers = {
         "conv1": nn.Conv2d(inputs, outputs, 3, padding=1, bias=False),
         "bn1": norm(outputs),
@@ -109,14 +113,14 @@ def _block(inputs: int, outputs: int, dropout: float, *, centre: bool) -> nn.Seq
     return nn.Sequential(OrderedDict(layers))
 
 
-def _unshifted(channels: int) -> nn.BatchNorm2d:
-    """BatchNorm with a learned scale and no learned shift."""
+def _batch_norm_without_shift(channels: int) -> nn.BatchNorm2d:
+    """Return a BatchNorm with a learned scale and no learned shift."""
     norm = nn.BatchNorm2d(channels, momentum=MOMENTUM)
     norm.register_parameter("bias", None)
     return norm
 
 
-CONVOLUTIONS = (2, 2, 3, 3, 3)  # of each block, in configuration D
+CONVOLUTIONS = (2, 2, 3, 3, 3)  # number in each block, configuration D
 
 
 def vgg16(
@@ -128,9 +132,10 @@ def vgg16(
     hidden: int = 4096,
     pooled: int = 7,
 ) -> nn.Sequential:
-    """Five blocks of 3×3 convolutions of width w, 2w, 4w, 8w, 8w, then two hidden layers (Simonyan & Zisserman 2014).
+    """Return VGG16: 3×3 convolutions of width w, 2w, 4w, 8w, 8w and two hidden layers (Simonyan & Zisserman 2014).
 
-    Images of 32 pixels and more; ``features`` has 1/32 of their resolution and is averaged to ``pooled × pooled``.
+    Images must have at least 32 pixels; ``features`` has 1/32 of their resolution and is averaged to
+    ``pooled × pooled``.
     """
     return drawn(lambda: _vgg(classes, channels, width, hidden, pooled, norm=False), generator)
 
@@ -144,7 +149,7 @@ def vgg16_bn(
     hidden: int = 4096,
     pooled: int = 7,
 ) -> nn.Sequential:
-    """``vgg16`` with BatchNorm after each convolution."""
+    """Return ``vgg16`` with BatchNorm after each convolution."""
     return drawn(lambda: _vgg(classes, channels, width, hidden, pooled, norm=True), generator)
 
 

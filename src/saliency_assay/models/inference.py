@@ -1,4 +1,4 @@
-"""Logits of many images with memory bounded by a batch, and the float32 that does not depend on the GPU."""
+"""Inference in batches, and float32 precision that does not depend on the GPU."""
 
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from saliency_assay.data.batching import batches
 from saliency_assay.models.classifier import Classifier
 
-# Where torch keeps the precision of float32 products: settings on which others fall back, and those of operations.
+# Settings of torch for the precision of float32 products: defaults of other settings, and those of single operations.
 _FALLBACKS = (("generic", "all"), ("cuda", "all"), ("mkldnn", "all"))
 _MATMULS = (("cuda", "matmul"), ("mkldnn", "matmul"))
 _OTHERS = tuple((backend, operation) for backend in ("cuda", "mkldnn") for operation in ("conv", "rnn"))
@@ -18,37 +18,37 @@ _OTHERS = tuple((backend, operation) for backend in ("cuda", "mkldnn") for opera
 
 @contextmanager
 def exact_float32() -> Iterator[None]:
-    """Compute float32 products in float32, not TF32 or bf16, within the context: their rounding changes pixel ranks.
+    """Compute float32 products in float32 within the context, not in TF32 or bf16, whose rounding changes pixel ranks.
 
-    Precision that was set by any of torch's interfaces, or a mix of them, is the same afterwards.
+    The settings are restored afterwards, by whichever of torch's interfaces they were made.
     """
-    # The private functions behind ``torch.backends…fp32_precision``, which does not reach every setting.
+    # Private functions, because ``torch.backends…fp32_precision`` does not give access to all settings.
     read, write = torch._C._get_fp32_precision_getter, torch._C._set_fp32_precision_setter
-    before = {}
-    for setting in (*_FALLBACKS, *_MATMULS):  # each is read while none on which it would fall back is set
-        before[setting] = read(*setting)
+    settings_before = {}
+    for setting in (*_FALLBACKS, *_MATMULS):  # read before the fallbacks are overwritten
+        settings_before[setting] = read(*setting)
         write(*setting, "none" if setting in _FALLBACKS else "ieee")
-    matmul = torch.get_float32_matmul_precision()  # refused unless it agrees with the settings above
+    matmul_precision = torch.get_float32_matmul_precision()  # raises unless it agrees with the settings above
     torch.set_float32_matmul_precision("highest")
     for setting in _FALLBACKS:
         write(*setting, "ieee")
     for setting in _OTHERS:
-        # Torch's default for convolutions follows the fallbacks and cannot be set again, so it is never overwritten.
-        # ``cudnn.allow_tf32``, which would overwrite it, is left alone for the same reason.
+        # The default for convolutions follows the fallbacks and cannot be restored once overwritten, so it is kept.
+        # For the same reason ``cudnn.allow_tf32``, which would overwrite it, is not used.
         if read(*setting) != "ieee":
-            before[setting] = read(*setting)
+            settings_before[setting] = read(*setting)
             write(*setting, "ieee")
     try:
         yield
     finally:
-        torch.set_float32_matmul_precision(matmul)
-        for setting, precision in before.items():
+        torch.set_float32_matmul_precision(matmul_precision)
+        for setting, precision in settings_before.items():
             write(*setting, precision)
 
 
 @contextmanager
 def evaluating(module: nn.Module) -> Iterator[None]:
-    """Put ``module`` in evaluation mode, and each of its parts back into its own mode afterwards."""
+    """Put ``module`` into evaluation mode within the context, and restore the mode of each submodule afterwards."""
     modes = [(part, part.training) for part in module.modules()]
     module.eval()
     try:
@@ -59,9 +59,9 @@ def evaluating(module: nn.Module) -> Iterator[None]:
 
 
 def to_pixels(images: Tensor) -> Tensor:
-    """Images ``[N, C, H, W]`` as float32 pixels in [0, 1], channels last: convolutions then run faster.
+    """Return images ``[N, C, H, W]`` as float32 pixels in [0, 1], channels last, which makes convolutions faster.
 
-    Stored ones are uint8; those of float32 are in [0, 1] and are copied.
+    uint8 images are divided by 255; float32 images, which are in [0, 1], are copied.
     """
     if images.is_floating_point():
         return images.clone(memory_format=torch.channels_last)
@@ -69,37 +69,36 @@ def to_pixels(images: Tensor) -> Tensor:
 
 
 def logits(classifier: Classifier, images: Any, *, batch_size: int, indices: Tensor | None = None) -> Tensor:
-    """Float32 logits ``[N, K]``, on the CPU, of images uint8 ``[N, C, H, W]`` or of those at ``indices``.
+    """Return float32 logits ``[N, K]``, on the CPU, of uint8 images ``[N, C, H, W]`` or of those at ``indices``.
 
-    See ``logit_batches`` for what images may be, and for sets of which all logits are too many.
+    See ``logit_batches`` for the types of ``images``, and for sets whose logits together need too much memory.
     """
     count = len(images) if indices is None else len(indices)
-    found = torch.empty(count, classifier.classes, device=classifier.device)
-    parts = logit_batches(classifier, images, batch_size=batch_size, indices=indices)
-    with closing(parts):
+    result = torch.empty(count, classifier.classes, device=classifier.device)
+    logit_parts = logit_batches(classifier, images, batch_size=batch_size, indices=indices)
+    with closing(logit_parts):
         start = 0
-        for part in parts:
-            found[start : start + len(part)] = part
-            start += len(part)
-    return found.cpu()
+        for batch_logits in logit_parts:
+            result[start : start + len(batch_logits)] = batch_logits
+            start += len(batch_logits)
+    return result.cpu()
 
 
 def logit_batches(
     classifier: Classifier, images: Any, *, batch_size: int, indices: Tensor | None = None
 ) -> Generator[Tensor, None, None]:
-    """Return the logits of ``batch_size`` images at a time, in order, on the classifier's device; close it when done
-    early.
+    """Yield the logits of ``batch_size`` images at a time, in order, on the classifier's device.
 
-    ``images`` are as ``feed`` has them; without ``indices`` slices are enough. What does not lie on the device is read
-    ahead.
+    ``images`` are as in ``data.batching``; without ``indices`` they only need to support slices. Images that are not on
+    the device are prefetched, so the generator must be closed if it is not exhausted.
 
     Raises:
-        ValueError: images that are not uint8 or not of the classifier's channel count, a batch size below 1.
+        ValueError: the images are not uint8 or have another channel count, or the batch size is below 1.
     """
     if batch_size < 1:
         raise ValueError(f"batch_size: found {batch_size}, expected at least 1")
-    with closing(batches(images, indices, batch_size, classifier.device)) as parts:
-        for batch in parts:
+    with closing(batches(images, indices, batch_size, classifier.device)) as image_batches:
+        for batch in image_batches:
             with evaluating(classifier), exact_float32(), torch.inference_mode():
-                found: Tensor = classifier(to_pixels(batch))
-            yield found
+                batch_logits: Tensor = classifier(to_pixels(batch))
+            yield batch_logits

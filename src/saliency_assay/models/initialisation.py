@@ -1,4 +1,4 @@
-"""First weights: every one of them from the generator that a builder is given."""
+"""Initial weights of networks, all sampled from one generator."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -10,10 +10,10 @@ N = TypeVar("N", bound=nn.Module)
 
 
 def drawn(make: Callable[[], N], generator: torch.Generator) -> N:
-    """Return the network that ``make`` puts together, on the CPU, each of its weights from ``generator``."""
-    with torch.device("meta"):  # layers draw their first weights from the global generator anywhere else
+    """Return the network that ``make`` builds, on the CPU, with all weights sampled from ``generator``."""
+    with torch.device("meta"):  # on other devices layers sample weights from the global generator
         network = make()
-    # Not ``network.to_empty``: for tensors on no device that imports SymPy, two seconds in every job with a model.
+    # ``network.to_empty`` would import SymPy for meta tensors, which takes two seconds in every job with a model.
     state = network.state_dict()
     network.load_state_dict(
         {name: torch.empty(t.shape, dtype=t.dtype) for name, t in state.items()}, assign=True
@@ -23,13 +23,13 @@ def drawn(make: Callable[[], N], generator: torch.Generator) -> N:
 
 
 def initialise(network: nn.Module, generator: torch.Generator) -> None:
-    """Draw every weight anew, in the order of ``network.modules()``.
+    """Sample all weights again, in the order of ``network.modules()``.
 
-    Convolutions: He et al. 2015, normal with variance 2 / fan-out, biases 0. Linear layers: uniform within
-    ±1/√fan-in, biases too. BatchNorm: the identity.
+    Convolutions: He et al. 2015, normal with variance 2 / fan-out, biases 0. Linear layers: weights and biases uniform
+    within ±1/√fan-in. BatchNorm: the identity.
 
     Raises:
-        TypeError: a layer of another type that holds parameters.
+        TypeError: a layer of another type has parameters.
     """
     for module in network.modules():
         if isinstance(module, nn.Conv2d):

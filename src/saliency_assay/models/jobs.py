@@ -1,4 +1,4 @@
-"""The model of a job: on which device it runs, and what the job's results say that they are of."""
+"""Model of a job: its device, and the attributes that identify its results."""
 
 from typing import Any
 
@@ -14,18 +14,18 @@ from saliency_assay.storage.zarr_store import Store
 
 
 def device_of(job: Job) -> torch.device:
-    """Return the device that the job's settings and resources ask for; see ``prepare``."""
+    """Return the device that the job's settings and resources request; see ``prepare``."""
     return prepare(job.settings["device"], job.threads, job.resources)
 
 
 def load_model(job: Job, data: Store) -> Classifier:
-    """Load the classifier in ``job.input.weights`` on the job's device, in the memory format for images of ``data``."""
+    """Load the classifier of ``job.input.weights`` to the job's device, in the memory format for images of ``data``."""
     device = device_of(job)
     classifier = load_classifier(job.input.weights, Blueprint(**job.settings["model"]))
     return place(classifier, device, data["image"].shape[2:])
 
 
 def origin(data: Store, classifier: Classifier, part: Part) -> dict[str, Any]:
-    """Return the attributes by which results of one part of a set are recognized: ``part``, ``data`` and ``model``."""
+    """Return the attributes that identify results of one shard of a set: ``part``, ``data`` and ``model``."""
     model = digest(classifier.network.state_dict())
     return {"part": part, "data": data.attributes["digest"], "model": model}

@@ -1,6 +1,6 @@
-"""The memory format in which a network takes images, found by a trial pass before anything is computed.
+"""Memory format of a network's input, determined by a trial pass.
 
-Channels-last images make convolutions faster, but ``x.view(len(x), -1)`` and hand-written kernels refuse them.
+Channels-last images make convolutions faster, but ``x.view(len(x), -1)`` and custom kernels do not accept them.
 """
 
 import logging
@@ -20,8 +20,8 @@ log = logging.getLogger(__name__)
 def place(
     classifier: Classifier, device: torch.device, size: Sequence[int], *, training: bool = False
 ) -> Classifier:
-    """Move ``classifier`` to ``device``, its weights in the memory format that it takes; see ``adapt``."""
-    # torch's stubs know the memory format of tensors alone.
+    """Move ``classifier`` to ``device``, with weights in the memory format of its input; see ``adapt``."""
+    # torch's stubs allow ``memory_format`` for tensors only.
     classifier.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
     adapt(classifier, size, training=training)
     classifier.to(memory_format=classifier.memory_format)
@@ -29,20 +29,20 @@ def place(
 
 
 def adapt(classifier: Classifier, size: Sequence[int], *, training: bool = False) -> None:
-    """Give the network contiguous images from now on, and its weights likewise, if it fails with channels-last ones.
+    """Set the memory format of input and weights to contiguous if the network fails with channels-last images.
 
-    One forward and backward pass of two images of height and width ``size`` tells, with ``training`` one in training
-    mode, too. A network that fails either way is left to fail where it is used. Modes, buffers, gradients and random
-    numbers are as before.
+    The test is a forward and backward pass of two images of height and width ``size``, with ``training`` also in
+    training mode. A network that fails in both formats is left unchanged, so that it fails where it is used. Modes,
+    buffers, gradients and random states are restored.
     """
     classifier.memory_format = torch.channels_last
-    failure = _failure(classifier, size, training)
+    failure = _trial_error(classifier, size, training)
     if failure is None:
         return
     weights = [parameter.data for parameter in classifier.parameters()]
     classifier.memory_format = torch.contiguous_format
     classifier.to(memory_format=torch.contiguous_format)
-    if _failure(classifier, size, training) is None:
+    if _trial_error(classifier, size, training) is None:
         reason = str(failure).splitlines()[0] if str(failure) else type(failure).__name__
         log.info(
             "the network is given contiguous images, because it fails with channels-last ones: %s", reason
@@ -54,48 +54,52 @@ def adapt(classifier: Classifier, size: Sequence[int], *, training: bool = False
 
 
 def leaves_unused(classifier: Classifier, size: Sequence[int]) -> bool:
-    """Return whether a training step leaves parameters without a gradient, such as those of auxiliary heads."""
+    """Return True if a training step leaves parameters without a gradient, such as those of auxiliary heads."""
     try:
-        return any(gradient is None for gradient in _gradients(classifier, size, training=True))
-    except Exception:  # left to fail where it is used
+        return any(gradient is None for gradient in _trial_gradients(classifier, size, training=True))
+    except Exception:  # the network fails later, where it is used
         return False
 
 
-def _failure(classifier: Classifier, size: Sequence[int], training: bool) -> Exception | None:
+def _trial_error(classifier: Classifier, size: Sequence[int], training: bool) -> Exception | None:
+    """Return the exception of a trial pass, with ``training`` of a second one in training mode; None if it succeeds."""
     try:
         for mode in (False, True) if training else (False,):
-            _gradients(classifier, size, training=mode)
-    except Exception as error:  # whatever a network raises
+            _trial_gradients(classifier, size, training=mode)
+    except Exception as error:  # a custom network may raise any exception
         return error
     return None
 
 
-def _gradients(classifier: Classifier, size: Sequence[int], *, training: bool) -> Sequence[Tensor | None]:
-    """Return the gradients of a trial pass: of the pixels, and in ``training`` of all parameters that learn."""
-    count = 2  # in training BatchNorm wants more than one value
+def _trial_gradients(
+    classifier: Classifier, size: Sequence[int], *, training: bool
+) -> Sequence[Tensor | None]:
+    """Return the gradients of a trial pass for the pixels, and in ``training`` for all trainable parameters."""
+    count = 2  # BatchNorm needs more than one value per channel in training
     shape, mean = (count, classifier.channels, *size), classifier.mean
-    levels = torch.arange(math.prod(shape), device=mean.device).remainder(256).to(torch.uint8)
-    # Made as all images are: of one channel, strides alone tell the format.
-    pixels = to_pixels(levels.reshape(shape)).to(mean.dtype)
-    learning = [parameter for parameter in classifier.parameters() if parameter.requires_grad]
+    pixel_levels = torch.arange(math.prod(shape), device=mean.device).remainder(256).to(torch.uint8)
+    # Converted as all images are: with one channel, only the strides show the memory format.
+    pixels = to_pixels(pixel_levels.reshape(shape)).to(mean.dtype)
+    trainable = [parameter for parameter in classifier.parameters() if parameter.requires_grad]
     devices = [mean.device] if mean.device.type == "cuda" else []
     with (
         torch.random.fork_rng(devices),
         evaluating(classifier),
-        _same_buffers(classifier),
+        _restored_buffers(classifier),
         torch.enable_grad(),
     ):
         classifier.train(training)
-        # Not the classifier itself: hooks on it are for the passes that count.
+        # The network is called directly, because hooks on the classifier must not run in a trial pass.
         logits = main_output(classifier.network(classifier.network_input(pixels.requires_grad_())))
         if not isinstance(logits, Tensor) or not logits.requires_grad:
             return ()
-        wanted = [pixels, *(learning if training else [])]
-        return torch.autograd.grad(logits.sum(), wanted, allow_unused=True)
+        inputs = [pixels, *(trainable if training else [])]
+        return torch.autograd.grad(logits.sum(), inputs, allow_unused=True)
 
 
 @contextmanager
-def _same_buffers(network: nn.Module) -> Iterator[None]:
+def _restored_buffers(network: nn.Module) -> Iterator[None]:
+    """Restore the buffers of ``network``, such as running statistics, after the context."""
     before = [
         (module._buffers, name, buffer, buffer.clone())
         for module in network.modules()

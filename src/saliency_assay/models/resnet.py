@@ -1,9 +1,9 @@
-"""Residual networks whose ReLUs can be hooked one by one.
+"""Residual networks with a separate module for each ReLU.
 
-Layers and state-dict names are torchvision's, so its weights load unchanged; ``resnet20`` has those of the
-weights that are published for CIFAR-10. What differs: every ReLU is a module of its own, called once in a forward
-and never in place, because guided backpropagation and DeepLIFT are silently wrong otherwise; and every weight
-comes from the generator that is passed in.
+Layers and state-dict names are torchvision's, so its weights load unchanged; ``resnet20`` has the names of published
+weights for CIFAR-10. There are two differences. Each ReLU is a separate module, called once in a forward pass and not
+in place, because guided backpropagation and DeepLIFT are silently wrong otherwise. All initial weights are sampled
+from the generator that is passed in.
 """
 
 from collections import OrderedDict
@@ -17,7 +17,7 @@ from saliency_assay.models.initialisation import drawn
 
 
 class Subsample(nn.Module):
-    """A shortcut without parameters: every ``stride``-th position, absent channels zero (section 3.3, option A)."""
+    """Shortcut without parameters: every ``stride``-th position, with zeros in new channels (section 3.3, option A)."""
 
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:
         super().__init__()
@@ -25,7 +25,7 @@ class Subsample(nn.Module):
         self.stride, self.padding = stride, (before, outputs - inputs - before)
 
     def forward(self, x: Tensor) -> Tensor:
-        """``[N, inputs, H, W]`` to ``[N, outputs, H/stride, W/stride]``, the inputs in the middle channels."""
+        """Return ``x`` ``[N, inputs, H, W]`` as ``[N, outputs, H/stride, W/stride]``, in the middle channels."""
         return functional.pad(x[:, :, :: self.stride, :: self.stride], (0, 0, 0, 0, *self.padding))
 
 
@@ -46,11 +46,11 @@ class BasicBlock(nn.Module):
 
     @staticmethod
     def shortcut(inputs: int, outputs: int, stride: int) -> nn.Module | None:
-        """Return the module of the residual's other branch; None for the input itself."""
+        """Return the module of the shortcut; None for the identity."""
         return _projection(inputs, outputs, stride)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Features ``[N, inputs, H, W]`` to ``[N, width, H/stride, W/stride]``."""
+        """Return features ``[N, width, H/stride, W/stride]`` of ``x`` ``[N, inputs, H, W]``."""
         residual = self.relu1(self.bn1(self.conv1(x)))
         residual = self.bn2(self.conv2(residual))
         shortcut = x if self.downsample is None else self.downsample(x)
@@ -59,16 +59,16 @@ class BasicBlock(nn.Module):
 
 
 class PlainShortcutBlock(BasicBlock):
-    """The basic block whose shortcut has no parameters."""
+    """Basic block with a shortcut without parameters."""
 
     @staticmethod
     def shortcut(inputs: int, outputs: int, stride: int) -> nn.Module | None:
-        """Option A where the shape changes; None for the input itself."""
+        """Return option A if the shape changes; None for the identity."""
         return None if inputs == outputs and stride == 1 else Subsample(inputs, outputs, stride)
 
 
 class Bottleneck(nn.Module):
-    """1×1, 3×3 and 1×1 convolutions and a shortcut (figure 5, right), the stride on the 3×3."""
+    """1×1, 3×3 and 1×1 convolutions and a shortcut (figure 5, right), with the stride in the 3×3 convolution."""
 
     expansion = 4
 
@@ -86,7 +86,7 @@ class Bottleneck(nn.Module):
         self.downsample = _projection(inputs, self.expansion * width, stride)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Features ``[N, inputs, H, W]`` to ``[N, 4·width, H/stride, W/stride]``."""
+        """Return features ``[N, 4·width, H/stride, W/stride]`` of ``x`` ``[N, inputs, H, W]``."""
         residual = self.relu1(self.bn1(self.conv1(x)))
         residual = self.relu2(self.bn2(self.conv2(residual)))
         residual = self.bn3(self.conv3(residual))
@@ -98,9 +98,9 @@ class Bottleneck(nn.Module):
 def resnet8(
     *, classes: int, channels: int, generator: torch.Generator, width: int = 16, stem_stride: int = 1
 ) -> nn.Sequential:
-    """Return the CIFAR variant with one block a stage: a 3×3 stem without pooling, stages of width w, 2w, 4w.
+    """Return the CIFAR variant with one block per stage: a 3×3 stem without pooling, stages of width w, 2w, 4w.
 
-    ``layer3`` has a quarter of the stem's resolution, which is ``1/stem_stride`` of the image's.
+    ``layer3`` has 1/4 of the stem's resolution, which is ``1/stem_stride`` of the image's.
     """
 
     def stem() -> dict[str, nn.Module]:
@@ -110,10 +110,9 @@ def resnet8(
 
 
 def resnet20(*, classes: int, channels: int, generator: torch.Generator, width: int = 16) -> nn.Sequential:
-    """Return the CIFAR network of section 4.2 with n = 3: three blocks a stage of width w, 2w, 4w, shortcuts of option
-    A.
+    """Return the CIFAR network of section 4.2 with n = 3: stages of three blocks of width w, 2w, 4w, with option A.
 
-    ``layer3`` has a quarter of the image's resolution; the head is called ``linear``.
+    ``layer3`` has 1/4 of the image's resolution; the head is called ``linear``.
     """
 
     def stem() -> dict[str, nn.Module]:
@@ -123,12 +122,12 @@ def resnet20(*, classes: int, channels: int, generator: torch.Generator, width: 
 
 
 def resnet18(*, classes: int, channels: int, generator: torch.Generator) -> nn.Sequential:
-    """ResNet-18; ``layer4`` has 1/32 of the image's resolution."""
+    """Return ResNet-18; ``layer4`` has 1/32 of the image's resolution."""
     return _resnet(lambda: _imagenet_stem(channels), BasicBlock, (2, 2, 2, 2), 64, classes, generator)
 
 
 def resnet50(*, classes: int, channels: int, generator: torch.Generator) -> nn.Sequential:
-    """ResNet-50; ``layer4`` has 1/32 of the image's resolution."""
+    """Return ResNet-50; ``layer4`` has 1/32 of the image's resolution."""
     return _resnet(lambda: _imagenet_stem(channels), Bottleneck, (3, 4, 6, 3), 64, classes, generator)
 
 
@@ -142,7 +141,7 @@ def _resnet(
     *,
     head: str = "fc",
 ) -> nn.Sequential:
-    """Stem, stages ``layer1``, ``layer2``, … each twice as wide as the one before, spatial mean, ``head``."""
+    """Return stem, stages ``layer1``, ``layer2``, … of doubling width, spatial mean, and the linear layer ``head``."""
 
     def make() -> nn.Sequential:
         layers, features = stem(), width
@@ -182,7 +181,7 @@ def _convolution(inputs: int, outputs: int, size: int, stride: int = 1) -> nn.Co
 
 
 def _projection(inputs: int, outputs: int, stride: int) -> nn.Sequential | None:
-    """Return a projection where the shape changes (option B), None where the shortcut is the identity."""
+    """Return a projection if the shape changes (option B); None for the identity."""
     if inputs == outputs and stride == 1:
         return None
     return nn.Sequential(_convolution(inputs, outputs, 1, stride), nn.BatchNorm2d(outputs))

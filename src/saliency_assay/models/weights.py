@@ -1,4 +1,4 @@
-"""Weights on disk: written byte for byte alike for equal weights, read without running what a file holds."""
+"""Weights files: equal weights give equal bytes, and reading a file never runs code from it."""
 
 import logging
 import pickletools
@@ -22,46 +22,54 @@ logger = logging.getLogger(__name__)
 
 VALID = "a state dict of tensors, written by torch.save"
 KEYS = ("state_dict", "model_state_dict", "model")
-"""Under one of which training programs keep a state dict beside an optimiser's and the like."""
+"""Keys of the state dict in files that also hold other training state, such as that of the optimizer."""
 WRAPPERS = re.compile(r"^(module\.)?(_orig_mod\.)?(?(1)|(module\.)?)")
-"""Prefixes of names from data parallelism (``module``) and ``torch.compile`` (``_orig_mod``), in either order."""
-# Opcodes by which a pickle imports or calls something.
-PROTOCOL = b"\x80"  # the opcode that pickles begin with
+"""Name prefixes from data parallelism (``module``) and ``torch.compile`` (``_orig_mod``), in either order."""
+PROTOCOL = b"\x80"  # the first opcode of a pickle
+# Opcodes by which a pickle imports or calls code.
 CALLS = {"GLOBAL", "STACK_GLOBAL", "INST", "OBJ", "NEWOBJ", "NEWOBJ_EX", "REDUCE", "BUILD"}
 
 
 def write(path: Path, content: object) -> None:
-    """Write ``content`` with torch.save under a temporary name, then rename: a kill leaves the old file or none."""
-    # Given a path, torch.save would write the name into the file.
+    """Write ``content`` with ``torch.save`` atomically: an interruption leaves the old file or none."""
+    # A file object, because torch.save would write the name of a path into the file.
     with replacing(path) as temporary, temporary.open("wb") as file:
         torch.save(content, file)
 
 
 def read(path: Path) -> Any:
-    """Return what ``torch.save`` wrote to ``path``, on the CPU; tensors and plain values only, no code is run.
+    """Load a file of ``torch.save`` to the CPU; only tensors and plain values are read, and no code is run.
 
     Raises:
-        FileNotFoundError: no file at ``path``.
-        ValueError: a file that holds code, is truncated or was not written by ``torch.save``.
+        FileNotFoundError: there is no file at ``path``.
+        ValueError: the file holds code, is truncated or was not written by ``torch.save``.
     """
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such file; expected {VALID}")
     _check_members(path)
     try:
-        with warnings.catch_warnings():  # of formats that are refused anyway
+        with warnings.catch_warnings():  # for formats that are refused anyway
             warnings.simplefilter("ignore")
             return torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # damage shows as OSError, RuntimeError, KeyError, UnpicklingError, …
-        code = _code_in(path, str(error))
-        if code:
-            raise ValueError(f"{path}: holds code ({code[:80]}), which is not run; valid: {VALID}") from None
+        executable = _code_in(path, str(error))
+        if executable:
+            raise ValueError(
+                f"{path}: holds code ({executable[:80]}), which is not run; valid: {VALID}"
+            ) from None
         raise ValueError(f"{path}: truncated, or not written by torch.save; valid: {VALID}") from error
 
 
 def _check_members(path: Path) -> None:
-    """Check that a zip of ``torch.save`` holds no more than its own length: as torch writes it, uncompressed."""
+    """Check that the members of a zip file are uncompressed, as torch writes them, and not larger than the file.
+
+    A small compressed file could otherwise fill the memory.
+
+    Raises:
+        ValueError: the file is damaged, or its members are compressed or too large.
+    """
     if not zipfile.is_zipfile(path):
-        return  # torch's older format, or something that torch will refuse
+        return  # torch's older format, or a file that ``torch.load`` refuses
     try:
         with zipfile.ZipFile(path) as archive:
             members = archive.infolist()
@@ -73,23 +81,23 @@ def _check_members(path: Path) -> None:
 
 
 def read_state(path: Path) -> dict[str, Tensor]:
-    """Return the state dict in ``path``: bare or under one of ``KEYS``, without the prefixes of ``WRAPPERS``.
+    """Return the state dict in ``path``, bare or under one of ``KEYS``, without the prefixes of ``WRAPPERS``.
 
     Raises:
-        FileNotFoundError: no file at ``path``.
-        ValueError: as ``read``, or the file holds something else.
+        FileNotFoundError: there is no file at ``path``.
+        ValueError: as ``read``, or the file holds no state dict.
     """
     return _state_in(path, read(path))
 
 
 def save(path: Path, classifier: Classifier, blueprint: Blueprint) -> None:
-    """Write the network's weights and what is needed to rebuild the classifier around them.
+    """Write the weights of a classifier and the values to rebuild it.
 
-    The file is ``{"state_dict": …, "classifier": …}``; the second entry is plain JSON, with the state's digest and the
-    versions of the packages that made it. Equal weights give equal bytes.
+    The file is ``{"state_dict": …, "classifier": …}``; the second entry is plain JSON and contains the digest of the
+    weights and the versions of the loaded packages. Equal weights give equal bytes.
     """
     state = {
-        # Values alone: memory layout and shared storage would show in the bytes.
+        # Contiguous copies, because memory layout and shared storage would change the bytes.
         name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
         for name, tensor in classifier.network.state_dict().items()
     }
@@ -106,87 +114,94 @@ def save(path: Path, classifier: Classifier, blueprint: Blueprint) -> None:
 
 
 def libraries_in(path: Path) -> dict[str, str]:
-    """Return the versions of the packages that made the weights in ``path``; none where ``save`` did not write them."""
+    """Return the versions of the packages that produced the weights; empty if ``save`` did not write the file."""
     content = read(path)
     if not isinstance(content, Mapping) or "classifier" not in content:
         return {}
-    found: dict[str, str] = _description(path, content).get("libraries", {})
-    return found
+    versions: dict[str, str] = _description(path, content).get("libraries", {})
+    return versions
 
 
 def load_classifier(path: Path, blueprint: Blueprint) -> Classifier:
-    """Return the classifier that ``save`` wrote, on the CPU, in evaluation mode.
+    """Load a classifier that ``save`` wrote to the CPU, in evaluation mode.
 
-    What is built and called is the blueprint's; the file is only checked against it.
+    The network is built from the blueprint alone; the description in the file is only compared with it.
 
     Raises:
-        FileNotFoundError: no file at ``path``.
-        ValueError: as ``read_state``; no description of a classifier; another architecture, other parameters
-            or another digest than the file's weights have.
+        FileNotFoundError: there is no file at ``path``.
+        ValueError: as ``read_state``; the file has no description of a classifier, or its architecture, parameters or
+            digest differ from those of the blueprint or of the weights.
     """
     content = read(path)
-    state, described = _state_in(path, content), _description(path, content)
+    state, description = _state_in(path, content), _description(path, content)
     for key in ("architecture", "parameters"):
-        if described[key] != getattr(blueprint, key):
+        if description[key] != getattr(blueprint, key):
             raise ValueError(
-                f"{path}: {key} {described[key]!r} in the file; expected {getattr(blueprint, key)!r}"
+                f"{path}: {key} {description[key]!r} in the file; expected {getattr(blueprint, key)!r}"
             )
-    classes = described["classes"]
+    classes = description["classes"]
     if all(classes != length for tensor in state.values() for length in tensor.shape[:1]):
         raise ValueError(
             f"{path}: {shown(classes)} classes, but no weights of so many; expected a file from save"
         )
     classifier = build(
-        blueprint, classes=classes, mean=described["mean"], std=described["std"], generator=torch.Generator()
+        blueprint,
+        classes=classes,
+        mean=description["mean"],
+        std=description["std"],
+        generator=torch.Generator(),
     )
-    _fill(classifier.network, state, f"{path}: not weights of {blueprint.architecture}")
-    if digest(state) != described["digest"]:
-        raise ValueError(f"{path}: damaged, its weights' digest is not the {described['digest']} it names")
+    _load_state(classifier.network, state, f"{path}: not weights of {blueprint.architecture}")
+    if digest(state) != description["digest"]:
+        raise ValueError(f"{path}: damaged, its weights' digest is not the {description['digest']} it names")
     return classifier.eval()
 
 
 def normalisation_of(path: Path, channels: int) -> tuple[Sequence[float], Sequence[float]] | None:
-    """Mean and deviation that the weights in ``path`` expect: their own if ``save`` wrote them, else ImageNet's.
+    """Return the mean and standard deviation for the weights in ``path``: those in a file of ``save``, else ImageNet's.
 
-    None if those are not of ``channels`` channels, as ImageNet's are not for grey images.
+    None if the number of channels is not ``channels``, as with ImageNet's for grayscale images.
     """
-    content, known = read(path), IMAGENET
+    content, statistics = read(path), IMAGENET
     if isinstance(content, Mapping) and "classifier" in content:
-        described = _description(path, content)
-        known = described["mean"], described["std"]
-    return known if len(known[0]) == channels else None
+        description = _description(path, content)
+        statistics = description["mean"], description["std"]
+    return statistics if len(statistics[0]) == channels else None
 
 
 def load_initial(
     classifier: Classifier, path: Path, architecture: str, *, head_may_start_anew: bool = True
 ) -> None:
-    """Start from the weights in ``path``, such as torchvision's.
+    """Load initial weights from ``path``, such as torchvision's.
 
-    The head, which is the network's last linear layer, keeps its own where shapes differ, with a line in the log;
-    where it may not, such weights are refused.
+    If the shapes of the head, the last linear layer, differ, it keeps its random weights and a warning is logged;
+    without ``head_may_start_anew`` such a file is refused.
 
     Raises:
-        FileNotFoundError: no file at ``path``.
-        ValueError: as ``read_state``, or weights of another architecture than ``architecture``.
+        FileNotFoundError: there is no file at ``path``.
+        ValueError: as ``read_state``, or the weights are not those of ``architecture``.
     """
     state, problem = read_state(path), f"{path}: not weights of {architecture}"
-    own = classifier.network.state_dict()
+    initial_state = classifier.network.state_dict()
     linear = [name for name, module in classifier.network.named_modules() if isinstance(module, nn.Linear)]
     head = linear[-1] if linear else None
-    parts = [name for name in own if name.rpartition(".")[0] == head]
-    replaced = [name for name in parts if name in state and state[name].shape != own[name].shape]
+    head_names = [name for name in initial_state if name.rpartition(".")[0] == head]
+    replaced = [
+        name for name in head_names if name in state and state[name].shape != initial_state[name].shape
+    ]
     if replaced and head_may_start_anew:
         name = replaced[0]
-        shapes = list(state[name].shape), list(own[name].shape)
+        shapes = list(state[name].shape), list(initial_state[name].shape)
         logger.warning("%s: %s is %s, here %s; %s starts anew", path, name, *shapes, head)
-        state |= {name: own[name] for name in parts}
+        state |= {name: initial_state[name] for name in head_names}
     elif replaced:
         problem += f" with {classifier.classes} classes, and without training {head} cannot start anew"
-    _fill(classifier.network, state, problem)
+    _load_state(classifier.network, state, problem)
     logger.info("%s: %d tensors loaded", path, len(state))
 
 
 def _state_in(path: Path, content: Any) -> dict[str, Tensor]:
+    """Return the checked state dict in the content of a file."""
     if isinstance(content, Mapping):
         key = next((key for key in KEYS if isinstance(content.get(key), Mapping)), None)
         content = content[key] if key else content
@@ -195,32 +210,39 @@ def _state_in(path: Path, content: Any) -> dict[str, Tensor]:
     for name, value in content.items():
         if not isinstance(name, str) or not isinstance(value, Tensor):
             raise ValueError(f"{path}: {shown(name)} is {_kind(value)}; valid: {VALID}")
-        # torch would take a complex number's real part, and has no values at all for a tensor on "meta".
+        # torch would keep only the real part of complex values, and tensors on "meta" have no values.
         if value.layout != torch.strided or value.is_quantized or value.is_complex() or value.is_meta:
             raise ValueError(f"{path}: {shown(name)} is {value.type()}; valid: dense tensors of real numbers")
     return {WRAPPERS.sub("", name): value for name, value in content.items()}
 
 
-def _fill(network: nn.Module, state: Mapping[str, Tensor], problem: str) -> None:
-    """Load ``state`` whole; only BatchNorm's count of batches, which old files lack, may be absent."""
-    own = network.state_dict()
-    missing = [name for name in own if name not in state and not name.endswith("num_batches_tracked")]
-    unexpected = [name for name in state if name not in own]
+def _load_state(network: nn.Module, state: Mapping[str, Tensor], problem: str) -> None:
+    """Load a complete ``state``; only BatchNorm's ``num_batches_tracked``, which old files lack, may be absent.
+
+    Raises:
+        ValueError: names or shapes differ from those of the network; the message starts with ``problem``.
+    """
+    network_state = network.state_dict()
+    missing = [
+        name for name in network_state if name not in state and not name.endswith("num_batches_tracked")
+    ]
+    unexpected = [name for name in state if name not in network_state]
     reshaped = [
-        f"{name} {list(state[name].shape)} for {list(own[name].shape)}"
-        for name in own
-        if name in state and state[name].shape != own[name].shape
+        f"{name} {list(state[name].shape)} for {list(network_state[name].shape)}"
+        for name in network_state
+        if name in state and state[name].shape != network_state[name].shape
     ]
     kinds = {"missing": missing, "unexpected": unexpected, "of another shape": reshaped}
-    found = [f"{len(names)} {kind} ({_first(names)})" for kind, names in kinds.items() if names]
-    if found:
-        raise ValueError(f"{problem}: {', '.join(found)}")
+    problems = [f"{len(names)} {kind} ({_first(names)})" for kind, names in kinds.items() if names]
+    if problems:
+        raise ValueError(f"{problem}: {', '.join(problems)}")
     network.load_state_dict(state, strict=False)
 
 
 def _description(path: Path, content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the checked description of the classifier in the content of a file of ``save``."""
     entry = content.get("classifier")
-    found: dict[str, Any] = entry if isinstance(entry, dict) else {}
+    description: dict[str, Any] = entry if isinstance(entry, dict) else {}
     kinds = {
         "architecture": str,
         "parameters": dict,
@@ -229,26 +251,29 @@ def _description(path: Path, content: Mapping[str, Any]) -> dict[str, Any]:
         "std": list,
         "digest": str,
     }
-    whole = all(isinstance(found.get(key), kinds[key]) for key in kinds)
-    if not whole or not all(isinstance(value, float) for value in [*found["mean"], *found["std"]]):
+    is_complete = all(isinstance(description.get(key), kinds[key]) for key in kinds)
+    if not is_complete or not all(
+        isinstance(value, float) for value in [*description["mean"], *description["std"]]
+    ):
         raise ValueError(f"{path}: no entry 'classifier' with {', '.join(kinds)}; valid: a file from save")
-    return found
+    return description
 
 
 def _code_in(path: Path, message: str) -> str:
-    named = re.search(r"GLOBAL ([\w.]+)", message)
-    if named:
-        return named.group(1)
+    """Return the name of the code in a refused file, from torch's error ``message`` or the pickle; empty if none."""
+    match = re.search(r"GLOBAL ([\w.]+)", message)
+    if match:
+        return match.group(1)
     if "TorchScript" in message:
         return "TorchScript"
     with path.open("rb") as file:
         if file.read(1) != PROTOCOL:
             return ""
         file.seek(0)
-        try:  # plain pickles of newer protocols are refused before their code is met
+        try:  # torch refuses pickles of newer protocols before it reaches their code, so the message does not name it
             names = (operation.name for operation, _, _ in pickletools.genops(file))
             call = next((name for name in names if name in CALLS), "")
-        except Exception:  # damaged before it calls anything
+        except Exception:  # damaged before the first call
             return ""
     return f"a pickle with {call}" if call else ""
 

@@ -1,1 +1,1 @@
-"""Functions that the Snakefile and its rules call."""
+"""Inputs, parameters and plans of rules, for the Snakefile."""

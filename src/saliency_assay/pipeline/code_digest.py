@@ -1,8 +1,8 @@
-"""The code behind a rule: a digest of its modules, and the installed packages that they import.
+"""Digest of the code behind a rule, and the installed packages that this code imports.
 
-Snakemake watches a rule's script but not the modules that the script imports. Each rule therefore passes this digest,
-and the versions of those packages, as a parameter: an edit or an update reruns exactly the jobs that use it. What a
-module of the package reads beside itself, such as templates of pages, counts as its code.
+Snakemake tracks the script of a rule but not the modules that the script imports. Each rule therefore has this digest,
+and the versions of those packages, as a parameter: an edit or an update reruns exactly the affected jobs. Files that a
+module of the package reads from its own folder, such as page templates, count as its code.
 """
 
 import ast
@@ -22,9 +22,9 @@ from saliency_assay.runtime.provenance import SOURCE, digest_of_file, fingerprin
 
 PACKAGE = "saliency_assay"
 INSTALLED = {"site-packages", "dist-packages"}
-"""Folders of installed packages: their version counts, and everything outside of them counts by its content."""
+"""Folders of installed packages, which are identified by version; all other modules are identified by content."""
 BESIDE = re.compile(r"Path\(__file__\)((?:\.parent)*)\.with_name\('([^']+)'\)")
-"""The expression by which a module of the package names a file or folder that it reads."""
+"""The expression by which a module of the package names a file or folder beside it."""
 
 
 @dataclass(frozen=True)
@@ -36,20 +36,20 @@ class Code:
 
 
 def run_this_source(*folders: Path) -> None:
-    """Let all scripts import the library from where this module is, even where another one is installed.
+    """Put the source folder of this package first on the import path of all jobs, before an installed version.
 
-    Otherwise a job could run other code than the one that was digested. ``folders`` are searched after it: those
-    of the configuration, where a user's own functions are.
+    Otherwise a job could run code other than the digested code. ``folders``, those of the configuration files, follow
+    on the path, so that jobs can import custom functions from them.
 
     Raises:
-        SystemExit: a file in one of ``folders`` has the name of another module: jobs would import it instead of that.
+        SystemExit: a file in one of ``folders`` has the name of another module, which it would replace in jobs.
     """
     for folder in folders:
         for file in sorted(folder.resolve().glob("*.py")):
             other = find_spec(file.stem) if file.stem.isidentifier() and file.stem != "__main__" else None
             if other is not None and other.origin != str(file):
-                said = f"has the name of another module, {file.stem}, and jobs would import it instead"
-                raise SystemExit(f"{file}: {said}; call it something else")
+                message = f"has the name of another module, {file.stem}, and jobs would import it instead"
+                raise SystemExit(f"{file}: {message}; call it something else")
     paths = [str(SOURCE), *(str(folder.resolve()) for folder in folders)]
     others = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(filter(None, [*paths, *others])))
@@ -57,33 +57,34 @@ def run_this_source(*folders: Path) -> None:
 
 
 def code_of(*roots: str) -> Code:
-    """Read the code that ``roots`` run: their modules, and all modules outside of installed packages they import.
+    """Return the code of ``roots`` and of all modules that they import, directly or not, outside of installed packages.
 
-    A root is a dotted module name or the path of a script. Docstrings, comments, and layout do not count, nor do
-    statements under ``if TYPE_CHECKING:``. A package's ``__init__`` counts only where a name is imported from it:
+    A root is a dotted module name or the path of a script. Docstrings, comments, layout and statements under
+    ``if TYPE_CHECKING:`` are ignored. The ``__init__`` of a package is included only if a name is imported from it:
     registries list every method, and a rule for one method must not depend on all of them. A file or folder that a
-    module of the package names as ``Path(__file__).with_name("templates")`` counts with all that is in it. The digest
-    is the same in every checkout and under every version of Python that parses the code.
+    module of the package names as ``Path(__file__).with_name("templates")`` is included with its whole content. The
+    digest is the same in every checkout and under every version of Python that parses the code.
 
     Raises:
-        ValueError: a root that is neither a file nor a module that can be found.
+        ValueError: a root is neither a file nor a module that can be found.
     """
     pending, packages = list(map(_file_of_root, roots)), set[str]()
-    seen: dict[Path, str] = {}
+    digests: dict[Path, str] = {}
     while pending:
         path = pending.pop()
-        if path not in seen:
-            seen[path], files, imported = _read(path)
+        if path not in digests:
+            digests[path], files, imported = _read(path)
             packages.update(imported)
-            # Of an installed module its own content counts: lab packages are edited without another version.
+            # The content of an installed root counts too: a package may be edited without a new version.
             if not INSTALLED & set(path.parts):
                 pending.extend(files)
-    # Names, not absolute paths: a checkout elsewhere is the same code.
-    digest = fingerprint(sorted([path.stem, digest] for path, digest in seen.items()))
+    # File names instead of absolute paths, so that the digest does not depend on the location of the checkout.
+    digest = fingerprint(sorted([path.stem, digest] for path, digest in digests.items()))
     return Code(digest, tuple(sorted(packages)))
 
 
 def _file_of_root(root: str) -> Path:
+    """Return the file of a script or module."""
     if root.endswith(".py"):
         path = Path(root)
     elif root.partition(".")[0] == PACKAGE:
@@ -97,45 +98,47 @@ def _file_of_root(root: str) -> Path:
 
 @cache
 def _read(path: Path) -> tuple[str, tuple[Path, ...], tuple[str, ...]]:
-    """Return the digest of one file's code, the files that it imports or reads, and the packages that it imports."""
+    """Return the digest of the code of a file, the files that it imports or reads, and the packages that it imports."""
     if path.suffix != ".py":
         return digest_of_file(path), (), ()
     tree = ast.parse(path.read_bytes(), filename=str(path))
-    tree.body = [statement for statement in tree.body if not _is_for_types(statement)]
+    tree.body = [statement for statement in tree.body if not _is_type_checking(statement)]
     files, packages = dict[Path, None](), dict[str, None]()
     for folders, modules in _imports(tree, path):
-        own = [folder for folder in folders if not INSTALLED & set(folder.parts)]
-        found = (_file_in(folder, name) for name in modules for folder in own)
-        if file := next(filter(None, found), None):
+        sources = [folder for folder in folders if not INSTALLED & set(folder.parts)]
+        candidates = (_file_in(folder, name) for name in modules for folder in sources)
+        if file := next(filter(None, candidates), None):
             files[file] = None
-        elif len(own) < len(folders):
+        elif len(sources) < len(folders):
             packages[modules[0].partition(".")[0]] = None
     if path.is_relative_to(SOURCE / PACKAGE):
-        files |= dict.fromkeys(_read_beside(tree, path))
-    _drop_prose(tree)
+        files |= dict.fromkeys(_companion_files(tree, path))
+    _drop_docstrings(tree)
     return hashlib.sha256(canonical(tree).encode()).hexdigest(), tuple(files), tuple(packages)
 
 
-def _read_beside(tree: ast.Module, path: Path) -> Iterator[Path]:
-    """Yield the files that a module names by its own place; of a folder all that are in it."""
+def _companion_files(tree: ast.Module, path: Path) -> Iterator[Path]:
+    """Yield the files that a module names relative to its own path, and all files of such folders."""
     for node in ast.walk(tree):
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
             continue
-        if node.func.attr == "with_name" and (named := BESIDE.fullmatch(ast.unparse(node))):
-            place = path.parents[named[1].count(".parent")] / named[2]
-            yield from [place] if place.is_file() else sorted(filter(Path.is_file, place.rglob("*")))
+        if node.func.attr == "with_name" and (match := BESIDE.fullmatch(ast.unparse(node))):
+            companion = path.parents[match[1].count(".parent")] / match[2]
+            yield from (
+                [companion] if companion.is_file() else sorted(filter(Path.is_file, companion.rglob("*")))
+            )
 
 
 def canonical(node: object) -> str:
-    """Serialize a syntax tree; unlike ``ast.dump``, equally under every version of Python.
+    """Serialize a syntax tree; unlike ``ast.dump``, with the same result under every version of Python.
 
-    Versions differ in the fields that they add, which are empty in older code, and in how they split the text of
-    f-strings.
+    New versions add fields, which are empty for older code and are left out, and split the text of f-strings
+    differently.
     """
     if isinstance(node, ast.Constant):
         return f"{type(node.value).__name__} {node.value!a}"
     if isinstance(node, ast.JoinedStr):
-        return f"JoinedStr({', '.join(_joined(node))})"
+        return f"JoinedStr({', '.join(_fstring_parts(node))})"
     if isinstance(node, ast.AST):
         fields = [(name, value) for name, value in ast.iter_fields(node) if value is not None and value != []]
         return f"{type(node).__name__}({', '.join(f'{name}={canonical(value)}' for name, value in fields)})"
@@ -144,8 +147,8 @@ def canonical(node: object) -> str:
     return ascii(node)
 
 
-def _joined(node: ast.JoinedStr) -> Iterator[str]:
-    """Serialize the parts of an f-string, the text between two values as one."""
+def _fstring_parts(node: ast.JoinedStr) -> Iterator[str]:
+    """Yield the serialized parts of an f-string, with the text between two values joined."""
     text = ""
     for part in node.values:
         if isinstance(part, ast.Constant):
@@ -159,14 +162,15 @@ def _joined(node: ast.JoinedStr) -> Iterator[str]:
         yield ascii(text)
 
 
-def _drop_prose(tree: ast.Module) -> None:
-    """Remove docstrings, also those below fields and constants: statements that are a string and nothing else."""
+def _drop_docstrings(tree: ast.Module) -> None:
+    """Remove docstrings, including those of fields and constants: all statements that consist of a string."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            node.body = [statement for statement in node.body if not _is_prose(statement)]
+            node.body = [statement for statement in node.body if not _is_docstring(statement)]
 
 
-def _is_prose(statement: ast.stmt) -> bool:
+def _is_docstring(statement: ast.stmt) -> bool:
+    """Return True for a statement that consists of a string."""
     return (
         isinstance(statement, ast.Expr)
         and isinstance(statement.value, ast.Constant)
@@ -174,8 +178,8 @@ def _is_prose(statement: ast.stmt) -> bool:
     )
 
 
-def _is_for_types(statement: ast.stmt) -> bool:
-    """Return True for ``if TYPE_CHECKING:``, which only a type checker reads."""
+def _is_type_checking(statement: ast.stmt) -> bool:
+    """Return True for ``if TYPE_CHECKING:``, whose body never runs."""
     return (
         isinstance(statement, ast.If)
         and isinstance(statement.test, ast.Name)
@@ -184,11 +188,11 @@ def _is_for_types(statement: ast.stmt) -> bool:
 
 
 def _imports(tree: ast.Module, path: Path) -> Iterator[tuple[list[Path], list[str]]]:
-    """Yield for each import the folders that hold its top-level module, and the names to look for, in this order."""
+    """Yield for each import the folders of its top-level module, and the candidate module names in order of search."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
-                yield from _absolute([alias.name])
+                yield from _absolute_import([alias.name])
         elif isinstance(node, ast.ImportFrom):
             for alias in node.names:
                 # ``from module import name`` reads the submodule ``module.name`` if there is one, else ``module``.
@@ -196,13 +200,14 @@ def _imports(tree: ast.Module, path: Path) -> Iterator[tuple[list[Path], list[st
                 if node.level:
                     yield [path.parents[node.level - 1]], names
                 else:
-                    yield from _absolute(names)
+                    yield from _absolute_import(names)
 
 
-def _absolute(names: list[str]) -> Iterator[tuple[list[Path], list[str]]]:
+def _absolute_import(names: list[str]) -> Iterator[tuple[list[Path], list[str]]]:
+    """Yield the folders and names of an absolute import; nothing for the standard library."""
     top = names[0].partition(".")[0]
     if top == PACKAGE:
-        # The package's own __init__ holds the version, and a new version alone changes no result.
+        # The package's __init__ is left out: it holds the version, and a new version alone changes no result.
         yield [SOURCE], [name for name in names if name != PACKAGE]
     elif top not in sys.stdlib_module_names and (spec := _find(top)):
         places = map(Path, spec.submodule_search_locations or filter(None, [spec.origin]))
@@ -211,7 +216,7 @@ def _absolute(names: list[str]) -> Iterator[tuple[list[Path], list[str]]]:
 
 @cache
 def _find(top: str) -> ModuleSpec | None:
-    """Find a top-level module, which does not import it."""
+    """Return the spec of a top-level module without importing it; None if there is none."""
     try:
         return find_spec(top)
     except (ImportError, ValueError):
@@ -219,7 +224,7 @@ def _find(top: str) -> ModuleSpec | None:
 
 
 def _file_in(folder: Path, module: str) -> Path | None:
-    """Return the file of a dotted module below ``folder``; of ``folder`` as a package for an empty name."""
+    """Return the file of a dotted module below ``folder``; for an empty name the ``__init__.py`` of ``folder``."""
     path = folder.joinpath(*module.split(".")) if module else folder
     for candidate in (path.with_name(f"{path.name}.py"), path / "__init__.py"):
         if candidate.is_file() and (module or candidate.name == "__init__.py"):

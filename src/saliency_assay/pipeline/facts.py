@@ -1,4 +1,4 @@
-"""Studies, methods and metrics as plain facts, of which the report's pages are written."""
+"""Descriptions of studies, methods and metrics as plain data, for the pages of the report."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,11 +11,11 @@ OPTIMAL_METHODS: Mapping[str, str] = {
     "infidelity_square": "square",
     "infidelity_noisy_baseline": "noisy_baseline",
 }
-"""The method of least infidelity under each metric of it that has one."""
+"""For each infidelity metric with an optimal method, the method that minimizes it."""
 
 
 class Facts:
-    """Facts about entries of the configuration, for the pages of the report."""
+    """Descriptions of entries of the configuration, for the pages of the report."""
 
     def __init__(self, config: Config, catalogue: Catalogue, studies: Studies) -> None:
         self.config = config
@@ -23,7 +23,7 @@ class Facts:
         self.studies = studies
 
     def study(self, name: str) -> dict[str, Any]:
-        """Return what the overview and a study's summary say of it."""
+        """Return the description of a study for the overview and its summary."""
         study, kind = self.studies.study(name), self.studies.kind(name)
         return {
             "name": name,
@@ -48,7 +48,7 @@ class Facts:
         }
 
     def _references(self, name: str) -> list[str]:
-        """Return a caution for each method that is made to have the best score of one of the study's metrics."""
+        """Return a caution for each method that is constructed to be optimal under one of the study's metrics."""
         study = self.studies.study(name)
         return [
             f"{method} is fitted to the least {metric} there can be: a reference under this metric, not a candidate."
@@ -59,14 +59,14 @@ class Facts:
         ]
 
     def method(self, method: Method) -> dict[str, Any]:
-        """Return what the page of methods says of one."""
+        """Return the description of a method for the page of methods."""
         record = self.catalogue.methods.get(method.method)
         base = self.method(method.base) if method.base else None
-        of = f" ({base['name']})" if base else ""
+        base_text = f" ({base['name']})" if base else ""
         return {
             "name": method.name or method.method,
             "method": method.method,
-            "summary": f"{record.summary}{of}" if record else method.summary or method.function,
+            "summary": f"{record.summary}{base_text}" if record else method.summary or method.function,
             "reference": record.reference if record else method.function,
             "parameters": method.parameters,
             "signed": record.signed if record else None,
@@ -77,7 +77,7 @@ class Facts:
         }
 
     def metric(self, metric: Metric) -> dict[str, Any]:
-        """Return what the page of metrics says of one."""
+        """Return the description of a metric for the page of metrics."""
         record = self.catalogue.metrics.get(metric.metric)
         ranges = {score.name: range_text(*score.range) for score in record.scores} if record else {}
         return {
@@ -101,9 +101,9 @@ class Facts:
         }
 
     def paper_method(self, name: str) -> str:
-        """Return what papers call a method.
+        """Return the name under which papers report a method.
 
-        A method that smooths another one than the gradient is another method.
+        A smoothing method with a base other than the gradient has a name of its own, which contains the base.
         """
         method = self.config.methods[name]
         if method.base and method.base.method != "gradient":
@@ -112,6 +112,6 @@ class Facts:
 
 
 def range_text(low: float, high: float) -> str:
-    """Return a range as an interval; an end at infinity is open."""
+    """Return a range as the text of an interval; an infinite end is open."""
     ends = [f"{end:g}" if abs(end) < float("inf") else "∞" for end in (low, high)]
     return f"[{ends[0]}, {ends[1]}{')' if ends[1] == '∞' else ']'}"

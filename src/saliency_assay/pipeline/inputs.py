@@ -1,7 +1,7 @@
-"""The input files of rules, where wildcards or the configuration decide them.
+"""Input files of rules that depend on wildcards or on the configuration.
 
-A method that takes the wildcards of a job is named by what it returns: one input, a path or a list of paths. Only where
-the names of a rule's inputs vary, it returns them by name, to be unpacked.
+A method that takes the wildcards of a job is named after the input that it returns, a path or a list of paths. Methods
+that return a mapping of names to paths are for rules whose input names vary, and are unpacked there.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -21,7 +21,7 @@ Files: TypeAlias = dict[str, str | list[str]]
 class Results:
     """Files of data sets, models and studies.
 
-    ``ancient`` marks a file whose date is no reason to run a job again, because its digest is among the settings.
+    ``ancient`` marks a file whose modification time must not rerun a job, because its digest is part of the settings.
     """
 
     def __init__(
@@ -43,18 +43,18 @@ class Results:
         return self.data(self.studies.gallery_set(wildcards["study"]))
 
     def model_data(self, wildcards: Wildcards) -> str:
-        """Return the set that a job's model is trained on."""
+        """Return the training set of a job's model."""
         return self.data(self.model(wildcards).data)
 
     def initial_weights(self, wildcards: Wildcards) -> Files:
-        """Return the file that a training starts from, if not from scratch."""
+        """Return the file of initial weights of a job's model; empty if it is trained from random weights."""
         weights = self.model(wildcards).weights
         if not weights:
             return {}
         return {"weights": weights if self.is_result(weights) else self.ancient(weights)}
 
     def chosen(self, wildcards: Wildcards) -> Files:
-        """Return the file of the chosen settings of a model that is searched for."""
+        """Return the file of the hyperparameters selected for a job's model; empty if there is no search."""
         model = self.model(wildcards)
         return {"chosen": self.paths.chosen.format(model=model.name)} if model.trials else {}
 
@@ -65,31 +65,39 @@ class Results:
         return self.config.models[wildcards["model"]]
 
     def data(self, name: str) -> str:
-        """Return the store of a set."""
+        """Return the Zarr store of a set."""
         return self.paths.data.format(data=name)
 
     def parts(self, data: str) -> list[str]:
-        """Return what the files of each part of a set end in; sets made for one model are whole."""
+        """Return the file name suffix of each shard of a set; sets made for one model are not split."""
         sets = self.config.sets
         return part_names(sets[data].shards_of(data) if data in sets else 1)
 
-    def all_parts(self, path: str, data: str, **at: Any) -> list[str]:
-        """Return the files of a set's parts in their order; where ``at`` has several values, those of each together."""
-        return expand(path, data=data, **at, part=self.parts(data))
+    def all_parts(self, path: str, data: str, **wildcards: Any) -> list[str]:
+        """Return the files of all shards of a set, in order.
+
+        If a wildcard has several values, the shards of each combination are next to each other.
+        """
+        return expand(path, data=data, **wildcards, part=self.parts(data))
 
     def of_study(self, path: str, study: str, metrics: Iterable[str]) -> list[str]:
-        """Return a file of each metric and model with all methods in their order, the seeds of each together."""
+        """Return the files of a study for all ``metrics``, methods, seeds and models, ordered by these in turn."""
         entry = self.studies.study(study)
-        at = {"metric": metrics, "method": entry.methods, "seed": self.config.seeds, "model": entry.models}
-        return self.all_parts(path, entry.data, **at)
+        wildcards = {
+            "metric": metrics,
+            "method": entry.methods,
+            "seed": self.config.seeds,
+            "model": entry.models,
+        }
+        return self.all_parts(path, entry.data, **wildcards)
 
     def is_result(self, path: str) -> bool:
-        """Return whether a job of this run may make the file: then Snakemake knows when it changes."""
+        """Return True if the file is in the folder of results, where jobs make it and Snakemake tracks its changes."""
         return Path(path).resolve().is_relative_to(Path(self.paths.results).resolve())
 
 
 class StudyInputs(Results):
-    """Inputs of the rules of a kind of study, and the files of its studies that other rules read."""
+    """Inputs of the rules of one kind of study, and files of its studies that other rules read."""
 
     def study_scores(self, wildcards: Wildcards) -> list[str]:
         """Return the score tables of all jobs of a study."""
@@ -97,7 +105,7 @@ class StudyInputs(Results):
         return self.of_study(self.paths.scores, study.name, study.metrics)
 
     def study_predictions(self, wildcards: Wildcards) -> list[str]:
-        """Return the predictions of all models of a study, which record the packages that made the weights."""
+        """Return the predictions of all models of a study, which record the package versions of the training."""
         models = self.studies.study(wildcards["study"]).models
         return expand(self.paths.predictions, model=models, seed=self.config.seeds)
 
@@ -106,41 +114,42 @@ class StudyInputs(Results):
         return [f"{self.paths.tables}/scores.parquet".format(**wildcards)]
 
     def rated_data(self, wildcards: Wildcards) -> str:
-        """Return the images that methods are rated on."""
+        """Return the data set on which methods are rated."""
         return self.study_data(wildcards)
 
 
 class Inputs(Results):
-    """Inputs of rules that all kinds of study share; ``all_`` are those of all studies."""
+    """Inputs of rules that all kinds of study share; methods called ``all_…`` return files of all studies."""
 
     def of_kind(self, kind: str) -> Any:
         """Return the inputs of the rules of a kind of study."""
         inputs = resolve(self.studies.kinds[kind].inputs)
         return inputs(self.config, self.paths, self.studies, self.ancient)
 
-    def _of(self, study: str) -> StudyInputs:
-        of: StudyInputs = self.of_kind(self.studies.study(study).kind)
-        return of
+    def _study_inputs(self, study: str) -> StudyInputs:
+        """Return the inputs of the rules of a study's kind."""
+        inputs: StudyInputs = self.of_kind(self.studies.study(study).kind)
+        return inputs
 
     # ---- data and models
 
     def collect_bam(self, wildcards: Wildcards) -> Files:
-        """Return the written sources of synthetic data, or the lists of a user's images."""
+        """Return the generated sources of synthetic data, or the lists of the real images."""
         entry = self.config.data[wildcards["collection"]]
         if entry.kind == "synthetic":
             return {"sources": self.paths.sources.format(collection=entry.name)}
         return {"lists": [self.ancient(path) for path in image_lists(entry)]}
 
     def cutouts(self, wildcards: Wildcards) -> str:
-        """Return the cut-outs that a set is composed of."""
+        """Return the cut-out objects of a composed set."""
         return self.paths.cutouts.format(collection=self.config.sets[wildcards["data"]].name)
 
     def scenes(self, wildcards: Wildcards) -> str:
-        """Return the scenes that a set is composed of."""
+        """Return the scenes of a composed set."""
         return self.paths.scenes.format(collection=self.config.sets[wildcards["data"]].name)
 
     def without_captions(self, wildcards: Wildcards) -> str:
-        """Return the set that captions are written on."""
+        """Return the set of the images without captions."""
         return self.data(self.config.sets[wildcards["data"]].source)
 
     def trials(self, wildcards: Wildcards) -> list[str]:
@@ -149,18 +158,18 @@ class Inputs(Results):
         return expand(self.paths.trial, model=wildcards["model"], trial=trials)
 
     def evaluated_data(self, wildcards: Wildcards) -> list[str]:
-        """Return the sets that a model is evaluated on."""
+        """Return the sets on which a model is evaluated."""
         return expand(self.paths.data, data=self.studies.evaluated_sets(wildcards["model"]))
 
     # ---- maps and scores
 
     def responses(self, wildcards: Wildcards) -> str | list[str]:
-        """Return the model's responses where the metric takes them."""
+        """Return the model responses if the metric takes them, else nothing."""
         takes = self.config.metrics[wildcards["metric"]].takes
         return self.paths.responses.format(**wildcards) if "responses" in takes else []
 
     def gallery_maps(self, wildcards: Wildcards) -> list[str]:
-        """Return the maps of all methods that a study's gallery shows, with the first seed."""
+        """Return the maps in a study's gallery: those of all methods, with the first seed."""
         study, seed = self.studies.study(wildcards["study"]), self.config.seeds[0]
         data = self.studies.gallery_set(study.name)
         return self.all_parts(self.paths.maps, data, model=study.models, seed=seed, method=study.methods)
@@ -169,14 +178,14 @@ class Inputs(Results):
 
     def rated_scores(self, wildcards: Wildcards) -> list[str]:
         """Return the scores that rate a study's methods."""
-        return self._of(wildcards["study"]).rated_scores(wildcards)
+        return self._study_inputs(wildcards["study"]).rated_scores(wildcards)
 
     def rated_data(self, wildcards: Wildcards) -> str:
-        """Return the images that methods are rated on."""
-        return self._of(wildcards["study"]).rated_data(wildcards)
+        """Return the data set on which methods are rated."""
+        return self._study_inputs(wildcards["study"]).rated_data(wildcards)
 
     def summary_files(self, wildcards: Wildcards) -> Files:
-        """Return the data, maps and tables that a study's summary reads, by name."""
+        """Return the data, maps and tables that a study's summary reads, by input name."""
         name = wildcards["study"]
         study, data = self.studies.study(name), self.studies.gallery_set(name)
         first = {"model": study.models[0], "method": study.methods[0], "seed": self.config.seeds[0]}
@@ -188,11 +197,11 @@ class Inputs(Results):
         }
 
     def study_evaluations(self, wildcards: Wildcards) -> list[str]:
-        """Return the evaluations of each model of a study, by seed."""
+        """Return the evaluations of all models of a study, the seeds of each together."""
         return flatten(self.evaluations(wildcards["study"]).values())
 
     def evaluations(self, study: str) -> dict[str, list[str]]:
-        """Return the evaluations of each model of a study, by seed."""
+        """Return for each model of a study its evaluations, one for each seed."""
         return {
             model: expand(self.paths.evaluation, model=model, seed=self.config.seeds)
             for model in self.studies.study(study).models
@@ -203,7 +212,7 @@ class Inputs(Results):
     def all_summary_files(self) -> list[str]:
         """Return the files that the summaries of all studies read."""
         files = (self.summary_files({"study": name}) for name in self.studies.all)
-        return flatten(file for each in files for file in each.values())
+        return flatten(file for study_files in files for file in study_files.values())
 
     def all_evaluations(self) -> list[str]:
         """Return the evaluations of the models of all studies."""
@@ -211,32 +220,38 @@ class Inputs(Results):
 
     def all_predictions(self) -> list[str]:
         """Return the predictions of the models of all studies."""
-        return flatten(self._of(name).study_predictions({"study": name}) for name in self.studies.all)
+        return flatten(
+            self._study_inputs(name).study_predictions({"study": name}) for name in self.studies.all
+        )
 
     def all_scores(self) -> list[str]:
         """Return the score tables of all studies."""
-        return flatten(self._of(name).study_scores({"study": name}) for name in self.studies.all)
+        return flatten(self._study_inputs(name).study_scores({"study": name}) for name in self.studies.all)
 
     def all_maps(self) -> list[str]:
-        """Return the maps that galleries show."""
-        return self._of_galleries(self.paths.maps)
+        """Return the maps in all galleries."""
+        return self._gallery_files(self.paths.maps)
 
     def all_costs(self) -> list[str]:
-        """Return what the maps that galleries show cost."""
-        return self._of_galleries(self.paths.costs)
+        """Return the cost files of the maps in all galleries."""
+        return self._gallery_files(self.paths.costs)
 
-    def _of_galleries(self, path: str) -> list[str]:
+    def _gallery_files(self, path: str) -> list[str]:
         return flatten(
-            self.all_parts(path, str(at["data"]), **{name: at[name] for name in ("model", "method", "seed")})
-            for at in self.studies.gallery_maps
+            self.all_parts(
+                path,
+                str(wildcards["data"]),
+                **{name: wildcards[name] for name in ("model", "method", "seed")},
+            )
+            for wildcards in self.studies.gallery_maps
         )
 
     def figures(self, study: str) -> list[str]:
-        """Return the figures that a study has in the report."""
+        """Return the figures of a study in the report."""
         return [f"{self.paths.figures}/{study}/{name}" for name in self.studies.figures(study)]
 
     def all_figures(self) -> list[str]:
-        """Return all figures in the order of the report, without the overview and the provenance around them."""
+        """Return all figures in the order of the report, without the pages overview and provenance."""
         pages = ["methods.html", "metrics.html"] if self.studies.all else []
         pages += ["training.svg", "accuracy.html"] if self.studies.models else []
         return [
@@ -254,13 +269,13 @@ class Inputs(Results):
 
     def all_tables(self) -> list[str]:
         """Return the tables of all studies that are exported."""
-        return self._tables(self.paths.tables)
+        return self._table_files(self.paths.tables)
 
     def exported_tables(self) -> list[str]:
         """Return the copies of the tables in the export."""
-        return self._tables(f"{self.paths.export}/{{study}}")
+        return self._table_files(f"{self.paths.export}/{{study}}")
 
-    def _tables(self, folder: str) -> list[str]:
+    def _table_files(self, folder: str) -> list[str]:
         return [
             f"{folder.format(study=study)}/{name}.csv"
             for study in self.studies.rated
@@ -269,7 +284,7 @@ class Inputs(Results):
 
 
 def image_lists(entry: DataEntry) -> list[str]:
-    """Return the files that list objects and scenes; the images themselves are too many to be watched one by one."""
+    """Return the files that list objects and scenes; the images are too many to be inputs themselves."""
     names = ("categories.txt", "train.txt", "val.txt", "object_categories.txt")
     lists = [Path(entry.miniplaces) / name for name in names]
     return [*(annotations for annotations, _ in entry.coco), *(str(path) for path in lists if path.is_file())]

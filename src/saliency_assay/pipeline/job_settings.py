@@ -1,4 +1,4 @@
-"""The one parameter of every rule: settings, the digest of the code behind it, and the versions of its packages."""
+"""The parameter of every rule: its settings, the digest of its code, and the versions of its packages."""
 
 from collections.abc import Iterable
 from functools import cache
@@ -12,33 +12,33 @@ from saliency_assay.runtime.environment import versions_of
 from saliency_assay.runtime.provenance import plain
 
 ON_DEVICE = ("train", "trial", "evaluate", "attribute", "respond", "score")
-"""Rules that run models, of those that all kinds of study share."""
+"""Rules shared by all kinds of study that run models."""
 TABLE_PACKAGES = frozenset({"pandas", "pyarrow"})
 
 
 class JobSettings:
-    """Settings of jobs, by which Snakemake knows what runs again."""
+    """Settings of jobs; Snakemake reruns a job when its settings change."""
 
     def __init__(self, scripts: Path, kinds: Iterable[StudyKind] = (), *, with_versions: bool = True) -> None:
-        """Take the folder of the scripts and the kinds of study.
+        """Store the folder of the scripts and the kinds of study.
 
-        Versions are left out where jobs run in a container or in Conda environments: Snakemake compares those.
+        ``with_versions`` is False if jobs run in a container or in Conda environments, which Snakemake tracks itself.
         """
         self.packages: dict[str, str] = {}
-        """Versions of the packages of all jobs whose settings have been made."""
-        # Of tables, which such jobs only write, an update of what writes them costs no GPU hour.
+        """Versions of the packages of all jobs whose settings have been computed."""
+        # These jobs only write tables, so an update of table packages must not rerun them, which would take GPU hours.
         self.on_device = [*ON_DEVICE, *(rule for kind in kinds for rule in kind.on_device)]
         """Rules that run models."""
         self._scripts = scripts
         self._with_versions = with_versions
-        # Thousands of jobs run the same code, and a plan is of the code as it was when Snakemake started.
+        # Cached because thousands of jobs share code, and so that a plan uses the code as of the start of Snakemake.
         self._code_of = cache(code_of)
 
     def __call__(self, script: str, functions: Iterable[str] = (), /, **values: Any) -> dict[str, Any]:
-        """Return ``values`` as plain JSON with ``code`` and ``environment`` of a script.
+        """Return ``values`` as plain JSON with the digest ``code`` and the package versions ``environment`` of a job.
 
-        Snakemake compares parameters as an unordered set of values, so there is one nested dict, and tracks only
-        plain types. ``functions`` are the registered callables (``package.module:name``) that the job is given by name.
+        Snakemake compares parameters as an unordered set of values and tracks only plain types, so all settings are
+        one nested dict. ``functions`` are references ``package.module:name`` to callables that the job imports.
         """
         modules = list(map(module_of, functions))
         code = self._code_of(str(self._scripts / f"{script}.py"), *modules)

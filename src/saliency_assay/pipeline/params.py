@@ -1,6 +1,6 @@
-"""The settings of every rule: a method of the rule's name takes the wildcards of a job and returns its one parameter.
+"""Settings of every rule: the method of a rule's name takes the wildcards of a job and returns its only parameter.
 
-A job runs again when its settings change, so they hold what its results depend on, and nothing else.
+A job reruns when its settings change, so they contain exactly the values on which its results depend.
 """
 
 import os
@@ -24,7 +24,7 @@ from saliency_assay.runtime.provenance import fingerprint
 Settings = dict[str, Any]
 
 PLACEMENT = ("size", "measure", "smallest", "largest", "test_share", "leak_free")
-"""The parameters of BAM data by which all of its sets are composed."""
+"""Parameters of BAM data that apply to the composition of all of its sets."""
 
 
 class EntrySettings:
@@ -38,7 +38,7 @@ class EntrySettings:
         configuration: Mapping[str, Any],
         files: FileDigests | None = None,
     ) -> None:
-        """Take the inputs of rules, the registries, and the configuration as it was given."""
+        """Store the inputs of rules, the registries, and the configuration as Snakemake read it."""
         self.inputs = inputs
         self.paths: Paths = inputs.paths
         self.config: Config = inputs.config
@@ -50,7 +50,7 @@ class EntrySettings:
         self.files = files or FileDigests(Path(inputs.paths.state) / "digests.json")
 
     def method(self, name: str) -> Settings:
-        """Return what calls a method: of the entry only what its maps depend on."""
+        """Return the settings by which a job calls a method: only those on which its maps depend."""
         method = self.config.methods[name]
         settings: Settings = {
             "function": method.function,
@@ -64,22 +64,22 @@ class EntrySettings:
         return settings
 
     def method_functions(self, name: str) -> list[str]:
-        """Return the function of a method, and that of the one that it smooths."""
+        """Return the function of a method, and that of its base if it smooths another method."""
         method = self.config.methods[name]
         return [method.function, *([method.base.function] if method.base else [])]
 
     def explaining_model(self, model: str, method: str) -> Settings:
-        """Return what rebuilds a model for a method: with its CAM layer only where the method needs one."""
+        """Return the settings to rebuild a model, with the CAM layer only if the method needs it."""
         entry, needs = self.config.models[model], self.config.methods[method].needs
         return {**rebuilding(entry), **({"cam_layer": entry.cam_layer} if "cam_layer" in needs else {})}
 
     def initial(self, model: Model) -> Settings:
-        """Return the digest of the file that a training starts from, if no job of this run makes it."""
-        is_outside = model.weights and not self.inputs.is_result(model.weights)
-        return {"files": self.files.of_all([model.weights])} if is_outside else {}
+        """Return the digest of the file of initial weights, if it is not a result of the workflow."""
+        is_external = model.weights and not self.inputs.is_result(model.weights)
+        return {"files": self.files.of_all([model.weights])} if is_external else {}
 
     def _explained_where(self, data: str) -> dict[str, int]:
-        """Return what the explained images of a set have in common, by its arrays."""
+        """Return the condition on the explained images of a set, as values of its arrays; empty if there is none."""
         entry = self.config.sets[data]
         if entry.is_common(data):
             return {"label_scene": 0}  # the class whose images have the object under every k
@@ -87,15 +87,15 @@ class EntrySettings:
 
 
 class StudyParams(EntrySettings):
-    """Settings of the rules of a kind of study: a method of a rule's name returns those of a job."""
+    """Settings of the rules of one kind of study; the method of a rule's name returns those of a job."""
 
     def plan(self, study: str, plan: Settings) -> Settings:
-        """Return what the plan says of a study whose rules differ from those that all kinds share."""
+        """Return the ``plan`` of a study, adapted to the rules of its kind."""
         return plan
 
 
 class Params(EntrySettings):
-    """Settings of the rules that all kinds of study share: a method of a rule's name returns those of a job."""
+    """Settings of the rules that all kinds of study share; the method of a rule's name returns those of a job."""
 
     inputs: Inputs
 
@@ -116,11 +116,11 @@ class Params(EntrySettings):
         return self.settings("write_sources", parameters=select(entry.parameters, *names))
 
     def collect_bam(self, wildcards: Wildcards) -> Settings:
-        # The lists that a user names count by content.
+        # The lists of real images count by content.
         entry = self.config.data[wildcards["collection"]]
         names = ("size", "measure", "smallest", "cutouts_per_object", "scenes_per_class", "min_object_area")
         parameters = select(entry.parameters, *names)
-        # Cut-outs are kept for the largest that any set pastes.
+        # Cut-outs are stored at the largest size in which any set, including the variant, pastes them.
         parameters["largest"] = max(entry.parameters["largest"], entry.parameters["variant_largest"])
         return self.settings(
             "collect_bam",
@@ -133,13 +133,13 @@ class Params(EntrySettings):
         )
 
     def _image_lists(self, entry: DataEntry) -> Settings:
-        """Return digests of the lists of images, and of the paths of the scenes' annotations, which are thousands."""
+        """Return the digest of the image lists, and of the paths alone of the thousands of scene annotations."""
         lists = {"files": self.files.of_all(image_lists(entry))}
         root = Path(entry.miniplaces) / "objects"
         return {**lists, "annotated_scenes": paths_digest(root)} if root.is_dir() else lists
 
     def compose_bam(self, wildcards: Wildcards) -> Settings:
-        # Parameters of a variant are no reason to compose the others again.
+        # Each set has only its own parameters: a change of a variant must not recompose the other sets.
         entry = self.config.sets[wildcards["data"]]
         member = wildcards["data"].removeprefix(f"{entry.name}_")
         is_common = entry.is_common(wildcards["data"])
@@ -164,7 +164,7 @@ class Params(EntrySettings):
         )
 
     def build_data(self, wildcards: Wildcards) -> Settings:
-        # The files that the function reads count by content.
+        # The files that the function reads are part of the settings by content.
         entry = self.config.sets[wildcards["data"]]
         return self.settings(
             "build_data",
@@ -188,7 +188,7 @@ class Params(EntrySettings):
         )
 
     def trial(self, wildcards: Wildcards) -> Settings:
-        # What is chosen with the first seed holds for all of them.
+        # Hyperparameters are selected with the first seed, and used for all seeds.
         model, trial = self.config.models[wildcards["model"]], int(wildcards["trial"])
         return self.settings(
             "train",
@@ -200,7 +200,7 @@ class Params(EntrySettings):
         )
 
     def _training(self, model: Model, training: Mapping[str, Any]) -> Settings:
-        # Of a model whose entry names none, a retraining takes the normalization from the first model's weights.
+        # If the entry has no normalization, a retraining takes it from the weights of the first model.
         normalization = {"normalisation": model.normalisation} if model.normalisation else {}
         return {
             "model": rebuilding(model),
@@ -229,14 +229,14 @@ class Params(EntrySettings):
         )
 
     def resident_limit_of_model(self, wildcards: Wildcards) -> int:
-        """Return the megabytes of images that the training of a model keeps on its device.
+        """Return the megabytes of images that the training of a model may keep on its device.
 
-        A resource, not a setting: where images are kept is no reason to train again.
+        This is a resource and not a setting, because the place of the images must not rerun a training.
         """
         return self._resident_limit(self.config.models[wildcards["model"]].data)
 
     def resident_limit_of_study(self, wildcards: Wildcards) -> int:
-        """Return the megabytes of images that a job of a retrain study keeps on its device."""
+        """Return the megabytes of images that a job of a retrain study may keep on its device."""
         return self._resident_limit(self.studies.study(wildcards["study"]).data)
 
     def _resident_limit(self, data: str) -> int:
@@ -276,7 +276,7 @@ class Params(EntrySettings):
         )
 
     def score(self, wildcards: Wildcards) -> Settings:
-        # The code of the method counts only where the metric computes maps by it.
+        # The code of the method is included only if the metric calls the method to compute maps.
         metric, method = self.config.metrics[wildcards["metric"]], wildcards["method"]
         model, explains = self.config.models[wildcards["model"]], "explain" in metric.takes
         return self.settings(
@@ -295,7 +295,7 @@ class Params(EntrySettings):
         )
 
     def _explained(self, wildcards: Wildcards) -> Settings:
-        """Return which images of a set are explained, and which class of each."""
+        """Return the settings that select the explained images of a set, and the explained class of each."""
         model = self.config.models[wildcards["model"]]
         target = {"label": model.label, "target": model.target, "batch_size": model.batch_size}
         if pairs := self.studies.pair_sets.get(wildcards["data"]):
@@ -317,9 +317,9 @@ class Params(EntrySettings):
         )
 
     def plot_training(self, wildcards: Wildcards) -> Settings:
-        return self.settings("plot_training", arms=self._trained())
+        return self.settings("plot_training", arms=self._model_seeds())
 
-    def _trained(self) -> list[list[str | int]]:
+    def _model_seeds(self) -> list[list[str | int]]:
         return [[model, seed] for model in self.studies.models for seed in self.config.seeds]
 
     # ---- reliability, report, export and plan
@@ -355,19 +355,19 @@ class Params(EntrySettings):
         methods = dict.fromkeys(method for name in studies for method in self.studies.study(name).methods)
         metrics = {metric.name: metric for name in studies for metric in self.studies.metrics(name)}
         facts = [self.facts.method(self.config.methods[name]) for name in methods]
-        counted = [each["passes"] for fact in facts for each in (fact, fact.get("base", fact))]
+        passes = [description["passes"] for fact in facts for description in (fact, fact.get("base", fact))]
         return self.settings(
             "document_methods",
-            [function for function in counted if isinstance(function, str)],
+            [function for function in passes if isinstance(function, str)],
             methods=facts,
             metrics=[self.facts.metric(metric) for metric in metrics.values()],
             drawn=[
                 {
-                    **at,
-                    "batch": self.config.models[str(at["model"])].batch_size,
-                    "parts": len(self.inputs.parts(str(at["data"]))),
+                    **gallery_map,
+                    "batch": self.config.models[str(gallery_map["model"])].batch_size,
+                    "parts": len(self.inputs.parts(str(gallery_map["data"]))),
                 }
-                for at in self.studies.gallery_maps
+                for gallery_map in self.studies.gallery_maps
             ],
             sets=self.studies.gallery_sets,
             studies=self.studies.rated,
@@ -417,7 +417,7 @@ class Params(EntrySettings):
                 name: {"kind": kind.name, "printed_table": kind.printed_table, "latex": kind.latex}
                 for name, kind in kinds.items()
             },
-            arms=self._trained(),
+            arms=self._model_seeds(),
             level=self.config.reliability.level,
         )
 
@@ -431,7 +431,7 @@ class Params(EntrySettings):
         )
 
     def _plan(self, name: str) -> Settings:
-        """Return a study's files, its array sizes, and benchmarks that stand for rules that have not run yet."""
+        """Return the targets of a study, its numbers of maps and masks, and benchmarks that estimate its times."""
         study, model = self.studies.study(name), self.studies.first_model(name)
         data, shards = self.config.sets[model.data], self.config.sets[model.data].shards
         trained: list[list[Any]] = [[f"train/{model.name}", 1], [f"trial/{model.name}", 1]]
@@ -453,12 +453,12 @@ class Params(EntrySettings):
             "models_each": {"train": 1, "trial": 1},
             "weights_by": ["train"],
         }
-        of_kind: StudyParams = self.of_kind(study.kind)
-        return of_kind.plan(name, plan)
+        params: StudyParams = self.of_kind(study.kind)
+        return params.plan(name, plan)
 
 
 def rebuilding(model: Model) -> Settings:
-    """Return what rebuilds a model from its weights file."""
+    """Return the settings to rebuild a model from its weights file."""
     return {
         "architecture": model.architecture,
         "function": model.function,
@@ -467,17 +467,17 @@ def rebuilding(model: Model) -> Settings:
 
 
 def read_by(function: str, parameters: Mapping[str, Any]) -> Settings:
-    """Return the parameters of a metric that one of its functions reads: the others must not run it again."""
+    """Return the parameters of a metric that ``function`` takes: a change of the others must not rerun its jobs."""
     return {name: value for name, value in parameters.items() if name in declared(function)}
 
 
 def select(parameters: Mapping[str, Any], *names: str) -> Settings:
-    """Return only the parameters that a job reads: a change of the others must not run it again."""
+    """Return the parameters called ``names``, those that a job reads: a change of the others must not rerun it."""
     return {name: parameters[name] for name in names}
 
 
 def omit(parameters: Mapping[str, Any], *names: str) -> Settings:
-    """Return all parameters but these."""
+    """Return all parameters except those called ``names``."""
     return {name: value for name, value in parameters.items() if name not in names}
 
 

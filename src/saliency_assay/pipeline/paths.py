@@ -1,4 +1,4 @@
-"""Patterns of the files in the folder of results, with Snakemake's wildcards in braces."""
+"""Path patterns of the files in the folder of results, with Snakemake wildcards in braces."""
 
 import re
 from collections.abc import Iterable
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Paths:
-    """Patterns of the files that ``Inputs`` and ``Params`` name; the rules that write them spell them out."""
+    """Patterns of the files that ``Inputs`` and ``Params`` name; rules repeat the patterns of their outputs."""
 
     def __init__(self, results: str) -> None:
         self.results = results
@@ -50,9 +50,9 @@ class Paths:
 
 
 def expand(pattern: str, **values: Any) -> list[str]:
-    """Fill a pattern with every combination of the values of its wildcards, those of the last one fastest.
+    """Return a pattern filled with all combinations of wildcard values; those of the last wildcard vary fastest.
 
-    A value is text, a number, or a collection of these; wildcards that the pattern does not have are left out.
+    A value is a string, a number, or a collection of these; wildcards that the pattern does not have are ignored.
     """
     wildcards = re.findall(r"{(\w+)}", pattern)
     lists = {
@@ -64,10 +64,10 @@ def expand(pattern: str, **values: Any) -> list[str]:
 
 
 def one_of(names: Iterable[str]) -> str:
-    """Return a regular expression of a wildcard that is one of ``names``; it matches nothing if there are none."""
+    """Return a regular expression for a wildcard that is one of ``names``; without names it matches nothing."""
     return "|".join(map(re.escape, dict.fromkeys(names))) or "(?!)"
 
 
 def flatten(paths: Iterable[str | list[str]]) -> list[str]:
-    """Return paths, some of which are in lists, as one list."""
-    return [path for each in paths for path in ([each] if isinstance(each, str) else each)]
+    """Return paths and lists of paths as one flat list."""
+    return [path for entry in paths for path in ([entry] if isinstance(entry, str) else entry)]

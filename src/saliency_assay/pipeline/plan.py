@@ -1,7 +1,7 @@
-"""Estimate of a configuration before it runs: jobs, models, hours and storage of each study.
+"""Estimate of the jobs, models, hours and storage of each study before a configuration is run.
 
-Jobs are those that Snakemake plans. Hours come from jobs that have run, by Snakemake's benchmark files; what nothing
-has measured is said to be unknown.
+Jobs are those that Snakemake plans. Hours are estimated from the benchmark files of jobs that have run; hours without
+such a measurement are marked as unknown.
 """
 
 import csv
@@ -30,83 +30,90 @@ COUNTED = re.compile(r"^(\w+) +(\d+)$")
 
 @dataclass(frozen=True)
 class Study:
-    """A study to be planned."""
+    """Numbers of one study from which its row of the plan is computed."""
 
     name: str
     jobs: Mapping[str, int]
-    """By rule, see ``job_counts``."""
+    """Number of jobs by rule, see ``job_counts``."""
     like: Mapping[str, Sequence[Sequence[Any]]]
-    """For rules whose time the study decides: folders of benchmarks, first come, and how many of their jobs one is. The
-    jobs of all parts of a set are one there."""
+    """For rules whose time depends on the study: pairs of a benchmark folder and a factor, in order of preference.
+
+    The factor is the duration of one job of the rule divided by that of one job in the folder, where the jobs of all
+    shards of a set count as one.
+    """
     models_each: Mapping[str, int]
-    """Models that one job of a rule trains."""
+    """Number of models that one job of a rule trains."""
     storage: float | None
-    """Bytes, None where they are not known."""
+    """Bytes of storage; None if unknown."""
 
 
 def job_counts(printed: str) -> dict[str, int]:
-    """Jobs by rule from what ``snakemake --dry-run`` prints: the table below ``Job stats``, without targets.
+    """Return the number of jobs by rule from the output of ``snakemake --dry-run``: its table ``Job stats``.
 
     Raises:
-        ValueError: there is no such table.
+        ValueError: the output has no such table.
     """
-    _, found, table = printed.partition("Job stats:\n")
-    if not found:
+    _, heading, table = printed.partition("Job stats:\n")
+    if not heading:
         raise ValueError("the dry run of snakemake printed no job stats")
     rows = (COUNTED.match(line.strip()) for line in table.partition("\ntotal ")[0].splitlines())
     return {row[1]: int(row[2]) for row in rows if row}
 
 
 def seconds_of(rule: str, study: Study, benchmarks: Path) -> float | None:
-    """Mean seconds of a job of ``rule``, by the first of what it is ``like`` that has run; None if nothing has.
+    """Return the estimated seconds of a job of ``rule``; None without a measurement.
 
-    A rule that is like nothing takes what its jobs take in any study.
+    The estimate is the mean of the first folder in ``study.like`` with benchmarks. Rules without an entry there use the
+    benchmarks of their jobs in all studies.
     """
     for folder, times in study.like.get(rule, [(rule, 1)]):
-        if measured := _seconds(benchmarks / folder):
+        if measured := _benchmark_seconds(benchmarks / folder):
             return float(times) * fmean(measured)
     return None
 
 
-def _seconds(folder: Path) -> list[float]:
-    """Return the column ``s`` of all benchmark files below ``folder``; of a part what all would take."""
-    found: list[float] = []
+def _benchmark_seconds(folder: Path) -> list[float]:
+    """Return the column ``s`` of all benchmark files below ``folder``, for one shard times the number of shards."""
+    seconds: list[float] = []
     for file in sorted(folder.rglob("*.tsv")):
-        part = NAMED.search(file.name)
-        parts = int(part[2]) if part else 1
+        shard = NAMED.search(file.name)
+        shards = int(shard[2]) if shard else 1
         with file.open(encoding="utf-8", newline="") as lines:
-            found += [parts * float(row["s"]) for row in csv.DictReader(lines, delimiter="\t")]
-    return found
+            seconds += [shards * float(row["s"]) for row in csv.DictReader(lines, delimiter="\t")]
+    return seconds
 
 
 def mask_bytes(images: int, shape: Sequence[int], masks: int) -> int:
-    """Bytes of a store of ``masks`` masks for each of ``images`` of ``shape`` C, H, W: bits, colours, and one flag."""
+    """Return the bytes of a store with ``masks`` masks for each of ``images`` images of ``shape`` C, H, W.
+
+    An image has one bit for each mask and pixel, one byte for each mask and channel (fill colors), and one flag.
+    """
     channels, *size = shape
     return images * (ceil(masks * prod(size) / 8) + masks * channels + 1)
 
 
 def storage_of(shape: Sequence[int], mask_stores: Iterable[tuple[int, int]], maps: int, weights: int) -> int:
-    """Bytes of images uint8 of ``shape`` N, C, H, W, stores of masks, ``maps`` maps in float32, and ``weights``.
+    """Return the bytes of uint8 images of ``shape`` N, C, H, W, mask stores, float32 maps, and ``weights`` bytes.
 
-    ``mask_stores`` are pairs: how many stores, and how many masks of each image one holds. Maps are counted with all
-    channels.
+    ``mask_stores`` are pairs of a number of stores and the number of masks of each image in one of them. ``maps`` is
+    the number of maps, which are counted with all channels.
     """
     count, *image = shape
-    masks = sum(stores * mask_bytes(count, image, each) for stores, each in mask_stores)
+    masks = sum(stores * mask_bytes(count, image, masks_per_image) for stores, masks_per_image in mask_stores)
     return count * prod(image) + masks + 4 * prod(image) * maps + weights
 
 
 def row_of(study: Study, on_device: Iterable[str], benchmarks: Path) -> dict[str, Any]:
-    """Return a row of the plan: ``COLUMNS``, hours and storage as (value, whether anything of it is not known).
+    """Return a row of the plan: ``COLUMNS``, with hours and storage as pairs (value, True if incomplete).
 
-    ``unmeasured`` are the rules of which hours are not known.
+    The entry ``unmeasured`` holds the rules without a measured time.
     """
     seconds = {rule: seconds_of(rule, study, benchmarks) for rule in study.jobs}
-    held = set(on_device)
+    device_rules = set(on_device)
     hours = {}
-    for name, here in (("device", held & seconds.keys()), ("other", seconds.keys() - held)):
-        known = [(seconds[rule] or 0) * study.jobs[rule] / 3600 for rule in here]
-        hours[name] = (sum(known), any(seconds[rule] is None for rule in here))
+    for name, rules in (("device", device_rules & seconds.keys()), ("other", seconds.keys() - device_rules)):
+        measured = [(seconds[rule] or 0) * study.jobs[rule] / 3600 for rule in rules]
+        hours[name] = (sum(measured), any(seconds[rule] is None for rule in rules))
     return {
         "study": study.name,
         "jobs": sum(study.jobs.values()),
@@ -118,14 +125,14 @@ def row_of(study: Study, on_device: Iterable[str], benchmarks: Path) -> dict[str
 
 
 def plan_text(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return the plan as a table of fixed width, one line a study, and below it what is not known and why."""
-    cells = [[row["study"], *(_cell(row[name]) for name in COLUMNS)] for row in rows]
+    """Return the plan as a table of fixed width with one line for each study, and notes on unknown values below it."""
+    cells = [[row["study"], *(_cell_text(row[name]) for name in COLUMNS)] for row in rows]
     table = [["", *COLUMNS.values()], *cells]
-    widths = [max(len(line[place]) for line in table) + 2 for place in range(len(table[0]))]
+    widths = [max(len(line[column]) for line in table) + 2 for column in range(len(table[0]))]
     lines = []
     for name, *numbers in table:
-        right = [cell.rjust(width) for cell, width in zip(numbers, widths[1:], strict=True)]
-        lines.append("".join([name.ljust(widths[0]), *right]))
+        aligned = [cell.rjust(width) for cell, width in zip(numbers, widths[1:], strict=True)]
+        lines.append("".join([name.ljust(widths[0]), *aligned]))
     missing = sorted({rule for row in rows for rule in row["unmeasured"]})
     if missing:
         lines.append(f"hours marked {MORE} or {UNKNOWN}: no job has run yet of {', '.join(missing)}")
@@ -134,10 +141,11 @@ def plan_text(rows: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def _cell(found: int | tuple[float, bool]) -> str:
-    if isinstance(found, int):
-        return f"{found:,}"
-    value, incomplete = found
+def _cell_text(quantity: int | tuple[float, bool]) -> str:
+    """Return a count, or a value with a mark if it is incomplete, as text."""
+    if isinstance(quantity, int):
+        return f"{quantity:,}"
+    value, incomplete = quantity
     if incomplete and not value:
         return UNKNOWN
     text = f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

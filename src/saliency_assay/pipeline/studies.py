@@ -1,4 +1,4 @@
-"""The studies of a configuration, and the scores, tables and figures that each has."""
+"""Studies of a configuration, with their scores, tables and figures."""
 
 from collections.abc import Mapping
 
@@ -17,14 +17,14 @@ class Studies:
         self.kinds = kinds
         self.all = list(config.studies)
         self.rated = [name for name in self.all if self.kind(name).is_rated]
-        """Studies that score their methods."""
+        """Studies whose methods are rated by scores."""
         self.pair_sets = {
             name: pairs for study in config.studies.values() for name, pairs in study.pair_sets.items()
         }
-        """Sets that studies make for one model, of images beside their changed copies; for each the number of pairs."""
+        """For each set of image pairs (original and changed copy) that a study makes, the number of pairs."""
 
     def of_kind(self, kind: str, option: str = "") -> list[str]:
-        """Return the studies of a kind; with ``option``, those that ask for it."""
+        """Return the studies of a kind; with ``option``, only those that have it."""
         return [
             name
             for name, study in self.config.studies.items()
@@ -44,80 +44,80 @@ class Studies:
         return self.config.models[self.study(name).models[0]]
 
     def gallery_set(self, name: str) -> str:
-        """Return the set whose images the gallery shows: the one that the study's first model was trained on."""
+        """Return the set of the images in a study's gallery: the training set of its first model."""
         return self.first_model(name).data
 
     @property
     def models(self) -> list[str]:
-        """All models that a study explains; without studies all that there are."""
+        """All models that studies explain; without studies all models."""
         explained = (model for name in self.all for model in self.study(name).all_models)
         return list(dict.fromkeys(explained) if self.all else self.config.models)
 
     @property
     def gallery_maps(self) -> list[dict[str, str | int]]:
-        """The wildcards of the maps that galleries show: each method of a study once for each of its models."""
+        """The wildcards of the maps in galleries: one map for each model and method of a study, without duplicates."""
         seed = self.config.seeds[0]
-        shown = dict.fromkeys(
+        maps = dict.fromkeys(
             (model, self.gallery_set(name), method)
             for name in self.all
             for model in self.study(name).models
             for method in self.study(name).methods
         )
         return [
-            {"model": model, "data": data, "method": method, "seed": seed} for model, data, method in shown
+            {"model": model, "data": data, "method": method, "seed": seed} for model, data, method in maps
         ]
 
     @property
     def gallery_sets(self) -> list[str]:
-        """The sets that galleries show; without studies all sets, which are then built."""
+        """The sets of the images in galleries; without studies all sets, which are then built."""
         if not self.all:
             return list(self.config.sets)
         return list(dict.fromkeys(str(wildcards["data"]) for wildcards in self.gallery_maps))
 
     def evaluated_sets(self, model: str) -> list[str]:
-        """Return the sets that a model is evaluated on: its own, and all of the studies that compare it."""
+        """Return the sets on which a model is evaluated: its training set, and those of all studies that compare it."""
         compared = (study.evaluated.get(model, ()) for study in self.config.studies.values())
-        own = self.config.models[model].data
-        return list(dict.fromkeys([own, *(name for sets in compared for name in sets)]))
+        training_set = self.config.models[model].data
+        return list(dict.fromkeys([training_set, *(name for sets in compared for name in sets)]))
 
     # ---- scores
 
     def metrics(self, name: str) -> list[Metric]:
-        """Return the metrics that judge the maps of a study."""
+        """Return the metrics of a study."""
         return [self.config.metrics[metric] for metric in self.study(name).metrics]
 
     def directions(self, name: str) -> dict[str, str]:
-        """Return the directions of all scores of a study that rate its methods."""
+        """Return the directions of all scores that rate the methods of a study."""
         metrics = self.metrics(name)
-        own = {score.name: score.direction for score in self.kind(name).scores}
+        kind_scores = {score.name: score.direction for score in self.kind(name).scores}
         return {
             score: direction for metric in metrics for score, direction in metric.directions.items()
-        } | own
+        } | kind_scores
 
     def questions(self, name: str) -> dict[str, str]:
-        """Return what each score of a study measures, as a phrase."""
-        own = {score.name: score.summary for score in self.kind(name).scores}
+        """Return for each score of a study a phrase that describes it."""
+        kind_scores = {score.name: score.summary for score in self.kind(name).scores}
         return {
             score: f"{metric.labels[score]}: {metric.summary}"
             if len(metric.directions) > 1
             else metric.summary
             for metric in self.metrics(name)
             for score in metric.directions
-        } | own
+        } | kind_scores
 
     def study_question(self, name: str) -> str:
-        """Return what a study asks."""
+        """Return the research question of a study."""
         return self.kind(name).question_for(metric.takes for metric in self.metrics(name))
 
     def class_label(self, name: str) -> str:
-        """Return the label whose classes raters are grouped by: its kind's, or that of the study's model."""
+        """Return the label whose classes are raters: that of the study's kind, or else of its first model."""
         return self.kind(name).label or self.first_model(name).label
 
     def controls(self, name: str) -> list[str]:
         """Return the methods of a study that do not use the model."""
         return [method for method in self.study(name).methods if not self.config.methods[method].uses_model]
 
-    # ---- what there is of a study in the report and in the export
+    # ---- outputs of a study in the report and in the export
 
     def summary_tables(self, name: str) -> list[str]:
         """Return the names of the tables that a study's summary reads."""
@@ -125,14 +125,14 @@ class Studies:
         return [*rated, *(table for table in self.kind(name).caution_tables if table in self.tables(name))]
 
     def tables(self, name: str) -> list[str]:
-        """Return the names of all tables that are exported of a study."""
+        """Return the names of all exported tables of a study."""
         rated = RATED_TABLES if name in self.rated else ()
         return [*self.kind(name).tables(self.study(name).options), *rated]
 
     def figures(self, name: str) -> list[str]:
         """Return the files of a study's figures in the order of the report, relative to the study's folder."""
         patterns = self.kind(name).figures(self.study(name).options)
-        own = dict.fromkeys(
+        kind_figures = dict.fromkeys(
             pattern.format(**values) for pattern in patterns for values in self.study(name).figure_values
         )
-        return ["study.html", "gallery.html", *own, *(RATED_FIGURES if name in self.rated else ())]
+        return ["study.html", "gallery.html", *kind_figures, *(RATED_FIGURES if name in self.rated else ())]

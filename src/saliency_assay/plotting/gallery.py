@@ -1,4 +1,4 @@
-"""Images, maps and outlines in axes, and the gallery: the same images under every method and model, side by side."""
+"""Plots of images, maps and outlines, and the gallery of the same images under every method and model."""
 
 from collections.abc import Mapping, Sequence
 from textwrap import wrap
@@ -13,14 +13,14 @@ from saliency_assay.plotting.text import readable
 
 
 def show_image(axes: Axes, image: Array, mask: Array | None = None) -> None:
-    """Show an image, uint8 ``[C, H, W]`` of one channel or three, and the outline of ``mask``, bool ``[H, W]``."""
+    """Plot an image, uint8 ``[C, H, W]`` with one or three channels, and the outline of ``mask``, bool ``[H, W]``."""
     pixels = image.transpose(1, 2, 0)
     axes.imshow(pixels.squeeze(-1) if pixels.shape[-1] == 1 else pixels, cmap="gray", vmin=0, vmax=255)
     outline(axes, mask)
 
 
 def show_map(axes: Axes, saliency: Array, mask: Array | None = None) -> None:
-    """Show a map ``[H, W]`` in ``[0, 1]`` and the outline of ``mask``; a cross where the map holds NaN."""
+    """Plot a map ``[H, W]`` in ``[0, 1]`` and the outline of ``mask``, or a cross if the map contains NaN."""
     if np.isnan(saliency).any():
         axes.set_box_aspect(saliency.shape[0] / saliency.shape[1])
         axes.text(0.5, 0.5, "×", ha="center", va="center", transform=axes.transAxes, fontsize=18)
@@ -30,13 +30,13 @@ def show_map(axes: Axes, saliency: Array, mask: Array | None = None) -> None:
 
 
 def outline(axes: Axes, mask: Array | None) -> None:
-    """Plot the outline of ``mask``, unless it has none."""
+    """Plot the outline of ``mask``, unless it is empty or covers the image."""
     if mask is not None and mask.any() and not mask.all():
         axes.contour(mask, levels=[0.5], colors=SKY, linewidths=0.8)
 
 
 def bare(figure: Figure) -> None:
-    """Take ticks, grid and frame away: pixels have no units."""
+    """Remove ticks, grid and frame from all axes of images."""
     for axes in figure.axes:
         axes.set_xticks([])
         axes.set_yticks([])
@@ -68,29 +68,31 @@ def gallery(
     titles: Sequence[str],
     masks: Array | None = None,
 ) -> Figure:
-    """Plot images in rows, methods in columns; where there are several models, a row for each under every image.
+    """Plot images in rows and methods in columns, with one row per image and model.
 
-    More methods of one model than fit side by side stand in rows, and the images in columns.
+    If one model has more methods than fit side by side, methods are in rows and images in columns.
 
     Args:
         images: ``[N, C, H, W]`` uint8.
-        maps: for each model, then each method, ``[N, H, W]`` in ``[0, 1]`` (the ``visual`` reduction); a map that
-            is not defined is NaN and shown as a cross.
-        titles: of the images, ``N`` of them.
-        masks: ``[N, H, W]`` bool, the object's pixels, shown as an outline.
+        maps: for each model and method ``[N, H, W]`` in ``[0, 1]`` (the ``visual`` reduction); an undefined map is NaN
+            and plotted as a cross.
+        titles: titles of the ``N`` images.
+        masks: ``[N, H, W]`` bool, pixels of the object, plotted as an outline.
     """
     models = list(maps)
     methods = list(maps[models[0]])
     if len(models) == 1 and len(methods) > MOST_COLUMNS:
-        figure = _tall(images, maps[models[0]], titles, masks)
+        figure = _methods_in_rows(images, maps[models[0]], titles, masks)
     else:
-        figure = _wide(images, maps, titles, masks)
+        figure = _methods_in_columns(images, maps, titles, masks)
     bare(figure)
     return figure
 
 
-def _tall(images: Array, maps: Mapping[str, Array], titles: Sequence[str], masks: Array | None) -> Figure:
-    height = CELL * _aspect(images) + 0.03
+def _methods_in_rows(
+    images: Array, maps: Mapping[str, Array], titles: Sequence[str], masks: Array | None
+) -> Figure:
+    height = CELL * _aspect_ratio(images) + 0.03
     figure = Figure(figsize=(CELL * len(images) + 1.9, height * (len(maps) + 1) + 0.4))
     grid = figure.subplots(len(maps) + 1, len(images), squeeze=False)
     for column, title in enumerate(titles):
@@ -105,13 +107,13 @@ def _tall(images: Array, maps: Mapping[str, Array], titles: Sequence[str], masks
     return figure
 
 
-def _wide(
+def _methods_in_columns(
     images: Array, maps: Mapping[str, Mapping[str, Array]], titles: Sequence[str], masks: Array | None
 ) -> Figure:
     models = list(maps)
     methods = list(maps[models[0]])
     rows = len(images) * len(models)
-    height = CELL * _aspect(images) + 0.05
+    height = CELL * _aspect_ratio(images) + 0.05
     figure = Figure(figsize=(CELL * (len(methods) + 1) + 0.6, height * rows + 0.5))
     grid = figure.subplots(rows, len(methods) + 1, squeeze=False)
     for row in range(rows):
@@ -128,5 +130,5 @@ def _wide(
     return figure
 
 
-def _aspect(images: Array) -> float:
+def _aspect_ratio(images: Array) -> float:
     return float(images.shape[2] / images.shape[3])

@@ -8,55 +8,55 @@ import pandas as pd
 
 from saliency_assay.plotting.page import page_templates
 
-MUCH = 50  # letters of a cell above which a table is one of text
-MANY = 25  # rows above which a table scrolls in a window of its own
+LONG_TEXT = 50  # characters of a cell above which a table counts as text
+MANY_ROWS = 25  # rows above which a table scrolls in a separate area
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a table."""
+    """Cell of a table."""
 
     text: str
-    value: str | None  # all digits of a number with decimals, empty for NaN; None of other values
-    number: bool  # set to the right, as the column is numeric
-    label: str  # the name of the column
+    value: str | None  # a float with all digits, empty for NaN; None for other values
+    number: bool  # true in a numeric column, which is right-aligned
+    label: str  # name of the column
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table as ``templates/table.html.j2`` shows it: sorted by its heads, saved with the numbers that it rounds."""
+    """Content of ``templates/table.html.j2``: a table that sorts by its headers and is saved with unrounded numbers."""
 
     title: str
-    heads: Sequence[tuple[str, bool]]  # name of each column, and whether it is numeric
+    heads: Sequence[tuple[str, bool]]  # name of each column, and True if it is numeric
     rows: Sequence[Sequence[Cell]]
-    cards: bool  # has much text, so that a phone shows rows as cards, which are read from top to bottom
-    tall: bool
+    cards: bool  # true if cells have long text: a phone then shows rows as cards
+    tall: bool  # true if the table scrolls in a separate area
 
 
 def image_page(png: bytes, *, title: str) -> str:
-    """Return a PNG as an HTML page, which scrolls where the image alone would be cut off."""
+    """Return a PNG as an HTML page, which scrolls if the image is larger than the window."""
     return images_page({title: png}, title=title)
 
 
 def images_page(pngs: Mapping[str, bytes], *, title: str) -> str:
-    """Return several PNGs, by what they show, one below the other, as an HTML page like ``image_page``."""
+    """Return several PNGs, by title, below each other as an HTML page like ``image_page``."""
     images = {name: b64encode(png).decode("ascii") for name, png in pngs.items()}
     return page_templates().get_template("images.html.j2").render(title=title, images=images)
 
 
 def table_page(table: pd.DataFrame, *, title: str, digits: int) -> str:
-    """Return ``table`` as an HTML page: numbers to the right with ``digits`` decimals, NaN as a dash."""
+    """Return ``table`` as an HTML page: numbers right-aligned with ``digits`` decimals, NaN as a dash."""
     return tables_page({title: table}, title=title, digits=digits)
 
 
 def tables_page(tables: Mapping[str, pd.DataFrame], *, title: str, digits: int) -> str:
-    """Return several tables, by what stands above each, as an HTML page like ``table_page``."""
-    shown = [table_of(table, name, digits) for name, table in tables.items()]
-    return page_templates().get_template("tables.html.j2").render(title=title, tables=shown)
+    """Return several tables, by title, as an HTML page like ``table_page``."""
+    contents = [table_of(table, name, digits) for name, table in tables.items()]
+    return page_templates().get_template("tables.html.j2").render(title=title, tables=contents)
 
 
 def table_of(table: pd.DataFrame, title: str, digits: int) -> Table:
-    """Return ``table`` as it is shown: numbers with ``digits`` decimals, NaN as a dash."""
+    """Return ``table`` as text cells: numbers with ``digits`` decimals, NaN as a dash."""
     numeric = [pd.api.types.is_numeric_dtype(table[name]) for name in table.columns]
     heads = list(zip(map(str, table.columns), numeric, strict=True))
     rows = [
@@ -66,8 +66,8 @@ def table_of(table: pd.DataFrame, title: str, digits: int) -> Table:
         ]
         for row in table.itertuples(index=False)
     ]
-    cards = any(table[name].map(lambda value: len(str(value)) > MUCH).any() for name in table.columns)
-    return Table(title, heads, rows, cards=cards, tall=len(table) > MANY)
+    cards = any(table[name].map(lambda value: len(str(value)) > LONG_TEXT).any() for name in table.columns)
+    return Table(title, heads, rows, cards=cards, tall=len(table) > MANY_ROWS)
 
 
 def _all_digits(value: object) -> str | None:

@@ -1,4 +1,4 @@
-"""Tables in LaTeX that need booktabs and nothing else: text as text, numbers with their intervals, floats."""
+"""LaTeX tables that need only booktabs: escaped text, numbers with their intervals, floats."""
 
 import re
 from collections.abc import Sequence
@@ -10,8 +10,8 @@ from saliency_assay.plotting.text import readable
 
 NONE = "--"
 DIGITS = 3  # significant digits of a number
-LEAST, MOST = -3, 4  # powers of ten that are written out as decimals
-# What LaTeX would take for a command or shows as another sign; braces where \\ before it would take it for an option.
+LEAST, MOST = -3, 4  # smallest and largest power of ten that is written as a decimal
+# Characters that LaTeX reads as commands or prints as others; in braces those that \\ would read as an option.
 SPECIAL = str.maketrans(
     {
         "\\": r"\textbackslash{}",
@@ -29,7 +29,7 @@ SPECIAL = str.maketrans(
 
 
 def escaped(text: str) -> str:
-    """Any text as LaTeX that shows it, in one line; letters beyond ASCII stay as they are (UTF-8)."""
+    """Escape a text for LaTeX, in one line; non-ASCII characters stay as they are (UTF-8)."""
     return re.sub("-(?=-)", "-{}", " ".join(text.split()).translate(SPECIAL))
 
 
@@ -39,12 +39,12 @@ def named(name: str) -> str:
 
 
 def label(*names: str) -> str:
-    r"""Return the label of a table for ``\ref``: letters, digits and ``-``, each other letter as ``-``."""
+    r"""Return the label of a table for ``\ref``: letters and digits, every other character replaced by ``-``."""
     return "tab:" + "-".join(re.sub("[^A-Za-z0-9]", "-", name) for name in names)
 
 
 def number(value: float) -> str:
-    """Return a number with three significant digits and no zeros behind them; ``--`` for NaN."""
+    """Return a number with three significant digits and no trailing zeros; ``--`` for NaN."""
     if not np.isfinite(value):
         return NONE if np.isnan(value) else signed(rf"{'-' if value < 0 else ''}$\infty$")
     digits, _, power = f"{value:.{DIGITS}g}".partition("e")
@@ -54,23 +54,23 @@ def number(value: float) -> str:
 def with_interval(mean: float, low: float, high: float) -> tuple[str, str]:
     """Return a mean with three significant digits, and its interval with as many decimals.
 
-    The digits are those of the mean, or of half the interval where that is more than the mean. What is very small or
-    large has a power of ten, the same in both. The interval is empty where its ends are NaN or the mean is none.
+    The number of decimals follows from the mean, or from half the interval if that is larger. Very small and large
+    values have a power of ten, the same in both. The interval is empty if its ends are NaN or the mean is not finite.
     """
     if not np.isfinite(mean):
         return number(mean), ""
-    known = bool(np.isfinite(low) and np.isfinite(high))
-    size = max(abs(mean), (high - low) / 2 if known else 0)
+    has_interval = bool(np.isfinite(low) and np.isfinite(high))
+    size = max(abs(mean), (high - low) / 2 if has_interval else 0)
     exponent = int(np.floor(np.log10(size))) if size else 0
-    shown = 0 if LEAST <= exponent <= MOST else exponent
-    decimals = max(0, DIGITS - 1 - exponent + shown) if size else 0
-    power = _power(shown) if shown else ""
-    middle, *ends = (signed(f"{value * 10.0**-shown:.{decimals}f}") for value in (mean, low, high))
-    return middle + power, f"[{', '.join(ends)}]{power}" if known else ""
+    power_of_ten = 0 if LEAST <= exponent <= MOST else exponent
+    decimals = max(0, DIGITS - 1 - exponent + power_of_ten) if size else 0
+    power = _power(power_of_ten) if power_of_ten else ""
+    middle, *ends = (signed(f"{value * 10.0**-power_of_ten:.{decimals}f}") for value in (mean, low, high))
+    return middle + power, f"[{', '.join(ends)}]{power}" if has_interval else ""
 
 
 def signed(digits: str) -> str:
-    """Digits with a minus instead of a hyphen, and none before zero."""
+    """Return digits with a minus sign in place of a hyphen, and no sign before zero."""
     if digits.startswith("-") and digits.strip("-0.") == "":
         return digits[1:]
     return digits.replace("-", "$-$")
@@ -81,25 +81,25 @@ def _power(exponent: int) -> str:
 
 
 def stacked(lines: Sequence[str]) -> str:
-    """Lines of LaTeX one above the other, as the head of a column."""
+    """Stack lines of LaTeX, as the header of a column."""
     if len(lines) == 1:
         return lines[0]
     return "".join([r"\begin{tabular}[b]{@{}c@{}}", r"\\".join(lines), r"\end{tabular}"])
 
 
 def wrapped(name: str, letters: int) -> list[str]:
-    """Return a name from the configuration in lines of LaTeX of at most so many letters, but words whole."""
+    """Wrap a name from the configuration into LaTeX lines of at most ``letters`` characters, without breaking words."""
     return [escaped(line) for line in wrap(readable(name), letters, break_long_words=False)] or [""]
 
 
 def floating(caption: str, reference: str, header: Sequence[str], groups: Sequence[Sequence[str]]) -> str:
-    r"""Return a ``table``: the first column to the left, the others centred; groups of rows set apart by a rule.
+    r"""Return a ``table``: first column left-aligned, the others centered, groups of rows separated by a rule.
 
     Args:
-        caption: LaTeX, as all else here is.
-        reference: for ``\ref``.
-        header: a cell for each column.
-        groups: of rows as ``row`` makes them; empty ones are left out.
+        caption: LaTeX, like all other arguments.
+        reference: label for ``\ref``.
+        header: one cell per column.
+        groups: groups of rows as ``row`` returns them; empty groups are left out.
     """
     lines = [
         r"\begin{table}[htbp]",
@@ -120,13 +120,12 @@ def floating(caption: str, reference: str, header: Sequence[str], groups: Sequen
 
 
 def row(cells: Sequence[str], *, below: str = "") -> str:
-    """Return a row of a table, and how much space stands below it."""
+    """Return a row of a table, with the space ``below`` it."""
     return " & ".join(cells) + r" \\" + (f"[{below}]" if below else "")
 
 
 def paired(names: Sequence[str], cells: Sequence[tuple[str, str]]) -> list[str]:
-    """Return a method's one or two rows: the upper texts of its cells beside the first line of its name, then the
-    lower."""
+    """Return the one or two rows of a method: its name and the upper cell texts, then the lower cell texts."""
     lower = [rf"{{\scriptsize {text}}}" if text else "" for _, text in cells]
     upper = [names[0], *(text for text, _ in cells)]
     if not any(lower) and len(names) == 1:

@@ -1,4 +1,4 @@
-"""The results of one metric, which figures plot."""
+"""Results of one metric, the input of its figures."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,32 +11,32 @@ from numpy import ndarray as Array
 
 @dataclass(frozen=True)
 class MetricResults:
-    """One entry of the configuration's metrics, scored for the methods of a study; a figure plots it."""
+    """Scores of a study's methods under one entry of the configuration's metrics."""
 
     entry: str
-    """The entry's name. Variants are this name, alone or followed by a space and the sub-variant."""
+    """Name of the entry. A variant is this name, alone or followed by a space and the sub-variant."""
     parameters: Mapping[str, Any]
     scores: pd.DataFrame
-    """The entry's rows of the score table; those of a method and score in the order of its curves."""
+    """Rows of the entry in the score table; for each method and score in the order of its curves."""
     labels: Mapping[str, str]
-    """The label of an axis, by the score's name."""
+    """Axis label of each score, by name."""
     directions: Mapping[str, str]
-    """``higher``, ``lower`` or ``target X`` (``directions``), by the score's name."""
+    """``higher``, ``lower`` or ``target X`` (``directions``) of each score, by name."""
     curves: Mapping[str, Mapping[str, Array]]
-    """For each method, by name: ``[n, S]``, the images of one seed after those of another; empty where a figure
-    does not read them."""
+    """For each method its curves by name, ``[n, S]``, images of one seed after those of another; empty if the figure
+    plots no curves."""
     responses: Mapping[str, Array]
-    """Model responses that all methods share, ``[n, …]`` like the curves; empty where there are none, or a figure does
-    not read them."""
+    """Model responses that all methods share, ``[n, …]`` like the curves; empty if there are none or the figure plots
+    none."""
     methods: Sequence[str]
 
     @property
     def seeds(self) -> int:
-        """The number of trained models that were scored."""
+        """Number of training seeds that were scored."""
         return int(self.scores["seed"].nunique())
 
     def sub_variants(self, score: str) -> list[str]:
-        """Return the parts of the variants of ``score`` that follow the entry's name, as first met."""
+        """Return the sub-variants of ``score`` in the order of the table."""
         variants = self.scores.loc[self.scores["metric"] == score, "variant"].unique()
         return [str(variant).removeprefix(self.entry).strip() for variant in variants]
 
@@ -46,6 +46,6 @@ class MetricResults:
         return self.scores[(self.scores["metric"] == score) & (self.scores["variant"] == variant)]
 
     def curve(self, method: str, name: str) -> Array | None:
-        """Return a method's curves ``[n, S]``; None where it has none of this name or none is defined."""
+        """Return a method's curves ``[n, S]``; None if it has no curve of this name or all values are NaN."""
         curve = self.curves.get(method, {}).get(name)
         return None if curve is None or np.isnan(curve).all() else curve

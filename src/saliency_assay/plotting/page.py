@@ -1,4 +1,4 @@
-"""Jinja2 templates of HTML pages, and the shell that all pages share (``templates/page.html.j2``)."""
+"""Jinja2 templates of HTML pages with a common layout (``templates/page.html.j2``)."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ TEMPLATES, ASSETS = Path(__file__).with_name("templates"), Path(__file__).with_n
 
 
 def page_templates(*folders: Path) -> Environment:
-    """Return the templates in ``folders`` and those that all pages share. They show every value as text."""
+    """Return the templates in ``folders`` and those that all pages share. All values are escaped."""
     return Environment(
         loader=FileSystemLoader([*folders, TEMPLATES, ASSETS]),
         autoescape=True,

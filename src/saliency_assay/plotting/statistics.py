@@ -1,4 +1,4 @@
-"""Means of scores over seeds and images, with their errors, where some scores are missing."""
+"""Means of scores over seeds and images, with standard errors, for tables with missing scores."""
 
 import numpy as np
 from numpy import ndarray as Array
@@ -7,12 +7,12 @@ NORMAL_95 = 1.96
 
 
 def over_seeds(rows: Array, seeds: int) -> Array:
-    """Return the mean over seeds of ``[seeds · images, …]``: ``[images, …]``, of the seeds that are not NaN.
+    """Average ``[seeds · images, …]`` over the seeds that are not NaN: ``[images, …]``.
 
-    Averages over images then have the images as their independent replicates.
+    The images are then the independent replicates of averages over images.
 
     Raises:
-        ValueError: the rows are not as many for every seed.
+        ValueError: the number of rows is not a multiple of ``seeds``.
     """
     if len(rows) % seeds:
         raise ValueError(f"curves: found {len(rows)} rows, expected a multiple of {seeds}, the seeds")
@@ -20,15 +20,15 @@ def over_seeds(rows: Array, seeds: int) -> Array:
 
 
 def mean_of(values: Array) -> Array:
-    """Return the mean along the first axis of the values that are not NaN; NaN where there is none."""
+    """Return the mean along the first axis, ignoring NaN; NaN where all values are NaN."""
     counts = (~np.isnan(values)).sum(0)
     return np.where(counts > 0, np.nansum(values, 0) / np.maximum(counts, 1), np.nan)
 
 
 def mean_and_band(values: Array) -> tuple[Array, Array]:
-    """Return the mean along the first axis and the half width of its 95 % interval, by the normal approximation.
+    """Return the mean along the first axis and the half width of its 95 % interval by the normal approximation.
 
-    The half width is NaN where fewer than two values are not NaN.
+    NaN is ignored; the half width is NaN for fewer than two values.
     """
     counts = (~np.isnan(values)).sum(0)
     mean = mean_of(values)
@@ -38,14 +38,14 @@ def mean_and_band(values: Array) -> tuple[Array, Array]:
 
 
 def sparse(by_image: Array) -> Array:
-    """Return where fewer than half of the images that have any value have one: bool ``[S]`` of ``[images, S]``."""
+    """Return bool ``[S]`` of ``[images, S]``: True where fewer than half of the images with any value have one."""
     defined = ~np.isnan(by_image)
     few: Array = 2 * defined.sum(axis=0) < defined.any(axis=1).sum()
     return few
 
 
 def mean_and_error(values: Array) -> tuple[float, float]:
-    """Return the mean and its standard error over the values ``[n]`` that are finite; NaN of none, and of one."""
+    """Return mean and standard error of the finite values of ``[n]``; NaN without values, the error also for one."""
     valid = values[np.isfinite(values)]
     error = float(valid.std(ddof=1) / np.sqrt(len(valid))) if len(valid) > 1 else np.nan
     return (float(valid.mean()) if len(valid) else np.nan), error

@@ -1,4 +1,4 @@
-"""Style of all figures: colors that color-blind readers can tell apart, fonts, and the form of their files."""
+"""Style of all figures: a palette for color-blind readers, fonts, and file metadata."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ from numpy import ndarray as Array
 BLUE, ORANGE, GREEN, SKY = "#0072B2", "#E69F00", "#009E73", "#56B4E9"
 VERMILION, PURPLE, GREY = "#D55E00", "#CC79A7", "#8A8A8A"
 CYCLE = (BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY, GREY)
-MARKERS = "osD^vP*X<>hpd"  # more than a study's usual methods, so that a grey print can be read too
+MARKERS = "osD^vP*X<>hpd"  # more than a study usually has methods, for legible prints in gray
 LINES = ("-", "--", ":")
 LOG_SPAN = 100.0
 MOST_DECADES = 6
@@ -33,34 +33,34 @@ SETTINGS: dict[Any, Any] = {
     "axes.grid.axis": "y",
     "grid.color": "#E4E4E4",
     "legend.frameon": False,
-    "svg.hashsalt": "saliency-assay",  # equal figures give equal files
+    "svg.hashsalt": "saliency-assay",  # makes files of equal figures identical
     "figure.constrained_layout.use": True,
 }
 
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """Within the block, matplotlib draws in the project's style."""
+    """Apply the project's matplotlib style within the block."""
     with mpl.rc_context(SETTINGS):
         yield
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write ``figure`` as SVG or PNG by the path's ending, without a date in it."""
+    """Write ``figure`` as SVG or PNG, by the suffix of the path, without a date in the file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     metadata = {"Date": None} if path.suffix == ".svg" else {"Software": None}
     figure.savefig(path, dpi=130, metadata=metadata)
 
 
 def png(figure: Figure) -> bytes:
-    """Return ``figure`` as a PNG, without a date in it."""
+    """Return ``figure`` as a PNG without a date."""
     content = BytesIO()
     figure.savefig(content, format="png", dpi=130, metadata={"Software": None})
     return content.getvalue()
 
 
 def look(place: int) -> dict[str, Any]:
-    """Return the color, line and marker of the method at ``place`` among those of the study."""
+    """Return the color, line style and marker of the method with index ``place`` in the study."""
     line = LINES[place // len(CYCLE) % len(LINES)]
     return {"color": CYCLE[place % len(CYCLE)], "linestyle": line, "marker": MARKERS[place % len(MARKERS)]}
 
@@ -73,43 +73,45 @@ def looks_of(
     fixed: Mapping[str, dict[str, Any]],
     **style: Any,
 ) -> dict[str, dict[str, Any]]:
-    """Return the color, line and marker of each name: those ``fixed`` for some, the others by turns with ``style``."""
-    found: dict[str, dict[str, Any]] = {}
+    """Return color, line style and marker of each name: from ``fixed``, else the next of the cycle, with ``style``."""
+    looks: dict[str, dict[str, Any]] = {}
     for name in names:
-        place = sum(other not in fixed for other in found)
+        place = sum(other not in fixed for other in looks)
         line = lines[place // len(colors) % len(lines)]
         usual = {"color": colors[place % len(colors)], "linestyle": line, **style}
-        found[name] = fixed.get(name, {**usual, "marker": MARKERS[place % len(MARKERS)]})
-    return found
+        looks[name] = fixed.get(name, {**usual, "marker": MARKERS[place % len(MARKERS)]})
+    return looks
 
 
 def spread_out(
     axes: Axes, axis: str, values: Array, least: float, span: float = LOG_SPAN, lows: Array | None = None
 ) -> None:
-    """Make an axis logarithmic where the ``values`` plotted on it need that.
+    """Make an axis logarithmic if the ``values`` plotted on it span more than a linear axis can show.
 
-    That is: nothing is negative and the greatest is more than ``span`` times the smallest. Where some are zero the
-    axis is linear from 0 to the decade of the smallest that is not. Less than a billionth of the greatest is zero.
+    The condition: no value is negative and the largest is more than ``span`` times the smallest. With zeros among them
+    the axis is linear from 0 to the decade of the smallest other value. Values below a billionth of the largest count
+    as zero.
 
     Args:
-        axes: of the plot.
+        axes: axes of the plot.
         axis: ``x`` or ``y``.
-        values: all that are seen, without ``lows``.
-        least: the smallest score behind them, which may be below all that is seen.
-        span: the greatest ratio that a linear axis shows.
-        lows: lower ends of whiskers, which do not count: few scores near 0 would turn boxes into lines.
+        values: all plotted values except ``lows``.
+        least: the smallest score, which may be below all plotted values.
+        span: the largest ratio of values on a linear axis.
+        lows: lower ends of whiskers. They do not count as values, because a few scores near 0 would squeeze the boxes
+            into lines.
     """
     values, lows = values[np.isfinite(values)], np.empty(0) if lows is None else lows
     if not len(values) or least < 0 or values.max() <= 0:
         return
-    shown = values[values >= LEAST * values.max()]
-    if shown.max() <= span * shown.min():
+    nonzero = values[values >= LEAST * values.max()]
+    if nonzero.max() <= span * nonzero.min():
         return
     set_scale = axes.set_xscale if axis == "x" else axes.set_yscale
-    if len(shown) < len(values) or (lows < LEAST * values.max()).any():
-        # A tick below this decade would stand in the linear part, on top of the 0.
-        least_decade = np.floor(np.log10(shown.min()))
-        decades = float(np.log10(shown.max()) - least_decade)
+    if len(nonzero) < len(values) or (lows < LEAST * values.max()).any():
+        # A tick below this decade would be in the linear part and overlap with the tick at 0.
+        least_decade = np.floor(np.log10(nonzero.min()))
+        decades = float(np.log10(nonzero.max()) - least_decade)
         set_scale("symlog", linthresh=float(10**least_decade), linscale=max(1, decades / 6))
         locator = (axes.xaxis if axis == "x" else axes.yaxis).get_major_locator()
         cast(SymmetricalLogLocator, locator).set_params(numticks=MOST_DECADES)

@@ -1,4 +1,4 @@
-"""Words in figures, tables and pages: names, lists, counts, directions."""
+"""Text of figures, tables and pages: names, lists, counts, directions."""
 
 from collections.abc import Iterable
 
@@ -13,7 +13,7 @@ def readable(name: str) -> str:
 
 
 def joined(names: Iterable[object]) -> str:
-    """Return names as in a sentence: ``a, b and c``."""
+    """Return names joined as in a sentence: ``a, b and c``."""
     texts = [str(name) for name in names]
     if len(texts) < 2:
         return "".join(texts)
@@ -21,18 +21,18 @@ def joined(names: Iterable[object]) -> str:
 
 
 def span_text(counts: Iterable[int]) -> str:
-    """Return the least and the greatest of ``counts``, or their common value."""
+    """Return the smallest and the largest of ``counts``, such as ``3–5``, or their common value."""
     ordered = sorted(counts)
     least, most = ordered[0], ordered[-1]
     return str(least) if least == most else f"{least}–{most}"
 
 
 def seeds_text(seeds: int) -> str:
-    """Return the number of seeds in words that follow a number of images; nothing for a single one."""
+    """Return text with the number of seeds, to follow a number of images; empty for a single seed."""
     return f" × {seeds} seeds" if seeds > 1 else ""
 
 
 def better(direction: str) -> str:
-    """Return which values on an axis are better; an arrow points the right way when turned with the axis's label."""
+    """Return text that names the better direction of an axis; its arrow is also right in a rotated axis label."""
     text = phrase(direction)
     return {"higher": f"{text} →", "lower": f"← {text}"}.get(direction, text)

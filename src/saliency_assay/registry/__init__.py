@@ -1,1 +1,1 @@
-"""Registry records, their parameters, and the signatures of the functions that they name."""
+"""Parts of registry records: parameters, directions of scores, and signatures of the registered functions."""

@@ -1,18 +1,18 @@
-"""Directions of scores: ``higher`` or ``lower`` values are better, or those closest to a value, ``target 0``."""
+"""Directions of scores: ``higher`` or ``lower`` is better, or closer to an ideal value, such as ``target 0``."""
 
 from contextlib import suppress
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    import numpy.typing as npt  # the Snakefile reads this module through the configuration, so nothing heavy
+    import numpy.typing as npt  # not at runtime: the Snakefile imports this module and must start fast
 
 ARROWS = {"higher": "↑", "lower": "↓"}
 VALID = "higher, lower, target followed by a number"
 
 
 def target_of(direction: str) -> float | None:
-    """Return the ideal value of a score, None where higher or lower scores are better.
+    """Return the ideal value of a score; None if higher or lower scores are better.
 
     Raises:
         ValueError: ``direction`` is neither ``higher``, ``lower`` nor ``target X`` with a finite number X.
@@ -28,7 +28,7 @@ def target_of(direction: str) -> float | None:
 
 
 def oriented(scores: "npt.NDArray[Any]", direction: str) -> "npt.NDArray[Any]":
-    """Return scores of which higher ones are better: ``scores``, ``-scores`` or ``-|scores - X|``; NaN stays NaN."""
+    """Transform scores so that higher is better: ``scores``, ``-scores`` or ``-|scores - X|``; NaN stays NaN."""
     target = target_of(direction)
     if target is not None:
         return -abs(scores - target)

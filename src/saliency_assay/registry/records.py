@@ -1,7 +1,7 @@
 """Parts of every registry record: parameters with their valid values, and references to callables.
 
-A record names its callable as ``package.module:name`` and resolves it on use, because the Snakefile reads
-the registries each time it is parsed and must not pay for importing torch (see docs/decisions.md).
+A record refers to its callable as ``package.module:name``, which is imported on use: the Snakefile reads the registries
+each time it is parsed and must not import torch (see docs/decisions.md).
 """
 
 import json
@@ -19,9 +19,9 @@ TYPES = {bool: "true or false", int: "an integer", float: "a number", str: "a st
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """Valid values of a parameter, of those of its type.
+    """Limits of a parameter among the values of its type.
 
-    ``minimum`` and ``maximum`` are inclusive. ``words`` may stand in place of a number.
+    ``minimum`` and ``maximum`` are inclusive. ``words`` are strings that are valid instead of a number.
     """
 
     minimum: float | None = None
@@ -32,7 +32,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Parameter(Limits):
-    """One named parameter: its default, which also tells its type, and its valid values.
+    """A parameter: its default, which also defines its type, and its valid values.
 
     A float parameter accepts integers; no other type is converted.
     """
@@ -40,13 +40,13 @@ class Parameter(Limits):
     default: bool | int | float | str
 
     def problem(self, value: object) -> str | None:
-        """Return why ``value`` is not valid here (a phrase that ends an error line), or None if it is."""
+        """Return a phrase for an error message if ``value`` is not valid, else None."""
         if isinstance(value, str) and value in self.words:
             return None
         expected = type(self.default)
         fits = type(value) is expected or (expected is float and type(value) is int)
         if not fits:
-            # YAML 1.1 has no exponent without a point, and a learning rate is where one finds out.
+            # YAML 1.1 reads exponents without a decimal point, common in learning rates, as text.
             hint = " (YAML reads 1e-3 as text, 1.0e-3 as a number)" if type(value) is str else ""
             words = "".join(f" or {word!r}" for word in self.words)
             return f"expected {TYPES[expected]}{words}{hint if expected is float else ''}"
@@ -64,7 +64,7 @@ class Parameter(Limits):
 
 
 def representable(value: float) -> bool:
-    """Return True for a finite number and, of integers, for one that 64 bits hold, as arrays and files do."""
+    """Return True for a finite float, or an integer that fits into 64 bits, as arrays and files require."""
     return -(1 << 63) <= value < 1 << 63 if isinstance(value, int) else isfinite(value)
 
 
@@ -86,31 +86,35 @@ def module_of(function: str) -> str:
 
 
 def resolve(function: str) -> Callable[..., Any]:
-    """Import and return the callable that ``package.module:name`` refers to.
+    """Import and return the callable with the reference ``package.module:name``.
 
     Raises:
-        ValueError: the reference has another form, the module does not import, or it holds no such callable.
+        ValueError: the reference has another form, the import of the module fails, or it has no such callable.
     """
     module, _, name = function.partition(":")
     if not module or not name:
         raise ValueError(f"{function!r}: expected package.module:name")
     try:
-        found = getattr(import_module(module), name)
+        target = getattr(import_module(module), name)
     except (ImportError, AttributeError) as error:
         raise ValueError(f"{function!r}: {error}") from error
-    except SystemExit as error:  # a program that was not meant to be imported
+    except SystemExit as error:  # a script without a main guard
         raise ValueError(f"{function!r}: its module exits when it is imported") from error
-    if not callable(found):
-        raise ValueError(f"{function!r}: expected a function, found {type(found).__name__}")
-    return found  # type: ignore[no-any-return]  # getattr is untyped
+    if not callable(target):
+        raise ValueError(f"{function!r}: expected a function, found {type(target).__name__}")
+    return target  # type: ignore[no-any-return]  # getattr is untyped
 
 
 def record_of(records: Iterable[R], name: str, kind: str) -> R:
-    """Return the record called ``name``; the error lists the names there are."""
-    known = {record.name: record for record in records}
-    if name not in known:
-        raise ValueError(unknown(kind, name, known))
-    return known[name]
+    """Return the record called ``name``.
+
+    Raises:
+        ValueError: there is no such record; the message lists the valid names.
+    """
+    by_name = {record.name: record for record in records}
+    if name not in by_name:
+        raise ValueError(unknown(kind, name, by_name))
+    return by_name[name]
 
 
 RENAMED = {
@@ -119,24 +123,24 @@ RENAMED = {
     "mask_mass": "relevance_mass_accuracy",
     "mask_rank": "relevance_rank_accuracy",
 }
-"""Names of version 0.1, and what they are called since."""
+"""Names of version 0.1 and their replacements."""
 
 
 def unknown(kind: str, name: object, valid: Iterable[str]) -> str:
-    """Return an error line for a name that does not exist, with its new name or the nearest valid one first.
+    """Return an error message for an unknown name, with its new name or the closest valid one as a hint.
 
-    YAML's keys may be no strings.
+    ``name`` may be no string, because keys in YAML can have any type.
     """
     names = sorted(valid)
-    near = get_close_matches(str(name), names, n=1)
-    hint = f"did you mean {near[0]!r}? " if near else ""
+    matches = get_close_matches(str(name), names, n=1)
+    hint = f"did you mean {matches[0]!r}? " if matches else ""
     if (renamed := RENAMED.get(str(name))) in names:
         hint = f"it is called {renamed!r} since version 0.2; "
     return f"unknown {kind} {shown(name)}; {hint}valid: {', '.join(names) or 'none'}"
 
 
 def shown(value: object, longest: int = 80) -> str:
-    """Format ``value`` for an error line: as YAML writes it where Python differs, and cut off when long."""
+    """Format ``value`` for an error message: null, true and false as in YAML, at most ``longest`` characters."""
     try:
         text = json.dumps(value) if value is None or isinstance(value, bool) else repr(value)
     except (ValueError, RecursionError):  # an integer of thousands of digits, a list within itself
@@ -144,16 +148,16 @@ def shown(value: object, longest: int = 80) -> str:
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
-def with_defaults(parameters: Mapping[str, Parameter], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the value of every parameter: those given, and the defaults of the rest.
+def with_defaults(parameters: Mapping[str, Parameter], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the checked ``values`` of parameters, and the defaults of the other parameters.
 
     Raises:
-        ValueError: a parameter that does not exist, or a value out of range.
+        ValueError: a parameter does not exist, or a value is not valid.
     """
-    for key, value in given.items():
+    for key, value in values.items():
         if key not in parameters:
             raise ValueError(unknown("parameter", key, parameters))
         problem = parameters[key].problem(value)
         if problem:
             raise ValueError(f"{key}: found {shown(value)}, {problem}")
-    return {key: given.get(key, parameter.default) for key, parameter in parameters.items()}
+    return {key: values.get(key, parameter.default) for key, parameter in parameters.items()}

@@ -1,7 +1,7 @@
-"""Base class and field types of the Pydantic models that the configuration is made of.
+"""Base classes and field types of the Pydantic models of the configuration.
 
-Nothing is converted: 3.0 is no integer, ``true`` no number, and a number is kept as it is written, because it
-becomes a parameter of a job. Each fault is one phrase; ``config.errors`` adds the place.
+Values are not converted: 3.0 is no integer and ``true`` no number, and numbers keep their type, because they become
+parameters of jobs. Each fault is one phrase, to which ``config.errors`` adds the place.
 """
 
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 def fault(message: str) -> PydanticCustomError:
-    """Return the error of a validator, whose ``message`` is shown as it is."""
+    """Return an error for a validator to raise; its ``message`` is printed unchanged."""
     return PydanticCustomError("fault", "{message}", {"message": message})
 
 
@@ -40,32 +40,33 @@ class Settings(BaseModel):
 
     @classmethod
     def own_keys(cls) -> list[str]:
-        """Return the keys that the mapping may have."""
+        """Return the valid keys of the mapping."""
         return list(cls.model_fields)
 
     @model_validator(mode="before")
     @classmethod
     def _check_keys(cls, raw: Any) -> Any:
-        """Refuse a missing and an unknown key, each with the keys that are valid."""
+        """Refuse missing and unknown keys with a message that lists the required or valid keys."""
         if not isinstance(raw, Mapping):
             return raw
         unknown_keys = [key for key in raw if key not in cls.own_keys()]
         required = sorted(name for name, field in cls.model_fields.items() if field.is_required())
         for missing in (name for name in required if name not in raw):
-            near = get_close_matches(missing, map(str, unknown_keys), n=1)
-            hint = f"did you mean it by {near[0]!r}? " if near else ""
+            matches = get_close_matches(missing, map(str, unknown_keys), n=1)
+            hint = f"did you mean it by {matches[0]!r}? " if matches else ""
             raise fault(f"key {missing!r} is missing; {hint}required: {', '.join(required)}")
         return cls._with_parameters(raw, unknown_keys)
 
     @classmethod
     def _with_parameters(cls, raw: Mapping[Any, Any], unknown_keys: list[Any]) -> Mapping[Any, Any]:
+        """Refuse unknown keys; ``Entry`` overrides this."""
         if unknown_keys:
             raise fault(unknown("key", unknown_keys[0], cls.own_keys()))
         return raw
 
 
 class Entry(Settings):
-    """A mapping that holds, beside its own keys, parameters of the registered object or function that it names."""
+    """A mapping with its own keys and with parameters of the registered object or function that it names."""
 
     model_config = ConfigDict(json_schema_extra={"additionalProperties": True})
 
@@ -73,65 +74,68 @@ class Entry(Settings):
 
     @classmethod
     def own_keys(cls) -> list[str]:
-        """Return the keys of its own."""
+        """Return the keys that are no parameters."""
         return [name for name in cls.model_fields if name != "parameters"]
 
     @classmethod
     def _with_parameters(cls, raw: Mapping[Any, Any], unknown_keys: list[Any]) -> Mapping[Any, Any]:
-        own = {key: value for key, value in raw.items() if key in cls.own_keys()}
-        return {**own, "parameters": {key: raw[key] for key in unknown_keys}}
+        """Move all other keys into ``parameters``."""
+        own_values = {key: value for key, value in raw.items() if key in cls.own_keys()}
+        return {**own_values, "parameters": {key: raw[key] for key in unknown_keys}}
 
 
-def _as_written(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
-    """Validate a number and return it unchanged: Pydantic would make 8 to 8.0 where a float is expected."""
+def _keep_number(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
+    """Validate a number and return it unchanged; for a float field, Pydantic would convert 8 to 8.0."""
     if isinstance(value, int | float) and not representable(value):
         raise fault(f"found {shown(value)}, expected a finite number")
     validate(value)
     return value
 
 
-def _of_64_bits(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
+def _check_64_bits(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
+    """Validate an integer, which must fit into 64 bits."""
     if type(value) is int and not representable(value):
         raise fault(f"found {shown(value)}, expected an integer of 64 bits")
     return validate(value)
 
 
-def _entries(value: Any) -> Any:
+def _to_tuple(value: Any) -> Any:
+    """Return a list as a tuple; refuse all other types."""
     if not isinstance(value, list):
         raise fault(f"found {shown(value)}, expected a list")
     return tuple(value)
 
 
-def _once(values: tuple[T, ...]) -> tuple[T, ...]:
-    """Refuse an entry that stands twice; to YAML, 1 and true differ."""
-    marked = [(isinstance(value, bool), value) for value in values]
-    if any(value in marked[:index] for index, value in enumerate(marked)):
+def _check_distinct(values: tuple[T, ...]) -> tuple[T, ...]:
+    """Refuse duplicate entries; 1 and true are different in YAML, but equal in Python."""
+    typed_values = [(isinstance(value, bool), value) for value in values]
+    if any(value in typed_values[:index] for index, value in enumerate(typed_values)):
         raise fault(f"found {shown(list(values))}, expected no entry twice")
     return values
 
 
 class _NoNull:
-    """Validates ``T | None`` as ``T``: a key may be absent, but null is no value."""
+    """Annotation that validates ``T | None`` as ``T``: a key may be absent, but its value cannot be null."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         kinds = [kind for kind in get_args(source) if kind is not NoneType]
         return handler(kinds[0])
 
 
-INTEGER, NUMBER = WrapValidator(_of_64_bits), WrapValidator(_as_written)
-"""To be named after the range in ``Annotated``."""
+INTEGER, NUMBER = WrapValidator(_check_64_bits), WrapValidator(_keep_number)
+"""Validators, to be listed after the range in ``Annotated``."""
 
 Integer = Annotated[int, INTEGER]
 Natural = Annotated[int, Field(ge=0), INTEGER]
 Positive = Annotated[int, Field(ge=1), INTEGER]
 Number = Annotated[float, NUMBER]
 Text = Annotated[str, Field(min_length=1)]
-Sequence = Annotated[tuple[T, ...], BeforeValidator(_entries)]
+Sequence = Annotated[tuple[T, ...], BeforeValidator(_to_tuple)]
 Distinct = Annotated[
     tuple[T, ...],
-    BeforeValidator(_entries),
-    AfterValidator(_once),
+    BeforeValidator(_to_tuple),
+    AfterValidator(_check_distinct),
     Field(json_schema_extra={"uniqueItems": True}),
 ]
-"""A list in which no entry stands twice."""
-OrAbsent = Annotated[T | None, _NoNull()]  # a key that may be absent, and is None then
+"""A list without duplicate entries."""
+OrAbsent = Annotated[T | None, _NoNull()]  # an optional key, None if absent

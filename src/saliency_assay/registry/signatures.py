@@ -1,4 +1,4 @@
-"""Signatures of functions, read from their source: the Snakefile must not import torch to know them."""
+"""Signatures of functions, parsed from their source code: the Snakefile must not import torch."""
 
 import ast
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -10,13 +10,13 @@ from typing import Any
 
 from saliency_assay.registry.records import TYPES, Limits, Parameter, unknown
 
-GENERATOR = "generator"  # keyword that every function is given
+GENERATOR = "generator"  # keyword argument that every function receives
 OFFERED = ("mean", "mask", "explain", "randomized_model")
-"""Keywords that a custom metric is given beside its parameters, where it takes an argument of that name."""
+"""Keyword arguments that a custom metric receives if its signature has them."""
 
 
 def source_of(module: str) -> Path | None:
-    """Return the file that ``module`` would be imported from; None where that is no Python source.
+    """Return the file from which ``module`` would be imported; None if it has no Python source.
 
     Raises:
         ValueError: there is no such module.
@@ -25,7 +25,7 @@ def source_of(module: str) -> Path | None:
         spec = find_spec(module)
     except (ImportError, ValueError) as error:
         raise ValueError(f"{module!r}: {error}") from None
-    except (Exception, SystemExit) as error:  # to find a module, the packages around it are imported
+    except (Exception, SystemExit) as error:  # ``find_spec`` imports the parent packages, which may fail
         raise ValueError(
             f"{module!r}: {type(error).__name__} when its package is imported: {error}"
         ) from None
@@ -42,13 +42,13 @@ def check_call(
     offered: Collection[str] = (),
     named: Sequence[str] = (GENERATOR,),
 ) -> tuple[str, ...]:
-    """Check, as far as its source tells, that ``package.module:name`` exists and takes what it will be given.
+    """Check a function ``package.module:name`` by its source code, and return the ``offered`` keywords that it takes.
 
-    That is the ``positional`` arguments, and those ``named`` and ``parameters`` as keywords. Returns those of the
-    keywords ``offered`` that it takes.
+    The function must exist and take the ``positional`` arguments, and ``named`` and ``parameters`` as keywords. A name
+    that is imported or assigned in the module is accepted without a check of its signature.
 
     Raises:
-        ValueError: it does not; the line begins with the key at fault.
+        ValueError: the check fails; the message starts with the key at fault.
     """
     module, _, name = function.partition(":")
     if not module or not name:
@@ -64,26 +64,27 @@ def check_call(
         raise ValueError(f"function: found {function!r}, {error}") from None
     if tree is None:
         return ()
-    found = [*_callables(tree, name)]
-    if not found:
-        if not any(name in _names(node) for node in tree.body):
+    signatures = [*_signatures_of(tree, name)]
+    if not signatures:
+        if not any(name in _assigned_names(node) for node in tree.body):
             functions = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
             raise ValueError(f"function: {unknown('function', name, functions)} (in {path})")
-        return ()  # assigned or imported: the job will tell
-    return _check_signature(found[-1], parameters, positional, offered, named)
+        return ()  # assigned or imported: errors appear when the job calls it
+    return _check_signature(signatures[-1], parameters, positional, offered, named)
 
 
-def _callables(tree: ast.Module, name: str) -> Iterator[ast.arguments]:
-    """Yield the arguments of functions called ``name``, and of the constructors of classes of that name."""
+def _signatures_of(tree: ast.Module, name: str) -> Iterator[ast.arguments]:
+    """Yield the arguments of all functions called ``name``, and of the constructors of classes of that name."""
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and node.name == name:
             yield node.args
         elif isinstance(node, ast.ClassDef) and node.name == name:
-            made = (member for member in node.body if isinstance(member, ast.FunctionDef))
-            yield from (_without_self(member.args) for member in made if member.name == "__init__")
+            methods = (member for member in node.body if isinstance(member, ast.FunctionDef))
+            yield from (_without_self(member.args) for member in methods if member.name == "__init__")
 
 
 def _without_self(arguments: ast.arguments) -> ast.arguments:
+    """Return the arguments of a method without its first one."""
     fields = dict(ast.iter_fields(arguments))
     first = "posonlyargs" if arguments.posonlyargs else "args"
     return ast.arguments(**{**fields, first: fields[first][1:]})
@@ -96,34 +97,36 @@ def _check_signature(
     offered: Collection[str],
     named: Sequence[str],
 ) -> tuple[str, ...]:
-    given, count = set(parameters), len(expected)
+    """Check ``arguments`` as ``check_call`` does, and return the ``offered`` keywords among them."""
+    names, positional_count = set(parameters), len(expected)
     positional = [argument.arg for argument in [*arguments.posonlyargs, *arguments.args]]
-    own = [argument.arg for argument in arguments.kwonlyargs] + positional[count:]
-    if len(positional) < count or not (arguments.kwarg or set(named) <= set(own)):
+    keywords = [argument.arg for argument in arguments.kwonlyargs] + positional[positional_count:]
+    if len(positional) < positional_count or not (arguments.kwarg or set(named) <= set(keywords)):
         signature = ", ".join([*expected, "*", *named])
         raise ValueError(
-            f"function: found arguments ({', '.join(positional + own)}), expected ({signature}, …)"
+            f"function: found arguments ({', '.join(positional + keywords)}), expected ({signature}, …)"
         )
-    taken = tuple(name for name in own if name in offered)
-    takes = [name for name in own if name not in named and name not in taken]
-    for name in given:
-        if name in taken:
+    offered_keywords = tuple(name for name in keywords if name in offered)
+    parameter_names = [name for name in keywords if name not in named and name not in offered_keywords]
+    for name in names:
+        if name in offered_keywords:
             raise ValueError(f"{name}: found a value, expected none: the workflow gives it to the function")
-        if name not in takes and not arguments.kwarg:
-            raise ValueError(f"{name}: {unknown('parameter', name, takes)}")
+        if name not in parameter_names and not arguments.kwarg:
+            raise ValueError(f"{name}: {unknown('parameter', name, parameter_names)}")
     optional = {
         argument.arg
         for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
         if default is not None
     }
     optional |= set(positional[len(positional) - len(arguments.defaults) :])
-    missing = [name for name in takes if name not in optional and name not in given]
+    missing = [name for name in parameter_names if name not in optional and name not in names]
     if missing:
         raise ValueError(f"{missing[0]}: missing, the function has no default for it")
-    return taken
+    return offered_keywords
 
 
-def _names(node: ast.stmt) -> list[str]:
+def _assigned_names(node: ast.stmt) -> list[str]:
+    """Return the names that a statement other than a function definition binds in its module."""
     if isinstance(node, ast.Import | ast.ImportFrom):
         return [alias.asname or alias.name for alias in node.names]
     if isinstance(node, ast.Assign):
@@ -133,16 +136,16 @@ def _names(node: ast.stmt) -> list[str]:
 
 @dataclass(frozen=True)
 class FunctionDoc:
-    """Description of a function by its own source."""
+    """Description of a function from its source code."""
 
-    summary: str  # the first line of its docstring without the full stop; empty where there is none
-    defaults: dict[str, Any]  # of its arguments, as far as they are plain values
+    summary: str  # first line of the docstring without the full stop; empty without a docstring
+    defaults: dict[str, Any]  # defaults of its arguments that are plain JSON values
 
 
 def describe_function(function: str, *, given: Collection[str]) -> FunctionDoc:
-    """Describe ``package.module:name``, which ``check_call`` has accepted, by its source.
+    """Describe ``package.module:name``, which ``check_call`` has accepted, from its source code.
 
-    Defaults of what the caller gives, the ``given``, are not among the defaults.
+    Arguments called ``given``, which the caller passes, are left out of the defaults.
     """
     module, _, name = function.partition(":")
     path = source_of(module)
@@ -166,7 +169,7 @@ def describe_function(function: str, *, given: Collection[str]) -> FunctionDoc:
 
 
 def _is_plain(value: ast.expr) -> bool:
-    """Return True for a value that JSON has: a number, a text, true, false or null, or a list of such."""
+    """Return True for the literal of a JSON value: a number, string, boolean or null, or a list of such values."""
     if isinstance(value, ast.List):
         return all(map(_is_plain, value.elts))
     if isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.USub):
@@ -174,7 +177,7 @@ def _is_plain(value: ast.expr) -> bool:
     return isinstance(value, ast.Constant) and isinstance(value.value, str | int | float | None)
 
 
-# ---- registered functions, all of which are defined in Python at the top of their module
+# ---- registered functions, all of which are defined at the top level of their module
 
 
 def declared(function: str) -> frozenset[str]:
@@ -192,11 +195,11 @@ def parameters_of(
 ) -> dict[str, Parameter]:
     """Return the keyword-only parameters of registered functions, and the fields of registered dataclasses.
 
-    Defaults are those of the first signature that names the parameter; its type is that of the default. The generator
-    and those ``apart`` are no parameters.
+    The default, which defines the type, is that of the first signature with the parameter. The generator and arguments
+    called ``apart`` are no parameters.
 
     Raises:
-        ValueError: a parameter without a default of a type that a configuration has, or ``limits`` of none of them.
+        ValueError: a parameter has no default of a valid type, or ``limits`` names no parameter.
     """
     parameters: dict[str, Parameter] = {}
     for function in functions:
@@ -215,13 +218,14 @@ def parameters_of(
 
 
 def _definition(function: str) -> ast.FunctionDef | ast.ClassDef:
+    """Return the syntax tree of a registered ``package.module:name``."""
     module, _, name = function.partition(":")
     return _definitions(module)[name]
 
 
 @cache
 def _definitions(module: str) -> dict[str, ast.FunctionDef | ast.ClassDef]:
-    """Return the functions and classes at the top of a module, by name; each file is parsed once."""
+    """Return the top-level functions and classes of a module by name; each file is parsed once."""
     path = source_of(module)
     assert path is not None
     tree = ast.parse(path.read_bytes(), filename=str(path))

@@ -1,4 +1,4 @@
-"""The record of a kind of study, read by the Snakefile, so nothing heavy is imported here."""
+"""The record of a kind of study, which the Snakefile imports, so this module imports nothing heavy."""
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class RatingScore:
-    """A score of single images that rates methods and that no registered metric computes."""
+    """A score of single images that rates methods but is not computed by a registered metric."""
 
     name: str
     direction: str
@@ -16,76 +16,76 @@ class RatingScore:
 
 @dataclass(frozen=True)
 class Outputs:
-    """Tables and figures of its own that a study has: always, or with one option."""
+    """Tables and figures of one kind of study, present always or only with an option."""
 
     tables: tuple[str, ...] = ()
     """Names of CSV files."""
     figures: tuple[str, ...] = ()
-    """Files of the report in its order; a name in braces stands for each of its values."""
+    """Files of figures in the order of the report; a name in braces is replaced by each of its values."""
     option: str = ""
-    """Option that the study's settings must have; empty if none."""
+    """Option that a study must have for these outputs; empty if they are always present."""
 
 
 @dataclass(frozen=True)
 class StudyKind:
-    """One kind of study; callables are named as ``package.module:name``."""
+    """One kind of study; callables are given as references ``package.module:name``."""
 
     name: str
-    """As ``kind`` of an entry under ``studies``."""
+    """Value of ``kind`` in entries under ``studies``."""
     question: str
-    """Question of the study, for the pages of the report."""
+    """Research question, for the pages of the report."""
     settings: str
-    """The model of its entries in the configuration (``config.settings.StudySettings``)."""
+    """Pydantic model of its entries in the configuration, a ``config.settings.StudySettings``."""
     read: str
-    """``(name, entry, methods, sections) -> Study``: what an entry means, checked (``config.records``)."""
+    """``(name, entry, methods, sections) -> Study``: checks an entry and returns its record (``config.records``)."""
     inputs: str = "saliency_assay.pipeline.inputs:StudyInputs"
-    """The inputs of its rules, and the files of its studies that other rules read."""
+    """Class of the inputs of its rules, and of the files of its studies that other rules read."""
     params: str = "saliency_assay.pipeline.params:StudyParams"
-    """The parameters of its rules."""
+    """Class of the settings of its rules."""
     on_device: tuple[str, ...] = ()
-    """Its rules that run models."""
+    """Names of its rules that run models."""
     outputs: tuple[Outputs, ...] = ()
-    """Beside those that every study has, or every one that is rated."""
+    """Outputs in addition to those of all studies, or of all rated studies."""
     mask_question: str = ""
-    """Question where all its metrics take the object's mask; empty if the same."""
+    """Research question if all metrics take the object's mask; empty if it is the same."""
     metrics: tuple[str, ...] = ()
-    """Metrics that rate its methods, where the study's entry does not choose them."""
+    """Metrics that rate its methods; empty if the study's entry selects them."""
     scores: tuple[RatingScore, ...] = ()
-    """Scores beside those of metrics that rate its methods."""
+    """Scores that rate its methods in addition to those of metrics."""
     rated_scores: str = ""
-    """``(paths, *, data, models) -> RatedScores`` (``reliability.rated_scores``); empty where no method is rated."""
+    """``(paths, *, data, models) -> RatedScores`` (``reliability.rated_scores``); empty if no method is rated."""
     variants: str = "variants"
-    """Kind of the variants of a score: ``variants`` of a metric, or ``models``, which expect different maps."""
+    """Meaning of the variants of a score: ``variants`` of a metric, or ``models``, whose maps should differ."""
     label: str = ""
-    """The label whose classes are raters; empty for the one that the first model was trained on."""
+    """Label whose classes are raters; empty for the label of the first model."""
     explains_all_images: bool = False
-    """True where maps are of all images of a set, not of a selection of test images."""
+    """True if all images of a set are explained, not a selection of test images."""
     printed_table: str = ""
-    """Its table with the values that a paper printed, for the tidy table of all scores."""
+    """Name of its table with values from a paper, for the tidy table of all scores."""
     latex: str = ""
-    """``(study, tables) -> floats``: its own tables in LaTeX; empty where it has none."""
+    """``(study, tables) -> floats``: its additional LaTeX tables; empty if it has none."""
     cautions: str = ""
-    """``(tables) -> sentences`` on limits of the ranks; empty where there are none."""
+    """``(tables) -> sentences`` on limits of the ranks; empty if there are none."""
     caution_tables: tuple[str, ...] = ()
-    """The tables that it reads where the study has them."""
+    """Tables that ``cautions`` reads, as far as the study has them."""
 
     @property
     def is_rated(self) -> bool:
-        """True where scores rate the methods, so that there are ranks and their reliability."""
+        """True if scores rate the methods, so that there are ranks and their reliability."""
         return bool(self.rated_scores)
 
     def tables(self, options: Collection[str]) -> list[str]:
-        """Return the names of a study's own tables, given the options that it asks for."""
+        """Return the names of the additional tables of a study with these options."""
         return [name for outputs in self._outputs(options) for name in outputs.tables]
 
     def figures(self, options: Collection[str]) -> list[str]:
-        """Return the files of a study's own figures, given the options that it asks for."""
+        """Return the files of the additional figures of a study with these options."""
         return [name for outputs in self._outputs(options) for name in outputs.figures]
 
     def _outputs(self, options: Collection[str]) -> Iterator[Outputs]:
         return (outputs for outputs in self.outputs if not outputs.option or outputs.option in options)
 
     def question_for(self, takes: Iterable[Collection[str]]) -> str:
-        """Return what a study asks whose metrics take ``takes``."""
+        """Return the research question of a study; ``takes`` are the arguments of each of its metrics."""
         masked = self.mask_question and all("mask" in names for names in takes)
         return self.mask_question if masked else self.question

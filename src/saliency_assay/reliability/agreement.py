@@ -1,4 +1,4 @@
-"""Do raters that are not images order methods alike, for every metric of a study (``reliability.raters``)?"""
+"""Table of the agreement of raters other than single images (``reliability.raters``), for every metric of a study."""
 
 from collections.abc import Mapping
 from typing import TypeAlias
@@ -25,54 +25,59 @@ def agreement_table(
     variants: str = "variants",
     splits: int = SPLITS,
 ) -> pd.DataFrame:
-    """Agreement of raters on the order of all methods, for every metric and variant.
+    """Return the agreement of raters on the order of all methods, for every metric and variant.
 
     Args:
         scores: a score table, or its parts by variant; scores of whole sets are left out. A rater scores a method by
             its mean over images, on common images of the methods (``statistics.paired_means``).
-        directions: of each metric's scores, see ``directions``.
-        labels: the class of each image of the set, by its number in the table.
-        variants: what the variants of a score are called as raters.
-        splits: of the images into halves.
+        directions: for each metric the direction of its scores, see ``directions``.
+        labels: the class of each image of the set, indexed by the image numbers of the table.
+        variants: name of the variants of a score as raters.
+        splits: number of splits of the images into halves.
 
     Returns:
         ``metric, variant, data, model, between, raters, methods`` (with a score), ``alpha, correlation, low, high`` as
-        in ``reliability.raters.Agreement``. ``between`` is ``seeds`` or ``classes`` (those of the images) where there
-        are several; ``halves`` of the images, with 95 % of the ``splits`` between ``low`` and ``high``; and, in a last
-        row of each metric with several variants, without a variant, ``variants``. But for ``seeds`` an image's scores
-        are averaged over seeds first.
+        in ``reliability.raters.Agreement``. ``between`` is ``seeds`` or ``classes`` (of the images) if there are
+        several; ``halves`` (of the images), with 95 % of the ``splits`` between ``low`` and ``high``; and ``variants``
+        in a last row of each metric with several variants, whose ``variant`` is empty. Except for ``seeds``, an image's
+        scores are averaged over seeds first.
     """
     rows: list[Row] = []
     metrics: dict[tuple[object, ...], list[Means]] = {}
     for names, of_variant in groups(scores, SCORED):
         direction = directions[str(names["metric"])]
         wide = by_method(of_variant, direction)
-        metrics.setdefault((names["metric"], names["data"], names["model"]), []).append(_means(wide))
+        metrics.setdefault((names["metric"], names["data"], names["model"]), []).append(_method_means(wide))
         seeds = [
-            _means(by_method(of_seed, direction)) for _, of_seed in of_variant.groupby("seed", sort=False)
+            _method_means(by_method(of_seed, direction))
+            for _, of_seed in of_variant.groupby("seed", sort=False)
         ]
-        rows += _rows(names, "seeds", pd.DataFrame(seeds))
+        rows += _agreement_rows(names, "seeds", pd.DataFrame(seeds))
         classes = wide.groupby(labels[wide.index.to_numpy()])
-        rows += _rows(names, "classes", pd.DataFrame([_means(of_class) for _, of_class in classes]))
-        found = halves(wide.to_numpy(), splits=splits)
-        rows.append({**names, "between": "halves", "raters": 2, "methods": _scored(wide), **vars(found)})
+        rows += _agreement_rows(
+            names, "classes", pd.DataFrame([_method_means(of_class) for _, of_class in classes])
+        )
+        split_halves = halves(wide.to_numpy(), splits=splits)
+        rows.append(
+            {**names, "between": "halves", "raters": 2, "methods": _count_scored(wide), **vars(split_halves)}
+        )
     for (metric, data, model), means in metrics.items():
         names = {"metric": metric, "variant": "", "data": data, "model": model}
-        rows += _rows(names, variants, pd.DataFrame(means))
+        rows += _agreement_rows(names, variants, pd.DataFrame(means))
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def _means(wide: pd.DataFrame) -> Means:
+def _method_means(wide: pd.DataFrame) -> Means:
     return pd.Series(paired_means(wide.to_numpy()), index=wide.columns)
 
 
-def _rows(names: Row, between: str, rated: pd.DataFrame) -> list[Row]:
+def _agreement_rows(names: Row, between: str, rated: pd.DataFrame) -> list[Row]:
     rated = rated[rated.notna().any(axis=1)]
     if len(rated) < 2:
         return []
-    counted = {"between": between, "raters": len(rated), "methods": _scored(rated)}
-    return [{**names, **counted, **vars(agreement(rated.to_numpy()))}]
+    counts = {"between": between, "raters": len(rated), "methods": _count_scored(rated)}
+    return [{**names, **counts, **vars(agreement(rated.to_numpy()))}]
 
 
-def _scored(rated: pd.DataFrame) -> int:
+def _count_scored(rated: pd.DataFrame) -> int:
     return int(np.count_nonzero(rated.notna().any()))

@@ -1,10 +1,10 @@
 """Comparisons of methods under one metric: means, paired differences, and confidence sets of ranks.
 
-Two methods are compared on the images on which both have a score. The variance of a mean comes from a crossed
+Two methods are compared on the images on which both have a score. The variance of a mean is estimated in a crossed
 random-effects model: scores that share a level of a factor (an image, a training seed, a cut-out, a scene) are
-correlated. The variance components are estimated without bias by the method of moments (Searle, Casella & McCulloch,
-*Variance Components*, 1992, chapter 5). A factor with few levels keeps its mean square and its degrees of freedom, so
-that few seeds give wide intervals and not wrong ones.
+correlated. The method of moments gives unbiased variance components (Searle, Casella & McCulloch, *Variance
+Components*, 1992, chapter 5). A factor with few levels contributes its mean square with its own degrees of freedom, so
+that intervals from few seeds are wide and still cover.
 """
 
 from collections.abc import Mapping
@@ -21,20 +21,20 @@ from scipy.special import stdtrit
 Factors = Mapping[str, Array]
 
 IMAGES, SEEDS = "images", "seeds"
-"""Names of the factors of images and of training seeds, where there are several scores of an image."""
-FEW = 30
-"""Degrees of freedom below which a factor keeps its own part of the variance, pooled over all comparisons."""
-UNLIKE = 3.0
-"""Multiple of a comparison's own variance that no pooled part exceeds, and of the pooled part from which on its own one
-counts with its own degrees of freedom."""
-ROUNDING = 1e-12  # share of the largest score up to which a difference is one of rounding
-LEAST_P = 1e-30
+"""Names of the factors for images and training seeds, used where an image has several scores."""
+FEW_DEGREES = 30
+"""Degrees of freedom below which a factor has its own part of the variance, pooled over all comparisons."""
+MAX_RATIO = 3.0
+"""Limit of a pooled part, relative to the comparison's own variance, as a multiple of the mean of this ratio; and the
+ratio of a comparison's mean square to the pooled one above which it counts with its own degrees of freedom."""
+ROUNDING = 1e-12  # share of the largest score up to which a difference is a rounding error
+MIN_P_VALUE = 1e-30  # lower end of the search for a p-value
 NO_FACTORS: Factors = MappingProxyType({})
 
 
 @dataclass(frozen=True)
 class Mean:
-    """A mean with the parts of its estimated variance, and the degrees of freedom of each; NaN where undefined."""
+    """Mean with the parts of its estimated variance and their degrees of freedom; NaN where undefined."""
 
     value: float
     parts: Array
@@ -46,7 +46,7 @@ class Mean:
         return float(self.parts.sum())
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Return the ends of the confidence interval; NaN where there is no variance, as of equal values."""
+        """Return the ends of the confidence interval; NaN if the variance is 0, as of equal values."""
         half = self._quantile((1 - level) / 2) * self.variance**0.5 if self.variance > 0 else np.nan
         return self.value - half, self.value + half
 
@@ -55,53 +55,59 @@ class Mean:
         if self.variance == 0:
             return 0.5 - 0.5 * float(np.sign(self.value))
         t = abs(self.value) / self.variance**0.5
-        if self._quantile(LEAST_P) <= t:
-            tail = LEAST_P
+        if self._quantile(MIN_P_VALUE) <= t:
+            tail = MIN_P_VALUE
         else:
-            tail = np.exp(brentq(lambda log: self._quantile(np.exp(log)) - t, np.log(LEAST_P), np.log(0.5)))
+            tail = np.exp(
+                brentq(lambda log: self._quantile(np.exp(log)) - t, np.log(MIN_P_VALUE), np.log(0.5))
+            )
         return float(tail if self.value > 0 else 1 - tail)
 
     def _quantile(self, share: float) -> float:
-        """Return the upper quantile of the studentized mean: Student's, weighted by the parts (Cochran & Cox, 1950)."""
+        """Return the upper quantile of the studentized mean: t quantiles weighted by the parts of the variance.
+
+        Cochran & Cox, 1950.
+        """
         shares = self.parts / self.parts.sum()
-        there = shares > 0
-        return float(-(shares[there] * stdtrit(self.degrees[there], share)).sum())
+        positive = shares > 0
+        return float(-(shares[positive] * stdtrit(self.degrees[positive], share)).sum())
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """The order of the methods of one metric, as far as the data tell."""
+    """Rank sets of the methods under one metric."""
 
-    low: Array  # [M], 1 + the number of methods that are better; NaN for a method without a score
-    high: Array  # [M], the number of methods with a score, less those that are worse
+    low: Array  # [M], 1 + the number of better methods; NaN for a method without a score
+    high: Array  # [M], the number of methods with a score minus the number of worse ones
     better: Array  # bool [M, M]: the row's method is better than the column's
 
 
 def mean_of(values: Array, factors: Factors = NO_FACTORS) -> Mean:
-    """Return the mean of ``values``, and its variance where values that share a level of a factor are correlated.
+    """Return the mean of ``values`` with its variance; values that share a level of a factor are correlated.
 
-    No estimate is below the variance of independent values. NaN for fewer than two values, and where a factor has a
-    single level, which says nothing of others.
+    The estimate is at least the variance of independent values. It is NaN for fewer than two values, and if a factor
+    has a single level, because one level does not determine the variance between levels.
 
     Args:
-        values: ``[n]``, NaN for none.
-        factors: by name the level of each value, integers ``[n]``. A factor in which each value has a level of its own
-            adds nothing, nor does the repetition of another factor.
+        values: ``[n]``, NaN where missing.
+        factors: for each name the level of each value, integers ``[n]``. A factor with one value per level, or one
+            that repeats another factor, has no effect.
     """
     values = np.asarray(values, dtype=np.float64)
-    there = ~np.isnan(values)
-    return _Design(there, factors).moments(values[there]).mean()
+    defined = ~np.isnan(values)
+    return _Design(defined, factors).moments(values[defined]).mean()
 
 
 def compare(scores: Array, factors: Factors = NO_FACTORS) -> Array:
-    """Return the one-sided p-values ``[M, M]`` of the row's method not being better than the column's.
+    """Return one-sided p-values ``[M, M]`` of the hypothesis that the row's method is not better than the column's.
 
-    NaN on the diagonal and where ``mean_of`` knows no variance of their difference. No p-value is below 2⁻ᵐ, with m
-    the number of images on which the methods differ: a sign-flip test has no smaller one, and Student's t takes a few
-    equal differences for certainty. Where all clusters have the same difference, m is the number of clusters.
+    NaN on the diagonal and where ``mean_of`` gives no variance of the difference. No p-value is below 2⁻ᵐ, with m the
+    number of images on which the methods differ: a sign-flip test has no smaller one, while Student's t gives a few
+    equal differences an arbitrarily small one. If all clusters have the same difference, m is the number of clusters.
 
     Args:
-        scores: ``[n, M]``, higher is better, NaN for none. A row is an image, or an image under one training seed.
+        scores: ``[n, M]``, higher is better, NaN where missing. A row is an image, or an image under one training
+            seed.
         factors: see ``mean_of``.
     """
     scores = np.asarray(scores, dtype=np.float64)
@@ -109,53 +115,61 @@ def compare(scores: Array, factors: Factors = NO_FACTORS) -> Array:
     scored = int(np.count_nonzero((~np.isnan(scores)).any(0)))
     scores = scores / (np.nanmax(np.abs(scores), initial=0) or 1.0)
     designs: dict[bytes, _Design] = {}
-    found: dict[tuple[int, int], tuple[_Moments, float]] = {}
+    comparisons: dict[tuple[int, int], tuple[_Moments, float]] = {}
     for pair in combinations(range(methods), 2):
         difference = scores[:, pair[0]] - scores[:, pair[1]]
         difference[np.abs(difference) <= ROUNDING] = 0
-        there = ~np.isnan(difference)
-        if (key := there.tobytes()) not in designs:
-            designs[key] = _Design(there, factors)
-        difference = difference[there]
+        defined = ~np.isnan(difference)
+        if (key := defined.tobytes()) not in designs:
+            designs[key] = _Design(defined, factors)
+        difference = difference[defined]
         moments = designs[key].moments(difference)
-        found[pair] = moments, 0.5 ** designs[key].differing(difference, clusters=moments.independent == 0)
-    pooled = {name: _pooled([each for each, _ in found.values()], name, scored) for name in factors}
+        comparisons[pair] = (
+            moments,
+            0.5 ** designs[key].effective_count(difference, clusters=moments.independent == 0),
+        )
+    pooled = {
+        name: _pooled_squares([each for each, _ in comparisons.values()], name, scored) for name in factors
+    }
     p = np.full((methods, methods), np.nan)
-    for (one, other), (moments, least) in found.items():
+    for (one, other), (moments, min_p) in comparisons.items():
         mean = moments.mean(pooled)
         if not np.isnan(mean.variance):
             better = mean.p_value()
-            p[one, other], p[other, one] = max(better, least), max(1 - better, least)
+            p[one, other], p[other, one] = max(better, min_p), max(1 - better, min_p)
     return p
 
 
 def rank_sets(scores: Array, factors: Factors = NO_FACTORS, *, level: float = 0.95) -> Ranks:
-    """Return confidence sets of the methods' ranks that hold simultaneously with probability ``level``.
+    """Return confidence sets of the methods' ranks with simultaneous coverage ``level``.
 
-    A method's rank is 1 + the number of methods with a better mean. All ordered pairs are tested, with Holm's (1979)
-    correction: with probability ``level`` no method is called better that is not, and then each set holds its method's
-    rank (Mogstad, Romano, Shaikh & Wilhelm, *Review of Economic Studies*, 2024). Holm's critical values stand in place
-    of a bootstrap's, which few seeds or clusters do not support.
+    A method's rank is 1 + the number of methods with a better mean. All ordered pairs are tested with Holm's (1979)
+    correction: with probability ``level`` there is no false "better", and then each set contains its method's rank
+    (Mogstad, Romano, Shaikh & Wilhelm, *Review of Economic Studies*, 2024). Their bootstrap is replaced by Holm's
+    critical values, because a bootstrap fails with few seeds or clusters.
 
     Args:
         scores: see ``compare``.
         factors: see ``mean_of``.
-        level: of the family of all comparisons.
+        level: simultaneous coverage over all comparisons.
     """
     if not 0 < level < 1:
         raise ValueError(f"level: found {level}, expected a share in (0, 1)")
     better = holm(compare(scores, factors), 1 - level)
-    # Methods with scores on different images can be better in a circle, which is no order.
-    _, circle = connected_components(better, connection="strong")
-    better &= circle[:, None] != circle
+    # With scores on different images, "better" can be cyclic; within a cycle there is no order.
+    _, component = connected_components(better, connection="strong")
+    better &= component[:, None] != component
     scored = (~np.isnan(scores)).any(0)
-    known = scored & (np.count_nonzero(scored) > 1)
+    ranked = scored & (np.count_nonzero(scored) > 1)
     low, high = 1.0 + better.sum(0), np.count_nonzero(scored) - better.sum(1)
-    return Ranks(np.where(known, low, np.nan), np.where(known, high, np.nan), better)
+    return Ranks(np.where(ranked, low, np.nan), np.where(ranked, high, np.nan), better)
 
 
 def holm(p: Array, error: float) -> Array:
-    """Return which of the hypotheses ``p`` Holm's (1979) procedure rejects at family-wise ``error``; NaN is none."""
+    """Return a bool array of the hypotheses that Holm's (1979) procedure rejects at family-wise ``error``.
+
+    ``p`` holds their p-values; NaN stands for no hypothesis and is not rejected.
+    """
     tested = np.flatnonzero(~np.isnan(p))
     ordered = tested[np.argsort(p.flat[tested], kind="stable")]
     passed = np.logical_and.accumulate(p.flat[ordered] <= error / np.arange(len(ordered), 0, -1))
@@ -165,17 +179,17 @@ def holm(p: Array, error: float) -> Array:
 
 
 class _Design:
-    """The levels of all values that are ``there`` under each factor, and what follows from them alone."""
+    """Factor levels of the defined values, and all that the moments need besides the values themselves."""
 
-    def __init__(self, there: Array, factors: Factors) -> None:
-        self.count = int(there.sum())
-        self.levels = _distinct({name: factor[there] for name, factor in factors.items()})
+    def __init__(self, defined: Array, factors: Factors) -> None:
+        self.count = int(defined.sum())
+        self.levels = _distinct_factors({name: factor[defined] for name, factor in factors.items()})
         self.sizes = [np.bincount(factor).astype(np.float64) for factor in self.levels.values()]
-        self.expected = _expectations(list(self.levels.values()), self.sizes, self.count)
-        self.known = self.count > 1 and all(len(size) > 1 for size in self.sizes)
+        self.expected = _expected_squares(list(self.levels.values()), self.sizes, self.count)
+        self.estimable = self.count > 1 and all(len(size) > 1 for size in self.sizes)
 
-    def differing(self, values: Array, *, clusters: bool) -> int:
-        """Return the number of images with a sum other than 0, or of clusters if that is less."""
+    def effective_count(self, values: Array, *, clusters: bool) -> int:
+        """Return the number of images with a nonzero sum of values; with ``clusters``, of clusters if that is less."""
         counts = [np.count_nonzero(values)]
         for name, factor in self.levels.items():
             if name == IMAGES or (clusters and name != SEEDS):
@@ -183,10 +197,10 @@ class _Design:
         return int(min(counts))
 
     def moments(self, values: Array) -> "_Moments":
-        """Return the moments of those ``values``."""
+        """Return the mean of the defined ``values`` and the components of its variance."""
         n = self.count
         mean = float(values.mean()) if n else np.nan
-        if not self.known:
+        if not self.estimable:
             return _Moments(mean, n, np.nan, np.nan, {})
         scale = float(np.abs(values).max()) or 1.0
         residual = (values - mean) / scale
@@ -198,55 +212,59 @@ class _Design:
         sums = [float((np.bincount(factor, residual) ** 2).sum()) for factor in self.levels.values()]
         components = np.linalg.lstsq(self.expected, np.array([*sums, square]), rcond=None)[0]
         total, factors = float(components[-1]) / n, {}
-        for name, size, of_levels, component in zip(self.levels, self.sizes, sums, components, strict=False):
+        for name, size, sum_of_squares, component in zip(
+            self.levels, self.sizes, sums, components, strict=False
+        ):
             squares = float((size**2).sum())
             total += squares / n**2 * float(component)
             # Satterthwaite's (1946) degrees of freedom of a sum of squares with weights n_g².
             degrees = max(squares**2 / float((size**4).sum()) - 1, 1.0)
-            factors[name] = scale**2 * of_levels / (n**2 - squares), degrees
+            factors[name] = scale**2 * sum_of_squares / (n**2 - squares), degrees
         return _Moments(mean, n, scale**2 * independent, scale**2 * total, factors)
 
 
 @dataclass(frozen=True)
 class _Moments:
-    """The mean of values, and the components of its variance."""
+    """Mean of values and the components of its variance."""
 
     value: float
     count: int
     independent: float
-    """Estimated variance of the mean of as many independent values."""
+    """Estimated variance of the mean if the values were independent."""
     total: float
     """Estimated variance of the mean."""
     factors: Mapping[str, tuple[float, float]]
-    """The mean square of each factor, as a variance of the mean, and its degrees of freedom."""
+    """For each factor its mean square, as a variance of the mean, and its degrees of freedom."""
 
     def mean(self, pooled: Mapping[str, tuple[float, float, float]] = MappingProxyType({})) -> Mean:
         """Return the mean with the parts of its variance.
 
         Args:
-            pooled: of each factor its mean square, the same relative to the variance of independent values, and its
-                degrees of freedom. A factor's own mean square counts if it is larger.
+            pooled: for each factor its pooled mean square, the same relative to the variance of independent values,
+                and its degrees of freedom. The comparison's own mean square counts if it is larger.
         """
         total, degrees = max(self.total, self.independent), self.count - 1.0
-        parts, of_parts = [], []
-        for name, (square, own) in self.factors.items():
-            if own >= FEW:
-                degrees = min(degrees, own)
+        parts, part_degrees = [], []
+        for name, (square, factor_degrees) in self.factors.items():
+            if factor_degrees >= FEW_DEGREES:
+                degrees = min(degrees, factor_degrees)
                 continue
-            of_all, ratio, of_pool = pooled.get(name, (0.0, 0.0, own))
-            # Scores of some methods vary far less than those of all.
-            of_all = min(of_all, UNLIKE * ratio * self.independent)
-            parts.append(max(square, of_all))
-            of_parts.append(own if square > UNLIKE * of_all else max(own, of_pool))
-        # Mean squares of several factors hold the residual several times, the total once.
+            pooled_square, ratio, pooled_degrees = pooled.get(name, (0.0, 0.0, factor_degrees))
+            # Scores of some methods vary far less than the pool; its mean square would hide their differences.
+            pooled_square = min(pooled_square, MAX_RATIO * ratio * self.independent)
+            parts.append(max(square, pooled_square))
+            part_degrees.append(
+                factor_degrees if square > MAX_RATIO * pooled_square else max(factor_degrees, pooled_degrees)
+            )
+        # Each factor's mean square includes the residual; their sum would count it several times.
         variance = max([total, *parts])
-        rest = max(variance - sum(parts), 0.0)
-        shares = np.array([rest, *parts]) / (rest + sum(parts) or 1.0)
-        return Mean(self.value, variance * shares, np.array([degrees, *of_parts]))
+        remainder = max(variance - sum(parts), 0.0)
+        shares = np.array([remainder, *parts]) / (remainder + sum(parts) or 1.0)
+        return Mean(self.value, variance * shares, np.array([degrees, *part_degrees]))
 
 
-def _pooled(moments: list[_Moments], name: str, methods: int) -> tuple[float, float, float]:
-    """Return means of a factor's mean square over all comparisons, absolute and relative, and degrees of freedom."""
+def _pooled_squares(moments: list[_Moments], name: str, methods: int) -> tuple[float, float, float]:
+    """Return a factor's mean square averaged over comparisons, absolute and relative, and its degrees of freedom."""
     squares = [(*each.factors[name], each.independent) for each in moments if name in each.factors]
     if not squares:
         return 0.0, 0.0, 1.0
@@ -258,8 +276,8 @@ def _pooled(moments: list[_Moments], name: str, methods: int) -> tuple[float, fl
     )
 
 
-def _distinct(factors: Factors) -> dict[str, Array]:
-    """Return the factors as numbers from 0, less those with a level for each value and those that repeat another."""
+def _distinct_factors(factors: Factors) -> dict[str, Array]:
+    """Return the factors with levels numbered from 0, without those with one value per level and repeated ones."""
     kept: dict[bytes, tuple[str, Array]] = {}
     for name, factor in factors.items():
         _, first, levels = np.unique(factor, return_index=True, return_inverse=True)
@@ -268,10 +286,10 @@ def _distinct(factors: Factors) -> dict[str, Array]:
     return dict(kept.values())
 
 
-def _expectations(levels: list[Array], sizes: list[Array], n: int) -> Array:
+def _expected_squares(levels: list[Array], sizes: list[Array], n: int) -> Array:
     """Return the coefficients ``[F + 1, F + 1]`` of the variance components in the expected sums of squares.
 
-    Rows: for each factor the squared sums of centered values in its levels, added up; last the squares of the values.
+    Rows: for each factor the sum of squared level sums of the centered values; last the sum of their squares.
     Columns: the components of the factors; last that of the residual.
     """
     count, squares = len(levels), [(size**2).sum() for size in sizes]

@@ -18,18 +18,18 @@ from saliency_assay.plotting.text import readable, span_text
 from saliency_assay.reliability.raters import SPLITS
 from saliency_assay.reliability.tables import PAIR, rank_text
 
-UNRELIABLE = 0.65
-"""Below it α is often said to show unreliable raters (Tomsett et al., 2020, "Local saliency metric reliability")."""
+RELIABLE = 0.65
+"""Smallest α of reliable raters, by a common rule (Tomsett et al., 2020, "Local saliency metric reliability")."""
 PANELS = {
     "alpha": "inter-rater reliability: Krippendorff's α\nhigher: images rank methods more alike →",
     "correlation": "inter-method reliability: mean Spearman's ρ\nhigher: methods find the same images hard →",
 }
-LOOKS = {
+SUBSETS = {
     "with": ("with baselines", ORANGE, "s", "white"),
     "without": ("without baselines", BLUE, "o", BLUE),
     "none": ("all methods", BLUE, "o", BLUE),
 }
-BETWEEN = {
+RATERS = {
     "seeds": ("training seeds", VERMILION, "^"),
     "classes": ("classes of the images", BLUE, "o"),
     "halves": ("random halves of the images", GREEN, "D"),
@@ -38,54 +38,54 @@ BETWEEN = {
 }
 """Label, color and marker of each kind of rater."""
 MOST_ROWS, MOST_COLUMNS = 30, 14
-MOST_RANK = 1.4  # of the number of methods, so that the last rank is not white
+COLOR_RANGE = 1.4  # times the number of methods, so that the last rank is not white
 UNSCORED = "no image has a score that rates methods"
 CELL = 0.55  # inches
 LETTERS = 34
 
 
 def reliability_figure(table: pd.DataFrame, *, level: float) -> Figure:
-    """Return α and the mean correlation of methods for every metric and variant, with their intervals.
+    """Plot α and the mean correlation of methods for every metric and variant, with their intervals.
 
-    Where a seed has too few images for an interval, a point has no whiskers.
+    A point has no whiskers if a seed has too few images for an interval.
 
     Args:
-        table: as ``reliability.tables.reliability_table`` gives it, of one set and model.
-        level: of the intervals.
+        table: result of ``reliability.tables.reliability_table`` for one set and model.
+        level: confidence level of the intervals.
     """
     if table.empty:
-        return _nothing(UNSCORED)
+        return _message_figure(UNSCORED)
     names = scored_names(table, most=MOST_ROWS)
-    kinds = [kind for kind in LOOKS if (table["controls"] == kind).any()]
+    kinds = [kind for kind in SUBSETS if (table["controls"] == kind).any()]
     figure = Figure(figsize=(11.5, 0.34 * len(names) + 1.9))
     panels = figure.subplots(1, 2, sharey=True)
     for axes, (statistic, label) in zip(panels, PANELS.items(), strict=True):
         for place, kind in enumerate(kinds):
             of_kind = table[table["controls"] == kind]
             shift = 0.16 * (2 * place - len(kinds) + 1)
-            _intervals(axes, of_kind, list(names), statistic, kind, shift)
+            _plot_intervals(axes, of_kind, list(names), statistic, kind, shift)
         axes.axvline(0, color=GREY, linewidth=1)
         axes.set_xlabel(label)
         axes.set_xlim(min(-0.1, axes.get_xlim()[0]), 1.03)
         axes.grid(visible=True, axis="x")
-    panels[0].axvline(UNRELIABLE, color=GREY, linewidth=1, linestyle="--")
+    panels[0].axvline(RELIABLE, color=GREY, linewidth=1, linestyle="--")
     panels[0].set_yticks(range(len(names)), [fill(name, LETTERS) for name in names.values()])
     panels[0].set_ylim(len(names) - 0.5, -0.5)
     seeds = table["seed"].nunique()
     whiskers = f"whiskers: {100 * level:.4g} % confidence interval over images"
     if seeds > 1:
         whiskers += f", outermost ends of {seeds} seeds"
-    handles = [_look(kind) for kind in kinds]
-    handles.append(Line2D([], [], color=GREY, linestyle="--", label=f"α = {UNRELIABLE}, often asked for"))
-    counted = f"n = {span_text(table['images'])} images (α), {span_text(table['correlation_images'])} (ρ); {whiskers}"
-    figure.legend(handles=handles, title=counted, loc="outside upper center", ncols=len(handles))
+    handles = [_legend_line(kind) for kind in kinds]
+    handles.append(Line2D([], [], color=GREY, linestyle="--", label=f"α = {RELIABLE}, often asked for"))
+    title = f"n = {span_text(table['images'])} images (α), {span_text(table['correlation_images'])} (ρ); {whiskers}"
+    figure.legend(handles=handles, title=title, loc="outside upper center", ncols=len(handles))
     return figure
 
 
-def _intervals(
+def _plot_intervals(
     axes: Axes, rows: pd.DataFrame, names: list[tuple[str, str]], statistic: str, kind: str, shift: float
 ) -> None:
-    _, colour, marker, face = LOOKS[kind]
+    _, color, marker, face = SUBSETS[kind]
     for place, (metric, variant) in enumerate(names):
         of_name = rows[(rows["metric"] == metric) & (rows["variant"] == variant)]
         values = of_name[statistic].dropna()
@@ -93,24 +93,24 @@ def _intervals(
             continue
         ends = of_name[[f"{statistic}_low", f"{statistic}_high"]]
         low, high = ends.iloc[:, 0].min(skipna=False), ends.iloc[:, 1].max(skipna=False)
-        axes.plot([low, high], [place + shift] * 2, color=colour, linewidth=1.5)
-        at = np.full(len(values), place + shift)
-        axes.plot(values, at, marker, color=colour, markerfacecolor=face, markersize=6)
+        axes.plot([low, high], [place + shift] * 2, color=color, linewidth=1.5)
+        positions = np.full(len(values), place + shift)
+        axes.plot(values, positions, marker, color=color, markerfacecolor=face, markersize=6)
 
 
-def _look(kind: str) -> Line2D:
-    label, colour, marker, face = LOOKS[kind]
-    return Line2D([], [], color=colour, marker=marker, markerfacecolor=face, label=label)
+def _legend_line(kind: str) -> Line2D:
+    label, color, marker, face = SUBSETS[kind]
+    return Line2D([], [], color=color, marker=marker, markerfacecolor=face, label=label)
 
 
 def order_figure(table: pd.DataFrame) -> Figure:
-    """Return the rank sets of methods × metrics; the color follows the middle of a set.
+    """Plot the rank sets of methods × metrics, colored by the middle of each set.
 
     Args:
-        table: as ``reliability.tables.order_table`` gives it, of one set and model.
+        table: result of ``reliability.tables.order_table`` for one set and model.
     """
     if table.empty:
-        return _nothing(UNSCORED)
+        return _message_figure(UNSCORED)
     names, methods = scored_names(table, most=MOST_COLUMNS), list(dict.fromkeys(table["method"]))
     ends = np.full((2, len(methods), len(names)), np.nan)
     for column, (metric, variant) in enumerate(names):
@@ -119,12 +119,12 @@ def order_figure(table: pd.DataFrame) -> Figure:
     middle = ends.mean(0)
     figure = Figure(figsize=(1.1 * len(names) + 2.6, 0.42 * len(methods) + 2.4))
     axes = figure.subplots()
-    axes.imshow(middle, cmap="Blues_r", vmin=1, vmax=MOST_RANK * max(len(methods), 2), aspect="auto")
+    axes.imshow(middle, cmap="Blues_r", vmin=1, vmax=COLOR_RANGE * max(len(methods), 2), aspect="auto")
     for row, column in np.ndindex(middle.shape):
         text = rank_text(*ends[:, row, column]) or "no rank"
-        dark = middle[row, column] < 0.45 * MOST_RANK * len(methods)
+        dark = middle[row, column] < 0.45 * COLOR_RANGE * len(methods)
         axes.text(column, row, text, ha="center", va="center", fontsize=8, color="white" if dark else "black")
-    _matrix(axes, list(names.values()), [readable(method) for method in methods])
+    _style_matrix(axes, list(names.values()), [readable(method) for method in methods])
     axes.set_xlabel(
         "rank sets: the ranks that a method may have, simultaneously for all methods\n"
         "of a metric with 95 % confidence; a method with the set 1 is ranked first"
@@ -133,33 +133,33 @@ def order_figure(table: pd.DataFrame) -> Figure:
 
 
 def agreement_figure(table: pd.DataFrame) -> Figure:
-    """Plot how raters that are not images agree on the order of the methods, for every metric and variant.
+    """Plot the agreement of raters other than single images on the order of the methods, by metric and variant.
 
     Args:
-        table: as ``reliability.agreement.agreement_table`` gives it, an empty variant as an empty text.
+        table: result of ``reliability.agreement.agreement_table``, a missing variant as an empty string.
     """
     table = table[table["correlation"].notna()]
     if table.empty:
-        return _nothing("fewer than three methods, or four images, have scores: no orders to compare")
+        return _message_figure("fewer than three methods, or four images, have scores: no orders to compare")
     names = scored_names(table, most=MOST_ROWS)
-    kinds = [kind for kind in BETWEEN if (table["between"] == kind).any()]
+    kinds = [kind for kind in RATERS if (table["between"] == kind).any()]
     figure = Figure(figsize=(8.5, 0.4 * len(names) + 2.2))
     axes = figure.subplots()
     for row, pair in enumerate(names):
         of_pair = table[(table["metric"] == pair[0]) & (table["variant"] == pair[1])]
-        found = of_pair[["between", "correlation", "low", "high"]].itertuples(index=False, name=None)
-        for place, (kind, mean, low, high) in enumerate(found):
-            at = row + 0.7 * ((place + 0.5) / len(of_pair) - 0.5)
-            _, colour, marker = BETWEEN[kind]
-            axes.plot([low, high], [at, at], color=colour, linewidth=1.5)
-            axes.plot(mean, at, marker, color=colour, markersize=6)
+        estimates = of_pair[["between", "correlation", "low", "high"]].itertuples(index=False, name=None)
+        for place, (kind, mean, low, high) in enumerate(estimates):
+            position = row + 0.7 * ((place + 0.5) / len(of_pair) - 0.5)
+            _, color, marker = RATERS[kind]
+            axes.plot([low, high], [position, position], color=color, linewidth=1.5)
+            axes.plot(mean, position, marker, color=color, markersize=6)
     handles = []
     for kind in kinds:
-        label, colour, marker = BETWEEN[kind]
+        label, color, marker = RATERS[kind]
         raters = (
             "" if kind == "halves" else f" (n = {span_text(table.loc[table['between'] == kind, 'raters'])})"
         )
-        handles.append(Line2D([], [], color=colour, marker=marker, label=label + raters))
+        handles.append(Line2D([], [], color=color, marker=marker, label=label + raters))
     axes.axvline(0, color=GREY, linewidth=1)
     axes.set_xlim(-1.05, 1.05)
     axes.set_ylim(len(names) - 0.5, -0.5)
@@ -169,21 +169,21 @@ def agreement_figure(table: pd.DataFrame) -> Figure:
     axes.set_xlabel(
         "mean Spearman's ρ between two raters' orders of the methods\nhigher: raters order methods more alike →"
     )
-    counted = f"{span_text(table['methods'])} methods; whiskers: the two raters least and most alike"
+    title = f"{span_text(table['methods'])} methods; whiskers: the two raters least and most alike"
     if "halves" in kinds:
-        counted += f",\nof halves 95 % of {SPLITS} splits"
-    figure.legend(handles=handles, title=counted, loc="outside upper center", ncols=min(len(handles), 3))
+        title += f",\nof halves 95 % of {SPLITS} splits"
+    figure.legend(handles=handles, title=title, loc="outside upper center", ncols=min(len(handles), 3))
     return figure
 
 
 def consistency_figure(table: pd.DataFrame, controls: Collection[str] = ()) -> Figure:
-    """Plot the correlations of metrics on single images, with those that agree side by side.
+    """Plot the correlations of metrics over images as a matrix in which metrics that agree are adjacent.
 
-    Means over methods (controls aside) and seeds of ``agreement``; metrics are ordered by hierarchical clustering
-    (average linkage of 1 − agreement). A study with one score alone has nothing to correlate, and the figure says so.
+    Entries are means of ``agreement`` over methods (without controls) and seeds; metrics are ordered by hierarchical
+    clustering (average linkage of 1 − agreement). For a study with a single score the figure is a message.
 
     Args:
-        table: as ``reliability.tables.consistency_table`` gives it, of one set and model.
+        table: result of ``reliability.tables.consistency_table`` for one set and model.
         controls: methods to leave out.
     """
     of_methods = table[~table["method"].isin(controls)]
@@ -192,43 +192,43 @@ def consistency_figure(table: pd.DataFrame, controls: Collection[str] = ()) -> F
     named = scored_names(scored, most=MOST_COLUMNS)
     names = list(named)
     if not names:
-        return _nothing("one metric without variants: nothing to correlate")
+        return _message_figure("one metric without variants: nothing to correlate")
     places = {name: place for place, name in enumerate(names)}
-    found = np.full((len(names), len(names)), np.nan)
-    np.fill_diagonal(found, 1)
+    matrix = np.full((len(names), len(names)), np.nan)
+    np.fill_diagonal(matrix, 1)
     means = of_methods.groupby(PAIR, sort=False)["agreement"].mean().reset_index()
     for *pair, mean in means.itertuples(index=False, name=None):
         a, b = places.get((pair[0], pair[1])), places.get((pair[2], pair[3]))
         if a is not None and b is not None:
-            found[a, b] = found[b, a] = mean
-    order = grouped(found)
-    found = found[np.ix_(order, order)]
+            matrix[a, b] = matrix[b, a] = mean
+    order = grouped(matrix)
+    matrix = matrix[np.ix_(order, order)]
     labels = [named[names[place]] for place in order]
     side = CELL * len(names)
     figure = Figure(figsize=(side + 3.6, side + 2.6))
     axes = figure.subplots()
-    drawn = axes.imshow(found, cmap="PuOr", vmin=-1, vmax=1)
-    for row, column in np.ndindex(found.shape):
-        value = found[row, column]
+    image = axes.imshow(matrix, cmap="PuOr", vmin=-1, vmax=1)
+    for row, column in np.ndindex(matrix.shape):
+        value = matrix[row, column]
         text = "–" if np.isnan(value) else f"{value:.2f}".replace("-0.00", "0.00")
-        colour = "white" if abs(value) > 0.7 else "black"
-        axes.text(column, row, text, ha="center", va="center", fontsize=8, color=colour)
-    _matrix(axes, labels, labels)
+        color = "white" if abs(value) > 0.7 else "black"
+        axes.text(column, row, text, ha="center", va="center", fontsize=8, color=color)
+    _style_matrix(axes, labels, labels)
     label = "Spearman's ρ over images, mean over methods\n1: both find the same maps good"
-    figure.colorbar(drawn, ax=axes, shrink=0.8, label=label)
+    figure.colorbar(image, ax=axes, shrink=0.8, label=label)
     return figure
 
 
-def _nothing(why: str) -> Figure:
+def _message_figure(message: str) -> Figure:
     figure = Figure(figsize=(5, 1.2))
     axes = figure.subplots()
     axes.set_axis_off()
-    axes.text(0.5, 0.5, why, ha="center", va="center")
+    axes.text(0.5, 0.5, message, ha="center", va="center")
     return figure
 
 
 def grouped(agreement: Array) -> list[int]:
-    """Order of the rows of ``[K, K]`` in which those that agree stand together; unknown agreement counts as none."""
+    """Return an order of the rows of ``[K, K]`` in which rows that agree are adjacent; NaN counts as no agreement."""
     if len(agreement) < 3:
         return list(range(len(agreement)))
     distance = 1 - np.nan_to_num(agreement)
@@ -240,13 +240,13 @@ def grouped(agreement: Array) -> list[int]:
 def scored_names(table: pd.DataFrame, *, most: int) -> dict[tuple[str, str], str]:
     """Return the name of every metric and variant, in the order of the table.
 
-    More than ``most`` become one for each score of an entry: the last sub-variant, which sees the most of an image.
+    If there are more than ``most``, only the last sub-variant of each score of an entry is kept.
     """
     pairs = list(dict.fromkeys(zip(table["metric"], table["variant"], strict=True)))
     if len(pairs) > most:
         last = {(metric, variant.partition(" ")[0]): variant for metric, variant in pairs}
         pairs = [(metric, variant) for (metric, _), variant in last.items()]
-    named = {pair: _name(*pair) for pair in pairs}
+    named = {pair: _score_name(*pair) for pair in pairs}
     alike = Counter(name for (_, variant), name in named.items() if variant)
     return {
         pair: name if alike[name] < 2 or not pair[1] else f"{name} ({pair[1]})"
@@ -254,15 +254,15 @@ def scored_names(table: pd.DataFrame, *, most: int) -> dict[tuple[str, str], str
     }
 
 
-def _name(metric: str, variant: str) -> str:
-    """Return a score's name, that of its entry where it says more, and the sub-variant."""
+def _score_name(metric: str, variant: str) -> str:
+    """Return the name of a score or of its entry, whichever is more specific, and the sub-variant."""
     entry, _, sub_variant = variant.partition(" ")
     if metric.startswith(entry):
         return readable(f"{metric} {sub_variant}".strip())
     return readable(variant if entry.startswith(metric) else f"{variant}: {metric}")
 
 
-def _matrix(axes: Axes, columns: list[str], rows: list[str]) -> None:
+def _style_matrix(axes: Axes, columns: list[str], rows: list[str]) -> None:
     axes.set_xticks(range(len(columns)), columns, rotation=35, ha="left", rotation_mode="anchor", fontsize=8)
     axes.set_yticks(range(len(rows)), rows, fontsize=8)
     axes.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False, length=0)

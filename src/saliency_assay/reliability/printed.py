@@ -1,4 +1,4 @@
-"""Values that a paper prints, beside the means of a study's own scores."""
+"""Values printed in a paper, and tables that compare them with the means of a study's scores."""
 
 from collections.abc import Hashable, Iterable, Mapping
 from typing import TypeVar
@@ -15,105 +15,105 @@ Key = TypeVar("Key", bound=Hashable)
 def printed_values(
     scored: Iterable[Pair], printed: Mapping[str, Mapping[str, float]]
 ) -> dict[tuple[str, str, str], float]:
-    """Return the value that is printed for a method, score and variant.
+    """Return the printed value of each method, score and variant.
 
     Args:
-        scored: score and variant of everything that a study has.
+        scored: all pairs of score and variant of a study.
         printed: for each method the values by name. A name is ``SCORE VARIANT`` in full; an entry (the variant's first
-            word) that has one score and one variant; or a score that has one variant in the study. Where two name the
-            same, the first of these is taken.
+            word) that has one score and one variant; or a score that has one variant in the study. If two names refer
+            to the same pair, the form that comes first in this list takes precedence.
 
     Raises:
-        ValueError: a name is of nothing that was scored, or of several.
+        ValueError: a name refers to no scored pair, or to several.
     """
     pairs = list(dict.fromkeys(scored))
     named = [
         ((method, *pair), rank, value)
         for method, values in printed.items()
         for name, value in values.items()
-        for rank, pair in [_meant(f"printed.{method}", name, pairs)]
+        for rank, pair in [_resolve_name(f"printed.{method}", name, pairs)]
     ]
-    return _nearest(named)
+    return _best_named(named)
 
 
 def printed_alphas(
     scored: Iterable[Pair], printed: Mapping[str, Mapping[str, float]]
 ) -> dict[tuple[str, str, str], float]:
-    """Return the α that is printed for a score, its variant, and methods ``with``, ``without`` or with no (``none``)
-    controls.
+    """Return the printed α of each score, variant and set of methods (``with``, ``without`` or ``none``).
+
+    ``none`` stands for a study that has no controls.
 
     Args:
         scored: as in ``printed_values``.
         printed: for each score, by a name as in ``printed_values``, the values ``with`` and ``without`` controls; the
-            latter is that of a study that has none.
+            latter also applies to ``none``.
     """
     pairs = list(dict.fromkeys(scored))
     kinds = {"with": ("with",), "without": ("without", "none")}
     named = [
         ((*pair, kind), rank, value)
         for name, values in printed.items()
-        for rank, pair in [_meant("printed_alpha", name, pairs)]
-        for given, value in values.items()
-        for kind in kinds[given]
+        for rank, pair in [_resolve_name("printed_alpha", name, pairs)]
+        for printed_kind, value in values.items()
+        for kind in kinds[printed_kind]
     ]
-    return _nearest(named)
+    return _best_named(named)
 
 
 def printed_correlations(
     scored: Iterable[Pair], printed: Mapping[str, Mapping[str, Mapping[str, float]]]
 ) -> dict[tuple[str, frozenset[Pair]], float]:
-    """Spearman's ρ that is printed for a method between two scores, whichever of them is named first.
+    """Return the printed Spearman's ρ of each method and unordered pair of scores.
 
     Args:
         scored: as in ``printed_values``.
-        printed: for each score, and each other one, by names as in ``printed_values``, the values by method.
+        printed: for each score and each other score, by names as in ``printed_values``, the values by method.
 
     Raises:
-        ValueError: as ``printed_values``, or both names are of one score.
+        ValueError: as in ``printed_values``, or both names refer to one score.
     """
     pairs = list(dict.fromkeys(scored))
     named = []
     for name, others in printed.items():
-        rank, pair = _meant("printed_correlation", name, pairs)
+        rank, pair = _resolve_name("printed_correlation", name, pairs)
         for other, values in others.items():
-            other_rank, other_pair = _meant(f"printed_correlation.{name}", other, pairs)
+            other_rank, other_pair = _resolve_name(f"printed_correlation.{name}", other, pairs)
             if pair == other_pair:
                 raise ValueError(
                     f"printed_correlation.{name}: found {other!r}, the same score; expected another"
                 )
-            both = frozenset((pair, other_pair))
-            named += [((method, both), rank + other_rank, value) for method, value in values.items()]
-    return _nearest(named)
+            score_pair = frozenset((pair, other_pair))
+            named += [((method, score_pair), rank + other_rank, value) for method, value in values.items()]
+    return _best_named(named)
 
 
-def _nearest(named: Iterable[tuple[Key, int, float]]) -> dict[Key, float]:
-    """Return the value of each key; of several the one whose name is nearest to a name in full, of these the
-    smallest."""
-    found: dict[Key, tuple[int, float]] = {}
+def _best_named(named: Iterable[tuple[Key, int, float]]) -> dict[Key, float]:
+    """Return the value of each key whose name is closest to a full name; the smallest one of a tie."""
+    best: dict[Key, tuple[int, float]] = {}
     for key, rank, value in named:
-        found[key] = min(found.get(key, (rank, value)), (rank, value))
-    return {key: float(value) for key, (_, value) in found.items()}
+        best[key] = min(best.get(key, (rank, value)), (rank, value))
+    return {key: float(value) for key, (_, value) in best.items()}
 
 
-def _meant(place: str, name: str, pairs: list[Pair]) -> tuple[int, Pair]:
-    """Return the score that a name refers to, and how far it is from a full name: 0, 1 or 2."""
-    kinds = _kinds(name, pairs)
-    for rank, meant in enumerate(kinds):
-        if len(meant) == 1:
-            return rank, meant[0]
-    several = [" ".join(pair) for pair in kinds[2] or kinds[1]]
+def _resolve_name(place: str, name: str, pairs: list[Pair]) -> tuple[int, Pair]:
+    """Return the precedence of a name's form (0 for a full name, 1 or 2) and the score that it refers to."""
+    candidates = _candidates(name, pairs)
+    for rank, matches in enumerate(candidates):
+        if len(matches) == 1:
+            return rank, matches[0]
+    several = [" ".join(pair) for pair in candidates[2] or candidates[1]]
     if several:
         raise ValueError(
             f"{place}: {name} has {len(several)} scores, expected the name of one, such as {several[0]!r}"
         )
-    alike = [" ".join(pair) for pair in pairs if name == pair[1] or name.split(" ")[0] == pair[0]]
+    similar = [" ".join(pair) for pair in pairs if name == pair[1] or name.split(" ")[0] == pair[0]]
     words = dict.fromkeys(word for pair in pairs for word in (pair[0], pair[1].split(" ")[0]))
-    single = [word for word in words if any(len(meant) == 1 for meant in _kinds(word, pairs))]
-    raise ValueError(f"{place}: {unknown('score', name, alike or single)}")
+    single = [word for word in words if any(len(matches) == 1 for matches in _candidates(word, pairs))]
+    raise ValueError(f"{place}: {unknown('score', name, similar or single)}")
 
 
-def _kinds(name: str, pairs: list[Pair]) -> tuple[list[Pair], list[Pair], list[Pair]]:
-    """Return the scores that have this name in full, as their entry, and as their score."""
+def _candidates(name: str, pairs: list[Pair]) -> tuple[list[Pair], list[Pair], list[Pair]]:
+    """Return the scores whose full name, entry or score name is ``name``, in this order."""
     return (
         [pair for pair in pairs if " ".join(pair) == name],
         [pair for pair in pairs if pair[1].split(" ")[0] == name],
@@ -122,34 +122,35 @@ def _kinds(name: str, pairs: list[Pair]) -> tuple[list[Pair], list[Pair], list[P
 
 
 def side_by_side(table: pd.DataFrame) -> pd.DataFrame:
-    """Methods in rows, and for each metric and variant of a ``summary`` its mean over seeds "ours / printed".
+    """Return a table of methods × scores of a ``summary`` with means over seeds as "ours / printed".
 
-    Only metrics, variants and methods with printed values. Beside each such column stands the same relative to the
-    first method that has both numbers, neither zero, if any has: scores that grow with a model's outputs can only be
-    compared so. Three significant digits, a dash for none.
+    It has only metrics, variants and methods with printed values. Each column is followed by the same values relative
+    to the first method that has both numbers, neither of them zero, if there is one: scores that scale with a model's
+    outputs can only be compared as ratios. Three significant digits, a dash for missing values.
     """
-    given = table[table["printed"].notna()]
-    methods = list(given["method"].unique())
+    with_printed = table[table["printed"].notna()]
+    methods = list(with_printed["method"].unique())
     columns: dict[str, list[str]] = {"method": methods}
-    for metric, variant in given[["metric", "variant"]].drop_duplicates().itertuples(index=False, name=None):
+    for metric, variant in (
+        with_printed[["metric", "variant"]].drop_duplicates().itertuples(index=False, name=None)
+    ):
         rows = table[(table["metric"] == metric) & (table["variant"] == variant)]
         means = rows.groupby("method")[["mean", "printed"]].mean().reindex(methods)
         name = metric if metric == variant else f"{metric}, {variant}"
-        columns[f"{name}: ours / printed"] = _pairs(means)
-        both = means.replace(0, np.nan).dropna()
-        if len(both):
-            columns[f"{name}: relative to {both.index[0]}"] = _pairs(means / both.iloc[0])
+        columns[f"{name}: ours / printed"] = _pair_texts(means)
+        complete = means.replace(0, np.nan).dropna()
+        if len(complete):
+            columns[f"{name}: relative to {complete.index[0]}"] = _pair_texts(means / complete.iloc[0])
     return pd.DataFrame(columns)
 
 
-def _pairs(means: pd.DataFrame) -> list[str]:
+def _pair_texts(means: pd.DataFrame) -> list[str]:
     texts = means.map(lambda value: f"{value:.3g}" if np.isfinite(value) else "–")
     return [f"{ours} / {printed}" for ours, printed in texts.itertuples(index=False)]
 
 
 def score_tables(table: pd.DataFrame, study: str) -> dict[str, pd.DataFrame]:
-    """Return a ``summary`` by its title; before it, where anything is printed, ours ``side_by_side`` with the
-    paper's."""
+    """Return a ``summary`` by its title, after the table ``side_by_side`` if there are printed values."""
     tables = {f"{study}: all scores": table}
     if table["printed"].isna().all():
         return tables

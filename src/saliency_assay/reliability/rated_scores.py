@@ -1,4 +1,7 @@
-"""Scores of single images that rate a study's methods, as reliability reads them; each kind of study has a reader."""
+"""Scores of single images that rate a study's methods, the input of all reliability tables.
+
+Each kind of study has a reader that returns them.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,10 +16,10 @@ CLUSTERS = {"cut-outs": "cutout", "scenes": "scene"}
 
 
 class RatedScores(Protocol):
-    """A score table of one set and one model, text as categories, in parts that fit into memory."""
+    """Score table of one set and one model with categorical text, in parts that fit into memory."""
 
     def parts(self, *keys: str) -> Iterator[pd.DataFrame]:
-        """Yield tables that together are the whole one; rows with equal ``keys`` are in one, in their order."""
+        """Yield tables that together are the whole table; rows with equal ``keys`` are in one of them, in order."""
         ...
 
 

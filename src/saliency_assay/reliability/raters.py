@@ -1,9 +1,9 @@
-"""Do raters that are not single images order methods alike: seeds, classes, variants of a score, halves of the images?
+"""Agreement of raters other than single images on the order of methods: seeds, classes, variants, halves of the images.
 
 Such a rater scores a method once, by its mean over images (``statistics.paired_means``): an array ``[raters,
-methods]``, NaN where it has none. How
-far raters order the methods alike is what a metric of whole sets has for reliability: of two raters Spearman's ρ over
-methods, of all of them Krippendorff's α, as ``reliability`` has it for images.
+methods]``, NaN where a method has no score. Agreement is Spearman's ρ over methods for two raters and Krippendorff's α
+for all of them, as ``statistics`` computes it for images. It is the only measure of reliability for metrics of whole
+sets.
 """
 
 from collections.abc import Iterator
@@ -14,8 +14,8 @@ from numpy import ndarray as Array
 
 from saliency_assay.reliability import statistics
 
-LEAST_METHODS = 3  # fewer have no rank correlation that says anything: of two it is 1 or −1
-LEAST_IMAGES = 4  # fewer have no halves of two images
+LEAST_METHODS = 3  # with two methods, a rank correlation can only be 1 or −1
+LEAST_IMAGES = 4  # so that each half has two images
 SPLITS = 1000
 
 
@@ -23,14 +23,14 @@ SPLITS = 1000
 class Agreement:
     """Agreement of raters on the order of methods; NaN where undefined."""
 
-    alpha: float  # Krippendorff's α (ordinal) of the ranks of methods, of all raters at once
-    correlation: float  # mean of Spearman's ρ over methods of every two raters
+    alpha: float  # Krippendorff's α (ordinal) of the ranks of methods over all raters
+    correlation: float  # mean Spearman's ρ over methods, of every two raters
     low: float
-    high: float  # smallest and largest ρ of two raters; of halves, the ends of an interval
+    high: float  # smallest and largest ρ of two raters; for halves, the ends of an interval
 
 
 def agreement(rated: Array) -> Agreement:
-    """Return the agreement of all raters ``[R, M]``; pairs without a ρ are left out of mean, smallest and largest.
+    """Return the agreement of all raters ``[R, M]``; pairs with undefined ρ are left out.
 
     Raises:
         ValueError: ``rated`` is not two-dimensional.
@@ -47,23 +47,24 @@ def agreement(rated: Array) -> Agreement:
 def halves(scores: Array, *, splits: int = SPLITS, level: float = 0.95, seed: int = 0) -> Agreement:
     """Return the agreement of two random disjoint halves of the images, over many splits.
 
-    Each half has half of the images, so this is less than two sets as large as all of them would agree. α is NaN: of
-    two raters it says what ρ says.
+    It is lower than the agreement of two full sets of images, because each half has only half of them. α is NaN: for
+    two raters it adds nothing to ρ.
 
     Args:
-        scores: ``[N, M]``, NaN for none; images without any are left out, and of an odd number one half has one more.
-        splits: how many.
+        scores: ``[N, M]``, NaN where missing. Images without any score are left out; of an odd number of images, one
+            half has one more.
+        splits: number of splits.
         level: share of the splits between ``low`` and ``high``.
-        seed: of the splits.
+        seed: seed of the splits.
     """
     scores = scores[~np.isnan(scores).all(1)]
     if len(scores) < LEAST_IMAGES:
         return Agreement(*[float("nan")] * 4)
-    found = [
+    correlations = [
         paired_correlations(*(statistics.paired_means(scores, half) for half in (first, 1 - first)))
-        for first in _splits(len(scores), splits, seed)
+        for first in _sample_halves(len(scores), splits, seed)
     ]
-    rho = np.concatenate([np.empty(0), *found])
+    rho = np.concatenate([np.empty(0), *correlations])
     rho = rho[~np.isnan(rho)]
     if not len(rho):
         return Agreement(*[float("nan")] * 4)
@@ -74,42 +75,42 @@ def halves(scores: Array, *, splits: int = SPLITS, level: float = 0.95, seed: in
 def paired_correlations(
     one: Array, other: Array, rows: Array | None = None, other_rows: Array | None = None
 ) -> Array:
-    """Spearman's ρ ``[B]`` over methods of each row of ``one`` with the row of ``other`` beside it, both ``[B, M]``.
+    """Return Spearman's ρ ``[B]`` over methods of each row of ``one`` with the same row of ``other``, both ``[B, M]``.
 
-    Over the methods that both have. NaN where these are fewer than three, or all of a row are equal. With ``rows`` and
-    ``other_rows`` ``[B]``, the rows to take.
+    Only methods that both rows have count. NaN for fewer than three of them, and if all values of a row are equal.
+    ``rows`` and ``other_rows`` ``[B]`` are indices of the rows to compare.
     """
     rows = np.arange(len(one)) if rows is None else rows
     other_rows = rows if other_rows is None else other_rows
-    found = np.full(len(rows), np.nan)
-    together = max(1, statistics.HELD // max(8 * one.shape[1] ** 2, 1))
-    for start in range(0, len(rows), together):
-        part = slice(start, start + together)
+    rho = np.full(len(rows), np.nan)
+    chunk = max(1, statistics.HELD // max(8 * one.shape[1] ** 2, 1))
+    for start in range(0, len(rows), chunk):
+        part = slice(start, start + chunk)
         a, b = one[rows[part]], other[other_rows[part]]
-        both = ~(np.isnan(a) | np.isnan(b))
-        a, b = (_centred_ranks(np.where(both, values, np.nan)) for values in (a, b))
+        common = ~(np.isnan(a) | np.isnan(b))
+        a, b = (_centered_ranks(np.where(common, values, np.nan)) for values in (a, b))
         squares = (a**2).sum(1) * (b**2).sum(1)
-        defined = (squares > 0) & (both.sum(1) >= LEAST_METHODS)
-        found[part] = np.where(defined, (a * b).sum(1) / np.sqrt(np.where(defined, squares, 1)), np.nan)
-    return found
+        defined = (squares > 0) & (common.sum(1) >= LEAST_METHODS)
+        rho[part] = np.where(defined, (a * b).sum(1) / np.sqrt(np.where(defined, squares, 1)), np.nan)
+    return rho
 
 
-def _centred_ranks(values: Array) -> Array:
-    """Twice the ranks within rows ``[B, M]`` less their mean, equal values sharing a rank; 0 for NaN.
+def _centered_ranks(values: Array) -> Array:
+    """Return twice the centered ranks within rows ``[B, M]``, ties sharing a rank; 0 for NaN.
 
-    How many are below a value less how many are above it: integers, so equal orders have a ρ of exactly 1.
+    The number of values below minus the number above: integers, so that equal orders have a ρ of exactly 1.
     """
     above = values[:, :, None] > values[:, None, :]
-    found: Array = above.sum(2, dtype=np.float64) - above.sum(1, dtype=np.float64)
-    return found
+    ranks: Array = above.sum(2, dtype=np.float64) - above.sum(1, dtype=np.float64)
+    return ranks
 
 
-def _splits(images: int, splits: int, seed: int) -> Iterator[Array]:
-    """Return the first half of each split, ``[b, N]`` of 0 and 1, a few at a time; how many makes no other splits."""
+def _sample_halves(images: int, splits: int, seed: int) -> Iterator[Array]:
+    """Yield the first half of each split as 0 and 1, ``[b, N]``, in chunks, whose size does not affect the splits."""
     generator = np.random.default_rng(seed)
-    together = max(1, min(splits, statistics.HELD // images))
-    for start in range(0, splits, together):
-        first = np.zeros((min(together, splits - start), images))
+    chunk = max(1, min(splits, statistics.HELD // images))
+    for start in range(0, splits, chunk):
+        first = np.zeros((min(chunk, splits - start), images))
         for row in first:
             row[generator.permutation(images)[: images // 2]] = 1
         yield first

@@ -1,6 +1,6 @@
 """Reliability of a metric: agreement of images on the order of methods, and of methods on the difficulty of images.
 
-Scores of one metric are an array ``[images, methods]``, NaN where a map has no score. The statistics are those of
+The scores of one metric are an array ``[images, methods]``, NaN where a map has no score. The statistics are those of
 Tomsett, Harborne, Chakraborty, Gurram & Preece, *Sanity Checks for Saliency Metrics* (AAAI 2020): images are raters,
 methods are the units, and a rating is a method's rank among the methods of its image (Krippendorff, *Content Analysis*,
 2004). Where scores are missing, two images are compared on the methods that both score, and two methods on the images
@@ -16,36 +16,36 @@ from scipy.stats import rankdata
 
 from saliency_assay.reliability.comparison import NO_FACTORS, Factors, mean_of
 
-HELD = 20_000_000  # most numbers held at once in a computation over all images
+HELD = 20_000_000  # most numbers held in memory at once by a computation over all images
 LEAST_IMAGES = 5
-"""Fewer images, or clusters of them, have no interval of α; fewer images no interval of a correlation."""
+"""Fewest images, and clusters of them, for an interval of α or of the mean correlation."""
 MOST_SETS = 1024
-"""Most sets of common methods behind α, and most sets of scored methods that they come from: up to ten methods have no
-more, twenty that miss scores at random have a hundred thousand."""
+"""Most sets of common methods that α uses, and most sets of scored methods that these are intersections of: up to ten
+methods have no more, twenty with randomly missing scores have a hundred thousand."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A statistic with the ends of its confidence interval; NaN where undefined."""
+    """Statistic with the ends of its confidence interval; NaN where undefined."""
 
     value: float
     low: float
     high: float
-    images: int  # images behind the value
+    images: int  # number of images that the value is computed from
 
 
 @dataclass
 class _Agreement:
-    """The agreement of each image with the others, over all sets of methods that two images have in common."""
+    """Agreement of each image with the others, over all sets of methods that two images have in common."""
 
     images: Array
-    """Indices ``[n]`` of the images that share two methods with another."""
+    """Indices ``[n]`` of the images that share at least two methods with another image."""
     ratings: int
-    """Their number of scores."""
+    """Number of their scores."""
     norm: Array
-    """``[n]``, mean product of the standardized ranks of an image and another if they agreed; their mean is 1."""
+    """``[n]``, mean product of an image's standardized ranks with another's under perfect agreement; of mean 1."""
     apart: Array
-    """``[n]``, what disagreement takes from it; 1 − their mean is the mean correlation of two images."""
+    """``[n]``, reduction of ``norm`` by disagreement; 1 − its mean is the mean correlation of two images."""
 
 
 def alpha(
@@ -58,24 +58,24 @@ def alpha(
 ) -> Estimate:
     """Return the inter-rater reliability: Krippendorff's α (ordinal) of the ranks within images, with its interval.
 
-    At most 1. It is 1 where all images rank the methods alike, about 0 where they agree as often as by chance, and
-    negative where less often. NaN where no two images score the same two methods, or all ranks are equal.
+    At most 1: 1 if all images rank the methods alike, about 0 if they agree as often as by chance, and negative if less
+    often. NaN if no two images score the same two methods, or all ranks are equal.
 
     α = 1 − (1 − ρ̄)(n − 1)/n with n ratings and ρ̄ the mean correlation of two images' ordinal ranks. Where scores are
-    missing, ρ̄ is a mean over sets T of methods: for each T that is all that some two images have in common, the mean
-    correlation of the images that score all of T, ranked among T. Its weight is the number of such pairs of images
-    times |T| − 1, the degrees of freedom of their correlation. So images are compared on common methods only, and an
-    identical order gives 1 whatever is missing. Of more than 1,024 sets those with the most weight count.
+    missing, ρ̄ is a mean over sets T of methods. For each T that is the exact overlap of some two images, it takes the
+    mean correlation of the images that score all of T, ranked among T, weighted by the number of such pairs of images
+    times |T| − 1, the degrees of freedom of their correlation. Images are thus compared on common methods only, and an
+    identical order gives 1 whatever is missing. Of more than 1,024 sets, those with the largest weights count.
 
-    The interval is of the population of images from which these are sampled. It comes from the correlation of each
-    image's ranks with the mean ranks: the Bayesian bootstrap of its mean with one more image, which agrees perfectly
-    for the upper end and is exactly opposed for the lower (Gaffke 2005). It covers with few images, too.
+    The interval refers to the population from which the images are sampled. It is the Bayesian bootstrap of the mean
+    correlation of the images' ranks with the mean ranks, with one additional image that agrees perfectly for the upper
+    end and is exactly opposed for the lower end (Gaffke 2005). Its coverage holds with few images, too.
 
     Args:
         scores: ``[N, M]``.
-        clusters: by name the cluster of each image, ``[N]``; images that share one are resampled together, and several
-            kinds of clusters independently (Owen & Eckles 2012).
-        resamples: with 0 there is no interval, nor with fewer than 5 images or clusters.
+        clusters: for each name the cluster of each image, ``[N]``. Images of one cluster are resampled together;
+            several kinds of clusters are resampled independently (Owen & Eckles 2012).
+        resamples: number of resamples; there is no interval with 0, nor with fewer than 5 images or clusters.
         level: of the confidence interval, in (0, 1).
         seed: of the resamples.
 
@@ -83,45 +83,45 @@ def alpha(
         ValueError: ``scores`` is not ``[N, M]``, or ``level`` not in (0, 1).
     """
     _check_level(level)
-    found = _agreement(scores)
-    count = len(found.images)
+    agreement = _image_agreement(scores)
+    count = len(agreement.images)
     if not count:
         return Estimate(np.nan, np.nan, np.nan, 0)
-    value = 1 - float(found.apart.mean()) * (found.ratings - 1) / found.ratings
-    factors = {name: np.asarray(factor)[found.images] for name, factor in clusters.items()}
-    least = min(len(np.unique(factor)) for factor in (found.images, *factors.values()))
+    value = 1 - float(agreement.apart.mean()) * (agreement.ratings - 1) / agreement.ratings
+    factors = {name: np.asarray(factor)[agreement.images] for name, factor in clusters.items()}
+    least = min(len(np.unique(factor)) for factor in (agreement.images, *factors.values()))
     if resamples < 1 or least < LEAST_IMAGES:
         return Estimate(value, np.nan, np.nan, count)
-    low, high = _bounds(found, factors, least, resamples, (1 - level) / 2, seed)
+    low, high = _bounds(agreement, factors, least, resamples, (1 - level) / 2, seed)
     return Estimate(value, min(low, value), max(high, value), count)
 
 
 def _bounds(
-    found: _Agreement, factors: Factors, clusters: int, resamples: int, error: float, seed: int
+    agreement: _Agreement, factors: Factors, clusters: int, resamples: int, error: float, seed: int
 ) -> tuple[float, float]:
     """Return the ends of the interval of the mean correlation of two images, each missed with probability ``error``."""
-    count, shared = len(found.images), found.norm - found.apart
+    count, shared = len(agreement.images), agreement.norm - agreement.apart
     r = float(shared.mean())
-    # Each image's correlation with the mean ranks of all images, which is too high, for the upper end, and less its own
-    # part in them, which is too low, for the lower end. The mean of either is about the root of that of two images.
-    signal = (count - 1) * r + 1  # squared length of the mean ranks over that of noise
+    # Correlation of each image with the mean ranks: of all images, which is too high, for the upper end; of the others,
+    # which is too low, for the lower end. The mean of either is about the root of the mean correlation of two images.
+    signal = (count - 1) * r + 1  # squared length of the mean ranks relative to noise
     if signal > 1e-9:
         length = (signal / count) ** 0.5
-        upper, lower = ((count - 1) * shared + found.norm) / count / length, shared / length
-    else:  # exactly opposed images, which leave no mean ranks
+        upper, lower = ((count - 1) * shared + agreement.norm) / count / length, shared / length
+    else:  # exactly opposed images: the mean ranks vanish
         signal = 1.0
-        upper = lower = found.norm * np.where(np.arange(count) % 2, 1, -1)
+        upper = lower = agreement.norm * np.where(np.arange(count) % 2, 1, -1)
     generator = np.random.default_rng(seed)
-    values = np.stack([upper, lower, found.norm], axis=1)
-    together = max(1, min(resamples, HELD // count))
+    values = np.stack([upper, lower, agreement.norm], axis=1)
+    chunk = max(1, min(resamples, HELD // count))
     sampled = []
-    for start in range(0, resamples, together):
-        weights, extra = _weights(count, factors, min(together, resamples - start), generator)
-        sums, extra = weights @ values, extra * found.norm.max()
+    for start in range(0, resamples, chunk):
+        weights, extra = _weights(count, factors, min(chunk, resamples - start), generator)
+        sums, extra = weights @ values, extra * agreement.norm.max()
         total = sums[:, 2] + extra
         sampled.append(np.stack([(sums[:, 0] + extra) / total, (sums[:, 1] - extra) / total], axis=1))
     high, low = np.concatenate(sampled).T
-    # Near noise the mean ranks vary as much as the images, or clusters: that doubles the variance.
+    # Near noise the mean ranks vary as much as the images or clusters, which doubles the variance.
     center, wider = float(lower.mean()), (1 + count / clusters / signal) ** 0.5
     ends = np.clip([center + wider * (np.quantile(low, error) - center), np.quantile(high, 1 - error)], -1, 1)
     return float(ends[0] * abs(ends[0])), float(ends[1] * abs(ends[1]))
@@ -130,7 +130,7 @@ def _bounds(
 def _weights(
     images: int, factors: Factors, resamples: int, generator: np.random.Generator
 ) -> tuple[Array, Array]:
-    """Return exponential weights ``[b, images]`` of the Bayesian bootstrap, and those of one more image ``[b]``."""
+    """Return exponential weights ``[b, images]`` of the Bayesian bootstrap and of the additional image ``[b]``."""
     if not factors:
         weights = generator.standard_exponential((resamples, images + 1))
         return weights[:, 1:], weights[:, 0]
@@ -142,18 +142,18 @@ def _weights(
     return weights, size * generator.standard_exponential(resamples)
 
 
-def _agreement(scores: Array) -> _Agreement:
-    """Compare every two images on the methods that both score."""
+def _image_agreement(scores: Array) -> _Agreement:
+    """Return the agreement of every two images on the methods that both score."""
     _check(scores)
-    there = ~np.isnan(scores)
+    defined = ~np.isnan(scores)
     norm, apart = np.zeros((2, len(scores)))
     total = 0.0
-    for methods, weight in zip(*_common_methods(there), strict=True):
-        images = np.flatnonzero(there[:, methods].all(1))
+    for methods, weight in zip(*_common_methods(defined), strict=True):
+        images = np.flatnonzero(defined[:, methods].all(1))
         ranked = rankdata(scores[np.ix_(images, methods)], axis=1)
         value, places = np.unique(ranked, return_inverse=True)
         if len(value) < 2:
-            continue  # all methods of all images share one rank
+            continue  # all ranks are equal
         # The ordinal distance of two ranks is that of their mid-ranks among all ratings.
         places = places.reshape(ranked.shape)
         totals = np.bincount(places.ravel())
@@ -161,7 +161,7 @@ def _agreement(scores: Array) -> _Agreement:
         ratings = middle[places]
         count, square = len(images), (ratings**2).sum(1)
         distance = ((ratings - ratings.mean(0)) ** 2).sum(1)
-        # Means over the other images: of their squared norms, and of their squared distances.
+        # Means over the other images, of their squared norms and of the squared distances to them.
         others = (square.sum() - square) / (count - 1)
         distances = (count * distance + distance.sum()) / (count - 1)
         scale = 2 * square.mean() * count / weight
@@ -170,31 +170,34 @@ def _agreement(scores: Array) -> _Agreement:
         total += float(weight)
     images = np.flatnonzero(norm)
     per_image = len(images) / max(total, 1.0)
-    ratings = np.count_nonzero(there[images])
+    ratings = np.count_nonzero(defined[images])
     return _Agreement(images, int(ratings), norm[images] * per_image, apart[images] * per_image)
 
 
-def _common_methods(there: Array) -> tuple[Array, Array]:
-    """Return the sets of at least two methods that two images have in common, bool ``[T, M]``, and their weights."""
-    patterns, counts = np.unique(there[there.sum(1) >= 2], axis=0, return_counts=True)
+def _common_methods(defined: Array) -> tuple[Array, Array]:
+    """Return the sets of at least two methods that two images have in common, bool ``[T, M]``, and their weights.
+
+    Images are grouped by their set of scored methods, so that every two sets are compared once, as bits.
+    """
+    patterns, counts = np.unique(defined[defined.sum(1) >= 2], axis=0, return_counts=True)
     frequent = np.sort(np.argsort(-counts, kind="stable")[:MOST_SETS])
     patterns, counts = patterns[frequent], counts[frequent]
     bits = np.packbits(patterns, axis=1)
-    words: list[Array] = [np.empty((0, bits.shape[1]), np.uint8)]
-    numbers: list[Array] = [np.empty(0, np.float64)]
-    together = max(1, HELD // max(8 * bits.size, 1))
-    for start in range(0, len(bits), together):
-        part = slice(start, start + together)
+    sets: list[Array] = [np.empty((0, bits.shape[1]), np.uint8)]
+    pair_sums: list[Array] = [np.empty(0, np.float64)]
+    chunk = max(1, HELD // max(8 * bits.size, 1))
+    for start in range(0, len(bits), chunk):
+        part = slice(start, start + chunk)
         common = (bits[part, None] & bits[None]).reshape(-1, bits.shape[1])
-        together_with = counts[part, None] * counts[None] / 2
-        own = np.arange(len(together_with))
-        together_with[own, start + own] -= counts[part] / 2
+        pair_counts = counts[part, None] * counts[None] / 2
+        diagonal = np.arange(len(pair_counts))
+        pair_counts[diagonal, start + diagonal] -= counts[part] / 2
         distinct, place = np.unique(common, axis=0, return_inverse=True)
-        words.append(distinct)
-        numbers.append(np.bincount(place.ravel(), together_with.ravel()))
-    distinct, place = np.unique(np.concatenate(words), axis=0, return_inverse=True)
-    pairs: Array = np.bincount(place.ravel(), np.concatenate(numbers), minlength=len(distinct))
-    methods = np.unpackbits(distinct, axis=1, count=there.shape[1]).astype(bool)
+        sets.append(distinct)
+        pair_sums.append(np.bincount(place.ravel(), pair_counts.ravel()))
+    distinct, place = np.unique(np.concatenate(sets), axis=0, return_inverse=True)
+    pairs: Array = np.bincount(place.ravel(), np.concatenate(pair_sums), minlength=len(distinct))
+    methods = np.unpackbits(distinct, axis=1, count=defined.shape[1]).astype(bool)
     weight = pairs * np.maximum(methods.sum(1) - 1.0, 0)
     first = np.argsort(-weight, kind="stable")[:MOST_SETS]
     first = first[weight[first] > 0]
@@ -204,26 +207,26 @@ def _common_methods(there: Array) -> tuple[Array, Array]:
 def correlations(scores: Array) -> Array:
     """Return Spearman's ρ ``[K, K]`` over images of every two columns of ``[N, K]``, on the images that have both.
 
-    Of methods under one metric it is inter-method reliability, of metrics of one method internal consistency. NaN where
-    fewer than two images have both, or all of a column are equal.
+    For methods under one metric this is inter-method reliability, for metrics of one method internal consistency. NaN
+    where fewer than two images have both, or all values of a column are equal.
     """
     _check(scores)
-    found = np.full((scores.shape[1],) * 2, np.nan)
+    matrix = np.full((scores.shape[1],) * 2, np.nan)
     for one, other in combinations_with_replacement(range(scores.shape[1]), 2):
         pair = scores[:, [one, other]]
         ranked = rankdata(pair[~np.isnan(pair).any(1)], axis=0)
         ranked -= ranked.mean(0) if len(ranked) else 0
         if (scale := (ranked**2).sum(0).prod()) > 0:
-            found[one, other] = found[other, one] = ranked.prod(1).sum() / scale**0.5
-    return found
+            matrix[one, other] = matrix[other, one] = ranked.prod(1).sum() / scale**0.5
+    return matrix
 
 
 def mean_correlation(scores: Array, *, clusters: Factors = NO_FACTORS, level: float = 0.999) -> Estimate:
-    """Return the inter-method reliability: the mean of Spearman's ρ over images of every two methods that have one.
+    """Return the inter-method reliability: the mean of Spearman's ρ over images, of every two methods that have one.
 
-    The interval is Student's on Fisher's z, with the variance of the infinitesimal jackknife, that is of the
-    statistic's derivatives by the weights of images; NaN for fewer than 5 images behind any ρ, or clusters. ``images``
-    of the result are the fewest behind one.
+    The interval is Student's on Fisher's z. Its variance is that of the infinitesimal jackknife: of the derivatives of
+    the statistic with respect to the weights of images. NaN if any ρ has fewer than 5 images, or with fewer than 5
+    clusters. ``images`` of the result is the smallest number of images of any ρ.
 
     Args:
         scores: ``[N, M]``.
@@ -238,138 +241,139 @@ def mean_correlation(scores: Array, *, clusters: Factors = NO_FACTORS, level: fl
     values, counts = [], []
     influence = np.zeros(len(scores))
     for one, other in combinations(range(scores.shape[1]), 2):
-        both = np.flatnonzero(~np.isnan(scores[:, [one, other]]).any(1))
-        rho, derivatives = _spearman(scores[both, one], scores[both, other])
+        common = np.flatnonzero(~np.isnan(scores[:, [one, other]]).any(1))
+        rho, derivatives = _spearman(scores[common, one], scores[common, other])
         if not np.isnan(rho):
             values.append(rho)
-            counts.append(len(both))
-            influence[both] += derivatives
+            counts.append(len(common))
+            influence[common] += derivatives
     if not values:
         return Estimate(np.nan, np.nan, np.nan, 0)
     value, fewest = float(np.mean(values)), min(counts)
-    there = (~np.isnan(scores)).sum(1) >= 2
+    rated = (~np.isnan(scores)).sum(1) >= 2
     mean = mean_of(
-        influence[there] / len(values) * np.count_nonzero(there),
-        {name: np.asarray(factor)[there] for name, factor in clusters.items()},
+        influence[rated] / len(values) * np.count_nonzero(rated),
+        {name: np.asarray(factor)[rated] for name, factor in clusters.items()},
     )
-    least = min([fewest, *(len(np.unique(np.asarray(factor)[there])) for factor in clusters.values())])
+    least = min([fewest, *(len(np.unique(np.asarray(factor)[rated])) for factor in clusters.values())])
     if least < LEAST_IMAGES or abs(value) > 1 - 1e-12 or np.isnan(mean.variance):
         return Estimate(value, np.nan, np.nan, fewest)
-    # The variance of Fisher's z is that of as many images less three.
+    # Factor n / (n − 3), because Fisher's z of n images has variance 1 / (n − 3).
     half = (mean.interval(level)[1] - mean.value) / (1 - value**2) * (least / (least - 3)) ** 0.5
     low, high = np.tanh(np.arctanh(value) + np.array([-half, half]))
     return Estimate(value, float(low), float(high), fewest)
 
 
 def _spearman(one: Array, other: Array) -> tuple[float, Array]:
-    """Return Spearman's ρ of two columns ``[n]``, and its derivative by the weight of each image."""
+    """Return Spearman's ρ of two columns ``[n]``, and its derivative with respect to the weight of each image."""
     a, b = (rankdata(column) - (len(column) + 1) / 2 for column in (one, other))
     squares = a @ a, b @ b
     if not squares[0] * squares[1] > 0:
         return np.nan, np.zeros(len(a))
     scale = (squares[0] * squares[1]) ** 0.5
     rho = float(a @ b / scale)
-    # A weight changes its image's own term, and the ranks of all that score more.
+    # The weight of an image changes its own term and the ranks of all images with higher values.
     product = a * b + _sum_above(one, b) + _sum_above(other, a)
     of_a, of_b = a * a + 2 * _sum_above(one, a), b * b + 2 * _sum_above(other, b)
     return rho, product / scale - rho / 2 * (of_a / squares[0] + of_b / squares[1])
 
 
 def _sum_above(column: Array, values: Array) -> Array:
-    """Return for each image the sum of the ``values`` of images above it in ``column``; equal ones count half."""
+    """Return for each image the sum of the ``values`` of the images above it in ``column``; ties count half."""
     _, places = np.unique(column, return_inverse=True)
     sums = np.bincount(places, values)
-    found: Array = (sums[::-1].cumsum()[::-1] - sums / 2)[places]
-    return found
+    above: Array = (sums[::-1].cumsum()[::-1] - sums / 2)[places]
+    return above
 
 
 def paired_means(scores: Array, weights: Array | None = None) -> Array:
-    """Return the methods' means ``[..., M]``, less those of the images that each has a score on.
+    """Return the methods' means ``[..., M]``, corrected for the difficulty of the images that each is scored on.
 
-    Least squares of score = image + method: methods are compared within images, so that one without a score on hard
-    images gains nothing. Their mean is 0; of a complete table they are the usual means less their mean. NaN for a
-    method without a score beside another, and for all where images do not connect the methods to each other.
+    Least squares of score = image + method: methods are compared within images, so that a method gains nothing by
+    lacking scores on difficult images. The results have mean 0; for a complete table they are the plain means minus
+    their mean. NaN for a method that shares no image with another, and for all methods if the images do not connect
+    them.
 
     Args:
-        scores: ``[N, M]``, NaN for none.
-        weights: of images, ``[B, N]``, at least 0; by default 1 for each.
+        scores: ``[N, M]``, NaN where missing.
+        weights: weights of the images, ``[B, N]``, at least 0; 1 by default.
     """
     _check(scores)
-    given = np.ones((1, len(scores))) if weights is None else weights
-    there = ~np.isnan(scores)
-    usable = there.sum(1) >= 2
-    there, scores, given = there[usable], scores[usable], given[:, usable]
-    if there.all() and len(there):
-        # A column at a time, so that equal columns have equal means to the last bit.
-        means = np.stack([given @ np.ascontiguousarray(column) for column in scores.T], axis=-1)
+    image_weights = np.ones((1, len(scores))) if weights is None else weights
+    defined = ~np.isnan(scores)
+    usable = defined.sum(1) >= 2
+    defined, scores, image_weights = defined[usable], scores[usable], image_weights[:, usable]
+    if defined.all() and len(defined):
+        # One column at a time, so that equal columns have bit-identical means.
+        means = np.stack([image_weights @ np.ascontiguousarray(column) for column in scores.T], axis=-1)
         with np.errstate(invalid="ignore"):
-            found = means / given.sum(1, keepdims=True)
-            found -= found.mean(1, keepdims=True)
+            centered_means = means / image_weights.sum(1, keepdims=True)
+            centered_means -= centered_means.mean(1, keepdims=True)
     else:
-        known = there.astype(np.float64)
-        share = known / known.sum(1, keepdims=True)
-        centered = np.where(there, scores - (np.where(there, scores, 0) * share).sum(1, keepdims=True), 0)
+        indicator = defined.astype(np.float64)
+        share = indicator / indicator.sum(1, keepdims=True)
+        centered = np.where(defined, scores - (np.where(defined, scores, 0) * share).sum(1, keepdims=True), 0)
         methods = scores.shape[1]
-        matrices = np.zeros((len(given), methods**2))
-        together = max(1, HELD // methods**2)
-        for start in range(0, len(known), together):
-            part = slice(start, start + together)
-            within = known[part, :, None] * (np.eye(methods) - share[part, None])
-            matrices += given[:, part] @ within.reshape(-1, methods**2)
-        found = _solved(matrices.reshape(-1, methods, methods), given @ centered)
-    result: Array = found[0] if weights is None else found
+        matrices = np.zeros((len(image_weights), methods**2))
+        chunk = max(1, HELD // methods**2)
+        for start in range(0, len(indicator), chunk):
+            part = slice(start, start + chunk)
+            within = indicator[part, :, None] * (np.eye(methods) - share[part, None])
+            matrices += image_weights[:, part] @ within.reshape(-1, methods**2)
+        centered_means = _solve_centered(matrices.reshape(-1, methods, methods), image_weights @ centered)
+    result: Array = centered_means[0] if weights is None else centered_means
     return result
 
 
-def _solved(matrices: Array, sides: Array) -> Array:
-    """Return the solutions ``[B, M]`` of mean 0 of singular normal equations; see ``paired_means`` for NaN."""
+def _solve_centered(matrices: Array, sides: Array) -> Array:
+    """Return the solutions ``[B, M]`` of mean 0 of singular normal equations; NaN as in ``paired_means``."""
     scored = np.diagonal(matrices, axis1=1, axis2=2) > 0
     values, vectors = np.linalg.eigh(matrices)
-    # One eigenvalue is 0 for the common level, and one for each method without a score.
+    # One eigenvalue is 0 because the common level is free, and one for each method without a score.
     zero = values <= 1e-9 * values.max(-1, keepdims=True, initial=np.finfo(float).tiny)
     inverse = np.where(zero, 0, 1 / np.where(zero, 1, values))
-    found = ((sides[:, None] @ vectors) * inverse[:, None] @ vectors.swapaxes(1, 2))[:, 0]
+    solutions = ((sides[:, None] @ vectors) * inverse[:, None] @ vectors.swapaxes(1, 2))[:, 0]
     connected = zero.sum(1) == 1 + (~scored).sum(1)
-    # Equal columns have equal means, whatever the order of the sums.
-    scale = 10.0 ** np.floor(np.log10(np.abs(found).max(-1, keepdims=True, initial=np.finfo(float).tiny)))
-    return np.where(scored & connected[:, None], np.round(found / scale, 11) * scale, np.nan)
+    # Rounded, so that equal columns have equal means whatever the order of summation.
+    scale = 10.0 ** np.floor(np.log10(np.abs(solutions).max(-1, keepdims=True, initial=np.finfo(float).tiny)))
+    return np.where(scored & connected[:, None], np.round(solutions / scale, 11) * scale, np.nan)
 
 
 def variance_shares(scores: Array) -> dict[str, float]:
-    """Shares of the variance of ``[images, methods, seeds]`` that image, method, seed and their interactions explain.
+    """Return the shares of the variance of ``[images, methods, seeds]`` by image, method, seed and their interactions.
 
-    Sums of squares of a crossed design with one score a cell, divided by the total (η²), so they add up to 1. ``image``
-    and ``method`` are main effects; ``image × method`` is what no ranking of methods for all images can know; the
-    highest interaction holds what is left. Factors of a single level are left out. Images that lack a score are left
-    out; all NaN where fewer than two remain or all scores are equal.
+    Sums of squares of a crossed design with one score per cell, divided by the total (η²); they add up to 1. ``image``
+    and ``method`` are main effects; ``image × method`` is the part that no single ranking of the methods explains; the
+    highest interaction is the residual. Factors with a single level are left out, and so are images that lack a score;
+    all shares are NaN if fewer than two images remain or all scores are equal.
 
     Raises:
         ValueError: ``scores`` is not three-dimensional.
     """
     if scores.ndim != 3:
         raise ValueError(f"scores: found {list(scores.shape)}, expected [images, methods, seeds]")
-    whole = scores[~np.isnan(scores).any((1, 2))]
+    complete = scores[~np.isnan(scores).any((1, 2))]
     axes = [(name, axis) for axis, name in enumerate(("image", "method", "seed")) if scores.shape[axis] > 1]
     subsets = [
-        [factor for place, factor in enumerate(axes) if chosen >> place & 1]
-        for chosen in range(1, 1 << len(axes))
+        [factor for place, factor in enumerate(axes) if subset_bits >> place & 1]
+        for subset_bits in range(1, 1 << len(axes))
     ]
     subsets.sort(key=len)
-    total = float(((whole - whole.mean()) ** 2).sum()) if len(whole) > 1 else 0.0
-    explained: dict[tuple[int, ...], Array] = {(): whole.mean(keepdims=True)} if len(whole) else {}
+    total = float(((complete - complete.mean()) ** 2).sum()) if len(complete) > 1 else 0.0
+    explained: dict[tuple[int, ...], Array] = {(): complete.mean(keepdims=True)} if len(complete) else {}
     shares = {}
     for subset in subsets:
         name, kept = " × ".join(factor for factor, _ in subset), tuple(axis for _, axis in subset)
         if total <= 0:
             shares[name] = float("nan")
             continue
-        gone = tuple(axis for axis in range(3) if axis not in kept)
-        effect = whole.mean(gone, keepdims=True) if gone else whole.copy()
-        for lower, of_lower in explained.items():
+        averaged = tuple(axis for axis in range(3) if axis not in kept)
+        effect = complete.mean(averaged, keepdims=True) if averaged else complete.copy()
+        for lower, lower_effect in explained.items():
             if set(lower) < set(kept):
-                effect = effect - of_lower
+                effect = effect - lower_effect
         explained[kept] = effect
-        shares[name] = float((effect**2).sum() * (whole.size / effect.size) / total)
+        shares[name] = float((effect**2).sum() * (complete.size / effect.size) / total)
     return shares
 
 

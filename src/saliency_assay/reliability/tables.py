@@ -1,4 +1,4 @@
-"""The reliability of every metric of a study in tables, from its score table (Tomsett et al., 2020, Tables 1 and 2)."""
+"""Reliability tables of every metric of a study, from its score table (Tomsett et al., 2020, Tables 1 and 2)."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import combinations
@@ -16,10 +16,10 @@ from saliency_assay.reliability.raters import paired_correlations
 from saliency_assay.storage.score_tables import WHOLE_SET
 
 Scores: TypeAlias = pd.DataFrame | Iterable[pd.DataFrame]
-"""A score table, or parts of one that each hold all rows of what a function tells apart."""
+"""A score table, or parts of one; all rows with the same grouping keys of a function are in one part."""
 
 SCORED = ["metric", "variant", "data", "model"]
-"""Keys of the scores of one metric, training seeds aside."""
+"""Keys of the scores of one metric, of all training seeds."""
 OF_METHOD = ["data", "model", "seed", "method"]
 PAIR = ["metric", "variant", "other_metric", "other_variant"]
 RELIABLE = [*SCORED, "seed", "controls", "methods", "images", "alpha", "alpha_low", "alpha_high"]
@@ -28,7 +28,7 @@ ORDERED = ["metric", "variant", "direction", "data", "model", "method", "control
 ORDERED += ["undefined", "mean", "low", "high", "rank_low", "rank_high", "above_controls", "wins"]
 RANKINGS = ["data", "model", *PAIR, "images", "methods", "correlation"]
 NO_CLUSTERS: comparison.Factors = MappingProxyType({})
-"""Clusters of images: by name, such as ``cut-outs``, the cluster of each image of the set, by its number."""
+"""Clusters of images: for each name, such as ``cut-outs``, the cluster of each image, indexed by image number."""
 
 
 def reliability_table(
@@ -41,43 +41,50 @@ def reliability_table(
     clusters: comparison.Factors = NO_CLUSTERS,
     printed: Mapping[str, Mapping[str, float]] = MappingProxyType({}),
 ) -> pd.DataFrame:
-    """Inter-rater and inter-method reliability of every metric, variant, set, model and seed.
+    """Return inter-rater and inter-method reliability of every metric, variant, set, model and seed.
 
     Args:
         scores: a score table, or its parts by variant and seed; scores of whole sets are left out.
-        directions: of each metric's scores, see ``directions``.
-        controls: methods that do not use the model; where the table has some, each row comes twice, with and without.
-        resamples: for the intervals of α.
-        level: of the confidence intervals.
+        directions: for each metric the direction of its scores, see ``directions``.
+        controls: baselines, which do not use the model; if the table has some, there are rows with and without them.
+        resamples: number of resamples for the intervals of α.
+        level: confidence level of the intervals.
         clusters: see ``NO_CLUSTERS``.
-        printed: the α that a paper prints, as ``printed_alphas`` reads it.
+        printed: α printed in a paper, in the form that ``printed_alphas`` takes.
 
     Returns:
-        ``metric, variant, data, model, seed, controls`` (``with``, ``without``, or ``none`` where there are none),
+        ``metric, variant, data, model, seed, controls`` (``with``, ``without``, or ``none`` if there are none),
         ``methods``; ``images`` that α compares; ``alpha, alpha_low, alpha_high``: Krippendorff's α;
-        ``correlation_images``, the fewest behind one of the ρ of ``correlation, correlation_low, correlation_high``:
-        the mean of Spearman's ρ between two methods over images; and ``printed``, the paper's α, NaN for none.
+        ``correlation, correlation_low, correlation_high``: the mean of Spearman's ρ between two methods over images;
+        ``correlation_images``: the smallest number of images of one of these ρ; and ``printed``: the paper's α, NaN
+        for none.
     """
     rows = []
     for names, of_metric in groups(scores, [*SCORED, "seed"]):
         wide = by_method(of_metric, directions[str(names["metric"])])
-        factors = _at(clusters, wide.index.to_numpy())
-        known = [name for name in wide if name not in controls]
-        kinds = {"with": wide, "without": wide[known]} if len(known) < wide.shape[1] else {"none": wide}
-        kinds = {kind: chosen for kind, chosen in kinds.items() if chosen.shape[1]}
-        for kind, chosen in kinds.items():
-            values = chosen.to_numpy()
-            row = {**names, "controls": kind, "methods": chosen.shape[1]}
+        factors = _clusters_of(clusters, wide.index.to_numpy())
+        model_methods = [name for name in wide if name not in controls]
+        kinds = (
+            {"with": wide, "without": wide[model_methods]}
+            if len(model_methods) < wide.shape[1]
+            else {"none": wide}
+        )
+        kinds = {kind: subset for kind, subset in kinds.items() if subset.shape[1]}
+        for kind, subset in kinds.items():
+            values = subset.to_numpy()
+            row = {**names, "controls": kind, "methods": subset.shape[1]}
             alpha = statistics.alpha(values, clusters=factors, resamples=resamples, level=level)
             correlation = statistics.mean_correlation(values, clusters=factors, level=level)
             row |= {"images": alpha.images, "correlation_images": correlation.images}
-            for name, found in (("alpha", alpha), ("correlation", correlation)):
-                row |= {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
+            for name, estimate in (("alpha", alpha), ("correlation", correlation)):
+                row |= {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
             rows.append(row)
     table = pd.DataFrame(rows, columns=RELIABLE)
-    papers = printed_alphas(_scored(table), printed)
+    paper_values = printed_alphas(_scored_pairs(table), printed)
     named = table[["metric", "variant", "controls"]].itertuples(index=False, name=None)
-    return table.assign(printed=np.array([papers.get(name, np.nan) for name in named], dtype=np.float64))
+    return table.assign(
+        printed=np.array([paper_values.get(name, np.nan) for name in named], dtype=np.float64)
+    )
 
 
 def consistency_table(
@@ -85,28 +92,27 @@ def consistency_table(
     directions: Mapping[str, str],
     printed: Mapping[str, Mapping[str, Mapping[str, float]]] = MappingProxyType({}),
 ) -> pd.DataFrame:
-    """Return internal consistency: Spearman's ρ over images between every two metrics or variants of a method's scores.
+    """Return internal consistency: Spearman's ρ over images between every two metrics or variants, for each method.
 
     Args:
         scores: a score table, or its parts by method and seed; scores of whole sets are left out.
-        directions: of each metric's scores, see ``directions``.
-        printed: what a paper prints of ρ, as ``printed_correlations`` reads it.
+        directions: for each metric the direction of its scores, see ``directions``.
+        printed: ρ printed in a paper, in the form that ``printed_correlations`` takes.
 
     Returns:
-        ``data, model, seed, method, metric, variant, other_metric, other_variant, images`` (that have both),
-        ``correlation``: ρ of the scores as they are, as the paper prints it; ``agreement``: of the scores with their
-        directions, so that 1 means that the maps of the same images are good under both; and ``printed``, the paper's
-        ρ, NaN for none.
+        ``data, model, seed, method, metric, variant, other_metric, other_variant, images`` (with both scores),
+        ``correlation``: ρ of the raw scores, as in the paper; ``agreement``: ρ of the oriented scores, so that 1 means
+        that both rate the same maps as good; and ``printed``: the paper's ρ, NaN for none.
     """
     rows: list[dict[str, Any]] = []
-    known: dict[tuple[str, str], None] = {}
+    all_scored: dict[tuple[str, str], None] = {}
     for names, of_method in groups(scores, OF_METHOD):
-        scored = _scored(of_method)
-        known |= dict.fromkeys(scored)
+        scored = _scored_pairs(of_method)
+        all_scored |= dict.fromkeys(scored)
         wide = of_method.pivot(index="image", columns=["metric", "variant"], values="score")[scored]
         values = wide.to_numpy()
-        there = ~np.isnan(values)
-        found = statistics.correlations(values)
+        defined = ~np.isnan(values)
+        raw = statistics.correlations(values)
         columns = [
             oriented(column, directions[metric]) for column, (metric, _) in zip(values.T, scored, strict=True)
         ]
@@ -117,15 +123,15 @@ def consistency_table(
                 {
                     **names,
                     **dict(zip(PAIR, (metric, variant, other, of_other), strict=True)),
-                    "images": int((there[:, a] & there[:, b]).sum()),
-                    "correlation": found[a, b],
+                    "images": int((defined[:, a] & defined[:, b]).sum()),
+                    "correlation": raw[a, b],
                     "agreement": agreement[a, b],
                 }
             )
-    papers = printed_correlations(list(known), printed) if printed else {}
+    paper_values = printed_correlations(list(all_scored), printed) if printed else {}
     for row in rows:
         pair = frozenset(((row["metric"], row["variant"]), (row["other_metric"], row["other_variant"])))
-        row["printed"] = papers.get((str(row["method"]), pair), np.nan)
+        row["printed"] = paper_values.get((str(row["method"]), pair), np.nan)
     return pd.DataFrame(rows, columns=[*OF_METHOD, *PAIR, "images", "correlation", "agreement", "printed"])
 
 
@@ -137,22 +143,22 @@ def order_table(
     clusters: comparison.Factors = NO_CLUSTERS,
     level: float = 0.95,
 ) -> pd.DataFrame:
-    """Means and confidence sets of the ranks of every metric's methods.
+    """Return means and rank sets of the methods under every metric.
 
     Args:
         scores: a score table, or its parts by variant; scores of whole sets are left out.
-        directions: of each metric's scores, see ``directions``.
-        controls: methods that do not use the model.
+        directions: for each metric the direction of its scores, see ``directions``.
+        controls: baselines, which do not use the model.
         clusters: see ``NO_CLUSTERS``.
-        level: of the intervals of the means, and of all rank sets of a metric together.
+        level: confidence level of the means' intervals, and simultaneous level of the rank sets of a metric.
 
     Returns:
-        ``metric, variant, direction, data, model, method, control`` (bool); ``seeds``, how many; ``over``, the sources
-        of variation in the intervals, such as ``images × seeds``; ``images`` with a score, and ``undefined``, the share
-        of scores that are NaN; ``mean, low, high``: see ``comparison.mean_of``; ``rank_low, rank_high``: see
-        ``comparison.rank_sets``; ``above_controls``: 1 where the method is better than every control, else 0, NaN for
-        these and where none has a score; ``wins``: share of the images with scores of this and another method on which
-        none has a better one. In the order of the score table.
+        ``metric, variant, direction, data, model, method, control`` (bool); ``seeds``: their number; ``over``: the
+        sources of variation in the intervals, such as ``images × seeds``; ``images``: number of images with a score;
+        ``undefined``: share of scores that are NaN; ``mean, low, high``: see ``comparison.mean_of``; ``rank_low,
+        rank_high``: see ``comparison.rank_sets``; ``above_controls``: 1 if the method is better than every baseline,
+        else 0; NaN for baselines and if none of them has a score; ``wins``: share of the images with scores of this
+        and another method on which no method has a better score. Rows are in the order of the score table.
     """
     rows = []
     for names, of_metric in groups(scores, SCORED):
@@ -161,14 +167,14 @@ def order_table(
         wide = wide[list(dict.fromkeys(of_metric["method"]))]
         values = oriented(wide.to_numpy(), direction)
         seed, image = (wide.index.get_level_values(name).to_numpy() for name in ("seed", "image"))
-        factors, seeds = dict(_at(clusters, image)), len(np.unique(seed))
+        factors, seeds = dict(_clusters_of(clusters, image)), len(np.unique(seed))
         over = [*(factors or ["images"]), *([comparison.SEEDS] if seeds > 1 else [])]
         if seeds > 1:
             factors |= {"images": image, comparison.SEEDS: seed}
         ranks = comparison.rank_sets(values, factors, level=level)
-        known = np.array([method in controls for method in wide], dtype=bool)
-        above = _above(ranks, known)
-        wins, undefined = _wins(values), of_metric["score"].isna().groupby(of_metric["method"]).mean()
+        is_control = np.array([method in controls for method in wide], dtype=bool)
+        above = _above_controls(ranks, is_control)
+        wins, undefined = _win_shares(values), of_metric["score"].isna().groupby(of_metric["method"]).mean()
         for place, method in enumerate(wide):
             score = wide[method].to_numpy()
             mean = comparison.mean_of(score, factors)
@@ -185,8 +191,8 @@ def order_table(
     return pd.DataFrame(rows, columns=ORDERED)
 
 
-def _above(ranks: comparison.Ranks, controls: Array) -> Array:
-    """Return ``[M]``: 1 for a method that is better than every one of ``controls`` with a score, 0, or NaN."""
+def _above_controls(ranks: comparison.Ranks, controls: Array) -> Array:
+    """Return ``[M]``: 1 for a method that is better than all scored ``controls``, else 0; NaN for controls."""
     scored = ~np.isnan(ranks.low)
     if not (controls & scored).any():
         return np.full(len(controls), np.nan)
@@ -194,57 +200,58 @@ def _above(ranks: comparison.Ranks, controls: Array) -> Array:
     return np.where(scored & ~controls, better, np.nan)
 
 
-def _wins(scores: Array) -> Array:
-    """Return the share ``[M]`` of the rows of ``[n, M]`` with this and another score on which none is higher."""
-    there = ~np.isnan(scores)
-    there &= there.sum(1, keepdims=True) >= 2
-    best = np.where(there, scores, -np.inf).max(1, keepdims=True, initial=-np.inf)
-    count = there.sum(0)
-    won: Array = np.where(count > 0, (there & (scores == best)).sum(0) / np.maximum(count, 1), np.nan)
-    return won
+def _win_shares(scores: Array) -> Array:
+    """Return the share ``[M]`` of rows of ``[n, M]`` in which no score is higher, among rows with another score."""
+    defined = ~np.isnan(scores)
+    defined &= defined.sum(1, keepdims=True) >= 2
+    best = np.where(defined, scores, -np.inf).max(1, keepdims=True, initial=-np.inf)
+    count = defined.sum(0)
+    shares: Array = np.where(count > 0, (defined & (scores == best)).sum(0) / np.maximum(count, 1), np.nan)
+    return shares
 
 
 def rankings_table(
     scores: Scores, directions: Mapping[str, str], controls: Collection[str] = ()
 ) -> pd.DataFrame:
-    """Agreement of every two metrics or variants on the order of methods within single images.
+    """Return the agreement of every two metrics or variants on the order of methods within single images.
 
-    An image that is easy for all methods raises all their scores under all metrics; it does not raise this agreement.
+    Unlike a correlation over images, it is not raised by images that are easy for all methods under all metrics.
 
     Args:
         scores: a score table, or its parts by variant; scores of whole sets are left out. An image's scores are
             averaged over seeds first.
-        directions: of each metric's scores, see ``directions``.
+        directions: for each metric the direction of its scores, see ``directions``.
         controls: methods to leave out.
 
     Returns:
         ``data, model, metric, variant, other_metric, other_variant``; ``images`` on which both rank at least three
-        methods, ``methods``, and ``correlation``, the mean over these images of Spearman's ρ over methods.
+        methods; ``methods`` with a score under both; and ``correlation``: Spearman's ρ over methods, averaged over
+        these images.
     """
-    found: dict[tuple[object, object], dict[tuple[object, object], pd.DataFrame]] = {}
+    tables: dict[tuple[object, object], dict[tuple[object, object], pd.DataFrame]] = {}
     for names, of_metric in groups(scores, SCORED):
         wide = by_method(of_metric, directions[str(names["metric"])])
         wide = wide[[method for method in wide if method not in controls]]
-        found.setdefault((names["data"], names["model"]), {})[names["metric"], names["variant"]] = wide
+        tables.setdefault((names["data"], names["model"]), {})[names["metric"], names["variant"]] = wide
     rows = []
-    for at, of_metrics in found.items():
+    for keys, of_metrics in tables.items():
         for (one, first), (other, second) in combinations(of_metrics.items(), 2):
             first, second = first.align(second, join="inner")
             rho = paired_correlations(first.to_numpy(), second.to_numpy())
             defined = rho[~np.isnan(rho)]
-            counted = len(defined), np.count_nonzero((first.notna() & second.notna()).any())
-            rows.append((*at, *one, *other, *counted, defined.mean() if len(defined) else np.nan))
+            counts = len(defined), np.count_nonzero((first.notna() & second.notna()).any())
+            rows.append((*keys, *one, *other, *counts, defined.mean() if len(defined) else np.nan))
     return pd.DataFrame(rows, columns=RANKINGS)
 
 
 def variance_table(scores: Scores) -> pd.DataFrame:
-    """Return the variance components of every metric's scores: see ``statistics.variance_shares``.
+    """Return the shares of variance of every metric's scores: see ``statistics.variance_shares``.
 
     Args:
         scores: a score table, or its parts by variant; scores of whole sets are left out.
 
     Returns:
-        ``metric, variant, data, model``, ``images`` that all methods and seeds have a score of, and a column for each
+        ``metric, variant, data, model``, ``images`` with a score of every method and seed, and a column for each
         effect; NaN where a factor has a single level.
     """
     rows = []
@@ -259,12 +266,12 @@ def variance_table(scores: Scores) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=None if rows else [*SCORED, "images"])
 
 
-def _scored(table: pd.DataFrame) -> list[tuple[str, str]]:
+def _scored_pairs(table: pd.DataFrame) -> list[tuple[str, str]]:
     return list(dict.fromkeys(zip(table["metric"], table["variant"], strict=True)))
 
 
 def groups(scores: Scores, keys: list[str]) -> Iterator[tuple[dict[str, object], pd.DataFrame]]:
-    """Yield scores of single images that share ``keys``, in the order of the table; infinite ones are missing."""
+    """Yield the scores of single images with equal ``keys``, in the order of the table; infinite scores become NaN."""
     for table in [scores] if isinstance(scores, pd.DataFrame) else scores:
         of_images = table[table["image"] != WHOLE_SET]
         of_images = of_images.assign(score=of_images["score"].where(np.isfinite(of_images["score"])))
@@ -273,18 +280,18 @@ def groups(scores: Scores, keys: list[str]) -> Iterator[tuple[dict[str, object],
 
 
 def by_method(scores: pd.DataFrame, direction: str = "higher") -> pd.DataFrame:
-    """Images × methods, higher is better, in the order of the table; means over seeds where there are several."""
+    """Return scores of images × methods, higher is better, averaged over seeds; methods in the order of the table."""
     better = scores.assign(score=oriented(scores["score"].to_numpy(), direction))
     wide = better.groupby(["image", "method"], observed=True)["score"].mean().unstack("method")
     return wide[list(dict.fromkeys(scores["method"]))]
 
 
 def rank_text(low: float, high: float) -> str:
-    """Return a rank set as text: ``1``, or ``1–2``; empty for NaN."""
+    """Return a rank set as text, such as ``1`` or ``1–2``; empty for NaN."""
     if np.isnan(low):
         return ""
     return f"{low:.0f}" if low == high else f"{low:.0f}–{high:.0f}"
 
 
-def _at(clusters: comparison.Factors, images: Array) -> comparison.Factors:
+def _clusters_of(clusters: comparison.Factors, images: Array) -> comparison.Factors:
     return {name: of_set[images] for name, of_set in clusters.items()}

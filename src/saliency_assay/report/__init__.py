@@ -1,1 +1,1 @@
-"""The report and the tables for a paper, computed from raw replicates."""
+"""Report and tables for a paper, computed from raw replicates."""

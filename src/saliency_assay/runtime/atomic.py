@@ -1,8 +1,8 @@
-"""Files that get their final name only when they are complete.
+"""Atomic writing: files get their final name only when they are complete.
 
-A writer works under a temporary name beside its target, ``.NAME.MACHINE-PROCESS.SUFFIX``, which no other process uses:
-two writers of one target never touch each other's file, and the last rename wins. What a killed writer left is deleted
-by the next writer of the same target.
+A writer uses a temporary name in the target's folder, ``.NAME.MACHINE-PROCESS.SUFFIX``, which no other process uses:
+two writers of one target never touch each other's file, and the last rename wins. The next writer of the same target
+deletes the temporary files of killed writers.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 
 ABANDONED = 24 * 3600.0
-"""Seconds without a change after which a temporary name of another machine counts as left by a killed writer."""
+"""Seconds without a change after which the writer of a temporary file on another machine is considered killed."""
 
 
 @contextmanager
@@ -35,29 +35,29 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def temporary_path(path: Path, suffix: str) -> Path:
-    """Return this process's hidden name for an unfinished ``path``, in the same folder."""
+    """Return the hidden name that this process uses for an unfinished ``path``, in the same folder."""
     return path.with_name(f".{path.name}.{machine_digest()}-{os.getpid()}.{suffix}")
 
 
 def remove_leftovers(path: Path) -> None:
     """Delete the temporary files and folders of ``path`` whose writers were killed.
 
-    A writer on this machine was killed if its process is gone. Processes of other machines are not visible: theirs are
-    deleted once nothing in them has changed for ``ABANDONED`` seconds.
+    A writer on this machine was killed if its process no longer exists. Processes on other machines are not visible:
+    their files are deleted after ``ABANDONED`` seconds without a change.
     """
     prefix = f".{path.name}."
-    for found in path.parent.iterdir():
-        machine, _, process = found.name.removeprefix(prefix).partition(".")[0].partition("-")
-        if not (found.name.startswith(prefix) and process.isdecimal()):
+    for entry in path.parent.iterdir():
+        machine, _, process = entry.name.removeprefix(prefix).partition(".")[0].partition("-")
+        if not (entry.name.startswith(prefix) and process.isdecimal()):
             continue
-        here = machine == machine_digest()
-        with suppress(OSError):  # another writer deletes it, too, or it is another user's
-            if not Path("/proc", process).exists() if here else _unchanged(found) > ABANDONED:
-                shutil.rmtree(found) if found.is_dir() else found.unlink()
+        same_machine = machine == machine_digest()
+        with suppress(OSError):  # another writer deletes it at the same time, or it belongs to another user
+            if not Path("/proc", process).exists() if same_machine else _seconds_unchanged(entry) > ABANDONED:
+                shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
 
 
 def machine() -> str:
-    """Return the name within which process ids are unique: containers may share their host's name, not its ids."""
+    """Return a name within which process ids are unique: host and PID namespace, as containers may share host names."""
     with suppress(OSError):
         return f"{socket.gethostname()} {Path('/proc/self/ns/pid').readlink()}"
     return socket.gethostname()
@@ -69,6 +69,6 @@ def machine_digest() -> str:
     return hashlib.sha256(machine().encode()).hexdigest()[:8]
 
 
-def _unchanged(path: Path) -> float:
-    changes = [path.stat().st_mtime, *(entry.stat().st_mtime for entry in path.rglob("*"))]
-    return time.time() - max(changes)
+def _seconds_unchanged(path: Path) -> float:
+    times = [path.stat().st_mtime, *(entry.stat().st_mtime for entry in path.rglob("*"))]
+    return time.time() - max(times)

@@ -1,6 +1,6 @@
-"""One training in several processes of one machine: who takes which images, and what all of them add up to.
+"""Data-parallel training in several processes of one machine: division of the images, and sums over processes.
 
-One process is the plain case: nothing is sent, and every number is bit for bit what it would be without this module.
+With one process there is no communication, and all results are bit for bit the same as without this module.
 """
 
 import ctypes
@@ -22,70 +22,70 @@ PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 @contextmanager
 def joined(device: torch.device, threads: int, resources: Mapping[str, Any]) -> Iterator[torch.device]:
-    """Be one of the job's processes, on a ``device`` of its own; a job that is to be several starts them here.
+    """Join the job's process group and yield the device of this process; start the processes if there are several.
 
-    How many is the resource ``processes``, or else, on GPUs, ``gpu``, or else one: no parameters, because the results
-    are the same up to the order of floating-point sums. They share the job's ``threads``, at least one each.
+    Their number is the resource ``processes``, else on GPUs the resource ``gpu``, else one. It is not a parameter,
+    because the results are the same up to the order of floating-point sums. The processes share the job's ``threads``,
+    at least one each.
 
     Raises:
-        ValueError: fewer than one process; fewer GPUs here than processes.
+        ValueError: fewer than one process, or more processes than visible GPUs.
     """
-    wanted = _wanted(device, resources)
-    if wanted > 1 and not launched():
-        launch(wanted)
-    if wanted == 1:
+    process_count = _requested_processes(device, resources)
+    if process_count > 1 and not launched():
+        launch(process_count)
+    if process_count == 1:
         yield device
         return
-    # Processes that outlive the one which started them would go on beside the next attempt.
+    # Otherwise processes that outlive their launcher would continue beside the next attempt.
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-    torch.set_num_threads(max(1, threads // wanted))
+    torch.set_num_threads(max(1, threads // process_count))
     on_gpu = device.type == "cuda"
     if on_gpu:
         device = torch.device("cuda", rank())
         torch.cuda.set_device(device)
-    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # one machine: no need to know its name
+    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # loopback: all processes are on one machine
     dist.init_process_group("cpu:gloo,cuda:nccl" if on_gpu else "gloo")
     yield device
-    # Not after a fault: the others would miss this process before it has said why it fails.
+    # Not after an exception: the other processes would fail before this one has reported the cause.
     dist.destroy_process_group()
 
 
-def _wanted(device: torch.device, resources: Mapping[str, Any]) -> int:
+def _requested_processes(device: torch.device, resources: Mapping[str, Any]) -> int:
     on_gpu = device.type == "cuda"
     name = "processes" if resources.get("processes") is not None else "gpu"
-    given = resources["processes"] if name == "processes" else (requested_gpus(resources) or 1)
-    wanted = int(given) if on_gpu or name == "processes" else 1
-    if wanted < 1 and name == "processes":
-        raise ValueError(f"resource processes: found {wanted}, expected at least 1")
-    visible = torch.cuda.device_count() if on_gpu else wanted
-    if wanted > max(1, visible):
+    requested = resources["processes"] if name == "processes" else (requested_gpus(resources) or 1)
+    count = int(requested) if on_gpu or name == "processes" else 1
+    if count < 1 and name == "processes":
+        raise ValueError(f"resource processes: found {count}, expected at least 1")
+    visible = torch.cuda.device_count() if on_gpu else count
+    if count > max(1, visible):
         raise ValueError(
-            f"resource {name}: found {wanted}, expected at most {visible}, the GPUs that are here"
+            f"resource {name}: found {count}, expected at most {visible}, the GPUs that are here"
         )
-    return max(1, wanted)
+    return max(1, count)
 
 
 def processes() -> int:
-    """Return the number of processes that train together."""
+    """Return the number of processes of the training."""
     return dist.get_world_size() if dist.is_initialized() else 1
 
 
 def leading() -> bool:
-    """Return True in the process that writes: the first of several, or the only one."""
+    """Return True in the process that writes files: the first of several, or the only one."""
     return rank() == 0
 
 
 def own(values: Tensor) -> Tensor:
-    """Return this process's part of ``values`` ``[n, …]``; the parts of all are all of them, in order."""
+    """Return this process's rows of ``values`` ``[n, …]``; concatenated over processes, they are ``values``."""
     return values.tensor_split(processes())[rank()] if processes() > 1 else values
 
 
 def own_rows(steps: int, batch_size: int) -> Tensor:
-    """Return the places, int64, that this process takes of an epoch of ``steps`` batches: contiguous rows of each
-    batch.
+    """Return this process's row indices, int64, in an epoch of ``steps`` batches: contiguous rows of each batch.
 
     Raises:
-        ValueError: batches that do not part evenly.
+        ValueError: the batch size is not a multiple of the number of processes.
     """
     if batch_size % processes():
         raise ValueError(
@@ -96,7 +96,7 @@ def own_rows(steps: int, batch_size: int) -> Tensor:
 
 
 def summed(values: Tensor) -> Tensor:
-    """Return the sum of every process's ``values``, in all of them."""
+    """Return the sum of ``values`` over all processes, in every process."""
     if processes() == 1:
         return values
     total = values.clone()
@@ -105,7 +105,7 @@ def summed(values: Tensor) -> Tensor:
 
 
 def gathered(values: Tensor) -> Tensor:
-    """Every process's ``values``, stacked ``[processes, …]``; gradients flow back to each."""
+    """Return the ``values`` of all processes, stacked ``[processes, …]``; gradients flow back to each process."""
     if processes() == 1:
         return values[None]
     stacked: Tensor = _Gather.apply(values)
@@ -113,14 +113,14 @@ def gathered(values: Tensor) -> Tensor:
 
 
 def anyone(flag: bool) -> bool:
-    """Return whether ``flag`` is set in any process; by way of main memory, so that no GPU is waited for."""
+    """Return True if ``flag`` is set in any process; reduced in main memory to avoid a GPU synchronization."""
     if processes() == 1:
         return flag
     return bool(summed(torch.tensor(int(flag))))
 
 
 class _Gather(torch.autograd.Function):
-    """Stack and, for gradients, its adjoint: the sum over processes of what each finds for this one's part."""
+    """All-gather with gradient: the backward pass is its adjoint, the sum over processes for this process's rows."""
 
     @staticmethod
     def forward(context: Any, values: Tensor) -> Tensor:

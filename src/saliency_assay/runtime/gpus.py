@@ -1,6 +1,7 @@
-"""GPUs of a job: one of this machine's, pinned, or those that a cluster's scheduler assigns.
+"""GPUs of a job: GPUs of this machine that the job is pinned to, or those that a cluster's scheduler assigns.
 
-Free of torch: the Snakefile imports this to count GPUs, and jobs are pinned before CUDA is initialized.
+This module does not import torch: the Snakefile imports it to count GPUs, and jobs are pinned before CUDA is
+initialized.
 """
 
 import fcntl
@@ -18,7 +19,7 @@ log = logging.getLogger(__name__)
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 SHARED = "SALIENCY_ASSAY_GPUS"
-"""Environment variable of a local run's jobs: the GPUs that they share, named as in CUDA_VISIBLE_DEVICES."""
+"""Environment variable of the jobs of a local run: the GPUs that they share, as in CUDA_VISIBLE_DEVICES."""
 SUBMITTED = "SALIENCY_ASSAY_SUBMITTED"
 """Environment variable of jobs that run on a cluster, where the scheduler assigns GPUs."""
 MOST_ON_ONE = 1000
@@ -29,10 +30,10 @@ NAME = re.compile(r"[0-9]+|(?:GPU|MIG)-.+")
 
 
 def visible_gpus() -> list[str]:
-    """Return the GPUs that CUDA would use here, as CUDA_VISIBLE_DEVICES names them; none if they cannot be counted."""
+    """Return the GPUs that CUDA would use, in the notation of CUDA_VISIBLE_DEVICES; none if they cannot be counted."""
     if VISIBLE in os.environ:
         names = (name.strip() for name in os.environ[VISIBLE].split(","))
-        # CUDA, too, ignores what follows an invalid name.
+        # CUDA also ignores all names after an invalid one.
         return list(dict.fromkeys(takewhile(NAME.fullmatch, names)))
     try:
         listed = subprocess.run(
@@ -40,7 +41,7 @@ def visible_gpus() -> list[str]:
         ).stdout
     except (OSError, subprocess.SubprocessError):
         return []
-    # The parts of a divided GPU follow it, and are used in its place.
+    # MIG instances are listed after their GPU and are used instead of it.
     gpus: list[list[str]] = []
     for name in re.findall(r"\(UUID: ([^)]+)\)", listed):
         if name.startswith("MIG-") and gpus:
@@ -51,12 +52,12 @@ def visible_gpus() -> list[str]:
 
 
 def share_gpus(*, main: bool, local: bool, submitted: bool) -> list[str]:
-    """Return the GPUs that the jobs of a local run share, and tell the jobs by their environment.
+    """Return the GPUs that the jobs of a local run share, and pass them to the jobs in environment variables.
 
     Args:
-        main: this is the Snakemake that a user started, not one that it started for a job.
-        local: its jobs run on this machine.
-        submitted: this is the Snakemake of a job on a cluster.
+        main: True in the Snakemake process that a user started, not in one that it started for a job.
+        local: True if the jobs run on this machine.
+        submitted: True in the Snakemake process of a job on a cluster.
     """
     if main:
         os.environ.pop(SHARED, None)
@@ -69,12 +70,12 @@ def share_gpus(*, main: bool, local: bool, submitted: bool) -> list[str]:
 
 
 def shared_gpus() -> list[str]:
-    """Return the GPUs that this run's jobs share; none on a cluster, and where there are none."""
+    """Return the GPUs that this run's jobs share; none on a cluster or on a machine without GPUs."""
     return os.environ.get(SHARED, "").split(",") if os.environ.get(SHARED) else []
 
 
 def requested_gpus(resources: Mapping[str, Any]) -> int | None:
-    """Return how many GPUs a job requests, by ``gpu`` or by Slurm's own options; None if its resources do not say."""
+    """Return the number of GPUs that a job requests by ``gpu`` or by Slurm's options; None if neither is given."""
     if (number := resources.get("gpu")) is not None:
         return int(number)
     options = f"--gres={resources.get('gres', '')} {resources.get('slurm_extra', '')}".translate(QUOTES)
@@ -88,13 +89,13 @@ def requested_gpus(resources: Mapping[str, Any]) -> int | None:
 
 
 def check_requests(jobs: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
-    """Refuse to submit jobs that can use a GPU with resources that do not say if they get one.
+    """Check that the resources of all submitted jobs that can use a GPU specify the number of GPUs, even if it is 0.
 
     Args:
-        jobs: rule and resources of each.
+        jobs: rule name and resources of each job.
 
     Raises:
-        ValueError: there are some; the line names their rules.
+        ValueError: the number is missing for some jobs; the message names their rules.
     """
     if rules := sorted({rule for rule, resources in jobs if requested_gpus(resources) is None}):
         raise ValueError(
@@ -104,43 +105,46 @@ def check_requests(jobs: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
 
 
 def pin(number: int) -> None:
-    """Restrict CUDA to ``number`` of the GPUs that this run's jobs share: those that the fewest other jobs use.
+    """Restrict CUDA to ``number`` of the GPUs that this run's jobs share: those used by the fewest other jobs.
 
-    Nothing waits: where a user allows more jobs at once than there are GPUs, jobs share them. Call it before CUDA is
-    initialized. It does nothing on a cluster, where the scheduler assigns GPUs, and where there are none.
+    The function never waits: if a user allows more simultaneous jobs than there are GPUs, jobs share GPUs. Call it
+    before CUDA is initialized. It does nothing on a cluster, where the scheduler assigns GPUs, or without GPUs.
     """
     names = shared_gpus()
     number = min(number, len(names))
     if number < 1:
         return
     try:
-        chosen = _least_used(names, number)
+        chosen = _reserve(names, number)
     except OSError as error:
         log.warning("no GPU is reserved for this job: %s", error)
         chosen = [names[(os.getpid() + offset) % len(names)] for offset in range(number)]
     os.environ[VISIBLE] = ",".join(sorted(chosen, key=names.index))
 
 
-def _least_used(names: Sequence[str], number: int) -> list[str]:
-    """Reserve GPUs until this process ends, however it ends: the n-th job on a GPU holds that GPU's n-th lock."""
+def _reserve(names: Sequence[str], number: int) -> list[str]:
+    """Reserve the least used GPUs until this process ends; the n-th job on a GPU holds the n-th lock of that GPU.
+
+    File locks are released even if the process is killed.
+    """
     folder = Path(tempfile.gettempdir(), f"saliency_assay_gpus_{os.getuid()}")
     folder.mkdir(mode=0o700, exist_ok=True)
     chosen: list[str] = []
-    for place, name in product(range(MOST_ON_ONE), names):
-        if name not in chosen and _lock(folder / f"{name.replace('/', '_')}.{place}"):
+    for slot, name in product(range(MOST_ON_ONE), names):
+        if name not in chosen and _try_lock(folder / f"{name.replace('/', '_')}.{slot}"):
             chosen.append(name)
         if len(chosen) == number:
             return chosen
     raise OSError(f"{folder}: {MOST_ON_ONE} jobs use each GPU")
 
 
-def _lock(path: Path) -> bool:
-    """Lock a file for as long as this process lives; return False if another process has locked it."""
+def _try_lock(path: Path) -> bool:
+    """Lock a file until this process ends; return False if another process has locked it."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(descriptor)
         return False
-    os.set_inheritable(descriptor, True)  # the launcher of several processes takes this one's place
+    os.set_inheritable(descriptor, True)  # the launcher of several processes replaces this process by exec
     return True

@@ -1,6 +1,7 @@
-"""A job in several processes of one machine: started in place of the first one, and heard with one voice.
+"""Launch of a job as several processes of one machine, with a single error report.
 
-Free of torch: every job imports this, and few ever are several processes. ``launcher`` starts them.
+This module does not import torch, because every job imports it and few use several processes, which ``launcher``
+starts.
 """
 
 import os
@@ -10,29 +11,29 @@ from pathlib import Path
 from typing import NoReturn, TextIO
 
 FAULT = "SALIENCY_ASSAY_FAULT"
-"""Environment variable of each of several processes: the file for the line that says why the first of them failed."""
+"""Environment variable of each of several processes: file for the error line of the first one that fails."""
 
 
 def launched() -> bool:
-    """Return True if this is one of the processes that ``launch`` has started."""
+    """Return True in the processes that ``launch`` has started."""
     return FAULT in os.environ
 
 
 def rank() -> int:
-    """Return the rank of this process among the job's, from 0."""
+    """Return the rank of this process in its job, from 0."""
     return int(os.environ["RANK"]) if launched() else 0
 
 
 def launch(processes: int) -> NoReturn:
-    """Run this script anew in so many ``processes``; what starts them takes this process's place and id."""
+    """Restart this script in several ``processes``; their launcher replaces this process and keeps its id."""
     command = [sys.executable, "-m", "saliency_assay.runtime.launcher", str(processes), *sys.argv]
     os.execv(sys.executable, command)
 
 
 def tell(line: str, terminal: TextIO) -> None:
-    """Say on the ``terminal`` why this job fails; of several processes only the first to fail is heard.
+    """Print the error ``line`` of this job on the ``terminal``; of several processes, only the first to fail.
 
-    A fault in one of them soon is a lost connection in the others, and all of them find the same fault in bad input.
+    An error in one process soon causes lost connections in the others, and bad input causes the same error in all.
     """
     if not launched():
         print(line, file=terminal, flush=True)

@@ -1,7 +1,7 @@
-"""The program that starts a job's processes, waits for them and says why they failed: ``python -m`` this, N, script.
+"""Program that starts the processes of a job, waits for them and reports failures: ``python -m`` module, N, script.
 
-Processes are torchrun's; what differs is what comes of a fault. Its own command ends in a report of fifty lines and
-status 1 whatever happened; here the terminal gets one line, and the status is that of the process which failed first.
+The processes are started by torchrun's API; only the error report differs. The torchrun command always ends in a report
+of fifty lines and status 1; this program prints one line and exits with the status of the first process that failed.
 """
 
 import logging
@@ -20,23 +20,23 @@ from saliency_assay.runtime.launch import FAULT
 
 
 def run(processes: int, command: Sequence[str]) -> int:
-    """Run a Python script and its arguments, ``command``, in so many processes; the status to exit with.
+    """Run ``command``, a Python script and its arguments, in several processes and return the exit status.
 
-    Each has torchrun's environment variables. When one fails, or a signal asks this process to stop, all are sent
-    SIGTERM and have torchrun's half minute to end; the status is then that of the first to fail, or the signal's.
+    Each process has torchrun's environment variables. When one fails, or this process receives a signal to stop, all
+    get SIGTERM and torchrun's half minute to end; the status is then that of the first failure or of the signal.
     """
-    logging.disable()  # torchrun's word on what is told below
+    logging.disable()  # torchrun would log failures that are reported below
     with tempfile.TemporaryDirectory(prefix="saliency_assay_") as folder:
-        fault = Path(folder, "fault")
-        os.environ[FAULT] = str(fault)
+        error_file = Path(folder, "fault")
+        os.environ[FAULT] = str(error_file)
         config = LaunchConfig(
             min_nodes=1,
             max_nodes=1,
             nproc_per_node=processes,
             run_id="job",
             rdzv_backend="c10d",
-            rdzv_endpoint="localhost:0",  # a port that is free
-            local_addr="localhost",  # whatever names the machine has, or lacks
+            rdzv_endpoint="localhost:0",  # port 0: a free port
+            local_addr="localhost",  # independent of the machine's host name
             max_restarts=0,
             logs_specs=DefaultLogsSpecs(log_dir=folder),
         )
@@ -45,21 +45,21 @@ def run(processes: int, command: Sequence[str]) -> int:
         except SignalException as stopped:
             return 128 + stopped.sigval
         except ChildFailedError as failed:
-            return _heard(failed.failures, fault, Path(command[0]).stem.rpartition(".")[2])
+            return _report_failure(failed.failures, error_file, Path(command[0]).stem.rpartition(".")[2])
     return 0
 
 
-def _heard(failures: Mapping[int, ProcessFailure], fault: Path, name: str) -> int:
-    """Say why the processes in ``failures`` failed; the status of the first of them."""
+def _report_failure(failures: Mapping[int, ProcessFailure], error_file: Path, name: str) -> int:
+    """Print why the processes in ``failures`` failed and return the status of the first failure."""
     first = min(failures.values(), key=lambda failure: failure.timestamp)
     for process, failure in failures.items():
-        # Killed without a word, and what others tell follows from it; those that torchrun has to kill come later.
-        by, late = -failure.exitcode, failure.timestamp > first.timestamp + 1
-        if by > 0 and by != signal.SIGTERM and not late:
-            print(f"{name}: process {process} was ended by {signal.Signals(by).name}", file=sys.stderr)
-            return 128 + by
-    if fault.exists():
-        print(fault.read_text(encoding="utf-8"), end="", file=sys.stderr)
+        # A process killed by a signal writes no report and makes the others fail; torchrun kills those later.
+        signum, late = -failure.exitcode, failure.timestamp > first.timestamp + 1
+        if signum > 0 and signum != signal.SIGTERM and not late:
+            print(f"{name}: process {process} was ended by {signal.Signals(signum).name}", file=sys.stderr)
+            return 128 + signum
+    if error_file.exists():
+        print(error_file.read_text(encoding="utf-8"), end="", file=sys.stderr)
     return first.exitcode if first.exitcode > 0 else 128 - first.exitcode
 
 

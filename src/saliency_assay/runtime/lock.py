@@ -1,8 +1,8 @@
-"""One run at a time in a results folder, from whichever working directory: Snakemake's own lock is of that alone.
+"""Lock that allows one run at a time in a results folder; Snakemake's own lock covers only its working directory.
 
-The lock is a file in the results folder that names the run's machine, process and working directory. On one machine the
-kernel holds it: a lock of the file goes with the process, also when that is killed, and jobs that a killed run left
-still share it (``run_lock``).
+The lock is a file in the results folder that names the run's machine, process and working directory. On one machine,
+the kernel's file locks are used: they end with the process, even if it is killed, and jobs that a killed run left
+behind still hold a shared lock (``run_lock``).
 """
 
 import atexit
@@ -21,15 +21,15 @@ NAME = ".lock"
 
 
 def hold(results: Path) -> None:
-    """Take the results folder for this process, until it ends; the folder is made if there is none.
+    """Lock the results folder for this process until it ends; create the folder if it does not exist.
 
     Raises:
-        ValueError: another run works in it, or the folder cannot be written; the line says what to do.
+        ValueError: another run uses the folder, or it cannot be written; the message contains the remedy.
     """
     path = results / NAME
     try:
         results.mkdir(parents=True, exist_ok=True)
-        while not (file := _take(path)):
+        while not (file := _acquire(path)):
             pass
     except OSError as error:
         raise ValueError(
@@ -40,13 +40,13 @@ def hold(results: Path) -> None:
 
 
 def check_writable(folder: Path) -> None:
-    """Check that Snakemake can keep its notes in the working directory: it ends in a traceback where it cannot.
+    """Check that Snakemake can write its state in the working directory; otherwise it would end in a traceback.
 
     Raises:
-        ValueError: it cannot.
+        ValueError: the working directory cannot be written.
     """
-    notes = folder / ".snakemake"
-    if not os.access(notes if notes.is_dir() else folder, os.W_OK):
+    state = folder / ".snakemake"
+    if not os.access(state if state.is_dir() else folder, os.W_OK):
         raise ValueError(
             f"{folder}: Snakemake cannot write its notes, .snakemake, in the working directory; start it in one that "
             "can be written, with --snakefile, --profile and --configfile pointing here"
@@ -54,24 +54,24 @@ def check_writable(folder: Path) -> None:
 
 
 def release(file: IO[str], process: int) -> None:
-    """Give the folder back, if this is the ``process`` that took it and not one forked from it."""
+    """Release the lock if this is the ``process`` that acquired it and not one forked from it."""
     if os.getpid() == process and not file.closed:
         with suppress(OSError):
             Path(file.name).unlink()
         file.close()
 
 
-def _take(path: Path) -> IO[str] | None:
-    """Return the lock file, open and locked; None if it vanished meanwhile.
+def _acquire(path: Path) -> IO[str] | None:
+    """Return the lock file, open and locked; None if it was deleted in the meantime.
 
     Raises:
-        ValueError: somebody works in the folder, or somebody on another machine may.
+        ValueError: another run uses the folder, or a run on another machine may use it.
     """
     with ExitStack() as stack:
         file = stack.enter_context(path.open("a+", encoding="utf-8"))
-        with suppress(OSError):  # not all network file systems have locks
+        with suppress(OSError):  # not all network file systems support locks
             lock(file, TURN, wait=True)
-        if not _is_still(path, file):
+        if not _still_exists(path, file):
             return None
         file.seek(0)
         if content := file.read():
@@ -79,8 +79,8 @@ def _take(path: Path) -> IO[str] | None:
         with suppress(OSError):
             lock(file, RUN)
         file.truncate(0)
-        place = {"machine": machine(), "host": socket.gethostname(), "folder": str(Path.cwd())}
-        json.dump({**place, "process": os.getpid()}, file)
+        run = {"machine": machine(), "host": socket.gethostname(), "folder": str(Path.cwd())}
+        json.dump({**run, "process": os.getpid()}, file)
         file.flush()
         with suppress(OSError):
             unlock(file, TURN)
@@ -88,8 +88,8 @@ def _take(path: Path) -> IO[str] | None:
     return file
 
 
-def _is_still(path: Path, file: IO[str]) -> bool:
-    """Return True if an open file still is the one of that name."""
+def _still_exists(path: Path, file: IO[str]) -> bool:
+    """Return True if ``path`` still refers to the open file."""
     try:
         return os.path.samestat(path.stat(), os.fstat(file.fileno()))
     except FileNotFoundError:
@@ -97,31 +97,36 @@ def _is_still(path: Path, file: IO[str]) -> bool:
 
 
 def _check_free(path: Path, file: IO[str], content: str) -> None:
-    """Check that the run that wrote ``content`` to the lock file has ended, and all of its jobs with it.
+    """Check that the run that wrote ``content`` to the lock file has ended, including all of its jobs.
 
     Raises:
-        ValueError: it has not, or on another machine may not have.
+        ValueError: the run has not ended, or it was on another machine and may not have ended.
     """
     try:
         holder = json.loads(content)
-        where, host, folder, process = (str(holder[key]) for key in ("machine", "host", "folder", "process"))
+        run_machine, host, folder, process = (
+            str(holder[key]) for key in ("machine", "host", "folder", "process")
+        )
     except (ValueError, KeyError, TypeError):
         raise ValueError(
             f"results: {path.absolute()} is no lock of a run; delete it if none works in that folder"
         ) from None
     results = path.parent.absolute()
-    who = f"another run works in {results}: process {process} on {host}, started in {folder}"
-    here = where == machine()
+    description = f"another run works in {results}: process {process} on {host}, started in {folder}"
+    same_machine = run_machine == machine()
     try:
         lock(file, RUN)
     except BlockingIOError:
-        stop = f"stop it with: kill {process}, or" if here else "or"
-        raise ValueError(f"results: {who}; wait until it ends, {stop} choose another folder") from None
-    except OSError:
-        here = False  # without locks this machine's processes are as unknown as another one's
-    if not here:
+        advice = f"stop it with: kill {process}, or" if same_machine else "or"
         raise ValueError(
-            f"results: {who}; wait until it ends, or choose another folder; if it was killed, delete {results / NAME}"
+            f"results: {description}; wait until it ends, {advice} choose another folder"
+        ) from None
+    except OSError:
+        same_machine = False  # without file locks, the state of a process is as unknown as on another machine
+    if not same_machine:
+        raise ValueError(
+            f"results: {description}; wait until it ends, or choose another folder; "
+            f"if it was killed, delete {results / NAME}"
         )
     try:
         lock(file, JOBS)

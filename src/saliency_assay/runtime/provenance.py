@@ -13,23 +13,23 @@ PLAIN = (str, int, float, bool, type(None))
 
 
 def plain(value: Any) -> Any:
-    """``value`` as plain JSON: dicts with string keys, lists, strings, numbers, booleans, None.
+    """Convert ``value`` to plain JSON: dicts with string keys, lists, strings, numbers, booleans, None.
 
     Snakemake silently does not track parameters of any other type.
 
     Raises:
-        TypeError: a value of a type that has no plain form.
+        TypeError: a type without a plain form.
     """
-    if type(value) in PLAIN:  # nearly all of them, and plans have hundreds of thousands
+    if type(value) in PLAIN:  # fast path for most values; a plan has hundreds of thousands
         return value
     if isinstance(value, dict):
         return {str(key): plain(entry) for key, entry in value.items()}
     if isinstance(value, Enum):
         return plain(value.value)
-    # NumPy's scalars; np.float64 is a float, too.
+    # NumPy scalars, before the check for float below: np.float64 is a subclass of float.
     if hasattr(value, "item") and getattr(value, "ndim", None) == 0:
         return plain(value.item())
-    if isinstance(value, str):  # of subclasses, such as Snakemake's files, the text alone
+    if isinstance(value, str):  # subclasses of str, such as Snakemake's files, without their attributes
         return str.__str__(value)
     if value is None or isinstance(value, bool | int | float):
         return value
@@ -45,7 +45,7 @@ def plain(value: Any) -> Any:
 
 
 def fingerprint(value: Any) -> str:
-    """SHA-256 (hex) of ``value``'s canonical JSON; equal for equal values whatever the order of keys."""
+    """Return the SHA-256 (hex) of the canonical JSON of ``value``, which does not depend on the order of keys."""
     text = json.dumps(plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -56,6 +56,6 @@ def seed_of(seed: int, *names: str) -> int:
 
 
 def digest_of_file(path: Path) -> str:
-    """SHA-256 (hex) of a file's bytes."""
+    """Return the SHA-256 (hex) of a file's bytes."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

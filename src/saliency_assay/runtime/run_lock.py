@@ -1,4 +1,4 @@
-"""Locks on bytes of a run's lock file, and the share of it that each job holds, free of what a run itself needs."""
+"""Locks on bytes of a run's lock file, and the shared lock of each job; without the imports of ``lock``."""
 
 import fcntl
 import json
@@ -13,7 +13,7 @@ from saliency_assay.runtime.atomic import machine
 LOCK = "SALIENCY_ASSAY_LOCK"
 """Environment variable of all processes of a run: the path of its lock file."""
 RUN, JOBS, TURN = 0, 1, 2
-"""Bytes of that file: a run holds the first, its jobs share the second, and who reads or writes it takes the third."""
+"""Bytes of the lock file: a run locks the first, its jobs share the second, readers and writers lock the third."""
 
 
 def lock(file: IO[str], byte: int, *, shared: bool = False, wait: bool = False) -> None:
@@ -21,12 +21,12 @@ def lock(file: IO[str], byte: int, *, shared: bool = False, wait: bool = False) 
 
     Raises:
         BlockingIOError: another process has locked it.
-        OSError: the file system has no locks.
+        OSError: the file system does not support locks.
     """
     kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     try:
         fcntl.lockf(file, kind if wait else kind | fcntl.LOCK_NB, 1, byte)
-    except PermissionError as error:  # some systems raise it in place of BlockingIOError
+    except PermissionError as error:  # some systems raise it instead of BlockingIOError
         raise BlockingIOError(*error.args) from None
 
 
@@ -37,9 +37,9 @@ def unlock(file: IO[str], byte: int) -> None:
 
 @contextmanager
 def share_run_lock() -> Iterator[None]:
-    """Hold a share in the lock of the run that started this process, so that it outlives a run that is killed.
+    """Hold the shared job lock of the run that started this process, so that it remains if the run is killed.
 
-    Nothing is held on another machine than the run's: a cluster's scheduler knows the jobs there.
+    On other machines than the run's nothing is locked: there the scheduler of the cluster knows the jobs.
     """
     with ExitStack() as stack:
         with suppress(OSError, ValueError, KeyError, TypeError):

@@ -1,9 +1,9 @@
-"""Explained images in blocks and parts: what one job draws and scores.
+"""Blocks and shards of explained images, the units of attribution and scoring jobs.
 
-The explained images of a set are counted in blocks of ``BLOCK``. Noise is seeded anew for every block
-(``methods.sampling``) and no batch reaches from one block into the next, so that what is drawn of an image does not
-depend on which blocks a job has. A set with ``shards: N`` is explained in N parts, each a stretch of whole blocks. Read
-by the rules; imports nothing.
+The explained images of a set are divided into blocks of ``BLOCK``. Noise is seeded again for every block
+(``methods.sampling``) and no batch spans two blocks, so that the map of an image does not depend on the blocks of its
+job. A set with ``shards: N`` is explained in N shards, each a range of complete blocks. The rules read this module,
+so it imports nothing of the project.
 """
 
 import re
@@ -11,24 +11,24 @@ from collections.abc import Iterator
 from math import ceil
 from typing import NamedTuple
 
-BLOCK = 256  # images. Another number is other noise for all images but the first of a set.
+BLOCK = 256  # images; another value changes the noise of all images but the first ones of a set
 NAMED = re.compile(r"\.part([0-9]+)of([0-9]+)")
 
 
 class Part(NamedTuple):
-    """One part of several, counted from 1."""
+    """One shard of several: its number, from 1, and the number of shards."""
 
     number: int
     of: int
 
     def stretch(self, images: int) -> slice:
-        """Return the range of this part among ``images`` images: whole blocks, as evenly as possible.
+        """Return the range of this shard among ``images`` images: complete blocks, divided as evenly as possible.
 
         Raises:
-            ValueError: there are fewer blocks than parts.
+            ValueError: there are fewer blocks than shards.
         """
-        if fault := too_many(self.of, images):
-            raise ValueError(f"shards: {fault}")
+        if problem := too_many(self.of, images):
+            raise ValueError(f"shards: {problem}")
         blocks = blocks_in(images)
         first, end = (blocks * number // self.of for number in (self.number - 1, self.number))
         return slice(first * BLOCK, min(end * BLOCK, images))
@@ -38,43 +38,43 @@ WHOLE = Part(1, 1)
 
 
 def part_names(shards: int) -> list[str]:
-    """Return the suffixes of the files of all parts, empty where there is only one."""
+    """Return the file name suffixes of all shards, a single empty one for one shard."""
     return [f".part{number}of{shards}" for number in range(1, shards + 1)] if shards > 1 else [""]
 
 
 def part_of(name: str) -> Part:
-    """Return the part whose files' names end in ``name``, as ``part_names`` has it.
+    """Return the shard with the file name suffix ``name``, as in ``part_names``.
 
     Raises:
-        ValueError: nothing ends in that.
+        ValueError: the suffix is not one of ``part_names``.
     """
-    found = NAMED.fullmatch(name)
-    if name and not found:
+    match = NAMED.fullmatch(name)
+    if name and not match:
         raise ValueError(f"part: found {name!r}, expected such as {part_names(4)[0]!r}, or nothing")
-    return Part(int(found[1]), int(found[2])) if found else WHOLE
+    return Part(int(match[1]), int(match[2])) if match else WHOLE
 
 
 def blocks_in(images: int) -> int:
-    """Return the number of blocks of ``images`` images, at least one; the last one may have fewer images."""
+    """Return the number of blocks of ``images`` images, at least one; the last block may have fewer images."""
     return max(1, ceil(images / BLOCK))
 
 
 def too_many(shards: int, images: int) -> str:
-    """Return what is wrong with ``shards`` parts of ``images`` explained images; empty where each has a block."""
+    """Return the error text if ``images`` explained images have fewer blocks than ``shards``, else an empty text."""
     blocks = blocks_in(images)
     if shards <= blocks:
         return ""
-    counted = f"{images} explained images are {blocks} block{'s' if blocks > 1 else ''} of {BLOCK}"
-    return f"found {shards}, expected at most {blocks}: {counted}"
+    explanation = f"{images} explained images are {blocks} block{'s' if blocks > 1 else ''} of {BLOCK}"
+    return f"found {shards}, expected at most {blocks}: {explanation}"
 
 
 def blocks(images: int, offset: int = 0) -> Iterator[tuple[int, slice]]:
-    """Return the number of each block in its set, and where it lies among ``images`` images, in their order.
+    """Yield the number of each block in its set and its slice of the ``images`` images, in order.
 
-    ``offset`` images of the set come before these.
+    ``offset`` is the number of images of the set before these.
 
     Raises:
-        ValueError: an offset within a block.
+        ValueError: the offset is not a multiple of ``BLOCK``.
     """
     if offset % BLOCK:
         raise ValueError(f"offset: found {offset}, expected a multiple of {BLOCK}")
@@ -85,17 +85,17 @@ def blocks(images: int, offset: int = 0) -> Iterator[tuple[int, slice]]:
 def batches(
     images: int, batch_size: int, *, offset: int = 0, even: bool = False
 ) -> Iterator[tuple[int, slice]]:
-    """As ``blocks``, batch by batch: of ``batch_size`` images, the last one of a block perhaps of fewer.
+    """Yield block number and slice of each batch of ``batch_size`` images; the last one of a block may be smaller.
 
-    Where ``even``, those of a block are of nearly one size.
+    With ``even``, the batches of a block have nearly equal sizes. ``images`` and ``offset`` are as in ``blocks``.
 
     Raises:
-        ValueError: a batch size below 1, or see ``blocks``.
+        ValueError: a batch size below 1, or an error of ``blocks``.
     """
     if batch_size < 1:
         raise ValueError(f"batch_size: found {batch_size}, expected at least 1")
-    for block, part in blocks(images, offset):
-        count = part.stop - part.start
+    for block, block_slice in blocks(images, offset):
+        count = block_slice.stop - block_slice.start
         size = ceil(count / ceil(count / batch_size)) if even else batch_size
-        for first in range(part.start, part.stop, size):
-            yield block, slice(first, min(first + size, part.stop))
+        for first in range(block_slice.start, block_slice.stop, size):
+            yield block, slice(first, min(first + size, block_slice.stop))

@@ -1,4 +1,4 @@
-"""SIGTERM held back until the state of a job is saved."""
+"""Deferral of SIGTERM until the state of a job is saved."""
 
 import signal
 import threading
@@ -9,24 +9,24 @@ TERMINATED = 128 + signal.SIGTERM
 
 
 class HeldSigterm:
-    """As a context, notes SIGTERM as ``terminated`` instead of ending.
+    """Context manager that sets ``terminated`` on SIGTERM instead of ending the process.
 
-    Outside the main thread, where Python sets no handlers, signals do what they did before.
+    Outside the main thread, where Python cannot set signal handlers, it has no effect.
     """
 
     terminated = False
     _handler: Any = None
 
     def __enter__(self) -> Self:
-        """Take over SIGTERM."""
+        """Install the handler for SIGTERM."""
         if threading.current_thread() is threading.main_thread():
-            self._handler = signal.signal(signal.SIGTERM, self._note)
+            self._handler = signal.signal(signal.SIGTERM, self._set_terminated)
         return self
 
     def __exit__(self, *failure: object) -> None:
-        """Give SIGTERM back."""
+        """Restore the previous handler of SIGTERM."""
         if self._handler is not None:
             signal.signal(signal.SIGTERM, self._handler)
 
-    def _note(self, number: int, frame: FrameType | None) -> None:
+    def _set_terminated(self, number: int, frame: FrameType | None) -> None:
         self.terminated = True

@@ -1,4 +1,4 @@
-"""Slurm jobs of an earlier run in this folder: a second run beside them would write the same files."""
+"""Check for Slurm jobs of an earlier run in this folder, because a second run would write the same files."""
 
 import getpass
 import os
@@ -7,35 +7,35 @@ import subprocess
 import time
 from pathlib import Path
 
-OF_SNAKEMAKE = "rule_"
-"""Start of the comment that Snakemake's Slurm executor gives each job; a job that Snakemake itself runs in has none."""
+COMMENT_PREFIX = "rule_"
+"""Prefix of the comment of each job of Snakemake's Slurm executor; a job in which Snakemake itself runs has none."""
 SKIP = "SALIENCY_ASSAY_SKIP_SQUEUE"
-"""Environment variable: set to start although Slurm does not say which jobs are in its queue."""
+"""Environment variable: if set, a run starts although Slurm does not list its queue."""
 ATTEMPTS = 3
-PAUSE = 5.0  # seconds between two attempts to ask Slurm
+PAUSE = 5.0  # seconds between two calls of squeue
 
 
 def running_jobs(folder: Path) -> list[str]:
-    """Return the numbers of the Slurm jobs that an earlier run in ``folder`` left in the queue.
-
-    There are none where there is no Slurm.
+    """Return the ids of the Slurm jobs that an earlier run in ``folder`` left in the queue; none without Slurm.
 
     Raises:
-        ValueError: Slurm does not answer, and an earlier run was interrupted while it had jobs on a cluster.
+        ValueError: Slurm does not answer, and an earlier run was interrupted while it submitted jobs.
     """
-    if SKIP in os.environ or (shutil.which("squeue") is None and not _note(folder).exists()):
+    if SKIP in os.environ or (shutil.which("squeue") is None and not _marker(folder).exists()):
         return []
     lines = (line.split("|", 2) for line in _queue(folder).splitlines() if line.count("|") >= 2)
     return [
-        job for job, comment, where in lines if comment.startswith(OF_SNAKEMAKE) and Path(where) == folder
+        job
+        for job, comment, job_folder in lines
+        if comment.startswith(COMMENT_PREFIX) and Path(job_folder) == folder
     ]
 
 
 def check_alone(folder: Path) -> None:
-    """Refuse to start beside the jobs of an earlier run, which go on when their Snakemake is killed.
+    """Check that no jobs of an earlier run are in the queue; they continue when their Snakemake is killed.
 
     Raises:
-        ValueError: there are some, or there may be; the line says what to do.
+        ValueError: there are such jobs, or there may be; the message contains the remedy.
     """
     if jobs := running_jobs(folder):
         numbers = " ".join(jobs)
@@ -46,23 +46,23 @@ def check_alone(folder: Path) -> None:
 
 
 def begin_submitting(folder: Path) -> None:
-    """Note that a run in ``folder`` submits jobs to Slurm; the note stays if the run is killed."""
-    if shutil.which("squeue"):  # other schedulers are not asked, so a note would only refuse the next run
-        _note(folder).parent.mkdir(exist_ok=True)
-        _note(folder).touch()
+    """Write a marker file that a run in ``folder`` submits jobs to Slurm; it remains if the run is killed."""
+    if shutil.which("squeue"):  # other schedulers are not queried, so a marker would only block the next run
+        _marker(folder).parent.mkdir(exist_ok=True)
+        _marker(folder).touch()
 
 
 def end_submitting(folder: Path) -> None:
-    """Remove that note: the run has seen all of its jobs end."""
-    _note(folder).unlink(missing_ok=True)
+    """Delete the marker file after all jobs of the run have ended."""
+    _marker(folder).unlink(missing_ok=True)
 
 
-def _note(folder: Path) -> Path:
+def _marker(folder: Path) -> Path:
     return folder / ".snakemake/saliency_assay_submitting"
 
 
 def _queue(folder: Path) -> str:
-    """Return the user's jobs in the queue, one a line."""
+    """Return the output of squeue: the user's jobs, one per line."""
     command = ["squeue", "--noheader", f"--user={getpass.getuser()}", "--format=%i|%k|%Z"]
     reason = ""
     for attempt in range(ATTEMPTS):
@@ -71,7 +71,7 @@ def _queue(folder: Path) -> str:
             return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
         except (OSError, subprocess.SubprocessError) as error:
             reason = getattr(error, "stderr", None) or str(error)
-        if not _note(folder).exists():  # such as on a workstation where Slurm is installed and not set up
+        if not _marker(folder).exists():  # such as a workstation on which Slurm is not configured
             return ""
     raise ValueError(
         f"squeue: {' '.join(reason.split())}; jobs of an interrupted run may still work in {folder}; "

@@ -1,4 +1,4 @@
-"""CSV tables of results: names stay text, whatever they look like."""
+"""Reading of CSV tables of results; names are always read as text."""
 
 from pathlib import Path
 from typing import TextIO
@@ -12,10 +12,10 @@ NAMES = (
 
 
 def read_table(file: Path | TextIO, *texts: str) -> pd.DataFrame:
-    """Read a table of results: a method may be called NA, or True; an empty name is "", an empty number NaN.
+    """Read a table of results; names such as NA or True stay text, an empty name is "", an empty number NaN.
 
-    ``texts`` are columns that hold text besides those of ``NAMES``.
+    ``texts`` are further text columns besides ``NAMES``.
     """
-    names = (*NAMES, *texts)
-    table = pd.read_csv(file, keep_default_na=False, na_values=[""], dtype=dict.fromkeys(names, str))
-    return table.fillna({name: "" for name in names if name in table})
+    text_columns = (*NAMES, *texts)
+    table = pd.read_csv(file, keep_default_na=False, na_values=[""], dtype=dict.fromkeys(text_columns, str))
+    return table.fillna({name: "" for name in text_columns if name in table})

@@ -1,7 +1,7 @@
-"""Rows of an uncompressed array, read where they lie in the zip file.
+"""Rows of an uncompressed array, read directly from the zip file.
 
-Zarr reads whole chunks. A batch in random order would read one of megabytes for each image, so arrays that are stored
-as they are (no compression, no shards) are read by the row. Nothing is mapped: pages of a map count as the process's
+Zarr reads complete chunks. A batch in random order would read a chunk of megabytes for each image, so arrays without
+compression and Zarr shards are read by row. Files are not memory-mapped, because mapped pages count as the process's
 memory. Any number of threads may read at once.
 """
 
@@ -17,16 +17,16 @@ import numpy as np
 import numpy.typing as npt
 import zarr
 
-# Place of the lengths of its name and of what follows that in a member's own header, which has 30 bytes.
+# Offset, in the 30-byte local header of a member, of the lengths of its name and of the extra field after the name.
 NAME_LENGTHS = 26
 
 
 class StoreError(ValueError):
-    """A store that cannot be read, or is not the one that was asked for. The message is one line."""
+    """Error of a store that cannot be read or is not the requested one. The message is one line."""
 
 
 class Archive:
-    """An open zip file, of which parts of uncompressed members are read."""
+    """An open zip file with random access to its uncompressed members."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -34,32 +34,32 @@ class Archive:
         self._starts: dict[str, int] = {}
 
     def close(self) -> None:
-        """Close the file; what reads from it then fails."""
+        """Close the file; later reads fail."""
         self._zip.close()
 
     def sizes(self) -> dict[str, int]:
-        """Return the bytes of each member, unpacked.
+        """Return the unpacked size of each member in bytes.
 
         Raises:
-            StoreError: two of one name, or members that lie over each other: both would unpack to more than there is.
+            StoreError: two members have one name or overlap, and would unpack to more than the file contains.
         """
         members = self._zip.infolist()
-        taken, length = sum(member.compress_size for member in members), os.fstat(self._file()).st_size
-        if len(self._zip.NameToInfo) != len(members) or taken > length:
-            found = f"{len(members)} members of {taken} bytes in a file of {length}"
-            raise StoreError(f"{self.path}: found {found}, expected each once, one after another")
+        compressed, length = sum(member.compress_size for member in members), os.fstat(self._file()).st_size
+        if len(self._zip.NameToInfo) != len(members) or compressed > length:
+            description = f"{len(members)} members of {compressed} bytes in a file of {length}"
+            raise StoreError(f"{self.path}: found {description}, expected each once, one after another")
         return {member.filename: member.file_size for member in members}
 
     def beginning(self, name: str, count: int) -> bytes:
-        """At most ``count`` bytes that member ``name`` begins with, compressed or not.
+        """Return the first bytes of member ``name``, compressed or not, at most ``count``.
 
         Raises:
-            StoreError: it cannot be read.
+            StoreError: the member cannot be read.
         """
         try:
             with self._zip.open(name) as member:
                 return member.read(count)
-        except Exception as error:  # damage shows as BadZipFile, zlib.error, RuntimeError, …
+        except Exception as error:  # damaged files raise BadZipFile, zlib.error, RuntimeError, …
             raise StoreError(f"{self.path}: truncated, or not a Zarr store ({name}: {error})") from error
 
     def _file(self) -> int:
@@ -69,15 +69,15 @@ class Archive:
 
     @property
     def plain(self) -> bool:
-        """Return whether all its members are stored as they are; a zip written by other programs may be compressed."""
+        """True if no member is compressed; zip files of other programs may have compressed members."""
         return all(member.compress_type == zipfile.ZIP_STORED for member in self._zip.infolist())
 
     def read(self, name: str, start: int, target: memoryview) -> None:
-        """Fill ``target`` with the bytes of member ``name`` from its byte ``start`` on.
+        """Fill ``target`` with the bytes of member ``name``, beginning at its byte ``start``.
 
         Raises:
-            StoreError: the file ends before the part does.
-            ValueError: it is closed.
+            StoreError: the file is too short.
+            ValueError: the archive is closed.
         """
         file = self._file()
         if name not in self._starts:
@@ -86,30 +86,30 @@ class Archive:
             self._starts[name] = header + 30 + sum(struct.unpack("<HH", lengths))
         self._fill(target, file, self._starts[name] + start, name)
 
-    def _fill(self, target: memoryview, file: int, place: int, name: str) -> None:
+    def _fill(self, target: memoryview, file: int, offset: int, name: str) -> None:
         done = 0
         while done < len(target):
             try:
-                count = os.preadv(file, [target[done:]], place + done)
-            except OSError as error:  # no file has such a place, or the disk cannot be read
+                count = os.preadv(file, [target[done:]], offset + done)
+            except OSError as error:  # invalid offset, or an error of the disk
                 raise StoreError(f"{self.path}: {name} cannot be read: {error.strerror}") from error
             if not count:
                 raise StoreError(f"{self.path}: truncated, or not a Zarr store ({name} is not whole)")
             done += count
 
     def check(self, name: str, content: memoryview, padding: bytes) -> None:
-        """Compare a whole member, ``content`` and then ``padding``, with its checksum.
+        """Compare the CRC-32 of a complete member, ``content`` followed by ``padding``, with the archive's.
 
         Raises:
-            StoreError: they differ.
+            StoreError: the checksums differ.
         """
-        expected, found = self._zip.NameToInfo[name].CRC, zlib.crc32(padding, zlib.crc32(content))
-        if found != expected:
-            raise StoreError(f"{self.path}: {name} is damaged: CRC-32 {found:08x}, expected {expected:08x}")
+        expected, actual = self._zip.NameToInfo[name].CRC, zlib.crc32(padding, zlib.crc32(content))
+        if actual != expected:
+            raise StoreError(f"{self.path}: {name} is damaged: CRC-32 {actual:08x}, expected {expected:08x}")
 
 
 class Rows:
-    """An array uint8 ``[N, ...]`` that lies uncompressed in an archive, chunks of whole rows one after another."""
+    """An uncompressed array uint8 ``[N, ...]`` in an archive, with chunks of complete rows."""
 
     def __init__(self, archive: Archive, array: zarr.Array[Any]) -> None:
         self._archive = archive
@@ -121,38 +121,38 @@ class Rows:
 
     @classmethod
     def of(cls, archive: Archive, array: zarr.Array[Any]) -> Self | None:
-        """Return the rows of ``array``, or None where they cannot be read by themselves: Zarr then has to."""
-        plain = not array.compressors and not array.filters and array.shards is None
-        whole = array.chunks[1:] == array.shape[1:]
-        fits = array.dtype == np.uint8 and plain and whole and array.metadata.zarr_format == 3
+        """Return the rows of ``array``, or None if single rows cannot be read and Zarr must read chunks."""
+        unencoded = not array.compressors and not array.filters and array.shards is None
+        whole_rows = array.chunks[1:] == array.shape[1:]
+        fits = array.dtype == np.uint8 and unencoded and whole_rows and array.metadata.zarr_format == 3
         return cls(archive, array) if fits and archive.plain else None
 
     def at(self, index: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
-        """Return the rows at ``index`` ``[n]``, in that order, negative ones from the end; uint8 ``[n, ...]``.
+        """Return the rows at ``index`` ``[n]``, in that order, uint8 ``[n, ...]``; negative indices count from the end.
 
-        Rows that follow each other are read at once, straight to where they are returned. A chunk that is read whole
-        is compared with its checksum.
+        Consecutive rows are read in one call, directly into the result. A chunk that is read completely is compared
+        with its checksum.
 
         Raises:
-            IndexError: there is no such row.
+            IndexError: an index is out of range.
             StoreError: the file is truncated or damaged.
         """
         outside = index[(index < -self._length) | (index >= self._length)]
         if len(outside):
             raise IndexError(f"{self._array.path}: row {outside[0]}, of {self._length}")
         index = np.where(index < 0, index + self._length, index)
-        found = np.empty((len(index), *self._array.shape[1:]), dtype=np.uint8)
-        target, width = found.reshape(-1).data, self._width
-        begins = (np.diff(index, prepend=-2) != 1) | (index % self._chunk == 0)
-        for first, end in pairwise([*np.flatnonzero(begins).tolist(), len(index)]):
+        rows = np.empty((len(index), *self._array.shape[1:]), dtype=np.uint8)
+        target, width = rows.reshape(-1).data, self._width
+        starts = (np.diff(index, prepend=-2) != 1) | (index % self._chunk == 0)
+        for first, end in pairwise([*np.flatnonzero(starts).tolist(), len(index)]):
             self._read(int(index[first]), target[first * width : end * width])
-        return found
+        return rows
 
     def _read(self, row: int, target: memoryview) -> None:
-        """Rows from ``row`` on, all of one chunk."""
+        """Read consecutive rows of one chunk, beginning at ``row``, into ``target``."""
         chunk, start = divmod(row, self._chunk)
-        place = (chunk, *(0 for _ in self._array.shape[1:]))
-        name = f"{self._array.path}/{self._array.metadata.encode_chunk_key(place)}"
+        coordinates = (chunk, *(0 for _ in self._array.shape[1:]))
+        name = f"{self._array.path}/{self._array.metadata.encode_chunk_key(coordinates)}"
         self._archive.read(name, start * self._width, target)
         rows = min(self._chunk, self._length - chunk * self._chunk)
         if len(target) == rows * self._width:

@@ -1,7 +1,8 @@
-"""The one place that knows the score table: its columns, and how it is written and read.
+"""Score tables: their columns, and how they are written and read. No other module defines them.
 
-The table (parquet, long form) is the only hand-over from scoring to reliability and report. One row per image;
-scores of a whole set have image = -1. Replicates stay raw: means and intervals are computed by whoever shows them.
+The table (Parquet, long form) is the only interface between scoring on one side and reliability and report on the
+other. It has one row per image; scores of a whole set have image = -1. Replicates are stored individually: means and
+intervals are computed where they are shown.
 """
 
 import json
@@ -20,9 +21,9 @@ from saliency_assay.runtime.environment import loaded_versions
 from saliency_assay.storage.zarr_format import FORMAT, unreadable
 
 FORMAT_KEY = b"saliency_assay_format"
-"""In the file's metadata: the version of what the table looks like (``store_format``)."""
+"""Key of the format version (``zarr_format.FORMAT``) in the file's metadata."""
 LIBRARIES_KEY = b"saliency_assay_libraries"
-"""In the file's metadata: JSON of the versions of the packages that made what the table holds."""
+"""Key of the package versions (JSON) behind the table's content in the file's metadata."""
 COLUMNS = {
     "study": "str",
     "data": "str",
@@ -35,7 +36,7 @@ COLUMNS = {
     "score": "float64",
 }
 Conditions = Sequence[tuple[str, str, object]]
-"""Filter of rows in pyarrow's form: ``("metric", "==", "accuracy")``, all of them."""
+"""Row filter in pyarrow's form: conditions such as ``("metric", "==", "accuracy")``, which must all hold."""
 WHOLE_SET = -1
 ROW_GROUP = 1_000_000
 
@@ -45,10 +46,10 @@ class ScoreError(ValueError):
 
 
 def check(table: pd.DataFrame, source: str, *, compact: bool = False) -> pd.DataFrame:
-    """``table`` with the columns in order and of the right types; text as categories where ``compact``.
+    """Return ``table`` with its columns in order and of the right types, with ``compact`` text as categories.
 
     Raises:
-        ScoreError: columns are missing or unknown, a value has another type, or two rows score the same thing.
+        ScoreError: columns are missing or unknown, a value has another type, or two rows have equal keys.
     """
     if set(table.columns) != set(COLUMNS):
         raise ScoreError(f"{source}: columns {sorted(table.columns)}, expected {sorted(COLUMNS)}")
@@ -66,7 +67,7 @@ def check(table: pd.DataFrame, source: str, *, compact: bool = False) -> pd.Data
 
 
 def write(path: Path, table: pd.DataFrame) -> None:
-    """Write a score table as one parquet file, whole or not at all."""
+    """Write a score table as one Parquet file, completely or not at all."""
     table = check(table, str(path))
     with replacing(path) as temporary:
         pq.write_table(_with_format(pa.Table.from_pandas(table, preserve_index=False)), temporary)
@@ -74,70 +75,68 @@ def write(path: Path, table: pd.DataFrame) -> None:
 
 @contextmanager
 def writer(path: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
-    """Write a score table part by part, as the file that ``write`` makes of all parts together, whole or not at all.
+    """Write a score table in parts, completely or not at all; the file equals that of ``write`` for all parts.
 
-    Each part is checked on its own: the caller sees to it that two parts do not score the same thing.
+    Each part is checked separately: the caller must ensure that no two parts contain rows with equal keys.
     """
-    nothing = pd.DataFrame(columns=list(COLUMNS)).astype(COLUMNS)
-    schema = _with_format(pa.Table.from_pandas(nothing, preserve_index=False)).schema
+    empty = pd.DataFrame(columns=list(COLUMNS)).astype(COLUMNS)
+    schema = _with_format(pa.Table.from_pandas(empty, preserve_index=False)).schema
     with replacing(path) as temporary, pq.ParquetWriter(temporary, schema) as file:
 
-        def append(part: pd.DataFrame) -> None:
-            part = check(part, str(path), compact=True)
-            # Text takes far more memory than categories, so there is little of it at a time.
-            for start in range(0, len(part), ROW_GROUP):
-                rows = pa.Table.from_pandas(part.iloc[start : start + ROW_GROUP], preserve_index=False)
+        def append(table: pd.DataFrame) -> None:
+            table = check(table, str(path), compact=True)
+            # Text needs far more memory than categories, so only a limited number of rows is converted at a time.
+            for start in range(0, len(table), ROW_GROUP):
+                rows = pa.Table.from_pandas(table.iloc[start : start + ROW_GROUP], preserve_index=False)
                 file.write_table(rows.cast(schema))
 
         yield append
 
 
 def read(paths: Iterable[Path], *, compact: bool = False, only: Conditions | None = None) -> pd.DataFrame:
-    """Return the score tables at ``paths`` as one, ordered as given; text as categories where ``compact``, to save
-    memory.
+    """Return the score tables at ``paths`` as one table in that order, with ``compact`` text as categories.
 
-    Rows of one score of one method stand together even where parts of a set were scored in files of their own, which
-    are given in their order: the table is that of the whole set.
-
-    With ``only`` no other row is read.
+    Categories save memory. Rows of one score of one method are contiguous even where the shards of a set were scored
+    in separate files, given in their order: the table equals that of the unsplit set. With ``only``, only the rows
+    that meet these conditions are read.
 
     Raises:
-        ScoreError: no path, a file that is no parquet or of another format, or see ``check``.
+        ScoreError: no path, a file that is not Parquet or has another format, or an error of ``check``.
     """
     text = [name for name, kind in COLUMNS.items() if kind == "str"] if compact else None
     tables, files = [], list(paths)
     for path in files:
         try:
             table = pq.read_table(path, read_dictionary=text, partitioning=None, filters=only)
-            table.validate(full=True)  # of a damaged file, text may be no text
-        except Exception as error:  # Arrow has a class for each of its statuses, and not all are ValueError
+            table.validate(full=True)  # text in a damaged file may be invalid
+        except Exception as error:  # Arrow has several exception classes, and not all are ValueErrors
             raise _unreadable(path, error) from error
-        found = (table.schema.metadata or {}).get(FORMAT_KEY)
-        if unfit := unreadable(found.decode(errors="replace") if found else None):
-            raise ScoreError(f"{path}: {unfit}")
-        # What pandas notes for itself says nothing that is not checked below, and may be damaged, too.
+        file_format = (table.schema.metadata or {}).get(FORMAT_KEY)
+        if reason := unreadable(file_format.decode(errors="replace") if file_format else None):
+            raise ScoreError(f"{path}: {reason}")
+        # The metadata of pandas adds nothing to the checks below, and may itself be damaged.
         tables.append(table.replace_schema_metadata(None))
     if not tables:
         raise ScoreError("no score tables; expected at least one path")
     source = str(files[0]) if len(files) == 1 else "score tables"
     try:
-        joined = _joined(tables, compact)
-    except Exception as error:  # columns of other types in one of them, text that is none
+        joined = _concatenate(tables, compact)
+    except Exception as error:  # one table has columns of other types, or invalid text
         raise _unreadable(source, error) from error
-    return check(_together(joined), source, compact=compact)
+    return check(_group_scores(joined), source, compact=compact)
 
 
 def write_predictions(path: Path, table: pd.DataFrame, libraries: Mapping[str, str]) -> None:
-    """Write the predictions of a model, with the versions of the packages that made its weights."""
+    """Write the predictions of a model, with the versions of the packages that its weights were computed with."""
     rows = pa.Table.from_pandas(table, preserve_index=False)
     with replacing(path) as temporary:
         pq.write_table(_with_metadata(rows, {LIBRARIES_KEY: json.dumps(libraries).encode()}), temporary)
 
 
 def libraries_in(path: Path) -> dict[str, str]:
-    """Return the versions of the packages that made a score table, or the weights behind a table of predictions."""
-    found = (pq.read_schema(path).metadata or {}).get(LIBRARIES_KEY, b"{}")
-    return {str(name): str(version) for name, version in json.loads(found).items()}
+    """Return the package versions recorded in a score table, or those of the weights in a table of predictions."""
+    libraries = (pq.read_schema(path).metadata or {}).get(LIBRARIES_KEY, b"{}")
+    return {str(name): str(version) for name, version in json.loads(libraries).items()}
 
 
 def _with_format(table: pa.Table) -> pa.Table:
@@ -145,42 +144,46 @@ def _with_format(table: pa.Table) -> pa.Table:
     return _with_metadata(table, {FORMAT_KEY: FORMAT.encode(), LIBRARIES_KEY: libraries})
 
 
-def _with_metadata(table: pa.Table, added: Mapping[bytes, bytes]) -> pa.Table:
-    return table.replace_schema_metadata({**(table.schema.metadata or {}), **added})
+def _with_metadata(table: pa.Table, entries: Mapping[bytes, bytes]) -> pa.Table:
+    return table.replace_schema_metadata({**(table.schema.metadata or {}), **entries})
 
 
-def _together(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of each score at the place of the first of them, in the order that they have."""
+def _group_scores(table: pd.DataFrame) -> pd.DataFrame:
+    """Move the rows of each score to its first row, keeping their order."""
     keys = [name for name in COLUMNS if name not in ("image", "score")]
     if not set(keys) <= set(table.columns):
-        return table  # ``check`` says what is missing
-    # Only the first row of each run of equal keys is looked at: a table may have millions of others.
+        return table  # ``check`` reports the missing columns
+    # Only the first row of each run of equal keys is compared: a table may have millions of other rows.
     first = np.arange(len(table)) == 0
     for name in keys:
         values = table[name].cat.codes if table[name].dtype == "category" else table[name]
         first[1:] |= values.to_numpy()[1:] != values.to_numpy()[:-1]
-    places = table.loc[first, keys].groupby(keys, sort=False, observed=True).ngroup().to_numpy()
-    if (np.diff(places) >= 0).all():
+    groups = table.loc[first, keys].groupby(keys, sort=False, observed=True).ngroup().to_numpy()
+    if (np.diff(groups) >= 0).all():
         return table
     lengths = np.diff(np.flatnonzero(np.append(first, True)))
-    return table.iloc[np.argsort(np.repeat(places, lengths), kind="stable")].reset_index(drop=True)
+    return table.iloc[np.argsort(np.repeat(groups, lengths), kind="stable")].reset_index(drop=True)
 
 
 def combinations(path: Path, columns: Sequence[str], *, only: Conditions) -> list[dict[str, object]]:
-    """Return the combinations of ``columns`` in the rows ``only`` of a score table, in order, a batch at a time.
+    """Return the distinct combinations of ``columns`` in the rows of a score table that meet ``only``, in order.
+
+    The table is read in batches.
 
     Raises:
-        ScoreError: a file that is no parquet.
+        ScoreError: the file is not Parquet.
     """
-    found: dict[tuple[object, ...], None] = {}
+    distinct_rows: dict[tuple[object, ...], None] = {}
     try:
         rows = pads.dataset(path, format="parquet")
         for batch in rows.to_batches(columns=list(columns), filter=pq.filters_to_expression(only)):
             distinct = pa.Table.from_batches([batch]).group_by(list(columns), use_threads=False).aggregate([])
-            found |= dict.fromkeys(zip(*(distinct[name].to_pylist() for name in columns), strict=True))
+            distinct_rows |= dict.fromkeys(
+                zip(*(distinct[name].to_pylist() for name in columns), strict=True)
+            )
     except Exception as error:
         raise _unreadable(path, error) from error
-    return [dict(zip(columns, values, strict=True)) for values in found]
+    return [dict(zip(columns, values, strict=True)) for values in distinct_rows]
 
 
 def _unreadable(path: Path | str, error: Exception) -> ScoreError:
@@ -188,10 +191,10 @@ def _unreadable(path: Path | str, error: Exception) -> ScoreError:
     return ScoreError(f"{path}: not a parquet file ({reason[:200]})")
 
 
-def _joined(tables: list[pa.Table], compact: bool) -> pd.DataFrame:
-    """Return the rows of all; categories of one column are one set of them, else pandas would make text of them."""
+def _concatenate(tables: list[pa.Table], compact: bool) -> pd.DataFrame:
+    """Concatenate ``tables``; with ``compact``, Arrow unifies categories, which pandas would convert to text."""
     if compact:
-        found: pd.DataFrame = pa.concat_tables(tables).to_pandas(ignore_metadata=True)
+        joined: pd.DataFrame = pa.concat_tables(tables).to_pandas(ignore_metadata=True)
     else:
-        found = pd.concat([table.to_pandas() for table in tables], ignore_index=True)
-    return found
+        joined = pd.concat([table.to_pandas() for table in tables], ignore_index=True)
+    return joined

@@ -1,9 +1,9 @@
-"""Check of a store's file before any of it is unpacked or given to Zarr.
+"""Check of a store's file before it is unpacked or passed to Zarr.
 
-Zarr reads more than ``zarr_store.write`` writes: other formats and codecs, one of which is a pickle, and arrays whose
-chunks may be missing, which then are all one value. Only what ``zarr_store.write`` writes is read here, and every chunk
-has to be there: a lost one is not taken for zeros. What compressed chunks unpack to is left to Zarr, and damage to the
-zip file's checksums.
+Zarr reads more than ``zarr_store.write`` writes: other formats and codecs, one of them a pickle, and arrays with
+missing chunks, which it fills with one value. This check accepts only the output of ``zarr_store.write`` and requires
+every chunk, so that a lost one is not read as zeros. It does not check the unpacked size of compressed chunks; damage
+is detected by the checksums of the zip file.
 """
 
 import json
@@ -23,14 +23,14 @@ ARRAY_KEYS = GROUP_KEYS | {
     *("fill_value", "codecs", "storage_transformers"),
 }
 CODECS = (["bytes"], ["bytes", "zstd"])
-KEYS_OF_CHUNKS = {"name": "default", "configuration": {"separator": "/"}}
+CHUNK_KEY_ENCODING = {"name": "default", "configuration": {"separator": "/"}}
 LARGEST_CHUNK = 1 << 31  # bytes; a chunk is 4 MiB, or one item where that is larger
 LARGEST_TEXT = 1 << 26  # bytes of metadata
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Chunks of one array: their number, the end of their names, and the bytes of each, uncompressed."""
+    """Chunks of one array: their number, the suffix of their names, and the uncompressed size of each in bytes."""
 
     chunks: int
     suffix: str
@@ -39,94 +39,111 @@ class Layout:
 
 
 def check(archive: Archive) -> None:
-    """Check that the ``archive`` is a store as ``zarr_store.write`` makes them, with every chunk there.
+    """Check that the ``archive`` is a store in the form that ``zarr_store.write`` writes, with every chunk.
 
-    An uncompressed chunk must have its array's size.
+    An uncompressed chunk must have the size that its array's metadata gives.
 
     Raises:
-        StoreError: it is not; the line says which member or key is at fault.
+        StoreError: the check fails; the message names the member or key.
     """
     sizes = archive.sizes()
-    _metadata(archive, sizes, "zarr.json", GROUP_KEYS, "group")
+    _read_metadata(archive, sizes, "zarr.json", GROUP_KEYS, "group")
     arrays = [name.removesuffix("/zarr.json") for name in sizes if name.endswith("/zarr.json")]
-    left = set(sizes) - {"zarr.json"}
+    remaining = set(sizes) - {"zarr.json"}
     for array in arrays:
-        layout = _layout(archive, sizes, f"{array}/zarr.json")
-        # Counted before they are named: a trillion chunks are not worth a trillion names.
+        layout = _check_array(archive, sizes, f"{array}/zarr.json")
+        # Checked before the names are generated: the metadata of a damaged file may state a trillion chunks.
         if layout.chunks > len(sizes):
-            raise _unfit(archive, f"{array} is of {layout.chunks} chunks, found {len(sizes)} members in all")
-        left.remove(f"{array}/zarr.json")
+            raise _error(archive, f"{array} is of {layout.chunks} chunks, found {len(sizes)} members in all")
+        remaining.remove(f"{array}/zarr.json")
         for number in range(layout.chunks):
             name = f"{array}/c/{number}{layout.suffix}"
-            if name not in left:
-                raise _unfit(archive, f"{name} is missing")
-            left.remove(name)
+            if name not in remaining:
+                raise _error(archive, f"{name} is missing")
+            remaining.remove(name)
             if not layout.compressed and sizes[name] != layout.size:
-                raise _unfit(archive, f"{name} has {sizes[name]} bytes, expected {layout.size}")
-    if left:
-        raise _unfit(archive, f"{min(left)!r} belongs to none of its arrays")
+                raise _error(archive, f"{name} has {sizes[name]} bytes, expected {layout.size}")
+    if remaining:
+        raise _error(archive, f"{min(remaining)!r} belongs to none of its arrays")
 
 
-def _layout(archive: Archive, sizes: dict[str, int], name: str) -> Layout:
-    metadata = _metadata(archive, sizes, name, ARRAY_KEYS, "array")
-    shape, kind, codecs = metadata["shape"], metadata["data_type"], metadata["codecs"]
+def _check_array(archive: Archive, sizes: dict[str, int], name: str) -> Layout:
+    metadata = _read_metadata(archive, sizes, name, ARRAY_KEYS, "array")
+    shape, data_type, codecs = metadata["shape"], metadata["data_type"], metadata["codecs"]
     grid = metadata["chunk_grid"]
-    inner = grid.get("configuration") if isinstance(grid, dict) and grid.get("name") == "regular" else None
-    chunk: Any = inner.get("chunk_shape") if isinstance(inner, dict) else None
-    if kind not in TYPES if isinstance(kind, str) else True:
-        raise _unfit(archive, f"{name}: data_type is {_short(kind)}, expected one of {', '.join(TYPES)}")
-    if not _lengths(shape) or not shape:
-        raise _unfit(archive, f"{name}: shape is {_short(shape)}, expected lengths")
-    if not _lengths(chunk) or len(chunk) != len(shape) or chunk[1:] != shape[1:] or not chunk[0]:
-        raise _unfit(
-            archive, f"{name}: chunk_shape is {_short(chunk)}, expected whole items of {_short(shape)}"
+    grid_settings = (
+        grid.get("configuration") if isinstance(grid, dict) and grid.get("name") == "regular" else None
+    )
+    chunk_shape: Any = grid_settings.get("chunk_shape") if isinstance(grid_settings, dict) else None
+    if data_type not in TYPES if isinstance(data_type, str) else True:
+        raise _error(
+            archive, f"{name}: data_type is {_shorten(data_type)}, expected one of {', '.join(TYPES)}"
         )
-    size = prod(chunk) * TYPES[kind]
+    if not _are_lengths(shape) or not shape:
+        raise _error(archive, f"{name}: shape is {_shorten(shape)}, expected lengths")
+    if (
+        not _are_lengths(chunk_shape)
+        or len(chunk_shape) != len(shape)
+        or chunk_shape[1:] != shape[1:]
+        or not chunk_shape[0]
+    ):
+        raise _error(
+            archive,
+            f"{name}: chunk_shape is {_shorten(chunk_shape)}, expected whole items of {_shorten(shape)}",
+        )
+    size = prod(chunk_shape) * TYPES[data_type]
     if size > LARGEST_CHUNK:
-        raise _unfit(archive, f"{name}: chunks are of {_short(size)} bytes, expected at most {LARGEST_CHUNK}")
-    names = (
+        raise _error(
+            archive, f"{name}: chunks are of {_shorten(size)} bytes, expected at most {LARGEST_CHUNK}"
+        )
+    codec_names = (
         [codec.get("name") for codec in codecs if isinstance(codec, dict)] if isinstance(codecs, list) else []
     )
-    if names not in CODECS:
-        raise _unfit(archive, f"{name}: codecs are {_short(codecs)}, expected bytes, or bytes and zstd")
-    if metadata["chunk_key_encoding"] != KEYS_OF_CHUNKS or metadata["storage_transformers"] != []:
-        raise _unfit(archive, f"{name}: chunk_key_encoding or storage_transformers are not as it is written")
+    if codec_names not in CODECS:
+        raise _error(archive, f"{name}: codecs are {_shorten(codecs)}, expected bytes, or bytes and zstd")
+    if metadata["chunk_key_encoding"] != CHUNK_KEY_ENCODING or metadata["storage_transformers"] != []:
+        raise _error(archive, f"{name}: chunk_key_encoding or storage_transformers are not as it is written")
     packed = metadata["attributes"].get("packed")
     if packed is not None and not (
-        _lengths(packed) and kind == "uint8" and len(shape) == 2 and -(-prod(packed) // 8) == shape[1]
+        _are_lengths(packed)
+        and data_type == "uint8"
+        and len(shape) == 2
+        and -(-prod(packed) // 8) == shape[1]
     ):
-        raise _unfit(
-            archive, f"{name}: packed is {_short(packed)}, expected lengths that fill {_short(shape)}"
+        raise _error(
+            archive, f"{name}: packed is {_shorten(packed)}, expected lengths that fill {_shorten(shape)}"
         )
-    return Layout(-(-shape[0] // chunk[0]), "/0" * (len(shape) - 1), size, len(names) == 2)
+    return Layout(-(-shape[0] // chunk_shape[0]), "/0" * (len(shape) - 1), size, len(codec_names) == 2)
 
 
-def _metadata(
+def _read_metadata(
     archive: Archive, sizes: dict[str, int], name: str, keys: set[str], node: str
 ) -> dict[str, Any]:
     if sizes.get(name, LARGEST_TEXT + 1) > LARGEST_TEXT:
-        found = f"has {sizes[name]} bytes, expected at most {LARGEST_TEXT}" if name in sizes else "is missing"
-        raise _unfit(archive, f"{name} {found}")
+        problem = (
+            f"has {sizes[name]} bytes, expected at most {LARGEST_TEXT}" if name in sizes else "is missing"
+        )
+        raise _error(archive, f"{name} {problem}")
     try:
         content: Any = json.loads(archive.beginning(name, sizes[name]))
     except (ValueError, RecursionError) as error:
-        raise _unfit(archive, f"{name} is not JSON: {str(error)[:80]}") from error
+        raise _error(archive, f"{name} is not JSON: {str(error)[:80]}") from error
     if not isinstance(content, dict) or set(content) != keys or not isinstance(content["attributes"], dict):
-        raise _unfit(archive, f"{name}: found keys {_short(content)}, expected {', '.join(sorted(keys))}")
+        raise _error(archive, f"{name}: found keys {_shorten(content)}, expected {', '.join(sorted(keys))}")
     if content["zarr_format"] != 3 or content["node_type"] != node:
-        format_ = f"format {_short(content['zarr_format'])}, {_short(content['node_type'])}"
-        raise _unfit(archive, f"{name}: found {format_}, expected format 3, {node}")
+        format_ = f"format {_shorten(content['zarr_format'])}, {_shorten(content['node_type'])}"
+        raise _error(archive, f"{name}: found {format_}, expected format 3, {node}")
     return content
 
 
-def _lengths(value: Any) -> bool:
+def _are_lengths(value: Any) -> bool:
     return isinstance(value, list) and all(type(length) is int and 0 <= length < 1 << 63 for length in value)
 
 
-def _short(value: Any) -> str:
+def _shorten(value: Any) -> str:
     text = ", ".join(map(str, value)) if isinstance(value, dict) else json.dumps(value)
     return text if len(text) <= 80 else f"{text[:79]}…"
 
 
-def _unfit(archive: Archive, reason: str) -> StoreError:
+def _error(archive: Archive, reason: str) -> StoreError:
     return StoreError(f"{archive.path}: truncated, or not a Zarr store ({reason})")

@@ -1,19 +1,19 @@
-"""The version of what Zarr stores and score tables look like on disk, apart from the library's own."""
+"""Version of the file format of Zarr stores and score tables, separate from the library's version."""
 
 import re
 
 FORMAT = "1.0"
-"""Major and minor: a change that older readers would misread is a new major one, an addition that they may pass over a
-new minor one. What an array holds is its rule's matter and not part of it."""
+"""Major and minor version. A change that older readers would misread increases the major version, an addition that they
+may ignore the minor one. The content of the arrays is defined by the rules and not part of the format."""
 
 
-def unreadable(found: object) -> str:
-    """Return the reason that a file of the format ``found`` is not read; empty where it is.
+def unreadable(version: object) -> str:
+    """Return the reason why a file of format ``version`` cannot be read; an empty text if it can.
 
-    One of the same major format is, whatever its minor one.
+    Files of the same major version can be read, whatever the minor version.
     """
     major = FORMAT.partition(".")[0]
-    if isinstance(found, str) and re.fullmatch(rf"{major}\.[0-9]+", found, re.ASCII):
+    if isinstance(version, str) and re.fullmatch(rf"{major}\.[0-9]+", version, re.ASCII):
         return ""
-    shown = "missing" if found is None else repr(found)
+    shown = "missing" if version is None else repr(version)
     return f"format is {shown}, expected {major}.x; write it anew with this version, or read it with its own"

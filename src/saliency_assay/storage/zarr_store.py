@@ -1,10 +1,10 @@
-"""The one place that knows Zarr: how arrays and their provenance are written to, and read from, one file.
+"""Zarr stores: writing and reading of arrays and their provenance in one file. Only this module writes Zarr.
 
 A store is a ``.zarr.zip`` file of equally long arrays (axis 0 counts items: images, cut-outs, …) and attributes.
 It is written block by block into a hidden folder beside the target, zipped, and renamed (``atomic``), so that a file
-which has the target's name is whole. Equal content gives equal bytes. Boolean arrays are bit-packed, 8 items of the
-trailing axes a byte; readers see booleans. Bytes (images and packed booleans) are stored uncompressed, so that any row
-can be read by itself (``store_rows``); all else is compressed.
+with the target's name is complete. Equal content gives equal bytes. Boolean arrays are bit-packed along the trailing
+axes, 8 values per byte; readers get booleans. Bytes (images and packed booleans) are stored uncompressed, so that
+single rows can be read (``storage.rows``); other types are compressed.
 """
 
 import hashlib
@@ -34,24 +34,31 @@ Array = npt.NDArray[Any]
 Block = Mapping[str, Array]
 
 CHUNK_BYTES = 4 << 20
-BLOCK = 256  # items; those who read several arrays side by side need blocks of one size
-ZIP_DATE = (1980, 1, 1, 0, 0, 0)  # the earliest a zip can hold: times would make equal stores unequal
+BLOCK = 256  # items; several arrays that are read in parallel need blocks of equal size
+ZIP_DATE = (
+    1980,
+    1,
+    1,
+    0,
+    0,
+    0,
+)  # earliest date of the zip format; real dates would make the bytes of equal stores differ
 
 
 def write(path: Path, blocks: Iterable[Block], *, kind: str, attributes: Mapping[str, Any]) -> None:
     """Write ``blocks``, in order, as one store.
 
     Args:
-        path: the target, ``*.zarr.zip``; replaced whole, or left as it was if anything fails.
+        path: the target, ``*.zarr.zip``; replaced completely, or left unchanged if an error occurs.
         blocks: each maps array names to arrays of one length; names, dtypes and trailing shapes are the same
             in all blocks. Boolean arrays are bit-packed.
-        kind: what the store holds (``data``, ``maps``, …); readers ask for it.
+        kind: kind of content (``data``, ``maps``, …), which ``open_store`` compares.
         attributes: plain provenance: parameters, digests, seeds. ``kind``, ``format``, ``version``, ``libraries``
-            (versions of those that the process has loaded), ``length`` and ``digest`` (SHA-256 over names, dtypes,
+            (versions of the packages that the process has loaded), ``length`` and ``digest`` (SHA-256 of names, dtypes,
             shapes and bytes of all arrays) are added.
 
     Raises:
-        StoreError: no block at all, or a block that does not fit the first one.
+        StoreError: there is no block, or a block does not fit the first one.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     remove_leftovers(path)
@@ -60,15 +67,15 @@ def write(path: Path, blocks: Iterable[Block], *, kind: str, attributes: Mapping
         writer = _Writer(folder, path)
         for block in blocks:
             writer.append(block)
-        made_by = {"format": FORMAT, "version": __version__, "libraries": loaded_versions()}
-        writer.finish({**plain(attributes), "kind": kind, **made_by})
-        _zip(folder, path)
+        writer_attributes = {"format": FORMAT, "version": __version__, "libraries": loaded_versions()}
+        writer.finish({**plain(attributes), "kind": kind, **writer_attributes})
+        _write_zip(folder, path)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def beside(blocks: Iterable[Block], **columns: Array) -> Iterator[dict[str, Array]]:
-    """``blocks`` with the matching parts of whole ``columns`` (axis 0 as long as all blocks together)."""
+    """Yield ``blocks`` extended by their rows of ``columns``, which are as long as all blocks together along axis 0."""
     start = 0
     for block in blocks:
         end = start + len(next(iter(block.values())))
@@ -77,7 +84,7 @@ def beside(blocks: Iterable[Block], **columns: Array) -> Iterator[dict[str, Arra
 
 
 class _Writer:
-    """Gathers blocks into whole chunks of each array, and the digest of all that passes."""
+    """Writer that collects blocks into complete chunks of each array and digests their bytes."""
 
     def __init__(self, folder: Path, path: Path) -> None:
         self.group = zarr.create_group(LocalStore(folder))
@@ -97,24 +104,24 @@ class _Writer:
                 self.digests[name] = hashlib.sha256(f"{name} {dtype} {trailing}".encode())
         lengths = {len(array) for array in block.values()}
         if layout != self.layout or len(lengths) != 1:
-            found = {name: f"{array.dtype}{list(array.shape)}" for name, array in block.items()}
+            description = {name: f"{array.dtype}{list(array.shape)}" for name, array in block.items()}
             raise StoreError(
-                f"{self.path}: a block after {self.length} items does not fit the first: {found}"
+                f"{self.path}: a block after {self.length} items does not fit the first: {description}"
             )
         self.length += lengths.pop()
         for name, array in block.items():
             self.digests[name].update(np.ascontiguousarray(array).tobytes())
-            self.pending[name].append(_pack(array) if array.dtype == bool else array)
+            self.pending[name].append(_pack_bits(array) if array.dtype == bool else array)
             self._flush(name, last=False)
 
     def _flush(self, name: str, *, last: bool) -> None:
-        """Write the whole chunks that wait; ``last`` writes the rest. An array of less than a chunk is one chunk."""
-        dtype, trailing = self._stored(name)
+        """Write the complete pending chunks, with ``last`` also the rest; a smaller array becomes one smaller chunk."""
+        dtype, trailing = self._stored_layout(name)
         rows = max(1, CHUNK_BYTES // max(1, int(np.prod(trailing)) * dtype.itemsize))
-        waiting = sum(len(part) for part in self.pending[name])
+        waiting = sum(len(block) for block in self.pending[name])
         ready = waiting if last else waiting - waiting % rows
         if name not in self.arrays and (ready or last):
-            # A chunk is padded to its full size, which only a compressed one can afford where most of it is padding.
+            # Zarr pads a chunk to its full size: a small array would waste space unless its chunk is as small.
             self.arrays[name] = self._create(name, min(rows, max(1, waiting)))
         if not ready:
             return
@@ -124,15 +131,15 @@ class _Writer:
         array[start:] = gathered[:ready]
         self.pending[name] = [gathered[ready:]]
 
-    def _stored(self, name: str) -> tuple[np.dtype[Any], tuple[int, ...]]:
-        """Type and trailing shape of an array as it is stored."""
+    def _stored_layout(self, name: str) -> tuple[np.dtype[Any], tuple[int, ...]]:
+        """Return dtype and trailing shape of an array as stored."""
         dtype, trailing = self.layout[name]
         if dtype.kind == "b":
             return np.dtype(np.uint8), (-(-int(np.prod(trailing)) // 8),)
         return dtype, trailing
 
     def _create(self, name: str, rows: int) -> zarr.Array[Any]:
-        dtype, trailing = self._stored(name)
+        dtype, trailing = self._stored_layout(name)
         packed = self.layout[name][0].kind == "b"
         return self.group.create_array(
             name,
@@ -141,7 +148,7 @@ class _Writer:
             chunks=(rows, *trailing),
             compressors=None if dtype == np.uint8 else "auto",
             fill_value=np.nan if dtype.kind == "f" else 0,
-            # Else a chunk that is lost would be one that was left out, and read as zeros.
+            # Otherwise a lost chunk could not be distinguished from an empty one, and would be read as zeros.
             config={"write_empty_chunks": True},
             attributes={"packed": list(self.layout[name][1])} if packed else {},
         )
@@ -156,7 +163,7 @@ class _Writer:
         self.group.attrs.update({**attributes, "length": self.length, "digest": digest})
 
 
-def _zip(folder: Path, path: Path) -> None:
+def _write_zip(folder: Path, path: Path) -> None:
     with replacing(path) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as archive:
         for file in sorted(file for file in folder.rglob("*") if file.is_file()):
             member = zipfile.ZipInfo(file.relative_to(folder).as_posix(), ZIP_DATE)
@@ -166,16 +173,16 @@ def _zip(folder: Path, path: Path) -> None:
             file.unlink()  # so that the disk never holds two copies
 
 
-def _pack(array: Array) -> Array:
-    # The width is told: of no items it cannot be worked out.
+def _pack_bits(array: Array) -> Array:
+    # The width is given explicitly: reshape cannot infer it for an array of no items.
     return np.packbits(array.reshape(len(array), int(np.prod(array.shape[1:]))), axis=1)
 
 
 class StoredArray:
     """One array of an open store, read on demand; bit-packed arrays are unpacked to booleans.
 
-    Index it along axis 0 with a slice, an integer, or an array of integers. Where ``rows`` can read it, each item is
-    read by itself; otherwise Zarr reads the chunks that hold them.
+    Index it along axis 0 with a slice, an integer, or an array of integers. With ``rows``, only the requested items
+    are read; otherwise Zarr reads the chunks that contain them.
     """
 
     def __init__(self, array: zarr.Array[Any], rows: Rows | None = None, source: Path | None = None) -> None:
@@ -187,12 +194,12 @@ class StoredArray:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Shape as readers see it, items first."""
+        """Shape after unpacking, items first."""
         return (self._array.shape[0], *(self._array.shape[1:] if self._packed is None else self._packed))
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Data type as readers see it."""
+        """Data type after unpacking."""
         return np.dtype(bool) if self._packed is not None else self._array.dtype
 
     def __len__(self) -> int:
@@ -207,33 +214,33 @@ class StoredArray:
         return bits.reshape(*raw.shape[:-1], *self._packed)
 
     def packed_rows(self, index: Any) -> Array:
-        """Booleans as they are stored: uint8 ``[n, ceil(A / 8)]`` for A items a row, the first in the highest bit.
+        """Return booleans as stored: uint8 ``[n, ceil(A / 8)]`` for A values per row, the first in the highest bit.
 
         Raises:
-            StoreError: an array of another type.
+            StoreError: the array is not boolean.
         """
         if self._packed is None:
             raise StoreError(f"{self._array.path}: found {self.dtype}, expected bool")
         return self._read(index)
 
     def _read(self, index: Any) -> Array:
-        one = isinstance(index, int | np.integer)
+        scalar = isinstance(index, int | np.integer)
         if isinstance(index, slice):
             if self._rows is None:
-                with self._named():
+                with self._naming_file():
                     return np.asarray(self._array[index])
             index = np.arange(*index.indices(len(self)))
-        chosen = np.asarray([index] if one else index)
-        if self._rows is None or chosen.dtype.kind not in "iu":
-            with self._named():
-                found = np.asarray(self._array.oindex[chosen])
+        indices = np.asarray([index] if scalar else index)
+        if self._rows is None or indices.dtype.kind not in "iu":
+            with self._naming_file():
+                items = np.asarray(self._array.oindex[indices])
         else:
-            found = self._rows.at(chosen.astype(np.int64, copy=False))
-        return np.asarray(found[0]) if one else found
+            items = self._rows.at(indices.astype(np.int64, copy=False))
+        return np.asarray(items[0]) if scalar else items
 
     @contextmanager
-    def _named(self) -> Iterator[None]:
-        """Damage that shows only when a chunk is unpacked, which Zarr tells in a hundred ways and without the file."""
+    def _naming_file(self) -> Iterator[None]:
+        """Convert any exception of Zarr while it unpacks a damaged chunk into a StoreError that names the file."""
         try:
             yield
         except (IndexError, StoreError):
@@ -243,12 +250,12 @@ class StoredArray:
             raise StoreError(f"{self._source}: {self._array.path} is damaged: {reason}") from error
 
     def at(self, indices: Array) -> "Selection":
-        """Its items at ``indices``, read on demand; ascending indices read each chunk once."""
+        """Return the items at ``indices``, read on demand; ascending indices read each chunk once."""
         return Selection(self, indices)
 
 
 class Selection:
-    """Chosen items of a stored array, in the order chosen; index it with slices."""
+    """Selected items of a stored array, in the order of selection; index it with slices."""
 
     def __init__(self, array: StoredArray, indices: Array) -> None:
         self._array = array
@@ -257,11 +264,11 @@ class Selection:
     def __len__(self) -> int:
         return len(self._indices)
 
-    def __getitem__(self, part: slice) -> Array:
-        return self._array[self._indices[part]]
+    def __getitem__(self, rows: slice) -> Array:
+        return self._array[self._indices[rows]]
 
     def blocks(self, size: int = BLOCK) -> Iterator[Array]:
-        """All of them, ``size`` at a time, in order."""
+        """Yield all items in order, ``size`` at a time."""
         for start in range(0, len(self), size):
             yield self[start : start + size]
 
@@ -297,11 +304,11 @@ class Store:
 
     @property
     def names(self) -> list[str]:
-        """Names of the arrays."""
+        """Names of the arrays, sorted."""
         return sorted(self._group.array_keys())
 
     def blocks(self, *names: str, size: int = BLOCK) -> Iterator[dict[str, Array]]:
-        """All items of the arrays ``names``, ``size`` at a time, in order."""
+        """Yield all items of the arrays ``names`` in order, ``size`` at a time."""
         arrays = {name: self[name] for name in names}
         for start in range(0, len(self), size):
             yield {name: array[start : start + size] for name, array in arrays.items()}
@@ -311,36 +318,39 @@ def open_store(path: Path, *, kind: str, expect: Mapping[str, Any] | None = None
     """Open a store for reading.
 
     Args:
-        kind: what it must hold.
-        expect: attributes that it must have, with their values.
+        path: the store's file.
+        kind: required kind of content.
+        expect: required attributes with their values.
 
     Raises:
-        StoreError: it is missing, truncated, of another format or kind, or an attribute has another value.
+        StoreError: the store is missing, truncated, or of another format or kind, or an attribute has another value.
     """
     if not path.is_file():
         raise StoreError(f"{path}: no such store")
     try:
         archive = Archive(path)
-    except Exception as error:  # what is wrong with a zip shows as BadZipFile, struct.error, OSError, …
+    except Exception as error:  # a damaged zip file raises BadZipFile, struct.error, OSError, …
         raise StoreError(f"{path}: truncated, or not a Zarr store ({error})") from error
     with ExitStack() as stack:
         stack.callback(archive.close)
         check_archive(archive)
-        store = _store_in(archive)
-        if unfit := unreadable(store.attributes.get("format")):
-            raise StoreError(f"{path}: {unfit}")
+        store = _open_archive(archive)
+        if reason := unreadable(store.attributes.get("format")):
+            raise StoreError(f"{path}: {reason}")
         stack.pop_all()
-    lengths, said = {len(store[name]) for name in store.names}, store.attributes.get("length")
-    if type(said) is not int or lengths != {said}:
-        raise StoreError(f"{path}: arrays of lengths {sorted(lengths)}, its attributes say {shown(said)}")
+    lengths, stated_length = {len(store[name]) for name in store.names}, store.attributes.get("length")
+    if type(stated_length) is not int or lengths != {stated_length}:
+        raise StoreError(
+            f"{path}: arrays of lengths {sorted(lengths)}, its attributes say {shown(stated_length)}"
+        )
     for name, value in {"kind": kind, **plain(expect or {})}.items():
-        found = store.attributes.get(name)
-        if found != value:
-            raise StoreError(f"{path}: {name} is {shown(found)}, expected {shown(value)}")
+        actual = store.attributes.get(name)
+        if actual != value:
+            raise StoreError(f"{path}: {name} is {shown(actual)}, expected {shown(value)}")
     return store
 
 
-def _store_in(archive: Archive) -> Store:
+def _open_archive(archive: Archive) -> Store:
     try:
         store = Store(archive, zarr.open_group(ZipStore(archive.path, mode="r"), mode="r"))
         for name in store.names:
@@ -355,7 +365,7 @@ def same(name: str, *stores: Store) -> Array:
     """Return the one-dimensional array ``name``, which must be equal in all ``stores``.
 
     Raises:
-        StoreError: it is not; the line names both stores.
+        StoreError: the arrays differ; the message names both stores.
     """
     first = stores[0][name][:]
     for other in stores[1:]:
@@ -365,10 +375,10 @@ def same(name: str, *stores: Store) -> Array:
 
 
 def rows_of(name: str, values: Array, store: Store) -> Array:
-    """Return the position in ``store`` at which the one-dimensional array ``name`` has each of ``values``.
+    """Return the position of each of ``values`` in the one-dimensional array ``name`` of ``store``.
 
     Raises:
-        StoreError: a value is not there.
+        StoreError: the array lacks one of the values.
     """
     rows = {value: row for row, value in enumerate(store[name][:].tolist())}
     missing = [value for value in values.tolist() if value not in rows]

@@ -1,7 +1,7 @@
-"""The kinds of study, each a folder with its record, read by the Snakefile, so nothing heavy is imported here.
+"""The kinds of study, each a folder with its record; the Snakefile imports this, so it must stay lightweight.
 
-To add one, write a folder in this package with its record, ``registry.study_kind.StudyKind``, its rules in
-``rules/studies/<kind>.smk`` where it has any, and one line here. Scripts are in ``workflow/scripts``, captions of
+To add one, write a folder in this package with its record, ``registry.study_kind.StudyKind``, its rules, if any, in
+``rules/studies/<kind>.smk``, and one line here. Scripts are in ``workflow/scripts``, captions of
 figures in ``workflow/report``. ``caption`` is the smallest kind with rules of its own.
 """
 

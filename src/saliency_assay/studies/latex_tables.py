@@ -1,4 +1,4 @@
-"""A study's own tables in LaTeX, those beside scores of single maps: each kind of study has specs of them."""
+"""LaTeX tables specific to a kind of study, in addition to those of single-map scores; each kind defines its specs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,15 +14,15 @@ DECIMALS = 3
 LARGE = 1e5
 PERCENT = ("percent", "printed", "with_object", "without", "drop", "printed_with", "printed_without")
 DECIMALS_OF = {**dict.fromkeys(PERCENT, 1), "rank": 1, "k": 2}
-SPOKEN = ("method", "metric")  # columns of names that labels show with spaces, as the figures do
+SPOKEN = ("method", "metric")  # columns whose names are formatted with spaces, as in the figures
 
 
 @dataclass(frozen=True)
 class StudyTableSpec:
     """Caption and columns of a study's table."""
 
-    caption: str  # in LaTeX, behind the study's name
-    heads: Mapping[str, str]  # the columns that are shown, and what stands above them, in LaTeX
+    caption: str  # in LaTeX, after the study's name
+    heads: Mapping[str, str]  # headings in LaTeX, by column
 
 
 PREMISE = {"set": "set", "percent": r"accuracy (\%)", "printed": "printed", "images": "images"}
@@ -31,12 +31,12 @@ PREMISE = {"set": "set", "percent": r"accuracy (\%)", "printed": "printed", "ima
 def floats_of(
     study: str, specs: Mapping[str, StudyTableSpec], tables: Mapping[str, pd.DataFrame]
 ) -> list[str]:
-    """Return a study's own tables in LaTeX, in the order of ``specs``.
+    """Return the LaTeX tables specific to a study, in the order of ``specs``.
 
     Args:
-        study: its name.
-        specs: by name of table.
-        tables: what it has under ``tables/``, by name; those without a spec are left out.
+        study: name of the study.
+        specs: specs by table name.
+        tables: the study's tables under ``tables/`` by name; those without a spec are ignored.
     """
     return [
         text
@@ -47,38 +47,36 @@ def floats_of(
 
 
 def _floats(study: str, name: str, spec: StudyTableSpec, table: pd.DataFrame) -> list[str]:
-    cells = [_cells(table[column], column) for column in spec.heads]
+    cells = [_column_cells(table[column], column) for column in spec.heads]
     rows = [latex.row(row) for row in zip(*cells, strict=True)]
     parts = [rows[start : start + MOST_ROWS] for start in range(0, len(rows), MOST_ROWS)]
     header, caption = list(spec.heads.values()), f"Study {latex.escaped(study)}: {spec.caption}."
     return [
-        latex.floating(caption, reference_of(study, name, place, len(parts)), header, [part])
-        for place, part in enumerate(parts)
+        latex.floating(caption, reference_of(study, name, number, len(parts)), header, [part])
+        for number, part in enumerate(parts)
     ]
 
 
 def reference_of(study: str, name: str, place: int, parts: int) -> str:
-    """Return the reference of a float, numbered where the table takes several."""
+    """Return the reference of a float, numbered if the table has several parts."""
     return latex.label(study, name, *([str(place + 1)] if parts > 1 else []))
 
 
-def _cells(values: pd.Series, column: str) -> list[str]:
-    """Return a column of a table as LaTeX: decimals that are the same in all rows, but very small numbers with a
-    power."""
+def _column_cells(values: pd.Series, column: str) -> list[str]:
+    """Return a column of a table as LaTeX: equal decimals in all rows, but powers of ten for very small numbers."""
     if values.notna().any() and all(isinstance(value, bool | np.bool_) for value in values.dropna()):
         return [latex.NONE if pd.isna(value) else "yes" if value else "no" for value in values]
     if not pd.api.types.is_numeric_dtype(values):
         show = latex.named if column in SPOKEN else latex.escaped
         return [latex.NONE if pd.isna(value) else show(str(value)) for value in values]
-    whole = column not in PERCENT and bool((values.dropna() % 1 == 0).all())
+    integers = column not in PERCENT and bool((values.dropna() % 1 == 0).all())
     return [
-        _fixed(value, 0 if whole else DECIMALS_OF.get(column, DECIMALS)) for value in values.astype(float)
+        _fixed(value, 0 if integers else DECIMALS_OF.get(column, DECIMALS)) for value in values.astype(float)
     ]
 
 
 def _fixed(value: float, decimals: int) -> str:
-    """Return a number with so many decimals; where these would hide it, or it is very large, as ``latex.number`` has
-    it."""
+    """Return a number with fixed decimals or, if it would round to 0 or is very large, by ``latex.number``."""
     if np.isfinite(value) and (value == 0 or 10.0**-decimals <= abs(value) < LARGE):
         return latex.signed(f"{value:.{decimals}f}")
     return latex.number(value)

@@ -1,4 +1,4 @@
-"""Predictions of a classifier for every image of a set, and its accuracy."""
+"""Predictions of a classifier for all images of a set, and its accuracy."""
 
 from collections.abc import Sequence
 from contextlib import closing
@@ -24,37 +24,39 @@ def predict(
     *,
     batch_size: int,
 ) -> pd.DataFrame:
-    """One row per image: ``image`` (its index), ``split``, ``label``, ``predicted`` and ``probability``.
+    """Return one row per image: ``image`` (its index), ``split``, ``label``, ``predicted`` and ``probability``.
 
     Args:
+        classifier: the model.
         images: uint8 ``[N, C, H, W]``, read ``batch_size`` at a time.
         labels: class indices ``[N]``.
-        split: ``[N]``, as ``data.splits`` has it.
+        split: codes of ``data.splits``, ``[N]``.
+        batch_size: number of images in a forward pass.
 
-    ``probability`` is the softmax of the label's logit, computed in float64: it is compared between inputs, and
-    float32 has no numbers between 1 − 6e-8 and 1.
+    ``probability`` is the softmax probability of the label. It is computed in float64, because it is compared between
+    inputs and float32 has no numbers between 1 − 6e-8 and 1.
 
     Raises:
-        ValueError: logits that are not finite.
+        ValueError: logits are not finite.
     """
     predicted = np.empty(len(labels), dtype=np.int64)
     probability = np.empty(len(labels))
-    broken = start = 0
-    with closing(logit_batches(classifier, images, batch_size=batch_size)) as parts:
-        for part in parts:
-            here = slice(start, start + len(part))
-            found = part.double()
-            wanted = torch.tensor(labels[here], device=found.device)
-            predicted[here] = found.argmax(1).cpu().numpy()
-            probability[here] = found.softmax(1).gather(1, wanted[:, None]).squeeze(1).cpu().numpy()
-            broken += int((~found.isfinite()).any(1).sum())
-            start = here.stop
-    if broken:
-        raise ValueError(f"logits of {broken} of {len(labels)} images are not finite")
+    not_finite = start = 0
+    with closing(logit_batches(classifier, images, batch_size=batch_size)) as batches:
+        for batch in batches:
+            rows = slice(start, start + len(batch))
+            logits = batch.double()
+            targets = torch.tensor(labels[rows], device=logits.device)
+            predicted[rows] = logits.argmax(1).cpu().numpy()
+            probability[rows] = logits.softmax(1).gather(1, targets[:, None]).squeeze(1).cpu().numpy()
+            not_finite += int((~logits.isfinite()).any(1).sum())
+            start = rows.stop
+    if not_finite:
+        raise ValueError(f"logits of {not_finite} of {len(labels)} images are not finite")
     return pd.DataFrame(
         {
             "image": np.arange(len(labels)),
-            "split": [SPLITS[int(part)] for part in split],
+            "split": [SPLITS[int(code)] for code in split],
             "label": labels,
             "predicted": predicted,
             "probability": probability,
@@ -63,26 +65,26 @@ def predict(
 
 
 def accuracies(predictions: pd.DataFrame, classes: Sequence[str]) -> dict[str, Any]:
-    """Accuracy (share in 0–1) of each set and split, over all images and for each class, as plain JSON.
+    """Return the accuracy in [0, 1] of each set and split, over all images and for each class, as plain JSON.
 
     Args:
-        predictions: rows of ``predict`` with the set's name in ``data``.
+        predictions: rows of ``predict`` with the name of the set in column ``data``.
         classes: names of the labels.
 
     Returns:
         ``{set: {split: {"images": n, "accuracy": a, "per_class": {class: a}}}}``.
     """
     table = predictions.assign(right=predictions["label"] == predictions["predicted"])
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for name in dict.fromkeys(table["data"]):
-        found[name] = {}
-        of_set = table[table["data"] == name]
-        for split in dict.fromkeys(of_set["split"]):
-            part = of_set[of_set["split"] == split]
-            by_class = part.groupby("label")["right"].mean().to_dict()
-            found[name][split] = {
-                "images": len(part),
-                "accuracy": float(part["right"].mean()),
+        result[name] = {}
+        set_rows = table[table["data"] == name]
+        for split in dict.fromkeys(set_rows["split"]):
+            split_rows = set_rows[set_rows["split"] == split]
+            by_class = split_rows.groupby("label")["right"].mean().to_dict()
+            result[name][split] = {
+                "images": len(split_rows),
+                "accuracy": float(split_rows["right"].mean()),
                 "per_class": {classes[label]: float(share) for label, share in by_class.items()},
             }
-    return found
+    return result

@@ -1,4 +1,4 @@
-"""Jobs that train: their processes, what they learn and how, and the files that they leave."""
+"""Training jobs: their processes, task, settings and output files."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,12 +20,12 @@ from saliency_assay.training.task import Normalisation, RuntimeOptions, Training
 
 
 def join_processes(job: Job) -> torch.device:
-    """Be one of the job's processes until it ends, and return its device; see ``joined``."""
+    """Join the processes of the job until it ends, and return the device of this process; see ``joined``."""
     return job.open(joined(device_of(job), job.threads, job.resources))
 
 
 def task_of(job: Job, data: Store, images: Any, masks: Sequence[Store] = ()) -> TrainingTask:
-    """Return what the job learns: ``images`` with the labels of ``data``, of whose pixels ``masks`` occlude some."""
+    """Return the task of the job: ``images``, whose pixels ``masks`` may occlude, with the labels of ``data``."""
     label = job.settings["label"]
     basis = [job.settings, *(store.attributes["digest"] for store in (data, *masks))]
     classes = data.attributes["classes"][label]
@@ -33,19 +33,19 @@ def task_of(job: Job, data: Store, images: Any, masks: Sequence[Store] = ()) -> 
 
 
 def training_settings(job: Job) -> dict[str, Any]:
-    """Return the settings of the job's training, with those that a search has chosen in place."""
+    """Return the settings of the job's training, with the hyperparameters that a search has selected."""
     return training_of(job.settings["training"], job.input.get("chosen"))
 
 
 def runtime_of(job: Job, device: torch.device) -> RuntimeOptions:
-    """Return where and how carefully the job trains."""
+    """Return the device, state file and limits of the job's training."""
     return RuntimeOptions.of(device, job.settings["state"], job.resources, job.threads)
 
 
 def fit_model(
     job: Job, task: TrainingTask, device: torch.device, normalisation: Normalisation | None = None
 ) -> tuple[Classifier, list[Row]]:
-    """Train the job's model on ``task``, from ``job.input.weights`` if it has any; see ``fit``."""
+    """Train the job's model on ``task``, from initial weights ``job.input.weights`` if there are any; see ``fit``."""
     return fit(
         task,
         job.settings["model"],
@@ -58,9 +58,9 @@ def fit_model(
 
 
 def write_model(job: Job, classifier: Classifier, curve: Sequence[Row]) -> None:
-    """Write the curve and, where the rule keeps them, the weights; then delete the state.
+    """Write the curve and, if the rule has that output, the weights; then delete the state.
 
-    Of several processes only the first one writes.
+    Only the first of several processes writes.
     """
     if not leading():
         return

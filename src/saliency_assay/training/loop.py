@@ -1,4 +1,4 @@
-"""The training loop: images are uint8 on the device, or on their way there, and no step waits for the device."""
+"""Training loop with uint8 images on the device or prefetched to it, without synchronization in a step."""
 
 import logging
 import math
@@ -26,7 +26,7 @@ from saliency_assay.training.state import Checkpoint, NotFinite, Progress, Row, 
 
 log = logging.getLogger(__name__)
 RESIDENT_LIMIT = 8_000_000_000  # bytes
-# Of the curve, in this order; a training of no epochs has them and no row.
+# Columns of the curve, in this order; a training without epochs has no rows.
 COLUMNS = ("epoch", "learning_rate", "train_loss", "train_accuracy", "validation_accuracy", "test_accuracy")
 
 
@@ -47,31 +47,31 @@ def train(
 ) -> list[Row]:
     """Train ``classifier`` in place on its device and return the curve, one row an epoch, of ``COLUMNS``.
 
-    ``images`` uint8 ``[N, C, H, W]``, as ``feed`` has them, are gathered on the classifier's device if they take at
-    most ``resident_limit`` bytes, and read ahead batch by batch otherwise; the weights are the same. ``labels`` is
-    int64 ``[N]``. A row has ``epoch`` (from 1), ``learning_rate`` (its last step's), ``train_loss`` and
+    ``images`` uint8 ``[N, C, H, W]``, as in ``data.batching``, are copied to the classifier's device if they need at
+    most ``resident_limit`` bytes, and are otherwise prefetched in batches; the weights are the same. ``labels`` is
+    int64 ``[N]``. A row has ``epoch`` (from 1), ``learning_rate`` (of the last step), ``train_loss`` and
     ``train_accuracy`` (means over the epoch's augmented images while the weights change), ``validation_accuracy`` and
-    ``test_accuracy`` (of the weights after the epoch; NaN where not taken). With ``settings.patience`` the weights of
-    the best epoch are kept, which need not be the curve's last.
+    ``test_accuracy`` (of the weights after the epoch; NaN if not evaluated). With ``settings.patience`` the weights of
+    the best epoch are kept, which need not be the last one of the curve.
 
-    A training that was killed goes on from the state at ``state_path`` if that has the same ``fingerprint``, and ends
-    with the weights of one never killed: on a CPU bit for bit, for an equal seed and number of threads. The state is
-    written every ``save_seconds`` and on SIGTERM, which then raises SystemExit(143), in training and in the evaluation
-    after an epoch alike; the caller deletes it with ``training.state.remove_state``. A training that diverges leaves
-    the reason in its place, with which the next attempt of the same fingerprint ends at once.
+    A killed training resumes from the state at ``state_path`` if that has the same ``fingerprint``, and ends with the
+    same weights as without interruption: on a CPU bit for bit, for the same seed and number of threads. The state is
+    written every ``save_seconds`` and on SIGTERM, which then raises SystemExit(143), in training steps and in the
+    evaluation after an epoch; the caller deletes it with ``training.state.remove_state``. A training that diverges
+    replaces the state by the reason, with which the next attempt of the same fingerprint fails at once.
 
-    Several processes (``distributed.joined``) train one classifier together, each on its rows of every batch, and all
-    return with the same weights and curve: those of one process up to the order of floating-point sums. Their number
-    is no part of a state: a training may go on in more of them, or in fewer.
+    Several processes (``distributed.joined``) train one classifier together, each with its rows of every batch, and all
+    return the same weights and curve: those of one process up to the order of floating-point sums. The state does not
+    depend on the number of processes, so a training may resume with another number.
 
     Raises:
-        ValueError: images or labels that do not fit the classifier or the settings, or a batch the processes; a loss
-            that is not finite.
+        ValueError: images or labels do not fit the classifier or the settings, the batch cannot be divided among the
+            processes, or the loss is not finite.
     """
     held_out = {"validation": torch.empty(0, dtype=torch.int64), "test": test_indices}
     if validation_indices is not None:
         held_out["validation"] = validation_indices
-    _check(classifier, images, labels, train_indices, held_out, settings)
+    _check_arguments(classifier, images, labels, train_indices, held_out, settings)
     device = classifier.device
     size, steps = settings.batch_size, len(train_indices) // settings.batch_size
     rates = learning_rates(settings, settings.epochs * steps)
@@ -82,31 +82,33 @@ def train(
         log.info("precision auto is %s on this device", precision)
     checkpoint = Checkpoint(state_path, fingerprint, classifier, optimizer, seconds=save_seconds)
     try:
-        with _backend(classifier, images.shape[2:]), checkpoint:
+        with _training_backend(classifier, images.shape[2:]), checkpoint:
             progress = checkpoint.resume()
-            unused = processes() > 1 and anyone(leaves_unused(classifier, images.shape[2:]))
-            network = replica(classifier, unused=unused)
-            with _bar(settings, steps, progress) as bar:
+            has_unused = processes() > 1 and anyone(leaves_unused(classifier, images.shape[2:]))
+            network = replica(classifier, unused=has_unused)
+            with _progress_bar(settings, steps, progress) as bar:
                 while not finished(progress.rows, settings):
                     epoch = progress.epoch
                     with closing(
-                        _rest(images, labels, train_indices, settings, seed, progress, device)
-                    ) as rest:
-                        for batch, wanted in rest:
+                        _remaining_batches(images, labels, train_indices, settings, seed, progress, device)
+                    ) as remaining:
+                        for batch, targets in remaining:
                             rate = rates[epoch * steps + progress.step]
-                            # Dropout draws from the global generator: of this step alone, so that a state needs none.
+                            # Dropout uses the global generator; seeded per step, it is no part of a state.
                             torch.manual_seed(seed_of(seed, "dropout", str(epoch), str(progress.step)))
-                            _step(network, optimizer, batch, wanted, rate, settings, progress, precision)
+                            _training_step(
+                                network, optimizer, batch, targets, rate, settings, progress, precision
+                            )
                             bar.update(size)
                             checkpoint.keep(progress)
                     row = {"epoch": epoch + 1, "learning_rate": rates[(epoch + 1) * steps - 1]}
-                    row |= _figures(classifier, images, labels, held_out, settings, progress, checkpoint)
+                    row |= _epoch_row(classifier, images, labels, held_out, settings, progress, checkpoint)
                     progress.end_epoch(row)
                     if settings.patience and best_epoch(progress.rows) == epoch + 1:
                         state = classifier.state_dict()
                         progress.best = {name: value.to("cpu", copy=True) for name, value in state.items()}
-                    shown = {"epoch": epoch + 1, "loss": row["train_loss"], "test": row["test_accuracy"]}
-                    bar.set_postfix(shown, refresh=False)  # no line of a log for each epoch
+                    postfix = {"epoch": epoch + 1, "loss": row["train_loss"], "test": row["test_accuracy"]}
+                    bar.set_postfix(postfix, refresh=False)  # a refresh would write a log line in each epoch
                     checkpoint.keep(progress)
             if progress.best:
                 classifier.load_state_dict(progress.best)
@@ -121,9 +123,9 @@ def train(
 
 
 def precision_of(settings: Training, device: torch.device) -> str:
-    """Return ``bf16`` or ``float32``: what ``settings.precision`` means on ``device``.
+    """Return the precision, ``bf16`` or ``float32``, that ``settings.precision`` selects on ``device``.
 
-    ``auto`` is bf16 on a GPU that computes with it; GPUs before NVIDIA's Ampere emulate it, slower than float32.
+    ``auto`` is bf16 on a GPU with native support; GPUs before NVIDIA's Ampere emulate it, slower than float32.
     """
     if settings.precision != "auto":
         return settings.precision
@@ -132,20 +134,19 @@ def precision_of(settings: Training, device: torch.device) -> str:
 
 
 def best_epoch(rows: Sequence[Row]) -> int:
-    """Return the first epoch (from 1) of the highest validation accuracy in the curve ``rows``, at least one of
-    them."""
+    """Return the first epoch (from 1) with the highest validation accuracy in the non-empty curve ``rows``."""
     accuracies = [row["validation_accuracy"] for row in rows]
     return 1 + accuracies.index(max(accuracies))
 
 
 def finished(rows: Sequence[Row], settings: Training) -> bool:
-    """Return True if the curve ``rows`` has all its epochs, or as many after its best one as ``patience`` waits."""
+    """Return True if the curve ``rows`` has all epochs, or ``patience`` epochs after the best one."""
     if settings.patience and rows and len(rows) - best_epoch(rows) >= settings.patience:
         return True
     return len(rows) == settings.epochs
 
 
-def _rest(
+def _remaining_batches(
     images: Images,
     labels: Tensor,
     train_indices: Tensor,
@@ -154,46 +155,45 @@ def _rest(
     progress: Progress,
     device: torch.device,
 ) -> Generator[tuple[Tensor, Tensor], None, None]:
-    """Return the batches that are left of the running epoch, augmented, each with its labels; of each this process's
-    rows."""
+    """Yield this process's rows of the remaining batches of the running epoch, augmented, with their labels."""
     rows = own_rows(len(train_indices) // settings.batch_size, settings.batch_size)
-    size, done = settings.batch_size // processes(), progress.step
-    draws = sample_epoch(len(train_indices), settings, seed, progress.epoch).at(rows)
-    order = train_indices.cpu()[draws.order]
-    draws, wanted = draws.to(device), labels[order.to(labels.device)].to(device)
-    with closing(batches(images, order[done * size :], size, device)) as stream:
-        for step, batch in enumerate(stream, done):
-            part = slice(step * size, (step + 1) * size)
+    size, first_step = settings.batch_size // processes(), progress.step
+    sample = sample_epoch(len(train_indices), settings, seed, progress.epoch).at(rows)
+    order = train_indices.cpu()[sample.order]
+    sample, targets = sample.to(device), labels[order.to(labels.device)].to(device)
+    with closing(batches(images, order[first_step * size :], size, device)) as image_batches:
+        for step, batch in enumerate(image_batches, first_step):
+            batch_rows = slice(step * size, (step + 1) * size)
             if settings.augment_flip or settings.augment_shift:
-                batch = augment(batch, draws.flip[part], draws.shift[part])
-            yield batch, wanted[part]
+                batch = augment(batch, sample.flip[batch_rows], sample.shift[batch_rows])
+            yield batch, targets[batch_rows]
 
 
 def learning_rates(settings: Training, steps: int) -> list[float]:
-    """Return the rate at each of ``steps`` steps: a linear rise over the share ``warmup`` of them, then down towards 0.
+    """Return the learning rate of each of ``steps`` steps: linear warm-up, then linear or cosine decay towards 0.
 
-    With w steps of warm-up, step t has the rate (t + 1) / w of the peak; after it, p = (t - w) / (steps - w) of
-    the descent is done and the rate is 1 - p (linear) or (1 + cos πp) / 2 (cosine) of the peak.
+    The w warm-up steps are the share ``warmup`` of all steps. Warm-up step t has the rate (t + 1) / w of the peak. In a
+    later step, with p = (t - w) / (steps - w), it is 1 - p (linear) or (1 + cos πp) / 2 (cosine) of the peak.
     """
     warmup = round(settings.warmup * steps)
     rates = [settings.learning_rate * (step + 1) / warmup for step in range(warmup)]
     for step in range(warmup, steps):
         done = (step - warmup) / (steps - warmup)
-        left = 1 - done if settings.decay == "linear" else (1 + math.cos(math.pi * done)) / 2
-        rates.append(settings.learning_rate * left)
+        factor = 1 - done if settings.decay == "linear" else (1 + math.cos(math.pi * done)) / 2
+        rates.append(settings.learning_rate * factor)
     return rates
 
 
 @dataclass(frozen=True)
 class EpochSample:
-    """One epoch's randomness: ``order`` int64 ``[n]``, ``flip`` bool ``[n]``, ``shift`` int64 ``[n, 2]`` in pixels."""
+    """Random values of an epoch: ``order`` int64 ``[n]``, ``flip`` bool ``[n]``, ``shift`` int64 ``[n, 2]``, pixels."""
 
     order: Tensor
     flip: Tensor
     shift: Tensor
 
     def at(self, rows: Tensor) -> "EpochSample":
-        """Those of the images at ``rows`` of the order, int64."""
+        """Return the values at the positions ``rows`` (int64) of the order."""
         return EpochSample(self.order[rows], self.flip[rows], self.shift[rows])
 
     def to(self, device: torch.device) -> "EpochSample":
@@ -202,10 +202,10 @@ class EpochSample:
 
 
 def sample_epoch(count: int, settings: Training, seed: int, epoch: int) -> EpochSample:
-    """Return the order of ``count`` images in ``epoch`` and how each is moved; a function of its arguments alone.
+    """Sample the order of ``count`` images in ``epoch`` and their augmentation, from the arguments alone.
 
-    Models trained with one seed therefore see the same order and the same augmentation whatever else differs, and a
-    training that goes on needs no generator's state.
+    Models trained with the same seed therefore have the same order and augmentation whatever else differs, and a
+    training can resume without the state of a generator.
     """
     generator = torch.Generator().manual_seed(seed_of(seed, "epoch", str(epoch)))
     order = torch.randperm(count, generator=generator)
@@ -216,10 +216,10 @@ def sample_epoch(count: int, settings: Training, seed: int, epoch: int) -> Epoch
 
 
 def augment(images: Tensor, flip: Tensor, shift: Tensor) -> Tensor:
-    """Mirror images ``[N, C, H, W]`` left to right where ``flip`` bool ``[N]``, then move them by ``shift`` ``[N, 2]``.
+    """Mirror images ``[N, C, H, W]`` left to right if ``flip`` bool ``[N]``, then shift them by ``shift`` ``[N, 2]``.
 
-    ``shift`` is in pixels down and right, smaller than the image; what comes in at the border is the image mirrored
-    about its outermost pixels, so that no colour enters which the data does not have.
+    ``shift`` is in pixels down and right, smaller than the image. The image is continued at the border by reflection
+    about its outermost pixels, so that no color is introduced that the data does not have.
     """
     count, channels, height, width = images.shape
     rows = _mirrored(torch.arange(height, device=images.device) - shift[:, :1], height)
@@ -231,12 +231,12 @@ def augment(images: Tensor, flip: Tensor, shift: Tensor) -> Tensor:
 
 
 def _mirrored(index: Tensor, size: int) -> Tensor:
-    """``index`` in -size < index < 2·size - 1, reflected about 0 and about size - 1."""
+    """Return ``index``, with -size < index < 2·size - 1, reflected about 0 and size - 1 into the valid range."""
     last = size - 1
     return last - (last - index.abs()).abs()
 
 
-def _step(
+def _training_step(
     network: nn.Module,
     optimizer: torch.optim.Optimizer,
     batch: Tensor,
@@ -246,22 +246,23 @@ def _step(
     progress: Progress,
     precision: str,
 ) -> None:
+    """Do one optimizer step, and add its loss and number of correct predictions to ``progress``."""
     with torch.autocast(batch.device.type, torch.bfloat16, enabled=precision == "bf16"):
-        found = network(to_pixels(batch))
-    loss = functional.cross_entropy(found.float(), labels, label_smoothing=settings.label_smoothing)
+        logits = network(to_pixels(batch))
+    loss = functional.cross_entropy(logits.float(), labels, label_smoothing=settings.label_smoothing)
     optimizer.zero_grad()
     torch.autograd.backward(loss)
     for group in optimizer.param_groups:
         group["lr"] = rate
     optimizer.step()
-    right = (found.detach().argmax(1) == labels).sum()
-    sums = summed(torch.stack([(loss.detach() * len(batch)).double(), right.double()]))
+    correct = (logits.detach().argmax(1) == labels).sum()
+    sums = summed(torch.stack([(loss.detach() * len(batch)).double(), correct.double()]))
     progress.loss += sums[0]
     progress.correct += sums[1].long()
     progress.step += 1
 
 
-def _figures(
+def _epoch_row(
     classifier: Classifier,
     images: Images,
     labels: Tensor,
@@ -270,24 +271,24 @@ def _figures(
     progress: Progress,
     checkpoint: Checkpoint,
 ) -> Row:
-    """Return the finished epoch's loss and accuracies; here, once an epoch, the device is waited for."""
+    """Return the loss and accuracies of the finished epoch; this synchronizes with the device, once per epoch."""
     count = progress.step * settings.batch_size
     loss = progress.loss.item() / count
     check_finite(loss, classifier)
-    found = {"train_loss": loss, "train_accuracy": progress.correct.item() / count}
-    for name, indices in held_out.items():  # validation first: it decides whether the epoch is the last
-        asked = settings.evaluate == "epoch" or (settings.patience > 0 and name == "validation")
-        taken = len(indices) > 0 and (asked or finished([*progress.rows, found], settings))
-        found[f"{name}_accuracy"] = math.nan
-        if taken:
-            right = _right(
+    row = {"train_loss": loss, "train_accuracy": progress.correct.item() / count}
+    for name, indices in held_out.items():  # validation comes first, because ``finished`` reads its accuracy
+        is_requested = settings.evaluate == "epoch" or (settings.patience > 0 and name == "validation")
+        is_evaluated = len(indices) > 0 and (is_requested or finished([*progress.rows, row], settings))
+        row[f"{name}_accuracy"] = math.nan
+        if is_evaluated:
+            correct = _count_correct(
                 classifier, images, labels, indices, settings.batch_size, lambda: checkpoint.keep(progress)
             )
-            found[f"{name}_accuracy"] = right / len(indices)
-    return found
+            row[f"{name}_accuracy"] = correct / len(indices)
+    return row
 
 
-def _right(
+def _count_correct(
     classifier: Classifier,
     images: Images,
     labels: Tensor,
@@ -295,24 +296,27 @@ def _right(
     batch_size: int,
     between: Callable[[], None],
 ) -> int:
-    """Count the images at ``indices`` whose class the classifier finds, and call ``between`` after each batch."""
-    part, device = own(indices), classifier.device
-    wanted, right = (
-        labels[part.to(labels.device)].to(device),
+    """Count the images at ``indices`` that the classifier predicts correctly, and call ``between`` after each batch."""
+    own_indices, device = own(indices), classifier.device
+    targets, correct = (
+        labels[own_indices.to(labels.device)].to(device),
         torch.zeros((), dtype=torch.int64, device=device),
     )
-    # As often in every process, because they meet there; the first has the most images.
-    most = math.ceil(math.ceil(len(indices) / processes()) / batch_size)
-    with closing(logit_batches(classifier, images, batch_size=batch_size, indices=part)) as batches_left:
-        for start in range(0, most * batch_size, batch_size):
+    # All processes call ``between`` equally often, because it synchronizes them; the first has the most images.
+    batch_count = math.ceil(math.ceil(len(indices) / processes()) / batch_size)
+    with closing(
+        logit_batches(classifier, images, batch_size=batch_size, indices=own_indices)
+    ) as batches_left:
+        for start in range(0, batch_count * batch_size, batch_size):
             logits = next(batches_left, None)
             if logits is not None:
-                right += (logits.argmax(1) == wanted[start : start + batch_size]).sum()
+                correct += (logits.argmax(1) == targets[start : start + batch_size]).sum()
             between()
-    return int(summed(right))
+    return int(summed(correct))
 
 
 def _optimizer(classifier: Classifier, settings: Training) -> torch.optim.Optimizer:
+    """Return SGD with Nesterov momentum, without weight decay for biases and BatchNorm."""
     parameters = [parameter for parameter in classifier.parameters() if parameter.requires_grad]
     groups = [
         {"params": [p for p in parameters if p.ndim > 1], "weight_decay": settings.weight_decay},
@@ -325,11 +329,11 @@ def _optimizer(classifier: Classifier, settings: Training) -> torch.optim.Optimi
 
 
 @contextmanager
-def _backend(classifier: Classifier, size: Sequence[int]) -> Iterator[None]:
-    """Training mode, channels last where the network takes images of height and width ``size`` so; on a CPU kernels
-    that repeat bit for bit, on a GPU the fastest measured.
+def _training_backend(classifier: Classifier, size: Sequence[int]) -> Iterator[None]:
+    """Set training mode, memory format and kernels within the context, and restore the global generators after it.
 
-    Global generators are back as they were afterwards.
+    The memory format is channels last if the network accepts it for images of height and width ``size``. Kernels are
+    deterministic on a CPU and the fastest measured ones on a GPU. Afterwards the classifier is in evaluation mode.
     """
     on_gpu = classifier.device.type == "cuda"
     generators = torch.random.fork_rng(range(torch.cuda.device_count()) if on_gpu else ())
@@ -347,8 +351,8 @@ def _backend(classifier: Classifier, size: Sequence[int]) -> Iterator[None]:
         classifier.eval().to(memory_format=torch.contiguous_format)
 
 
-def _bar(settings: Training, steps: int, progress: Progress) -> "tqdm[NoReturn]":
-    """Images a second on standard error: live on a terminal, a line every half minute in a log."""
+def _progress_bar(settings: Training, steps: int, progress: Progress) -> "tqdm[NoReturn]":
+    """Return a progress bar in images on standard error; in a log it writes a line every 30 seconds."""
     live = sys.stderr.isatty()
     return tqdm(
         total=settings.epochs * steps * settings.batch_size,
@@ -362,7 +366,7 @@ def _bar(settings: Training, steps: int, progress: Progress) -> "tqdm[NoReturn]"
     )
 
 
-def _check(
+def _check_arguments(
     classifier: Classifier,
     images: Images,
     labels: Tensor,
@@ -370,8 +374,15 @@ def _check(
     held_out: Mapping[str, Tensor],
     settings: Training,
 ) -> None:
+    """Check the shapes, types and ranges of the data against the classifier and the settings.
+
+    Raises:
+        ValueError: a check fails.
+    """
     shape, channels = list(images.shape), classifier.channels
-    dtype = images.dtype if isinstance(images, Tensor) else torch.uint8  # of others each batch is looked at
+    dtype = (
+        images.dtype if isinstance(images, Tensor) else torch.uint8
+    )  # of other sources each batch is checked
     if dtype != torch.uint8 or len(shape) != 4 or shape[1] != channels:
         raise ValueError(f"images {shape} of {dtype}: expected [N, {channels}, H, W] of torch.uint8")
     if labels.dtype != torch.int64 or labels.shape != (len(images),):
@@ -385,7 +396,7 @@ def _check(
         raise ValueError(
             f"batch_size: found {settings.batch_size}, expected at most {len(train_indices)}, the training images"
         )
-    own_rows(0, settings.batch_size)  # raises where a batch does not part evenly
+    own_rows(0, settings.batch_size)  # raises if a batch cannot be divided evenly
     smallest = min(shape[2:])
     if settings.augment_shift >= smallest:
         raise ValueError(
@@ -396,6 +407,7 @@ def _check(
 
 
 def _check_range(name: str, values: Tensor, limit: int) -> None:
-    wrong = values[(values < 0) | (values >= limit)]
-    if len(wrong):
-        raise ValueError(f"{name} {int(wrong[0])}: expected 0 to {limit - 1}")
+    """Check that all ``values`` are in 0 to ``limit`` - 1."""
+    invalid = values[(values < 0) | (values >= limit)]
+    if len(invalid):
+        raise ValueError(f"{name} {int(invalid[0])}: expected 0 to {limit - 1}")

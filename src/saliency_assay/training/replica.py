@@ -1,7 +1,7 @@
-"""Model that one of several processes trains: the classifier's weights behind layers that know the whole batch.
+"""Copy of a classifier for training in several processes, with layers that work on the whole batch.
 
-Dropout draws for the whole batch, and BatchNorm takes its mean and variance over all of it, so that what is learnt does
-not depend on how many processes learn it. Other randomness of a network of one's own is each process's own.
+Dropout samples for the whole batch, and BatchNorm uses the mean and variance of the whole batch, so that the result
+does not depend on the number of processes. Other randomness of a custom network is independent in each process.
 """
 
 from collections.abc import Callable
@@ -21,11 +21,11 @@ from saliency_assay.runtime.launch import rank
 
 
 def replica(classifier: Classifier, *, unused: bool = False) -> nn.Module:
-    """Return what to call in training: ``classifier`` in one process, else a copy that shares its tensors.
+    """Return the module to call in training: ``classifier`` for one process, else a copy that shares its tensors.
 
-    Gradients are means over the whole batch, where every process has an equal part of it. The classifier stays of
-    ordinary layers, and is what is evaluated and saved. ``unused`` tells that some parameters have no part in the
-    logits, such as those of auxiliary heads; these get no gradient, as in one process.
+    Gradients are means over the whole batch, of which every process has an equal part. The classifier keeps its
+    ordinary layers; it is evaluated and saved. ``unused`` is True if the logits do not depend on some parameters, such
+    as those of auxiliary heads; these get no gradient, as in one process.
     """
     if processes() == 1:
         return classifier
@@ -34,20 +34,25 @@ def replica(classifier: Classifier, *, unused: bool = False) -> nn.Module:
     on_gpu = classifier.device.type == "cuda"
     _check_batch_norms(copied)
     if on_gpu:
-        copied = nn.SyncBatchNorm.convert_sync_batchnorm(copied)  # type: ignore[no-untyped-call]  # so in torch
+        copied = nn.SyncBatchNorm.convert_sync_batchnorm(copied)  # type: ignore[no-untyped-call]  # untyped in torch
     for layer in copied.modules():
-        # The layer keeps its names and its weights, and what others ask it for.
+        # Only ``forward`` is replaced, so that the layer keeps its type, names and weights.
         if isinstance(layer, _BatchNorm) and not on_gpu:
             layer.forward = partial(whole_batch_norm, layer)  # type: ignore[method-assign]  # on purpose
         elif isinstance(layer, _DropoutNd):
             layer.forward = partial(whole_dropout, layer.forward)
-    own, parts = (dict(each.named_modules(remove_duplicate=False)) for each in (classifier, copied))
-    shared_buffers = [(own[name]._buffers, part._buffers) for name, part in parts.items()]
+    original_layers, copied_layers = (
+        dict(module.named_modules(remove_duplicate=False)) for module in (classifier, copied)
+    )
+    shared_buffers = [
+        (original_layers[name]._buffers, copied_layer._buffers)
+        for name, copied_layer in copied_layers.items()
+    ]
 
-    def share(*call: object) -> None:
-        # A forward pass may replace buffers rather than write to them.
-        for mine, theirs in shared_buffers:
-            mine.update(theirs)
+    def share(*arguments: object) -> None:
+        # A forward pass may replace buffers instead of writing to them.
+        for original, copy in shared_buffers:
+            original.update(copy)
 
     copied.register_forward_hook(share)
     device_ids = [classifier.device.index] if on_gpu else None
@@ -59,18 +64,22 @@ def replica(classifier: Classifier, *, unused: bool = False) -> nn.Module:
 def match_modes(classifier: nn.Module, copied: nn.Module) -> None:
     """Put every layer of ``copied`` in the mode of its original in ``classifier``.
 
-    A network that keeps layers frozen by its own ``train`` may not know them after their conversion to another type.
+    A network whose own ``train`` keeps layers frozen may not recognize them after their conversion to another type.
     """
-    own = dict(classifier.named_modules(remove_duplicate=False))
+    originals = dict(classifier.named_modules(remove_duplicate=False))
     for name, layer in copied.named_modules(remove_duplicate=False):
-        layer.training = own[name].training
+        layer.training = originals[name].training
 
 
 def _check_batch_norms(network: nn.Module) -> None:
-    """Refuse layers whose own ``forward`` would be replaced, such as a BatchNorm with an activation in it."""
+    """Check that no BatchNorm has a custom ``forward``, such as one with an activation, which would be replaced.
+
+    Raises:
+        ValueError: a BatchNorm has a custom ``forward``.
+    """
     for name, layer in network.named_modules():
-        known = isinstance(layer, nn.SyncBatchNorm) or type(layer).forward is _BatchNorm.forward
-        if isinstance(layer, _BatchNorm) and not known:
+        is_standard = isinstance(layer, nn.SyncBatchNorm) or type(layer).forward is _BatchNorm.forward
+        if isinstance(layer, _BatchNorm) and not is_standard:
             raise ValueError(
                 f"{name}: found {type(layer).__name__}, a BatchNorm with a forward of its own, which several processes "
                 "cannot share; valid: one process"
@@ -78,34 +87,36 @@ def _check_batch_norms(network: nn.Module) -> None:
 
 
 def whole_batch_norm(norm: _BatchNorm, x: Tensor) -> Tensor:
-    """Return what ``norm`` makes of this process's ``x`` ``[n, C, …]`` as an equal part of the batch of all.
+    """Apply ``norm`` to this process's ``x`` ``[n, C, …]``, an equal part of the batch of all processes.
 
-    With process r's mean m_r and variance v_r, the batch has the mean E of all m_r and the variance mean of
-    v_r + (m_r − E)², where nothing cancels. As in ``nn.BatchNorm2d``, a layer in evaluation mode normalizes with its
-    running statistics, if it has any, and only one in training that tracks them moves them.
+    With mean m_r and variance v_r of process r, the batch has the mean E = mean of m_r, and the variance mean of
+    v_r + (m_r − E)², a sum without cancellation. As in ``nn.BatchNorm2d``, a layer in evaluation mode uses its running
+    statistics, if it has any, and only a layer in training mode that tracks them updates them.
     """
     if not norm.training and (norm.running_mean is not None or norm.running_var is not None):
         frozen: Tensor = type(norm).forward(norm, x)
         return frozen
-    wide = x.to(torch.promote_types(x.dtype, torch.float32))
-    variance, mean = torch.var_mean(wide, [0, *range(2, x.ndim)], correction=0)
+    values = x.to(torch.promote_types(x.dtype, torch.float32))
+    variance, mean = torch.var_mean(values, [0, *range(2, x.ndim)], correction=0)
     means, variances = gathered(torch.stack([mean, variance])).unbind(1)
     mean = means.mean(0)
     variance = (variances + (means - mean).square()).mean(0)
     if norm.training and norm.track_running_stats:
-        _keep(norm, mean.detach(), variance.detach(), processes() * x.numel() // x.shape[1])
+        _update_running_statistics(
+            norm, mean.detach(), variance.detach(), processes() * x.numel() // x.shape[1]
+        )
     scale = (variance + norm.eps).rsqrt()
     if norm.weight is not None:
         scale = scale * norm.weight
     shape = (-1, *[1] * (x.ndim - 2))
-    found = (wide - mean.reshape(shape)) * scale.reshape(shape)
+    normalized = (values - mean.reshape(shape)) * scale.reshape(shape)
     if norm.bias is not None:
-        found = found + norm.bias.reshape(shape)
-    return found.to(x.dtype)
+        normalized = normalized + norm.bias.reshape(shape)
+    return normalized.to(x.dtype)
 
 
-def _keep(norm: _BatchNorm, mean: Tensor, variance: Tensor, count: int) -> None:
-    """Move the running statistics towards those of a batch of ``count`` values a channel, the variance unbiased."""
+def _update_running_statistics(norm: _BatchNorm, mean: Tensor, variance: Tensor, count: int) -> None:
+    """Update the running statistics by those of a batch of ``count`` values per channel, with unbiased variance."""
     if norm.running_mean is None or norm.running_var is None or norm.num_batches_tracked is None:
         return
     norm.num_batches_tracked.add_(1)
@@ -116,10 +127,11 @@ def _keep(norm: _BatchNorm, mean: Tensor, variance: Tensor, count: int) -> None:
 
 
 def whole_dropout(drop: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
-    """Return this process's rows of what ``drop`` makes of the whole batch, of which ``x`` ``[n, …]`` is its part.
+    """Apply ``drop`` to this process's rows ``x`` ``[n, …]`` as a part of the whole batch.
 
-    The other rows are zeros: the layer draws as many numbers as for a whole batch, in the same order.
+    The rows of other processes are zeros, so that the layer samples as many numbers as for the whole batch, in the same
+    order.
     """
     before, after = rank() * len(x), (processes() - 1 - rank()) * len(x)
-    whole = functional.pad(x, (*[0, 0] * (x.ndim - 1), before, after))
-    return drop(whole)[before : before + len(x)]
+    padded = functional.pad(x, (*[0, 0] * (x.ndim - 1), before, after))
+    return drop(padded)[before : before + len(x)]

@@ -1,4 +1,4 @@
-"""Selection of training settings: those of the most accurate model on the validation images (IteROAR, 4.2)."""
+"""Selection of training settings by validation accuracy (IteROAR, section 4.2)."""
 
 from collections.abc import Mapping, Sequence
 from math import isnan, nan
@@ -10,19 +10,19 @@ import pandas as pd
 def best_of(
     training: Mapping[str, Any], trials: Sequence[Mapping[str, Any]], curves: Sequence[pd.DataFrame]
 ) -> dict[str, Any]:
-    """Of ``trials`` of a ``training`` the settings of the best, the first of equals, and every one's accuracy.
+    """Return the settings of the most accurate of ``trials``, the first if several are equal, and all accuracies.
 
-    ``curves`` are those of ``training.loop.train``. A training that stops early keeps the weights of its best epoch,
-    any other those of the last: that epoch's accuracy counts.
+    Each of ``trials`` replaces settings of ``training``, and ``curves`` are their results of ``training.loop.train``.
+    The accuracy of a trial is that of the epoch whose weights are kept: the best with early stopping, else the last.
 
     Raises:
-        ValueError: a trial whose weights were judged on no validation image.
+        ValueError: a trial has no validation accuracy.
     """
     table = []
     for trial, curve in zip(trials, curves, strict=True):
-        judged = curve["validation_accuracy"]
-        early = {**training, **trial}["patience"] > 0
-        accuracy = float(judged.max() if early else judged.iloc[-1]) if len(judged) else nan
+        accuracies = curve["validation_accuracy"]
+        stops_early = {**training, **trial}["patience"] > 0
+        accuracy = float(accuracies.max() if stops_early else accuracies.iloc[-1]) if len(accuracies) else nan
         if isnan(accuracy):
             raise ValueError(
                 f"trial {dict(trial)}: has no validation accuracy, expected images and epochs to judge it by"

@@ -1,4 +1,4 @@
-"""Training settings of the configuration; free of torch, so that the Snakefile can check them."""
+"""Training settings of the configuration, without torch, so that the Snakefile can check them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,20 +26,19 @@ PARAMETERS: Mapping[str, Parameter] = {
 
 @dataclass(frozen=True)
 class Training:
-    """Hyperparameters: SGD with Nesterov momentum, the last incomplete batch of an epoch left out.
+    """Hyperparameters of SGD with Nesterov momentum, without the last incomplete batch of an epoch.
 
-    ``epochs`` 0 leaves the initial weights as they are.
-    ``learning_rate`` is reached after a linear rise over the share ``warmup`` of all steps and then falls to 0,
-    linearly or as half a cosine. ``weight_decay`` spares biases and BatchNorm. ``augment_flip`` mirrors every
-    second image left to right; ``augment_shift`` moves each by up to that many pixels either way, the border
-    mirrored. ``precision`` auto is bf16 autocast on a GPU that computes with it and float32 elsewhere. ``evaluate``
-    says after which epochs validation and test accuracy are taken for the curve: each, or the last. Test accuracy
-    never decides anything.
+    With ``epochs`` 0 the initial weights are kept. ``learning_rate`` is the peak after a linear warm-up over the share
+    ``warmup`` of all steps, followed by a linear or cosine decay to 0. ``weight_decay`` does not apply to biases and
+    BatchNorm. ``augment_flip`` mirrors each image left to right with probability 1/2; ``augment_shift`` is the largest
+    shift in pixels in each direction, with reflection at the border. ``precision`` auto is bf16 autocast on a GPU with
+    native support and float32 elsewhere. ``evaluate`` selects the epochs after which validation and test accuracy are
+    computed for the curve: each, or the last. Test accuracy never affects the training.
 
-    ``validation_share`` of the training images are left out of it (``data.splits.with_validation``). With a
-    ``patience`` above 0 validation accuracy is taken after each epoch whatever ``evaluate`` says; a training ends
-    after so many epochs without a higher one, and the weights of the first epoch that had the highest are kept. The
-    learning rate falls as if all ``epochs`` were to come.
+    ``validation_share`` is the share of the training images that are held out (``data.splits.with_validation``). With
+    ``patience`` above 0, validation accuracy is computed after each epoch regardless of ``evaluate``; the training ends
+    after that many epochs without a higher one, and the weights of the first epoch with the highest are kept. The
+    learning rate decays as if all ``epochs`` were run.
     """
 
     epochs: int
@@ -58,13 +57,13 @@ class Training:
     patience: int
 
 
-def training_from(given: Mapping[str, Any]) -> Training:
-    """Return the settings ``given``, defaults for the rest.
+def training_from(values: Mapping[str, Any]) -> Training:
+    """Return the checked settings ``values``, with defaults for the rest.
 
     Raises:
-        ValueError: a setting that does not exist, a value out of range, or patience without validation images.
+        ValueError: a setting does not exist, a value is not valid, or there is patience without validation images.
     """
-    settings = Training(**with_defaults(PARAMETERS, given))
+    settings = Training(**with_defaults(PARAMETERS, values))
     if settings.patience and not settings.validation_share:
         raise ValueError(
             f"patience: found {settings.patience} with validation_share 0, expected 0 or a share above 0"

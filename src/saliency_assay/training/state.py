@@ -1,7 +1,7 @@
-"""State from which a killed training resumes, and the signal that asks it to stop.
+"""State from which a killed training resumes, and handling of SIGTERM.
 
-Randomness is drawn anew from (seed, epoch), so a state holds no generator: weights, momentum, the place
-reached, the sums of the running epoch and the best epoch's weights are all there is.
+A state consists of weights, momentum, epoch and step, the sums of the running epoch, and the weights of the best epoch.
+It needs no generator, because random values are sampled from (seed, epoch).
 """
 
 import logging
@@ -25,16 +25,16 @@ Row = dict[str, float]
 
 
 class NotFinite(ArithmeticError):
-    """The loss or a weight of the running epoch is not finite; ``str`` says which."""
+    """Error for a loss or weights that are not finite; the message names which of them."""
 
 
 @dataclass
 class Progress:
-    """``step`` steps of epoch ``epoch`` are done; ``loss`` and ``correct`` are sums over that epoch's images.
+    """Position in a training: ``step`` steps of epoch ``epoch`` are done.
 
-    An epoch all of whose steps are done and that has no row yet is being evaluated.
-    Both sums are scalars on the training's device, so that adding to them never waits for it. ``rows`` is the
-    curve of the epochs before. Under early stopping ``best`` is the state dict after the best of them, on the CPU;
+    ``loss`` and ``correct`` are sums over the images of that epoch, as scalars on the device of the training, so that
+    adding to them does not synchronize. ``rows`` is the curve of the finished epochs; an epoch with all steps done but
+    without a row is being evaluated. With early stopping ``best`` is the state dict after the best epoch, on the CPU;
     otherwise it is empty.
     """
 
@@ -47,14 +47,14 @@ class Progress:
 
     @classmethod
     def start(cls, device: torch.device) -> Self:
-        """Nothing done yet."""
+        """Return the start of a training."""
         return cls(
             loss=torch.zeros((), dtype=torch.float64, device=device),
             correct=torch.zeros((), dtype=torch.int64, device=device),
         )
 
     def end_epoch(self, row: Row) -> None:
-        """Add the epoch's row to the curve and stand at the next epoch's first step."""
+        """Add the epoch's row to the curve and move to the first step of the next epoch."""
         self.rows.append(row)
         self.epoch, self.step = self.epoch + 1, 0
         self.loss.zero_()
@@ -62,7 +62,7 @@ class Progress:
 
 
 class Checkpoint(HeldSigterm):
-    """The state at ``path`` of one training; as a context, it holds SIGTERM back until the state is written.
+    """State file of one training, and context that delays SIGTERM until the state is written.
 
     SIGTERM then ends the process with status 143.
     """
@@ -84,22 +84,22 @@ class Checkpoint(HeldSigterm):
         self.saved = time.monotonic()
 
     def __exit__(self, *failure: object) -> None:
-        """Give SIGTERM back; one that came after the last ``keep`` still ends the process."""
+        """Restore the handler of SIGTERM; a signal after the last ``keep`` still ends the process."""
         super().__exit__(*failure)
         if self.terminated and failure[0] is None:
             raise SystemExit(TERMINATED)
 
     def resume(self) -> Progress:
-        """Put classifier and optimiser where the state left them; the start if there is none.
+        """Restore classifier and optimizer from the state and return its progress, or the start if there is no state.
 
-        A state that cannot be read or has another fingerprint is deleted, with a line in the log.
+        A state that cannot be read or has another fingerprint is deleted with a warning in the log.
 
         Raises:
             ValueError: an earlier attempt has diverged.
         """
         device = self.classifier.device
         state = self._read() if self.path.exists() else None
-        anyone(False)  # until all processes have read it: the first may now delete or replace it
+        anyone(False)  # barrier: the first process may delete or replace the state only when all have read it
         if state and "diverged" in state:
             raise ValueError(
                 f"{state['diverged']} (found in an earlier attempt; to repeat it, delete {self.path})"
@@ -116,30 +116,32 @@ class Checkpoint(HeldSigterm):
         return progress
 
     def keep(self, progress: Progress) -> None:
-        """Write the state if the last one is ``seconds`` old or SIGTERM has come; then end, in the second case.
+        """Write the state if the last one is ``seconds`` old or SIGTERM has arrived; after SIGTERM end the process.
 
-        Of several processes the first one writes; all end after the same step, whichever was asked to.
+        Only the first of several processes writes, and all end after the same step, whichever received the signal.
 
         Raises:
-            NotFinite: instead of writing a state that is of no use.
+            NotFinite: the loss or weights are not finite, so that no state is written.
+            SystemExit: SIGTERM has arrived (status 143).
         """
         terminated = anyone(self.terminated)
         if leading() and (terminated or time.monotonic() - self.saved >= self.seconds):
             self._write(progress)
         if terminated:
-            anyone(False)  # until the state is written
+            anyone(False)  # barrier: all processes wait until the state is written
             logger.warning(
                 "SIGTERM after step %d of epoch %d: state saved", progress.step, progress.epoch + 1
             )
             raise SystemExit(TERMINATED)
 
     def give_up(self, reason: str) -> None:
-        """Put ``reason`` in place of the state: with the same settings a retry would only diverge again."""
+        """Replace the state by ``reason``, because a retry with the same settings would diverge again."""
         if leading():
             self.path.parent.mkdir(parents=True, exist_ok=True)
             write(self.path, {"fingerprint": self.fingerprint, "diverged": reason})
 
     def _write(self, progress: Progress) -> None:
+        """Write the state if loss and weights are finite."""
         check_finite(progress.loss.item(), self.classifier)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         state = {
@@ -152,23 +154,26 @@ class Checkpoint(HeldSigterm):
         self.saved = time.monotonic()
 
     def _read(self) -> dict[str, Any] | None:
+        """Return the state if it can be read and has the same fingerprint, else None with a warning in the log."""
         try:
             state: dict[str, Any] = read(self.path)
-            found = state["fingerprint"]
+            state_fingerprint = state["fingerprint"]
         except (ValueError, TypeError, KeyError) as error:
             logger.warning("%s: discarded, not a training state (%s)", self.path, error)
         else:
-            if found == self.fingerprint:
+            if state_fingerprint == self.fingerprint:
                 return state
-            logger.warning("%s: discarded, of fingerprint %s, now %s", self.path, found, self.fingerprint)
+            logger.warning(
+                "%s: discarded, of fingerprint %s, now %s", self.path, state_fingerprint, self.fingerprint
+            )
         return None
 
 
 def check_finite(loss: float, classifier: Classifier) -> None:
-    """Check the loss and all weights; only where the device is waited for anyway.
+    """Check that the loss and all weights are finite; this synchronizes with the device.
 
     Raises:
-        NotFinite: one that is not.
+        NotFinite: the loss or a weight is not finite.
     """
     if not math.isfinite(loss):
         raise NotFinite(f"loss {loss}")
@@ -177,5 +182,5 @@ def check_finite(loss: float, classifier: Classifier) -> None:
 
 
 def remove_state(path: Path) -> None:
-    """Delete the state, if there is one; for the caller, once the final weights are written."""
+    """Delete the state, if there is one; callers do this after the final weights are written."""
     path.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""From labelled images to a trained classifier: what every job that trains does, whatever it trains on."""
+"""Training of a classifier on labeled images, as every training job does it."""
 
 import json
 import logging
@@ -28,43 +28,42 @@ class TrainingTask:
     """A classification task: ``images`` uint8 ``[N, C, H, W]``, the class of each, and the split."""
 
     images: Any
-    """An array or what is indexed like one; see ``training.loop.train``."""
+    """An array or an object that is indexed like one; see ``training.loop.train``."""
     labels: Ints
     split: Split
     classes: int
     fingerprint: str
-    """Of all that it came from, code included: a state that was saved for something else is not gone on from."""
+    """Fingerprint of all sources of the task including code: a training never resumes from the state of another."""
 
 
 @dataclass(frozen=True)
 class RuntimeOptions:
-    """Device, state and limits of a training; of these only ``device`` changes the result."""
+    """Device, state file and limits of a training; only ``device`` changes the result."""
 
     device: torch.device
     state: Path
     save_seconds: float
     resident_limit: int
-    """Bytes of images that are kept on the device."""
+    """Bytes of images that may be kept on the device."""
     threads: int = field(default_factory=torch.get_num_threads)
-    """Of the job, however many processes share them: part of what makes CPU results repeat bit for bit."""
+    """Threads of the job, shared by its processes; CPU results repeat bit for bit only for the same number."""
 
     @classmethod
     def of(
         cls, device: torch.device, state: str, resources: Mapping[str, Any], threads: int | None = None
     ) -> Self:
-        """As a job's resources say: no parameters, because no change of them is a reason to train again.
+        """Return options from the resources of a job, which are no parameters, because a change must not rerun it.
 
-        ``threads`` are the job's; by default those of this process.
+        ``threads`` is the number of threads of the job; by default that of this process.
         """
         seconds, limit = resources.get("save_seconds", 60), resident_bytes(resources)
         return cls(device, Path(state), seconds, limit, threads or torch.get_num_threads())
 
 
-def training_of(given: Mapping[str, Any], chosen: Path | None) -> dict[str, Any]:
-    """Return the configuration's settings of a training, with those that a search has ``chosen`` (its JSON file) in
-    place."""
-    found = json.loads(chosen.read_text(encoding="utf-8"))["training"] if chosen else {}
-    return {**given, **found}
+def training_of(training: Mapping[str, Any], chosen: Path | None) -> dict[str, Any]:
+    """Return the settings ``training`` of the configuration, updated by those in the JSON file ``chosen``."""
+    selected = json.loads(chosen.read_text(encoding="utf-8"))["training"] if chosen else {}
+    return {**training, **selected}
 
 
 def fit(
@@ -79,35 +78,38 @@ def fit(
 ) -> tuple[Classifier, list[Row]]:
     """Return a classifier built from ``model`` and trained on ``task``, in evaluation mode, and its curve.
 
-    Models of one ``seed`` start from the same weights and see the same order, augmentation and validation images,
-    whatever else differs. For the curve see ``training.loop.train``. The caller deletes the state of ``runtime``,
-    once the result is written.
+    Models with the same ``seed`` start from the same weights and have the same order, augmentation and validation
+    images, whatever else differs. For the curve see ``training.loop.train``. The caller deletes the state of
+    ``runtime`` after the result is written.
 
     Args:
-        task: what it learns.
+        task: images, labels and split.
         model: fields of ``Blueprint``.
         training: fields of ``Training``, defaults for the rest.
-        runtime: where it runs.
-        seed: the study's.
-        initial: a file of weights to start from.
-        normalisation: mean and deviation of each channel; by default those that ``initial`` comes with, or else those
-            of the images that are trained on.
+        runtime: device, state file and limits.
+        seed: the training seed of the configuration.
+        initial: file of initial weights.
+        normalisation: mean and standard deviation of each channel; by default those for the weights in ``initial``, or
+            else those of the training images.
+
+    Raises:
+        ValueError: the normalization has another number of channels than the images, or as ``training.loop.train``.
     """
     settings, blueprint = training_from(training), Blueprint(**model)
     split = with_validation(task.split, settings.validation_share, seed)
-    learn, validation, test = (
-        torch.from_numpy((split == part).nonzero()[0]) for part in (TRAIN, VALIDATION, TEST)
+    train_indices, validation_indices, test_indices = (
+        torch.from_numpy((split == code).nonzero()[0]) for code in (TRAIN, VALIDATION, TEST)
     )
     if normalisation is None and initial:
         normalisation = weights.normalisation_of(initial, task.images.shape[1])
-    mean, std = normalisation or channel_statistics(task.images, learn)
+    mean, std = normalisation or channel_statistics(task.images, train_indices)
     channels = task.images.shape[1]
     if len(mean) != channels:
         raise ValueError(
             f"normalisation: found {len(mean)} values of mean, expected {channels}, one a channel"
         )
-    shown = (", ".join(f"{value:.4g}" for value in values) for values in (mean, std))
-    log.info("images are normalised with mean %s and std %s", *shown)
+    formatted = (", ".join(f"{value:.4g}" for value in values) for values in (mean, std))
+    log.info("images are normalised with mean %s and std %s", *formatted)
     generator = torch.Generator().manual_seed(seed_of(seed, "train", "initialisation"))
     classifier = build(blueprint, classes=task.classes, mean=mean, std=std, generator=generator)
     if initial:
@@ -117,19 +119,24 @@ def fit(
     if not settings.epochs:
         return classifier.eval(), []
     source = initial and digest_of_file(initial)
-    basis = [model, training, seed, task.fingerprint, source, list(mean), list(std)]
-    here = [runtime.device.type, torch.__version__, runtime.threads, precision_of(settings, runtime.device)]
+    identity = [model, training, seed, task.fingerprint, source, list(mean), list(std)]
+    environment = [
+        runtime.device.type,
+        torch.__version__,
+        runtime.threads,
+        precision_of(settings, runtime.device),
+    ]
     curve = train(
         classifier,
         task.images,
         torch.from_numpy(task.labels),
-        learn,
-        test,
+        train_indices,
+        test_indices,
         settings,
-        validation_indices=validation,
+        validation_indices=validation_indices,
         seed=seed_of(seed, "train"),
         state_path=runtime.state,
-        fingerprint=fingerprint([*basis, *here]),
+        fingerprint=fingerprint([*identity, *environment]),
         save_seconds=runtime.save_seconds,
         resident_limit=runtime.resident_limit,
     )

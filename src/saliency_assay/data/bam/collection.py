@@ -1,4 +1,4 @@
-"""The material BAM is composed of, brought to one size: cut-outs on a common canvas, and scenes."""
+"""Cut-outs and scenes for BAM, in common sizes: cut-outs on a common canvas, scenes as squares."""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -20,47 +20,47 @@ Block = dict[str, npt.NDArray[np.uint8] | npt.NDArray[np.int64]]
 def collect_cutouts(
     instances: Sequence[Instance], objects: Sequence[str], *, canvas: int, least: int, block: int = 64
 ) -> Iterator[Block]:
-    """Cut-outs, each cropped to its ``visible_part``, shrunk to fit ``canvas`` and never enlarged.
+    """Cut out instances, crop each to its ``visible_part`` and shrink it to fit ``canvas``; never enlarge it.
 
     Args:
-        instances: what is cut out.
+        instances: instances to cut out.
         objects: names of the classes.
         canvas: side of the images (``placement.canvas_side``).
-        least: the least longer side at which a cut-out is pasted (``placement.side_range``).
-        block: cut-outs at a time.
+        least: smallest longer side at which a cut-out is pasted (``placement.side_range``).
+        block: number of cut-outs per block.
 
     Yields, in the order of ``instances``:
-        ``image`` uint8 ``[n, 4, canvas, canvas]``, RGBA, the cut-out in the top left corner; ``height`` and
-        ``width`` of it; ``label_object``, index in ``objects``; ``photo``, equal for cut-outs from files of equal
+        ``image`` uint8 ``[n, 4, canvas, canvas]``, RGBA, the cut-out in the top left corner; its ``height`` and
+        ``width``; ``label_object``, index in ``objects``; ``photo``, equal for cut-outs from files with equal
         content; ``source``, index of the annotation file; ``annotation``, COCO's id.
 
     Raises:
-        FileNotFoundError, ValueError: a photograph cannot be read (``coco.cut_out``).
+        FileNotFoundError, ValueError: an image file cannot be read (``coco.cut_out``).
     """
-    known = KnownFiles()
-    photos = [known.first(instance.photo) for instance in instances]
-    numbers = {photo: number for number, photo in enumerate(dict.fromkeys(photos))}
+    registered_files = KnownFiles()
+    photos = [registered_files.first(instance.photo) for instance in instances]
+    photo_numbers = {photo: number for number, photo in enumerate(dict.fromkeys(photos))}
     cropped = 0
     labels = {name: label for label, name in enumerate(objects)}
     for start in range(0, len(instances), block):
-        part = instances[start : start + block]
-        images = np.zeros((len(part), 4, canvas, canvas), dtype=np.uint8)
-        sizes = np.empty((len(part), 2), dtype=np.int64)
-        for position, instance in enumerate(part):
-            whole = cut_out(instance)
-            visible = visible_part(whole, canvas, least)
-            cropped += visible.shape != whole.shape
-            fitted = _fitted(visible, canvas)
-            height, width = sizes[position] = fitted.shape[:2]
-            images[position, :, :height, :width] = fitted.transpose(2, 0, 1)
+        block_instances = instances[start : start + block]
+        images = np.zeros((len(block_instances), 4, canvas, canvas), dtype=np.uint8)
+        sizes = np.empty((len(block_instances), 2), dtype=np.int64)
+        for position, instance in enumerate(block_instances):
+            cutout = cut_out(instance)
+            visible = visible_part(cutout, canvas, least)
+            cropped += visible.shape != cutout.shape
+            shrunk = _shrink_to_fit(visible, canvas)
+            height, width = sizes[position] = shrunk.shape[:2]
+            images[position, :, :height, :width] = shrunk.transpose(2, 0, 1)
         yield {
             "image": images,
             "height": sizes[:, 0].copy(),
             "width": sizes[:, 1].copy(),
-            "label_object": np.array([labels[i.category] for i in part], dtype=np.int64),
-            "photo": np.array([numbers[p] for p in photos[start : start + block]], dtype=np.int64),
-            "source": np.array([i.source for i in part], dtype=np.int64),
-            "annotation": np.array([i.annotation for i in part], dtype=np.int64),
+            "label_object": np.array([labels[i.category] for i in block_instances], dtype=np.int64),
+            "photo": np.array([photo_numbers[p] for p in photos[start : start + block]], dtype=np.int64),
+            "source": np.array([i.source for i in block_instances], dtype=np.int64),
+            "annotation": np.array([i.annotation for i in block_instances], dtype=np.int64),
         }
     logger.info("%d cut-outs were cropped to what is visible of them at %d pixels", cropped, least)
 
@@ -68,53 +68,53 @@ def collect_cutouts(
 def collect_scenes(
     scenes: Sequence[Scene], categories: Sequence[str], *, size: int, block: int = 256
 ) -> Iterator[Block]:
-    """Scenes: ``image`` uint8 ``[n, 3, size, size]`` and ``label_scene``, index in ``categories``.
+    """Yield scenes in blocks: ``image`` uint8 ``[n, 3, size, size]`` and ``label_scene``, index in ``categories``.
 
     Raises:
         FileNotFoundError, ValueError: an image file cannot be read (``miniplaces.read_scene``).
     """
     labels = {name: label for label, name in enumerate(categories)}
     for start in range(0, len(scenes), block):
-        part = scenes[start : start + block]
+        block_scenes = scenes[start : start + block]
         yield {
-            "image": np.stack([read_scene(scene, size) for scene in part]),
-            "label_scene": np.array([labels[scene.category] for scene in part], dtype=np.int64),
+            "image": np.stack([read_scene(scene, size) for scene in block_scenes]),
+            "label_scene": np.array([labels[scene.category] for scene in block_scenes], dtype=np.int64),
         }
 
 
 def visible_part(rgba: Pixels, canvas: int, longer: int) -> Pixels:
-    """Crop a cut-out ``[H, W, 4]`` until, pasted with that ``longer`` side, its mask spans its box.
+    """Crop a cut-out ``[H, W, 4]`` until its mask spans its box when it is pasted with the side ``longer``.
 
-    Parts thinner than half a pixel vanish when a cut-out is pasted. Were they to count for its size, what is left of it
-    would be smaller than it should be. A mask may be one pixel short at either end: that is rounding. A cut-out that is
-    thin nearly everywhere, so that less than half of it would be left, is kept whole.
+    Parts thinner than half a pixel vanish when a cut-out is pasted. If they counted for its size, the visible rest
+    would be smaller than planned. A mask may be one pixel shorter at either end because of rounding. A cut-out of
+    which less than half would remain, because it is thin nearly everywhere, is returned unchanged.
     """
-    whole = rgba
+    original = rgba
     while True:
-        fitted = _fitted(rgba, canvas)
-        sides = box_sides(np.array([fitted.shape[0]]), np.array([fitted.shape[1]]), np.array([longer]))
+        shrunk = _shrink_to_fit(rgba, canvas)
+        sides = box_sides(np.array([shrunk.shape[0]]), np.array([shrunk.shape[1]]), np.array([longer]))
         height, width = (int(side[0]) for side in sides)
-        opaque = resize_rgba(fitted, height, width)[..., 3] >= OPAQUE
-        # So thin that ``paste`` keeps its most opaque pixels, which say nothing of its extent.
+        opaque = resize_rgba(shrunk, height, width)[..., 3] >= OPAQUE
+        # So thin that ``paste`` keeps only its most opaque pixels, which do not show its extent.
         if not opaque.any():
-            return whole
+            return original
         top, left, rows, columns = tight_box(opaque)
         if max(rows, columns) >= longer - 2:
             return rgba
-        # Outwards to whole pixels of the original: a pixel that is visible is never cut.
-        tall, wide = rgba.shape[:2]
+        # Rounded outwards to whole pixels of the original, so that no visible pixel is cropped.
+        full_height, full_width = rgba.shape[:2]
         visible = rgba[
-            top * tall // height : -(-(top + rows) * tall // height),
-            left * wide // width : -(-(left + columns) * wide // width),
+            top * full_height // height : -(-(top + rows) * full_height // height),
+            left * full_width // width : -(-(left + columns) * full_width // width),
         ]
-        if 2 * np.count_nonzero(visible[..., 3]) < np.count_nonzero(whole[..., 3]):
-            return whole
-        if visible.shape == rgba.shape:  # enlarged: what is missing is less than a pixel of the original
+        if 2 * np.count_nonzero(visible[..., 3]) < np.count_nonzero(original[..., 3]):
+            return original
+        if visible.shape == rgba.shape:  # enlarged: the missing margin is less than a pixel of the original
             return rgba
         rgba = visible
 
 
-def _fitted(rgba: Pixels, canvas: int) -> Pixels:
+def _shrink_to_fit(rgba: Pixels, canvas: int) -> Pixels:
     height, width = rgba.shape[:2]
     scale = canvas / max(height, width)
     if scale >= 1:

@@ -1,8 +1,8 @@
-"""Every set of a BAM collection by its name: which plan it follows, and how it is composed.
+"""Plan and composition of each set of a BAM collection, by the name of the set.
 
-Variants of a plan, its objects in other sizes or in other places and nothing else changed, show how far a metric of BAM
-depends on either (Yang and Kim 2019, section 5.1: "robust to the scale and location of objects"). The paper does not
-say which sizes and places.
+Variants of a plan change only the sizes or only the locations of its objects, and show how far a BAM metric depends on
+them (Yang and Kim 2019, section 5.1: "robust to the scale and location of objects"). The paper does not state the sizes
+and locations.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from saliency_assay.data.bam.compose import SETS, Block, compose, compose_common
-from saliency_assay.data.bam.placement import Collection, Plan, box_sides, placed, plan, side_range
+from saliency_assay.data.bam.placement import Collection, Plan, box_sides, plan, sample_boxes, side_range
 from saliency_assay.data.bam.set_names import classes_of
 from saliency_assay.data.splits import test_count
 from saliency_assay.runtime.provenance import seed_of
@@ -27,12 +27,12 @@ def rescaled(
     variant_largest: float,
     generator: np.random.Generator,
 ) -> Plan:
-    """``plan`` with longer sides drawn anew, uniformly, from another range, read as ``side_range`` does.
+    """Return ``plan`` with longer sides sampled again, uniformly from another range (see ``side_range``).
 
-    Each box keeps its centre to half a pixel, or is moved by the fewest pixels that keep it inside the scene.
+    Each box keeps its center within half a pixel, or is moved by the fewest pixels that keep it inside the scene.
 
     Raises:
-        ValueError: no whole number of pixels is in the range.
+        ValueError: the range contains no whole number of pixels.
     """
     try:
         least, greatest = side_range(
@@ -44,15 +44,17 @@ def rescaled(
     sides = np.stack(
         box_sides(collection.heights[plan.cutout], collection.widths[plan.cutout], longer), axis=1
     )
-    # Halves go to the even pixel, so that boxes drift neither up nor down.
+    # Halves are rounded to the even pixel, so that boxes are not shifted in one direction on average.
     corners = np.rint(plan.placement[:, :2] + (plan.placement[:, 2:] - sides) / 2).astype(np.int64)
     corners = np.clip(corners, 0, plan.size - sides)
     return replace(plan, placement=np.concatenate([corners, sides], axis=1))
 
 
 def relocated(plan: Plan, *, generator: np.random.Generator) -> Plan:
-    """``plan`` with the same boxes at places drawn anew, uniformly among those where they lie in the scene."""
-    return replace(plan, placement=placed(plan.placement[:, 2], plan.placement[:, 3], plan.size, generator))
+    """Return ``plan`` with the same boxes at locations sampled again, uniformly inside the scene."""
+    return replace(
+        plan, placement=sample_boxes(plan.placement[:, 2], plan.placement[:, 3], plan.size, generator)
+    )
 
 
 def plan_common(
@@ -66,13 +68,13 @@ def plan_common(
 ) -> Plan:
     """Plan BAM's series of several commonalities, one object on all scenes (Yang and Kim 2019, section 3.2).
 
-    A cut-out of ``common_object`` is sampled for ``images_per_scene`` images of each scene class, as ``plan`` samples
-    pairs; ``parameters`` are the others of ``plan``. All sets of the series follow it, whether the object is pasted or
-    not: they have the same scenes and split.
+    Cut-outs of ``common_object`` are sampled for ``images_per_scene`` images of each scene class, in the same way as
+    the pairs of ``plan``, which gets the other ``parameters``. All sets of the series, with or without the object,
+    share this plan and therefore scenes and split.
 
     Raises:
-        ValueError: an object that is not in the collection or has no cut-out, a scene class without scenes, or what
-            ``plan`` refuses.
+        ValueError: the object is not in the collection or has no cut-out, a scene class has no scenes, or an error of
+            ``plan``.
     """
     if common_object not in collection.object_names:
         raise ValueError(
@@ -89,19 +91,23 @@ def plan_common(
         )
     if leak_free and test_count(images_per_scene, test_share) >= images_per_scene:
         raise ValueError(f"images_per_scene: found {images_per_scene}, leak_free needs at least 2")
-    drawn = plan(
-        _only(collection, members, common_object),
+    pair_plan = plan(
+        _restrict_to(collection, members, common_object),
         images_per_pair=images_per_scene,
         test_share=test_share,
         leak_free=leak_free,
         **parameters,
     )
-    return replace(drawn, cutout=members[drawn.cutout], label_object=np.full_like(drawn.label_object, label))
+    return replace(
+        pair_plan, cutout=members[pair_plan.cutout], label_object=np.full_like(pair_plan.label_object, label)
+    )
 
 
-def _only(collection: Collection, members: np.ndarray, name: str) -> Collection:
-    """Return the labels and sizes of one object's cut-outs ``members``, all that a plan reads; pixels stay where they
-    are."""
+def _restrict_to(collection: Collection, members: np.ndarray, name: str) -> Collection:
+    """Return the collection with labels and sizes of one object's cut-outs ``members`` only.
+
+    A plan reads no pixels, so ``cutouts`` stays unchanged.
+    """
     return replace(
         collection,
         object_names=(name,),
@@ -124,52 +130,58 @@ def compose_member(
     common_object: str = "",
     block: int = 256,
 ) -> Iterator[Block]:
-    """Return the images of the set ``member``, ``block`` at a time: what ``compose`` or ``compose_common`` yields.
+    """Compose the images of the set ``member`` in blocks, by ``compose`` or ``compose_common``.
 
     Args:
+        collection: cut-outs and scenes.
         member: ``os``, ``0s`` or ``og``; ``os_scale`` or ``os_location``; ``os_kNN`` or ``0s_k``.
-        parameters: what ``plan`` reads, for ``os_scale`` also ``variant_smallest`` and ``variant_largest``; for a
-            series, ``os_kNN`` and ``0s_k``, what ``plan_common`` reads.
-        seed: of the collection; sets that are aligned draw the same from it.
-        common_object: for a series.
+        parameters: arguments of ``plan``, for ``os_scale`` also ``variant_smallest`` and ``variant_largest``; for the
+            series ``os_kNN`` and ``0s_k``, arguments of ``plan_common``.
+        seed: seed of the collection; aligned sets sample the same plan with it.
+        common_object: object of the series.
+        block: number of images per block.
 
     Raises:
-        ValueError: another ``member``, or what its plan refuses.
+        ValueError: an unknown ``member``, or an error of its plan.
     """
     if is_series(member):
         generator = np.random.default_rng(seed_of(seed, "compose_bam", "commonality"))
         common = plan_common(collection, common_object=common_object, **parameters, generator=generator)
         return compose_common(common, collection, classes_of(member), block=block)
     if member in VARIANTS:
-        return compose(_variant(collection, member, parameters, seed), collection, "os", block=block)
-    drawn = plan(collection, **parameters, generator=_generator(seed))
-    return compose(drawn, collection, member, block=block)
+        return compose(_plan_variant(collection, member, parameters, seed), collection, "os", block=block)
+    base_plan = plan(collection, **parameters, generator=_generator(seed))
+    return compose(base_plan, collection, member, block=block)
 
 
 def is_series(member: str) -> bool:
-    """Return whether ``member`` is one of the sets of the commonality series; those have a scene label only.
+    """Return True if ``member`` is a set of the commonality series; these have only a scene label.
 
     Raises:
-        ValueError: no set is called so.
+        ValueError: no set has this name.
     """
     if member in (*SETS, *VARIANTS):
         return False
     try:
         return classes_of(member) >= 0
     except ValueError:
-        known = ", ".join((*SETS, *VARIANTS))
-        raise ValueError(f"set {member!r}: expected one of {known}, os_kNN, 0s_k") from None
+        known_sets = ", ".join((*SETS, *VARIANTS))
+        raise ValueError(f"set {member!r}: expected one of {known_sets}, os_kNN, 0s_k") from None
 
 
-def _variant(collection: Collection, member: str, parameters: Mapping[str, Any], seed: int) -> Plan:
-    generator, base = _generator(seed), dict(parameters)
-    sizes = {name: base.pop(name) for name in ("variant_smallest", "variant_largest") if name in base}
-    drawn = plan(collection, **base, generator=generator)
-    # The plan took the first four children; a variant changes nothing that was drawn from them.
+def _plan_variant(collection: Collection, member: str, parameters: Mapping[str, Any], seed: int) -> Plan:
+    generator, base_parameters = _generator(seed), dict(parameters)
+    sizes = {
+        name: base_parameters.pop(name)
+        for name in ("variant_smallest", "variant_largest")
+        if name in base_parameters
+    }
+    base_plan = plan(collection, **base_parameters, generator=generator)
+    # ``plan`` uses the first four child generators; a variant uses the next two, so that the base plan is unchanged.
     scaling, locating = generator.spawn(2)
     if member == "os_location":
-        return relocated(drawn, generator=locating)
-    return rescaled(drawn, collection, measure=base["measure"], **sizes, generator=scaling)
+        return relocated(base_plan, generator=locating)
+    return rescaled(base_plan, collection, measure=base_parameters["measure"], **sizes, generator=scaling)
 
 
 def _generator(seed: int) -> np.random.Generator:

@@ -1,4 +1,4 @@
-"""Scenes from MiniPlaces: which images there are, and reading one."""
+"""MiniPlaces scenes: search for image files, and reading one."""
 
 import logging
 import re
@@ -37,58 +37,59 @@ def find_scenes(
 ) -> tuple[list[Scene], dict[str, Counter[str]], dict[str, str]]:
     """Find the scenes of each category.
 
-    Two layouts are read. MiniPlaces' own has ``categories.txt`` with ``train.txt`` and/or ``val.txt`` (from its
-    development kit) beside ``images/``; training images come first. Otherwise each category is a folder of
-    images, by name. A category stands for the one of the same path (``track/outdoor``), the same path joined by
-    underscores (``track_outdoor``) or, if there is only one, the path that begins with it (``track``).
+    Two layouts are supported. MiniPlaces' own layout has ``categories.txt`` and ``train.txt`` and/or ``val.txt`` (from
+    its development kit) beside ``images/``; training images come first. Otherwise each category is a folder of images.
+    A category matches an equal path (``track/outdoor``), the same path joined by underscores (``track_outdoor``) or,
+    if it is unique, a path that begins with it (``track``).
 
-    In MiniPlaces' layout, a scene whose annotation ``objects/<path of the image>.xml`` holds one of ``objects`` is
-    left out. MiniPlaces annotates 3,873 of its images, and only toilet and truck of BAM's ten objects. An image of the
-    same content as an earlier one is left out, too.
+    In MiniPlaces' layout, a scene is skipped if its annotation ``objects/<path of the image>.xml`` contains one of
+    ``objects``. MiniPlaces annotates 3,873 of its images, and of BAM's ten objects only toilet and truck. An image with
+    the same content as an earlier one is skipped, too.
 
     Args:
-        folder: the root of either layout.
-        categories: the scene classes, in the order of the result.
-        objects: names that no scene may hold (``_numbers_of``).
-        limit: most scenes of a category; the first are kept.
+        folder: root folder of either layout.
+        categories: scene classes, in the order of the result.
+        objects: names of objects that no scene may contain (``_find_object_numbers``).
+        limit: largest number of scenes of a category; the first ones are kept.
 
     Returns:
-        The scenes; the number of images left out, by category and reason; and the reason for each file (relative to
-        ``folder``) that was left out for its content.
+        The scenes; the number of skipped images by category and reason; and the reason for each file (relative to
+        ``folder``) that was skipped for its content.
 
     Raises:
-        FileNotFoundError: the folder, or an image that a list names, is missing.
-        ValueError: a category that does not exist or is ambiguous, one without images, an unreadable list or
-            annotation.
+        FileNotFoundError: the folder or a listed image is missing.
+        ValueError: a category does not exist, is ambiguous or has no images; a list or annotation is unreadable.
     """
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder}: no such folder of scenes")
-    own = (folder / "categories.txt").is_file()
-    root = folder / "images" if own else folder
-    available = _listed(folder) if own else _by_folder(folder)
-    annotated = _Annotations.of(folder, objects) if own else None
-    known = KnownFiles()
+    is_miniplaces = (folder / "categories.txt").is_file()
+    root = folder / "images" if is_miniplaces else folder
+    available = _read_lists(folder) if is_miniplaces else _group_by_folder(folder)
+    annotations = _Annotations.of(folder, objects) if is_miniplaces else None
+    registered_files = KnownFiles()
     scenes: list[Scene] = []
     skipped = {category: Counter[str]() for category in categories}
     left_out: dict[str, str] = {}
     for category in categories:
-        free = []
+        candidates = []
         for file in available[_resolve(category, available, folder)]:
-            held = annotated.objects_in(file) if annotated else []
-            if held:
+            objects_held = annotations.objects_in(file) if annotations else []
+            if objects_held:
                 skipped[category]["holds one of the objects"] += 1
-                left_out[(root / file).relative_to(folder).as_posix()] = f"holds {', '.join(held)}"
+                left_out[(root / file).relative_to(folder).as_posix()] = f"holds {', '.join(objects_held)}"
             else:
-                free.append(Scene(category, root / file))
+                candidates.append(Scene(category, root / file))
         kept: list[Scene] = []
-        for position, scene in enumerate(free):
+        for position, scene in enumerate(candidates):
             if len(kept) == limit:
-                skipped[category]["beyond the limit"] = len(free) - position
+                skipped[category]["beyond the limit"] = len(candidates) - position
                 break
             if not scene.path.is_file():
-                fault = no_file(scene.path)
-                raise type(fault)(f"{fault}, though {folder}'s lists name it" if own else str(fault))
-            first = known.first(scene.path)
+                error = no_file(scene.path)
+                raise type(error)(
+                    f"{error}, though {folder}'s lists name it" if is_miniplaces else str(error)
+                )
+            first = registered_files.first(scene.path)
             if first == scene.path:
                 kept.append(scene)
             else:
@@ -104,7 +105,7 @@ def find_scenes(
 
 
 def read_scene(scene: Scene, size: int) -> Pixels:
-    """Return the scene as RGB ``[3, size, size]``: the largest centred square, resized with antialiasing.
+    """Return the scene as RGB ``[3, size, size]``: the largest central square, resized with antialiasing.
 
     Raises:
         FileNotFoundError, ValueError: the file is missing, not an image, or truncated.
@@ -116,26 +117,26 @@ def read_scene(scene: Scene, size: int) -> Pixels:
     return np.ascontiguousarray(np.asarray(square).transpose(2, 0, 1))
 
 
-def _listed(folder: Path) -> dict[str, list[str]]:
+def _read_lists(folder: Path) -> dict[str, list[str]]:
     names = {}
-    for number, line in _lines(folder / "categories.txt"):
+    for number, line in _read_lines(folder / "categories.txt"):
         match = re.fullmatch(r"(\S+)\s+(\d{1,9})|(\d{1,9})\s+(\S+)", line)
         if not match:
             raise ValueError(
                 f"{folder / 'categories.txt'}: line {number} is {shown(line)}, expected a path and a number"
             )
-        # The kit writes "/b/bedroom 18"; the letter says where the folder is, not what the scene is called.
+        # The development kit writes "/b/bedroom 18"; the letter is a parent folder and not part of the scene's name.
         name = re.sub(r"^/?([a-z]/)?", "", match[1] or match[4])
         names[int(match[2] or match[3])] = name
     lists = [folder / name for name in _LISTS if (folder / name).is_file()]
     if not lists:
         raise ValueError(f"{folder}: found categories.txt, expected {' or '.join(_LISTS)} beside it")
-    # Dicts, not lists: an image that is listed twice is one scene, or it could be trained on and tested on.
+    # Dicts instead of lists remove duplicates: an image listed twice could otherwise be in both splits.
     available: dict[str, dict[str, None]] = {name: {} for name in names.values()}
     for file in lists:
-        for number, line in _lines(file):
+        for number, line in _read_lines(file):
             path, _, label = line.rpartition(" ")
-            if not LABEL.fullmatch(label) or int(label) not in names or not _inside(path):
+            if not LABEL.fullmatch(label) or int(label) not in names or not _is_inside(path):
                 raise ValueError(
                     f"{file}: line {number} is {shown(line)}, expected an image's path and its category"
                 )
@@ -143,13 +144,13 @@ def _listed(folder: Path) -> dict[str, list[str]]:
     return {name: list(files) for name, files in available.items()}
 
 
-def _inside(path: str) -> bool:
-    """Return whether ``path``, from an outside list, names something below the folder of the images."""
+def _is_inside(path: str) -> bool:
+    """Return True if ``path``, from an untrusted list, is below the image folder."""
     parts = Path(path.strip().lstrip("/")).parts
     return bool(parts) and ".." not in parts and len(path) <= LONGEST_NAME
 
 
-def _lines(file: Path) -> Iterable[tuple[int, str]]:
+def _read_lines(file: Path) -> Iterable[tuple[int, str]]:
     try:
         text = file.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
@@ -157,7 +158,7 @@ def _lines(file: Path) -> Iterable[tuple[int, str]]:
     return [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
 
 
-def _by_folder(folder: Path) -> dict[str, list[str]]:
+def _group_by_folder(folder: Path) -> dict[str, list[str]]:
     images, left_out = find_images(folder)
     log_left_out(folder, left_out)
     available: dict[str, list[str]] = {}
@@ -178,9 +179,9 @@ def _resolve(category: str, available: Mapping[str, list[str]], folder: Path) ->
 
 @dataclass(frozen=True)
 class _Annotations:
-    """MiniPlaces' object annotations, and the objects that are looked for in them.
+    """MiniPlaces' object annotations, and the objects to search for.
 
-    ``names`` are those of all object categories by number, ``numbers`` those of the objects that are looked for.
+    ``names`` contains the names of all object categories by number, ``numbers`` the numbers of the objects to search.
     """
 
     folder: Path
@@ -189,7 +190,7 @@ class _Annotations:
 
     @classmethod
     def of(cls, root: Path, objects: Sequence[str]) -> "_Annotations | None":
-        """Return the annotations below MiniPlaces' folder ``root``; None if there are none, or none of ``objects``.
+        """Return the annotations in MiniPlaces' folder ``root``; None if they are missing or have none of ``objects``.
 
         Raises:
             ValueError: the list of object names is missing or unreadable.
@@ -197,29 +198,29 @@ class _Annotations:
         folder = root / "objects"
         if not objects or not folder.is_dir():
             return None
-        names = _object_names(root / _OBJECT_LIST)
-        numbers = _numbers_of(objects, names)
+        names = _read_object_names(root / _OBJECT_LIST)
+        numbers = _find_object_numbers(objects, names)
         logger.info(
             "%s: of the objects, it annotates %s", folder, [names[n] for n in sorted(numbers)] or "none"
         )
         return cls(folder, names, numbers) if numbers else None
 
     def objects_in(self, image: str) -> list[str]:
-        """Return the names of the objects in an image (its path below ``images/``) that are looked for."""
+        """Return the names of the searched objects in an image, which is given by its path below ``images/``."""
         file = self.folder / Path(image).with_suffix(".xml")
         if not file.is_file():
             return []
-        return [self.names[number] for number in sorted(_annotated(file, self.names) & self.numbers)]
+        return [self.names[number] for number in sorted(_read_annotation(file, self.names) & self.numbers)]
 
 
-def _object_names(file: Path) -> dict[int, str]:
-    """Return the names in the development kit's list of object categories (lines like ``truck 165``) by number."""
+def _read_object_names(file: Path) -> dict[int, str]:
+    """Read the development kit's list of object categories (lines such as ``truck 165``); return names by number."""
     if not file.is_file():
         raise ValueError(
             f"{file}: no such file; objects/ holds numbers, which this list of MiniPlaces' development kit names"
         )
     names = {}
-    for number, line in _lines(file):
+    for number, line in _read_lines(file):
         match = re.fullmatch(r"(\S+)\s+(\d{1,9})", line)
         if not match or int(match[2]) in names:
             raise ValueError(
@@ -229,21 +230,21 @@ def _object_names(file: Path) -> dict[int, str]:
     return names
 
 
-def _numbers_of(objects: Sequence[str], names: Mapping[int, str]) -> frozenset[int]:
-    """Return the numbers of the categories whose name is one of ``objects``, its plural, or has it as a word.
+def _find_object_numbers(objects: Sequence[str], names: Mapping[int, str]) -> frozenset[int]:
+    """Return the numbers of the categories whose name contains one of ``objects`` or its plural as a word.
 
-    So ``lamp`` stands for ``desk_lamp`` and ``book`` for ``books``, but not for ``bookcase``.
+    ``lamp`` matches ``desk_lamp`` and ``book`` matches ``books``, but not ``bookcase``.
     """
     pattern = "|".join(re.escape(name.replace("_", " ")) for name in objects)
     matching = re.compile(rf"\b({pattern})(e?s)?\b", re.IGNORECASE)
     return frozenset(number for number, name in names.items() if matching.search(name.replace("_", " ")))
 
 
-def _annotated(file: Path, names: Mapping[int, str]) -> set[int]:
+def _read_annotation(file: Path, names: Mapping[int, str]) -> set[int]:
     """Return the numbers of the objects in an annotation file.
 
-    The file is no XML document but several elements one after another: ``filename``, ``folder``, in some
-    ``scenedescription``, ``class`` (the number of the scene), and ``objects`` for each object, with its number as
+    The file is not an XML document but a sequence of elements: ``filename``, ``folder``, in some files
+    ``scenedescription``, ``class`` (the number of the scene), and for each object ``objects``, with its number as
     ``class``, a ``polygon`` and a ``bndbox``.
     """
     expected = "expected MiniPlaces' object annotations"
@@ -251,14 +252,14 @@ def _annotated(file: Path, names: Mapping[int, str]) -> set[int]:
     if size > LARGEST_ANNOTATION:
         raise ValueError(f"{file}: found {size} bytes, {expected} of at most {LARGEST_ANNOTATION}")
     try:
-        # Within an element there can be no document type, hence no entities either.
+        # The enclosing element excludes a document type declaration, and therefore entities.
         root = ElementTree.fromstring(b"<annotation>\n" + file.read_bytes() + b"\n</annotation>")
     except ElementTree.ParseError as error:
         line = error.position[0] - 1
         raise ValueError(f"{file}: line {line}: {ErrorString(error.code)}; {expected}") from error
     if root.find("filename") is None:
-        found = ", ".join(dict.fromkeys(element.tag for element in root)) or "no element"
-        raise ValueError(f"{file}: found {shown(found)}, {expected}: filename, folder, class, objects …")
+        tags = ", ".join(dict.fromkeys(element.tag for element in root)) or "no element"
+        raise ValueError(f"{file}: found {shown(tags)}, {expected}: filename, folder, class, objects …")
     numbers = set()
     for position, element in enumerate(root.iterfind("objects"), 1):
         number = (element.findtext("class") or "").strip()

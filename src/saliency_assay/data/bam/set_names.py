@@ -1,23 +1,23 @@
-"""Names of BAM's sets of several commonalities k: the share of scene classes that have an object in all images.
+"""Names of BAM's sets for several commonalities k, the share of scene classes with the object in all images.
 
-Yang and Kim 2019, section 3.2. The configuration reads this module, so it imports nothing heavy.
+Yang and Kim 2019, section 3.2. The configuration imports this module, so it has no heavy imports.
 """
 
 import re
 from collections.abc import Sequence
 
 ROUNDING = 1e-3
-"""Tolerance of k from a whole number of classes: enough for thirds written with three decimals."""
+"""Tolerance of k around a whole number of classes; accepts thirds with three decimals."""
 
 
 def set_names(commonality: Sequence[float], scenes: int) -> tuple[str, ...]:
-    """Names of the sets for each k of ``commonality``, in its order, and of the set without the object.
+    """Return the names of the sets for each k of ``commonality``, in order, followed by the set without the object.
 
-    ``os_kNN`` has the object in all images of the first NN = k · ``scenes`` scene classes, two digits or more;
-    ``0s_k`` comes last and has it nowhere. No k, no sets.
+    ``os_kNN`` has the object in all images of the first NN = k · ``scenes`` scene classes, with two digits or more;
+    ``0s_k``, the last one, has it in no image. Without a k there are no sets.
 
     Raises:
-        ValueError: a k that is not in (0, 1], is no whole number of the ``scenes`` classes, or comes twice.
+        ValueError: a k is not in (0, 1], is not a whole number of the ``scenes`` classes, or occurs twice.
     """
     names: list[str] = []
     for k in commonality:
@@ -37,12 +37,12 @@ def set_names(commonality: Sequence[float], scenes: int) -> tuple[str, ...]:
 
 
 def classes_of(member: str) -> int:
-    """In how many scene classes, from the first on, the set ``member`` has the object: NN of ``os_kNN``, 0 of ``0s_k``.
+    """Return the number of scene classes with the object in the set ``member``: NN for ``os_kNN``, 0 for ``0s_k``.
 
     Raises:
-        ValueError: the name of another set.
+        ValueError: ``member`` is not a set of the series.
     """
-    found = re.fullmatch(r"os_k([0-9]{2,})|0s_k", member)
-    if not found:
+    match = re.fullmatch(r"os_k([0-9]{2,})|0s_k", member)
+    if not match:
         raise ValueError(f"set {member!r}: expected os_kNN, NN of the scene classes, or 0s_k")
-    return int(found[1] or 0)
+    return int(match[1] or 0)

@@ -1,7 +1,7 @@
-"""Public data sets and weights: where they come from, how large they are, and what proves them whole.
+"""Public data sets and weights, with their addresses, sizes and checksums.
 
-To add one, write a record here, and its line in docs/data.md. The rule ``download`` fetches what is asked for; nothing
-else in the workflow opens the network. Free of imports: the Snakefile reads the names each time it is parsed.
+To add one, write a record here and its line in docs/data.md. The rule ``download`` fetches the requested ones; no other
+rule uses the network. This module has no heavy imports, because the Snakefile reads the names each time it is parsed.
 """
 
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ FILE_NAME = "first eight digits in the publisher's file name, the rest of the fi
 class Remote:
     """One file to fetch.
 
-    ``to`` is relative to the data folder: of an archive the folder that it is unpacked in, of another file its path.
-    ``size`` is in bytes, 0 where nobody says. ``checksum`` is ``md5:`` or ``sha256:`` and hexadecimal digits, empty
-    where none is published; ``said_by`` is who publishes it.
+    ``to`` is relative to the data folder: the folder in which an archive is unpacked, or the path of another file.
+    ``size`` is in bytes, 0 if unpublished. ``checksum`` is ``md5:`` or ``sha256:`` and hexadecimal digits, empty if
+    unpublished; ``said_by`` is its source.
     """
 
     url: str
@@ -29,16 +29,16 @@ class Remote:
 
     @property
     def name(self) -> str:
-        """The last part of its address; on a mirror it has the same."""
+        """Last part of the address, the same on a mirror."""
         return self.url.rpartition("/")[2]
 
 
 @dataclass(frozen=True)
 class Download:
-    """A data set, or weights, as one thing to ask for.
+    """A data set or weights that can be requested by name.
 
-    ``layout`` is what the data folder then holds. ``by_hand`` says how to get what cannot be fetched without a person;
-    such a record has no files.
+    ``layout`` lists the resulting files in the data folder. ``by_hand`` contains instructions for data that cannot be
+    fetched automatically; such a record has no files.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Download:
 
     @property
     def size(self) -> int:
-        """Bytes of all files whose size is known."""
+        """Total bytes of all files whose size is known."""
         return sum(file.size for file in self.files)
 
 

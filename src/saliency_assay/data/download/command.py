@@ -1,4 +1,4 @@
-"""Public data into the folders that configurations name; as a program, what there is: ``python -m`` this [name …]."""
+"""Download of public data into the folders used by configurations; ``python -m`` this module [name …] lists it."""
 
 import json
 import logging
@@ -20,9 +20,9 @@ from saliency_assay.runtime.job import print_anything
 logger = logging.getLogger(__name__)
 
 MIRROR = "SALIENCY_ASSAY_MIRROR"
-"""Environment variable: an address that holds the files as ``{name of the download}/{name of the file}``."""
+"""Environment variable: address of a mirror with the files as ``{name of the download}/{name of the file}``."""
 RECEIPTS = "downloaded"
-"""Folder below the data folder: partial files, archives until they are unpacked, and what was fetched."""
+"""Folder in the data folder for partial files, archives until they are unpacked, and receipts."""
 
 Receipt = dict[str, Any]
 
@@ -30,24 +30,24 @@ Receipt = dict[str, Any]
 def obtain(
     download: Download, folder: Path, *, mirror: str = "", patience: Patience | None = None
 ) -> dict[str, Receipt]:
-    """Fetch, check and unpack all files of a download that are not there yet.
+    """Fetch, verify and unpack all files of a download that do not exist yet.
 
-    Of each file a receipt is kept: where it came from, bytes, SHA-256, the checksum that it was held to and whose that
-    is, and the files that it holds. While those are there in their sizes, an archive is not fetched again; a file that
-    is no archive is checked whole.
+    The receipt of each file records its address, size, SHA-256, expected checksum and the checksum's source, and the
+    files of an archive. While these exist with their sizes, an archive is not fetched again; a file that is not an
+    archive is verified completely.
 
     Args:
-        download: what to fetch.
+        download: data set or weights to fetch.
         folder: the data folder.
-        mirror: where from, if not from the publisher.
-        patience: when to give up.
+        mirror: address of a mirror; empty for the publisher's.
+        patience: retry policy.
 
     Returns:
-        The receipts, by the name of the file.
+        The receipts by file name.
 
     Raises:
-        ValueError: it cannot be fetched without a person, or one of its files is not what it should be.
-        OSError: no network, no room.
+        ValueError: the download needs manual steps, or one of its files is wrong.
+        OSError: there is no network or too little free space.
     """
     if download.by_hand:
         raise ValueError(
@@ -56,38 +56,40 @@ def obtain(
     receipts = {}
     for remote in download.files:
         url = f"{mirror.rstrip('/')}/{download.name}/{remote.name}" if mirror else remote.url
-        kept = folder / RECEIPTS / download.name / f"{remote.name}.json"
-        found = _known(kept, remote, folder)
-        receipts[remote.name] = found or _fetched(url, remote, folder, kept, patience)
+        receipt_file = folder / RECEIPTS / download.name / f"{remote.name}.json"
+        receipt = _read_receipt(receipt_file, remote, folder)
+        receipts[remote.name] = receipt or _fetch_file(url, remote, folder, receipt_file, patience)
     return receipts
 
 
-def _known(kept: Path, remote: Remote, folder: Path) -> Receipt | None:
-    """Return the receipt of an archive, if it is of this one and all that it holds is there."""
-    if not remote.archive or not kept.is_file():
+def _read_receipt(receipt_file: Path, remote: Remote, folder: Path) -> Receipt | None:
+    """Return the receipt of an archive if it matches ``remote`` and all files of the archive exist, else None."""
+    if not remote.archive or not receipt_file.is_file():
         return None
-    receipt: Receipt = json.loads(kept.read_text(encoding="utf-8"))
-    top = folder / remote.to
-    there = receipt["checksum"] == remote.checksum and all(
-        (top / path).is_file() and (top / path).stat().st_size == size
+    receipt: Receipt = json.loads(receipt_file.read_text(encoding="utf-8"))
+    target = folder / remote.to
+    complete = receipt["checksum"] == remote.checksum and all(
+        (target / path).is_file() and (target / path).stat().st_size == size
         for path, size in receipt["files"].items()
     )
-    if not there:
+    if not complete:
         return None
-    logger.info("%s: %s is there, whole", top, remote.name)
+    logger.info("%s: %s is there, whole", target, remote.name)
     return receipt
 
 
-def _fetched(url: str, remote: Remote, folder: Path, kept: Path, patience: Patience | None) -> Receipt:
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    file = kept.parent / remote.name if remote.archive else folder / remote.to
+def _fetch_file(
+    url: str, remote: Remote, folder: Path, receipt_file: Path, patience: Patience | None
+) -> Receipt:
+    receipt_file.parent.mkdir(parents=True, exist_ok=True)
+    file = receipt_file.parent / remote.name if remote.archive else folder / remote.to
     if file.is_file():
         sha256 = check(file, remote.size, remote.checksum)
         logger.info("%s: is there, %s", file, "checked" if remote.checksum else remote.said_by)
     else:
-        with _bar(remote.name) as told:
+        with _progress_bar(remote.name) as report_progress:
             sha256 = fetch(
-                url, file, size=remote.size, checksum=remote.checksum, patience=patience, told=told
+                url, file, size=remote.size, checksum=remote.checksum, patience=patience, told=report_progress
             )
         logger.info("%s: fetched from %s", file, url)
     receipt: Receipt = {
@@ -98,9 +100,9 @@ def _fetched(url: str, remote: Remote, folder: Path, kept: Path, patience: Patie
         "said_by": remote.said_by,
     }
     if remote.archive:
-        with _bar(f"unpacking {remote.name}") as told:
-            receipt["files"] = unpack(file, folder / remote.to, told)
-    with replacing(kept) as temporary:
+        with _progress_bar(f"unpacking {remote.name}") as report_progress:
+            receipt["files"] = unpack(file, folder / remote.to, report_progress)
+    with replacing(receipt_file) as temporary:
         temporary.write_text(json.dumps(receipt, indent=1), encoding="utf-8")
     if remote.archive:
         file.unlink()
@@ -108,12 +110,15 @@ def _fetched(url: str, remote: Remote, folder: Path, kept: Path, patience: Patie
 
 
 @contextmanager
-def _bar(what: str) -> Iterator[Callable[[int, int], None]]:
-    """Bytes a second: live on a terminal, even where standard error is a log; else a line every half minute in it."""
+def _progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
+    """Show progress in bytes: on the terminal, if there is one, else as a line in the log every half minute.
+
+    Yield the callback for done and total bytes.
+    """
     terminal = sys.__stderr__
     live = terminal is not None and terminal.isatty()
     with tqdm(
-        desc=what,
+        desc=label,
         unit="B",
         unit_scale=True,
         unit_divisor=1000,
@@ -122,20 +127,20 @@ def _bar(what: str) -> Iterator[Callable[[int, int], None]]:
         file=terminal if live else sys.stderr,
     ) as bar:
 
-        def told(done: int, total: int) -> None:
+        def report_progress(done: int, total: int) -> None:
             bar.total = total
             bar.update(done - bar.n)
 
-        yield told
+        yield report_progress
 
 
 def by_name() -> Mapping[str, Download]:
-    """All downloads."""
+    """Return all downloads by name."""
     return {download.name: download for download in DOWNLOADS}
 
 
 def described(download: Download) -> str:
-    """Return a download in lines: what it is, from where, under which terms, how large, and where it goes."""
+    """Describe a download in lines: title, page, license, layout, size and files."""
     size = f"{download.size / 1e6:,.0f} MB" if download.size else "not known"
     lines = [
         f"{download.name}: {download.title}",
@@ -152,8 +157,8 @@ def described(download: Download) -> str:
 
 if __name__ == "__main__":
     print_anything()
-    known = by_name()
+    downloads = by_name()
     for name in sys.argv[1:]:
-        if name not in known:
-            raise SystemExit(f"DATA: {unknown('download', name, known)}")
-    print("\n".join(described(known[name]) for name in sys.argv[1:] or known))
+        if name not in downloads:
+            raise SystemExit(f"DATA: {unknown('download', name, downloads)}")
+    print("\n".join(described(downloads[name]) for name in sys.argv[1:] or downloads))

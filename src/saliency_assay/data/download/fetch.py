@@ -1,4 +1,4 @@
-"""One file over HTTP: it goes on where it was cut, is checked, and only then has its name."""
+"""Resumable, checksum-verified download of one file over HTTP."""
 
 import fcntl
 import hashlib
@@ -22,21 +22,21 @@ from saliency_assay import __version__
 logger = logging.getLogger(__name__)
 
 CHUNK = 1 << 20
-_AGAIN = {408, 425, 429, 500, 502, 503, 504}
-"""Status codes that may go away by themselves (RFC 9110, RFC 6585)."""
+_RETRYABLE = {408, 425, 429, 500, 502, 503, 504}
+"""Status codes of temporary errors (RFC 9110, RFC 6585)."""
 
 
 @dataclass(frozen=True)
 class Patience:
-    """Patience of a download: attempts in a row without a new byte, 1, 2, 4, … times ``wait`` seconds apart."""
+    """Retry policy: consecutive attempts without a new byte, 1, 2, 4, … times ``wait`` seconds apart."""
 
     attempts: int = 6
     wait: float = 1.0
     timeout: float = 60.0
 
 
-class _CutError(Exception):
-    """An attempt ended early; what has come is kept."""
+class _IncompleteError(Exception):
+    """Error of an attempt that ended early; the bytes received so far are kept."""
 
 
 def fetch(
@@ -50,74 +50,74 @@ def fetch(
 ) -> str:
     """Fetch ``url`` to ``file`` and return its SHA-256 (hex).
 
-    Bytes go to ``file`` with ``.part`` added, beside a note of the server's version of the file (its ETag, or else the
-    time it was changed). An interrupted download goes on from there while that version stands, and begins anew when
-    the server has another one or does not know ranges.
+    Bytes are written to ``file`` with the suffix ``.part``; a second file records the server's version of the file (its
+    ETag, or else its modification time). An interrupted download is resumed while this version is unchanged, and
+    restarted if the server has another version or does not support ranges.
 
     Args:
-        url: http or https.
-        file: where to; nothing stands there until all is checked.
-        size: bytes, 0 if unknown; then the server must say.
-        checksum: ``md5:…`` or ``sha256:…``; empty if none is known.
-        patience: when to give up.
-        told: called with the bytes that are here and the bytes in all (0 if unknown) after each MiB.
+        url: address with http or https.
+        file: target; it does not exist until everything is verified.
+        size: expected size in bytes; 0 if unknown, then the server must state it.
+        checksum: ``md5:…`` or ``sha256:…``; empty if unknown.
+        patience: retry policy.
+        told: progress callback, called with the received and the total bytes after each MiB.
 
     Raises:
-        ValueError: another size or checksum than expected (what has come is removed), no such file on the server, not
-            an HTTP address, or no end to failures.
-        BlockingIOError: another process fetches the same file.
-        OSError: too little free space, told before the first byte where the size is known.
+        ValueError: size or checksum differ from the expected ones (received bytes are then deleted), the server does
+            not have the file, the address is not HTTP, or all attempts failed.
+        BlockingIOError: another process downloads the same file.
+        OSError: there is too little free space, checked before the first byte.
     """
     if urllib.parse.urlsplit(url).scheme not in ("http", "https"):
         raise ValueError(f"{url}: expected an address that begins with http:// or https://")
     patience = patience or Patience()
     file.parent.mkdir(parents=True, exist_ok=True)
-    part, note = (file.with_name(file.name + ending) for ending in (".part", ".part.version"))
-    with _alone(part) as stream:
+    partial_file, version_file = (file.with_name(file.name + suffix) for suffix in (".part", ".part.version"))
+    with _open_exclusively(partial_file) as stream:
         failures = 0
         while True:
-            before = _length(stream)
+            length_before = _length(stream)
             try:
-                _attempt(url, stream, note, size, patience.timeout, told)
+                _try_fetch(url, stream, version_file, size, patience.timeout, told)
                 break
-            except _CutError as error:
+            except _IncompleteError as error:
                 reason = str(error)
-                failures = 1 if _length(stream) > before else failures + 1
+                failures = 1 if _length(stream) > length_before else failures + 1
                 if failures >= patience.attempts:
-                    kept = f"{_length(stream)} bytes are kept, and the next attempt goes on from there"
-                    raise ValueError(f"{url}: gave up after {failures} attempts: {reason}; {kept}") from None
+                    hint = f"{_length(stream)} bytes are kept, and the next attempt goes on from there"
+                    raise ValueError(f"{url}: gave up after {failures} attempts: {reason}; {hint}") from None
                 logger.info("%s: %s; trying again", url, reason)
                 time.sleep(patience.wait * 2 ** (failures - 1))
-        sha256, problem = _check(part, checksum)
+        sha256, problem = _compute_digests(partial_file, checksum)
         if problem:
-            part.unlink()
-            note.unlink(missing_ok=True)
+            partial_file.unlink()
+            version_file.unlink(missing_ok=True)
             raise ValueError(f"{url}: {problem}; what came is removed")
-        part.replace(file)
-        note.unlink(missing_ok=True)
+        partial_file.replace(file)
+        version_file.unlink(missing_ok=True)
     return sha256
 
 
 def check(file: Path, size: int, checksum: str) -> str:
-    """SHA-256 (hex) of a file that is there already.
+    """Check an existing file and return its SHA-256 (hex).
 
     Raises:
-        ValueError: it is not what ``size`` (unless 0) and ``checksum`` (unless empty) say.
+        ValueError: the file does not have the ``size`` (unless 0) or the ``checksum`` (unless empty).
     """
-    found = file.stat().st_size
-    if size and found != size:
-        raise ValueError(f"{file}: found {found} bytes, expected {size}; move it away to have it fetched")
-    sha256, problem = _check(file, checksum)
+    actual = file.stat().st_size
+    if size and actual != size:
+        raise ValueError(f"{file}: found {actual} bytes, expected {size}; move it away to have it fetched")
+    sha256, problem = _compute_digests(file, checksum)
     if problem:
         raise ValueError(f"{file}: {problem}; move it away to have it fetched")
     return sha256
 
 
 def need_space(folder: Path, needed: int) -> None:
-    """Check that there is room for ``needed`` more bytes in ``folder``.
+    """Check that ``needed`` more bytes fit on the disk of ``folder``.
 
     Raises:
-        OSError: there is not.
+        OSError: there is too little free space.
     """
     free = shutil.disk_usage(folder).free
     if free < needed:
@@ -125,70 +125,75 @@ def need_space(folder: Path, needed: int) -> None:
 
 
 @contextmanager
-def _alone(part: Path) -> Iterator[IO[bytes]]:
-    """Return the partial file, which no other process writes meanwhile."""
-    with part.open("ab+") as stream:
+def _open_exclusively(partial_file: Path) -> Iterator[IO[bytes]]:
+    """Open the partial file and lock it against other processes."""
+    with partial_file.open("ab+") as stream:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise BlockingIOError(f"{part}: another process fetches this file") from None
+            raise BlockingIOError(f"{partial_file}: another process fetches this file") from None
         yield stream
 
 
-def _attempt(
-    url: str, stream: IO[bytes], note: Path, size: int, timeout: float, told: Callable[[int, int], None]
+def _try_fetch(
+    url: str,
+    stream: IO[bytes],
+    version_file: Path,
+    size: int,
+    timeout: float,
+    told: Callable[[int, int], None],
 ) -> None:
-    have = _length(stream)
-    version = note.read_text(encoding="utf-8") if note.is_file() else ""
-    if have and not version:
+    received = _length(stream)
+    version = version_file.read_text(encoding="utf-8") if version_file.is_file() else ""
+    if received and not version:
         stream.truncate(0)
-        have = 0
-    if size and have == size:
+        received = 0
+    if size and received == size:
         return
-    response = _asked(url, have, version, timeout)
-    if response is None:  # nothing beyond what is here, which is all of it or of no use
+    response = _request(url, received, version, timeout)
+    if response is None:  # no bytes after those received, which may be all or invalid: start again
         stream.truncate(0)
-        raise _CutError("the server has no such range")
+        raise _IncompleteError("the server has no such range")
     with response:
-        begin, total = _announced(response)
-        if begin != have:
+        start, total = _parse_range(response)
+        if start != received:
             stream.truncate(0)
-            if begin:
-                raise _CutError(f"the server sent bytes from {begin}, asked for those from {have}")
-            have = 0
+            if start:
+                raise _IncompleteError(f"the server sent bytes from {start}, asked for those from {received}")
+            received = 0
         if size and total and total != size:
             raise ValueError(f"{url}: the server has {total} bytes, expected {size}")
         total = total or size
         if not total:
             raise ValueError(f"{url}: the server does not say how many bytes there are")
-        note.write_text(_version(response), encoding="utf-8")
-        need_space(note.parent, total - have)
-        while have < total and (chunk := _read(response, min(CHUNK, total - have))):
+        version_file.write_text(_version(response), encoding="utf-8")
+        need_space(version_file.parent, total - received)
+        while received < total and (chunk := _read(response, min(CHUNK, total - received))):
             stream.write(chunk)
             stream.flush()
-            have += len(chunk)
-            told(have, total)
-        if have < total:
-            raise _CutError(f"the connection ended after {have} of {total} bytes")
+            received += len(chunk)
+            told(received, total)
+        if received < total:
+            raise _IncompleteError(f"the connection ended after {received} of {total} bytes")
 
 
-def _asked(url: str, have: int, version: str, timeout: float) -> http.client.HTTPResponse | None:
-    """Return the server's answer to a request for all from byte ``have`` on; None if it has nothing there."""
+def _request(url: str, start: int, version: str, timeout: float) -> http.client.HTTPResponse | None:
+    """Request the file from byte ``start`` on and return the response; None if the server has no such range."""
     headers = {"User-Agent": f"saliency-assay/{__version__}", "Accept-Encoding": "identity"}
-    if have:
-        headers |= {"Range": f"bytes={have}-", "If-Range": version}
+    if start:
+        headers |= {"Range": f"bytes={start}-", "If-Range": version}
     try:
         response = urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=timeout)
     except urllib.error.HTTPError as error:
         error.close()
-        said = f"the server says {error.code} {error.reason}"
+        message = f"the server says {error.code} {error.reason}"
         if error.code == 416:
             return None
-        if error.code in _AGAIN:
-            raise _CutError(said) from None
-        raise ValueError(f"{url}: {said}") from None
+        if error.code in _RETRYABLE:
+            raise _IncompleteError(message) from None
+        raise ValueError(f"{url}: {message}") from None
     except (OSError, http.client.HTTPException) as error:
-        raise _CutError(_reason(error)) from None
+        raise _IncompleteError(_describe(error)) from None
     answer: http.client.HTTPResponse = response
     return answer
 
@@ -197,22 +202,22 @@ def _read(response: http.client.HTTPResponse, size: int) -> bytes:
     try:
         return response.read(size)
     except (OSError, http.client.HTTPException) as error:
-        raise _CutError(_reason(error)) from None
+        raise _IncompleteError(_describe(error)) from None
 
 
-def _announced(response: http.client.HTTPResponse) -> tuple[int, int]:
-    """First byte that this response holds, and bytes of the whole file (0 if unknown)."""
+def _parse_range(response: http.client.HTTPResponse) -> tuple[int, int]:
+    """Return the first byte of this response, and the size of the complete file (0 if unknown)."""
     if response.status == 206:
-        found = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", response.headers.get("Content-Range", ""))
-        if not found:
-            raise _CutError("the server sent a part and does not say which")
-        return int(found[1]), int(found[2]) if found[2] != "*" else 0
+        match = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", response.headers.get("Content-Range", ""))
+        if not match:
+            raise _IncompleteError("the server sent a part and does not say which")
+        return int(match[1]), int(match[2]) if match[2] != "*" else 0
     length = response.headers.get("Content-Length", "")
     return 0, int(length) if length.isdecimal() else 0
 
 
 def _version(response: http.client.HTTPResponse) -> str:
-    """Return the identifier of the server's file for If-Range; weak ETags must not be sent (RFC 9110, 13.1.5)."""
+    """Return the version of the server's file for If-Range, which must not contain a weak ETag (RFC 9110, 13.1.5)."""
     etag = response.headers.get("ETag", "")
     return etag if etag.startswith('"') else response.headers.get("Last-Modified", "")
 
@@ -221,13 +226,13 @@ def _length(stream: IO[bytes]) -> int:
     return os.fstat(stream.fileno()).st_size
 
 
-def _reason(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     cause = error.reason if isinstance(error, urllib.error.URLError) else error
     return " ".join(str(cause).split()) or type(cause).__name__
 
 
-def _check(file: Path, checksum: str) -> tuple[str, str]:
-    """SHA-256 of a file, and what is wrong with it, if anything is."""
+def _compute_digests(file: Path, checksum: str) -> tuple[str, str]:
+    """Return the SHA-256 of a file and the mismatch with its checksum as text, empty if there is none."""
     kind, _, expected = checksum.partition(":")
     digests = {"sha256": hashlib.sha256()}
     if kind and kind not in digests:
@@ -236,6 +241,6 @@ def _check(file: Path, checksum: str) -> tuple[str, str]:
         while chunk := stream.read(CHUNK):
             for digest in digests.values():
                 digest.update(chunk)
-    found = digests[kind].hexdigest() if kind else ""
-    problem = "" if found == expected else f"found {kind.upper()} {found}, expected {expected}"
+    actual = digests[kind].hexdigest() if kind else ""
+    problem = "" if actual == expected else f"found {kind.upper()} {actual}, expected {expected}"
     return digests["sha256"].hexdigest(), problem

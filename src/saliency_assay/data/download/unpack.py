@@ -1,4 +1,4 @@
-"""Archives from elsewhere: nothing in them is written outside the folder, or before there is room for all of it."""
+"""Safe unpacking of archives: nothing is written outside the folder, or before the free space is checked."""
 
 import gzip
 import lzma
@@ -15,7 +15,7 @@ from typing import IO
 from saliency_assay.data.download.fetch import CHUNK, need_space
 from saliency_assay.runtime.atomic import remove_leftovers, temporary_path
 
-# RuntimeError and NotImplementedError are zipfile's, of an encrypted member and of a method it does not know.
+# zipfile raises RuntimeError for an encrypted member and NotImplementedError for an unknown compression method.
 DAMAGED = (
     *(tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, lzma.LZMAError, EOFError),
     *(RuntimeError, NotImplementedError),
@@ -27,23 +27,24 @@ def unpack(
 ) -> dict[str, int]:
     """Unpack a zip file or a tar file of any compression into ``folder``.
 
-    All of it goes to a folder within first, and is moved once it is whole; files of the same name are replaced.
+    Files are unpacked into a temporary subfolder and moved when all are complete; existing files are replaced.
 
     Args:
-        archive: the file.
-        folder: made if there is none.
-        told: called with the bytes unpacked and the bytes in all after each file.
+        archive: the archive file.
+        folder: target, created if needed.
+        told: progress callback, called with the unpacked and the total bytes after each file.
 
     Returns:
-        Bytes of each file, by its path relative to ``folder``.
+        Size of each file in bytes, by its path relative to ``folder``.
 
     Raises:
-        ValueError: not such an archive, a damaged one, or a member that is no plain file or folder within.
-        OSError: there is no room for what the archive says it holds.
+        ValueError: the file is not such an archive or is damaged, or a member is not a plain file or folder below
+            ``folder``.
+        OSError: there is too little free space for the sizes stated in the archive.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    with _in_one_line(archive):
-        members = _zip if zipfile.is_zipfile(archive) else _tar
+    with _one_line_errors(archive):
+        members = _iterate_zip if zipfile.is_zipfile(archive) else _iterate_tar
         sizes = list(members(archive, None))
     total, done = sum(size for _, size in sizes), 0
     need_space(folder, total)
@@ -52,7 +53,7 @@ def unpack(
     temporary = temporary_path(target, "unpacking")
     temporary.mkdir()
     try:
-        with _in_one_line(archive):
+        with _one_line_errors(archive):
             for _, size in members(archive, temporary):
                 done += size
                 told(done, total)
@@ -63,15 +64,15 @@ def unpack(
 
 
 @contextmanager
-def _in_one_line(archive: Path) -> Iterator[None]:
+def _one_line_errors(archive: Path) -> Iterator[None]:
     try:
         yield
     except DAMAGED as error:
         raise ValueError(f"{archive}: not unpacked: {' '.join(str(error).split())}") from None
 
 
-def _tar(archive: Path, folder: Path | None) -> Iterator[tuple[str, int]]:
-    """Path and bytes of each file in a tar, which is written below ``folder`` if that is given."""
+def _iterate_tar(archive: Path, folder: Path | None) -> Iterator[tuple[str, int]]:
+    """Yield path and size of each file in a tar archive; write the file below ``folder`` unless it is None."""
     with tarfile.open(archive) as content:
         for member in content:
             _check_name(member.name)
@@ -85,8 +86,8 @@ def _tar(archive: Path, folder: Path | None) -> Iterator[tuple[str, int]]:
             yield str(PurePosixPath(member.name)), member.size
 
 
-def _zip(archive: Path, folder: Path | None) -> Iterator[tuple[str, int]]:
-    """Path and bytes of each file in a zip, which is written below ``folder`` if that is given."""
+def _iterate_zip(archive: Path, folder: Path | None) -> Iterator[tuple[str, int]]:
+    """Yield path and size of each file in a zip archive; write the file below ``folder`` unless it is None."""
     with zipfile.ZipFile(archive) as content:
         for member in content.infolist():
             _check_name(member.filename)
@@ -95,20 +96,20 @@ def _zip(archive: Path, folder: Path | None) -> Iterator[tuple[str, int]]:
             if stat.S_IFMT(member.external_attr >> 16) not in (0, stat.S_IFREG):
                 raise zipfile.BadZipFile(f"{member.filename!r} is no plain file")
             if folder:
-                # No more bytes than the archive says: zipfile reads no further, and then finds a wrong checksum.
+                # zipfile reads no more bytes than the archive states, and then detects a wrong checksum.
                 _write(content.open(member), folder / member.filename)
             yield str(PurePosixPath(member.filename)), member.file_size
 
 
 def _write(source: IO[bytes], target: Path) -> None:
-    """Make a member a plain file of the user, whatever owner and rights the archive names."""
+    """Write a member as a plain file of the user, ignoring owner and permissions in the archive."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with source, target.open("wb") as sink:
         shutil.copyfileobj(source, sink, CHUNK)
 
 
 def _check_name(name: str) -> None:
-    """Check that a member stays below the folder."""
+    """Check that the path of a member is inside the folder."""
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or "\\" in name:
         raise tarfile.TarError(f"the name {name!r} leads out of the folder")
@@ -116,8 +117,8 @@ def _check_name(name: str) -> None:
 
 def _move(source: Path, target: Path) -> None:
     for entry in sorted(source.iterdir()):
-        there = target / entry.name
-        if entry.is_dir() and there.is_dir():
-            _move(entry, there)
+        existing = target / entry.name
+        if entry.is_dir() and existing.is_dir():
+            _move(entry, existing)
         else:
-            entry.replace(there)
+            entry.replace(existing)

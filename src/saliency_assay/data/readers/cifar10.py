@@ -1,4 +1,4 @@
-"""CIFAR-10's original files of the binary version, with every byte accounted for."""
+"""Reader of CIFAR-10's original files of the binary version, with checked file sizes."""
 
 import logging
 from collections.abc import Iterator
@@ -23,28 +23,28 @@ def cifar10(
 ) -> tuple[dict[str, tuple[str, ...]], Iterator[Block]]:
     """Read the images in ``path``: ``data_batch_1.bin`` to ``_5.bin``, ``test_batch.bin`` and ``batches.meta.txt``.
 
-    They may lie in the folder that their archive makes, below ``path``. Classes are in the data set's own order.
-    Training images come first, in the files' order, and the split is the files'. No more than one file is in memory.
+    They may also be in the folder of their archive below ``path``. Classes are in the order of the data set. The split
+    is that of the files; training images come first, in the files' order. At most one file is in memory.
 
-    Arguments, classes and blocks are as for ``mnist.mnist``, of three channels and 32 pixels;
-    a block holds fewer images at the end of each file.
+    Arguments, classes and blocks are as for ``mnist.mnist``, with three channels and 32 pixels;
+    the last block of each file may have fewer images.
 
     Raises:
         FileNotFoundError: one of the files is missing.
-        ValueError: a file that is truncated or too long, a label above 9, files with different numbers of images, not
-            ten different class names.
+        ValueError: a file is truncated or too long, a label is above 9, the files have different numbers of images, or
+            there are not ten different class names.
     """
-    root = _root(Path(path))
+    root = _find_root(Path(path))
     files = [root / name for name in BATCHES]
     for file in files:
         if not file.is_file():
             raise FileNotFoundError(f"{file}: no such file")
     classes = read_class_names(root / "batches.meta.txt", CLASS_COUNT)
-    count = _count(files[0])
+    count = _count_images(files[0])
     for file in files:
-        if (found := _count(file)) != count:
-            raise ValueError(f"{file}: found {found} images, expected {count} as {files[0]} has")
-    labels = np.stack([_batch(file)[1] for file in files])
+        if (actual := _count_images(file)) != count:
+            raise ValueError(f"{file}: found {actual} images, expected {count} as {files[0]} has")
+    labels = np.stack([_read_file(file)[1] for file in files])
     sampled = [
         sample_per_class(part.reshape(-1), images_per_class, generator) for part in (labels[:-1], labels[-1:])
     ]
@@ -53,26 +53,26 @@ def cifar10(
     blocks = (
         part
         for number, (file, split) in enumerate(zip(files, [TRAIN] * (len(files) - 1) + [TEST], strict=True))
-        for part in _blocks(file, rows[rows // count == number] % count, split, size, block)
+        for part in _file_blocks(file, rows[rows // count == number] % count, split, size, block)
     )
     return {"class": classes}, blocks
 
 
-def _root(path: Path) -> Path:
+def _find_root(path: Path) -> Path:
     for root in (path, path / FOLDER):
         if any((root / name).is_file() for name in BATCHES):
             return root
     raise FileNotFoundError(f"{path}: found no {BATCHES[0]}, nor in {FOLDER} (the binary version is read)")
 
 
-def _blocks(file: Path, rows: Ints, split: int, size: int, block: int) -> Iterator[Block]:
-    """Yield the ``rows`` of one file, which is read for the first block and forgotten after the last."""
+def _file_blocks(file: Path, rows: Ints, split: int, size: int, block: int) -> Iterator[Block]:
+    """Yield the ``rows`` of one file, which is in memory only during the iteration."""
     if len(rows):
-        images, labels = _batch(file)
+        images, labels = _read_file(file)
         yield from blocks_of(images, labels, rows, split=split, size=size, block=block)
 
 
-def _count(file: Path) -> int:
+def _count_images(file: Path) -> int:
     count, rest = divmod(size := file.stat().st_size, 1 + PIXELS)
     if not size or rest:
         raise ValueError(
@@ -81,12 +81,14 @@ def _count(file: Path) -> int:
     return count
 
 
-def _batch(file: Path) -> tuple[Pixels, Ints]:
-    """Return images ``[n, 3, 32, 32]`` and labels ``[n]``.
+def _read_file(file: Path) -> tuple[Pixels, Ints]:
+    """Read the images ``[n, 3, 32, 32]`` and labels ``[n]`` of one file.
 
-    A record is a byte for the label and the pixels, channel by channel, row by row.
+    A record consists of one byte for the label and the pixels, channel by channel, row by row.
     """
-    records = np.fromfile(file, dtype=np.uint8, count=_count(file) * (1 + PIXELS)).reshape(-1, 1 + PIXELS)
+    records = np.fromfile(file, dtype=np.uint8, count=_count_images(file) * (1 + PIXELS)).reshape(
+        -1, 1 + PIXELS
+    )
     labels = records[:, 0].astype(np.int64)
     if (wrong := np.flatnonzero(labels >= CLASS_COUNT)).size:
         index = wrong[0]

@@ -1,4 +1,4 @@
-"""scikit-learn's handwritten digits: small, real, and there without a download."""
+"""Reader of scikit-learn's handwritten digits, a small real data set that needs no download."""
 
 from collections.abc import Iterator
 
@@ -14,22 +14,22 @@ CLASSES = tuple(str(digit) for digit in range(10))
 def digits(
     *, size: int = 16, test_share: float = 0.1, generator: np.random.Generator, block: int = 512
 ) -> tuple[dict[str, tuple[str, ...]], Iterator[Block]]:
-    """Return the 1,797 digits in scikit-learn's order, enlarged bilinearly from 8 × 8.
+    """Return the 1,797 digits in scikit-learn's order, resized bilinearly from 8 × 8.
 
     Returns:
-        The classes of each label, and blocks of ``image`` uint8 ``[n, 1, size, size]`` (the source's grey levels
+        The classes of each label, and blocks of ``image`` uint8 ``[n, 1, size, size]`` (the source's gray levels
         0 to 16 become 0 to 255), ``split`` uint8 and ``label_class`` int64 ``[n]``.
     """
     levels, labels = load_digits(return_X_y=True)
-    grey = np.rint(levels.reshape(-1, 8, 8) * (255 / 16)).astype(np.uint8)
-    split = random_split(len(grey), test_share, generator)
-    parts = (slice(start, min(start + block, len(grey))) for start in range(0, len(grey), block))
+    gray = np.rint(levels.reshape(-1, 8, 8) * (255 / 16)).astype(np.uint8)
+    split = random_split(len(gray), test_share, generator)
+    slices = (slice(start, min(start + block, len(gray))) for start in range(0, len(gray), block))
     blocks = (
         {
-            "image": resize_squares(grey[part, None], size),
-            "split": split[part],
-            "label_class": labels[part].astype(np.int64),
+            "image": resize_squares(gray[rows, None], size),
+            "split": split[rows],
+            "label_class": labels[rows].astype(np.int64),
         }
-        for part in parts
+        for rows in slices
     )
     return {"class": CLASSES}, blocks

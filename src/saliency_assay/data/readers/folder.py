@@ -1,4 +1,4 @@
-"""Image files in a folder for each class, as ImageNet is laid out: any size in, squares of one size out."""
+"""Reader of image files in one folder per class, the layout of ImageNet; images become squares of one size."""
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ Listing = Mapping[str, Sequence[str]]  # paths of images below a folder, sorted,
 
 LONGEST_NAME = 255  # bytes of a file's name
 _TEST_FOLDERS = ("test", "val")
-_TINY_LIST = "val_annotations.txt"  # Tiny ImageNet's val/ has one folder for all classes, and this list
+_TINY_LIST = "val_annotations.txt"  # list in Tiny ImageNet's val/, which has one folder for all classes
 
 
 def folder(
@@ -35,132 +35,140 @@ def folder(
     generator: np.random.Generator,
     block: int = 256,
 ) -> tuple[dict[str, tuple[str, ...]], Iterator[Block]]:
-    """Return the images below ``path``: ``train/CLASS/`` beside ``test/CLASS/`` or ``val/CLASS/``, or ``CLASS/`` alone.
+    """Read the images below ``path``: ``train/CLASS/`` beside ``test/CLASS/`` or ``val/CLASS/``, or ``CLASS/`` alone.
 
-    Images lie anywhere below their class's folder and are known by their suffix (``images.SUFFIXES``); other files
-    and hidden ones are left out and counted in the log. Labels follow the sorted names of the classes, images the
-    sorted paths, those of ``train`` first. Only the block that is yielded is in memory.
+    Images may be at any depth below the folder of their class and are identified by their suffix (``images.SUFFIXES``);
+    other and hidden files are skipped and counted in the log. Labels follow the sorted class names, images the sorted
+    paths, those of ``train`` first. Only one block at a time is in memory.
 
     Args:
         path: the folder.
         size: side of the squares, in pixels.
-        crop_share: share of an image's shorter side that the square keeps, see ``square``.
-        images_per_class: at most so many of a class in each half are drawn; 0 for all.
-        test_images_per_class: another limit for test images, where folders say which they are; 0 for the same one.
-        test_folder: ``test`` or ``val``; ``auto`` takes the one there is, and where there is none ``path`` itself
-            holds the classes.
-        test_share: share of each class that is for testing where no folder says so.
-        generator: draws the images, and that split.
-        block: images at a time.
+        crop_share: share of an image's shorter side that the square contains, see ``square``.
+        images_per_class: largest number of images sampled from each class in each split; 0 for all.
+        test_images_per_class: separate limit for test images if they have their own folder; 0 for the same limit.
+        test_folder: ``test`` or ``val``; ``auto`` uses the existing one, and without one ``path`` itself contains the
+            classes.
+        test_share: share of each class for testing if there is no test folder.
+        generator: random generator for the sample of images and this split.
+        block: number of images per block.
 
     Returns:
         The classes of label ``class``, and blocks of ``image`` uint8 ``[n, 3, size, size]``, ``split`` uint8 and
         ``label_class`` int64 ``[n]``.
 
     Raises:
-        FileNotFoundError: ``path``, ``test_folder``, or an image that a list names is missing.
-        ValueError: fewer than two classes, a class without images, or with too few to be split; classes of
-            training and test that differ; while blocks are drawn, a file that is not an image.
+        FileNotFoundError: ``path``, ``test_folder`` or a listed image is missing.
+        ValueError: there are fewer than two classes, a class has no images or too few to split, or the classes of
+            training and test differ; during iteration, a file is not an image.
     """
     root = Path(path)
     if not root.is_dir():
         raise FileNotFoundError(f"{root}: no such folder of images")
-    halves = _halves(root, test_folder)
-    listings = [_by_class(half) for half in halves]
-    _check_classes(halves, listings)
-    _check_classes(halves[::-1], listings[::-1])
+    folders = _find_split_folders(root, test_folder)
+    listings = [_list_classes(split_folder) for split_folder in folders]
+    _check_classes(folders, listings)
+    _check_classes(folders[::-1], listings[::-1])
     files: list[str] = []
     labels, splits = [], []
-    for half, listing, part in zip(halves, listings, (TRAIN, TEST), strict=False):
-        for label, (name, found) in enumerate(listing.items()):
-            limit = (test_images_per_class if part == TEST else 0) or images_per_class
-            drawn = _drawn(found, limit, generator)
-            if len(halves) == 1 and len(drawn) < 2:
-                raise ValueError(f"{half / name}: found 1 image of this class, expected 2 or more to split")
-            files += [f"{half}/{file}" for file in drawn]
-            labels.append(np.full(len(drawn), label, dtype=np.int64))
-            fixed = np.full(len(drawn), part, dtype=np.uint8)
-            splits.append(fixed if len(halves) == 2 else random_split(len(drawn), test_share, generator))
+    for split_folder, listing, split_value in zip(folders, listings, (TRAIN, TEST), strict=False):
+        for label, (name, class_files) in enumerate(listing.items()):
+            limit = (test_images_per_class if split_value == TEST else 0) or images_per_class
+            sampled = _sample_files(class_files, limit, generator)
+            if len(folders) == 1 and len(sampled) < 2:
+                raise ValueError(
+                    f"{split_folder / name}: found 1 image of this class, expected 2 or more to split"
+                )
+            files += [f"{split_folder}/{file}" for file in sampled]
+            labels.append(np.full(len(sampled), label, dtype=np.int64))
+            folder_split = np.full(len(sampled), split_value, dtype=np.uint8)
+            splits.append(
+                folder_split if len(folders) == 2 else random_split(len(sampled), test_share, generator)
+            )
     split = np.concatenate(splits)
     logger.info("%s: %d images to train on, %d to test", root, *np.bincount(split, minlength=2))
-    blocks = _blocks(files, np.concatenate(labels), split, size, crop_share, block)
+    blocks = _load_blocks(files, np.concatenate(labels), split, size, crop_share, block)
     return {"class": tuple(listings[0])}, blocks
 
 
-def _blocks(
+def _load_blocks(
     files: Sequence[str], labels: Ints, split: Split, size: int, crop_share: float, block: int
 ) -> Iterator[Block]:
     for start in range(0, len(files), block):
-        part = slice(start, min(start + block, len(files)))
+        rows = slice(start, min(start + block, len(files)))
         yield {
-            "image": np.stack([square(read_rgb(Path(file)), size, crop_share) for file in files[part]]),
-            "split": split[part],
-            "label_class": labels[part],
+            "image": np.stack([square(read_rgb(Path(file)), size, crop_share) for file in files[rows]]),
+            "split": split[rows],
+            "label_class": labels[rows],
         }
 
 
 def square(image: Image.Image, size: int, crop_share: float) -> Pixels:
     """Return the central square of an RGB image, ``[3, size, size]``.
 
-    As if the shorter side were resized to ``size / crop_share``, bilinearly and with antialiasing, and the centre
-    cropped: 224 and 0.875 are ImageNet's resize to 256, as torchvision's ``Resize`` and ``CenterCrop`` do it but
-    for rounding.
-    Only what is kept is computed, so that a panorama costs no more than a square.
+    The result equals resizing the shorter side to ``size / crop_share``, bilinearly with antialiasing, followed by a
+    center crop: 224 and 0.875 correspond to ImageNet's resize to 256, as with torchvision's ``Resize`` and
+    ``CenterCrop`` except for rounding. Only the cropped region is resized, so that a panorama takes no longer than a
+    square image.
     """
     shorter, scaled = min(image.size), round(size / crop_share)
     box = list[float]()
     for length in image.size:
-        after = scaled * length // shorter
-        first = round((after - size) / 2)
-        box += [first * length / after, min((first + size) * length / after, length)]
+        resized_length = scaled * length // shorter
+        first = round((resized_length - size) / 2)
+        box += [first * length / resized_length, min((first + size) * length / resized_length, length)]
     left, right, top, bottom = box
     resized = image.resize((size, size), Image.Resampling.BILINEAR, box=(left, top, right, bottom))
     return np.ascontiguousarray(np.asarray(resized).transpose(2, 0, 1))
 
 
-def _halves(root: Path, wanted: str) -> list[Path]:
-    """Return the folders of training and of test images, or ``root`` alone where it holds the classes itself."""
-    if wanted == "auto":
-        found = [name for name in _TEST_FOLDERS if (root / name).is_dir()]
-        if not found or not (root / "train").is_dir():
+def _find_split_folders(root: Path, test_folder: str) -> list[Path]:
+    """Return the folders of training and test images, or only ``root`` if it contains the classes itself."""
+    if test_folder == "auto":
+        names = [name for name in _TEST_FOLDERS if (root / name).is_dir()]
+        if not names or not (root / "train").is_dir():
             return [root]
-        if len(found) > 1:
+        if len(names) > 1:
             raise ValueError(
-                f"{root}: found {' and '.join(found)} beside train; set test_folder to one of them"
+                f"{root}: found {' and '.join(names)} beside train; set test_folder to one of them"
             )
-        wanted = found[0]
-    halves = [root / "train", root / wanted]
-    for half in halves:
-        if not half.is_dir():
-            raise FileNotFoundError(f"{half}: no such folder of images, though test_folder is {wanted!r}")
-    return halves
+        test_folder = names[0]
+    folders = [root / "train", root / test_folder]
+    for folder in folders:
+        if not folder.is_dir():
+            raise FileNotFoundError(
+                f"{folder}: no such folder of images, though test_folder is {test_folder!r}"
+            )
+    return folders
 
 
-def _by_class(half: Path) -> Listing:
-    """Return the images below ``half`` by class; other files are counted in the log."""
-    if (half / _TINY_LIST).is_file():
-        return _listed(half / _TINY_LIST)
-    images, left_out = find_images(half)
-    folders = sorted(entry.name for entry in half.iterdir() if entry.is_dir() and not is_hidden(entry.name))
-    listing: dict[str, list[str]] = {name: [] for name in folders}
+def _list_classes(folder: Path) -> Listing:
+    """Return the images below ``folder`` by class; the number of other files is logged."""
+    if (folder / _TINY_LIST).is_file():
+        return _read_tiny_list(folder / _TINY_LIST)
+    images, left_out = find_images(folder)
+    class_names = sorted(
+        entry.name for entry in folder.iterdir() if entry.is_dir() and not is_hidden(entry.name)
+    )
+    listing: dict[str, list[str]] = {name: [] for name in class_names}
     for image in images:
-        name, within, _ = image.partition("/")
-        if within:
+        name, below_class, _ = image.partition("/")
+        if below_class:
             listing[name].append(image)
         else:
-            left_out[Path(image).suffix.lower()] += 1  # beside the classes
-    log_left_out(half, left_out)
-    for name, found in listing.items():
-        if not found:
-            raise ValueError(f"{half / name}: found no image of this class, expected {', '.join(SUFFIXES)}")
+            left_out[Path(image).suffix.lower()] += 1  # not in the folder of a class
+    log_left_out(folder, left_out)
+    for name, files in listing.items():
+        if not files:
+            raise ValueError(f"{folder / name}: found no image of this class, expected {', '.join(SUFFIXES)}")
     if len(listing) < 2:
         classes = f"{', '.join(listing) or 'none'}, expected a folder for each of two or more classes"
-        raise ValueError(f"{half}: found {classes}")
+        raise ValueError(f"{folder}: found {classes}")
     return listing
 
 
-def _listed(file: Path) -> Listing:
-    """Return the images in Tiny ImageNet's list: each line a name in ``images/``, its class and a box, tabs between."""
+def _read_tiny_list(file: Path) -> Listing:
+    """Read Tiny ImageNet's list by class: lines of a name in ``images/``, its class and a box, separated by tabs."""
     listing: dict[str, set[str]] = {}
     for number, line in enumerate(file.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
         name, *rest = line.split("\t")
@@ -172,14 +180,16 @@ def _listed(file: Path) -> Listing:
     return {name: sorted(listing[name]) for name in sorted(listing)}
 
 
-def _check_classes(halves: Sequence[Path], listings: Sequence[Listing]) -> None:
+def _check_classes(folders: Sequence[Path], listings: Sequence[Listing]) -> None:
     missing = [name for name in listings[-1] if name not in listings[0]]
     if missing:
         more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
-        raise ValueError(f"{halves[0]}: lacks classes that {halves[-1]} has: {', '.join(missing[:3])}{more}")
+        raise ValueError(
+            f"{folders[0]}: lacks classes that {folders[-1]} has: {', '.join(missing[:3])}{more}"
+        )
 
 
-def _drawn(files: Sequence[str], limit: int, generator: np.random.Generator) -> Sequence[str]:
+def _sample_files(files: Sequence[str], limit: int, generator: np.random.Generator) -> Sequence[str]:
     if not limit or len(files) <= limit:
         return files
     return [files[index] for index in np.sort(generator.choice(len(files), limit, replace=False))]

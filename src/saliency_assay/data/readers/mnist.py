@@ -1,4 +1,4 @@
-"""MNIST's four original files, in the idx format, read with every byte accounted for."""
+"""Reader of MNIST's four original files in the idx format, with checked file sizes."""
 
 import gzip
 import zlib
@@ -9,7 +9,7 @@ from typing import BinaryIO, cast
 import numpy as np
 import numpy.typing as npt
 
-from saliency_assay.data.images import Block, halves_in_blocks
+from saliency_assay.data.images import Block, sample_blocks
 from saliency_assay.data.splits import TEST, TRAIN, Ints
 
 Bytes = npt.NDArray[np.uint8]
@@ -18,24 +18,24 @@ CLASSES = tuple(str(digit) for digit in range(10))
 SIDE = 28
 _PREFIXES = {TRAIN: "train", TEST: "t10k"}
 
-# gzip can make a thousand bytes of one. The original files hold 2 (labels) and 5 (images) for each.
+# gzip can expand one byte to a thousand. The original files expand by factors of 2 (labels) and 5 (images).
 MOST_INFLATED = 100
-SMALL = 1 << 24  # bytes; so much may come of any file
+SMALL = 1 << 24  # bytes; any file may expand to this size
 
 
 def mnist(
     *, path: str, size: int = 28, images_per_class: int = 0, generator: np.random.Generator, block: int = 512
 ) -> tuple[dict[str, tuple[str, ...]], Iterator[Block]]:
-    """Return the images in ``path``: ``train-images-idx3-ubyte`` and its three companions, each plain or ``.gz``.
+    """Read the images in ``path``: ``train-images-idx3-ubyte`` and the three other files, each plain or ``.gz``.
 
-    Training images come first, in the files' order, and the split is the files'.
+    The split is that of the files; training images come first, in the files' order.
 
     Args:
         path: the folder.
-        size: side of the images in pixels; other than 28, they are resized (``images.resize_squares``).
-        images_per_class: at most so many of a class in each half are drawn; 0 for all.
-        generator: draws them.
-        block: images at a time.
+        size: side of the images in pixels; they are resized if it is not 28 (``images.resize_squares``).
+        images_per_class: largest number of images sampled from each class in each split; 0 for all.
+        generator: random generator for this sample.
+        block: number of images per block.
 
     Returns:
         The classes of label ``class``, and blocks of ``image`` uint8 ``[n, 1, size, size]``, ``split`` uint8 and
@@ -43,23 +43,23 @@ def mnist(
 
     Raises:
         FileNotFoundError: one of the four files is missing.
-        ValueError: a file that is truncated or too long, has another magic number, another size of images or a
-            label above 9; images and labels of different numbers.
+        ValueError: a file is truncated or too long, or has another magic number, another image size or a label above
+            9; the numbers of images and labels differ.
     """
-    parts = {part: _part(Path(path), prefix) for part, prefix in _PREFIXES.items()}
-    blocks = halves_in_blocks(
-        path, parts, size=size, images_per_class=images_per_class, generator=generator, block=block
+    splits = {split: _read_split(Path(path), prefix) for split, prefix in _PREFIXES.items()}
+    blocks = sample_blocks(
+        path, splits, size=size, images_per_class=images_per_class, generator=generator, block=block
     )
     return {"class": CLASSES}, blocks
 
 
-def _part(folder: Path, prefix: str) -> tuple[Bytes, Ints]:
-    images_file = _file(folder, f"{prefix}-images-idx3-ubyte")
-    labels_file = _file(folder, f"{prefix}-labels-idx1-ubyte")
-    images, labels = _idx(images_file, 3), _idx(labels_file, 1)
+def _read_split(folder: Path, prefix: str) -> tuple[Bytes, Ints]:
+    images_file = _find_file(folder, f"{prefix}-images-idx3-ubyte")
+    labels_file = _find_file(folder, f"{prefix}-labels-idx1-ubyte")
+    images, labels = _read_idx(images_file, 3), _read_idx(labels_file, 1)
     if images.shape[1:] != (SIDE, SIDE) or not len(images):
-        found = " × ".join(str(length) for length in images.shape)
-        raise ValueError(f"{images_file}: found images {found}, expected N × {SIDE} × {SIDE}")
+        shape = " × ".join(str(length) for length in images.shape)
+        raise ValueError(f"{images_file}: found images {shape}, expected N × {SIDE} × {SIDE}")
     if len(labels) != len(images):
         raise ValueError(
             f"{labels_file}: found {len(labels)} labels, expected {len(images)} as {images_file} has"
@@ -70,26 +70,25 @@ def _part(folder: Path, prefix: str) -> tuple[Bytes, Ints]:
     return images[:, None], labels.astype(np.int64)
 
 
-def _file(folder: Path, name: str) -> Path:
+def _find_file(folder: Path, name: str) -> Path:
     for path in (folder / name, folder / f"{name}.gz"):
         if path.is_file():
             return path
     raise FileNotFoundError(f"{folder / name}: no such file, nor one that ends in .gz")
 
 
-def _idx(path: Path, dimensions: int) -> Bytes:
-    """Return an array of bytes: two zeros, the type 8, the number of dimensions, their lengths (4 bytes each), the
-    data."""
+def _read_idx(path: Path, dimensions: int) -> Bytes:
+    """Read an idx file of bytes: two zeros, type 8, number of dimensions, their lengths (4 bytes each), data."""
     packed = path.suffix == ".gz"
     try:
         with gzip.open(path) if packed else path.open("rb") as file:
-            return _array(path, cast(BinaryIO, file), dimensions, packed)
+            return _read_array(path, cast(BinaryIO, file), dimensions, packed)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise ValueError(f"{path}: truncated, or not written by gzip ({error})") from error
 
 
-def _array(path: Path, file: BinaryIO, dimensions: int, packed: bool) -> Bytes:
-    """Return the array in an open file. The header is believed only as far as the file's length confirms it."""
+def _read_array(path: Path, file: BinaryIO, dimensions: int, packed: bool) -> Bytes:
+    """Read the array in an open file; no more is read than the header and the file's size both allow."""
     start, magic = 4 + 4 * dimensions, bytes((0, 0, 8, dimensions))
     header = file.read(start)
     if header[:4] != magic:
@@ -98,13 +97,13 @@ def _array(path: Path, file: BinaryIO, dimensions: int, packed: bool) -> Bytes:
         raise ValueError(f"{path}: truncated, found {len(header)} bytes, expected a header of {start}")
     shape = np.frombuffer(header, dtype=">u4", offset=4).tolist()
     size, stored = start + int(np.prod(shape, dtype=object)), path.stat().st_size
-    named = f"{size} for {' × '.join(str(length) for length in shape)} as its header says"
+    expected = f"{size} for {' × '.join(str(length) for length in shape)} as its header says"
     if packed and size > max(SMALL, MOST_INFLATED * stored):
-        most = f"at most {MOST_INFLATED} times its own {stored}"
-        raise ValueError(f"{path}: found a header of {size} bytes, expected {most}")
-    # One byte more, so that what is too long shows; a packed file is not unpacked beyond it.
-    found = start + len(content := file.read(size - start + 1)) if packed or stored == size else stored
-    if found != size:
-        more = "more than " if packed and found > size else ""
-        raise ValueError(f"{path}: found {more}{found - bool(more)} bytes, expected {named}")
+        limit = f"at most {MOST_INFLATED} times its own {stored}"
+        raise ValueError(f"{path}: found a header of {size} bytes, expected {limit}")
+    # One extra byte detects data beyond the end; a compressed file is not unpacked further.
+    actual = start + len(content := file.read(size - start + 1)) if packed or stored == size else stored
+    if actual != size:
+        prefix = "more than " if packed and actual > size else ""
+        raise ValueError(f"{path}: found {prefix}{actual - bool(prefix)} bytes, expected {expected}")
     return np.frombuffer(content, dtype=np.uint8).reshape(shape)

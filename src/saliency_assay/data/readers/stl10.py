@@ -1,4 +1,4 @@
-"""STL-10's labelled images, from the original binary files, with every byte accounted for."""
+"""Reader of STL-10's labeled images in the original binary files, with checked file sizes."""
 
 import logging
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from saliency_assay.data.images import Block, Pixels, halves_in_blocks, read_class_names
+from saliency_assay.data.images import Block, Pixels, read_class_names, sample_blocks
 from saliency_assay.data.splits import TEST, TRAIN, Ints
 
 logger = logging.getLogger(__name__)
@@ -23,39 +23,38 @@ _LEFT_OUT = ("fold_indices.txt", "unlabeled_X.bin")
 def stl10(
     *, path: str, size: int = 96, images_per_class: int = 0, generator: np.random.Generator, block: int = 256
 ) -> tuple[dict[str, tuple[str, ...]], Iterator[Block]]:
-    """Return the labelled images in ``path`` or its ``stl10_binary``: ``train_X.bin``, ``train_y.bin`` and ``test_``
-    alike.
+    """Read the labeled images in ``path`` or its ``stl10_binary``: ``train_X.bin``, ``train_y.bin`` and ``test_*``.
 
-    Classes are those of ``class_names.txt``; the files' labels 1 to 10 become 0 to 9. Training images come first, in
-    the files' order, and the split is the files'. Images without labels and the ten folds of the training images
-    are left out, and the log says so. Images are mapped from their files and read block by block.
+    Class names are those of ``class_names.txt``; the files' labels 1 to 10 become 0 to 9. The split is that of the
+    files; training images come first, in the files' order. Unlabeled images and the ten folds of the training images
+    are skipped, which is logged. Images are memory-mapped and read block by block.
 
-    Arguments, classes and blocks are as for ``mnist.mnist``, of three channels and 96 pixels.
+    Arguments, classes and blocks are as for ``mnist.mnist``, with three channels and 96 pixels.
 
     Raises:
         FileNotFoundError: one of the five files is missing.
-        ValueError: a file of images that is truncated or too long for its labels, a label that is not 1 to 10, not
+        ValueError: a file of images is truncated or too long for its labels, a label is not 1 to 10, or there are not
             ten different class names.
     """
-    root = _root(Path(path))
+    root = _find_root(Path(path))
     classes = read_class_names(root / "class_names.txt", CLASS_COUNT)
-    parts = {part: _part(root, prefix) for part, prefix in _PREFIXES.items()}
+    splits = {split: _read_split(root, prefix) for split, prefix in _PREFIXES.items()}
     if left_out := [name for name in _LEFT_OUT if (root / name).exists()]:
         logger.info("%s: left out %s", root, ", ".join(left_out))
-    blocks = halves_in_blocks(
-        root, parts, size=size, images_per_class=images_per_class, generator=generator, block=block
+    blocks = sample_blocks(
+        root, splits, size=size, images_per_class=images_per_class, generator=generator, block=block
     )
     return {"class": classes}, blocks
 
 
-def _root(path: Path) -> Path:
+def _find_root(path: Path) -> Path:
     for root in (path, path / _FOLDER):
         if any((root / name).is_file() for name in _FILES):
             return root
     raise FileNotFoundError(f"{path}: found none of {', '.join(_FILES)}, nor in {_FOLDER}")
 
 
-def _part(root: Path, prefix: str) -> tuple[Pixels, Ints]:
+def _read_split(root: Path, prefix: str) -> tuple[Pixels, Ints]:
     images_file, labels_file = root / f"{prefix}_X.bin", root / f"{prefix}_y.bin"
     for file in (images_file, labels_file):
         if not file.is_file():
@@ -63,10 +62,10 @@ def _part(root: Path, prefix: str) -> tuple[Pixels, Ints]:
     count = labels_file.stat().st_size
     if not count:
         raise ValueError(f"{labels_file}: found no labels, expected one byte for each image")
-    found, expected = images_file.stat().st_size, count * _IMAGE_BYTES
-    if found != expected:
+    actual, expected = images_file.stat().st_size, count * _IMAGE_BYTES
+    if actual != expected:
         raise ValueError(
-            f"{images_file}: found {found} bytes, expected {expected} for {count} × 3 × {SIDE} × {SIDE}, "
+            f"{images_file}: found {actual} bytes, expected {expected} for {count} × 3 × {SIDE} × {SIDE}, "
             f"as many images as {labels_file} has labels"
         )
     labels = np.fromfile(labels_file, dtype=np.uint8)

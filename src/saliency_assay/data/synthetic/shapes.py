@@ -1,7 +1,7 @@
-"""Drawn objects: a silhouette with details for each of BAM's ten object classes.
+"""Synthetic objects: a silhouette with details for each of BAM's ten object classes.
 
-A drawing is polygons in units where the object is about 2 wide and high, y down. Those marked as silhouette are
-its outline (and its annotation); the others are painted on it and clipped to it.
+A drawing consists of polygons in units in which the object is about 2 wide and high, with y pointing down. Polygons
+marked as silhouette form its outline (and its annotation); the others are painted on it and clipped to it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,17 +12,17 @@ import numpy.typing as npt
 from PIL import Image, ImageDraw
 
 from saliency_assay.data.images import Pixels
-from saliency_assay.data.synthetic.textures import vivid
+from saliency_assay.data.synthetic.textures import sample_object_colors
 
 Points = npt.NDArray[np.float64]
 
 OVERSAMPLING = 3
-INK, BODY, MARK = range(3)  # outline, main colour, colour of details
+INK, BODY, MARK = range(3)  # outline, main color, color of details
 
 
 @dataclass(frozen=True)
 class Part:
-    """One polygon ``[n, 2]`` of a drawing, as x and y, and its colour."""
+    """One polygon ``[n, 2]`` of a drawing, in x and y, and its color."""
 
     points: Points
     colour: int = BODY
@@ -31,25 +31,25 @@ class Part:
 
 @dataclass(frozen=True)
 class Drawing:
-    """An object placed in a photograph: its parts in pixels."""
+    """An object placed in an image, with parts in pixels."""
 
     parts: tuple[Part, ...]
 
     def polygons(self) -> list[list[float]]:
-        """Return the silhouette as COCO writes it: x, y, x, y, …"""
+        """Return the silhouette in COCO's format: x, y, x, y, …"""
         return [np.round(part.points, 2).ravel().tolist() for part in self.parts if part.silhouette]
 
     def box(self) -> tuple[float, float, float, float]:
-        """Left, top, width and height of the silhouette."""
+        """Return left, top, width and height of the silhouette."""
         points = np.concatenate([part.points for part in self.parts if part.silhouette])
         (left, top), (right, bottom) = points.min(axis=0), points.max(axis=0)
         return float(left), float(top), float(right - left), float(bottom - top)
 
 
 def place(name: str, size: int, share: float, generator: np.random.Generator) -> Drawing:
-    """Return an object of class ``name`` (one of ``SILHOUETTES``), turned, stretched and put at random.
+    """Place an object of class ``name`` (one of ``SILHOUETTES``) with random rotation, stretch and location.
 
-    Its longer side is ``share`` of ``size``, and all of it lies in the photograph.
+    Its longer side is ``share`` of ``size``, and it is completely inside the image.
     """
     parts = SILHOUETTES[name]()
     angle = generator.normal(0, 0.15)
@@ -66,26 +66,26 @@ def place(name: str, size: int, share: float, generator: np.random.Generator) ->
 
 
 def paint(photo: Pixels, drawing: Drawing, generator: np.random.Generator) -> Pixels:
-    """Paint a drawing, in random colours and light, on a photograph ``[size, size, 3]``."""
+    """Paint a drawing with random colors and lighting on an image ``[size, size, 3]``."""
     size = len(photo)
-    large = (size * OVERSAMPLING, size * OVERSAMPLING)
-    colours = [tuple(colour) for colour in np.rint(vivid(generator) * 255).astype(int).tolist()]
-    if generator.random() < 0.5:  # dark on light as often as light on dark
-        colours[BODY], colours[MARK] = colours[MARK], colours[BODY]
-    canvas, mask = Image.new("RGB", large), Image.new("L", large)
-    brush, stencil = ImageDraw.Draw(canvas), ImageDraw.Draw(mask)
+    large_size = (size * OVERSAMPLING, size * OVERSAMPLING)
+    colors = [tuple(color) for color in np.rint(sample_object_colors(generator) * 255).astype(int).tolist()]
+    if generator.random() < 0.5:  # so that details are as often lighter as darker than the body
+        colors[BODY], colors[MARK] = colors[MARK], colors[BODY]
+    canvas, mask = Image.new("RGB", large_size), Image.new("L", large_size)
+    canvas_draw, mask_draw = ImageDraw.Draw(canvas), ImageDraw.Draw(mask)
     for part in drawing.parts:
         corners = [(float(x), float(y)) for x, y in part.points * OVERSAMPLING]
-        brush.polygon(corners, fill=colours[part.colour], outline=colours[INK], width=OVERSAMPLING)
+        canvas_draw.polygon(corners, fill=colors[part.colour], outline=colors[INK], width=OVERSAMPLING)
         if part.silhouette:
-            stencil.polygon(corners, fill=255)
+            mask_draw.polygon(corners, fill=255)
     shrunk = np.asarray(canvas.resize((size, size), Image.Resampling.BOX), dtype=np.float64)
     opacity = np.asarray(mask.resize((size, size), Image.Resampling.BOX), dtype=np.float64)[..., None] / 255
-    lit = np.clip(shrunk * _light(size, generator)[..., None], 0, 255)
-    return np.rint(opacity * lit + (1 - opacity) * photo).astype(np.uint8)
+    shaded = np.clip(shrunk * _lighting(size, generator)[..., None], 0, 255)
+    return np.rint(opacity * shaded + (1 - opacity) * photo).astype(np.uint8)
 
 
-def _light(size: int, generator: np.random.Generator) -> npt.NDArray[np.float64]:
+def _lighting(size: int, generator: np.random.Generator) -> npt.NDArray[np.float64]:
     angle = generator.uniform(0, 2 * np.pi)
     y, x = np.mgrid[:size, :size] / size - 0.5
     light: npt.NDArray[np.float64] = 0.95 + 0.2 * (np.cos(angle) * x + np.sin(angle) * y)
@@ -235,7 +235,7 @@ def _zebra() -> tuple[Part, ...]:
     )
 
 
-_DRAWN = (_backpack, _bird, _dog, _elephant, _kite, _pizza, _stop_sign, _toilet, _truck, _zebra)
+_SHAPES = (_backpack, _bird, _dog, _elephant, _kite, _pizza, _stop_sign, _toilet, _truck, _zebra)
 SILHOUETTES: Mapping[str, Callable[[], tuple[Part, ...]]] = {
-    function.__name__[1:].replace("_", " "): function for function in _DRAWN
+    function.__name__[1:].replace("_", " "): function for function in _SHAPES
 }

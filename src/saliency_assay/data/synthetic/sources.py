@@ -1,7 +1,7 @@
-"""Embedded data: drawn photographs and scenes, written to disk as COCO and MiniPlaces are laid out.
+"""Synthetic images: generated objects and scenes, written to disk in the layouts of COCO and MiniPlaces.
 
-Nothing is downloaded, and everything after the writing is what real data goes through: the COCO reader with its
-polygons, crowds and second instances, MiniPlaces' lists, the composition.
+They need no download, and are read by the same code as real data: the COCO reader with polygons, crowds and second
+instances, MiniPlaces' lists, and the composition.
 """
 
 import json
@@ -19,8 +19,8 @@ from saliency_assay.data.synthetic.shapes import Drawing, paint, place
 from saliency_assay.data.synthetic.textures import generate_background, generate_scene
 
 QUALITY = 92  # of the JPEG files
-CROWD_EVERY = 20  # photographs
-COMPANION_EVERY = 5  # photographs
+CROWD_EVERY = 20  # object images
+COMPANION_EVERY = 5  # object images
 VALIDATION_EVERY = 10  # scenes
 
 
@@ -36,27 +36,27 @@ def write_sources(
 ) -> tuple[Source, Path]:
     """Write ``coco/`` and ``miniplaces/`` below ``folder``; return the COCO source and the scenes' folder.
 
-    Each photograph holds one object that is wholly in view; some hold a smaller one of the same class, and some
-    are annotated with a crowd, both of which the reader must leave out. Object and scene colours are drawn alike
-    for all classes.
+    Each object image contains one object that is completely visible. Some also contain a smaller one of the same
+    class, and some have a crowd annotation; the reader must skip both. Colors of objects and scenes are sampled in the
+    same way for all classes.
 
     Args:
-        folder: created if needed; files of the same names are replaced.
-        objects: classes to draw, of BAM's ten.
-        scenes: classes to draw, of BAM's ten.
-        cutouts_per_object: photographs of each object class.
-        scenes_per_class: scenes of each class; every tenth is filed as a validation image.
-        source_size: side of photographs and scenes in pixels.
-        generator: photographs and scenes each have their own child of it.
+        folder: created if needed; files with the same names are replaced.
+        objects: object classes to generate, from BAM's ten.
+        scenes: scene classes to generate, from BAM's ten.
+        cutouts_per_object: number of images of each object class.
+        scenes_per_class: number of scenes of each class; every tenth is written as a validation image.
+        source_size: side of object images and scenes in pixels.
+        generator: object images and scenes use separate child generators of it.
     """
-    photographing, filming = generator.spawn(2)
-    source = _write_coco(folder / "coco", objects, cutouts_per_object, source_size, photographing)
-    _write_miniplaces(folder / "miniplaces", scenes, scenes_per_class, source_size, filming)
+    photo_generator, scene_generator = generator.spawn(2)
+    source = _write_coco(folder / "coco", objects, cutouts_per_object, source_size, photo_generator)
+    _write_miniplaces(folder / "miniplaces", scenes, scenes_per_class, source_size, scene_generator)
     return source, folder / "miniplaces"
 
 
 def _write_coco(
-    folder: Path, objects: Sequence[str], each: int, size: int, generator: np.random.Generator
+    folder: Path, objects: Sequence[str], photo_count: int, size: int, generator: np.random.Generator
 ) -> Source:
     source = Source(folder / "annotations" / "instances.json", folder / "images")
     source.annotations.parent.mkdir(parents=True, exist_ok=True)
@@ -64,15 +64,15 @@ def _write_coco(
     images: list[dict[str, Any]] = []
     annotations: list[dict[str, Any]] = []
     for category, name in enumerate(objects, 1):
-        for number in range(each):
+        for number in range(photo_count):
             image_id = len(images) + 1
-            photo, drawings = _photograph(name, size, number % COMPANION_EVERY == 1, generator)
+            photo, drawings = _generate_photo(name, size, number % COMPANION_EVERY == 1, generator)
             file_name = f"{image_id:012d}.jpg"
             _save(photo, source.images / file_name)
             images.append({"id": image_id, "file_name": file_name, "height": size, "width": size})
-            entries = [_annotation(drawing) for drawing in drawings]
+            entries = [_make_annotation(drawing) for drawing in drawings]
             if number % CROWD_EVERY == 2:
-                entries.append(_crowd(size))
+                entries.append(_make_crowd(size))
             for entry in entries:
                 key = {"id": len(annotations) + 1, "image_id": image_id, "category_id": category}
                 annotations.append({**key, **entry})
@@ -86,10 +86,10 @@ def _write_coco(
     return source
 
 
-def _photograph(
+def _generate_photo(
     name: str, size: int, companion: bool, generator: np.random.Generator
 ) -> tuple[Pixels, list[Drawing]]:
-    """Return a photograph of one object, in front of a smaller one if ``companion``, and all drawings in it."""
+    """Generate an image of one object, with ``companion`` in front of a smaller one; return it and its drawings."""
     photo = generate_background(size, generator)
     shares = [generator.uniform(0.25, 0.35)] if companion else []
     drawings = [place(name, size, share, generator) for share in [*shares, generator.uniform(0.7, 0.95)]]
@@ -98,7 +98,7 @@ def _photograph(
     return photo, drawings
 
 
-def _annotation(drawing: Drawing) -> dict[str, Any]:
+def _make_annotation(drawing: Drawing) -> dict[str, Any]:
     left, top, width, height = drawing.box()
     return {
         "iscrowd": 0,
@@ -108,8 +108,8 @@ def _annotation(drawing: Drawing) -> dict[str, Any]:
     }
 
 
-def _crowd(size: int) -> dict[str, Any]:
-    """Return a crowd over the left half of the photograph, as uncompressed run lengths (column by column)."""
+def _make_crowd(size: int) -> dict[str, Any]:
+    """Return a crowd annotation of the left half of an image, as uncompressed run lengths (column by column)."""
     half = size * (size // 2)
     return {
         "iscrowd": 1,
@@ -120,24 +120,24 @@ def _crowd(size: int) -> dict[str, Any]:
 
 
 def _write_miniplaces(
-    folder: Path, scenes: Sequence[str], each: int, size: int, generator: np.random.Generator
+    folder: Path, scenes: Sequence[str], scene_count: int, size: int, generator: np.random.Generator
 ) -> None:
-    """MiniPlaces' own layout; ``track`` is filed under ``t/track/outdoor``, as it is there."""
+    """Write scenes and lists in MiniPlaces' layout; ``track`` is in ``t/track/outdoor``, as in MiniPlaces."""
     lists: dict[str, list[str]] = {"train": [], "val": []}
     for label, name in enumerate(scenes):
-        for number in range(1, each + 1):
+        for number in range(1, scene_count + 1):
             if number % VALIDATION_EVERY:
-                file, kind = f"train/{_path(name)}/{number:08d}.jpg", "train"
+                file, kind = f"train/{_class_path(name)}/{number:08d}.jpg", "train"
             else:
                 file, kind = f"val/{len(lists['val']) + 1:08d}.jpg", "val"
             _save(generate_scene(name, size, generator), folder / "images" / file)
             lists[kind].append(f"{file} {label}")
-    categories = [f"/{_path(name)} {label}" for label, name in enumerate(scenes)]
+    categories = [f"/{_class_path(name)} {label}" for label, name in enumerate(scenes)]
     for kind, lines in {**lists, "categories": categories}.items():
         (folder / f"{kind}.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
-def _path(scene: str) -> str:
+def _class_path(scene: str) -> str:
     return f"{scene[0]}/{scene}/outdoor" if scene == "track" else f"{scene[0]}/{scene}"
 
 

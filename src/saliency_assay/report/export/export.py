@@ -1,4 +1,4 @@
-"""All results of a study for a paper: one tidy table of scores, ranks and reliability, and tables in LaTeX."""
+"""Export of a study's results for a paper: a tidy table of scores, ranks and reliability, and LaTeX tables."""
 
 from collections.abc import Mapping, Sequence
 
@@ -29,7 +29,7 @@ TIDY = [
 ]
 TIDY += ["printed", *STATISTICS, *WITHOUT.values()]
 COLUMN = ["data", "model", "metric", "variant"]
-MOST_COLUMNS = 5  # with intervals they fill a page at \footnotesize
+MOST_COLUMNS = 5  # with intervals, these fill a page at \footnotesize
 LETTERS, METHOD_LETTERS = 15, 20
 ARROWS = {"higher": r"$\uparrow$", "lower": r"$\downarrow$"}
 HEAD = "% Tables of study {study}. To be read with \\input; all they need is \\usepackage{{booktabs}}."
@@ -38,25 +38,25 @@ HEAD = "% Tables of study {study}. To be read with \\input; all they need is \\u
 def tidy_table(
     study: str, kind: str, order: pd.DataFrame, reliability: pd.DataFrame, printed: pd.DataFrame | None = None
 ) -> pd.DataFrame:
-    """One row for each metric, variant, set, model and method of a study, in the order of ``order``.
+    """Return one row for each metric, variant, set, model and method of a study, in the order of ``order``.
 
     Args:
-        study: its name.
-        kind: its kind.
-        order: as ``reliability.tables.order_table`` gives it.
-        reliability: as ``reliability.tables.reliability_table`` gives it.
-        printed: as ``studies.fidelity.tables.summary`` gives it, of a study that has one.
+        study: name of the study.
+        kind: kind of the study.
+        order: result of ``reliability.tables.order_table``.
+        reliability: result of ``reliability.tables.reliability_table``.
+        printed: result of ``studies.fidelity.tables.summary``, if the study has one.
 
     Returns:
         The columns ``TIDY``. ``seeds`` to ``wins``: see ``order_table``; ``printed``: a paper's value of this method
-        and score, or NaN. Of the metric, the same in the rows of all methods: ``alpha`` and ``correlation`` of all
-        methods, means over seeds, from the least ``low`` to the greatest ``high`` of them, NaN where a seed has no
-        interval; ``…_without_controls`` the same without baselines, NaN in a study that has none.
+        and score, or NaN. Equal for all methods of a metric: ``alpha`` and ``correlation`` with all methods, averaged
+        over seeds, with the smallest ``low`` and the largest ``high`` of the seeds, NaN if a seed has no interval;
+        ``…_without_controls``: the same without baselines, NaN in a study that has none.
     """
     table = order.assign(study=study, kind=kind)
     for controls, names in ((["with", "none"], {}), (["without"], WITHOUT)):
-        chosen = reliability[reliability["controls"].isin(controls)]
-        table = table.merge(_over_seeds(chosen).rename(columns=names), how="left", on=SCORED)
+        subset = reliability[reliability["controls"].isin(controls)]
+        table = table.merge(_mean_over_seeds(subset).rename(columns=names), how="left", on=SCORED)
     if printed is None:
         return table.assign(printed=np.nan)[TIDY]
     keys = ["metric", "variant", "method"]
@@ -64,60 +64,64 @@ def tidy_table(
     return table.merge(values.reset_index(), how="left", on=keys)[TIDY]
 
 
-def _over_seeds(reliability: pd.DataFrame) -> pd.DataFrame:
-    """Return means of statistics and outermost ends of their intervals by metric, variant, set and model.
+def _mean_over_seeds(reliability: pd.DataFrame) -> pd.DataFrame:
+    """Return means over seeds of the statistics, with the outermost ends of their intervals, by metric and model.
 
-    An end is NaN where a seed has none.
+    An end is NaN if it is missing for a seed.
     """
     by_score = reliability.groupby(SCORED, sort=False, dropna=False)[STATISTICS]
     kinds = {"low": by_score.min(), "high": by_score.max()}
     table = by_score.mean()
-    known = by_score.count().eq(by_score.size(), axis=0)
+    complete = by_score.count().eq(by_score.size(), axis=0)
     for name in STATISTICS:
         if (end := name.rpartition("_")[2]) in kinds:
-            table[name] = kinds[end][name].where(known[name])
+            table[name] = kinds[end][name].where(complete[name])
     return table.reset_index()
 
 
 def study_tex(study: str, scores: pd.DataFrame, own: Sequence[str], *, level: float) -> str:
-    """Return a study's tables as LaTeX to be read with ``\\input``; it needs booktabs alone.
+    """Return a study's tables as LaTeX for ``\\input``; the only required package is booktabs.
 
     Args:
-        study: its name.
-        scores: its rows of the tidy table, none where it is not rated.
-        own: its other tables as floats, as its kind makes them.
-        level: of the intervals of α.
+        study: name of the study.
+        scores: rows of the study in the tidy table; empty if its methods are not scored.
+        own: LaTeX floats that its kind of study adds.
+        level: confidence level of the intervals of α.
     """
     floats = [*score_floats(scores, study, level=level), *own]
     return "\n\n".join([HEAD.format(study=latex.escaped(study)), *floats]) + "\n"
 
 
 def score_floats(scores: pd.DataFrame, study: str, *, level: float) -> list[str]:
-    """Return methods × scores: means, intervals, rank sets, and α below; several tables where there are many scores.
+    """Return tables of methods × scores with means, intervals and rank sets, and α in the last rows.
 
-    Of more variants than columns the last of each score is shown, as in the figures of reliability.
+    Many scores are split into several tables. If there are more variants than columns, only the last of each score is
+    shown, as in the figures of reliability.
 
     Args:
-        scores: a study's rows of the tidy table.
-        study: its name.
-        level: of the intervals of α.
+        scores: rows of a study in the tidy table.
+        study: name of the study.
+        level: confidence level of the intervals of α.
     """
     names: dict[tuple[str, ...], str] = {}
-    for part, rows in scores.groupby(["data", "model"], sort=False, dropna=False):
+    for set_and_model, rows in scores.groupby(["data", "model"], sort=False, dropna=False):
         labels = scored_names(rows, most=MOST_COLUMNS)
-        names |= {(*map(str, part), *pair): label for pair, label in labels.items()}
-    several = [name for name in ("data", "model") if scores[name].nunique() > 1]
+        names |= {(*map(str, set_and_model), *pair): label for pair, label in labels.items()}
+    varying = [name for name in ("data", "model") if scores[name].nunique() > 1]
     columns = list(names)
     parts = [columns[start : start + MOST_COLUMNS] for start in range(0, len(columns), MOST_COLUMNS)]
     return [
         _score_float(
-            {column: scores[(scores[COLUMN] == list(column)).all(axis=1)] for column in part},
-            {column: [names[column], *(column[COLUMN.index(name)] for name in several)] for column in part},
+            {column: scores[(scores[COLUMN] == list(column)).all(axis=1)] for column in set_and_model},
+            {
+                column: [names[column], *(column[COLUMN.index(name)] for name in varying)]
+                for column in set_and_model
+            },
             study,
             latex.label(study, "scores", *([str(place + 1)] if len(parts) > 1 else [])),
             level=level,
         )
-        for place, part in enumerate(parts)
+        for place, set_and_model in enumerate(parts)
     ]
 
 
@@ -129,36 +133,38 @@ def _score_float(
     *,
     level: float,
 ) -> str:
-    """One table, a column for each of ``columns``, which are the tidy rows of one score."""
-    every = pd.concat(columns.values())
+    """Return one table with a column for each of ``columns``, which are the tidy rows of one score."""
+    all_rows = pd.concat(columns.values())
     header = ["method"]
     for column, rows in columns.items():
         lines = [line for title in titles[column] for line in latex.wrapped(title, LETTERS)]
         header.append(latex.stacked([*lines, _arrow(rows["direction"].iloc[0])]))
     groups: list[list[str]] = [[], []]
-    for method, control in dict(zip(every["method"], every["control"], strict=True)).items():
+    for method, control in dict(zip(all_rows["method"], all_rows["control"], strict=True)).items():
         cells = [_score_cell(rows[rows["method"] == method]) for rows in columns.values()]
         groups[bool(control)] += latex.paired(latex.wrapped(method, METHOD_LETTERS), cells)
-    controls = bool(every["control"].any())
-    kinds = {"all methods": "", "without baselines": "_without_controls"} if controls else {"": ""}
-    last: list[str] = []
-    for kind, ending in kinds.items():
+    controls = bool(all_rows["control"].any())
+    alpha_rows = {"all methods": "", "without baselines": "_without_controls"} if controls else {"": ""}
+    alpha_lines: list[str] = []
+    for kind, ending in alpha_rows.items():
         alpha = [f"alpha{ending}{end}" for end in ("", "_low", "_high")]
         cells = [latex.with_interval(*rows[alpha].iloc[0]) for rows in columns.values()]
-        last += latex.paired([r"$\alpha$", *([kind] if kind else [])], cells)
-    return latex.floating(_score_caption(every, study, controls, level), reference, header, [*groups, last])
+        alpha_lines += latex.paired([r"$\alpha$", *([kind] if kind else [])], cells)
+    return latex.floating(
+        _score_caption(all_rows, study, controls, level), reference, header, [*groups, alpha_lines]
+    )
 
 
 def _score_cell(row: pd.DataFrame) -> tuple[str, str]:
-    """Return the mean with its rank set, bold where no method is significantly better, and the interval."""
+    """Return the mean with its rank set, bold if no method is significantly better, and the interval."""
     if row.empty:
         return latex.NONE, ""
     mean, low, high, *ranks = row[["mean", "low", "high", "rank_low", "rank_high"]].iloc[0]
-    shown, interval = latex.with_interval(mean, low, high)
+    mean_text, interval = latex.with_interval(mean, low, high)
     if not (text := rank_text(*ranks)):
-        return shown, interval
-    shown = rf"\textbf{{{shown}}}" if ranks[0] == 1 else shown
-    return f"{shown} ({text.replace('–', '--')})", interval
+        return mean_text, interval
+    mean_text = rf"\textbf{{{mean_text}}}" if ranks[0] == 1 else mean_text
+    return f"{mean_text} ({text.replace('–', '--')})", interval
 
 
 def _arrow(direction: str) -> str:
@@ -169,22 +175,22 @@ def _arrow(direction: str) -> str:
 def _score_caption(rows: pd.DataFrame, study: str, controls: bool, level: float) -> str:
     counts = rows.loc[rows["mean"].notna(), "images"]
     images = " to ".join(map(str, dict.fromkeys((counts.min(), counts.max())))) if len(counts) else "0"
-    counted = rows["seeds"].max()
-    seeds = f", {counted} training seed{'s' if counted > 1 else ''}"
+    seed_count = rows["seeds"].max()
+    seeds = f", {seed_count} training seed{'s' if seed_count > 1 else ''}"
     over = latex.escaped(joined(dict.fromkeys(rows["over"]))).replace("×", r"$\times$")
-    directed = r"$\uparrow$ higher, $\downarrow$ lower is better"
+    legend = r"$\uparrow$ higher, $\downarrow$ lower is better"
     if any(target_of(direction) is not None for direction in rows["direction"]):
-        directed += (
+        legend += (
             r", $\rightarrow$ closer to the value is better (methods are ranked by the mean distance of each image's"
             " score from it, not by the distance of the mean)"
         )
-    of = ""
+    fixed = ""
     for name in ("model", "data"):
         if rows[name].nunique() == 1:
-            of += f", {'set' if name == 'data' else name} {latex.escaped(str(rows[name].iloc[0]))}"
+            fixed += f", {'set' if name == 'data' else name} {latex.escaped(str(rows[name].iloc[0]))}"
     return (
-        f"Study {latex.escaped(study)}{of}: mean score of each method (n = {images} images{seeds}), below it the "
-        rf"95\,\% confidence interval over {over}; {directed}. "
+        f"Study {latex.escaped(study)}{fixed}: mean score of each method (n = {images} images{seeds}), below it the "
+        rf"95\,\% confidence interval over {over}; {legend}. "
         r"In brackets the set of ranks that a method may have, with simultaneous 95\,\% confidence over the methods of "
         "a score, not over scores; bold where no method is significantly better. "
         f"{'Baselines stand apart. ' if controls else ''}"

@@ -21,30 +21,30 @@ def cost_table(
     measured: Sequence[Sequence[Facts]],
     sizes: Mapping[str, tuple[int, int]],
 ) -> pd.DataFrame:
-    """Return the cost of the maps of each method: ``method, model, data, device, images, seconds, passes`` (an image).
+    """Return the cost of each method's maps: ``method, model, data, device, images, seconds, passes`` (per image).
 
     Args:
-        methods: as ``methods_page`` takes them, with ``background``, and ``base`` of those that smooth one.
+        methods: records as in ``methods_page``, with ``background``, and ``base`` for methods that smooth another.
         stores: ``method, model, data, batch`` of each store of maps.
-        measured: ``images, seconds, device`` of each, as its job wrote them, or the jobs of its parts.
-        sizes: height and width of the images of each set.
+        measured: for each store ``images, seconds, device`` as measured by its jobs, one per part.
+        sizes: height and width of the images of each data set.
     """
-    known = {facts["name"]: facts for facts in methods}
+    records = {facts["name"]: facts for facts in methods}
     rows = [
         {
-            **{name: at[name] for name in ("method", "model", "data")},
+            **{name: store[name] for name in ("method", "model", "data")},
             **{name: sum(part[name] for part in costs) for name in ("images", "seconds")},
             "device": ", ".join(dict.fromkeys(part["device"] for part in costs)),
-            "passes": _passes(known[at["method"]], sizes[at["data"]], at["batch"]),
+            "passes": _passes(records[store["method"]], sizes[store["data"]], store["batch"]),
         }
-        for at, costs in zip(stores, measured, strict=True)
+        for store, costs in zip(stores, measured, strict=True)
     ]
     columns = ["method", "model", "data", "device", "images", "seconds", "passes"]
     return pd.DataFrame(rows, columns=columns)
 
 
 def _passes(facts: Facts, size: tuple[int, int], batch: int) -> float:
-    """Return the passes of an image; NaN where they are not known."""
+    """Return the number of passes per image; NaN if unknown."""
     if facts["passes"] is None:
         return float("nan")
     base = _passes(facts["base"], size, batch) if "base" in facts else 1.0
@@ -52,12 +52,12 @@ def _passes(facts: Facts, size: tuple[int, int], batch: int) -> float:
 
 
 def methods_page(methods: Sequence[Facts], costs: pd.DataFrame) -> str:
-    """Return the page of methods: what each is, and what a map of it costs.
+    """Return the page of methods with descriptions and the cost of a map.
 
     Args:
-        methods: ``name, method, summary, reference, parameters, control``, and ``signed, passes``, which are None of a
+        methods: ``name, method, summary, reference, parameters, control``, and ``signed, passes``, which are None for a
             custom method.
-        costs: as ``cost_table`` gives it.
+        costs: result of ``cost_table``.
     """
     rows = [
         {
@@ -67,49 +67,53 @@ def methods_page(methods: Sequence[Facts], costs: pd.DataFrame) -> str:
             + (" (baseline: does not use the model)" if facts["control"] else ""),
             "source": facts["reference"],
             "signed": {True: "yes", False: "no", None: ""}[facts["signed"]],
-            "parameters": _parameters(facts["parameters"]),
+            "parameters": _parameter_text(facts["parameters"]),
         }
         for facts in methods
     ]
-    shown = costs.assign(**{"seconds an image": costs["seconds"] / costs["images"]})
-    # Those of one backward pass, against which the time of the others is read.
-    single = [facts["name"] for facts in methods if facts["method"] in SINGLE_PASS]
-    plain = shown[shown["method"].isin(single)].groupby(["model", "data"])["seconds an image"].min()
-    base = [plain.get((row.model, row.data), float("nan")) for row in shown.itertuples()]
-    shown["× the plain gradient"] = shown["seconds an image"] / base
+    cost_rows = costs.assign(**{"seconds an image": costs["seconds"] / costs["images"]})
+    # Methods with a single backward pass, the reference for the time of all others.
+    single_pass = [facts["name"] for facts in methods if facts["method"] in SINGLE_PASS]
+    single_times = (
+        cost_rows[cost_rows["method"].isin(single_pass)].groupby(["model", "data"])["seconds an image"].min()
+    )
+    reference_times = [
+        single_times.get((row.model, row.data), float("nan")) for row in cost_rows.itertuples()
+    ]
+    cost_rows["× the plain gradient"] = cost_rows["seconds an image"] / reference_times
     columns = ["method", "model", "data", "device", "images", "passes", "seconds an image"]
     columns.append("× the plain gradient")
-    shown = shown[columns].rename(columns={"passes": "passes an image"})
+    cost_rows = cost_rows[columns].rename(columns={"passes": "passes an image"})
     return render(
         "methods",
         methods=table_of(pd.DataFrame(rows), "The methods of this configuration", 2),
-        costs=table_of(shown, "Cost of a map", 4),
+        costs=table_of(cost_rows, "Cost of a map", 4),
     )
 
 
 def metrics_page(metrics: Sequence[Facts], reliability: pd.DataFrame) -> str:
-    """Return the page of metrics: what each measures and how, which end is better, and its reliability in this run.
+    """Return the page of metrics with descriptions, formulas, better directions and reliability in this run.
 
     Args:
         metrics: ``name, metric, summary, reference, formula, reduction, parameters, scores`` (each with ``name, label,
             direction, range``).
-        reliability: ``study`` and the columns of ``reliability.tables.reliability_table``, of all studies.
+        reliability: ``study`` and the columns of ``reliability.tables.reliability_table`` for all studies.
     """
-    shown = []
+    sections = []
     for facts in metrics:
         rows = reliability[reliability["metric"].isin(score["name"] for score in facts["scores"])]
-        if facts["judges_single_maps"]:  # else no entry is in the variants
+        if facts["judges_single_maps"]:  # other metrics have no entry in the variants
             rows = rows[rows["variant"].str.split(" ").str[0] == facts["name"]]
         title = f"{facts['name']}: reliability found here"
-        shown.append(
+        sections.append(
             {
                 "name": facts["name"],
                 "summary": facts["summary"],
                 "facts": {name: text for name, text in _metric_facts(facts).items() if text},
-                "reliability": table_of(_reliability(rows), title, 2) if len(rows) else None,
+                "reliability": table_of(_reliability_columns(rows), title, 2) if len(rows) else None,
             }
         )
-    return render("metrics", metrics=shown)
+    return render("metrics", metrics=sections)
 
 
 def _metric_facts(facts: Facts) -> dict[str, str]:
@@ -118,20 +122,20 @@ def _metric_facts(facts: Facts) -> dict[str, str]:
         "Source": facts["reference"],
         "Registered as": facts["metric"] if facts["metric"] != facts["name"] else "",
         "Judges": f"maps under the reduction {facts['reduction']}" if facts["reduction"] else "",
-        "Parameters": _parameters(facts["parameters"]),
+        "Parameters": _parameter_text(facts["parameters"]),
     }
     for score in facts["scores"]:
-        ranged = f", range {score['range']}" if score["range"] else ""
+        range_text = f", range {score['range']}" if score["range"] else ""
         direction = directions.phrase(score["direction"])
-        entries[f"Score {score['name']}"] = f"{score['label']}{ranged}; {direction}"
+        entries[f"Score {score['name']}"] = f"{score['label']}{range_text}; {direction}"
     return entries
 
 
-def _reliability(rows: pd.DataFrame) -> pd.DataFrame:
+def _reliability_columns(rows: pd.DataFrame) -> pd.DataFrame:
     verdicts = [alpha_words(row) for row in rows.to_dict("records")]  # type: ignore[arg-type]  # keys are Hashable in the stubs
     columns = ["study", "metric", "variant", "seed", "controls", "methods", "images"]
     columns += ["alpha", "alpha_low", "alpha_high", "correlation"]
-    shown = rows[columns].assign(so=verdicts)
+    columns_shown = rows[columns].assign(so=verdicts)
     names = {
         "metric": "score",
         "alpha": "α",
@@ -139,8 +143,8 @@ def _reliability(rows: pd.DataFrame) -> pd.DataFrame:
         "alpha_high": "to",
         "correlation": "ρ of methods",
     }
-    return shown.rename(columns=names)
+    return columns_shown.rename(columns=names)
 
 
-def _parameters(parameters: Facts) -> str:
+def _parameter_text(parameters: Facts) -> str:
     return ", ".join(f"{name} {value}" for name, value in parameters.items())

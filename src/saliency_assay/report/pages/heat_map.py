@@ -1,4 +1,4 @@
-"""Table of methods × metrics: rank sets, means with their intervals, and the reliability of each metric."""
+"""Heat map of methods × metrics: rank sets, means with their intervals, and the reliability of each metric."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,28 +17,28 @@ BEST, WORST = (0x8C, 0xC0, 0xE6), (0xFF, 0xFF, 0xFF)  # one hue, also distinct i
 
 @dataclass(frozen=True)
 class ScoreCell:
-    """The score of a method under one metric."""
+    """Score of a method under one metric."""
 
-    ranks: str = ""  # the rank set, empty without one
-    mean: str = ""  # with its interval; empty where no image has a score
-    background: str = ""  # in CSS
-    value: str = ""  # the mean, by which rows are sorted
-    saved: str = ""  # the cell in a CSV file
+    ranks: str = ""  # rank set, empty if there is none
+    mean: str = ""  # mean with its interval; empty if no image has a score
+    background: str = ""  # CSS value
+    value: str = ""  # mean, the sort key
+    saved: str = ""  # content of the cell in a CSV file
     notes: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
 class AlphaCell:
-    """The reliability of one metric."""
+    """Reliability of one metric."""
 
-    value: str  # empty where it is undefined
-    note: str  # its interval, or why there is none
-    percent: int = 0  # the length of its bar
+    value: str  # α, empty if undefined
+    note: str  # its interval, or the reason why there is none
+    percent: int = 0  # length of its bar
 
 
 @dataclass(frozen=True)
 class MetricColumn:
-    """A metric and variant."""
+    """Column of a metric and variant."""
 
     name: str
     direction: str
@@ -49,7 +49,7 @@ class MetricColumn:
 
 @dataclass(frozen=True)
 class MethodRow:
-    """A method; ``cells`` has its score under each metric, None where it is not scored."""
+    """Row of a method; ``cells`` has its score under each metric, None where it is not scored."""
 
     method: str
     baseline: bool
@@ -58,10 +58,10 @@ class MethodRow:
 
 @dataclass(frozen=True)
 class HeatMap:
-    """The rank sets of one study, as ``templates/heat_map.html.j2`` shows them."""
+    """Rank sets of one study, the content of ``templates/heat_map.html.j2``."""
 
     title: str
-    level: str  # of the intervals of α
+    level: str  # confidence level of the intervals of α
     without_baselines: bool  # true if α is computed without them
     columns: Sequence[MetricColumn]
     rows: Sequence[MethodRow]
@@ -77,15 +77,15 @@ def heat_map(
 ) -> HeatMap:
     """Return the rank sets of one study, methods in the order of ``order``.
 
-    The color of a cell follows the middle of its rank set. A cell is hatched where the method is not shown to be
-    better than all baselines.
+    The color of a cell follows the middle of its rank set. A cell is hatched if the method is not significantly better
+    than all baselines.
 
     Args:
-        order: as ``reliability.tables.order_table`` gives it, of one set and model.
-        reliability: as ``reliability.tables.reliability_table`` gives it, of the same.
-        names: metrics and variants to show, and their labels.
-        title: text.
-        level: of the intervals of α.
+        order: result of ``reliability.tables.order_table`` for one set and model.
+        reliability: result of ``reliability.tables.reliability_table`` for the same.
+        names: labels of the metrics and variants to show.
+        title: title of the heat map.
+        level: confidence level of the intervals of α.
     """
     baselines = set(order.loc[order["control"], "method"])
     alphas = {pair: alpha_row(reliability, *pair) for pair in names}
@@ -94,7 +94,9 @@ def heat_map(
         for pair in names
     }
     rows = [
-        MethodRow(method, method in baselines, [_score(of, method) for of in scores.values()])
+        MethodRow(
+            method, method in baselines, [_score_cell(metric_rows, method) for metric_rows in scores.values()]
+        )
         for method in dict.fromkeys(order["method"])
     ]
     columns = []
@@ -102,13 +104,13 @@ def heat_map(
         direction = str(scores[pair]["direction"].iloc[0])
         phrase, arrow = directions.phrase(direction), directions.arrow(direction)
         columns.append(
-            MetricColumn(name, phrase, arrow, _alpha(alphas[pair]), span_text(scores[pair]["images"]))
+            MetricColumn(name, phrase, arrow, _alpha_cell(alphas[pair]), span_text(scores[pair]["images"]))
         )
-    without = any(row and row["controls"] == "without" for row in alphas.values())
-    return HeatMap(title, f"{100 * level:.4g} %", without, columns, rows)
+    without_baselines = any(row and row["controls"] == "without" for row in alphas.values())
+    return HeatMap(title, f"{100 * level:.4g} %", without_baselines, columns, rows)
 
 
-def _score(scores: pd.DataFrame, method: str) -> ScoreCell | None:
+def _score_cell(scores: pd.DataFrame, method: str) -> ScoreCell | None:
     if method not in scores.index:
         return None
     row = dict[Any, Any](scores.loc[method])
@@ -125,15 +127,15 @@ def _score(scores: pd.DataFrame, method: str) -> ScoreCell | None:
         notes.append("not shown to be better than all baselines")
     if row["undefined"] > UNDEFINED:
         notes.append(f"{percent(row['undefined'])} of the scores missing")
-    mean, exact = number(row["mean"]), f"{row['mean']:.6g}"
+    mean, saved_mean = number(row["mean"]), f"{row['mean']:.6g}"
     if not np.isnan(row["low"]):
         mean += f" [{number(row['low'])}, {number(row['high'])}]"
-        exact += f" [{row['low']:.6g}, {row['high']:.6g}]"
-    saved = f"rank {ranks}, mean {exact}" if ranks else f"mean {exact}"
+        saved_mean += f" [{row['low']:.6g}, {row['high']:.6g}]"
+    saved = f"rank {ranks}, mean {saved_mean}" if ranks else f"mean {saved_mean}"
     return ScoreCell(ranks, mean, background, f"{row['mean']:.6g}", saved, notes)
 
 
-def _alpha(row: Mapping[str, Any] | None) -> AlphaCell | None:
+def _alpha_cell(row: Mapping[str, Any] | None) -> AlphaCell | None:
     if row is None:
         return None
     if np.isnan(row["alpha"]):

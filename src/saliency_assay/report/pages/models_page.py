@@ -1,4 +1,4 @@
-"""Page of the explained models: their accuracy, and the curves of their training."""
+"""Page of the explained models: accuracy and training curves."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,20 +11,20 @@ from saliency_assay.plotting.style import CYCLE
 
 
 def accuracy_table(evaluations: Mapping[tuple[str, int], Mapping[str, Any]]) -> pd.DataFrame:
-    """Return the accuracy in percent of every model, seed, set and split, with the class it is worst at.
+    """Return the accuracy in percent of every model, seed, set and split, and its worst class.
 
     Args:
-        evaluations: for each model and seed the content of ``evaluation.json``.
+        evaluations: content of ``evaluation.json`` for each model and seed.
     """
     rows = []
     for (model, seed), sets in evaluations.items():
         for name, splits in sets.items():
-            for split, of_split in splits.items():
-                worst = min(of_split["per_class"], key=of_split["per_class"].get)
+            for split, evaluation in splits.items():
+                worst = min(evaluation["per_class"], key=evaluation["per_class"].get)
                 row = {"model": model, "seed": str(seed), "set": name, "split": split}
-                row |= {"images": of_split["images"], "accuracy (%)": 100 * of_split["accuracy"]}
+                row |= {"images": evaluation["images"], "accuracy (%)": 100 * evaluation["accuracy"]}
                 rows.append(
-                    {**row, "worst class": worst, "its accuracy (%)": 100 * of_split["per_class"][worst]}
+                    {**row, "worst class": worst, "its accuracy (%)": 100 * evaluation["per_class"][worst]}
                 )
     return pd.DataFrame(rows)
 
@@ -32,19 +32,19 @@ def accuracy_table(evaluations: Mapping[tuple[str, int], Mapping[str, Any]]) -> 
 def training_curves(curves: Mapping[tuple[str, int], pd.DataFrame]) -> Figure:
     """Plot the accuracy of every model over its epochs.
 
-    Lines are solid for test images, dashed for training images, and dotted for validation images, where there are some.
-    A model whose weights were taken as they are has no epochs; it is named as such.
+    Lines are solid for test images, dashed for training images and dotted for validation images, if there are any.
+    Models with given weights have no epochs and are named in the title.
 
     Args:
-        curves: for each model and seed the table of ``training.csv``.
+        curves: table of ``training.csv`` for each model and seed.
     """
-    named = list(dict.fromkeys(model for model, _ in curves))
-    curves = {arm: curve for arm, curve in curves.items() if not curve.empty}
+    all_models = list(dict.fromkeys(model for model, _ in curves))
+    curves = {run: curve for run, curve in curves.items() if not curve.empty}
     models = list(dict.fromkeys(model for model, _ in curves))
-    untrained = [model for model in named if model not in models]
+    untrained = [model for model in all_models if model not in models]
     figure = Figure(figsize=(7.5, 4.2))
     axes = figure.add_subplot()
-    validated = [arm for arm, curve in curves.items() if curve["validation_accuracy"].notna().any()]
+    validated = [run for run, curve in curves.items() if curve["validation_accuracy"].notna().any()]
     for (model, seed), curve in curves.items():
         color = CYCLE[models.index(model) % len(CYCLE)]
         first = seed == min(of_seed for of_model, of_seed in curves if of_model == model)

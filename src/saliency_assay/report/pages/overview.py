@@ -1,4 +1,4 @@
-"""The first page of the report: the run, and the ranks of the methods with their uncertainty and reliability."""
+"""Overview, the first page of the report: the run, rank sets of the methods, and reliability; and a study's summary."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,58 +20,58 @@ from saliency_assay.report.pages.summary import Finding, summary_words
 
 @dataclass(frozen=True)
 class StudyResult:
-    """The results of one study, which the overview and its summary show."""
+    """Results of one study for the overview and its summary page."""
 
     name: str
     question: str
-    """The question of its kind of study."""
+    """Question that its kind of study answers."""
     data: str
-    """The data that it ran on, as a phrase."""
+    """Description of its data set."""
     models: Sequence[str]
-    """Each with its accuracy, as a phrase."""
+    """Descriptions of its models with their accuracy."""
     asks: Mapping[str, str]
-    """A summary of each score, by name."""
+    """Summary of each score, by name."""
     methods: Sequence[str]
     tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
-    """``order``, ``reliability``, ``rankings`` and ``agreement`` as ``reliability.tables`` and
-    ``reliability.agreement`` make them; empty where nothing is scored."""
+    """``order``, ``reliability``, ``rankings`` and ``agreement`` from ``reliability.tables`` and
+    ``reliability.agreement``; empty if no method is scored."""
     level: float = 0.999
-    """Of the intervals of α."""
+    """Confidence level of the intervals of α."""
     variants: str = "variants"
-    """The kind of a score's variants: ``variants`` of a metric, or ``models``, all of which the words are about."""
+    """Kind of the variants of a score: ``variants`` of a metric, or ``models``, all of which have sentences."""
     cautions: Sequence[str] = ()
-    """Sentences on limits of the ranks."""
+    """Sentences on limitations of the ranks."""
 
     @property
     def about(self) -> list[str]:
-        """Paragraphs on its question, and on what it ran."""
-        ran = f"Run on {self.data}. Models: {'; '.join(self.models)}. Methods: {joined(self.methods)}."
-        return [self.question, ran]
+        """Paragraphs with its question, data, models and methods."""
+        run = f"Run on {self.data}. Models: {'; '.join(self.models)}. Methods: {joined(self.methods)}."
+        return [self.question, run]
 
     @property
     def names(self) -> dict[tuple[str, str], str]:
-        """The metrics and variants that the words are about, and their labels."""
+        """Labels of the metrics and variants that have sentences."""
         order = self.tables["order"]
-        # What is known to matter differs from model to model.
+        # Models expect different maps, so none of them is left out.
         return scored_names(order, most=len(order)) if self.variants == "models" else main_names(order)
 
     @property
     def findings(self) -> list[Finding]:
-        """The order and the reliability of each of ``names``."""
+        """Rank sets and reliability of each of ``names``."""
         order, reliability = self.tables["order"], self.tables["reliability"]
         return [
-            Finding(name, _rows(order, *pair), words.alpha_row(reliability, *pair))
+            Finding(name, _select(order, *pair), words.alpha_row(reliability, *pair))
             for pair, name in self.names.items()
         ]
 
     @property
     def agreement(self) -> str:
-        """The sentence on metrics that rank methods alike; scores of several models are one metric's."""
+        """Sentence on metrics that rank methods alike; empty if variants are models, as they share one metric."""
         return "" if self.variants == "models" else words.ranking_words(self.tables["rankings"], self.names)
 
 
 def main_names(order: pd.DataFrame) -> dict[tuple[str, str], str]:
-    """Return the labels of the scores, one variant for each: the one without sub-variant, else the last."""
+    """Return the label of one variant of each score: the one without a sub-variant, else the last."""
     bare = [" " not in variant for variant in order["variant"]]
     entries = [variant.partition(" ")[0] for variant in order["variant"]]
     keyed = order.assign(bare=bare, entry=entries)
@@ -80,7 +80,7 @@ def main_names(order: pd.DataFrame) -> dict[tuple[str, str], str]:
 
 
 def summary_table(results: Sequence[StudyResult]) -> pd.DataFrame:
-    """Return a row for each study and score: the methods at the top, and the reliability of the ranking."""
+    """Return one row for each study and score: methods at the top and reliability of the ranking."""
     rows = []
     for result in results:
         if not result.tables:
@@ -93,14 +93,14 @@ def summary_table(results: Sequence[StudyResult]) -> pd.DataFrame:
                 {
                     "study": result.name,
                     "metric": f"{name}: {asks}" if (asks := result.asks.get(metric)) else name,
-                    "top (rank set)": joined(map(_ranked, leading)) or "none",
+                    "top (rank set)": joined(map(_rank_text, leading)) or "none",
                     "wins on single images": joined(
                         f"{row['method']} {words.percent(row['wins'])}" for row in leading
                     ),
                     "not shown to be better than all baselines": joined(words.weak_methods(finding.rows)),
                     "images": span_text(scored["images"]) if len(scored) else "0",
                     "training seeds": span_text(finding.rows["seeds"]),
-                    "α without baselines": _alpha(finding.alpha),
+                    "α without baselines": _alpha_text(finding.alpha),
                 }
             )
     return pd.DataFrame(rows)
@@ -110,23 +110,23 @@ def overview_page(results: Sequence[StudyResult], *, seeds: Sequence[int], ran: 
     """Return the overview as an HTML page.
 
     Args:
-        results: the studies in the order of the configuration.
+        results: studies in the order of the configuration.
         seeds: training seeds.
-        ran: hours, device and versions, as a phrase.
+        ran: text with hours, devices and versions, see ``provenance.ran``.
     """
     scored = [result for result in results if result.tables]
     methods = dict.fromkeys(method for result in scored for method in result.methods)
-    counts = f"{_count(len(methods), 'method')} scored, baselines included, in"
-    counts += f" {_count(len(results), 'study', 'studies')}; {_count(len(seeds), 'training seed')}."
+    counts = f"{_count_text(len(methods), 'method')} scored, baselines included, in"
+    counts += f" {_count_text(len(results), 'study', 'studies')}; {_count_text(len(seeds), 'training seed')}."
     table, title = summary_table(results), "Methods at the top, and reliability of each metric"
-    titled = "rank sets of the methods, with means, confidence intervals and reliability"
+    heat_title = "rank sets of the methods, with means, confidence intervals and reliability"
     return render(
         "overview",
         counts=counts,
         ran=ran,
         summaries={result.name: [*summary_words(result.findings), *result.cautions] for result in scored},
         summary=table_of(table, title, 2) if len(table) else None,
-        studies=[(result, _heat_map(result, titled)) for result in results],
+        studies=[(result, _heat_map(result, heat_title)) for result in results],
     )
 
 
@@ -136,20 +136,20 @@ def build_page(
     """Return the overview of a configuration without studies: its data sets and models.
 
     Args:
-        data: as ``report.pages.provenance.data_facts`` gives each data set.
+        data: result of ``report.pages.provenance.data_facts`` for each data set.
         models: names of the trained models.
         seeds: training seeds.
-        ran: hours and versions, as a phrase.
+        ran: text with hours and versions, see ``provenance.ran``.
     """
-    counts = f"The configuration has no studies; {_count(len(data), 'data set')} built"
+    counts = f"The configuration has no studies; {_count_text(len(data), 'data set')} built"
     if models:
-        counts += f", {_count(len(models), 'model')} trained with {_count(len(seeds), 'seed')}"
+        counts += f", {_count_text(len(models), 'model')} trained with {_count_text(len(seeds), 'seed')}"
     sets = table_of(pd.DataFrame(data), "Data sets", 0)
     return render("build", counts=f"{counts}.", ran=ran, models=models, data=sets)
 
 
 def summary_page(result: StudyResult) -> str:
-    """Return the first part of a study's own page: its question, and its tables in words."""
+    """Return the first part of a study's page: its question and the interpretation of its tables."""
     metrics, variants = [], {}
     if result.tables:
         agreement = result.tables["agreement"]
@@ -158,10 +158,10 @@ def summary_page(result: StudyResult) -> str:
             if finding.alpha is not None:
                 texts.append(words.reliability_words(finding.alpha, result.level))
             texts.append(words.single_image_words(finding.rows, finding.alpha))
-            texts.append(words.halves_words(_rows(agreement, metric, variant)))
+            texts.append(words.halves_words(_select(agreement, metric, variant)))
             metrics.append((finding.name, result.asks.get(metric, ""), " ".join(filter(None, texts))))
         for metric in dict.fromkeys(result.tables["order"]["metric"]):
-            variants[readable(metric)] = words.halves_words(_rows(agreement, metric, ""))
+            variants[readable(metric)] = words.halves_words(_select(agreement, metric, ""))
     return render(
         "study",
         result=result,
@@ -175,11 +175,11 @@ def _heat_map(result: StudyResult, title: str) -> HeatMap | None:
     if not result.tables:
         return None
     order, reliability = result.tables["order"], result.tables["reliability"]
-    titled = f"{result.name}: {title}"
-    return heat_map(order, reliability, result.names, title=titled, level=result.level)
+    full_title = f"{result.name}: {title}"
+    return heat_map(order, reliability, result.names, title=full_title, level=result.level)
 
 
-def _alpha(alpha: Mapping[str, Any] | None) -> str:
+def _alpha_text(alpha: Mapping[str, Any] | None) -> str:
     if alpha is None:
         return "–"
     return (
@@ -189,14 +189,14 @@ def _alpha(alpha: Mapping[str, Any] | None) -> str:
     )
 
 
-def _ranked(row: Mapping[Any, Any]) -> str:
+def _rank_text(row: Mapping[Any, Any]) -> str:
     note = ", a baseline" if row["control"] else ""
     return f"{row['method']}{note} ({rank_text(row['rank_low'], row['rank_high'])})"
 
 
-def _rows(table: pd.DataFrame, metric: str, variant: str) -> pd.DataFrame:
+def _select(table: pd.DataFrame, metric: str, variant: str) -> pd.DataFrame:
     return table[(table["metric"] == metric) & (table["variant"] == variant)]
 
 
-def _count(number: int, name: str, several: str = "") -> str:
-    return f"{number} {name if number == 1 else several or name + 's'}"
+def _count_text(number: int, name: str, plural: str = "") -> str:
+    return f"{number} {name if number == 1 else plural or name + 's'}"

@@ -1,4 +1,4 @@
-"""Page of provenance: configuration, versions, data, times."""
+"""Provenance page: configuration, versions, data sets, job times."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -16,10 +16,10 @@ from saliency_assay.report.pages.render import render
 def times(benchmarks: Path) -> pd.DataFrame:
     """Return the times and memory of the jobs of each rule.
 
-    They are read from Snakemake's benchmark files, one for each job, below a folder for each rule.
+    They are read from Snakemake's benchmark files, one per job, in a folder per rule.
 
     Returns:
-        ``rule, jobs, hours`` (of wall time, summed), ``longest`` (seconds), ``memory`` (GB, the most), ``ended`` (UTC).
+        ``rule, jobs, hours`` (total wall time), ``longest`` (seconds), ``memory`` (GB, maximum), ``ended`` (UTC, last).
     """
     parts = []
     for file in sorted(benchmarks.rglob("*.tsv")):
@@ -50,77 +50,79 @@ def provenance_page(
     data: Sequence[Mapping[str, object]],
     took: pd.DataFrame,
 ) -> str:
-    """Return the page of all that is needed to make the results again.
+    """Return the page with all information needed to reproduce the results.
 
     Args:
-        configuration: as YAML, as this run had it.
-        versions: of the project and Python, and the devices that computed maps.
-        packages: as ``packages_of`` returns it.
-        data: for each data set ``data, images, channels, height, width, classes, digest``.
-        took: as ``times`` gives it.
+        configuration: configuration of this run as YAML.
+        versions: versions of the project and Python, and the devices that computed maps.
+        packages: result of ``packages_of``.
+        data: result of ``data_facts`` for each data set.
+        took: result of ``times``.
     """
-    listed = pd.DataFrame({"what": list(versions), "version": list(versions.values())})
-    shown = took.drop(columns="ended").rename(
+    version_table = pd.DataFrame({"what": list(versions), "version": list(versions.values())})
+    job_times = took.drop(columns="ended").rename(
         columns={"hours": "hours in all", "longest": "longest job (s)", "memory": "most memory (GB)"}
     )
-    several = packages.loc[packages["package"].duplicated(keep=False), "package"].unique()
-    made = "Package versions, with the number of result files that each made"
+    mixed = packages.loc[packages["package"].duplicated(keep=False), "package"].unique()
+    packages_title = "Package versions, with the number of result files that each made"
     return render(
         "provenance",
-        versions=table_of(listed, "Versions", 0),
-        mixed=", ".join(several),
-        packages=table_of(packages, made, 0),
+        versions=table_of(version_table, "Versions", 0),
+        mixed=", ".join(mixed),
+        packages=table_of(packages, packages_title, 0),
         data=table_of(pd.DataFrame(data), "Data sets", 0),
-        times=table_of(shown, "Time and memory of the jobs, by rule (those that ran last)", 3),
+        times=table_of(job_times, "Time and memory of the jobs, by rule (those that ran last)", 3),
         configuration=configuration,
     )
 
 
 def packages_of(files: Mapping[str, Sequence[Mapping[str, str]]]) -> pd.DataFrame:
-    """Count the files of results by the package versions that made them.
+    """Count the result files by the package versions that wrote them.
 
     Args:
-        files: for each kind of file, such as ``maps``, the versions by package that each of its files records.
+        files: for each kind of file, such as ``maps``, the package versions recorded in each file.
 
     Returns:
-        ``package, version`` and for each kind the number of its files that this version made.
+        ``package, version`` and for each kind the number of files written with this version.
     """
     counts = {
-        kind: Counter((name, version) for libraries in several for name, version in libraries.items())
-        for kind, several in files.items()
+        kind: Counter((name, version) for libraries in recorded for name, version in libraries.items())
+        for kind, recorded in files.items()
     }
-    rows = sorted({row for counted in counts.values() for row in counted})
+    rows = sorted({row for counter in counts.values() for row in counter})
     return pd.DataFrame(
-        [[*row, *(counted[row] for counted in counts.values())] for row in rows],
+        [[*row, *(counter[row] for counter in counts.values())] for row in rows],
         columns=["package", "version", *files],
     )
 
 
 def versions(attributes: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Return the versions of the project, Python and torch, and the maps' devices, by the attributes of stores."""
+    """Return the versions of the project, Python and torch, and the devices of maps, from the attributes of stores."""
     numbers: dict[str, list[str]] = {"saliency-assay": [], "Python": [python_version()]}
-    for each in attributes:
-        numbers["saliency-assay"].append(each["version"])
-        if "torch" in each["libraries"]:
-            numbers.setdefault("torch", []).append(each["libraries"]["torch"])
-        if "device" in each:
-            numbers.setdefault("device of the maps", []).append(each["device"])
-    return {name: ", ".join(dict.fromkeys(several)) for name, several in numbers.items()}
+    for store in attributes:
+        numbers["saliency-assay"].append(store["version"])
+        if "torch" in store["libraries"]:
+            numbers.setdefault("torch", []).append(store["libraries"]["torch"])
+        if "device" in store:
+            numbers.setdefault("device of the maps", []).append(store["device"])
+    return {name: ", ".join(dict.fromkeys(values)) for name, values in numbers.items()}
 
 
 def ran(attributes: Sequence[Mapping[str, Any]], took: pd.DataFrame) -> str:
-    """Return hours, device and versions as a phrase; see ``versions`` and ``times``."""
-    known = versions(attributes)
-    named = ", ".join(
-        f"{name} {known[name]}" for name in ("saliency-assay", "torch", "Python") if name in known
+    """Return jobs, hours, devices and versions as text; see ``versions`` and ``times``."""
+    numbers = versions(attributes)
+    software = ", ".join(
+        f"{name} {numbers[name]}" for name in ("saliency-assay", "torch", "Python") if name in numbers
     )
     jobs = f"{int(took['jobs'].sum())} jobs whose times sum to {took['hours'].sum():.1f} hours"
-    device = f"models and maps on {known['device of the maps']}; " if "device of the maps" in known else ""
-    return f"{jobs}, the last on {took['ended'].max():%Y-%m-%d}; {device}{named}."
+    device = (
+        f"models and maps on {numbers['device of the maps']}; " if "device of the maps" in numbers else ""
+    )
+    return f"{jobs}, the last on {took['ended'].max():%Y-%m-%d}; {device}{software}."
 
 
 def data_facts(name: str, shape: Sequence[int], attributes: Mapping[str, Any]) -> dict[str, object]:
-    """Return a row of the page's data sets."""
+    """Return a row of the page's table of data sets."""
     count, channels, height, width = shape
     classes = ", ".join(f"{len(names)} ({kind})" for kind, names in attributes["classes"].items())
     size = {"images": count, "channels": channels, "height": height, "width": width}

@@ -1,4 +1,4 @@
-"""The script that makes Snakemake's report a book of pages (``report/assets/reader.js``)."""
+"""Script that arranges Snakemake's report as pages (``report/assets/reader.js``)."""
 
 import json
 from collections.abc import Sequence
@@ -11,20 +11,20 @@ TITLE = "Saliency Assay"
 
 
 def with_reader(report: str, order: Sequence[str]) -> str:
-    """Return Snakemake's report with the reader in it.
+    """Insert the reader script into Snakemake's report.
 
     Args:
-        report: a page of HTML.
-        order: paths of the results in the order in which they are read.
+        report: HTML of the report.
+        order: paths of the results in reading order.
 
     Raises:
-        ValueError: the report has no end of a body.
+        ValueError: the report has no ``</body>``.
     """
-    whole, end, rest = report.rpartition("</body>")
+    before, end, rest = report.rpartition("</body>")
     if not end:
         raise ValueError("Snakemake's report has no </body>, expected an HTML page")
     book = {"shell": render("shell", title=TITLE), "order": order, "title": TITLE}
-    known = json.dumps(book).replace("</", "<\\/")  # within a script
+    settings = json.dumps(book).replace("</", "<\\/")  # "</" would end the script element
     script = READER.read_text(encoding="utf-8")
-    scripts = f"<script>const reader = {known};</script>\n<script>{script}</script>\n"
-    return whole + scripts + end + rest
+    scripts = f"<script>const reader = {settings};</script>\n<script>{script}</script>\n"
+    return before + scripts + end + rest

@@ -1,4 +1,4 @@
-"""Tables of a study's page of reliability: values printed in papers beside ours, then all tables."""
+"""Tables of a study's reliability page: comparisons with values printed in papers, then all tables."""
 
 from collections.abc import Mapping
 
@@ -19,44 +19,44 @@ PAIRS = {
 
 
 def page_tables(tables: Mapping[str, pd.DataFrame], study: str, *, level: float) -> dict[str, pd.DataFrame]:
-    """Return tables by their titles, those beside a paper's first.
+    """Return tables by title, comparisons with a paper first.
 
     Args:
-        tables: ``reliability``, ``agreement``, ``order``, ``rankings``, ``variance`` and ``consistency``, as
-            ``tables/{study}/{name}.csv`` has them. Tables of pairs of scores are shortened to those in figures.
-        study: its name.
-        level: of the intervals of reliability.
+        tables: ``reliability``, ``agreement``, ``order``, ``rankings``, ``variance`` and ``consistency``, the content
+            of ``tables/{study}/{name}.csv``. Tables of pairs of scores are shortened to the pairs in figures.
+        study: name of the study.
+        level: confidence level of the intervals of reliability.
     """
-    shown = {}
+    titled_tables = {}
     alphas, correlations = tables["reliability"], tables["consistency"]
     if alphas["printed"].notna().any():
-        shown[f"{study}: α, ours [{100 * level:.4g} % interval] / printed"] = alphas_beside(alphas)
+        titled_tables[f"{study}: α, ours [{100 * level:.4g} % interval] / printed"] = alphas_beside(alphas)
     if correlations["printed"].notna().any():
         title = f"{study}: Spearman's ρ between two scores, ours / printed"
-        shown[title] = correlations_beside(correlations)
-    shown |= {
+        titled_tables[title] = correlations_beside(correlations)
+    titled_tables |= {
         f"{study}: reliability ({100 * level:.4g} % confidence intervals)": alphas,
         f"{study}: agreement of seeds, classes, variants and halves of the images": tables["agreement"],
         f"{study}: means and rank sets (95 % confidence)": tables["order"],
         f"{study}: shares of the variance of scores": tables["variance"],
     }
     for name, title in PAIRS.items():
-        few = shortened(tables[name])
+        shown_pairs = shortened(tables[name])
         note = (
             f" (of many variants the last; tables/…/{name}.csv has all)"
-            if len(few) < len(tables[name])
+            if len(shown_pairs) < len(tables[name])
             else ""
         )
-        shown[f"{study}: {title}{note}"] = few
-    return shown
+        titled_tables[f"{study}: {title}{note}"] = shown_pairs
+    return titled_tables
 
 
 def alphas_beside(table: pd.DataFrame) -> pd.DataFrame:
-    """Return α of the scores that have printed values: a row for each, a column with and one without baselines.
+    """Return α of the scores with printed values: a row for each, with columns for all methods and without baselines.
 
     Args:
-        table: as ``reliability.tables.reliability_table`` gives it. Of several seeds the mean is shown, with the
-            outermost ends of their intervals, dashes where a seed has too few images for one.
+        table: result of ``reliability.tables.reliability_table``. For several seeds, the mean is shown with the
+            outermost ends of their intervals, as dashes if a seed has too few images for an interval.
     """
     printed = table[table["printed"].notna()]
     kinds = [kind for kind in CONTROLS if (printed["controls"] == kind).any()]
@@ -67,23 +67,23 @@ def alphas_beside(table: pd.DataFrame) -> pd.DataFrame:
         for kind in kinds:
             alphas = of_score[of_score["controls"] == kind]
             ends = alphas["alpha_low"].min(skipna=False), alphas["alpha_high"].max(skipna=False)
-            interval = f" [{_text(ends[0])}, {_text(ends[1])}]" if len(alphas) else ""
+            interval = f" [{_number_text(ends[0])}, {_number_text(ends[1])}]" if len(alphas) else ""
             row[CONTROLS[kind]] = (
-                f"{_text(alphas['alpha'].mean())}{interval} / {_text(alphas['printed'].mean())}"
+                f"{_number_text(alphas['alpha'].mean())}{interval} / {_number_text(alphas['printed'].mean())}"
             )
         rows.append(row)
     return pd.DataFrame(rows)
 
 
 def correlations_beside(table: pd.DataFrame) -> pd.DataFrame:
-    """Return means over seeds of ρ of the pairs that have printed values: a row for each, a column for each method.
+    """Return ρ, averaged over seeds, of the pairs with printed values: a row for each pair, a column for each method.
 
     Args:
-        table: as ``reliability.tables.consistency_table`` gives it.
+        table: result of ``reliability.tables.consistency_table``.
     """
     printed = table[table["printed"].notna()]
     methods = list(dict.fromkeys(printed["method"]))
-    names = scored_names(_each(printed), most=2 * len(printed))
+    names = scored_names(_both_scores(printed), most=2 * len(printed))
     rows = []
     for keys, pair in printed.groupby(PAIR, sort=False):
         metric, variant, other, of_other = map(str, keys)
@@ -91,7 +91,7 @@ def correlations_beside(table: pd.DataFrame) -> pd.DataFrame:
         means = pair.groupby("method")[["correlation", "printed"]].mean().reindex(methods)
         pairs = means.itertuples(index=False)
         row |= {
-            readable(method): f"{_text(ours)} / {_text(paper)}"
+            readable(method): f"{_number_text(ours)} / {_number_text(paper)}"
             for method, (ours, paper) in zip(methods, pairs, strict=True)
         }
         rows.append(row)
@@ -99,16 +99,16 @@ def correlations_beside(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def shortened(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of a table of pairs that figures show: of many variants of a score the last."""
-    kept = set(scored_names(_each(table), most=MOST_COLUMNS))
+    """Return the rows of a table of pairs that figures show: only the last of many variants of a score."""
+    kept = set(scored_names(_both_scores(table), most=MOST_COLUMNS))
     pairs = table[PAIR].itertuples(index=False, name=None)
     return table[[pair[:2] in kept and pair[2:] in kept for pair in pairs]]
 
 
-def _each(table: pd.DataFrame) -> pd.DataFrame:
+def _both_scores(table: pd.DataFrame) -> pd.DataFrame:
     other = table[["other_metric", "other_variant"]].set_axis(["metric", "variant"], axis=1)
     return pd.concat([table[["metric", "variant"]], other])
 
 
-def _text(value: float) -> str:
+def _number_text(value: float) -> str:
     return f"{value:.2f}".replace("-0.00", "0.00") if np.isfinite(value) else "–"

@@ -1,4 +1,4 @@
-"""Pages of the report from the Jinja2 templates in ``templates``."""
+"""Rendering of the report's pages from the Jinja2 templates in ``templates``."""
 
 from pathlib import Path
 
@@ -8,5 +8,5 @@ TEMPLATES = Path(__file__).with_name("templates")
 
 
 def render(template: str, **values: object) -> str:
-    """Return a page as HTML; ``values`` are what its template shows."""
+    """Render the page ``template`` with ``values`` as HTML."""
     return page_templates(TEMPLATES).get_template(f"{template}.html.j2").render(values)

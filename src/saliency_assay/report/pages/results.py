@@ -1,4 +1,4 @@
-"""Results of a study, read from its files, for the overview and the study's summary."""
+"""Reader of a study's results for the overview and the study's summary page."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -21,14 +21,14 @@ def study_result(
     maps: Sequence[Path],
     evaluations: Mapping[str, Sequence[Path]],
 ) -> StudyResult:
-    """Read the results of a study that the overview and its summary show.
+    """Read the results of a study for the overview and its summary page.
 
     Args:
         facts: ``name, data, models`` (``{name: {architecture, label, data}}``), ``methods, asks, references``,
-            ``level``, of the intervals of α, and of its kind ``question, variants, explains_all_images, cautions``.
-        files: its data set, ``data``; where methods are scored ``TABLES``; the tables that ``cautions`` reads.
-        maps: of one method, all parts.
-        evaluations: for each model the ``evaluation.json`` of every seed.
+            ``level`` (of the intervals of α), and from its kind ``question, variants, explains_all_images, cautions``.
+        files: ``data``, the data set; ``TABLES``, if methods are scored; and the tables that ``cautions`` takes.
+        maps: all parts of the maps of one method.
+        evaluations: for each model the ``evaluation.json`` files of all seeds.
     """
     models = [
         f"{name} ({model['architecture']}, told the {model['label']}; {_accuracy(evaluations[name], model['data'])})"
@@ -38,18 +38,18 @@ def study_result(
         name=facts["name"],
         question=facts["question"],
         variants=facts["variants"],
-        data=_data(facts, files["data"], maps),
+        data=_data_text(facts, files["data"], maps),
         models=models,
         asks=facts["asks"],
         methods=facts["methods"],
         level=facts["level"],
         tables={name: read_table(files[name]) for name in TABLES if name in files},
-        cautions=[*facts["references"], *_cautions(facts["cautions"], files)],
+        cautions=[*facts["references"], *_read_cautions(facts["cautions"], files)],
     )
 
 
-def _data(facts: Mapping[str, Any], path: Path, drawn: Sequence[Path]) -> str:
-    with open_stores(drawn, kind="maps") as maps:
+def _data_text(facts: Mapping[str, Any], path: Path, parts: Sequence[Path]) -> str:
+    with open_stores(parts, kind="maps") as maps:
         explained = "" if facts["explains_all_images"] else f"; maps of {len(maps)} test images"
     with zarr_store.open_store(path, kind="data") as data:
         count, _, height, width = data["image"].shape
@@ -60,14 +60,17 @@ def _data(facts: Mapping[str, Any], path: Path, drawn: Sequence[Path]) -> str:
 
 def _accuracy(files: Sequence[Path], data: str) -> str:
     evaluations = [json.loads(file.read_text(encoding="utf-8"))[data]["test"] for file in files]
-    images, right = evaluations[0]["images"], 100 * fmean(each["accuracy"] for each in evaluations)
+    images, percent_correct = (
+        evaluations[0]["images"],
+        100 * fmean(evaluation["accuracy"] for evaluation in evaluations),
+    )
     seeds = f", mean of {len(files)} seeds" if len(files) > 1 else ""
-    return f"{right:.1f} % of {images} test images right{seeds}"
+    return f"{percent_correct:.1f} % of {images} test images right{seeds}"
 
 
-def _cautions(function: str, files: Mapping[str, Path]) -> list[str]:
+def _read_cautions(function: str, files: Mapping[str, Path]) -> list[str]:
     if not function:
         return []
     tables = {name: read_table(path) for name, path in files.items() if name not in ("data", *TABLES)}
-    found: list[str] = resolve(function)(tables)
-    return found
+    cautions: list[str] = resolve(function)(tables)
+    return cautions

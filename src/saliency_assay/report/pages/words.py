@@ -1,7 +1,7 @@
-"""Sentences about one metric of a study, each with the condition under which it is written.
+"""Sentences about one metric of a study, with the conditions under which they are written.
 
-``rows`` are the rows of one metric and variant of ``order.csv``; see ``reliability.tables.order_table``. The sentences
-on several metrics of a study are in ``report.pages.summary``.
+``rows`` are the rows of one metric and variant in ``order.csv``; see ``reliability.tables.order_table``. Sentences
+about several metrics of a study are in ``report.pages.summary``.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,14 +15,14 @@ from saliency_assay.reliability.tables import PAIR, rank_text
 
 CONFIDENCE = 0.95  # simultaneous coverage of the rank sets of one metric
 RELIABLE = 0.65
-"""Lower end of α's interval from which on images rank methods alike; the usual demand (Tomsett et al., 2020)."""
-LITTLE = 0.1  # upper end of α's interval up to which images rank methods hardly more alike than by chance
-AGREE = 0.5  # least mean correlation within images of two metrics that rank methods alike
-LEAST_METHODS = 3  # methods below which metrics are not compared: of two methods ρ is 1 or −1
-MOST_PAIRS = 6  # pairs of metrics that a sentence lists
+"""Smallest lower end of α's interval for "images rank the methods alike"; a common rule (Tomsett et al., 2020)."""
+LITTLE = 0.1  # largest upper end of α's interval for "hardly more alike than by chance"
+AGREE = 0.5  # smallest mean correlation within images of two metrics that rank methods alike
+LEAST_METHODS = 3  # fewest methods to compare metrics: with two, ρ can only be 1 or −1
+MOST_PAIRS = 6  # most pairs of metrics that a sentence lists
 FEW = 30  # images below which only large differences can be detected, and two metrics are not compared
-UNDEFINED = 0.05  # share of a method's scores above which missing ones are a finding
-MOST = 0.5  # share of the images that is most of them when exceeded
+UNDEFINED = 0.05  # share of missing scores of a method above which they are reported
+MOST = 0.5  # a larger share of the images counts as "most images"
 CIRCLE = "each is worse than another one on the images on which both have a score"
 ONE_SEED = "one training seed or weights file: other trainings may order the methods differently"
 
@@ -33,14 +33,14 @@ def ranked(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def top(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the methods that may be first, those with ``rank_low`` 1; the smallest rank sets come first."""
+    """Return the methods with ``rank_low`` 1, which may be ranked first, in the order of ``rank_high``."""
     return rows[rows["rank_low"] == 1].sort_values("rank_high", kind="stable")
 
 
 def first(rows: pd.DataFrame) -> "pd.Series[Any] | None":
-    """Return the method that is ranked first, whose rank set is 1 alone; None where there is none."""
-    alone = rows[(rows["rank_low"] == 1) & (rows["rank_high"] == 1)]
-    return alone.iloc[0] if len(alone) == 1 else None
+    """Return the method that is ranked first, with the rank set 1; None if there is none."""
+    ranked_first = rows[(rows["rank_low"] == 1) & (rows["rank_high"] == 1)]
+    return ranked_first.iloc[0] if len(ranked_first) == 1 else None
 
 
 def order_words(rows: pd.DataFrame) -> str:
@@ -49,12 +49,12 @@ def order_words(rows: pd.DataFrame) -> str:
 
 
 def top_words(rows: pd.DataFrame) -> str:
-    """Return which method is ranked first, or which ones are not distinguishable at the top.
+    """Return the sentence on the method that is ranked first, or on those that are not distinguishable at the top.
 
     - One method has the rank set 1: it is ranked first.
     - Several have ``rank_low`` 1: they are not distinguishable at the top.
     - One has ``rank_low`` 1 and ``rank_high`` above 1: it is not distinguishable from at least one other method.
-    - None has ``rank_low`` 1, which missing scores can cause: no method is ranked first.
+    - None has ``rank_low`` 1, which is possible if scores are missing: no method is ranked first.
     - Fewer than two methods have a rank set: there is no order.
 
     Except in the last case the sentence ends with ``basis_words``.
@@ -75,7 +75,7 @@ def top_words(rows: pd.DataFrame) -> str:
 
 
 def open_words(leading: pd.DataFrame, on: str = "") -> str:
-    """Return that one method, which ``top`` gives alone, may be ranked first; ``on`` names the metric."""
+    """Return the sentence on a single method with ``rank_low`` 1 and ``rank_high`` above 1; ``on`` names the metric."""
     return (
         f"{leading_words(leading)} may be ranked first{on} {sets_words(leading)}, but is not distinguishable from at"
         " least one other method"
@@ -83,7 +83,7 @@ def open_words(leading: pd.DataFrame, on: str = "") -> str:
 
 
 def leading_words(leading: pd.DataFrame) -> str:
-    """Return the names of methods, a baseline called so."""
+    """Return the names of methods as text, baselines marked as such."""
     return joined(
         f"{row['method']} (a baseline)" if row["control"] else row["method"]
         for row in leading.to_dict("records")
@@ -91,7 +91,7 @@ def leading_words(leading: pd.DataFrame) -> str:
 
 
 def sets_words(leading: pd.DataFrame) -> str:
-    """Return the rank sets of methods in brackets, a common one once."""
+    """Return the rank sets of methods in parentheses; a common one is given once."""
     sets = [
         rank_text(*ends) for ends in leading[["rank_low", "rank_high"]].itertuples(index=False, name=None)
     ]
@@ -101,10 +101,10 @@ def sets_words(leading: pd.DataFrame) -> str:
 
 
 def basis_words(rows: pd.DataFrame) -> str:
-    """Return the number of images, the variation that rank sets account for, and the number of training seeds.
+    """Return text with the number of images, the sources of variation in the rank sets and the number of seeds.
 
-    With one seed it says that other trainings may order the methods differently. The model may also come from a weights
-    file, which is one training as well.
+    For one training seed, or a model from a weights file, it adds that other trainings may order the methods
+    differently.
     """
     seeds = int(rows["seeds"].min())
     training = ONE_SEED if seeds == 1 else f"{seeds} training seeds"
@@ -113,9 +113,9 @@ def basis_words(rows: pd.DataFrame) -> str:
 
 
 def few_words(rows: pd.DataFrame) -> str:
-    """Return that only large differences can be detected where ranked methods have fewer than ``FEW`` images.
+    """Return the sentence that only large differences can be detected, if a method has fewer than ``FEW`` images.
 
-    Comparisons with these methods are named, and all of them only where every ranked method has as few.
+    It is about comparisons with these methods, or about all comparisons if every ranked method has so few images.
     """
     scored = ranked(rows)
     few = scored[scored["images"] < FEW]
@@ -130,13 +130,13 @@ def few_words(rows: pd.DataFrame) -> str:
 
 
 def baseline_words(rows: pd.DataFrame) -> str:
-    """Return how the methods compare with the baselines, which do not use the model.
+    """Return the sentence that compares the methods with the baselines, which do not use the model.
 
     - A baseline has ``rank_low`` 1, so no method is better than it: a good score is no evidence.
     - Else ``above_controls`` is 0: the method is not significantly better than at least one baseline.
-    - Else ``above_controls`` is 1 of every other method that is ranked: all are better.
+    - Else ``above_controls`` is 1 for every other ranked method: all are better.
 
-    Empty where no baseline or no other method is ranked.
+    Empty if no baseline or no other method is ranked.
     """
     scored = ranked(rows)
     baselines, others = scored[scored["control"]], scored[~scored["control"]]
@@ -151,10 +151,10 @@ def baseline_words(rows: pd.DataFrame) -> str:
             f"{joined(leading)} {are} not use the model, and no method is significantly better than {do}: under this"
             " metric a good score is no evidence that a map explains the model."
         )
-    if weak := weak_methods(rows):
+    if not_better := weak_methods(rows):
         if len(baselines) > 1:
-            return f"Not shown to be better than all baselines ({names}): {joined(weak)}."
-        return f"Not significantly better than the baseline ({names}): {joined(weak)}."
+            return f"Not shown to be better than all baselines ({names}): {joined(not_better)}."
+        return f"Not significantly better than the baseline ({names}): {joined(not_better)}."
     if len(others) and (others["above_controls"] == 1).all():
         every = "every" if len(baselines) > 1 else "the"
         return f"Every other method is significantly better than {every} baseline ({names})."
@@ -162,34 +162,36 @@ def baseline_words(rows: pd.DataFrame) -> str:
 
 
 def weak_methods(rows: pd.DataFrame) -> list[str]:
-    """Return the methods with ``above_controls`` 0, those that are not shown to be better than all baselines."""
+    """Return the methods that are not significantly better than all baselines: ``above_controls`` is 0."""
     return list(rows.loc[rows["above_controls"] == 0, "method"])
 
 
 def undefined_words(rows: pd.DataFrame, name: str) -> list[str]:
-    """Return which methods lack scores under the metric called ``name``.
+    """Return the sentences on methods that lack scores under the metric ``name``.
 
-    Methods without any score (``undefined`` 1) are not ranked. Those with ``undefined`` above ``UNDEFINED`` are ranked
-    by comparisons on fewer images. Up to ``UNDEFINED`` there is no sentence. With several seeds ``undefined`` is a
-    share of images × seeds.
+    Methods without any score (``undefined`` 1) are not ranked. Methods with ``undefined`` above ``UNDEFINED`` are
+    ranked by comparisons on fewer images. There is no sentence for smaller shares. With several seeds, ``undefined`` is
+    a share of images × seeds.
     """
-    none = list(rows.loc[rows["undefined"] == 1, "method"])
-    some = rows[(rows["undefined"] > UNDEFINED) & (rows["undefined"] < 1)]
+    unscored = list(rows.loc[rows["undefined"] == 1, "method"])
+    incomplete = rows[(rows["undefined"] > UNDEFINED) & (rows["undefined"] < 1)]
     of, where = "on {} of the images", "on images on which"
     if (rows["seeds"] > 1).any():
         of, where = "in {} of the cases (images × seeds)", "in cases in which"
     texts = []
-    if none:
-        are = "has no score on any image" if len(none) == 1 else "have no score on any image"
-        texts.append(f"{joined(none)} {are} under {name} and {'is' if len(none) == 1 else 'are'} not ranked.")
-    if len(some) == 1:
-        row = some.iloc[0]
+    if unscored:
+        are = "has no score on any image" if len(unscored) == 1 else "have no score on any image"
+        texts.append(
+            f"{joined(unscored)} {are} under {name} and {'is' if len(unscored) == 1 else 'are'} not ranked."
+        )
+    if len(incomplete) == 1:
+        row = incomplete.iloc[0]
         texts.append(
             f"{row['method']} has no score {of.format(percent(row['undefined']))} under {name}; it is compared with"
             f" each other method only {where} both have a score."
         )
-    elif len(some):
-        shares = [f"{row['method']} ({percent(row['undefined'])})" for row in some.to_dict("records")]
+    elif len(incomplete):
+        shares = [f"{row['method']} ({percent(row['undefined'])})" for row in incomplete.to_dict("records")]
         texts.append(
             f"{joined(shares)} have no score {of.format('a part')} under {name}; two methods are compared only {where}"
             " both have a score."
@@ -198,11 +200,11 @@ def undefined_words(rows: pd.DataFrame, name: str) -> list[str]:
 
 
 def reliability_words(row: Mapping[str, Any], level: float) -> str:
-    """Return α with its interval and its meaning, of a row as ``alpha_row`` gives it.
+    """Return the sentence on α with its interval and meaning.
 
     Args:
-        row: as ``alpha_row`` gives it.
-        level: of the interval.
+        row: result of ``alpha_row``.
+        level: confidence level of the interval.
     """
     of = " without baselines" if row["controls"] == "without" else ""
     if np.isnan(row["alpha"]):
@@ -221,15 +223,15 @@ def reliability_words(row: Mapping[str, Any], level: float) -> str:
 def alpha_words(row: Mapping[str, Any]) -> str:
     """Return the meaning of an α (``alpha, alpha_low, alpha_high``) for the order of methods within images.
 
-    - α is NaN: undefined, for some of several seeds (``undefined_seeds`` of ``seeds``, if the row has these), with
-      fewer than two ``methods``, or by the scores.
-    - The interval is NaN: too few images for one, and nothing follows from the value alone.
+    - α is NaN: undefined for some of several seeds (``undefined_seeds`` of ``seeds``, if the row has them), for fewer
+      than two ``methods``, or because of the scores.
+    - The interval is NaN: too few images; the value alone allows no conclusion.
     - ``alpha_low`` ≥ ``RELIABLE``: images rank the methods alike.
-    - ``alpha_low`` > 0, ``alpha_high`` ≥ ``RELIABLE``: more than by chance; how far is open.
+    - ``alpha_low`` > 0, ``alpha_high`` ≥ ``RELIABLE``: more alike than by chance, to an unknown extent.
     - ``alpha_low`` > 0 otherwise: the order differs from image to image.
-    - ``alpha_high`` ≤ ``LITTLE``: hardly more than by chance. This includes intervals below 0. They have no sentence of
-      their own: of a random sample of images α is not negative in the population.
-    - ``alpha_high`` < ``RELIABLE``: not alike; whether more than by chance is open.
+    - ``alpha_high`` ≤ ``LITTLE``: hardly more alike than by chance. This includes intervals below 0, which have no
+      separate sentence: if images are a random sample, α of the population is not negative.
+    - ``alpha_high`` < ``RELIABLE``: not alike; possibly more than by chance.
     - Otherwise the interval is too wide.
     """
     value, low, high = (row[name] for name in ("alpha", "alpha_low", "alpha_high"))
@@ -257,14 +259,13 @@ def alpha_words(row: Mapping[str, Any]) -> str:
 
 
 def single_image_words(rows: pd.DataFrame, alpha: Mapping[str, Any] | None) -> str:
-    """Return how often the method that is ranked first has the best score on a single image.
+    """Return the sentence on how often the method that is ranked first has the best score on a single image.
 
-    Written only where ``alpha_low`` ≥ ``RELIABLE`` and one method is ranked first (its rank set is 1). ``wins`` are of
-    the images on which a method has a score, so methods that lack more than ``UNDEFINED`` of them are left out:
+    Empty unless ``alpha_low`` ≥ ``RELIABLE`` and one method is ranked first (rank set 1). ``wins`` is a share of the
+    images on which a method has a score, so methods without a score on more than ``UNDEFINED`` of them are left out.
 
-    - It wins on more than ``MOST`` of the images: the comparison of means and most images name the same method.
-    - Else it has the best score on only so many of the images; where another method wins on more than ``MOST`` of them,
-      it is named.
+    - It wins on more than ``MOST`` of the images: it is best on average and on most images.
+    - Else the share of images is given; another method that wins on more than ``MOST`` of the images is named.
     """
     row = first(rows)
     if row is None or alpha is None or not alpha["alpha_low"] >= RELIABLE or np.isnan(row["wins"]):
@@ -283,10 +284,10 @@ def single_image_words(rows: pd.DataFrame, alpha: Mapping[str, Any] | None) -> s
 
 
 def alpha_row(table: pd.DataFrame, metric: str, variant: str) -> dict[str, Any] | None:
-    """Return α of a metric and variant in ``reliability.csv``, without baselines where there are some.
+    """Return α of a metric and variant in ``reliability.csv``, without baselines if there are some.
 
-    Of several seeds the mean, with the outermost ends of their intervals, NaN where one of them has none; ``seeds`` is
-    their number, ``undefined_seeds`` that of those without α, ``images`` the images of each.
+    For several seeds: the mean with the outermost ends of their intervals, NaN if one is missing. ``seeds`` is their
+    number, ``undefined_seeds`` the number of seeds without α, and ``images`` the number of images of each.
     """
     rows = table[(table["metric"] == metric) & (table["variant"] == variant) & (table["controls"] != "with")]
     if rows.empty:
@@ -304,9 +305,9 @@ def alpha_row(table: pd.DataFrame, metric: str, variant: str) -> dict[str, Any] 
 
 
 def halves_words(agreement: pd.DataFrame) -> str:
-    """Return how alike raters other than images order the methods: rows of one metric and variant of ``agreement.csv``.
+    """Return sentences on the agreement of raters other than single images, one for each kind of rater.
 
-    One sentence for each kind of rater whose correlation is defined.
+    ``agreement`` has the rows of one metric and variant in ``agreement.csv``; undefined correlations are left out.
     """
     texts = []
     for row in agreement[agreement["correlation"].notna()].to_dict("records"):
@@ -324,15 +325,16 @@ def halves_words(agreement: pd.DataFrame) -> str:
 
 
 def ranking_words(rankings: pd.DataFrame, names: Mapping[tuple[str, str], str]) -> str:
-    """Return which pairs of metrics rank the methods of single images alike: their correlation is ``AGREE`` or more.
+    """Return the sentence on the pairs of metrics that rank the methods of single images alike.
 
-    Pairs are compared that have a correlation over at least ``LEAST_METHODS`` methods on at least ``FEW`` images. Of
-    more than ``MOST_PAIRS`` alike pairs those with the highest correlations are listed. A correlation is a likeness of
-    orders, no statement about independent evidence. Empty where no pair can be compared.
+    Their mean correlation is at least ``AGREE``. Pairs are compared if they have at least ``LEAST_METHODS`` methods on
+    at least ``FEW`` images; at most ``MOST_PAIRS``, those with the highest correlations, are listed. The correlation
+    measures similarity of orders and does not show that metrics are independent evidence. Empty if no pair can be
+    compared.
 
     Args:
-        rankings: as ``rankings.csv`` has it, of one set and model.
-        names: metrics and variants to compare, and their labels.
+        rankings: content of ``rankings.csv`` for one set and model.
+        names: labels of the metrics and variants to compare.
     """
     defined = rankings["correlation"].notna()
     compared = rankings[(rankings["methods"] >= LEAST_METHODS) & (rankings["images"] >= FEW) & defined]
@@ -341,39 +343,39 @@ def ranking_words(rankings: pd.DataFrame, names: Mapping[tuple[str, str], str]) 
     statistic = "mean Spearman's ρ over methods within images"
     if compared.empty:
         return ""
-    alike = compared[compared["correlation"] >= AGREE].sort_values(
+    agreeing = compared[compared["correlation"] >= AGREE].sort_values(
         "correlation", ascending=False, kind="stable"
     )
-    if alike.empty:
+    if agreeing.empty:
         if len(compared) == 1:
             return f"The only pair of scores that can be compared has a {statistic} below {AGREE}."
         return f"None of the {len(compared)} pairs of scores that can be compared has a {statistic} of {AGREE} or more."
-    rows = alike[[*PAIR, "images"]].head(MOST_PAIRS).itertuples(index=False, name=None)
+    rows = agreeing[[*PAIR, "images"]].head(MOST_PAIRS).itertuples(index=False, name=None)
     texts = [f"{names[row[:2]]} and {names[row[2:4]]} ({images_text(row[4:])})" for row in rows]
-    if others := len(alike) - len(texts):
+    if others := len(agreeing) - len(texts):
         texts.append(f"and {others} other pair{'s' if others > 1 else ''}")
     return f"{statistic[0].upper()}{statistic[1:]} is at least {AGREE} for: {'; '.join(texts)}."
 
 
 def images_text(counts: Iterable[int]) -> str:
-    """Return the least and the greatest number of images: ``40–60 images``."""
+    """Return the smallest and the largest number of images as text, such as ``40–60 images``."""
     text = span_text(counts)
     return f"{text} image" if text == "1" else f"{text} images"
 
 
 def number(value: float) -> str:
-    """Return a mean with three digits, or as a whole number from a thousand on."""
+    """Return a mean with three significant digits, or as an integer from 1,000 on."""
     text = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
     return text.lstrip("-") if float(text.replace(",", "")) == 0 else text
 
 
 def two(value: float) -> str:
-    """Return a number with two decimals and no minus before zero."""
+    """Return a number with two decimals and no minus sign before zero."""
     return f"{value:.2f}".replace("-0.00", "0.00")
 
 
 def percent(share: float) -> str:
-    """Return a share in percent, 0 % and 100 % only where it is exactly that."""
+    """Return a share in percent; 0 % and 100 % only if it is exactly 0 or 1."""
     if 0 < share < 0.005:
         return "< 1\u00a0%"
     return "> 99\u00a0%" if 0.995 <= share < 1 else f"{100 * share:.0f}\u00a0%"

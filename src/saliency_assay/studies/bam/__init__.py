@@ -33,7 +33,7 @@ BAM = StudyKind(
     ),
     metrics=("mcs", "idr", "iir"),
     rated_scores="saliency_assay.studies.bam.rated_scores:rated_scores",
-    label="scene",  # the model that MCS, IDR and IIR have in common is trained on scene labels
+    label="scene",  # MCS, IDR and IIR all use the scene model
     latex="saliency_assay.studies.bam.latex_tables:latex_tables",
     cautions="saliency_assay.studies.bam.claims:cautions",
     caution_tables=("claims",),

@@ -1,10 +1,10 @@
-"""The claims of Yang & Kim (2019) as statements that a study's tables bear out, or do not.
+"""The claims of Yang & Kim (2019) as statements that are checked against a study's tables.
 
-Scores are means over training seeds. A claim about methods is judged on those that the paper compares and the study
-has: what else a study has is named where it scores higher, and decides nothing; a lead is not lost to an equal score.
-A claim about metrics is judged on all methods but the controls. A claim's text says what is compared with what; its
-check returns whether it holds and what was measured, in words, and raises ``UntestedError`` where its input is not
-there.
+Scores are means over training seeds. A claim about methods is judged on the methods that both the paper and the study
+compare; other methods are named where they score higher, but do not affect the verdict. A tie does not end a lead.
+A claim about metrics is judged on all methods except the controls (baselines that do not use the model). Each check
+returns whether the claim holds and a text with the measured values; it raises ``UntestedError`` if its input is
+missing.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -34,94 +34,98 @@ HOLDS, FAILS, UNTESTED = VERDICTS = ("holds", "does not hold", "not tested")
 
 Claim = tuple[str, str, Callable[[BamTables], tuple[bool, str]]]
 
-KEPT, LOST = 0.9, 0.1  # of the accuracy above chance
-FALLS = -0.5  # Spearman's ρ of what generally decreases
-BEST = 5.0  # points below the best method that are nearly the best
-MUCH = 0.5  # a scale at most this much of another is much smaller
+KEPT, LOST = 0.9, 0.1  # shares of the accuracy above chance: least kept, most left after a fall to chance
+FALLS = -0.5  # largest Spearman's ρ that counts as a decrease
+BEST = 5.0  # a method at most this many percentage points below the best is nearly the best
+MUCH = 0.5  # a range is much smaller if it is at most this share of the other one
 PASSED = 20.0  # percent of images: 100 − the paper's 80
-AGREE = 0.8  # Spearman's ρ of two rankings that are called alike
+AGREE = 0.8  # least Spearman's ρ of two rankings that agree
 ERRORS = 2  # standard errors
-ZERO, HALF = 0.05, 10.0  # how far a baseline is from 0 (saliency) and from 50 % (points)
+ZERO, HALF = 0.05, 10.0  # largest distance of a baseline from 0 (saliency) and from 50 % (points)
 
 
-# --- the models: objects matter to f_o, scenes to f_s, and k decides how far
+# --- the models: f_o needs objects, f_s needs scenes, and f_s depends on the common object less as k grows
 
 
 def falls_to_chance(tables: BamTables, role: str, member: str) -> tuple[bool, str]:
-    """Of what the model has above chance on X_os at most ``LOST`` is left, or no more than two standard errors."""
+    """Check that the accuracy falls to chance on a set.
+
+    At most ``LOST`` of the accuracy above chance on X_os is left, or no more than two standard errors of a guess.
+    """
     chance, before, after, images, text = _accuracies(tables, role, member)
-    error = _error(chance, images)
+    error = _standard_error(chance, images)
     bar = chance + max(LOST * (before - chance), ERRORS * error)
     return round(after - bar, DECIMALS) <= 0, f"{text}; the bar is {bar:.1f} %"
 
 
 def keeps(tables: BamTables, role: str, member: str) -> tuple[bool, str]:
-    """Of what the model has above chance on X_os at least ``KEPT`` is left."""
+    """Check that at least ``KEPT`` of the accuracy above chance on X_os is left."""
     chance, before, after, _, text = _accuracies(tables, role, member)
     bar = chance + KEPT * (before - chance)
     return round(after - bar, DECIMALS) >= 0, f"{text}; the bar is {bar:.1f} %"
 
 
 def more_accurate_without(tables: BamTables) -> tuple[bool, str]:
-    """f_s is right about more images of X_0s than of X_os, strictly."""
+    """Check that f_s is strictly more accurate on X_0s than on X_os."""
     _, before, after, _, text = _accuracies(tables, "scene", "0s")
     return round(after - before, DECIMALS) > 0, f"{text}: {after - before:+.1f} points"
 
 
 def confidence_rises(tables: BamTables) -> tuple[bool, str]:
-    """For more than half, by two standard errors, of the images that f_s has right."""
+    """Check that confidence rises for more than half, by two standard errors, of the images that f_s has right."""
     name = f"{tables.data}_os → {tables.data}_0s"
-    percent, images, printed = _premise(tables, tables.scene_model, name)
-    error = _error(50, images)
+    percent, images, printed = _mean_premise(tables, tables.scene_model, name)
+    error = _standard_error(50, images)
     text = f"{percent:.1f} % of {images:.0f} images ({printed}); the bar is {50 + ERRORS * error:.1f} %"
     return round(percent - 50 - ERRORS * error, DECIMALS) > 0, text
 
 
 def drop_falls(tables: BamTables) -> tuple[bool, str]:
-    """Spearman's ρ between k and the drop of accuracy without the object is at most ``FALLS``."""
+    """Check that Spearman's ρ between k and the accuracy drop without the object is at most ``FALLS``."""
     if tables.commonality is None:
         raise UntestedError("no commonality series in the study")
     columns = ["drop", "printed_with", "printed_without"]
     means = tables.commonality.groupby("k")[columns].mean().dropna(subset="drop")
     if len(means) < LEAST_METHODS:
         raise UntestedError(f"{len(means)} values of k with a drop, expected at least {LEAST_METHODS}")
-    found = zip(means.index, means["drop"], strict=True)
-    text = f"drop in points: {', '.join(f'{drop:.1f} at {k:g}' for k, drop in found)}"
+    drops = zip(means.index, means["drop"], strict=True)
+    text = f"drop in points: {', '.join(f'{drop:.1f} at {k:g}' for k, drop in drops)}"
     if np.ptp(means["drop"].round(DECIMALS)) == 0:
         return False, f"{text}; no change"
-    rho = _order(means["drop"].round(DECIMALS))
+    rho = _correlation_with_k(means["drop"].round(DECIMALS))
     printed = (means["printed_with"] - means["printed_without"]).dropna()
-    of_paper = f" (paper: {_order(printed):.2f})" if len(printed) >= LEAST_METHODS else ""
-    return rho <= FALLS, f"{text}; ρ = {rho:.2f}{of_paper}"
+    paper_text = f" (paper: {_correlation_with_k(printed):.2f})" if len(printed) >= LEAST_METHODS else ""
+    return rho <= FALLS, f"{text}; ρ = {rho:.2f}{paper_text}"
 
 
-def _order(by_k: Scores) -> float:
+def _correlation_with_k(by_k: Scores) -> float:
+    """Return Spearman's ρ between k (the index) and the values."""
     return round(float(spearmanr(by_k.index, by_k).statistic), DECIMALS)
 
 
 def _accuracies(tables: BamTables, role: str, member: str) -> tuple[float, float, float, float, str]:
-    """Chance, accuracy on X_os and on the set in percent, images of the set, and all that in words."""
+    """Return chance, accuracy on X_os and on the set in percent, the set's number of images, and a text of these."""
     model = tables.object_model if role == "object" else tables.scene_model
     chance = 100 / tables.classes[role]
-    before, of_before, _ = _premise(tables, model, f"{tables.data}_os")
-    after, images, printed = _premise(tables, model, f"{tables.data}_{member}")
-    if before <= chance + ERRORS * _error(chance, of_before):
+    before, images_before, _ = _mean_premise(tables, model, f"{tables.data}_os")
+    after, images, printed = _mean_premise(tables, model, f"{tables.data}_{member}")
+    if before <= chance + ERRORS * _standard_error(chance, images_before):
         raise UntestedError(f"{model} has learned nothing: {before:.1f} % on X_os, chance {chance:.1f} %")
     text = f"{before:.1f} % on X_os, {after:.1f} % on X_{member} ({printed}), chance {chance:.1f} %"
     return chance, before, after, images, text
 
 
-def _premise(tables: BamTables, model: str, name: str) -> tuple[float, float, str]:
-    """Percent, the fewest images of a seed, and what the paper prints."""
-    found = tables.premise[(tables.premise["model"] == model) & (tables.premise["set"] == name)]
-    percent = float(found["percent"].mean())
+def _mean_premise(tables: BamTables, model: str, name: str) -> tuple[float, float, str]:
+    """Return the mean percentage over seeds, the fewest images of any seed, and the paper's value as text."""
+    checks = tables.premise[(tables.premise["model"] == model) & (tables.premise["set"] == name)]
+    percent = float(checks["percent"].mean())
     if np.isnan(percent):
         raise UntestedError(f"{model} has no image of {name} to be judged on")
-    return percent, float(found["images"].min()), f"paper: {found['printed'].iloc[0]:.1f} %"
+    return percent, float(checks["images"].min()), f"paper: {checks['printed'].iloc[0]:.1f} %"
 
 
-def _error(percent: float, images: float) -> float:
-    """Return standard error of a share of images, in percentage points."""
+def _standard_error(percent: float, images: float) -> float:
+    """Return the standard error of a percentage of images, in percentage points."""
     return float(np.sqrt(percent * (100 - percent) / images))
 
 
@@ -131,37 +135,40 @@ def _error(percent: float, images: float) -> float:
 def leads(
     tables: BamTables,
     metric: str,
-    wanted: tuple[str, ...],
+    leaders: tuple[str, ...],
     besides: Iterable[str] = (),
     *,
     in_this_order: bool = False,
 ) -> tuple[bool, str]:
-    """No other method of the paper, those ``besides`` left out, scores higher than any of ``wanted``."""
+    """Check that no other method of the paper, except ``besides``, scores higher than any of ``leaders``.
+
+    With ``in_this_order``, the scores of ``leaders`` must not increase either.
+    """
     scores = tables.scores(metric)
-    first = pd.Series({name: tables.score(scores, metric, name) for name in wanted}).round(DECIMALS)
-    rest = tables.without(scores, (*wanted, *besides)).round(DECIMALS)
-    peers = _others(tables, rest)
-    ordered = not in_this_order or first.is_monotonic_decreasing
-    text = f"{named(first, metric)}; the best other: {named(peers.nlargest(1), metric)}"
-    beyond = rest.drop(peers.index)
-    beyond = beyond[beyond > first.min()].sort_values(ascending=False)
-    if len(beyond):
-        text += f"; higher, but not in the paper: {named(beyond, metric)}"
-    return bool(first.min() >= peers.max()) and ordered, text
+    leader_scores = pd.Series({name: tables.score(scores, metric, name) for name in leaders}).round(DECIMALS)
+    other_scores = tables.without(scores, (*leaders, *besides)).round(DECIMALS)
+    peers = _paper_methods(tables, other_scores)
+    ordered = not in_this_order or leader_scores.is_monotonic_decreasing
+    text = f"{named(leader_scores, metric)}; the best other: {named(peers.nlargest(1), metric)}"
+    beyond_paper = other_scores.drop(peers.index)
+    beyond_paper = beyond_paper[beyond_paper > leader_scores.min()].sort_values(ascending=False)
+    if len(beyond_paper):
+        text += f"; higher, but not in the paper: {named(beyond_paper, metric)}"
+    return bool(leader_scores.min() >= peers.max()) and ordered, text
 
 
 def exceeds(tables: BamTables, metric: str, better: str, worse: str) -> tuple[bool, str]:
-    """Check that the one has the higher score, strictly."""
+    """Check that ``better`` has a strictly higher score than ``worse``."""
     scores = tables.scores(metric)
     pair = pd.Series({name: tables.score(scores, metric, name) for name in (better, worse)})
-    by_seed = tables.by_seed(metric).pivot_table(index="seed", columns="method", values="score")
-    one, other = (by_seed[tables.entry(name)] for name in (better, worse))
-    text = f"{named(pair, metric)}; higher in {int((one > other).sum())} of {len(by_seed)} seeds"
+    seed_scores = tables.by_seed(metric).pivot_table(index="seed", columns="method", values="score")
+    better_by_seed, worse_by_seed = (seed_scores[tables.entry(name)] for name in (better, worse))
+    text = f"{named(pair, metric)}; higher in {int((better_by_seed > worse_by_seed).sum())} of {len(seed_scores)} seeds"
     return round(pair[better] - pair[worse], DECIMALS) > 0, text
 
 
 def nearly_best(tables: BamTables, metric: str, method: str) -> tuple[bool, str]:
-    """At most ``BEST`` percentage points below the best of the paper's methods."""
+    """Check that a method is at most ``BEST`` percentage points below the best of the paper's methods."""
     scores = tables.scores(metric)
     score, peers = tables.score(scores, metric, method), tables.of_paper(scores)
     below = 100 * float(peers.max() - score)
@@ -170,33 +177,35 @@ def nearly_best(tables: BamTables, metric: str, method: str) -> tuple[bool, str]
 
 
 def most_fail(tables: BamTables, spared: tuple[str, ...]) -> tuple[bool, str]:
-    """IIR is below ``PASSED`` for more than half of the paper's other methods, and for none of ``spared``."""
+    """Check that IIR is below ``PASSED`` for most of the paper's other methods, and for none of ``spared``."""
     scores = tables.scores("iir")
-    first = pd.Series({name: tables.score(scores, "iir", name) for name in spared})
-    others = _others(tables, tables.without(scores, spared))
+    spared_scores = pd.Series({name: tables.score(scores, "iir", name) for name in spared})
+    others = _paper_methods(tables, tables.without(scores, spared))
     failing = int(((100 * others).round(DECIMALS) < PASSED).sum())
-    text = f"{failing} of {len(others)} others below {PASSED:.0f} %; {named(first, 'iir')}"
-    return 2 * failing > len(others) and bool(((100 * first).round(DECIMALS) >= PASSED).all()), text
+    text = f"{failing} of {len(others)} others below {PASSED:.0f} %; {named(spared_scores, 'iir')}"
+    return 2 * failing > len(others) and bool(((100 * spared_scores).round(DECIMALS) >= PASSED).all()), text
 
 
 def high_but_low(tables: BamTables, method: str, high: tuple[str, ...], low: str) -> tuple[bool, str]:
-    """Better than the middle rank of the paper's methods in each of ``high``, worse in ``low``."""
-    places, held = [], []
+    """Check that a method ranks above the middle of the paper's methods in each of ``high``, below it in ``low``."""
+    rank_texts, conditions = [], []
     for metric in (*high, low):
         scores = tables.of_paper(tables.scores(metric)).round(DECIMALS)
         tables.score(scores, metric, method)
         rank = float(scores.rank(ascending=False)[tables.entry(method)])
         middle = (len(scores) + 1) / 2
-        held.append(rank > middle if metric == low else rank < middle)
-        places.append(f"rank {rank:g} of {len(scores)} in {label(metric)}")
-    return all(held), f"{method}: {', '.join(places)}"
+        conditions.append(rank > middle if metric == low else rank < middle)
+        rank_texts.append(f"rank {rank:g} of {len(scores)} in {label(metric)}")
+    return all(conditions), f"{method}: {', '.join(rank_texts)}"
 
 
 def largest_contrast(tables: BamTables) -> tuple[bool, str]:
-    """MCS of f_o and f_s is above that of every f_k, k < 1, for more than half of the methods but the controls."""
-    series = _series(tables)
-    most = series[[k for k in series.columns if float(k) < 1]].T.max()
-    both = pd.concat([tables.scores("mcs").rename("models"), most.rename("series")], axis=1, join="inner")
+    """Check that for most methods, controls excluded, MCS of f_o and f_s is above that of every f_k with k < 1."""
+    series = _mcs_by_k(tables)
+    series_maximum = series[[k for k in series.columns if float(k) < 1]].T.max()
+    both = pd.concat(
+        [tables.scores("mcs").rename("models"), series_maximum.rename("series")], axis=1, join="inner"
+    )
     both = both.dropna()
     if both.empty:
         raise UntestedError("no method has both scores")
@@ -208,30 +217,30 @@ def largest_contrast(tables: BamTables) -> tuple[bool, str]:
 
 
 def changes_least(tables: BamTables, method: str) -> tuple[bool, str]:
-    """Check that the range of MCS over k is not above that of any other method of the paper."""
-    found, others = _ranges(tables, method)
-    text = f"range {found:.3f}; the least other: {named(others.nsmallest(1), 'mcs')}"
-    return bool(found <= others.min()), text
+    """Check that no other method of the paper has a smaller range of MCS over k."""
+    method_range, other_ranges = _mcs_ranges(tables, method)
+    text = f"range {method_range:.3f}; the least other: {named(other_ranges.nsmallest(1), 'mcs')}"
+    return bool(method_range <= other_ranges.min()), text
 
 
 def changes_most(tables: BamTables, method: str) -> tuple[bool, str]:
-    """Check that the range of MCS over k of every other method of the paper is at most ``MUCH`` of this one's."""
-    found, others = _ranges(tables, method)
-    text = f"range {found:.3f}; the largest other: {named(others.nlargest(1), 'mcs')}"
-    return bool(others.max() <= round(MUCH * found, DECIMALS)), text
+    """Check that the range of MCS over k of every other method of the paper is at most ``MUCH`` times this one's."""
+    method_range, other_ranges = _mcs_ranges(tables, method)
+    text = f"range {method_range:.3f}; the largest other: {named(other_ranges.nlargest(1), 'mcs')}"
+    return bool(other_ranges.max() <= round(MUCH * method_range, DECIMALS)), text
 
 
-def _ranges(tables: BamTables, method: str) -> tuple[float, Scores]:
-    """Return the range over k of a method, and of the paper's others that have a score at every k."""
-    series, entry = _series(tables).dropna(), tables.entry(method)
+def _mcs_ranges(tables: BamTables, method: str) -> tuple[float, Scores]:
+    """Return the range of MCS over k of a method, and of the paper's other methods that have a score at every k."""
+    series, entry = _mcs_by_k(tables).dropna(), tables.entry(method)
     ranges = (series.max(axis=1) - series.min(axis=1)).round(DECIMALS)
     if entry not in ranges:
         raise UntestedError(f"{entry} lacks a score at some k")
-    return float(ranges[entry]), _others(tables, tables.without(ranges, [method]))
+    return float(ranges[entry]), _paper_methods(tables, tables.without(ranges, [method]))
 
 
-def _series(tables: BamTables) -> pd.DataFrame:
-    """MCS of every method but the controls (rows) at every k (columns)."""
+def _mcs_by_k(tables: BamTables) -> pd.DataFrame:
+    """Return the MCS of every method except the controls (rows) at every k (columns)."""
     if tables.series is None:
         raise UntestedError("no commonality series in the study")
     table = tables.series[[method not in tables.controls for method in tables.series["method"]]]
@@ -240,18 +249,19 @@ def _series(tables: BamTables) -> pd.DataFrame:
     return table.groupby(["method", "k"], sort=False)["mcs"].mean().unstack("k")
 
 
-def _others(tables: BamTables, scores: Scores) -> Scores:
-    found = tables.of_paper(scores)
-    if found.empty:
+def _paper_methods(tables: BamTables, scores: Scores) -> Scores:
+    """Return the scores of the paper's methods, at least one."""
+    peers = tables.of_paper(scores)
+    if peers.empty:
         raise UntestedError("no other method of the paper has a score")
-    return found
+    return peers
 
 
-# --- the metrics: robust, alike in rank, and near what chance gives
+# --- the metrics: robustness, agreement of rankings, and baselines near chance
 
 
 def robust(tables: BamTables, metric: str, variant: str) -> tuple[bool, str]:
-    """Spearman's ρ between the methods' scores on X_os and on a variant is at least ``AGREE``."""
+    """Check that Spearman's ρ between the methods' scores on X_os and on a variant is at least ``AGREE``."""
     name = f"{tables.data}_os_{variant}"
     if name not in set(tables.metrics["data"]):
         raise UntestedError(f"no variant {name} in the study")
@@ -260,45 +270,49 @@ def robust(tables: BamTables, metric: str, variant: str) -> tuple[bool, str]:
 
 
 def agrees(tables: BamTables, one: str, other: str) -> tuple[bool, str]:
-    """Spearman's ρ between the rankings of two metrics, best first in both, is at least ``AGREE``."""
-    rho, count = _between(tables, one, other)
+    """Check that Spearman's ρ between the rankings of two metrics, best first in both, is at least ``AGREE``."""
+    rho, count = _metric_correlation(tables, one, other)
     return rho >= AGREE, f"ρ = {rho:.2f} over {count} methods"
 
 
 def rankings_differ(tables: BamTables, metrics: Iterable[str]) -> tuple[bool, str]:
-    """Spearman's ρ between at least two of the metrics is below ``AGREE``."""
-    found, reasons = {}, []
+    """Check that Spearman's ρ of at least one pair of metrics is below ``AGREE``."""
+    correlations, reasons = {}, []
     for one, other in combinations(metrics, 2):
         try:
-            found[f"{label(one)} and {label(other)}"] = _between(tables, one, other)[0]
+            correlations[f"{label(one)} and {label(other)}"] = _metric_correlation(tables, one, other)[0]
         except UntestedError as reason:
             reasons.append(str(reason))
-    if not found:
+    if not correlations:
         raise UntestedError("; ".join(dict.fromkeys(reasons)))
-    return min(found.values()) < AGREE, ", ".join(f"{pair} ρ = {rho:.2f}" for pair, rho in found.items())
+    return min(correlations.values()) < AGREE, ", ".join(
+        f"{pair} ρ = {rho:.2f}" for pair, rho in correlations.items()
+    )
 
 
 def baseline_near_zero(tables: BamTables) -> tuple[bool, str]:
-    """MCS of random pixels lies within ``ZERO`` of 0 for every method."""
-    found = _baselines(tables, "mcs")["baseline"]
-    return bool((found.abs().round(DECIMALS) <= ZERO).all()), _span(found, "mcs")
+    """Check that MCS of random pixels lies within ``ZERO`` of 0 for every method."""
+    baselines = _mean_baselines(tables, "mcs")["baseline"]
+    return bool((baselines.abs().round(DECIMALS) <= ZERO).all()), _range_text(baselines, "mcs")
 
 
 def baseline_near_half(tables: BamTables) -> tuple[bool, str]:
-    """IDR of random pixels lies within ``HALF`` points, or two standard errors, of 50 % for every method."""
-    found = _baselines(tables, "idr")
-    away = (100 * found["baseline"] - 50).abs().round(DECIMALS)
-    bar = np.maximum(HALF, ERRORS * 50 / np.sqrt(found["images"]))
-    return bool((away <= bar).all()), _span(found["baseline"], "idr")
+    """Check that IDR of random pixels is within ``HALF`` points, or two standard errors, of 50 % for every method."""
+    baselines = _mean_baselines(tables, "idr")
+    away = (100 * baselines["baseline"] - 50).abs().round(DECIMALS)
+    bar = np.maximum(HALF, ERRORS * 50 / np.sqrt(baselines["images"]))
+    return bool((away <= bar).all()), _range_text(baselines["baseline"], "idr")
 
 
-def _between(tables: BamTables, one: str, other: str) -> tuple[float, int]:
+def _metric_correlation(tables: BamTables, one: str, other: str) -> tuple[float, int]:
+    """Return Spearman's ρ between two metrics, and over how many methods."""
+    # Metrics where lower is better change sign, so that ρ = 1 means the same order from best to worst.
     signs = [1 if DIRECTIONS[metric] == "higher" else -1 for metric in (one, other)]
     return _spearman(signs[0] * tables.scores(one), signs[1] * tables.scores(other))
 
 
 def _spearman(one: Scores, other: Scores) -> tuple[float, int]:
-    """Spearman's ρ over the methods that have both scores, and how many they are."""
+    """Return Spearman's ρ over the methods that have both scores, and their number."""
     both = pd.concat([one, other], axis=1, join="inner").round(DECIMALS).to_numpy()
     if len(both) < LEAST_METHODS:
         raise UntestedError(f"{len(both)} methods have both scores, expected at least {LEAST_METHODS}")
@@ -307,20 +321,21 @@ def _spearman(one: Scores, other: Scores) -> tuple[float, int]:
     return round(float(spearmanr(*both.T).statistic), DECIMALS), len(both)
 
 
-def _baselines(tables: BamTables, metric: str) -> pd.DataFrame:
-    """Return the mean baseline over X_os of every method, and its fewest images."""
+def _mean_baselines(tables: BamTables, metric: str) -> pd.DataFrame:
+    """Return the mean baseline on X_os of every method except the controls, and its fewest images of any seed."""
     of_metric = tables.metrics["metric"] == metric
     table = tables.metrics[of_metric & (tables.metrics["data"] == f"{tables.data}_os")]
     table = table[[method not in tables.controls for method in table["method"]]]
-    found = table.groupby("method", sort=False).agg({"baseline": "mean", "images": "min"}).dropna()
-    if found.empty:
+    means = table.groupby("method", sort=False).agg({"baseline": "mean", "images": "min"}).dropna()
+    if means.empty:
         raise UntestedError(f"no method has a baseline of {label(metric)}")
-    return found
+    return means
 
 
-def _span(found: Scores, metric: str) -> str:
-    least, most = named(found.nsmallest(1), metric), named(found.nlargest(1), metric)
-    return f"over {len(found)} methods from {least} to {most}"
+def _range_text(baselines: Scores, metric: str) -> str:
+    """Return the number of methods and the smallest and largest baseline, as text."""
+    least, most = named(baselines.nsmallest(1), metric), named(baselines.nlargest(1), metric)
+    return f"over {len(baselines)} methods from {least} to {most}"
 
 
 # --- the claims
@@ -334,7 +349,7 @@ _SMOOTHED = {"smoothgrad": "SmoothGrad", "smoothgrad_squared": "SmoothGrad² (th
 _REST = ("gradcam", *_SMOOTHED)
 
 
-def _robust(metric: str, source: str) -> tuple[Claim, ...]:
+def _robustness_claims(metric: str, source: str) -> tuple[Claim, ...]:
     bar = f"Spearman's ρ of the scores of all methods but the controls with those on X_os is at least {AGREE}"
     return tuple(
         (
@@ -395,12 +410,12 @@ ABOUT_MCS: tuple[Claim, ...] = (
     (
         f"GradCAM leads MCS among saliency methods: {_LEADS} GradCAM",
         "section 5.1, Fig. 4",
-        partial(leads, metric="mcs", wanted=("gradcam",)),
+        partial(leads, metric="mcs", leaders=("gradcam",)),
     ),
     (
         f"TCAV has the highest MCS, GradCAM the next: {_LEADS} GradCAM, nor GradCAM than TCAV",
         "section 5.1, Fig. 4",
-        partial(leads, metric="mcs", wanted=(TCAV, "gradcam"), in_this_order=True),
+        partial(leads, metric="mcs", leaders=(TCAV, "gradcam"), in_this_order=True),
     ),
     *(
         (
@@ -414,11 +429,11 @@ ABOUT_MCS: tuple[Claim, ...] = (
         (
             f"{name} outperforms the rest in MCS: {_LEADS} it, GradCAM, TCAV and the other SmoothGrad aside",
             "section 5.1, Fig. 4",
-            partial(leads, metric="mcs", wanted=(method,), besides=_REST),
+            partial(leads, metric="mcs", leaders=(method,), besides=_REST),
         )
         for method, name in _SMOOTHED.items()
     ),
-    *_robust("mcs", "section 5.1, Fig. 4"),
+    *_robustness_claims("mcs", "section 5.1, Fig. 4"),
     (
         f"MCS of random pixels is near zero: within ±{ZERO} for every method but the controls",
         "section 5.1, Fig. 4",
@@ -440,13 +455,13 @@ ABOUT_MCS: tuple[Claim, ...] = (
         "TCAV correlates most with the accuracy drop, GradCAM next (Pearson's ρ over k, mean over seeds): "
         f"{_LEADS} GradCAM, nor GradCAM than TCAV",
         "section 5.1, Fig. 6",
-        partial(leads, metric=SERIES, wanted=(TCAV, "gradcam"), in_this_order=True),
+        partial(leads, metric=SERIES, leaders=(TCAV, "gradcam"), in_this_order=True),
     ),
     (
         "GradCAM correlates most with the accuracy drop among saliency methods (Pearson's ρ over k, mean over seeds): "
         f"{_LEADS} GradCAM",
         "section 5.1, Fig. 6",
-        partial(leads, metric=SERIES, wanted=("gradcam",)),
+        partial(leads, metric=SERIES, leaders=("gradcam",)),
     ),
     (
         "both kinds of MCS rank alike: Spearman's ρ, over TCAV and all methods but the controls, of the MCS between "
@@ -459,7 +474,7 @@ ABOUT_IDR_AND_IIR: tuple[Claim, ...] = (
     (
         f"GradCAM and gradient lead IDR: {_LEADS} either of the two",
         "section 5.2, Fig. 8",
-        partial(leads, metric="idr", wanted=("gradcam", "gradient")),
+        partial(leads, metric="idr", leaders=("gradcam", "gradient")),
     ),
     (
         "the cheapest method is nearly the best in IDR: gradient is at most "
@@ -473,7 +488,7 @@ ABOUT_IDR_AND_IIR: tuple[Claim, ...] = (
         "section 5.2, Fig. 8",
         baseline_near_half,
     ),
-    *_robust("idr", "Fig. 8"),
+    *_robustness_claims("idr", "Fig. 8"),
     (
         f"most methods fail IIR on more than {100 - PASSED:.0f} % of the images: IIR is below {PASSED:.0f} % for more "
         "than half of the paper's methods besides GradCAM and gradient, and for neither of these",
@@ -483,7 +498,7 @@ ABOUT_IDR_AND_IIR: tuple[Claim, ...] = (
     (
         f"GradCAM and gradient lead IIR: {_LEADS} either of the two",
         "section 5.3, Fig. 10",
-        partial(leads, metric="iir", wanted=("gradcam", "gradient")),
+        partial(leads, metric="iir", leaders=("gradcam", "gradient")),
     ),
     (
         "multiplying by the input hurts IIR: gradient is above gradient × input",
@@ -513,17 +528,18 @@ CLAIMS = ABOUT_PREMISE + ABOUT_MCS + ABOUT_IDR_AND_IIR
 
 
 def claims(tables: BamTables, listed: Iterable[Claim] = CLAIMS) -> pd.DataFrame:
-    """Every claim, judged.
+    """Check every claim.
 
     Returns:
-        ``claim, source`` (where in the paper), ``measured`` and ``verdict``, one of ``VERDICTS``; why a claim is not
-        tested stands in ``measured``.
+        ``claim, source`` (where in the paper), ``measured`` and ``verdict``, one of ``VERDICTS``; if a claim is not
+        tested, ``measured`` is the reason.
     """
-    rows = [(text, source, *_judged(check, tables)) for text, source, check in listed]
+    rows = [(text, source, *_judge(check, tables)) for text, source, check in listed]
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def _judged(check: Callable[[BamTables], tuple[bool, str]], tables: BamTables) -> tuple[str, str]:
+def _judge(check: Callable[[BamTables], tuple[bool, str]], tables: BamTables) -> tuple[str, str]:
+    """Return the measured values and the verdict of a check."""
     try:
         holds, measured = check(tables)
     except UntestedError as reason:
@@ -531,13 +547,13 @@ def _judged(check: Callable[[BamTables], tuple[bool, str]], tables: BamTables) -
     return measured, HOLDS if holds else FAILS
 
 
-def summary(found: pd.DataFrame) -> str:
-    """Return the number of claims with each verdict, in words."""
-    holds, fails, untested = ((found["verdict"] == verdict).sum() for verdict in VERDICTS)
+def summary(table: pd.DataFrame) -> str:
+    """Return a text with the number of claims for each verdict."""
+    holds, fails, untested = ((table["verdict"] == verdict).sum() for verdict in VERDICTS)
     return f"{holds} hold, {fails} do not, {untested} not tested"
 
 
 def cautions(tables: Mapping[str, pd.DataFrame]) -> list[str]:
     """Return one sentence on the verdicts of the table ``claims``."""
-    found = summary(tables["claims"])
-    return [f"Of the paper's claims (Yang & Kim, 2019), {found} here; the report lists each of them."]
+    counts = summary(tables["claims"])
+    return [f"Of the paper's claims (Yang & Kim, 2019), {counts} here; the report lists each of them."]

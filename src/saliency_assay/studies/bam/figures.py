@@ -30,16 +30,16 @@ VARIANT_BARS: tuple[dict[str, Any], ...] = (
 
 
 def metric_bars(table: pd.DataFrame, metric: str) -> Figure:
-    """Bars of one BAM metric, best method first, each beside its robustness variants and its random-mask baseline.
+    """Plot one BAM metric as bars, best method first, beside its robustness variants and its random-mask baseline.
 
     Args:
-        table: as ``metric_tables.metrics_table`` gives it; the data that it names first decides the order of methods
-            and has the baseline, all others are its variants (Yang & Kim 2019, Figs. 4 and 8).
+        table: from ``metric_tables.metrics_table``; its first data set determines the order of methods and has the
+            baseline, all others are its variants (Yang & Kim 2019, Figs. 4 and 8).
         metric: ``mcs``, ``idr``, ``iir`` or ``iir_difference``.
 
     Returns:
-        Bars are means over seeds, whiskers the spread over draws of images, dots the seeds where there are several.
-        A score that no image has is a cross, not a bar of height 0.
+        Bars are means over seeds, whiskers the spread over samples of images, dots the seeds if there are several.
+        A score without a valid image is a cross, not a bar of height 0.
     """
     scale = SCALE[metric]
     table = table[table["metric"] == metric]
@@ -48,24 +48,24 @@ def metric_bars(table: pd.DataFrame, metric: str) -> Figure:
     means = {data: _means(table[table["data"] == data]) * scale for data in sets}
     if not sets:
         sets, means = [""], {"": _means(table)}
-    first = means[sets[0]].sort_values("score", ascending=DIRECTIONS[metric] == "lower", kind="stable")
-    figure = Figure(figsize=(max(6.5, 0.95 * len(first) + 1.5), 4.6))
+    order = means[sets[0]].sort_values("score", ascending=DIRECTIONS[metric] == "lower", kind="stable")
+    figure = Figure(figsize=(max(6.5, 0.95 * len(order) + 1.5), 4.6))
     axes = figure.add_subplot()
     width = 0.8 / (len(sets) + 1)
-    places = np.arange(len(first)) - 0.4 + width / 2
+    places = np.arange(len(order)) - 0.4 + width / 2
     for number, data in enumerate(sets):
-        shown = means[data].reindex(first.index)
+        rows = means[data].reindex(order.index)
         style = {"color": BLUE} if not number else VARIANT_BARS[(number - 1) % len(VARIANT_BARS)]
-        label = BASE if not number else _variant(data, sets[0])
-        at = places + number * width
-        _bars(axes, at, shown["score"], shown["spread"], width=width, label=label, **style)
+        label = BASE if not number else _variant_label(data, sets[0])
+        positions = places + number * width
+        _plot_bars(axes, positions, rows["score"], rows["spread"], width=width, label=label, **style)
         if seeds > 1:
-            _dots(axes, at, table[table["data"] == data], first.index, scale)
-    _bars(
+            _plot_seeds(axes, positions, table[table["data"] == data], order.index, scale)
+    _plot_bars(
         axes,
         places + len(sets) * width,
-        first["baseline"],
-        first["baseline_spread"],
+        order["baseline"],
+        order["baseline_spread"],
         width=width,
         label="baseline: as many random pixels",
         color=ORANGE,
@@ -76,27 +76,29 @@ def metric_bars(table: pd.DataFrame, metric: str) -> Figure:
         axes.set_ylim(0, 105)
     axes.axhline(0, color="black", linewidth=0.8)
     axes.set_xticks(
-        np.arange(len(first)), [readable(str(method)) for method in first.index], rotation=30, ha="right"
+        np.arange(len(order)), [readable(str(method)) for method in order.index], rotation=30, ha="right"
     )
     axes.set_ylabel(AXIS[metric])
-    counted = span_text(table["images"]) if len(table) else "0"
-    axes.set_xlabel(f"method; {counted} images a method, {seeds} training seed{'' if seeds == 1 else 's'}")
+    counts_text = span_text(table["images"]) if len(table) else "0"
+    axes.set_xlabel(
+        f"method; {counts_text} images a method, {seeds} training seed{'' if seeds == 1 else 's'}"
+    )
     figure.legend(loc="outside upper center", ncols=3)
     return figure
 
 
 def _means(table: pd.DataFrame) -> pd.DataFrame:
     columns = ["score", "spread", "baseline", "baseline_spread"]
-    found: pd.DataFrame = table.groupby("method")[columns].mean()
-    return found.where(np.isfinite(found))
+    means: pd.DataFrame = table.groupby("method")[columns].mean()
+    return means.where(np.isfinite(means))
 
 
-def _variant(data: str, first: str) -> str:
+def _variant_label(data: str, first: str) -> str:
     member = data.removeprefix(f"{first}_")
     return VARIANTS.get(member, readable(member))
 
 
-def _bars(
+def _plot_bars(
     axes: Axes,
     places: Array,
     heights: "pd.Series[float]",
@@ -105,12 +107,13 @@ def _bars(
     width: float,
     **style: Any,
 ) -> None:
+    """Plot bars with whiskers; a missing height is a cross."""
     axes.bar(places, heights, width, yerr=whiskers, capsize=3, error_kw={"linewidth": 1}, **style)
     for place in places[heights.isna()]:
         axes.text(place, 0, "×", ha="center", va="bottom")
 
 
-def _dots(axes: Axes, places: Array, table: pd.DataFrame, methods: Iterable[str], scale: float) -> None:
+def _plot_seeds(axes: Axes, places: Array, table: pd.DataFrame, methods: Iterable[str], scale: float) -> None:
     for place, method in zip(places, methods, strict=True):
-        of_method = table.loc[table["method"] == method, "score"] * scale
-        axes.plot(np.full(len(of_method), place), of_method, "o", color="black", markersize=3)
+        method_scores = table.loc[table["method"] == method, "score"] * scale
+        axes.plot(np.full(len(method_scores), place), method_scores, "o", color="black", markersize=3)

@@ -1,4 +1,4 @@
-"""Input independence: whether maps change where a change of the image has no effect (Yang & Kim, 2019, section 4.4)."""
+"""Input independence: change of maps where a change of the image has no effect (Yang & Kim, 2019, section 4.4)."""
 
 from collections.abc import Iterable, Mapping
 
@@ -9,25 +9,26 @@ from torch import Tensor
 
 from saliency_assay.studies.bam.mcs_and_idr import attributions, random_masks
 
-INPUTS = ("without", "with_delta")  # x, and x + δ, of one model
+INPUTS = ("without", "with_delta")  # x and x + δ under one model
 REGIONS = ("object", "outside")  # δ's region, and as many random pixels outside it
 METRICS = ("iir", "iir_difference")
 """IIR, and the mean relative change."""
 
 
 def relative_change(with_delta: Tensor, without: Tensor, correct: Tensor) -> Tensor:
-    """|g_c(x + δ) − g_c(x)| / g_c(x), ``[N]`` in [0, ∞); its mean is appendix C's, lower is better.
+    """Compute |g_c(x + δ) − g_c(x)| / g_c(x), ``[N]`` in [0, ∞); its mean is that of appendix C, lower is better.
 
-    Both are ``[N]`` under one model, over δ's region, in [0, 1]. NaN outside ``correct``, bool ``[N]``, the images x
-    that the model classifies rightly, where one of the two is NaN, and where g_c(x) is 0: the change is then infinite
-    or 0/0, and a single infinite value would make the mean infinite. ``input_independence`` counts infinite changes.
+    Both inputs are g_c ``[N]`` in [0, 1] of one model over δ's region. NaN outside ``correct``, bool ``[N]``, the
+    images x that the model classifies correctly, where one of the two is NaN, and where g_c(x) is 0: the change is then
+    infinite or 0/0, and a single infinite value would make the mean infinite. ``input_independence`` counts infinite
+    changes.
     """
     change = (with_delta - without).abs() / without
     return torch.where(correct & (without > 0), change, torch.nan)
 
 
 def input_independence(with_delta: Tensor, without: Tensor, correct: Tensor, threshold: float) -> Tensor:
-    """1 where the relative change is less than ``threshold``, strictly, else 0, ``[N]``; the mean is IIR (4.4).
+    """Return 1 where the relative change is strictly below ``threshold``, else 0, ``[N]``; the mean is IIR (4.4).
 
     Arguments as in ``relative_change``. Where g_c(x) is 0 and g_c(x + δ) is not, the change is infinite and counts 0.
     NaN outside ``correct``, where both are 0, and where one of the two is NaN.
@@ -45,20 +46,21 @@ def score_independence(
     generator: torch.Generator,
     reduction: str = "visual",
 ) -> dict[str, np.ndarray]:
-    """Score each image in both regions; one block of maps of each input is in memory at a time.
+    """Score each image in both regions; one block of maps per input is in memory at a time.
 
     Args:
         maps: for each of ``INPUTS`` blocks of raw maps ``[n, C or 1, H, W]``.
         masks: blocks of δ's region, bool ``[n, H, W]``.
-        correct: bool ``[N]``, whether x is classified rightly. All are of the same images in the same order, and
-            blocks are equally long.
+        correct: bool ``[N]``, whether x is classified correctly. All inputs are of the same images in the same order,
+            and blocks are equally long.
         threshold: t.
-        generator: of the random pixels.
+        generator: samples the random pixels.
         reduction: e.
 
     Returns:
         Arrays ``[N]`` of the maps' type for each of ``REGIONS``: ``iir_{region}`` and ``iir_difference_{region}``,
-        NaN outside X_corr, and ``concept_{input}_{region}``, g_c of every image, right or wrong.
+        NaN outside X_corr, and ``concept_{input}_{region}``, g_c of every image, whether or not it is
+        classified correctly.
 
     Raises:
         ValueError: an input is missing, or blocks or arrays do not fit each other.
@@ -72,32 +74,35 @@ def score_independence(
     scores = attributions(maps, masks, INPUTS, regions, reduction)
     count = len(scores["concept_without_object"])
     if correct.dtype != bool or correct.shape != (count,):
-        found = f"{correct.dtype} {list(correct.shape)}"
-        raise ValueError(f"correct: found {found}, expected bool [{count}]")
-    right = torch.tensor(correct)
+        dtype_and_shape = f"{correct.dtype} {list(correct.shape)}"
+        raise ValueError(f"correct: found {dtype_and_shape}, expected bool [{count}]")
+    is_correct = torch.tensor(correct)
     for region in REGIONS:
-        both = scores[f"concept_with_delta_{region}"], scores[f"concept_without_{region}"]
-        scores[f"iir_{region}"] = input_independence(*both, right, threshold)
-        scores[f"iir_difference_{region}"] = relative_change(*both, right)
+        attribution_pair = scores[f"concept_with_delta_{region}"], scores[f"concept_without_{region}"]
+        scores[f"iir_{region}"] = input_independence(*attribution_pair, is_correct, threshold)
+        scores[f"iir_difference_{region}"] = relative_change(*attribution_pair, is_correct)
     return {key: values.numpy() for key, values in scores.items()}
 
 
-def score_rows(found: Mapping[str, np.ndarray], correct: np.ndarray, source: np.ndarray) -> pd.DataFrame:
+def score_rows(scores: Mapping[str, np.ndarray], correct: np.ndarray, source: np.ndarray) -> pd.DataFrame:
     """Return the scores of ``score_independence`` as rows of the score table: ``metric, variant, image, score``.
 
-    ``image`` is in ``source``, indices ``[N]`` into the set of the originals. Images outside ``correct`` have no row
-    for ``iir`` and ``iir_difference``, so that a NaN is always a map that could not be scored. Every image has one of
-    ``concept_attribution`` in the variants ``{region}``, for x, and ``{region}_delta``, for x + δ.
+    ``image`` is taken from ``source``, indices ``[N]`` into the set of the originals. Images outside ``correct`` have
+    no row for ``iir`` and ``iir_difference``, so that a NaN always means a map that could not be scored. Every image
+    has one for ``concept_attribution`` in the variants ``{region}``, for x, and ``{region}_delta``, for x + δ.
     """
-    everywhere = np.ones(len(source), dtype=bool)
+    all_images = np.ones(len(source), dtype=bool)
     parts = []
     for region in REGIONS:
-        named = {f"{metric}_{region}": (metric, region, correct) for metric in METRICS}
-        named |= {
-            f"concept_without_{region}": ("concept_attribution", region, everywhere),
-            f"concept_with_delta_{region}": ("concept_attribution", f"{region}_delta", everywhere),
+        labels = {f"{metric}_{region}": (metric, region, correct) for metric in METRICS}
+        labels |= {
+            f"concept_without_{region}": ("concept_attribution", region, all_images),
+            f"concept_with_delta_{region}": ("concept_attribution", f"{region}_delta", all_images),
         }
-        for key, (metric, variant, counted) in named.items():
-            scores = {"image": source[counted], "score": np.asarray(found[key][counted], dtype=np.float64)}
-            parts.append(pd.DataFrame(scores).assign(metric=metric, variant=variant))
+        for key, (metric, variant, selected) in labels.items():
+            columns = {
+                "image": source[selected],
+                "score": np.asarray(scores[key][selected], dtype=np.float64),
+            }
+            parts.append(pd.DataFrame(columns).assign(metric=metric, variant=variant))
     return pd.concat(parts, ignore_index=True)

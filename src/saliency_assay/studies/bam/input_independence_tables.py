@@ -1,4 +1,4 @@
-"""Table of changes of images that leave the output as it is (BAM's IIR)."""
+"""Table of image changes that do not change the output (BAM's IIR)."""
 
 from collections.abc import Mapping
 
@@ -9,20 +9,21 @@ from numpy import ndarray as Array
 from saliency_assay.storage.zarr_store import Store
 
 SIMILAR = 0.05
-"""Share of ‖f(x)‖ up to which two outputs are called similar here; the paper's one example has 0.2 of 31.9."""
+"""Outputs are similar if their distance is at most this share of ‖f(x)‖; the paper's one example has 0.2 of 31.9."""
 NORMS = ("output_norm", "output_change", "delta_norm", "start_distance")
 
 
 def changes_of(delta_set: Store) -> dict[str, Array]:
-    """Return how far the images of a ``delta_set`` were changed, and what came of it: arrays ``[n]`` by name."""
+    """Return the ``NORMS`` ``[n]`` and the convergence of the changed images of a ``delta_set``, by name."""
+    # The second half of a delta set are the changed images; see ``invariant_patch.paired``.
     return {name: delta_set[name][len(delta_set) // 2 :] for name in (*NORMS, "convergence")}
 
 
-def delta_table(found: Mapping[int, Mapping[str, Array]]) -> pd.DataFrame:
-    """Return the similarity of the outputs, a row for each seed.
+def delta_table(changes_by_seed: Mapping[int, Mapping[str, Array]]) -> pd.DataFrame:
+    """Return the similarity of the outputs, one row per seed.
 
     Args:
-        found: for each seed the arrays ``[n]`` of ``invariant_patch.Changed``, of changed images alone.
+        changes_by_seed: for each seed, arrays ``[n]`` of ``invariant_patch.Changed``, only of changed images.
 
     Returns:
         ``seed, images``; ``similar``, the share (0–1) of images with ‖f(x + δ) − f(x)‖ ≤ 5 % of ‖f(x)‖; and medians:
@@ -30,20 +31,20 @@ def delta_table(found: Mapping[int, Mapping[str, Array]]) -> pd.DataFrame:
         ``start_distance`` in levels of 0–255.
     """
     rows = []
-    for seed, of_seed in found.items():
-        relative = relative_change(of_seed["output_change"], of_seed["output_norm"])
+    for seed, changes in changes_by_seed.items():
+        relative = relative_change(changes["output_change"], changes["output_norm"])
         row = {"seed": seed, "images": len(relative), "similar": float((relative <= SIMILAR).mean())}
         for name in ("output_norm", "output_change"):
-            row[name] = float(np.median(of_seed[name]))
+            row[name] = float(np.median(changes[name]))
         row["relative_change"] = float(np.median(relative))
         for name in ("delta_norm", "start_distance"):
-            row[name] = float(np.median(of_seed[name]))
+            row[name] = float(np.median(changes[name]))
         rows.append(row)
     return pd.DataFrame(rows)
 
 
 def relative_change(change: Array, norm: Array) -> Array:
-    """‖f(x + δ) − f(x)‖ / ‖f(x)‖ of ``change`` ``[n]`` or ``[n, S]`` and ``norm`` ``[n]``; NaN where f(x) is 0."""
-    below = norm.reshape(-1, *(1 for _ in change.shape[1:])).astype(np.float64)
-    found: Array = np.divide(change, below, out=np.full(change.shape, np.nan), where=below > 0)
-    return found
+    """Return ‖f(x + δ) − f(x)‖ / ‖f(x)‖ of ``change`` ``[n]`` or ``[n, S]`` and ``norm`` ``[n]``; NaN if f(x) is 0."""
+    denominator = norm.reshape(-1, *(1 for _ in change.shape[1:])).astype(np.float64)
+    ratio: Array = np.divide(change, denominator, out=np.full(change.shape, np.nan), where=denominator > 0)
+    return ratio

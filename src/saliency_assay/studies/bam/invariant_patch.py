@@ -1,4 +1,4 @@
-"""Changes of an image that leave a model's output as it is: BAM's δ (Yang & Kim, 2019, section 4.4, appendix A)."""
+"""Image changes that do not change a model's output: BAM's δ (Yang & Kim, 2019, section 4.4, appendix A)."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -37,14 +37,14 @@ class Descent:
     range_weight: float = 0.01
     """η₂."""
     protocol: str = "printed"
-    """``printed``: x + δ starts as the composite; ``released``: the object's pixels are added to x and clipped."""
+    """Start of x + δ. ``printed``: the composite; ``released``: x plus the object's pixels, clipped."""
     step_rule: str = "polyak"
-    """``constant``: the paper's, δ ← δ − λ ∂L/∂δ, the last one clipped and rounded at the end. ``polyak``: the first
-    term's step is ‖f(x + δ) − f(x)‖ / ‖its gradient‖² (Polyak, 1969, for a minimum known to be 0), λ is that of the
-    others; every step starts from the clipped and rounded image, and of those the one with the least change of the
-    output is kept."""
+    """``constant``: the paper's rule, δ ← δ − λ ∂L/∂δ; only the last image is clipped and rounded. ``polyak``: the
+    first term's step size is ‖f(x + δ) − f(x)‖ / ‖its gradient‖² (Polyak, 1969, for a minimum known to be 0), that of
+    the other terms is λ; every step is evaluated on the clipped and rounded image, and the one of these with the
+    smallest change of the output is the result."""
     tolerance: float = 0.01
-    """Under ``polyak`` an image rests once ‖f(x + δ) − f(x)‖ is at most this share of ‖f(x)‖."""
+    """Under ``polyak``, optimization of an image stops once ‖f(x + δ) − f(x)‖ is at most this share of ‖f(x)‖."""
 
 
 class Changed(NamedTuple):
@@ -62,45 +62,47 @@ class Changed(NamedTuple):
     """‖δ − δ₀‖₂ in levels of 0–255 ``[B]``."""
     convergence: Tensor
     """‖f(x + δ_t) − f(x)‖₂ for t = 0 … steps ``[B, steps + 1]``: of δ_t itself under ``constant``, of the 8-bit
-    image under ``polyak``, where an image that rests keeps its value."""
+    image under ``polyak``, where the value stays constant once the optimization of an image has stopped."""
 
 
 def change_images(
     classifier: Classifier, images: Tensor, composites: Tensor, masks: Tensor, descent: Descent
 ) -> Changed:
-    """Change each image where its mask is, from the object's pixels on, so that the logits stay as they are.
+    """Optimize δ within each image's mask, starting from the object's pixels, so that the logits do not change.
 
-    One forward and backward pass a step, of the images of the batch that do not rest yet. No image's path depends on
-    the others of its batch, beyond the rounding of sums. The classifier's mode, parameters and their gradients are as
-    before.
+    Each step is one forward and backward pass over the images of the batch that have not stopped yet. An image's result
+    does not depend on the others of its batch, apart from rounding of sums. The classifier's mode, parameters and
+    gradients are restored.
 
     Args:
         classifier: f, on the images' device.
         images: x, uint8 ``[B, C, H, W]``.
         composites: x with the object pasted, uint8 ``[B, C, H, W]``.
-        masks: where the object is, bool ``[B, H, W]``.
-        descent: its parameters.
+        masks: the object's pixels, bool ``[B, H, W]``.
+        descent: settings of the optimization.
 
     Raises:
-        ValueError: logits that are not finite.
+        ValueError: logits are not finite.
     """
     levels = images.to(classifier.mean.dtype, memory_format=torch.channels_last)
     with evaluating(classifier), frozen(classifier), exact_float32():
         with torch.no_grad():
-            wanted = classifier(levels / WHITE)
-        start = _start(levels, composites, masks[:, None], descent.protocol)
-        found, convergence = _descend(classifier, levels, start, masks[:, None], wanted, descent)
+            logits = classifier(levels / WHITE)
+        start = _initial_delta(levels, composites, masks[:, None], descent.protocol)
+        changed_levels, convergence = _descend(classifier, levels, start, masks[:, None], logits, descent)
         with torch.no_grad():
-            change = torch.linalg.vector_norm(classifier(found / WHITE) - wanted, dim=1)
-    broken = int((~convergence.isfinite()).any(1).sum())
-    if broken:
-        raise ValueError(f"logits of {broken} of {len(images)} images, or of changes of them, are not finite")
+            change = torch.linalg.vector_norm(classifier(changed_levels / WHITE) - logits, dim=1)
+    nonfinite = int((~convergence.isfinite()).any(1).sum())
+    if nonfinite:
+        raise ValueError(
+            f"logits of {nonfinite} of {len(images)} images, or of changes of them, are not finite"
+        )
     return Changed(
-        image=found.to(torch.uint8),
-        output_norm=torch.linalg.vector_norm(wanted, dim=1).float(),
+        image=changed_levels.to(torch.uint8),
+        output_norm=torch.linalg.vector_norm(logits, dim=1).float(),
         output_change=change.float(),
-        delta_norm=_norm(found - levels).float(),
-        start_distance=_norm(found - levels - start).float(),
+        delta_norm=_image_norms(changed_levels - levels).float(),
+        start_distance=_image_norms(changed_levels - levels - start).float(),
         convergence=convergence.float(),
     )
 
@@ -110,11 +112,11 @@ def change_all(
 ) -> dict[str, np.ndarray]:
     """Return the fields of ``Changed`` of all images, ``batch_size`` at a time, as arrays ``[N, …]``.
 
-    ``images``, ``composites`` and ``masks`` are as ``change_images`` takes them, or what is sliced to such arrays: a
-    selection of a store.
+    ``images``, ``composites`` and ``masks`` are as in ``change_images``, or anything whose slices are such arrays, such
+    as a selection of a store.
 
     Raises:
-        ValueError: no image, a batch size below 1, or see ``change_images``.
+        ValueError: no image, a batch size below 1, or as in ``change_images``.
     """
     if not len(images) or batch_size < 1:
         raise ValueError(
@@ -122,132 +124,139 @@ def change_all(
         )
     parts = []
     for first in range(0, len(images), batch_size):
-        here = slice(first, first + batch_size)
-        given = (torch.tensor(np.asarray(of[here])) for of in (images, composites, masks))
-        x, pasted, mask = (each.to(classifier.device) for each in given)
-        parts.append(change_images(classifier, x, pasted, mask, descent))
-        log.info("%d of %d images changed", min(here.stop, len(images)), len(images))
+        batch = slice(first, first + batch_size)
+        arrays = (torch.tensor(np.asarray(array[batch])) for array in (images, composites, masks))
+        x, composite, mask = (tensor.to(classifier.device) for tensor in arrays)
+        parts.append(change_images(classifier, x, composite, mask, descent))
+        log.info("%d of %d images changed", min(batch.stop, len(images)), len(images))
     return {
         name: torch.cat([getattr(part, name) for part in parts]).cpu().numpy() for name in Changed._fields
     }
 
 
-def _start(levels: Tensor, composites: Tensor, mask: Tensor, protocol: str) -> Tensor:
-    """δ₀ ``[B, C, H, W]``, with x + δ₀ in 0–255."""
+def _initial_delta(levels: Tensor, composites: Tensor, mask: Tensor, protocol: str) -> Tensor:
+    """Return δ₀ ``[B, C, H, W]``, with x + δ₀ in 0–255."""
     pasted = composites.to(levels.dtype)
-    begun = pasted if protocol == "printed" else (levels + pasted).clamp(max=WHITE)
-    return torch.where(mask, begun - levels, 0.0)
+    start_levels = pasted if protocol == "printed" else (levels + pasted).clamp(max=WHITE)
+    return torch.where(mask, start_levels - levels, 0.0)
 
 
 def _descend(
-    classifier: Classifier, levels: Tensor, start: Tensor, mask: Tensor, wanted: Tensor, descent: Descent
+    classifier: Classifier, levels: Tensor, start: Tensor, mask: Tensor, logits: Tensor, descent: Descent
 ) -> tuple[Tensor, Tensor]:
-    """Return the image that is kept, in whole levels of 0–255, and the convergence ``[B, steps + 1]``."""
-    bounded = descent.step_rule == "polyak"
-    norm = torch.linalg.vector_norm(wanted, dim=1)
-    rest = descent.tolerance * norm if bounded else torch.full_like(norm, -1)
-    delta, kept, least = start.clone(), levels.clone(), torch.full_like(rest, torch.inf)
+    """Return the changed image in integer levels of 0–255, and the convergence ``[B, steps + 1]``."""
+    polyak = descent.step_rule == "polyak"
+    norm = torch.linalg.vector_norm(logits, dim=1)
+    # A distance is never below −1, so under ``constant`` no image stops early.
+    rest_threshold = descent.tolerance * norm if polyak else torch.full_like(norm, -1)
+    delta, best_levels, best_change = (
+        start.clone(),
+        levels.clone(),
+        torch.full_like(rest_threshold, torch.inf),
+    )
     changes = levels.new_empty(len(levels), descent.steps + 1)
-    at = torch.arange(len(levels), device=levels.device)  # those that move
+    active = torch.arange(len(levels), device=levels.device)  # images still optimized
     for step in reported(descent.steps + 1, 1, f"steps of {len(levels)} images"):
-        values = levels[at] + delta[at]
-        seen = _whole(values) if bounded else values
+        values = levels[active] + delta[active]
+        evaluated = _to_8bit_levels(values) if polyak else values
         with torch.enable_grad():
-            pixels = (seen / WHITE).requires_grad_()
-            change = torch.linalg.vector_norm(classifier(pixels) - wanted[at], dim=1)
-        found = change.detach()
-        changes[at, step:] = found[:, None]
-        better = found < least[at]
-        kept[at[better]], least[at[better]] = seen[better], found[better]
-        moves = found > rest[at]
-        if step == descent.steps or not moves.any():
+            pixels = (evaluated / WHITE).requires_grad_()
+            change = torch.linalg.vector_norm(classifier(pixels) - logits[active], dim=1)
+        distance = change.detach()
+        changes[active, step:] = distance[:, None]
+        better = distance < best_change[active]
+        best_levels[active[better]], best_change[active[better]] = evaluated[better], distance[better]
+        unconverged = distance > rest_threshold[active]
+        if step == descent.steps or not unconverged.any():
             break
-        slope = torch.autograd.grad(change.sum(), pixels)[0] / WHITE
-        slope = torch.where(mask[at], slope, 0.0)
-        others = descent.step_size * torch.where(
-            mask[at], _penalty_slope(levels[at], delta[at], descent), 0.0
+        gradient = torch.autograd.grad(change.sum(), pixels)[0] / WHITE
+        gradient = torch.where(mask[active], gradient, 0.0)
+        penalty_step = descent.step_size * torch.where(
+            mask[active], _penalty_gradient(levels[active], delta[active], descent), 0.0
         )
-        if bounded:
-            following = delta[at] - _polyak(found, slope) - others
-            delta[at] = (levels[at] + following).clamp(0, WHITE) - levels[at]
+        if polyak:
+            next_delta = delta[active] - _polyak_step(distance, gradient) - penalty_step
+            delta[active] = (levels[active] + next_delta).clamp(0, WHITE) - levels[active]
         else:
-            delta[at] = delta[at] - descent.step_size * slope - others
-        at = at[moves]
-    return (kept if bounded else _whole(levels + delta)), changes
+            delta[active] = delta[active] - descent.step_size * gradient - penalty_step
+        active = active[unconverged]
+    return (best_levels if polyak else _to_8bit_levels(levels + delta)), changes
 
 
-def _polyak(change: Tensor, slope: Tensor) -> Tensor:
-    """(‖Δf‖ / ‖g‖²) g, by way of the unit vector: ‖g‖² is often too small for float32; 0 where g is."""
-    length = per_row(_norm(slope))
-    return torch.where(length > 0, per_row(change) / length * (slope / length), 0.0)
+def _polyak_step(change: Tensor, gradient: Tensor) -> Tensor:
+    """Compute (‖Δf‖ / ‖g‖²) g by way of the unit vector, since ‖g‖² often underflows float32; 0 where g is 0."""
+    length = per_row(_image_norms(gradient))
+    return torch.where(length > 0, per_row(change) / length * (gradient / length), 0.0)
 
 
-def _penalty_slope(levels: Tensor, delta: Tensor, descent: Descent) -> Tensor:
-    """Return the derivative of −η₁ ‖δ‖₂ + η₂ Σ[(x + δ − 255)⁺ + (−x − δ)⁺] with respect to δ; 0 where it has none."""
-    length = per_row(_norm(delta))
+def _penalty_gradient(levels: Tensor, delta: Tensor, descent: Descent) -> Tensor:
+    """Return the derivative of −η₁ ‖δ‖₂ + η₂ Σ[(x + δ − 255)⁺ + (−x − δ)⁺] with respect to δ; 0 where undefined."""
+    length = per_row(_image_norms(delta))
     outward = torch.where(length > 0, delta / length, 0.0)
     values = levels + delta
     outside = (values > WHITE).to(delta.dtype) - (values < 0).to(delta.dtype)
     return descent.range_weight * outside - descent.norm_weight * outward
 
 
-def _whole(values: Tensor) -> Tensor:
+def _to_8bit_levels(values: Tensor) -> Tensor:
+    """Clip and round to integer levels of 0–255."""
     return values.clamp(0, WHITE).round()
 
 
-def _norm(values: Tensor) -> Tensor:
-    found: Tensor = torch.linalg.vector_norm(values, dim=(1, 2, 3))
-    return found
+def _image_norms(values: Tensor) -> Tensor:
+    """Return the Euclidean norm of each image, ``[B]``."""
+    norms: Tensor = torch.linalg.vector_norm(values, dim=(1, 2, 3))
+    return norms
 
 
 def chosen_images(
-    split: Split, labels: Mapping[str, Ints], objects: Sequence[str], wanted: str, limit: int
+    split: Split, labels: Mapping[str, Ints], objects: Sequence[str], common_object: str, limit: int
 ) -> Ints:
-    """Return indices of at most ``limit`` test images with the object ``wanted``, balanced over scenes, in order of
-    choice.
+    """Return indices of at most ``limit`` test images with the common object, balanced over scenes.
 
-    Fewer than ``limit`` are logged.
+    The order is that of selection. A warning is logged if there are fewer than ``limit``.
 
     Args:
         split: ``[N]``.
         labels: ``label_object`` and ``label_scene``, ``[N]`` each.
         objects: names of the objects.
-        wanted: one of them.
+        common_object: one of ``objects``.
         limit: at least 1.
 
     Raises:
-        ValueError: another object, or one that no test image has.
+        ValueError: an unknown object, or one that no test image has.
     """
-    if wanted not in objects:
-        raise ValueError(f"common_object: found {wanted!r}, valid: {', '.join(objects)}")
+    if common_object not in objects:
+        raise ValueError(f"common_object: found {common_object!r}, valid: {', '.join(objects)}")
     order = explained_images(split, list(labels.values()))
-    found: Ints = order[labels["label_object"][order] == objects.index(wanted)][:limit]
-    if not len(found):
-        raise ValueError(f"images: found no test image of {wanted!r}, expected up to {limit}")
-    if len(found) < limit:
-        log.warning("images: %d test images of %r, fewer than %d: all are taken", len(found), wanted, limit)
-    return found
+    chosen: Ints = order[labels["label_object"][order] == objects.index(common_object)][:limit]
+    if not len(chosen):
+        raise ValueError(f"images: found no test image of {common_object!r}, expected up to {limit}")
+    if len(chosen) < limit:
+        log.warning(
+            "images: %d test images of %r, fewer than %d: all are taken", len(chosen), common_object, limit
+        )
+    return chosen
 
 
 def paired(
-    images: np.ndarray, columns: Mapping[str, np.ndarray], source: Ints, found: Mapping[str, np.ndarray]
+    images: np.ndarray, columns: Mapping[str, np.ndarray], source: Ints, changes: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
-    """Return the arrays ``[2n, …]`` of the data store: first the n originals, then the n changed images in the same
-    order.
+    """Return the arrays ``[2n, …]`` of the data store: n originals, then the n changed images in the same order.
 
     ``image``; ``changed``, False and then True; ``source``, indices into the set of the originals; ``columns`` twice;
-    ``split``, all of them test images; and the norms and the convergence of ``found``, 0 for originals.
+    ``split``, test for all images; and the norms and the convergence of ``changes``, 0 for originals.
 
     Args:
         images: the originals, uint8 ``[n, C, H, W]``.
-        columns: mask and labels of each, ``[n, …]``.
+        columns: mask and labels of each image, ``[n, …]``.
         source: ``[n]``.
-        found: as ``change_all`` gives it.
+        changes: from ``change_all``.
     """
     count = len(images)
-    measured = {name: values for name, values in found.items() if name != "image"}
+    measured = {name: values for name, values in changes.items() if name != "image"}
     return {
-        "image": np.concatenate([images, found["image"]]),
+        "image": np.concatenate([images, changes["image"]]),
         **{name: np.concatenate([values, values]) for name, values in columns.items()},
         "split": np.full(2 * count, TEST, dtype=np.uint8),
         "source": np.concatenate([source, source]),

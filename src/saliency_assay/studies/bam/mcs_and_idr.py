@@ -11,8 +11,11 @@ from saliency_assay.methods.sampling import sample_seeds
 from saliency_assay.metrics.reductions import reduce
 
 BASELINE_REGIONS = {"mcs": "random", "idr": "outside", "iir": "outside", "iir_difference": "outside"}
-"""The region that each metric's object is compared with: as many ``random`` pixels of the image, which are some feature
-for two models, or as many random pixels ``outside`` the object, which did not change between two inputs."""
+"""The region with which each metric's object region is compared.
+
+``random``: as many random pixels of the image, for metrics that compare two models. ``outside``: as many random pixels
+outside the object, which do not differ between the two inputs, for metrics that compare two inputs.
+"""
 
 
 def attributions(
@@ -22,25 +25,27 @@ def attributions(
     regions_of: Callable[[Tensor], Mapping[str, Tensor]],
     reduction: str,
 ) -> dict[str, Tensor]:
-    """``concept_{name}_{region}``: g_c of every image ``[N]`` for each of ``names`` and each region.
+    """Return ``concept_{name}_{region}``: g_c of every image ``[N]`` for each of ``names`` and each region.
 
-    One block of ``maps`` ``[n, C or 1, H, W]`` of each name is in memory at a time, beside its block of ``masks``, bool
-    ``[n, H, W]``, of which ``regions_of`` gives the regions by name.
+    Only one block of ``maps`` ``[n, C or 1, H, W]`` per name is in memory at a time, with its block of ``masks``, bool
+    ``[n, H, W]``, from which ``regions_of`` computes the regions by name.
 
     Raises:
         ValueError: blocks of different lengths.
     """
     parts: dict[str, list[Tensor]] = {}
-    streams = zip_longest(masks, *(maps[name] for name in names), fillvalue=np.empty(0))
-    for number, (block, *raw) in enumerate(streams):
-        if len({len(each) for each in (block, *raw)}) > 1:
-            found = ", ".join(f"{len(each)} of {name}" for name, each in zip(names, raw, strict=True))
-            raise ValueError(
-                f"block {number}: found {len(block)} masks and {found} maps, expected equally many"
+    zipped_blocks = zip_longest(masks, *(maps[name] for name in names), fillvalue=np.empty(0))
+    for number, (block_masks, *raw_blocks) in enumerate(zipped_blocks):
+        if len({len(block_maps) for block_maps in (block_masks, *raw_blocks)}) > 1:
+            counts_text = ", ".join(
+                f"{len(block_maps)} of {name}" for name, block_maps in zip(names, raw_blocks, strict=True)
             )
-        regions = regions_of(torch.tensor(block))
-        for name, each in zip(names, raw, strict=True):
-            saliency = reduce(torch.tensor(each), reduction)
+            raise ValueError(
+                f"block {number}: found {len(block_masks)} masks and {counts_text} maps, expected equally many"
+            )
+        regions = regions_of(torch.tensor(block_masks))
+        for name, block_maps in zip(names, raw_blocks, strict=True):
+            saliency = reduce(torch.tensor(block_maps), reduction)
             for region, inside in regions.items():
                 key = f"concept_{name}_{region}"
                 parts.setdefault(key, []).append(concept_attribution(saliency, inside))
@@ -48,49 +53,49 @@ def attributions(
 
 
 def concept_attribution(saliency: Tensor, mask: Tensor) -> Tensor:
-    """g_c = Σ(e ⊙ I_c) / Σ I_c: the mean of each map over its region, ``[N]`` (section 4.1).
+    """Compute g_c = Σ(e ⊙ I_c) / Σ I_c, the mean of each map over its region, ``[N]`` (section 4.1).
 
     ``saliency [N, H, W]`` is the ``visual`` reduction e, in [0, 1]; ``mask`` is bool ``[N, H, W]``, True inside the
-    region c. NaN where the mask is empty or the map holds a NaN.
+    region c. NaN where the mask is empty or the map contains a NaN.
 
     Raises:
         ValueError: mask and maps differ in shape, or the mask is not bool.
     """
     if mask.shape != saliency.shape or mask.dtype != torch.bool:
-        found = f"{mask.dtype} {list(mask.shape)}"
-        raise ValueError(f"mask: found {found}, expected bool {list(saliency.shape)} like the maps")
+        actual = f"{mask.dtype} {list(mask.shape)}"
+        raise ValueError(f"mask: found {actual}, expected bool {list(saliency.shape)} like the maps")
     return (saliency * mask).sum((1, 2)) / mask.sum((1, 2))
 
 
 def model_contrast(important: Tensor, unimportant: Tensor, correct: Tensor) -> Tensor:
-    """g_c(f_1, x) − g_c(f_2, x) of each image, ``[N]`` in [−1, 1]; the mean over valid images is MCS (section 4.2).
+    """Compute g_c(f_1, x) − g_c(f_2, x) per image, ``[N]`` in [−1, 1]; its mean over valid images is MCS (section 4.2).
 
-    ``important`` and ``unimportant`` are ``[N]`` under the model that needs the region and the one that does not.
-    ``correct`` is bool ``[N]``, True for the images of X_corr, which both models classify rightly; the rest is NaN.
+    ``important`` and ``unimportant`` are g_c ``[N]`` of the model that needs the region and of the one that does not.
+    ``correct`` is bool ``[N]``, True for X_corr, the images that both models classify correctly; the rest is NaN.
     Both G_c are means over the same X_corr, so their difference is the mean of the differences.
     """
     return torch.where(correct, important - unimportant, torch.nan)
 
 
 def input_dependence(with_object: Tensor, without: Tensor, correct: Tensor) -> Tensor:
-    """1 where g_c(x_cf) < g_c(x_¬cf), strictly, else 0, ``[N]``; the mean over valid images is IDR (section 4.3).
+    """Return 1 where g_c(x_cf) < g_c(x_¬cf), strictly, else 0, ``[N]``; its mean over valid images is IDR (4.3).
 
-    Both are ``[N]`` under one model, over the object's region. NaN where an attribution is NaN, and outside
-    ``correct``, bool ``[N]``, the images that the model classifies rightly with and without the object.
+    Both inputs are g_c ``[N]`` of one model over the object's region. NaN where an attribution is NaN, and outside
+    ``correct``, bool ``[N]``, the images that the model classifies correctly with and without the object.
     """
     less = (with_object < without).to(with_object.dtype)
     return torch.where(correct & ~(with_object.isnan() | without.isnan()), less, torch.nan)
 
 
 def random_masks(mask: Tensor, generator: torch.Generator, *, outside: bool = False) -> Tensor:
-    """As many random pixels of each image as its region has: the baseline's I_c, bool ``[N, H, W]`` (appendix G).
+    """Sample as many pixels of each image as its region has: the baseline's I_c, bool ``[N, H, W]`` (appendix G).
 
-    Pixels are drawn without replacement from the whole image or, with ``outside``, from the pixels outside the
-    region; where those are fewer than the region's, all of them are taken. Masks do not depend on how images are
-    split into blocks, as long as one generator serves the blocks in order.
+    Pixels are sampled without replacement from the whole image or, with ``outside``, from the pixels outside the
+    region; if there are fewer of those than the region has, all of them are taken. Masks do not depend on how images
+    are split into blocks, as long as one generator is used for all blocks in order.
     """
     result = torch.zeros_like(mask).flatten(1)
-    child = torch.Generator()
+    child = torch.Generator()  # one seed per image makes masks independent of block boundaries
     for row, region, seed in zip(result, mask.flatten(1), sample_seeds(len(mask), 1, generator), strict=True):
         open_pixels = (~region if outside else torch.ones_like(region)).nonzero().squeeze(1)
         order = torch.randperm(len(open_pixels), generator=child.manual_seed(seed))

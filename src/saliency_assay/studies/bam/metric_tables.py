@@ -9,8 +9,8 @@ import pandas as pd
 from saliency_assay.runtime.provenance import seed_of
 from saliency_assay.studies.bam.mcs_and_idr import BASELINE_REGIONS
 
-# Yang & Kim (2019), Fig. 2. The shares of rising confidence stand in these columns of the figure; the text
-# (section 3.4) gives f_s the 86.7.
+# Yang & Kim (2019), Fig. 2. The shares of rising confidence are those of the figure's columns; the text (section 3.4)
+# assigns 86.7 to f_s.
 PRINTED_ACCURACY = {
     ("object", "os"): 91.1,
     ("object", "og"): 93.1,
@@ -35,7 +35,7 @@ COLUMNS = [*KEYS, "score", "spread", "baseline", "baseline_spread", "images", "u
 
 
 def premise(predictions: pd.DataFrame, *, data: str, object_model: str, scene_model: str) -> pd.DataFrame:
-    """Return the checks that objects matter to f_o and scenes to f_s (Yang & Kim 2019, Fig. 2), on test images.
+    """Return the accuracies that show that f_o needs objects and f_s scenes, on test images (Yang & Kim 2019, Fig. 2).
 
     Args:
         predictions: one row per model, seed, data and image, with ``split``, ``label``, ``predicted`` and
@@ -51,34 +51,45 @@ def premise(predictions: pd.DataFrame, *, data: str, object_model: str, scene_mo
     test = predictions[predictions["split"] == "test"]
     rows: list[dict[str, Any]] = []
     for role, model in (("object", object_model), ("scene", scene_model)):
-        for seed, of_seed in test[test["model"] == model].groupby("seed"):
-            sets = {name: table.set_index("image").sort_index() for name, table in of_seed.groupby("data")}
-            for (asked, member), question in QUESTIONS.items():
-                if asked == role:
+        for seed, seed_rows in test[test["model"] == model].groupby("seed"):
+            sets = {name: table.set_index("image").sort_index() for name, table in seed_rows.groupby("data")}
+            for (checked_role, member), question in QUESTIONS.items():
+                if checked_role == role:
                     table = sets[f"{data}_{member}"]
-                    right = table["predicted"] == table["label"]
+                    is_correct = table["predicted"] == table["label"]
                     row = {"set": f"{data}_{member}", "check": f"accuracy, {question}"}
                     printed = PRINTED_ACCURACY[role, member]
-                    rows.append({"model": model, "seed": seed, **row, **_share(right), "printed": printed})
+                    rows.append(
+                        {
+                            "model": model,
+                            "seed": seed,
+                            **row,
+                            **_percent_and_count(is_correct),
+                            "printed": printed,
+                        }
+                    )
             removed = "og" if role == "object" else "0s"
-            what = "scene" if role == "object" else "object"
+            removed_part = "scene" if role == "object" else "object"
             row = {
                 "set": f"{data}_os → {data}_{removed}",
-                "check": f"confidence rises when the {what} is removed",
+                "check": f"confidence rises when the {removed_part} is removed",
             }
-            rises = _share(_rises(sets[f"{data}_os"], sets[f"{data}_{removed}"]))
+            rises = _percent_and_count(_confidence_rises(sets[f"{data}_os"], sets[f"{data}_{removed}"]))
             rows.append({"model": model, "seed": seed, **row, **rises, "printed": PRINTED_CONFIDENCE[role]})
     return pd.DataFrame(rows)
 
 
-def _share(holds: "pd.Series[bool]") -> dict[str, float]:
+def _percent_and_count(holds: "pd.Series[bool]") -> dict[str, float]:
+    """Return the percentage of True values, NaN without a value, and the number of values."""
     return {"percent": 100 * float(holds.mean()) if len(holds) else np.nan, "images": len(holds)}
 
 
-def _rises(before: pd.DataFrame, after: pd.DataFrame) -> "pd.Series[bool]":
-    """Of the images classified correctly before: whether the label's probability is higher after."""
-    right = before["predicted"] == before["label"]
-    rises: pd.Series[bool] = after["probability"].loc[before.index][right] > before["probability"][right]
+def _confidence_rises(before: pd.DataFrame, after: pd.DataFrame) -> "pd.Series[bool]":
+    """Return, for the images classified correctly before, whether the label's probability is higher after."""
+    is_correct = before["predicted"] == before["label"]
+    rises: pd.Series[bool] = (
+        after["probability"].loc[before.index][is_correct] > before["probability"][is_correct]
+    )
     return rises
 
 
@@ -88,41 +99,41 @@ def metrics_table(
     metrics: Sequence[str] = ("mcs", "idr"),
     sets: Sequence[str] | None = None,
 ) -> pd.DataFrame:
-    """BAM's metrics of every set, method and seed, with the random-mask baseline and the spread.
+    """Return BAM's metrics of every set, method and seed, with the random-mask baseline and the spread.
 
     Args:
         scores: a score table with ``metrics``, each in the variant ``object`` and in that of its
             baseline; one row for each image of X_corr.
-        parameters: ``draws`` and ``draw_size`` of each metric; other keys are left alone.
-        metrics: those that the table is of; the variant that is the baseline of each is in ``BASELINE_REGIONS``.
-        sets: the data that the metrics were asked of, X_os first and then its variants, so that one without an image is
-            shown as such; by default those of which a metric has a row, as first met.
+        parameters: ``draws`` and ``draw_size`` of each metric; other keys are ignored.
+        metrics: metrics of the table; ``BASELINE_REGIONS`` has the baseline variant of each.
+        sets: the evaluated data, X_os first and then its variants; a set without an image has rows of NaN. By default
+            the sets for which a metric has a row, in order of appearance.
 
     Returns:
         One row per metric, set, method and seed: ``metric, data, method, seed``; ``score`` and ``baseline``, means over
-        ``images``; ``spread`` and ``baseline_spread``, the standard deviation of the mean over draws of images (Yang &
-        Kim 2019, Figs. 4, 8); ``undefined``, the images of X_corr without a score because a map is constant or not
+        ``images``; ``spread`` and ``baseline_spread``, the standard deviation of the mean over samples of images (Yang
+        & Kim 2019, Figs. 4, 8); ``undefined``, the images of X_corr without a score because a map is constant or not
         finite. Shares of images are in 0–1.
     """
     of_metrics = scores[scores["metric"].isin(metrics)]
     grouped = of_metrics.groupby(["metric", "data", "method", "seed", "variant"], sort=False, observed=True)
-    found = {key: values.to_numpy() for key, values in grouped["score"]}
-    # Of the whole table: a method of which no image is in X_corr is shown, without a score.
-    arms = list(dict.fromkeys(zip(scores["method"], scores["seed"], strict=True)))
+    values_by_key = {key: values.to_numpy() for key, values in grouped["score"]}
+    # From the unfiltered table: a method without an image in X_corr still has a row, without a score.
+    method_seeds = list(dict.fromkeys(zip(scores["method"], scores["seed"], strict=True)))
     rows: list[dict[str, Any]] = []
     for metric in metrics:
         baseline = BASELINE_REGIONS[metric]
-        drawn = {name: parameters[metric][name] for name in ("draws", "draw_size")}
+        sampling = {name: parameters[metric][name] for name in ("draws", "draw_size")}
         for data in dict.fromkeys(of_metrics["data"]) if sets is None else sets:
-            for method, seed in arms:
+            for method, seed in method_seeds:
                 row: dict[str, Any] = {"metric": metric, "data": data, "method": method, "seed": seed}
                 for variant, prefix in (("object", ""), (baseline, "baseline_")):
-                    values = found.get((metric, data, method, seed, variant), np.empty(0))
+                    values = values_by_key.get((metric, data, method, seed, variant), np.empty(0))
                     valid = values[~np.isnan(values)]
-                    # The seed knows no method and no set: all are judged on the same draws.
+                    # The seed does not depend on method or set: all use the same samples of images.
                     generator = np.random.default_rng(seed_of(int(seed), "spread", metric))
                     row["baseline" if prefix else "score"] = float(valid.mean()) if len(valid) else np.nan
-                    row[f"{prefix}spread"] = spread(values, generator=generator, **drawn)
+                    row[f"{prefix}spread"] = spread(values, generator=generator, **sampling)
                     if variant == "object":
                         row |= {"images": len(valid), "undefined": len(values) - len(valid)}
                 rows.append(row)
@@ -132,20 +143,20 @@ def metrics_table(
 def spread(
     scores: np.ndarray, *, generator: np.random.Generator, draws: int = 10, draw_size: int = 100
 ) -> float:
-    """Return standard deviation of the mean score over ``draws`` draws of ``draw_size`` images (BAM, Figs. 4 and 8).
+    """Return the standard deviation of the mean score over ``draws`` samples of ``draw_size`` images (BAM, Figs. 4, 8).
 
-    ``scores`` is ``[N]``; NaN is left out. A draw takes each image at most once; draws are independent of each other.
-    The deviation has ``draws − 1`` in the denominator. NaN unless more than ``draw_size`` images are valid:
-    otherwise all draws would be the same images and the deviation a meaningless 0.
+    ``scores`` is ``[N]``; NaN is left out. Each sample contains an image at most once; samples are independent. The
+    deviation has ``draws − 1`` in the denominator. NaN unless more than ``draw_size`` images are valid: otherwise all
+    samples would be the same images and the deviation a meaningless 0.
 
     Raises:
-        ValueError: fewer than two draws, or a draw of no image.
+        ValueError: fewer than two samples, or samples without an image.
     """
     if draws < 2 or draw_size < 1:
         raise ValueError(f"draws, draw_size: found {draws}, {draw_size}, expected at least 2 and 1")
     if np.count_nonzero(~np.isnan(scores)) <= draw_size:
         return float("nan")
-    # All images are shuffled, then the valid ones taken: methods that lack different images share the rest of a draw.
+    # Shuffle all images, then keep the valid ones: methods that lack different images share the rest of a sample.
     shuffled = (scores[generator.permutation(len(scores))] for _ in range(draws))
-    means = [drawn[~np.isnan(drawn)][:draw_size].mean() for drawn in shuffled]
+    means = [sample[~np.isnan(sample)][:draw_size].mean() for sample in shuffled]
     return float(np.std(means, ddof=1))

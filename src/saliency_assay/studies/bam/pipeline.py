@@ -13,7 +13,7 @@ from saliency_assay.studies.bam.settings import BamStudy, IndependenceSettings, 
 class BamInputs(StudyInputs):
     """Inputs of the rules of BAM studies."""
 
-    # ---- what a study compares
+    # ---- compared models and sets
 
     def entry(self, study: str) -> BamStudy:
         """Return the entry of a study in the configuration."""
@@ -21,12 +21,12 @@ class BamInputs(StudyInputs):
         return entry
 
     def variants(self, study: str) -> list[str]:
-        """Return the sets on which MCS and IDR are measured beside X_os."""
+        """Return the sets besides X_os on which MCS and IDR are measured."""
         entry = self.entry(study)
         return [f"{entry.data}_os_{variant}" for variant in entry.robustness]
 
     def series(self, study: str) -> tuple[str, ...]:
-        """Return the models of growing commonality."""
+        """Return the models of the commonality series, in order of growing k."""
         return self.entry(study).series or ()
 
     def series_sets(self, study: str) -> list[str]:
@@ -45,7 +45,7 @@ class BamInputs(StudyInputs):
         study, paths = wildcards["study"], [self.paths.bam_scores]
         paths += [self.paths.series_scores] if self.series(study) else []
         paths += [self.paths.delta_scores] if self.entry(study).independence else []
-        return flatten(self._of_methods(path, study) for path in paths)
+        return flatten(self._method_files(path, study) for path in paths)
 
     def rated_scores(self, wildcards: Wildcards) -> list[str]:
         """Return the scores of MCS, IDR and IIR, in the order of the study's methods."""
@@ -63,13 +63,13 @@ class BamInputs(StudyInputs):
         return self.data_os(wildcards)
 
     def bam_scores(self, wildcards: Wildcards) -> list[str]:
-        return self._of_methods(self.paths.bam_scores, wildcards["study"])
+        return self._method_files(self.paths.bam_scores, wildcards["study"])
 
     def series_scores(self, wildcards: Wildcards) -> list[str]:
-        return self._of_methods(self.paths.series_scores, wildcards["study"])
+        return self._method_files(self.paths.series_scores, wildcards["study"])
 
     def delta_scores(self, wildcards: Wildcards) -> list[str]:
-        return self._of_methods(self.paths.delta_scores, wildcards["study"])
+        return self._method_files(self.paths.delta_scores, wildcards["study"])
 
     def concept_scores(self, wildcards: Wildcards) -> list[str]:
         """Return the scores of all models whose dependence on the concept is measured."""
@@ -78,7 +78,7 @@ class BamInputs(StudyInputs):
         return expand(self.paths.concept_scores, study=study.name, seed=self.config.seeds, model=models)
 
     def concepts(self, wildcards: Wildcards) -> str | list[str]:
-        """Return the table of TCAV where the study measures that."""
+        """Return the table of TCAV if the study measures it."""
         measured = "concepts" in self.studies.study(wildcards["study"]).options
         return f"{self.paths.tables}/concepts.csv".format(**wildcards) if measured else []
 
@@ -128,8 +128,8 @@ class BamInputs(StudyInputs):
         return self.paths.predictions.format(model=model, seed=wildcards["seed"])
 
     def _maps(self, wildcards: Wildcards, model: str, *sets: str) -> list[str]:
-        at = {"model": model, "seed": wildcards["seed"], "method": wildcards["method"]}
-        return flatten(self.all_parts(self.paths.maps, data, **at) for data in sets)
+        wildcard_values = {"model": model, "seed": wildcards["seed"], "method": wildcards["method"]}
+        return flatten(self.all_parts(self.paths.maps, data, **wildcard_values) for data in sets)
 
     # ---- the series
 
@@ -144,12 +144,12 @@ class BamInputs(StudyInputs):
         return self._series_maps(wildcards["study"], wildcards["seed"], [wildcards["method"]])
 
     def first_series_maps(self, wildcards: Wildcards) -> list[str]:
-        """Return the maps of every method with the first seed."""
+        """Return the maps of every method for the first seed."""
         study = self.studies.study(wildcards["study"])
         return self._series_maps(study.name, self.config.seeds[0], study.methods)
 
     def _series_maps(self, study: str, seed: int | str, methods: Iterable[str]) -> list[str]:
-        """Return each method's maps by each model of the series, whose sets are never split."""
+        """Return each method's maps of each model of the series on its set; these sets are never split."""
         models = zip(self.series(study), self.series_sets(study), strict=True)
         return flatten(
             self.all_parts(self.paths.maps, data, model=model, seed=seed, method=method)
@@ -157,7 +157,7 @@ class BamInputs(StudyInputs):
         )
 
     def series_predictions(self, wildcards: Wildcards) -> list[str]:
-        """Return the predictions of each model with the seed of a job; with all seeds if it has none."""
+        """Return the predictions of each model for the seed of a job, or for all seeds if it has none."""
         seeds = wildcards.get("seed", self.config.seeds)
         return expand(self.paths.predictions, model=self.series(wildcards["study"]), seed=seeds)
 
@@ -177,13 +177,13 @@ class BamInputs(StudyInputs):
         return self._delta_maps(wildcards["study"], wildcards["seed"], [wildcards["method"]])
 
     def first_delta_maps(self, wildcards: Wildcards) -> list[str]:
-        """Return the maps of every method with the first seed."""
+        """Return the maps of every method for the first seed."""
         study = self.studies.study(wildcards["study"])
         return self._delta_maps(study.name, self.config.seeds[0], study.methods)
 
     def _delta_maps(self, study: str, seed: int | str, methods: Iterable[str]) -> list[str]:
-        at = {"model": self.independence(study).model, "seed": seed, "method": methods}
-        return self.all_parts(self.paths.maps, delta_set(study, seed), **at)
+        wildcard_values = {"model": self.independence(study).model, "seed": seed, "method": methods}
+        return self.all_parts(self.paths.maps, delta_set(study, seed), **wildcard_values)
 
     def independence_weights(self, wildcards: Wildcards) -> str:
         model = self.independence(wildcards["study"]).model
@@ -193,8 +193,8 @@ class BamInputs(StudyInputs):
         model = self.independence(wildcards["study"]).model
         return self.paths.predictions.format(model=model, seed=wildcards["seed"])
 
-    def _of_methods(self, path: str, study: str) -> list[str]:
-        """Return a file of each seed and method of a study."""
+    def _method_files(self, path: str, study: str) -> list[str]:
+        """Return the file of each seed and method of a study."""
         methods = self.studies.study(study).methods
         return expand(path, study=study, seed=self.config.seeds, method=methods)
 
@@ -243,7 +243,7 @@ class BamParams(StudyParams):
             model=rebuilding(model),
             common_object=self.config.data[study.data].common_object,
             images=independence.images,
-            parameters=omit(parameters, "threshold", "draws", "draw_size"),  # which only scores are made with
+            parameters=omit(parameters, "threshold", "draws", "draw_size"),  # these only affect scores
             batch_size=model.batch_size,
             device=self.config.device,
         )
@@ -350,7 +350,7 @@ class BamParams(StudyParams):
         return {"data": entry.data, "object_model": entry.models[0], "scene_model": entry.models[1]}
 
     def _metric_parameters(self, *names: str) -> Settings:
-        """Return parameters of metrics in this order: that of the configuration must not run anything again."""
+        """Return parameters of metrics in this order; reordering them in the configuration must not rerun any job."""
         return {name: self.config.metrics[name].parameters for name in names}
 
     def _series(self, study: str) -> Settings:

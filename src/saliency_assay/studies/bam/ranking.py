@@ -1,4 +1,4 @@
-"""Methods ranked by every metric of BAM, and how far the rankings agree."""
+"""Rankings of the methods by every BAM metric, and the agreement between rankings."""
 
 from collections.abc import Mapping
 from itertools import combinations
@@ -14,39 +14,40 @@ COLUMNS = ["metric", "method", "score", "spread", "rank"]
 
 
 def ranking(tables: BamTables) -> pd.DataFrame:
-    """Every metric's methods, best first.
+    """Rank the methods by every metric, best first.
 
     Returns:
         ``metric, method, score, spread, rank``: ``score`` is the mean over seeds; ``spread`` the standard deviation
-        between seeds (n − 1) where several have a score, else that over draws of images, NaN where the table has none;
-        ``rank`` is 1 for the best, equal scores share the mean of their ranks, NaN without a score (those come last).
-        Controls are ranked like all others. A metric that was not studied has no row.
+        between seeds (n − 1) where several have a score, else that over samples of images, NaN where the table has
+        none; ``rank`` is 1 for the best, equal scores share the mean of their ranks, NaN without a score (those come
+        last). Controls are ranked like all other methods. A metric that the study lacks has no row.
     """
     parts = []
     for metric, direction in DIRECTIONS.items():
         grouped = tables.by_seed(metric).groupby("method", sort=False)
-        found = grouped[["score", "spread"]].mean()
-        found["spread"] = grouped["score"].std().fillna(found["spread"]).where(found["score"].notna())
-        ordered = found["score"].round(DECIMALS) * (-1 if direction == "higher" else 1)
-        found["rank"] = rankdata(ordered, nan_policy="omit") if len(found) else []
-        parts.append(found.sort_values("rank", kind="stable").reset_index().assign(metric=metric))
+        means = grouped[["score", "spread"]].mean()
+        means["spread"] = grouped["score"].std().fillna(means["spread"]).where(means["score"].notna())
+        ordered = means["score"].round(DECIMALS) * (-1 if direction == "higher" else 1)
+        means["rank"] = rankdata(ordered, nan_policy="omit") if len(means) else []
+        parts.append(means.sort_values("rank", kind="stable").reset_index().assign(metric=metric))
     return pd.concat(parts, ignore_index=True)[COLUMNS]
 
 
-def agreement(found: pd.DataFrame, tables: BamTables) -> pd.DataFrame:
-    """Return how alike each two metrics rank the methods that both score, controls aside.
+def agreement(table: pd.DataFrame, tables: BamTables) -> pd.DataFrame:
+    """Return the rank correlation of each pair of metrics over the methods that both score, controls excluded.
 
     Args:
-        found: as ``ranking`` gives it.
-        tables: what it was made of.
+        table: from ``ranking``.
+        tables: the tables that were ranked.
 
     Returns:
-        ``one, other, methods`` (how many), ``kendall`` (τ-b) and ``spearman``, in [−1, 1], 1 where both order the
-        methods alike from best to worst; NaN for fewer than three methods and where one metric ranks all alike.
+        ``one, other, methods`` (their number), ``kendall`` (τ-b) and ``spearman``, in [−1, 1], 1 where both order the
+        methods equally from best to worst; NaN for fewer than three methods and where one metric ranks all equally.
     """
-    found = found[[method not in tables.controls for method in found["method"]]]
+    table = table[[method not in tables.controls for method in table["method"]]]
     ranks = {
-        metric: of.set_index("method")["rank"].dropna() for metric, of in found.groupby("metric", sort=False)
+        metric: metric_rows.set_index("method")["rank"].dropna()
+        for metric, metric_rows in table.groupby("metric", sort=False)
     }
     rows = []
     for one, other in combinations(ranks, 2):
@@ -60,18 +61,18 @@ def agreement(found: pd.DataFrame, tables: BamTables) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["one", "other", "methods", "kendall", "spearman"])
 
 
-def ranking_shown(found: pd.DataFrame, tables: BamTables) -> pd.DataFrame:
-    """Return a ``ranking`` to read: methods × metrics, ``rank (score ± spread)``, in the order of the first metric."""
+def ranking_shown(table: pd.DataFrame, tables: BamTables) -> pd.DataFrame:
+    """Return a ``ranking`` for display: methods × metrics, ``rank (score ± spread)``, ordered by the first metric."""
     rows: dict[str, dict[str, str]] = {}
-    for row in found.to_dict("records"):
+    for row in table.to_dict("records"):
         name = f"{row['method']} (control)" if row["method"] in tables.controls else row["method"]
         heading, scale = SHOWN[row["metric"]]
-        rows.setdefault(name, {"method": name})[heading] = _cell(row, scale)
-    headings = [SHOWN[metric][0] for metric in dict.fromkeys(found["metric"])]
+        rows.setdefault(name, {"method": name})[heading] = _cell_text(row, scale)
+    headings = [SHOWN[metric][0] for metric in dict.fromkeys(table["metric"])]
     return pd.DataFrame(list(rows.values()), columns=["method", *headings]).fillna("–")
 
 
-def _cell(row: Mapping[Any, Any], scale: float) -> str:
+def _cell_text(row: Mapping[Any, Any], scale: float) -> str:
     if np.isnan(row["rank"]):
         return "no score"
     digits = 1 if scale == 100 else 3
@@ -79,9 +80,9 @@ def _cell(row: Mapping[Any, Any], scale: float) -> str:
     return f"{row['rank']:g} ({scale * row['score']:.{digits}f}{spread})"
 
 
-def agreement_shown(found: pd.DataFrame) -> pd.DataFrame:
-    """Return an ``agreement`` to read."""
-    shown = found.assign(one=found["one"].map(label), other=found["other"].map(label))
+def agreement_shown(table: pd.DataFrame) -> pd.DataFrame:
+    """Return an ``agreement`` for display."""
+    shown = table.assign(one=table["one"].map(label), other=table["other"].map(label))
     return shown.rename(
         columns={"one": "metric", "other": "and", "kendall": "Kendall's τ", "spearman": "Spearman's ρ"}
     )

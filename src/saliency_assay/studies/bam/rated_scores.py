@@ -1,4 +1,4 @@
-"""Scores that rate the methods of a BAM study."""
+"""Scores by which the methods of a BAM study are rated."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,18 +10,18 @@ RATING = ("mcs", "idr", "iir", "iir_difference")
 
 
 def rated_scores(paths: Sequence[Path], *, data: str, models: Sequence[str]) -> RatedTable:
-    """Return MCS, IDR, IIR and its relative change in the object's mask.
+    """Return MCS, IDR, IIR and the relative change of concept attribution in the object's mask.
 
-    Variants are the metric and, of sets for robustness, what they vary (``mcs scale``).
+    A variant is the metric and, for robustness sets, the property that they vary (``mcs scale``).
 
     Args:
-        paths: of score tables, in the order of the study's methods; only rows that are needed are read.
+        paths: score tables, in the order of the study's methods; only the needed rows are read.
         data: name of the collection, whose sets are ``{data}_os`` and so on.
         models: object model and scene model.
     """
-    only = [("metric", "in", list(RATING)), ("variant", "==", "object")]
-    table = score_tables.read(paths, compact=True, only=only)
-    metric, of_set, robust = table["metric"].astype(str), table["data"].astype(str), f"{data}_os_"
-    varied = of_set.where(of_set.str.startswith(robust), "").str.removeprefix(robust)
-    variant = (metric + " " + varied).str.strip()
+    filters = [("metric", "in", list(RATING)), ("variant", "==", "object")]
+    table = score_tables.read(paths, compact=True, only=filters)
+    metric, set_name, prefix = table["metric"].astype(str), table["data"].astype(str), f"{data}_os_"
+    variation = set_name.where(set_name.str.startswith(prefix), "").str.removeprefix(prefix)
+    variant = (metric + " " + variation).str.strip()
     return rated_table(table.assign(variant=variant, data=data, model=", ".join(models)))

@@ -1,4 +1,4 @@
-"""Read a study of kind ``bam``: its two models, and on request variants, a series, changed inputs, concepts."""
+"""Read a study of kind ``bam``: its two models, and optionally variants, a series, changed inputs and concepts."""
 
 from collections.abc import Mapping
 from itertools import pairwise
@@ -11,34 +11,36 @@ from saliency_assay.studies.bam.settings import BamStudy, delta_set
 
 
 def read_study(name: str, entry: BamStudy, methods: tuple[str, ...], sections: Sections) -> Study:
-    """Return the record of a study, its models checked against the labels that they were trained on.
+    """Return the record of a study, with its models checked against the labels that they were trained on.
 
     Raises:
-        ConfigError: data, a model or an object that does not exist or does not fit, a method of TCAV's name, or one for
-            which changed images have no background.
+        ConfigError: data, a model or an object does not exist or does not fit, a method is named ``tcav``, or a method
+            needs a background, which changed images do not have.
     """
     place, models = f"studies.{name}", sections.models
-    composed = {name: value for name, value in sections.data.items() if value.scenes}
-    of = look_up(f"{place}.data", "BAM data", entry.data, composed)
+    bam_data = {name: value for name, value in sections.data.items() if value.scenes}
+    data = look_up(f"{place}.data", "BAM data", entry.data, bam_data)
     if entry.independence or entry.concepts:
-        look_up(f"data.{of.name}.common_object", "object", of.common_object, dict.fromkeys(of.objects))
+        look_up(f"data.{data.name}.common_object", "object", data.common_object, dict.fromkeys(data.objects))
     pair = (entry.object_model, entry.scene_model)
     for label, model_name in zip(("object", "scene"), pair, strict=True):
         model = look_up(f"{place}.{label}_model", "model", model_name, models)
-        _trained_on(f"{place}.{label}_model", model, f"{of.name}_os", label)
+        _check_training(f"{place}.{label}_model", model, f"{data.name}_os", label)
     series = entry.series or ()
-    _check_series(f"{place}.series", series, of, models)
+    _check_series(f"{place}.series", series, data, models)
     _check_methods(f"{place}.methods", entry, methods, sections.methods)
     options = {"series": series, "concepts": entry.concepts, "independence": entry.independence}
-    variants = [f"{of.name}_os_{variant}" for variant in entry.robustness]
-    evaluated = {model: [f"{of.name}_os", f"{of.name}_0s", f"{of.name}_og", *variants] for model in pair}
+    variants = [f"{data.name}_os_{variant}" for variant in entry.robustness]
+    evaluated = {
+        model: [f"{data.name}_os", f"{data.name}_0s", f"{data.name}_og", *variants] for model in pair
+    }
     for model_name in series:
-        evaluated.setdefault(model_name, []).append(f"{of.name}_0s_k")
+        evaluated.setdefault(model_name, []).append(f"{data.name}_0s_k")
     pair_sets: dict[str, int] = {}
     if entry.independence:
-        _check_independence(f"{place}.independence.model", entry.independence.model, of, models)
+        _check_independence(f"{place}.independence.model", entry.independence.model, data, models)
         pair_sets = {delta_set(name, seed): entry.independence.images for seed in sections.seeds}
-        evaluated.setdefault(entry.independence.model, []).append(f"{of.name}_0s")
+        evaluated.setdefault(entry.independence.model, []).append(f"{data.name}_0s")
     return Study(
         name,
         entry.kind,
@@ -46,7 +48,7 @@ def read_study(name: str, entry: BamStudy, methods: tuple[str, ...], sections: S
         pair,
         methods,
         settings=entry,
-        options=tuple(option for option, asked in options.items() if asked),
+        options=tuple(option for option, is_requested in options.items() if is_requested),
         other_models=tuple(evaluated),
         evaluated={model: tuple(sets) for model, sets in evaluated.items()},
         pair_sets=pair_sets,
@@ -56,17 +58,17 @@ def read_study(name: str, entry: BamStudy, methods: tuple[str, ...], sections: S
 def _check_methods(
     place: str, entry: BamStudy, names: tuple[str, ...], methods: Mapping[str, Method]
 ) -> None:
-    """Check that every part of the study works with its methods."""
+    """Check that the study's methods are valid for all of its parts."""
     if entry.concepts and "tcav" in names:
         raise ConfigError(f"{place}: found 'tcav', the name of concepts in the study's tables; rename it")
     for name in names:
         if entry.independence and methods[name].background:
-            why = "takes training images as its background, of which images of independence have none"
-            raise ConfigError(f"{place}: {name} {why}; leave out one of the two")
+            reason = "takes training images as its background, of which images of independence have none"
+            raise ConfigError(f"{place}: {name} {reason}; leave out one of the two")
 
 
 def _check_series(place: str, names: tuple[str, ...], data: DataEntry, models: Mapping[str, Model]) -> None:
-    """Check that commonality grows from model to model, up to that whose every class has the object."""
+    """Check that commonality grows from model to model, up to a model with the object in every class."""
     if not names:
         return
     series = [look_up(f"{place}.{index}", "model", name, models) for index, name in enumerate(names)]
@@ -77,29 +79,31 @@ def _check_series(place: str, names: tuple[str, ...], data: DataEntry, models: M
     for index, model in enumerate(series):
         if model.data not in series_sets or model.label != "scene":
             expected = f"expected the scene label and one of {', '.join(series_sets)}"
-            found = f"{model.name} is trained on {model.data} with the {model.label} label"
-            raise ConfigError(f"{place}.{index}: {found}, {expected}")
+            actual = f"{model.name} is trained on {model.data} with the {model.label} label"
+            raise ConfigError(f"{place}.{index}: {actual}, {expected}")
     classes = [classes_of(model.data.removeprefix(prefix)) for model in series]
     for index, (before, after) in enumerate(pairwise(classes), start=1):
         if after <= before:
-            found = f"{names[index]} on {series[index].data} after {series[index - 1].data}"
-            raise ConfigError(f"{place}.{index}: found {found}, expected k to grow")
+            actual = f"{names[index]} on {series[index].data} after {series[index - 1].data}"
+            raise ConfigError(f"{place}.{index}: found {actual}, expected k to grow")
     if classes[-1] != len(data.scenes):
-        found = f"{names[-1]} on {series[-1].data}"
+        actual = f"{names[-1]} on {series[-1].data}"
         expected = f"expected a model of k = 1, on {prefix}os_k{len(data.scenes):02d}"
         raise ConfigError(
-            f"{place}.{len(names) - 1}: found {found}, {expected}: the others are held against it"
+            f"{place}.{len(names) - 1}: found {actual}, {expected}: the others are held against it"
         )
 
 
 def _check_independence(place: str, name: str, data: DataEntry, models: Mapping[str, Model]) -> None:
+    """Check that the model of input independence is trained on a set of the study's data."""
     model = look_up(place, "model", name, models)
     if model.data not in data.sets:
-        found = f"{model.name}, which is trained on {model.data}"
-        raise ConfigError(f"{place}: found {found}; expected one of {', '.join(data.sets)}")
+        actual = f"{model.name}, which is trained on {model.data}"
+        raise ConfigError(f"{place}: found {actual}; expected one of {', '.join(data.sets)}")
 
 
-def _trained_on(place: str, model: Model, data: str, label: str) -> None:
+def _check_training(place: str, model: Model, data: str, label: str) -> None:
+    """Check the data and the label that a model was trained on."""
     if (model.data, model.label) != (data, label):
-        found = f"trained on {model.data} with the {model.label} label"
-        raise ConfigError(f"{place}: {model.name} is {found}, expected {data} and {label}")
+        actual = f"trained on {model.data} with the {model.label} label"
+        raise ConfigError(f"{place}: {model.name} is {actual}, expected {data} and {label}")

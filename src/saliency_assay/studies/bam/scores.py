@@ -30,23 +30,25 @@ def score_bam(
     generator: torch.Generator,
     reduction: str = "visual",
 ) -> dict[str, np.ndarray]:
-    """Score each image under both metrics and both regions; one block of maps of each pair is in memory at a time.
+    """Score each image by both metrics in both regions; one block of maps per pair is in memory at a time.
 
-    ``maps`` holds blocks of raw maps ``[n, C or 1, H, W]`` for each of ``PAIRS``, ``masks`` the blocks of the object's
-    mask, bool ``[n, H, W]``, and ``correct`` bool ``[N]`` for each of ``PAIRS``. All are of the same images in the same
-    order, and blocks are equally long.
+    ``maps`` contains blocks of raw maps ``[n, C or 1, H, W]`` for each of ``PAIRS``, ``masks`` the blocks of the
+    object's mask, bool ``[n, H, W]``, and ``correct`` bool ``[N]`` for each of ``PAIRS``. All are of the same images in
+    the same order, and blocks are equally long.
 
     Returns arrays ``[N]`` of the maps' type: ``mcs_{region}`` and ``idr_{region}`` for the object and for the metric's
-    baseline, NaN outside X_corr (both models right on X_os for MCS, f_s right with and without the object for IDR), and
-    ``concept_{pair}_{region}`` for all regions, g_c of every image, right or wrong.
+    baseline, NaN outside X_corr (both models correct on X_os for MCS, f_s correct with and without the object for IDR),
+    and ``concept_{pair}_{region}`` for all regions, g_c of every image, whether or not it is classified correctly.
 
     Raises:
         ValueError: a pair is missing, or blocks or arrays do not fit each other.
     """
-    for given, what in ((maps, "maps"), (correct, "correct")):
-        if set(given) != set(PAIRS):
-            raise ValueError(f"{what}: found {', '.join(sorted(given))}, expected {', '.join(sorted(PAIRS))}")
-    # A generator for each kind of region: shared, their masks would depend on how maps are split into blocks.
+    for inputs, name in ((maps, "maps"), (correct, "correct")):
+        if set(inputs) != set(PAIRS):
+            raise ValueError(
+                f"{name}: found {', '.join(sorted(inputs))}, expected {', '.join(sorted(PAIRS))}"
+            )
+    # One generator per kind of region: with a shared one, masks would depend on how maps are split into blocks.
     anywhere, outside = (torch.Generator().manual_seed(seed) for seed in sample_seeds(1, 2, generator))
 
     def regions(mask: Tensor) -> dict[str, Tensor]:
@@ -54,11 +56,11 @@ def score_bam(
         return dict(zip(REGIONS, (mask, *sampled), strict=True))
 
     concept = attributions(maps, masks, PAIRS, regions, reduction)
-    return {key: scores.numpy() for key, scores in (concept | _metrics(concept, correct)).items()}
+    return {key: scores.numpy() for key, scores in (concept | _mcs_and_idr(concept, correct)).items()}
 
 
 def correct_images(correct: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """X_corr of each metric, bool ``[N]``: both models right for ``mcs``, both inputs for ``idr``."""
+    """Return X_corr of each metric, bool ``[N]``: both models correct for ``mcs``, both inputs correct for ``idr``."""
     return {
         "mcs": correct["object_model"] & correct["scene_model"],
         "idr": correct["scene_model"] & correct["scene_model_without"],
@@ -68,65 +70,66 @@ def correct_images(correct: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 def pairs_of(
     object_model: str, scene_model: str, with_object: str, without: str
 ) -> dict[str, tuple[str, str]]:
-    """Return the names of model and set that each of ``PAIRS`` stands for."""
+    """Return the model and set names of each of ``PAIRS``."""
     pairs = ((object_model, with_object), (scene_model, with_object), (scene_model, without))
     return dict(zip(PAIRS, pairs, strict=True))
 
 
 def right_images(
-    predictions: pd.DataFrame, asked: Mapping[str, tuple[str, str]], images: np.ndarray
+    predictions: pd.DataFrame, model_and_set: Mapping[str, tuple[str, str]], images: np.ndarray
 ) -> dict[str, np.ndarray]:
     """Return whether each of ``images`` is classified correctly, bool ``[N]`` for each of ``PAIRS``.
 
-    ``predictions`` are those of one seed: ``model, data, image, label, predicted``; ``asked`` is as ``pairs_of`` gives
-    it.
+    ``predictions`` are those of one seed: ``model, data, image, label, predicted``; ``model_and_set`` is from
+    ``pairs_of``.
     """
     table = predictions.assign(right=predictions["label"] == predictions["predicted"])
     right = table.set_index(["model", "data", "image"])["right"].sort_index()
-    return {pair: right.loc[of_pair].loc[images].to_numpy() for pair, of_pair in asked.items()}
+    return {pair: right.loc[key].loc[images].to_numpy() for pair, key in model_and_set.items()}
 
 
 def score_rows(
-    found: Mapping[str, np.ndarray],
+    scores: Mapping[str, np.ndarray],
     correct: Mapping[str, np.ndarray],
     images: np.ndarray,
-    asked: Mapping[str, tuple[str, str]],
+    model_and_set: Mapping[str, tuple[str, str]],
     *,
     pairs: Iterable[str] = PAIRS,
 ) -> pd.DataFrame:
     """Return the scores of ``score_bam`` as rows of the score table: ``data, model, metric, variant, image, score``.
 
-    Images outside X_corr have no row for ``mcs`` and ``idr``, so that a NaN is always a map that could not be scored;
-    ``concept_attribution`` has one for every image, of each of ``pairs``.
+    Images outside X_corr have no row for ``mcs`` and ``idr``, so that a NaN always means a map that could not be
+    scored; ``concept_attribution`` has one for every image of each of ``pairs``.
     """
-    (object_model, with_object), (scene_model, _), _ = (asked[pair] for pair in PAIRS)
-    named = {f"concept_{pair}": ("concept_attribution", *asked[pair]) for pair in pairs}
-    named |= {"mcs": ("mcs", f"{object_model}-{scene_model}", with_object)}
-    named |= {"idr": ("idr", scene_model, with_object)}
-    counted, everywhere = correct_images(correct), np.ones(len(images), dtype=bool)
+    (object_model, with_object), (scene_model, _), _ = (model_and_set[pair] for pair in PAIRS)
+    labels = {f"concept_{pair}": ("concept_attribution", *model_and_set[pair]) for pair in pairs}
+    labels |= {"mcs": ("mcs", f"{object_model}-{scene_model}", with_object)}
+    labels |= {"idr": ("idr", scene_model, with_object)}
+    selected, all_images = correct_images(correct), np.ones(len(images), dtype=bool)
     parts = [
-        pd.DataFrame({"image": images, "score": np.asarray(found[f"{key}_{region}"], dtype=np.float64)})[
-            counted.get(key, everywhere)
+        pd.DataFrame({"image": images, "score": np.asarray(scores[f"{key}_{region}"], dtype=np.float64)})[
+            selected.get(key, all_images)
         ].assign(data=data, model=model, metric=metric, variant=region)
-        for key, (metric, model, data) in named.items()
+        for key, (metric, model, data) in labels.items()
         for region in REGIONS
-        if f"{key}_{region}" in found
+        if f"{key}_{region}" in scores
     ]
     return pd.concat(parts, ignore_index=True)
 
 
-def _metrics(concept: Mapping[str, Tensor], correct: Mapping[str, np.ndarray]) -> dict[str, Tensor]:
+def _mcs_and_idr(concept: Mapping[str, Tensor], correct: Mapping[str, np.ndarray]) -> dict[str, Tensor]:
+    """Return ``mcs_{region}`` and ``idr_{region}`` of every image, NaN outside X_corr."""
     count = len(concept[f"concept_{PAIRS[0]}_{REGIONS[0]}"])
     for pair in PAIRS:
         if correct[pair].dtype != bool or len(correct[pair]) != count:
-            found = f"{correct[pair].dtype} {list(correct[pair].shape)}"
-            raise ValueError(f"correct: {pair}: found {found}, expected bool [{count}]")
-    counted = {metric: torch.tensor(images) for metric, images in correct_images(correct).items()}
+            shape_text = f"{correct[pair].dtype} {list(correct[pair].shape)}"
+            raise ValueError(f"correct: {pair}: found {shape_text}, expected bool [{count}]")
+    in_x_corr = {metric: torch.tensor(is_correct) for metric, is_correct in correct_images(correct).items()}
     scores = {}
     for region in ("object", BASELINE_REGIONS["mcs"]):
         object_model, scene_model = (concept[f"concept_{pair}_{region}"] for pair in PAIRS[:2])
-        scores[f"mcs_{region}"] = model_contrast(object_model, scene_model, counted["mcs"])
+        scores[f"mcs_{region}"] = model_contrast(object_model, scene_model, in_x_corr["mcs"])
     for region in ("object", BASELINE_REGIONS["idr"]):
         with_object, without = (concept[f"concept_{pair}_{region}"] for pair in PAIRS[1:])
-        scores[f"idr_{region}"] = input_dependence(with_object, without, counted["idr"])
+        scores[f"idr_{region}"] = input_dependence(with_object, without, in_x_corr["idr"])
     return scores

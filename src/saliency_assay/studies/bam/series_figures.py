@@ -23,72 +23,78 @@ WIDTH = 10.4  # inches: the report's 1,000 pixels
 ABOVE, BELOW = 4.4, 3.2
 LEGEND_WIDTH, LEGEND_LINE = 2.2, 0.21
 LEGEND_LETTERS = 18
-COLOURS = (ORANGE, GREEN, VERMILION, PURPLE, SKY, GREY)
-LINES: tuple[Any, ...] = ("-", "-.", (0, (6, 1.5, 1, 1.5, 1, 1.5)))  # dashes are the drop's, dots are TCAV's
+COLORS = (ORANGE, GREEN, VERMILION, PURPLE, SKY, GREY)
+LINES: tuple[Any, ...] = (
+    "-",
+    "-.",
+    (0, (6, 1.5, 1, 1.5, 1, 1.5)),
+)  # dashes are used for the drop, dots for TCAV
 DROP: dict[str, Any] = {"color": "black", "linestyle": "--", "linewidth": 2}
 DOTTED: dict[str, Any] = {"color": BLUE, "linestyle": ":", "linewidth": 2.4, "marker": "."}
-looks = partial(looks_of, colors=COLOURS, lines=LINES, fixed={TCAV: DOTTED}, linewidth=1.5)
+looks = partial(looks_of, colors=COLORS, lines=LINES, fixed={TCAV: DOTTED}, linewidth=1.5)
 DROP_LABEL = "accuracy drop\n(right axis)"
 MCS_AXIS = r"MCS: $G_c(f_k) - G_c(f_{1.0})$" + "\n(saliency and TCAV on a 0–1 scale)"
 DROP_AXIS = "accuracy drop without the object\n(percentage points)"
 RHO_AXIS = "Pearson's ρ of MCS\nand accuracy drop over k"
 MARGIN = 0.06
 
-# Of the maps, in inches and letters.
-CELL = 0.9  # inches
+# Figure of maps: sizes in inches, ROW_LETTERS in letters.
+CELL = 0.9
 COMPOSITE = 1.7
 NAMES = 1.4
 ROW_LETTERS = 14
 
 
 def series_figure(series: pd.DataFrame, commonality: pd.DataFrame, correlation: pd.DataFrame) -> Figure:
-    """MCS of every method against k above, its correlation with the accuracy drop below, best method first.
+    """Plot MCS of every method against k, and below its correlation with the accuracy drop, best method first.
 
-    Lines and bars are means over seeds. Bands are the range of seeds or, of a single seed, one standard error over
-    images to each side; dots on the bars are seeds. The zeros of both vertical axes are at one height. A correlation
-    that no seed has is a cross, not a bar of height 0.
+    Lines and bars are means over seeds. Bands are the range of seeds or, for a single seed, one standard error over
+    images to each side; dots on the bars are seeds. The zeros of both vertical axes are aligned. A correlation that is
+    undefined for all seeds is a cross, not a bar of height 0.
 
     Args:
-        series: as ``series_tables.series_table`` gives it.
-        commonality: as ``commonality_table`` does.
-        correlation: as ``correlation_table`` does.
+        series: from ``series_tables.series_table``.
+        commonality: from ``commonality_table``.
+        correlation: from ``correlation_table``.
     """
-    of_methods = looks(list(series["method"].unique()))
-    named = _names(of_methods)
-    lines = sum(1 + name.count("\n") for name in named.values()) + 4
+    styles = looks(list(series["method"].unique()))
+    names = _wrapped_names(styles)
+    lines = sum(1 + name.count("\n") for name in names.values()) + 4
     above = max(ABOVE, LEGEND_LINE * lines)
     figure = Figure(figsize=(WIDTH, above + BELOW))
     grid = figure.add_gridspec(
         2, 2, height_ratios=(above, BELOW), width_ratios=(WIDTH - LEGEND_WIDTH, LEGEND_WIDTH)
     )
     axes = figure.add_subplot(grid[0, 0])
-    _curves(axes, series, of_methods)
-    _align_zeros(axes, _drop(axes, commonality))
+    _plot_curves(axes, series, styles)
+    _align_zeros(axes, _plot_drop(axes, commonality))
     ks = sorted(set(commonality["k"]))
     axes.set_xticks(ks, [f"{k:.3g}" for k in ks])
-    axes.set_xlabel(f"commonality k: share of scene classes with the object in training\n{_counted(series)}")
+    axes.set_xlabel(
+        f"commonality k: share of scene classes with the object in training\n{_counts_text(series)}"
+    )
     axes.set_ylabel(MCS_AXIS)
-    _legend(figure.add_subplot(grid[0, 1]), series, of_methods)
-    _bars(figure.add_subplot(grid[1, :]), correlation, of_methods)
+    _plot_legend(figure.add_subplot(grid[0, 1]), series, styles)
+    _plot_bars(figure.add_subplot(grid[1, :]), correlation, styles)
     return figure
 
 
-def _curves(axes: Axes, series: pd.DataFrame, of_methods: dict[str, dict[str, Any]]) -> None:
-    several = series["seed"].nunique() > 1
-    for method, style in of_methods.items():
-        of_method = series[series["method"] == method]
-        by_k = of_method.groupby("k")["mcs"].agg(["mean", "min", "max"])
-        if several:
+def _plot_curves(axes: Axes, series: pd.DataFrame, styles: dict[str, dict[str, Any]]) -> None:
+    has_seeds = series["seed"].nunique() > 1
+    for method, style in styles.items():
+        method_rows = series[series["method"] == method]
+        by_k = method_rows.groupby("k")["mcs"].agg(["mean", "min", "max"])
+        if has_seeds:
             low, high = by_k["min"], by_k["max"]
         else:
-            error = of_method.set_index("k")["standard_error"]
+            error = method_rows.set_index("k")["standard_error"]
             low, high = by_k["mean"] - error, by_k["mean"] + error
         axes.plot(by_k.index, by_k["mean"], markersize=5, **style)
         axes.fill_between(by_k.index, low, high, color=style["color"], alpha=0.15, linewidth=0)
     axes.axhline(0, color="black", linewidth=0.8)
 
 
-def _drop(axes: Axes, commonality: pd.DataFrame) -> Axes:
+def _plot_drop(axes: Axes, commonality: pd.DataFrame) -> Axes:
     right = axes.twinx()
     by_k = commonality.groupby("k")["drop"].agg(["mean", "min", "max"])
     right.plot(by_k.index, by_k["mean"], **DROP)
@@ -101,7 +107,7 @@ def _drop(axes: Axes, commonality: pd.DataFrame) -> Axes:
 
 
 def _align_zeros(left: Axes, right: Axes) -> None:
-    """One height for both zeros, so that lines can be compared in sign, at the least cost of space to either."""
+    """Align both zeros so that signs can be compared, at the share of the height that enlarges the axes least."""
     ends = []
     for axes in (left, right):
         low, high = axes.dataLim.intervaly
@@ -114,14 +120,14 @@ def _align_zeros(left: Axes, right: Axes) -> None:
         axes.set_ylim(-(shares[best] + MARGIN) * span, (1 - shares[best] + MARGIN) * span)
 
 
-def _counted(series: pd.DataFrame) -> str:
+def _counts_text(series: pd.DataFrame) -> str:
     counts = series.loc[series["method"] != TCAV, "images"]
     counts = counts if len(counts) else series["images"]
     return f"n = {span_text(counts.tolist())} images a point{seeds_text(series['seed'].nunique())}"
 
 
-def _names(methods: Iterable[object]) -> dict[str, str]:
-    """Return the name of each method in the figure, in lines of a few letters."""
+def _wrapped_names(methods: Iterable[object]) -> dict[str, str]:
+    """Return the displayed name of each method, wrapped to short lines."""
     return {
         str(method): "TCAV"
         if method == TCAV
@@ -130,13 +136,13 @@ def _names(methods: Iterable[object]) -> dict[str, str]:
     }
 
 
-def _legend(axes: Axes, series: pd.DataFrame, of_methods: dict[str, dict[str, Any]]) -> None:
-    """All that ``axes`` hold: the lines, in the order in which they begin at the smallest k."""
-    first = series[series["k"] == series["k"].min()].groupby("method", sort=False)["mcs"].mean()
-    order = first.sort_values(ascending=False, kind="stable").index
+def _plot_legend(axes: Axes, series: pd.DataFrame, styles: dict[str, dict[str, Any]]) -> None:
+    """Fill ``axes`` with the legend of the lines, ordered by their value at the smallest k."""
+    smallest_k = series[series["k"] == series["k"].min()].groupby("method", sort=False)["mcs"].mean()
+    order = smallest_k.sort_values(ascending=False, kind="stable").index
     handles: list[Artist] = [Line2D([], [], label=DROP_LABEL, **DROP)]
-    for method, name in _names(order).items():
-        handles.append(Line2D([], [], markersize=5, label=name, **of_methods[method]))
+    for method, name in _wrapped_names(order).items():
+        handles.append(Line2D([], [], markersize=5, label=name, **styles[method]))
     axes.set_axis_off()
     axes.legend(
         handles=handles,
@@ -150,21 +156,21 @@ def _legend(axes: Axes, series: pd.DataFrame, of_methods: dict[str, dict[str, An
     ).set_in_layout(False)
 
 
-def _bars(axes: Axes, correlation: pd.DataFrame, of_methods: dict[str, dict[str, Any]]) -> None:
+def _plot_bars(axes: Axes, correlation: pd.DataFrame, styles: dict[str, dict[str, Any]]) -> None:
     means = correlation.groupby("method", sort=False)["correlation"].mean()
     means = means.sort_values(ascending=False, kind="stable")
     places = np.arange(len(means))
-    colours = [of_methods[str(method)]["color"] for method in means.index]
-    axes.bar(places, means, 0.7, color=colours)
-    several = correlation["seed"].nunique() > 1
+    colors = [styles[str(method)]["color"] for method in means.index]
+    axes.bar(places, means, 0.7, color=colors)
+    has_seeds = correlation["seed"].nunique() > 1
     for place, (method, mean) in enumerate(means.items()):
-        found = correlation.loc[correlation["method"] == method, "correlation"].dropna()
-        if found.empty:
+        values = correlation.loc[correlation["method"] == method, "correlation"].dropna()
+        if values.empty:
             axes.text(place, 0, "×", ha="center", va="bottom")
             continue
-        if several:
-            axes.plot(np.full(len(found), place), found, "o", color="black", markersize=3)
-        end = found.max() if mean >= 0 else found.min()
+        if has_seeds:
+            axes.plot(np.full(len(values), place), values, "o", color="black", markersize=3)
+        end = values.max() if mean >= 0 else values.min()
         offset = (0, 4 if mean >= 0 else -4)
         axes.annotate(
             f"{mean:.2f}".replace("-", "−"),
@@ -178,40 +184,40 @@ def _bars(axes: Axes, correlation: pd.DataFrame, of_methods: dict[str, dict[str,
     axes.axhline(0, color="black", linewidth=0.8)
     lowest = min(0.0, float(np.nan_to_num(correlation["correlation"].min())))
     axes.set_ylim(-1.18 if lowest < 0 else -0.05, 1.18)
-    axes.set_xlim(-0.6, len(means) - 0.4)  # a bar that is not defined counts, too
-    axes.set_xticks(places, list(_names(means.index).values()), rotation=30, ha="right")
+    axes.set_xlim(-0.6, len(means) - 0.4)  # keeps room for undefined bars
+    axes.set_xticks(places, list(_wrapped_names(means.index).values()), rotation=30, ha="right")
     axes.set_ylabel(RHO_AXIS)
 
 
 def chosen_image(
     predictions: pd.DataFrame, series: Sequence[SeriesModel], *, seed: int, images: Array
 ) -> tuple[int, list[bool]]:
-    """Return the image that most f_k classify rightly, each on its own set, the lowest index of several; and which do.
+    """Return the image that most f_k classify correctly, each on its own set, and which of them do; ties: lowest index.
 
     Args:
         predictions: rows model, seed, data, image, label and predicted.
         series: f_k in order of growing k.
-        seed: of the models.
-        images: indices ``[N]`` of those to choose from.
+        seed: seed of the models.
+        images: indices ``[N]`` of the candidates.
 
     Raises:
-        ValueError: there are none, or a model says nothing of one of them.
+        ValueError: there are no candidates, or a model has no prediction for one of them.
     """
     if not len(images):
         raise ValueError("images: found none, expected at least one")
     candidates = np.sort(images)
     right = np.empty((len(series), len(images)), dtype=bool)
-    for place, member in enumerate(series):
-        of_model = predictions[
+    for row, member in enumerate(series):
+        model_rows = predictions[
             (predictions["model"] == member.model)
             & (predictions["seed"] == seed)
             & (predictions["data"] == member.data)
         ]
-        judged = (of_model["label"] == of_model["predicted"]).set_axis(of_model["image"])
-        if len(lacking := candidates[~np.isin(candidates, judged.index)]):
-            found = f"no row of image {lacking[0]} in {member.data}"
-            raise ValueError(f"predictions: {member.model}, seed {seed}: found {found}, expected one")
-        right[place] = judged.loc[candidates]
+        is_correct = (model_rows["label"] == model_rows["predicted"]).set_axis(model_rows["image"])
+        if len(absent := candidates[~np.isin(candidates, is_correct.index)]):
+            missing = f"no row of image {absent[0]} in {member.data}"
+            raise ValueError(f"predictions: {member.model}, seed {seed}: found {missing}, expected one")
+        right[row] = is_correct.loc[candidates]
     best = int(right.sum(0).argmax())
     return int(candidates[best]), right[:, best].tolist()
 
@@ -229,28 +235,30 @@ def series_maps(
 
     Args:
         image: the composite, uint8 ``[C, H, W]``.
-        mask: the object's pixels, bool ``[H, W]``, drawn as an outline.
+        mask: the object's pixels, bool ``[H, W]``, shown as an outline.
         maps: for each method ``[K, H, W]`` in ``[0, 1]`` (the ``visual`` reduction); a map that is not defined is NaN
-            and drawn as a cross. Below each map stands its g_c, the mean within the outline.
+            and shown as a cross. The number below each map is its g_c, the mean within the outline.
         ks: k of each map.
-        right: whether f_k classifies the image rightly.
-        title: what image it is.
+        right: for each f_k, whether it classifies the image correctly.
+        title: title of the image.
     """
     rows, columns = max(len(maps), 2), len(ks)
     figure = Figure(figsize=(COMPOSITE + NAMES + CELL * columns, (CELL + 0.17) * rows + 0.6))
     grid = figure.add_gridspec(rows, columns + 1, width_ratios=[COMPOSITE, *[CELL] * columns])
-    shown = figure.add_subplot(grid[:2, 0])
-    show_image(shown, image, mask)
-    shown.set_title(title, fontsize=9)
-    for row, (method, of_method) in enumerate(maps.items()):
-        for column, saliency in enumerate(of_method):
+    image_axes = figure.add_subplot(grid[:2, 0])
+    show_image(image_axes, image, mask)
+    image_axes.set_title(title, fontsize=9)
+    for row, (method, method_maps) in enumerate(maps.items()):
+        for column, saliency in enumerate(method_maps):
             axes = figure.add_subplot(grid[row, column + 1])
             show_map(axes, saliency, mask)
-            within = saliency[mask].mean() if mask.any() else np.nan
-            axes.set_xlabel("–" if np.isnan(within) else f"{within:.2f}", fontsize=8, labelpad=2)
+            concept_score = saliency[mask].mean() if mask.any() else np.nan
+            axes.set_xlabel(
+                "–" if np.isnan(concept_score) else f"{concept_score:.2f}", fontsize=8, labelpad=2
+            )
             if row == 0:
-                said = "right" if right[column] else "wrong"
-                axes.set_title(f"k = {ks[column]:.3g}\n{said}", fontsize=9)
+                verdict = "right" if right[column] else "wrong"
+                axes.set_title(f"k = {ks[column]:.3g}\n{verdict}", fontsize=9)
             if column == 0:
                 name = fill(readable(method), ROW_LETTERS, break_long_words=False)
                 axes.set_ylabel(name, rotation=0, ha="right", va="center", fontsize=9)

@@ -1,4 +1,4 @@
-"""The commonality series in numbers: accuracy with and without the object, MCS of every f_k, and how they go together.
+"""Tables of the commonality series: accuracy with and without the object, MCS of every f_k, and their correlation.
 
 Yang & Kim (2019), section 5.1 and Figs. 2 (bottom), 6 and 13.
 """
@@ -31,7 +31,7 @@ MCS_COLUMNS = ["mcs", "standard_error", "random", "random_standard_error", "imag
 
 @dataclass(frozen=True)
 class SeriesModel:
-    """f_k: a scene classifier in whose set the object is in all images of the first k of all scene classes."""
+    """f_k: a scene classifier whose training set has the object in all images of the first k of all scene classes."""
 
     model: str
     data: str  # the set that it was trained on and is explained on
@@ -41,49 +41,55 @@ class SeriesModel:
 def commonality_table(
     predictions: pd.DataFrame, series: Sequence[SeriesModel], *, without: str, scene: str
 ) -> pd.DataFrame:
-    """Accuracy of the first scene class's test images with and without the object, for each seed and f_k.
+    """Return the accuracy on the first scene class's test images with and without the object, for each seed and f_k.
 
     Args:
-        predictions: rows model, seed, data, image, split, label and predicted; more sets and models than needed may
-            be among them. The label of the first scene class is 0.
+        predictions: rows model, seed, data, image, split, label and predicted; other sets and models are ignored. The
+            label of the first scene class is 0.
         series: f_k in order of growing k.
         without: the set of the same scenes without the object.
-        scene: the first scene class; the paper's values are of bamboo forest.
+        scene: the first scene class; the paper's values are for bamboo forest.
 
     Returns:
         ``seed, model, k, with_object, without, drop, images, printed_with, printed_without``: accuracies in percent,
-        ``drop`` = with − without in points, and what the paper prints for this k and scene, else NaN.
+        ``drop`` = with − without in points, and the paper's values for this k and scene, else NaN.
 
     Raises:
-        ValueError: a model has no such image on one of the two sets, or others than on the other.
+        ValueError: a model has no such image in one of the two sets, or the images of the two sets differ.
     """
     test = predictions[(predictions["split"] == "test") & (predictions["label"] == 0)]
-    of_set: dict[Any, pd.DataFrame] = dict(iter(test.groupby(["seed", "model", "data"])))
+    by_set: dict[Any, pd.DataFrame] = dict(iter(test.groupby(["seed", "model", "data"])))
     rows: list[dict[str, Any]] = []
     for seed in dict.fromkeys(predictions["seed"]):
         for member in series:
             place = f"predictions: {member.model}, seed {seed}"
-            tables = [_present(of_set, (seed, member.model, data), place) for data in (member.data, without)]
+            tables = [
+                _test_images(by_set, (seed, member.model, data), place) for data in (member.data, without)
+            ]
             images = [set(table["image"]) for table in tables]
             if images[0] != images[1]:
-                found = (
+                counts_text = (
                     f"{len(images[0])} test images of {scene} in {member.data}, {len(images[1])} in {without}"
                 )
-                raise ValueError(f"{place}: found {found}, expected the same images")
-            accuracy = [100 * float((table["predicted"] == 0).mean()) for table in tables]
+                raise ValueError(f"{place}: found {counts_text}, expected the same images")
+            accuracies = [100 * float((table["predicted"] == 0).mean()) for table in tables]
             row = {"seed": seed, "model": member.model, "k": member.k}
-            row |= {"with_object": accuracy[0], "without": accuracy[1], "drop": accuracy[0] - accuracy[1]}
-            rows.append({**row, "images": len(images[0]), **_printed(member.k, scene)})
+            row |= {
+                "with_object": accuracies[0],
+                "without": accuracies[1],
+                "drop": accuracies[0] - accuracies[1],
+            }
+            rows.append({**row, "images": len(images[0]), **_paper_values(member.k, scene)})
     return pd.DataFrame(rows)
 
 
-def _present(of_set: dict[Any, pd.DataFrame], key: tuple[int, str, str], place: str) -> pd.DataFrame:
-    if key not in of_set:
+def _test_images(by_set: dict[Any, pd.DataFrame], key: tuple[int, str, str], place: str) -> pd.DataFrame:
+    if key not in by_set:
         raise ValueError(f"{place}: found no test image of the first scene class in {key[-1]}, expected some")
-    return of_set[key]
+    return by_set[key]
 
 
-def _printed(k: float, scene: str) -> dict[str, float]:
+def _paper_values(k: float, scene: str) -> dict[str, float]:
     if scene != PRINTED_SCENE or round(k, 6) not in PRINTED_KS:
         return {"printed_with": np.nan, "printed_without": np.nan}
     return {
@@ -95,27 +101,28 @@ def _printed(k: float, scene: str) -> dict[str, float]:
 def series_table(
     scores: pd.DataFrame, series: Sequence[SeriesModel], concepts: pd.DataFrame | None = None
 ) -> pd.DataFrame:
-    """MCS of every f_k against f_1.0, the last, for each seed and method: means over X_corr.
+    """Return the MCS of every f_k against f_1.0, the last, for each seed and method: means over X_corr.
 
     Args:
         scores: a score table with metric ``mcs``, models ``contrast(f_k, f_1.0)``, variants ``object`` and ``random``,
             one row for each image of X_corr.
         series: f_k in order of growing k.
-        concepts: TCAV of the models, rows model, seed, layer, score, random and images, of which those of layer
-            ``mean`` count: G_c. ``tcav`` is then the last method, with MCS_k = G_c(f_k) − G_c(f_1.0), and as its random
-            control the same of random concepts. It has no standard error.
+        concepts: TCAV of the models, rows model, seed, layer, score, random and images; only the rows of layer
+            ``mean``, G_c, are used. ``tcav`` is then the last method, with MCS_k = G_c(f_k) − G_c(f_1.0), and the same
+            difference of random concepts as its random baseline. It has no standard error.
 
     Returns:
         ``seed, model, k, method, mcs, standard_error, random, random_standard_error, images, undefined``.
-        ``standard_error`` is the standard deviation over images (n − 1) by √n, NaN below two; ``images`` those with a
-        score and ``undefined`` those of X_corr without one. A method of which no image is in X_corr is shown, as NaN.
+        ``standard_error`` is the standard deviation over images (n − 1) divided by √n, NaN below two; ``images`` the
+        number with a score, ``undefined`` the number in X_corr without one. A method without an image in X_corr has
+        NaN.
 
     Raises:
         ValueError: ``concepts`` lack the mean of a model and seed.
     """
     last = series[-1].model
     mcs = scores[scores["metric"] == "mcs"]
-    of_pair = {
+    values_by_key = {
         key: rows.to_numpy() for key, rows in mcs.groupby(["seed", "method", "model", "variant"])["score"]
     }
     rows: list[dict[str, Any]] = []
@@ -124,12 +131,13 @@ def series_table(
             row = {"seed": seed, "model": member.model, "k": member.k, "method": method}
             key = (seed, method, contrast(member.model, last))
             on_object, on_random = (
-                of_pair.get((*key, variant), np.empty(0)) for variant in ("object", BASELINE_REGIONS["mcs"])
+                values_by_key.get((*key, variant), np.empty(0))
+                for variant in ("object", BASELINE_REGIONS["mcs"])
             )
             row["mcs"], row["standard_error"] = mean_and_error(on_object)
             row["random"], row["random_standard_error"] = mean_and_error(on_random)
-            undefined = int(np.isnan(on_object).sum())
-            rows.append({**row, "images": len(on_object) - undefined, "undefined": undefined})
+            undefined_count = int(np.isnan(on_object).sum())
+            rows.append({**row, "images": len(on_object) - undefined_count, "undefined": undefined_count})
     if concepts is not None:
         rows += _concept_rows(concepts, series, list(dict.fromkeys(scores["seed"])))
     return pd.DataFrame(rows, columns=["seed", "model", "k", "method", *MCS_COLUMNS])
@@ -139,52 +147,53 @@ def _concept_rows(
     concepts: pd.DataFrame, series: Sequence[SeriesModel], seeds: Sequence[int]
 ) -> list[dict[str, Any]]:
     means = concepts[concepts["layer"] == MEAN_LAYER]
-    of_model = {(row["seed"], row["model"]): row for row in means.to_dict("records")}
+    by_model = {(row["seed"], row["model"]): row for row in means.to_dict("records")}
     rows: list[dict[str, Any]] = []
     for seed in seeds:
-        if lacking := [member.model for member in series if (seed, member.model) not in of_model]:
-            raise ValueError(f"concepts: found no mean of {lacking[0]}, seed {seed}, expected one")
-        last = of_model[seed, series[-1].model]
+        if missing := [member.model for member in series if (seed, member.model) not in by_model]:
+            raise ValueError(f"concepts: found no mean of {missing[0]}, seed {seed}, expected one")
+        last = by_model[seed, series[-1].model]
         for member in series:
-            found = of_model[seed, member.model]
+            concept = by_model[seed, member.model]
             row: dict[str, Any] = {"seed": seed, "model": member.model, "k": member.k, "method": TCAV}
-            row |= {"mcs": found["score"] - last["score"], "random": found["random"] - last["random"]}
+            row |= {"mcs": concept["score"] - last["score"], "random": concept["random"] - last["random"]}
             row |= {"standard_error": np.nan, "random_standard_error": np.nan}
-            counted = int(np.nan_to_num(found["images"]))
-            undefined = counted if np.isnan(row["mcs"]) else 0
-            rows.append({**row, "images": counted - undefined, "undefined": undefined})
+            image_count = int(np.nan_to_num(concept["images"]))
+            undefined_count = image_count if np.isnan(row["mcs"]) else 0
+            rows.append({**row, "images": image_count - undefined_count, "undefined": undefined_count})
     return rows
 
 
 def correlation_table(series: pd.DataFrame, commonality: pd.DataFrame) -> pd.DataFrame:
-    """Pearson's ρ over k between a method's MCS and the accuracy drop: higher is better, in [−1, 1].
+    """Return Pearson's ρ over k between a method's MCS and the accuracy drop, in [−1, 1]; higher is better.
 
     Args:
         series: a ``series_table``.
         commonality: the ``commonality_table`` of the same models and seeds.
 
     Returns:
-        ``method, seed, correlation, points``: ``points`` are the k at which the MCS is defined, k = 1 among them. NaN
-        below three points, and where MCS or drop is the same at all of them.
+        ``method, seed, correlation, points``: ``points`` is the number of k at which the MCS is defined, k = 1
+        included. NaN below three points, and where MCS or drop is constant.
     """
-    both = series.merge(commonality[["seed", "model", "drop"]], on=["seed", "model"], validate="many_to_one")
-    both = both.dropna(subset=["mcs", "drop"])
+    joined = series.merge(
+        commonality[["seed", "model", "drop"]], on=["seed", "model"], validate="many_to_one"
+    )
+    joined = joined.dropna(subset=["mcs", "drop"])
     rows: list[dict[str, Any]] = []
     for method, seed in dict.fromkeys(zip(series["method"], series["seed"], strict=True)):
-        pairs = both[(both["method"] == method) & (both["seed"] == seed)]
-        found = np.nan
+        pairs = joined[(joined["method"] == method) & (joined["seed"] == seed)]
+        rho = np.nan
         if len(pairs) >= LEAST_POINTS:
             values = (torch.tensor(pairs[name].to_numpy(dtype=np.float64)) for name in ("mcs", "drop"))
-            found = float(correlation(*values))
-        rows.append({"method": method, "seed": seed, "correlation": found, "points": len(pairs)})
+            rho = float(correlation(*values))
+        rows.append({"method": method, "seed": seed, "correlation": rho, "points": len(pairs)})
     return pd.DataFrame(rows)
 
 
 def series_tables(
     commonality: pd.DataFrame, series: pd.DataFrame, correlation: pd.DataFrame, *, scene: str
 ) -> dict[str, pd.DataFrame]:
-    """Return the three tables as they are shown, by their titles: accuracy beside the paper's, MCS by k, and its
-    baseline.
+    """Return the three displayed tables by title: accuracy beside the paper's, MCS by k, and its baseline.
 
     Args:
         commonality: a ``commonality_table``.
@@ -194,35 +203,36 @@ def series_tables(
     """
     drop = commonality["printed_with"] - commonality["printed_without"]
     accuracy = commonality[["seed", "model", "k"]].assign(k=[f"{k:.3g}" for k in commonality["k"]])
-    shown = {
+    columns = {
         "with the object (%)": (commonality["with_object"], commonality["printed_with"]),
         "without (%)": (commonality["without"], commonality["printed_without"]),
         "drop (points)": (commonality["drop"], drop),
     }
-    for name, pair in shown.items():
+    for name, values in columns.items():
         accuracy[f"{name}: ours / printed"] = [
-            f"{_text(ours)} / {_text(paper)}" for ours, paper in zip(*pair, strict=True)
+            f"{_percent_text(ours)} / {_percent_text(paper)}" for ours, paper in zip(*values, strict=True)
         ]
     rho = correlation[["method", "seed", "correlation"]].rename(columns={"correlation": "ρ with the drop"})
-    on_object = _by_k(series, "mcs").merge(rho, on=["method", "seed"], how="left")
+    on_object = _columns_by_k(series, "mcs").merge(rho, on=["method", "seed"], how="left")
     return {
         f"Accuracy on test images of {scene}": accuracy.assign(images=commonality["images"]),
         "MCS by commonality k, on the object": on_object,
-        "MCS by commonality k, on as many random pixels (TCAV: of random concepts)": _by_k(series, "random"),
+        "MCS by commonality k, on as many random pixels (TCAV: of random concepts)": _columns_by_k(
+            series, "random"
+        ),
     }
 
 
-def _text(value: float) -> str:
+def _percent_text(value: float) -> str:
     return f"{value:.1f}" if np.isfinite(value) else "–"
 
 
-def _by_k(series: pd.DataFrame, name: str) -> pd.DataFrame:
-    """Return a row for each method and seed, its values side by side; the images behind them, and all that lack a
-    value."""
+def _columns_by_k(series: pd.DataFrame, name: str) -> pd.DataFrame:
+    """Return one row per method and seed with a column per k, and the numbers of images with and without a value."""
     rows: list[dict[str, Any]] = []
-    for (method, seed), of_pair in series.groupby(["method", "seed"], sort=False):
+    for (method, seed), group in series.groupby(["method", "seed"], sort=False):
         row = {"method": method, "seed": seed}
-        row |= {f"k = {k:.3g}": value for k, value in zip(of_pair["k"], of_pair[name], strict=True)}
-        counted = {"images": span_text(of_pair["images"]), "undefined": int(of_pair["undefined"].sum())}
-        rows.append({**row, **counted})
+        row |= {f"k = {k:.3g}": value for k, value in zip(group["k"], group[name], strict=True)}
+        counts = {"images": span_text(group["images"]), "undefined": int(group["undefined"].sum())}
+        rows.append({**row, **counts})
     return pd.DataFrame(rows)

@@ -7,11 +7,11 @@ from typing import TypeAlias
 import numpy as np
 import pandas as pd
 
-TCAV = "tcav"  # what explains by concepts is called in the tables; it has no map
+TCAV = "tcav"  # TCAV's name in the tables; it produces no map
 SERIES = "series"
 """Pearson's ρ between a method's MCS over the commonality series and the drop of accuracy (Yang & Kim 2019, Fig. 6)."""
 DIRECTIONS = {"mcs": "higher", "idr": "higher", "iir": "higher", "iir_difference": "lower", SERIES: "higher"}
-"""The metrics in the order of the paper, and which end is better."""
+"""The metrics in the order of the paper, and which direction is better."""
 SHOWN = {
     "mcs": ("MCS", 1.0),
     "idr": ("IDR (%)", 100.0),
@@ -19,7 +19,7 @@ SHOWN = {
     "iir_difference": ("relative change", 1.0),
     SERIES: ("ρ over the series", 1.0),
 }
-"""Label of each metric, and the factor of its scores in tables to read."""
+"""Label of each metric, and the factor by which its scores are multiplied in displayed tables."""
 PAPER = (
     "gradcam",
     "guided_gradcam",
@@ -33,13 +33,13 @@ PAPER = (
     "gradient_x_input",
     "guided_backprop",
 )
-"""Registered methods that the paper compares, and what stands for them."""
+"""Registered methods that the paper compares, or their equivalents here."""
 INDEPENDENCE = ("iir", "iir_difference")
 LEAST_SIMILAR = (
-    0.5  # the least share of changed images whose output stayed as it was, for IIR to be asked about
+    0.5  # IIR is evaluated only if at least this share of changed images has nearly the original output
 )
-LEAST_METHODS = 3  # fewer have no rank correlation that says anything
-DECIMALS = 12  # scores that differ by less are equal: sums in another order differ by rounding
+LEAST_METHODS = 3  # a rank correlation of fewer is not informative
+DECIMALS = 12  # scores are rounded before comparison: sums in another order differ by rounding
 COLUMNS = ["method", "seed", "score", "spread"]
 Scores: TypeAlias = "pd.Series[float]"
 
@@ -50,53 +50,54 @@ class UntestedError(ValueError):
 
 @dataclass(frozen=True)
 class BamTables:
-    """The tables of one study as its other rules write them; None is what the study does not do."""
+    """The tables of one study as its other rules write them; None for parts that the study does not have."""
 
     data: str
-    """The collection; its sets are ``{data}_os``, …"""
+    """Name of the data collection; its sets are ``{data}_os`` and so on."""
     object_model: str
     scene_model: str
     methods: Mapping[str, str]
-    """For each entry of the configuration the registered method; one that smooths another than the gradient is called
+    """Registered method of each configuration entry; a method that smooths another base than the gradient is
     ``METHOD of BASE``."""
     controls: Collection[str]
-    """Entries that use no model."""
+    """Entries of baseline methods that do not use the model."""
     classes: Mapping[str, int]
     """Number of classes of ``object`` and ``scene``."""
     premise: pd.DataFrame
     metrics: pd.DataFrame
     independence: pd.DataFrame | None = None
     deltas: pd.DataFrame | None = None
-    """Share of the changed images that have nearly the outputs of the original, ``similar``, by seed."""
+    """By seed, ``similar``: the share of changed images whose outputs are nearly those of the original."""
     commonality: pd.DataFrame | None = None
     series: pd.DataFrame | None = None
     correlation: pd.DataFrame | None = None
     concepts: pd.DataFrame | None = None
 
     def entry(self, registered: str) -> str:
-        """Return the entry of a registered method: of several the one that bears its name, else the first.
+        """Return the entry of a registered method: of several, the one with the method's name, else the first.
 
         Raises:
-            UntestedError: there is none.
+            UntestedError: the study does not have the method.
         """
-        found = [name for name, method in self.methods.items() if method == registered]
-        if not found:
+        entries = [name for name, method in self.methods.items() if method == registered]
+        if not entries:
             raise UntestedError(f"{registered} is not in the study")
-        return registered if registered in found else found[0]
+        return registered if registered in entries else entries[0]
 
     def by_seed(self, metric: str, member: str = "os") -> pd.DataFrame:
-        """Return a metric's ``method, seed, score, spread``, controls too; empty where it was not studied.
+        """Return a metric's ``method, seed, score, spread``, with controls; empty if the study lacks the metric.
 
-        ``member`` is the set of MCS and IDR: ``os`` or a variant of it. TCAV is in MCS over X_os, as the difference of
-        its G_c between f_o and f_s, and in the series where that has it. A score that is not finite is NaN.
+        ``member`` is the set of MCS and IDR: ``os`` or a variant of it. TCAV has an MCS over X_os, the difference of
+        its G_c between f_o and f_s, and a row in the series if that includes it. A score that is not finite is NaN.
         """
         table = self._table(metric, member)
-        found = pd.DataFrame({name: [] for name in COLUMNS}) if table is None else table[COLUMNS]
+        rows = pd.DataFrame({name: [] for name in COLUMNS}) if table is None else table[COLUMNS]
         if metric == "mcs" and member == "os" and self.concepts is not None:
-            found = pd.concat([found, self._concept_contrast(self.concepts)], ignore_index=True)
-        return found.assign(score=found["score"].where(np.isfinite(found["score"])))
+            rows = pd.concat([rows, self._concept_contrast(self.concepts)], ignore_index=True)
+        return rows.assign(score=rows["score"].where(np.isfinite(rows["score"])))
 
     def _table(self, metric: str, member: str) -> pd.DataFrame | None:
+        """Return the rows of a metric from the table that has it, or None."""
         if metric == SERIES:
             table = self.correlation
             return None if table is None else table.assign(score=table["correlation"], spread=np.nan)
@@ -107,16 +108,17 @@ class BamTables:
         return None if table is None else table[table["metric"] == metric]
 
     def _concept_contrast(self, concepts: pd.DataFrame) -> pd.DataFrame:
+        """Return the MCS of TCAV by seed: G_c of f_o minus G_c of f_s."""
         means = concepts[concepts["layer"] == "mean"].pivot(index="seed", columns="model", values="score")
         means = means.reindex(columns=[self.object_model, self.scene_model])
         contrast = means[self.object_model] - means[self.scene_model]
         return contrast.rename("score").reset_index().assign(method=TCAV, spread=np.nan)[COLUMNS]
 
     def scores(self, metric: str, member: str = "os") -> Scores:
-        """Means over seeds by method, without controls and without those that have no score.
+        """Return means over seeds by method, without controls and without methods that have no score.
 
         Raises:
-            UntestedError: there is none, or it is of changes that are not without effect.
+            UntestedError: no method has a score, or too few changed images have nearly the original output for IIR.
         """
         if (
             metric in INDEPENDENCE
@@ -125,18 +127,18 @@ class BamTables:
         ):
             share = f"{100 * self.deltas['similar'].min():.0f} % of the changed images"
             raise UntestedError(f"{share} have nearly the same output: IIR then says nothing about methods")
-        found = self.by_seed(metric, member).groupby("method", sort=False)["score"].mean().dropna()
-        found = found[[method not in self.controls for method in found.index]]
-        if found.empty:
-            where = "" if member == "os" else f" on {self.data}_{member}"
-            raise UntestedError(f"no method has a score of {label(metric)}{where}")
-        return found
+        means = self.by_seed(metric, member).groupby("method", sort=False)["score"].mean().dropna()
+        means = means[[method not in self.controls for method in means.index]]
+        if means.empty:
+            set_text = "" if member == "os" else f" on {self.data}_{member}"
+            raise UntestedError(f"no method has a score of {label(metric)}{set_text}")
+        return means
 
     def score(self, scores: Scores, metric: str, registered: str) -> float:
         """Return the score of one registered method, or of TCAV, among ``scores``.
 
         Raises:
-            UntestedError: it is not in the study, or has no score.
+            UntestedError: the method is not in the study, or has no score.
         """
         if registered == TCAV and self.concepts is None:
             raise UntestedError("TCAV is not in the study")
@@ -146,25 +148,25 @@ class BamTables:
         return float(scores[entry])
 
     def of_paper(self, scores: Scores) -> Scores:
-        """Those that the paper compares; without TCAV, which has no map."""
+        """Return the scores of the methods that the paper compares, without TCAV, which has no map."""
         return scores[[self.methods.get(str(method)) in PAPER for method in scores.index]]
 
     def without(self, scores: Scores, registered: Iterable[str]) -> Scores:
-        """Those of no entry of these registered methods, nor of TCAV."""
+        """Return the scores without those of the given registered methods and of TCAV."""
         left_out = {*registered, TCAV}
         return scores[[self.methods.get(str(method), method) not in left_out for method in scores.index]]
 
 
 def label(metric: str) -> str:
-    """Return a metric's name in a sentence."""
+    """Return a metric's label for use in a sentence."""
     return SHOWN[metric][0].removesuffix(" (%)")
 
 
 def value(score: float, metric: str) -> str:
-    """Return a score in a sentence."""
+    """Format a score for use in a sentence."""
     return f"{100 * score:.1f} %" if SHOWN[metric][1] == 100 else f"{score:.3f}"
 
 
 def named(scores: Scores, metric: str) -> str:
-    """Methods with their scores in a sentence."""
+    """Format methods and their scores for use in a sentence."""
     return ", ".join(f"{name} {value(float(score), metric)}" for name, score in scores.items())

@@ -13,23 +13,23 @@ PANELS = 4  # in a row of the figure
 
 
 def concept_figure(scores: pd.DataFrame, table: pd.DataFrame, *, significance: float) -> Figure:
-    """Scores of concept and random CAVs by layer, a panel for each model.
+    """Plot scores of concept and random CAVs by layer, one panel per model.
 
-    ``table`` is the ``concepts_table`` of ``scores`` under this ``significance``.
+    ``table`` is the ``concepts_table`` of ``scores`` for this ``significance``.
 
     Dots are means over experiments and training seeds, whiskers their standard deviation over all of these; above
-    each layer stands its p or, for several seeds, how many keep it. A layer that no seed keeps is hollow. The title
-    has G_c, the mean over seeds that have one; the dashed line is 0.5, what a direction without meaning has.
+    each layer is its p or, for several seeds, the number that keep it. A layer that no seed keeps is hollow. The title
+    has G_c, the mean over seeds that have one; the dashed line is 0.5, the expected score of a meaningless direction.
     """
     models = list(dict.fromkeys(table["model"]))
     columns = min(PANELS, len(models))
     rows = -(-len(models) // columns)
     figure = Figure(figsize=(1.2 + 3.1 * columns, 0.9 + 3.0 * rows))
     panels = figure.subplots(rows, columns, sharey=True, squeeze=False)
-    of_models = [(model, layers) for model, _, _, layers in measured(scores)]
+    model_layers = [(model, layers) for model, _, _, layers in measured(scores)]
     for axes, model in zip(panels.flat, models, strict=False):
-        seeds = [layers for name, layers in of_models if name == model]
-        _panel(axes, table[table["model"] == model], seeds)
+        seeds = [layers for name, layers in model_layers if name == model]
+        _plot_panel(axes, table[table["model"] == model], seeds)
     for axes in panels.flat[len(models) :]:
         axes.set_axis_off()
     for axes in panels[:, 0]:
@@ -40,34 +40,35 @@ def concept_figure(scores: pd.DataFrame, table: pd.DataFrame, *, significance: f
     return figure
 
 
-def _panel(axes: Axes, table: pd.DataFrame, seeds: list[Layers]) -> None:
+def _plot_panel(axes: Axes, table: pd.DataFrame, seeds: list[Layers]) -> None:
     layers = list(seeds[0])
-    of_layers = table[table["layer"] != MEAN]
-    kept = of_layers.groupby("layer")["kept"].sum()
+    layer_rows = table[table["layer"] != MEAN]
+    kept = layer_rows.groupby("layer")["kept"].sum()
     places = np.arange(len(layers))
     styles = (("concept", "concept", BLUE, -0.12), ("random", "random CAVs", ORANGE, 0.12))
     axes.axhline(0.5, color=GREY, linewidth=1, linestyle="--", label="0.5: no direction")
-    for kind, label, colour, shift in styles:
-        found = [np.concatenate([layers_of[layer][kind] for layers_of in seeds]) for layer in layers]
-        centres = np.array([values.mean() for values in found])
-        spreads = [values.std(ddof=1) if len(values) > 1 else 0 for values in found]
-        axes.errorbar(places + shift, centres, spreads, fmt="none", ecolor=colour, capsize=3, linewidth=1)
-        faces = [colour if kept[layer] else "white" for layer in layers]
-        axes.scatter(places + shift, centres, c=faces, edgecolors=colour, zorder=3, label=label)
+    for kind, label, color, shift in styles:
+        scores = [np.concatenate([layers_of[layer][kind] for layers_of in seeds]) for layer in layers]
+        centers = np.array([values.mean() for values in scores])
+        spreads = [values.std(ddof=1) if len(values) > 1 else 0 for values in scores]
+        axes.errorbar(places + shift, centers, spreads, fmt="none", ecolor=color, capsize=3, linewidth=1)
+        faces = [color if kept[layer] else "white" for layer in layers]
+        axes.scatter(places + shift, centers, c=faces, edgecolors=color, zorder=3, label=label)
     for place, layer in zip(places, layers, strict=True):
-        said = _said(of_layers.loc[of_layers["layer"] == layer, "p_value"], int(kept[layer]))
-        axes.text(float(place), 1.06, said, ha="center", va="bottom", fontsize=8)
+        test_text = _test_text(layer_rows.loc[layer_rows["layer"] == layer, "p_value"], int(kept[layer]))
+        axes.text(float(place), 1.06, test_text, ha="center", va="bottom", fontsize=8)
     axes.set_xticks(places, layers, rotation=30, ha="right")
     axes.set_xlim(-0.6, len(layers) - 0.4)
     axes.set_ylim(-0.05, 1.2)
     axes.set_yticks(np.linspace(0, 1, 6))
     means = table.loc[table["layer"] == MEAN, "score"]
-    counted = span_text(table["images"])
-    known = f"{means.mean():.2f}" if means.notna().any() else "×"
-    axes.set_title(f"{table['model'].iloc[0]}: {known} ({counted} images)", fontsize=10)
+    images_text = span_text(table["images"])
+    mean_text = f"{means.mean():.2f}" if means.notna().any() else "×"
+    axes.set_title(f"{table['model'].iloc[0]}: {mean_text} ({images_text} images)", fontsize=10)
 
 
-def _said(p_values: "pd.Series[float]", kept: int) -> str:
+def _test_text(p_values: "pd.Series[float]", kept: int) -> str:
+    """Return the p-value or, for several seeds, the number of seeds that keep the layer."""
     if len(p_values) > 1:
         return f"{kept} of {len(p_values)}"
     p = p_values.iloc[0]

@@ -10,14 +10,14 @@ import pandas as pd
 from saliency_assay.studies.bam.tcav import KINDS, layer_test
 
 COLUMNS = ["model", "seed", "layer", "score", "random", "p_value", "kept", "images", "experiments"]
-MEAN = "mean"  # the row of each model and seed that holds G_c
+MEAN = "mean"  # the row of each model and seed with G_c
 KEYS = dict(zip(KINDS, ("score", "random"), strict=True))
 
 Layers = dict[str, dict[str, npt.NDArray[np.float64]]]
 
 
 def concepts_table(scores: pd.DataFrame, *, significance: float) -> pd.DataFrame:
-    """TCAV of every model, seed and layer, and the mean over the layers that pass the test (BAM, appendix F).
+    """Return TCAV of every model, seed and layer, and the mean over the layers that pass the test (BAM, appendix F).
 
     Args:
         scores: a score table with the metrics ``tcav`` and ``tcav_images`` as ``tcav.rows_of`` names them.
@@ -31,31 +31,31 @@ def concepts_table(scores: pd.DataFrame, *, significance: float) -> pd.DataFrame
     """
     rows: list[dict[str, Any]] = []
     for model, seed, images, layers in measured(scores):
-        of_layers: list[dict[str, Any]] = []
+        layer_rows: list[dict[str, Any]] = []
         for layer, kinds in layers.items():
             p, kept = layer_test(kinds["concept"], kinds["random"], significance=significance)
             means = {key: float(kinds[kind].mean()) for kind, key in KEYS.items()}
-            of_layers.append({"layer": layer, **means, "p_value": p, "kept": kept})
-        counted = pd.DataFrame(of_layers).query("kept")
-        means = {key: float(counted[key].mean()) for key in KEYS.values()}
-        of_layers.append({"layer": MEAN, **means, "p_value": np.nan, "kept": len(counted) > 0})
+            layer_rows.append({"layer": layer, **means, "p_value": p, "kept": kept})
+        kept_layers = pd.DataFrame(layer_rows).query("kept")
+        means = {key: float(kept_layers[key].mean()) for key in KEYS.values()}
+        layer_rows.append({"layer": MEAN, **means, "p_value": np.nan, "kept": len(kept_layers) > 0})
         shared = {"model": model, "seed": seed, "images": images, "experiments": len(kinds["concept"])}
-        rows += [{**shared, **row} for row in of_layers]
+        rows += [{**shared, **row} for row in layer_rows]
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
 def measured(scores: pd.DataFrame) -> Iterator[tuple[str, int, int, Layers]]:
-    """Model, seed, images under test, and the scores of each layer, in the order of the table."""
+    """Yield model, seed, number of images under test, and the scores of each layer, in the order of the table."""
     for model, seed in dict.fromkeys(zip(scores["model"], scores["seed"], strict=True)):
         table = scores[(scores["model"] == model) & (scores["seed"] == seed)]
         counts = table.loc[table["metric"] == "tcav_images", "score"]
-        of_tcav = table[table["metric"] == "tcav"]
+        tcav_rows = table[table["metric"] == "tcav"]
         layers: dict[str, dict[str, list[float]]] = {}
-        for variant, score in zip(of_tcav["variant"], of_tcav["score"], strict=True):
+        for variant, score in zip(tcav_rows["variant"], tcav_rows["score"], strict=True):
             layer, kind, _ = variant.rsplit(" ", 2)
             layers.setdefault(layer, {}).setdefault(kind, []).append(score)
-        found = {
+        layer_scores = {
             layer: {kind: np.array(values) for kind, values in kinds.items()}
             for layer, kinds in layers.items()
         }
-        yield model, seed, int(counts.iloc[0]), found
+        yield model, seed, int(counts.iloc[0]), layer_scores

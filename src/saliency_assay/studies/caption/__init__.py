@@ -1,4 +1,4 @@
-"""Images with captions: which half of an image maps point at (Yeh et al., 2019, section 5)."""
+"""Images with captions: the half of an image that maps highlight (Yeh et al., 2019, section 5)."""
 
 from saliency_assay.registry.study_kind import Outputs, StudyKind
 

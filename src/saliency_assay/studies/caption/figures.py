@@ -1,4 +1,4 @@
-"""Figures of image or caption: INFD of both models, and how much of a map lies on the half that a model uses."""
+"""Figures of caption studies: INFD of both models, and the share of attribution on the half that a model uses."""
 
 from typing import Any
 
@@ -14,21 +14,21 @@ from saliency_assay.studies.caption.tables import ZERO
 
 
 def infidelity_bars(table: pd.DataFrame) -> Figure:
-    """INFD of each method for both models; ``table`` as ``caption_table`` gives it."""
-    return _figure(table, "infidelity", 1.0, "INFD: mean over images (squared logits)")
+    """Plot INFD of each method for both models; ``table`` is from ``caption_table``."""
+    return _bar_figure(table, "infidelity", 1.0, "INFD: mean over images (squared logits)")
 
 
 def share_bars(table: pd.DataFrame) -> Figure:
     """Plot the share of absolute attribution on the half that each model uses, by method."""
-    figure = _figure(table, "share", 100.0, "absolute attribution on the half\nthat the model uses (%)")
+    figure = _bar_figure(table, "share", 100.0, "absolute attribution on the half\nthat the model uses (%)")
     axes = figure.axes[0]
     axes.set_ylim(0, 105)
     axes.axhline(50, color=GREY, linewidth=1, linestyle="--")
     return figure
 
 
-def _figure(table: pd.DataFrame, column: str, scale: float, label: str) -> Figure:
-    """Bars are means over seeds, whiskers 95 % intervals of a mean over images, dots the seeds where several."""
+def _bar_figure(table: pd.DataFrame, column: str, scale: float, label: str) -> Figure:
+    """Plot means over seeds as bars, 95 % intervals of the mean over images as whiskers, and several seeds as dots."""
     methods, models = (list(dict.fromkeys(table[name])) for name in ("method", "model"))
     figure = Figure(figsize=(max(6.5, 1.1 * len(methods) + 2), 4.4))
     axes = figure.add_subplot()
@@ -42,30 +42,30 @@ def _figure(table: pd.DataFrame, column: str, scale: float, label: str) -> Figur
             "error_kw": {"linewidth": 1},
             "color": (BLUE, ORANGE)[number % 2],
         }
-        axes.bar(places, means, 0.4, yerr=whiskers, label=_named(model, rows["used"]), **style)
-        _mark(axes, places, means)
+        axes.bar(places, means, 0.4, yerr=whiskers, label=_model_label(model, rows["used"]), **style)
+        _mark_missing_and_zero(axes, places, means)
         if rows["seed"].nunique() > 1:
-            where = rows["method"].map(dict(zip(methods, places, strict=True)))
-            axes.plot(where, rows["shown"], "o", color="black", markersize=3)
+            positions = rows["method"].map(dict(zip(methods, places, strict=True)))
+            axes.plot(positions, rows["shown"], "o", color="black", markersize=3)
     axes.axhline(0, color="black", linewidth=0.8)
     axes.set_xticks(
         range(len(methods)), [readable(str(method)) for method in methods], rotation=30, ha="right"
     )
     axes.set_ylabel(label)
     seeds = table["seed"].nunique()
-    counted = span_text(table["images"])
-    axes.set_xlabel(f"method; {counted} images a model, {seeds} training seed{'s' if seeds > 1 else ''}")
+    images_text = span_text(table["images"])
+    axes.set_xlabel(f"method; {images_text} images a model, {seeds} training seed{'s' if seeds > 1 else ''}")
     figure.legend(loc="outside upper center", ncols=2)
     return figure
 
 
-def _named(model: str, used: "pd.Series[str]") -> str:
+def _model_label(model: str, used: "pd.Series[str]") -> str:
     halves = " or ".join(half or "neither" for half in dict.fromkeys(used))
     return f"{readable(model)} (uses: {halves})"
 
 
-def _mark(axes: Axes, places: Array, heights: "pd.Series[float]") -> None:
-    """Mark a score that no image has by a cross, not a bar of height 0, and a bar of 0 by its value."""
+def _mark_missing_and_zero(axes: Axes, places: Array, heights: "pd.Series[float]") -> None:
+    """Mark a missing score by a cross, not a bar of height 0, and a bar of 0 by its value."""
     for place, height in zip(places, heights, strict=True):
         text = "×" if np.isnan(height) else "0" if abs(height) <= ZERO else ""
         axes.text(place, 0, text, ha="center", va="bottom")

@@ -8,7 +8,7 @@ class CaptionInputs(StudyInputs):
     """Inputs of the rules of caption studies."""
 
     def rated_scores(self, wildcards: Wildcards) -> list[str]:
-        """Return the scores of infidelity under each half."""
+        """Return the scores of infidelity with respect to halves."""
         return self.of_study(self.paths.scores, wildcards["study"], ["infidelity_halves"])
 
 
@@ -30,9 +30,9 @@ class CaptionParams(StudyParams):
         return self.settings("plot_caption", study=wildcards["study"], methods=names)
 
     def _table_method(self, name: str) -> str:
-        """Return what the paper's Table 3 calls a method.
+        """Return the name of a method in the paper's Table 3.
 
-        Its maps are named local or global if infidelity, by its parameter ``explanation``, takes them for the other.
+        "local" or "global" is appended if that differs from infidelity's parameter ``explanation``.
         """
         method = self.config.methods[name]
         expected = self.config.metrics["infidelity_halves"].parameters["explanation"]

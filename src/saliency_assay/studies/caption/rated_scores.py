@@ -1,4 +1,4 @@
-"""Scores that rate the methods of a caption study."""
+"""Scores by which the methods of a caption study are rated."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,12 +8,12 @@ from saliency_assay.storage import score_tables
 
 
 def rated_scores(paths: Sequence[Path], *, data: str, models: Sequence[str]) -> RatedTable:
-    """Return infidelity with the halves, a variant for each model.
+    """Return infidelity with respect to halves, one variant per model.
 
     Args:
-        paths: of score tables, in the order of the study's methods; only rows that are needed are read.
-        data: not used: both models are explained on one set, which the tables name.
-        models: of the study.
+        paths: score tables, in the order of the study's methods; only the needed rows are read.
+        data: not used; both models are explained on one set, whose name is in the tables.
+        models: models of the study.
     """
     table = score_tables.read(paths, compact=True, only=[("metric", "==", "infidelity")])
     variant = table["variant"].astype(str) + " " + table["model"].astype(str)

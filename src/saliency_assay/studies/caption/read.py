@@ -10,27 +10,32 @@ def read_study(name: str, entry: CaptionStudy, methods: tuple[str, ...], section
     """Return the record of a study: both models are explained on the images that the first was trained on.
 
     Raises:
-        ConfigError: a model that does not exist or is not trained on pictures with captions, or of other classes.
+        ConfigError: a model does not exist, is not trained on pictures with captions, or has other classes.
     """
     place = f"studies.{name}"
-    both = {f"{captioned.name}_both": captioned for captioned in sections.data.values() if captioned.source}
+    captioned_sets = {f"{data.name}_both": data for data in sections.data.values() if data.source}
     pair = []
     for role, model_name in (("image_model", entry.image_model), ("caption_model", entry.caption_model)):
         model = look_up(f"{place}.{role}", "model", model_name, sections.models)
-        look_up(f"{place}.{role}: {model.name}: data", "set with pictures and captions", model.data, both)
+        look_up(
+            f"{place}.{role}: {model.name}: data",
+            "set with pictures and captions",
+            model.data,
+            captioned_sets,
+        )
         pair.append(model)
     first, second = pair
     if first == second:
         raise ConfigError(f"{place}.caption_model: found {second.name} again, expected another model")
-    known, expected = both[second.data], both[first.data]
-    if (known.source, known.classes, known.captions) != (
+    actual, expected = captioned_sets[second.data], captioned_sets[first.data]
+    if (actual.source, actual.classes, actual.captions) != (
         expected.source,
         expected.classes,
         expected.captions,
     ):
         raise ConfigError(
-            f"{place}.caption_model: {second.name} knows {_classes(known)}, "
-            f"expected {_classes(expected)} as {first.name}"
+            f"{place}.caption_model: {second.name} knows {_classes_text(actual)}, "
+            f"expected {_classes_text(expected)} as {first.name}"
         )
     return Study(
         name,
@@ -39,11 +44,11 @@ def read_study(name: str, entry: CaptionStudy, methods: tuple[str, ...], section
         (first.name, second.name),
         methods,
         settings=entry,
-        evaluated={model.name: both[model.data].sets for model in pair},
+        evaluated={model.name: captioned_sets[model.data].sets for model in pair},
     )
 
 
-def _classes(data: DataEntry) -> str:
-    """Return the classes, their set and their captions in words."""
+def _classes_text(data: DataEntry) -> str:
+    """Return the classes, their set and their captions as text."""
     words = "" if data.captions == data.classes else f", called {' and '.join(data.captions)}"
     return f"{' and '.join(data.classes)} of {data.source}{words}"

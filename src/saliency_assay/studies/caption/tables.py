@@ -1,4 +1,4 @@
-"""Tables of image or caption: two models that use known halves of an image, and what explanations say of them."""
+"""Tables of caption studies: two models that use known halves of an image, and the scores of their explanations."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,14 +11,14 @@ from saliency_assay.plotting.statistics import mean_and_error
 from saliency_assay.plotting.text import readable
 
 ROLES = ("image", "caption")
-"""Half of the image that the first and the second model of a study are to use, and the halves shown alone."""
+"""Half of the image that the first and the second model of a study should use; also the halves shown alone."""
 CHECKS = {
     "both": "accuracy, picture and caption: what it was trained on",
     "image": "accuracy, picture alone: the caption's half is black",
     "caption": "accuracy, caption alone: the picture's half is black",
 }
 
-# Yeh et al. (2019), section 5 ("above 0.95") and footnote 7, in percent; and Table 3, by the method that it names.
+# Yeh et al. (2019), section 5 ("above 0.95") and footnote 7, in percent; and Table 3, by method.
 PRINTED_ACCURACY = {
     ("image", "both"): 95.0,
     ("image", "image"): 90.0,
@@ -34,9 +34,9 @@ PRINTED_INFIDELITY = {
     "integrated_gradients": 0.35,
     "halves": 0.0,
 }
-ABOVE = 95.0  # percent of test images that both models are right on, and more
-CHANCE = (45.0, 55.0)  # percent: what footnote 7 gives as 0.5
-ZERO = 1e-6  # INFD in squared logits that is 0 up to rounding
+ABOVE = 95.0  # the accuracy of both models on test images is above this percentage
+CHANCE = (45.0, 55.0)  # percent: range counted as chance, which is 0.5 in footnote 7
+ZERO = 1e-6  # INFD in squared logits up to which it is 0 apart from rounding
 
 
 def premise(
@@ -46,32 +46,32 @@ def premise(
 
     Args:
         predictions: one row per model, seed, data and image, with ``split``, ``label`` and ``predicted``.
-        image_model: what is to rely on the picture.
-        caption_model: what is to rely on the caption.
-        data: the entries that they were trained for, in this order; their sets are ``{entry}_both`` and so on.
+        image_model: the model that should rely on the picture.
+        caption_model: the model that should rely on the caption.
+        data: the data entries that they were trained on, in this order; their sets are ``{entry}_both`` and so on.
 
     Returns:
         One row per model, seed and set: ``model, seed, set, check, percent, images, printed``;
-        ``printed`` is the paper's value, of ``both`` the least it says.
+        ``printed`` is the paper's value, for ``both`` its lower bound.
     """
     test = predictions[predictions["split"] == "test"]
     rows: list[dict[str, Any]] = []
     for role, model, entry in zip(ROLES, (image_model, caption_model), data, strict=True):
-        for seed, of_seed in test[test["model"] == model].groupby("seed"):
+        for seed, seed_rows in test[test["model"] == model].groupby("seed"):
             for member, check in CHECKS.items():
-                table = of_seed[of_seed["data"] == f"{entry}_{member}"]
-                right = table["predicted"] == table["label"]
-                percent = 100 * int(right.sum()) / len(right) if len(right) else np.nan
+                table = seed_rows[seed_rows["data"] == f"{entry}_{member}"]
+                is_correct = table["predicted"] == table["label"]
+                percent = 100 * int(is_correct.sum()) / len(is_correct) if len(is_correct) else np.nan
                 row = {"model": model, "seed": seed, "set": f"{entry}_{member}", "check": check}
-                row |= {"percent": percent, "images": len(right)}
+                row |= {"percent": percent, "images": len(is_correct)}
                 rows.append({**row, "printed": PRINTED_ACCURACY[role, member]})
     return pd.DataFrame(rows)
 
 
 def used_half(checks: pd.DataFrame, model: str, seed: int) -> str:
-    """Return the half that a model relies on: ``image`` or ``caption``, whichever it is right on more often alone.
+    """Return the half that a model relies on, ``image`` or ``caption``: the one with higher accuracy when shown alone.
 
-    Empty where both are alike or one was not measured. ``checks`` are what ``premise`` gives.
+    Empty if both accuracies are equal or one was not measured. ``checks`` are from ``premise``.
     """
     alone = [accuracy(checks, model, seed, member) for member in ROLES]
     if alone[0] == alone[1] or np.isnan(alone).any():
@@ -80,39 +80,39 @@ def used_half(checks: pd.DataFrame, model: str, seed: int) -> str:
 
 
 def accuracy(checks: pd.DataFrame, model: str, seed: int, member: str) -> float:
-    """Percent of test images of a model's set ``member`` that it is right on; NaN where it was not measured."""
+    """Return a model's test accuracy on its set ``member`` in percent; NaN if it was not measured."""
     rows = checks[(checks["model"] == model) & (checks["seed"] == seed)]
-    found = rows.loc[rows["check"] == CHECKS[member], "percent"]
-    return float(found.iloc[0]) if len(found) else np.nan
+    percents = rows.loc[rows["check"] == CHECKS[member], "percent"]
+    return float(percents.iloc[0]) if len(percents) else np.nan
 
 
 def caption_table(scores: pd.DataFrame, checks: pd.DataFrame) -> pd.DataFrame:
-    """INFD, and attribution on the half that the model uses, of every model, seed and method.
+    """Return INFD, and attribution on the half that the model uses, for every model, seed and method.
 
     Args:
         scores: a score table of ``infidelity_halves`` and ``block_attribution``, the latter's block the caption.
-        checks: what ``premise`` gives, which says the half that is used.
+        checks: from ``premise``; they determine the used half.
 
     Returns:
-        One row per model, seed and method: ``used``, the half; ``infidelity``, its mean over images, in squared logits;
-        ``share``, the mean share of absolute attribution on that half; ``found``, the share of images in which it has
-        more than half; ``…_error``, the standard error of each; ``images``, those with an INFD, and ``undefined``,
-        those without.
+        One row per model, seed and method: ``used``, the half; ``infidelity``, the mean INFD over images, in squared
+        logits; ``share``, the mean share of absolute attribution on that half; ``found``, the share of images in which
+        it has more than half; ``…_error``, the standard error of each; ``images`` and ``undefined``, the numbers of
+        images with and without an INFD.
     """
     infidelity = scores[(scores["metric"] == "infidelity") & (scores["variant"] == "infidelity_halves")]
     attribution = scores[scores["metric"] == "block_attribution"]
-    arms = dict.fromkeys(zip(scores["model"], scores["seed"], scores["method"], strict=True))
+    keys = dict.fromkeys(zip(scores["model"], scores["seed"], scores["method"], strict=True))
     rows: list[dict[str, Any]] = []
-    for model, seed, method in arms:
+    for model, seed, method in keys:
         used = used_half(checks, model, seed)
-        squared, shares = (_of(table, model, seed, method) for table in (infidelity, attribution))
+        squared, shares = (_select_scores(table, model, seed, method) for table in (infidelity, attribution))
         if used == "image":
             shares = 1 - shares
         if not used:
             shares = np.full_like(shares, np.nan)
-        found = np.where(np.isnan(shares), np.nan, shares > 0.5)
+        is_found = np.where(np.isnan(shares), np.nan, shares > 0.5)
         row: dict[str, Any] = {"model": model, "seed": seed, "method": method, "used": used}
-        for name, values in (("infidelity", squared), ("share", shares), ("found", found)):
+        for name, values in (("infidelity", squared), ("share", shares), ("found", is_found)):
             row[name], row[f"{name}_error"] = mean_and_error(values)
         defined = int(np.isfinite(squared).sum())
         rows.append({**row, "images": defined, "undefined": len(squared) - defined})
@@ -120,85 +120,85 @@ def caption_table(scores: pd.DataFrame, checks: pd.DataFrame) -> pd.DataFrame:
 
 
 def beside_printed(table: pd.DataFrame, methods: Mapping[str, str]) -> pd.DataFrame:
-    """Return a row for each method: means over seeds of each model and of both, beside Table 3.
+    """Return one row per method: means over seeds of each model and of both, beside Table 3.
 
     Args:
-        table: as ``caption_table`` gives it.
-        methods: the study's methods, and what each is in the registry.
+        table: from ``caption_table``.
+        methods: the paper's method of each of the study's methods.
     """
     models = list(dict.fromkeys(table["model"]))
     by_model = table.groupby(["method", "model"])[["infidelity", "share", "found"]].mean()
     rows: list[dict[str, Any]] = []
     for method in dict.fromkeys(table["method"]):
-        of_method = by_model.loc[method].reindex(models)
+        model_means = by_model.loc[method].reindex(models)
         row: dict[str, Any] = {"method": method}
-        row |= {f"INFD, {model}": of_method.loc[model, "infidelity"] for model in models}
-        row |= {"INFD, mean of both": of_method["infidelity"].mean(skipna=False)}
+        row |= {f"INFD, {model}": model_means.loc[model, "infidelity"] for model in models}
+        row |= {"INFD, mean of both": model_means["infidelity"].mean(skipna=False)}
         row |= {"INFD, printed": PRINTED_INFIDELITY.get(methods.get(method, ""), np.nan)}
-        row |= {f"share on the used half, {model}": of_method.loc[model, "share"] for model in models}
-        rows.append({**row, "images where it has most": of_method["found"].mean(skipna=False)})
+        row |= {f"share on the used half, {model}": model_means.loc[model, "share"] for model in models}
+        rows.append({**row, "images where it has most": model_means["found"].mean(skipna=False)})
     return pd.DataFrame(rows)
 
 
 def statements(checks: pd.DataFrame, table: pd.DataFrame, methods: Mapping[str, str]) -> pd.DataFrame:
-    """Return the paper's claims about the experiment, and whether they hold: ``claim, source, measured, verdict``."""
-    rows = [_above(checks)]
+    """Return the paper's claims about the experiment and their verdicts: ``claim, source, measured, verdict``."""
+    rows = [_accuracy_claim(checks)]
     rows += [
-        _relies(checks, model, role)
+        _reliance_claim(checks, model, role)
         for role, model in zip(ROLES, dict.fromkeys(checks["model"]), strict=True)
     ]
     means = beside_printed(table, methods)[["method", "INFD, mean of both", "INFD, printed"]]
     order = [row for row in means.itertuples(index=False, name=None) if not np.isnan(row[2])]
-    rows += [_zero(order), _falls(order)]
+    rows += [_optimal_claim(order), _order_claim(order)]
     return pd.DataFrame(rows, columns=["claim", "source", "measured", "verdict"])
 
 
-def _above(checks: pd.DataFrame) -> list[str]:
-    found = checks.loc[checks["check"] == CHECKS["both"], "percent"]
-    measured = f"least {found.min():.1f} %"
+def _accuracy_claim(checks: pd.DataFrame) -> list[str]:
+    accuracies = checks.loc[checks["check"] == CHECKS["both"], "percent"]
+    measured = f"least {accuracies.min():.1f} %"
     claim = f"Both models are right on more than {ABOVE:g} % of test images."
-    return [claim, "section 5", measured, _verdict(bool((found > ABOVE).all()))]
+    return [claim, "section 5", measured, _verdict(bool((accuracies > ABOVE).all()))]
 
 
-def _relies(checks: pd.DataFrame, model: str, role: str) -> list[str]:
-    """Return whether a model is right on one half alone, and at chance on the other, under all seeds."""
+def _reliance_claim(checks: pd.DataFrame, model: str, role: str) -> list[str]:
+    """Check that a model's accuracy is above chance on one half alone and at chance on the other, for all seeds."""
     other = ROLES[1 - ROLES.index(role)]
     seeds = dict.fromkeys(checks.loc[checks["model"] == model, "seed"])
     alone = np.array([[accuracy(checks, model, seed, half) for half in (role, other)] for seed in seeds])
     half = "picture" if role == "image" else "caption"
     claim = f"{readable(model)} relies on the {half} alone."
-    shown = ", ".join(f"{own:.1f} % and {rest:.1f} %" for own, rest in alone)
-    measured = f"{half} alone, other half alone: {shown}; chance is {CHANCE[0]:g} to {CHANCE[1]:g} %"
+    pairs_text = ", ".join(f"{used:.1f} % and {unused:.1f} %" for used, unused in alone)
+    measured = f"{half} alone, other half alone: {pairs_text}; chance is {CHANCE[0]:g} to {CHANCE[1]:g} %"
     low, high = CHANCE
     holds = (alone[:, 0] > high) & (alone[:, 1] >= low) & (alone[:, 1] <= high)
     return [claim, "footnote 7", measured, _verdict(bool(holds.all()))]
 
 
-def _zero(order: Sequence[tuple[str, float, float]]) -> list[str]:
+def _optimal_claim(order: Sequence[tuple[str, float, float]]) -> list[str]:
     claim, source = "The optimal explanation has INFD 0.", "Table 3"
     optimal = [row for row in order if row[2] == 0]
     if not optimal:
         return [claim, source, "no method of the study is optimal for the halves", "not tested"]
-    if unscored := _without_score(optimal):
+    if unscored := _missing_scores_text(optimal):
         return [claim, source, unscored, "not tested"]
-    measured = ", ".join(f"{readable(method)} {found:.2g}" for method, found, _ in optimal)
-    return [claim, source, measured, _verdict(all(found <= ZERO for _, found, _ in optimal))]
+    measured = ", ".join(f"{readable(method)} {infidelity:.2g}" for method, infidelity, _ in optimal)
+    return [claim, source, measured, _verdict(all(infidelity <= ZERO for _, infidelity, _ in optimal))]
 
 
-def _without_score(rows: Sequence[tuple[str, float, float]]) -> str:
-    names = [readable(method) for method, found, _ in rows if np.isnan(found)]
+def _missing_scores_text(rows: Sequence[tuple[str, float, float]]) -> str:
+    names = [readable(method) for method, infidelity, _ in rows if np.isnan(infidelity)]
     return f"without a score: {', '.join(names)}" if names else ""
 
 
-def _falls(order: Sequence[tuple[str, float, float]]) -> list[str]:
-    """Return whether each method with a higher printed INFD has at least that of each with a lower one."""
+def _order_claim(order: Sequence[tuple[str, float, float]]) -> list[str]:
+    """Check that each method with a higher printed INFD has at least the INFD of each with a lower one."""
     claim, source = "INFD falls in the printed order: Grad ≥ Grad-SG ≥ IG ≥ OPT.", "Table 3"
     order = sorted(order, key=lambda row: -row[2])
     if len({printed for _, _, printed in order}) < 2:
         return [claim, source, "fewer than two of these methods are in the study", "not tested"]
-    if unscored := _without_score(order):
+    if unscored := _missing_scores_text(order):
         return [claim, source, unscored, "not tested"]
-    measured = ", ".join(f"{readable(method)} {found:.3g}" for method, found, _ in order)
+    measured = ", ".join(f"{readable(method)} {infidelity:.3g}" for method, infidelity, _ in order)
     pairs = [(first, second) for first in order for second in order if first[2] > second[2]]
     return [claim, source, measured, _verdict(all(first[1] >= second[1] for first, second in pairs))]
 
@@ -207,6 +207,6 @@ def _verdict(holds: bool) -> str:
     return "holds" if holds else "does not hold"
 
 
-def _of(table: pd.DataFrame, model: str, seed: int, method: str) -> Array:
+def _select_scores(table: pd.DataFrame, model: str, seed: int, method: str) -> Array:
     rows = (table["model"] == model) & (table["seed"] == seed) & (table["method"] == method)
     return table.loc[rows, "score"].to_numpy(dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Fidelity of single maps to their model, by the metrics that the study chooses."""
+"""Fidelity of single maps to their model, by the study's metrics."""
 
 from saliency_assay.registry.study_kind import Outputs, StudyKind
 

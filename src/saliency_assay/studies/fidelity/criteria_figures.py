@@ -22,7 +22,7 @@ LAST: dict[str, Any] = {"color": VERMILION, "linestyle": "--"}
 
 
 def criteria_boxes(results: MetricResults) -> Figure:
-    """N-Ord, 1 − S-Ord, TPN and TPS of images by method, all lower for the better: Wang et al. (2020), Fig. 5."""
+    """Plot N-Ord, 1 − S-Ord, TPN and TPS of images by method, all lower is better: Wang et al. (2020), Fig. 5."""
     height = 0.36 * len(results.methods) + 2.1
     figure = Figure(figsize=(14, height))
     for axes, score in zip(figure.subplots(1, 4), CRITERIA, strict=True):
@@ -36,13 +36,12 @@ def criteria_boxes(results: MetricResults) -> Figure:
 
 
 def criteria_areas(results: MetricResults) -> Figure:
-    """Plot the two curves behind TPN and behind TPS with the area between them, for one image: Wang et al. (2020), Fig.
-    4.
+    """Plot the curve pairs of TPN and TPS with the area between them, for one image: Wang et al. (2020), Fig. 4.
 
-    The image is the first for which most methods are defined. The area is that of the figure, before TPN divides it
-    by r·y₀ and TPS by r'·y₀.
+    The image is the first for which most methods are defined. The printed area is not yet divided by r·y₀ (TPN) or
+    r'·y₀ (TPS).
     """
-    chosen = _first_defined(results)
+    image_row = _first_defined(results)
     columns = min(len(results.methods), MOST_COLUMNS)
     blocks = -(-len(results.methods) // columns)
     figure = Figure(figsize=(max(2.5 * columns, 5.5) + 1.2, 4.3 * blocks + 1.0))
@@ -54,10 +53,10 @@ def criteria_areas(results: MetricResults) -> Figure:
         for line, (score, side) in enumerate(SIDES.items()):
             axes = grid[2 * block + line, column]
             axes.set_visible(True)
-            area = _area(axes, results, method, score, chosen)
-            said = NO_SCORE if area is None else f"area {area:.3g}"
+            area = _plot_area(axes, results, method, score, image_row)
+            area_text = NO_SCORE if area is None else f"area {area:.3g}"
             name = readable(method)
-            axes.set_title(f"{name}\n{said}" if line == 0 else said, fontsize=9)
+            axes.set_title(f"{name}\n{area_text}" if line == 0 else area_text, fontsize=9)
             if column == 0:
                 axes.set_ylabel(f"{side}\noutput ({results.parameters['output']})")
                 axes.tick_params(labelleft=True)
@@ -69,34 +68,34 @@ def criteria_areas(results: MetricResults) -> Figure:
         Line2D([], [], label="weakest first", **LAST),
         Patch(color=GREY, alpha=0.35, label="area: TPN × r·y₀, TPS × r'·y₀"),
     ]
-    figure.legend(handles=handles, loc="outside lower center", ncols=3, title=_named(results, chosen))
+    figure.legend(handles=handles, loc="outside lower center", ncols=3, title=_image_text(results, image_row))
     return figure
 
 
-def _curves(results: MetricResults, method: str, score: str) -> tuple[Array, Array] | None:
-    of = results.curves.get(method, {})
+def _curve_pair(results: MetricResults, method: str, score: str) -> tuple[Array, Array] | None:
+    curves = results.curves.get(method, {})
     names = (f"{score}_first", f"{score}_last")
-    return (of[names[0]], of[names[1]]) if all(name in of for name in names) else None
+    return (curves[names[0]], curves[names[1]]) if all(name in curves for name in names) else None
 
 
 def _first_defined(results: MetricResults) -> int:
-    """Return the first row in which most methods have all their curves; 0 where none has."""
+    """Return the first row in which the most methods have all curves; 0 if none has."""
     counts: Array = np.zeros(1, dtype=np.int64)
     for method in results.methods:
-        found = [pair for score in SIDES if (pair := _curves(results, method, score)) is not None]
-        if len(found) == len(SIDES):
-            rows = np.concatenate([curve for pair in found for curve in pair], axis=1)
+        pairs = [pair for score in SIDES if (pair := _curve_pair(results, method, score)) is not None]
+        if len(pairs) == len(SIDES):
+            rows = np.concatenate([curve for pair in pairs for curve in pair], axis=1)
             counts = counts + np.isfinite(rows).all(axis=1)
     return int(np.argmax(counts))
 
 
-def _area(axes: Axes, results: MetricResults, method: str, score: str, row: int) -> float | None:
-    """Draw two curves of one image and return the area between them, None where they are not defined."""
-    pair = _curves(results, method, score)
-    if pair is None or not all(np.isfinite(curve[row]).all() for curve in pair):
+def _plot_area(axes: Axes, results: MetricResults, method: str, score: str, row: int) -> float | None:
+    """Plot two curves of one image and return the area between them, None if they are undefined."""
+    curves = _curve_pair(results, method, score)
+    if curves is None or not all(np.isfinite(curve[row]).all() for curve in curves):
         axes.text(0.5, 0.5, "×", transform=axes.transAxes, ha="center", va="center", fontsize=18)
         return None
-    first, last = (curve[row] for curve in pair)
+    first, last = (curve[row] for curve in curves)
     share = np.linspace(0, 100, len(first))
     axes.fill_between(share, first, last, color=GREY, alpha=0.35, linewidth=0)
     axes.plot(share, first, linewidth=1.5, **FIRST)
@@ -104,9 +103,10 @@ def _area(axes: Axes, results: MetricResults, method: str, score: str, row: int)
     return float(np.trapezoid(np.abs(first - last), share / 100))
 
 
-def _named(results: MetricResults, row: int) -> str:
+def _image_text(results: MetricResults, row: int) -> str:
+    """Return index, data set and seed of an image as text."""
     table = results.rows("tpn", "")
-    of_one = table[table["method"] == results.methods[0]]
-    found = of_one.iloc[row]
-    seed = f", seed {found['seed']}" if results.seeds > 1 else ""
-    return f"image {found['image']} of {readable(str(found['data']))}{seed}"
+    method_rows = table[table["method"] == results.methods[0]]
+    image_row = method_rows.iloc[row]
+    seed = f", seed {image_row['seed']}" if results.seeds > 1 else ""
+    return f"image {image_row['image']} of {readable(str(image_row['data']))}{seed}"

@@ -25,7 +25,7 @@ MOST_PANELS = 4
 MOST_IN_A_ROW = 4
 MOST_TICKS = 5
 LABEL_LETTERS = 34
-SEEN = (5, 25, 50, 75, 95)  # percentiles
+PERCENTILES = (5, 25, 50, 75, 95)
 ENDS = ("whislo", "q1", "med", "q3", "whishi")
 MEAN: dict[str, Any] = {
     "marker": "D",
@@ -56,61 +56,69 @@ RATE: dict[str, Any] = {
 
 
 def boxes(results: MetricResults) -> Figure:
-    """Box plots of the scores of images by method, a panel for each score and sub-variant.
+    """Plot the scores of images as box plots by method, one panel per score and sub-variant.
 
-    Boxes are quartiles with the median, whiskers the 5th and 95th percentile. More than four panels become one for
-    each score: of the score without a sub-variant, or of its last one. Axes are logarithmic where scores that are not
-    negative need it. Scores that are only hits and misses have their rate with its 95 % interval instead.
+    Boxes are quartiles with the median, whiskers the 5th and 95th percentile. If there were more than four panels,
+    there
+    is one per score: without a sub-variant, or of the last one. Axes are logarithmic where nonnegative scores require
+    it. Scores that are only 0 or 1 are plotted as their rate with its 95 % interval instead.
     """
     if results.scores["score"].dropna().isin((0, 1)).all():
-        return _panels(results, rate_panel, Line2D([], [], **RATE))
-    return _panels(results, box_panel, Patch(**BOX))
+        return _plot_panels(results, rate_panel, Line2D([], [], **RATE))
+    return _plot_panels(results, box_panel, Patch(**BOX))
 
 
 def distributions(results: MetricResults) -> Figure:
-    """Plot the distribution of the scores of images by method, as a density with quartiles, median, mean and a line at
-    0.
+    """Plot densities of the scores of images by method, with quartiles, median, mean and a line at 0.
 
     Panels are those of ``boxes``; Tomsett et al. (2020), Fig. 2b.
     """
-    return _panels(results, density_panel, Patch(**DENSITY))
+    return _plot_panels(results, density_panel, Patch(**DENSITY))
 
 
-def _panels(results: MetricResults, draw: Callable[..., None], spread: Artist) -> Figure:
-    chosen = _chosen(results)
-    columns = min(len(chosen), MOST_IN_A_ROW)
-    lines = -(-len(chosen) // columns)
+def _plot_panels(results: MetricResults, plot_panel: Callable[..., None], spread: Artist) -> Figure:
+    panels = _select_panels(results)
+    columns = min(len(panels), MOST_IN_A_ROW)
+    lines = -(-len(panels) // columns)
     height = (0.36 * len(results.methods) + 1.5) * lines + 0.6
     figure = Figure(figsize=(2.2 + max(3.1 * columns, 4.5), height))
     grid = figure.subplots(lines, columns, squeeze=False)
-    for axes in grid.flat[len(chosen) :]:
+    for axes in grid.flat[len(panels) :]:
         axes.set_axis_off()
-    for axes, (score, sub_variant, of) in zip(grid.flat, chosen, strict=False):
+    for axes, (score, sub_variant, count) in zip(grid.flat, panels, strict=False):
         rows = results.rows(score, sub_variant)
-        draw(axes, rows, results.methods, label=results.labels[score], direction=results.directions[score])
-        last = f", the last of {of}" if of > 1 and sub_variant else ""
-        axes.set_title(f"{sub_variant}{last}", fontsize=10)
+        plot_panel(
+            axes, rows, results.methods, label=results.labels[score], direction=results.directions[score]
+        )
+        note = f", the last of {count}" if count > 1 and sub_variant else ""
+        axes.set_title(f"{sub_variant}{note}", fontsize=10)
     mark(figure, spread, several_seeds=results.seeds > 1)
     return figure
 
 
-def _chosen(results: MetricResults) -> list[tuple[str, str, int]]:
-    """Score, sub-variant, and of how many it is the last where not all are shown, for each panel."""
+def _select_panels(results: MetricResults) -> list[tuple[str, str, int]]:
+    """Return score, sub-variant and number of sub-variants for each panel; the number is 1 if all are plotted."""
     names = [name for name in results.labels if name in set(results.scores["metric"])]
-    subs = {name: results.sub_variants(name) for name in names}
-    if sum(map(len, subs.values())) <= MOST_PANELS:
-        return [(name, sub, 1) for name in names for sub in subs[name]]
-    return [(name, "" if "" in subs[name] else subs[name][-1], len(subs[name])) for name in names]
+    sub_variants = {name: results.sub_variants(name) for name in names}
+    if sum(map(len, sub_variants.values())) <= MOST_PANELS:
+        return [(name, sub_variant, 1) for name in names for sub_variant in sub_variants[name]]
+    return [
+        (name, "" if "" in sub_variants[name] else sub_variants[name][-1], len(sub_variants[name]))
+        for name in names
+    ]
 
 
 def box_panel(axes: Axes, rows: pd.DataFrame, methods: Sequence[str], *, label: str, direction: str) -> None:
-    """Boxes of the ``score`` in ``rows``, one for each of ``methods`` from top to bottom; see ``boxes``."""
-    valid = _valid(rows, methods)
+    """Plot boxes of the ``score`` in ``rows``, one per method from top to bottom; see ``boxes``."""
+    valid = _valid_scores(rows, methods)
     defined = {place: values for place, values in enumerate(valid) if len(values)}
     if defined:
-        ends = {place: np.percentile(values, SEEN) for place, values in defined.items()}
-        axes.bxp(  # boxplot's whiskers would end at scores within the percentiles
-            [dict(zip(ENDS, found.tolist(), strict=True)) for found in ends.values()],
+        percentiles_by_row = {place: np.percentile(values, PERCENTILES) for place, values in defined.items()}
+        axes.bxp(  # boxplot would end whiskers at data points, not at percentiles
+            [
+                dict(zip(ENDS, percentiles.tolist(), strict=True))
+                for percentiles in percentiles_by_row.values()
+            ],
             positions=list(defined),
             orientation="horizontal",
             widths=0.6,
@@ -122,44 +130,45 @@ def box_panel(axes: Axes, rows: pd.DataFrame, methods: Sequence[str], *, label: 
             capprops={"color": BLUE},
             medianprops={"color": "black", "linewidth": 1.6},
         )
-        everything = np.concatenate(list(defined.values()))
-        seen = [[*found[1:], defined[place].mean()] for place, found in ends.items()]
-        lows = np.array([found[0] for found in ends.values()])
+        all_values = np.concatenate(list(defined.values()))
+        visible = [
+            [*percentiles[1:], defined[place].mean()] for place, percentiles in percentiles_by_row.items()
+        ]
+        lows = np.array([percentiles[0] for percentiles in percentiles_by_row.values()])
         target = target_of(direction)
-        if target is not None:  # the axis shows it, too
-            seen.append([target])
-            everything = np.append(everything, target)
-        spread_out(axes, "x", np.concatenate(seen), float(everything.min()), lows=lows)
-    _finish(axes, rows, methods, valid, label=label, direction=direction)
+        if target is not None:  # keep it within the axis limits
+            visible.append([target])
+            all_values = np.append(all_values, target)
+        spread_out(axes, "x", np.concatenate(visible), float(all_values.min()), lows=lows)
+    _finish_panel(axes, rows, methods, valid, label=label, direction=direction)
 
 
 def rate_panel(axes: Axes, rows: pd.DataFrame, methods: Sequence[str], *, label: str, direction: str) -> None:
-    """Return the mean of the ``score`` in ``rows``, 0 or 1, with whiskers by the normal approximation; see
-    ``boxes``."""
+    """Plot the mean of the ``score`` in ``rows``, 0 or 1, with whiskers by normal approximation; see ``boxes``."""
     for place, method in enumerate(methods):
         by_image = rows[rows["method"] == method].groupby("image")["score"].mean()
         mean, half = mean_and_band(by_image.to_numpy())
-        ends = np.nan_to_num([[np.fmin(half, mean)], [np.fmin(half, 1 - mean)]])  # none beyond 0 and 1
+        ends = np.nan_to_num([[np.fmin(half, mean)], [np.fmin(half, 1 - mean)]])  # clipped to 0 and 1
         axes.errorbar([mean], [place], xerr=ends, color=BLUE, capsize=6, linestyle="none")
     axes.set_xlim(-0.03, 1.03)
-    _finish(axes, rows, methods, _valid(rows, methods), label=label, direction=direction)
+    _finish_panel(axes, rows, methods, _valid_scores(rows, methods), label=label, direction=direction)
 
 
 def density_panel(
     axes: Axes, rows: pd.DataFrame, methods: Sequence[str], *, label: str, direction: str
 ) -> None:
-    """Densities of the ``score`` in ``rows``, one for each of ``methods`` from top to bottom; see ``distributions``."""
-    valid = _valid(rows, methods)
-    several = {place: values for place, values in enumerate(valid) if len(values) > 1}
-    if several:
-        drawn = axes.violinplot(
-            list(several.values()),
-            positions=list(several),
+    """Plot densities of the ``score`` in ``rows``, one per method from top to bottom; see ``distributions``."""
+    valid = _valid_scores(rows, methods)
+    by_row = {place: values for place, values in enumerate(valid) if len(values) > 1}
+    if by_row:
+        parts = axes.violinplot(
+            list(by_row.values()),
+            positions=list(by_row),
             orientation="horizontal",
             widths=0.85,
             showextrema=False,
         )
-        for body in cast(list[PolyCollection], drawn["bodies"]):
+        for body in cast(list[PolyCollection], parts["bodies"]):
             body.set(facecolor=SKY, edgecolor=BLUE, alpha=0.55)
     for place, values in enumerate(valid):
         if len(values):
@@ -167,14 +176,14 @@ def density_panel(
             axes.plot([low, high], [place, place], color=BLUE, linewidth=4, solid_capstyle="butt")
             axes.plot([middle], [place], marker="|", color="black", markersize=12, markeredgewidth=1.6)
     axes.axvline(0, color="black", linewidth=0.8, linestyle="--", zorder=1)
-    _finish(axes, rows, methods, valid, label=label, direction=direction)
+    _finish_panel(axes, rows, methods, valid, label=label, direction=direction)
 
 
-def _valid(rows: pd.DataFrame, methods: Sequence[str]) -> list[Array]:
+def _valid_scores(rows: pd.DataFrame, methods: Sequence[str]) -> list[Array]:
     return [rows.loc[rows["method"] == method, "score"].dropna().to_numpy() for method in methods]
 
 
-def _finish(
+def _finish_panel(
     axes: Axes,
     rows: pd.DataFrame,
     methods: Sequence[str],
@@ -183,12 +192,12 @@ def _finish(
     label: str,
     direction: str,
 ) -> None:
-    """Plot what boxes and densities have in common: means, methods without a score, names and counts."""
+    """Add the common elements of all panels: means, methods without a score, names and counts."""
     for place, (method, values) in enumerate(zip(methods, valid, strict=True)):
         if not len(values):
-            across = axes.get_yaxis_transform()
+            transform = axes.get_yaxis_transform()
             box = {"facecolor": "white", "edgecolor": "none", "pad": 1}
-            axes.text(0.5, place, NO_SCORE, transform=across, ha="center", va="center", bbox=box)
+            axes.text(0.5, place, NO_SCORE, transform=transform, ha="center", va="center", bbox=box)
             continue
         axes.plot([values.mean()], [place], **MEAN)
         means = rows[rows["method"] == method].groupby("seed")["score"].mean().dropna()
@@ -198,7 +207,7 @@ def _finish(
     if target is not None:
         axes.axvline(target, color="black", linewidth=0.8, linestyle=":", zorder=1)
     axes.set_ylim(len(methods) - 0.5, -0.5)
-    axes.set_yticks(range(len(methods)), _ticks(axes, rows, methods, valid))
+    axes.set_yticks(range(len(methods)), _tick_labels(axes, rows, methods, valid))
     axes.grid(visible=False, axis="y")
     axes.grid(visible=True, axis="x")
     if axes.get_xscale() == "linear":
@@ -207,30 +216,29 @@ def _finish(
 
 
 def counted(rows: pd.DataFrame) -> str:
-    """Return the number of images with a score, by method where that differs, of seeds, and of missing scores."""
+    """Return a text with the numbers of images with a score (a range if methods differ), seeds and missing scores."""
     defined = rows[rows["score"].notna()]
     images = span_text(defined.groupby("method")["image"].nunique()) if len(defined) else "0"
     undefined = len(rows) - len(defined)
-    lacking = f"{undefined} of {len(rows)} scores undefined" if undefined else "all scores defined"
-    return f"n = {images} images{seeds_text(rows['seed'].nunique())}\n{lacking}"
+    undefined_text = f"{undefined} of {len(rows)} scores undefined" if undefined else "all scores defined"
+    return f"n = {images} images{seeds_text(rows['seed'].nunique())}\n{undefined_text}"
 
 
-def _ticks(axes: Axes, rows: pd.DataFrame, methods: Sequence[str], valid: Sequence[Array]) -> list[str]:
-    """Write the methods' names on the first panel of a row; on all, the number of scores of a method that lacks
-    some."""
+def _tick_labels(axes: Axes, rows: pd.DataFrame, methods: Sequence[str], valid: Sequence[Array]) -> list[str]:
+    """Return the methods' names, only for the first panel of a row, and the score count of incomplete methods."""
     names = [readable(method) for method in methods]
-    place = axes.get_subplotspec()
-    if place is not None and not place.is_first_col():
+    subplot = axes.get_subplotspec()
+    if subplot is not None and not subplot.is_first_col():
         names = [""] * len(names)
-    of = [(rows["method"] == method).sum() for method in methods]
+    counts = [(rows["method"] == method).sum() for method in methods]
     return [
-        f"{name} ({len(values)} of {all_})".strip() if 0 < len(values) < all_ else name
-        for name, values, all_ in zip(names, valid, of, strict=True)
+        f"{name} ({len(values)} of {count})".strip() if 0 < len(values) < count else name
+        for name, values, count in zip(names, valid, counts, strict=True)
     ]
 
 
 def mark(figure: Figure, spread: Artist, *, several_seeds: bool) -> None:
-    """Say below the panels what the marks are."""
+    """Add a legend of the marks below the panels."""
     handles: list[Artist] = [spread, Line2D([], [], label="mean", **MEAN)]
     if several_seeds:
         handles.append(Line2D([], [], label="mean of one seed", **SEED))

@@ -9,7 +9,7 @@ class FidelityInputs(StudyInputs):
     """Inputs of the rules of fidelity studies."""
 
     def plot_metric(self, wildcards: Wildcards) -> Files:
-        """Return the scores of a metric, and the curves and responses of the model where the figure reads them."""
+        """Return the scores of a metric, and curves and model responses if the figure needs them."""
         metric, study = self.config.metrics[wildcards["metric"]], self.studies.study(wildcards["study"])
         reads = metric.figures[wildcards["figure"]].reads
         files: Files = {"scores": self.of_study(self.paths.scores, study.name, [metric.name])}

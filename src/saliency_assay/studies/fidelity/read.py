@@ -1,4 +1,4 @@
-"""Read a study of kind ``fidelity``: its metrics, and the values of a paper to stand beside its own."""
+"""Read a study of kind ``fidelity``: its metrics, and a paper's values to compare with."""
 
 from collections.abc import Iterable
 
@@ -13,10 +13,10 @@ def read_study(name: str, entry: FidelityStudy, methods: tuple[str, ...], sectio
     """Return the record of a study of one model on the set that it was trained on.
 
     Raises:
-        ConfigError: a model, metric, method or score that does not exist, or images without masks that a metric needs.
+        ConfigError: a model, metric, method or score does not exist, or a metric needs masks that the images lack.
     """
     model = look_up(f"studies.{name}.model", "model", entry.model, sections.models)
-    metrics = _metrics(f"studies.{name}.metrics", entry, sections)
+    metrics = _select_metrics(f"studies.{name}.metrics", entry, sections)
     study = Study(
         name,
         entry.kind,
@@ -40,27 +40,31 @@ def read_study(name: str, entry: FidelityStudy, methods: tuple[str, ...], sectio
     return study
 
 
-def _metrics(place: str, entry: FidelityStudy, sections: Sections) -> tuple[str, ...]:
-    """Return the metrics that the entry names; by default all under ``metrics`` that judge single maps."""
-    judging = [name for name, metric in sections.metrics.items() if metric.judges_single_maps]
+def _select_metrics(place: str, entry: FidelityStudy, sections: Sections) -> tuple[str, ...]:
+    """Return the metrics of the entry; by default all under ``metrics`` that evaluate single maps."""
+    configured = [name for name, metric in sections.metrics.items() if metric.judges_single_maps]
     registered = [name for name, record in sections.catalogue.metrics.items() if record.judges_single_maps]
-    valid = dict.fromkeys([*judging, *registered])
-    chosen = entry.metrics or tuple(name for name in sections.listed_metrics if name in judging)
+    valid = dict.fromkeys([*configured, *registered])
+    chosen = entry.metrics or tuple(name for name in sections.listed_metrics if name in configured)
     for name in chosen:
         look_up(place, "metric of single maps", name, valid)
     if not chosen:
-        found = "missing, and no entry under metrics judges single maps"
-        raise ConfigError(f"{place}: {found}; valid: {', '.join(sorted(valid))}")
+        actual = "missing, and no entry under metrics judges single maps"
+        raise ConfigError(f"{place}: {actual}; valid: {', '.join(sorted(valid))}")
     return chosen
 
 
 def metric_pairs(metrics: Iterable[Metric]) -> list[list[str]]:
-    """Return the pairs of each metric of infidelity with each metric of sensitivity, by name."""
-    of_score: dict[str, list[str]] = {"infidelity": [], "sensitivity_max": []}
+    """Return all pairs of an infidelity metric and a sensitivity metric, by name."""
+    metrics_by_score: dict[str, list[str]] = {"infidelity": [], "sensitivity_max": []}
     for metric in metrics:
-        for score in of_score.keys() & metric.directions.keys():
-            of_score[score].append(metric.name)
-    return [[one, two] for one in of_score["infidelity"] for two in of_score["sensitivity_max"]]
+        for score in metrics_by_score.keys() & metric.directions.keys():
+            metrics_by_score[score].append(metric.name)
+    return [
+        [infidelity, sensitivity]
+        for infidelity in metrics_by_score["infidelity"]
+        for sensitivity in metrics_by_score["sensitivity_max"]
+    ]
 
 
 def _check_masks(study: Study, sections: Sections) -> None:
@@ -77,26 +81,26 @@ def _check_masks(study: Study, sections: Sections) -> None:
 def _check_printed(study: Study, sections: Sections) -> None:
     """Check that printed values of a paper belong to the study's methods, and each to one of its scores.
 
-    What follows an entry's name in full (``aopc_morf aopc L=20``) is known only once it is scored.
+    Sub-variants after an entry's name (``aopc_morf aopc L=20``) are not checked; they are known only after scoring.
     """
-    place, of_study = f"studies.{study.name}", dict.fromkeys(study.methods)
+    place, study_methods = f"studies.{study.name}", dict.fromkeys(study.methods)
     pairs = [(score, name) for name in study.metrics for score in sections.metrics[name].directions]
     for method, values in study.printed.items():
-        look_up(f"{place}.printed", "method", method, of_study)
+        look_up(f"{place}.printed", "method", method, study_methods)
         for name in values:
             _check_score(f"{place}.printed.{method}", name, pairs)
-    looking = [sections.methods[name].uses_model for name in study.methods]
-    lacking = {
-        "with": "no control" if all(looking) else "",
-        "without": "" if any(looking) else "controls alone",
+    use_model = [sections.methods[name].uses_model for name in study.methods]
+    missing = {
+        "with": "no control" if all(use_model) else "",
+        "without": "" if any(use_model) else "controls alone",
     }
     for name, alphas in study.printed_alpha.items():
         _check_score(f"{place}.printed_alpha", name, pairs)
         for kind in alphas:
-            if lacking[kind]:
+            if missing[kind]:
                 other = "without" if kind == "with" else "with"
                 raise ConfigError(
-                    f"{place}.printed_alpha.{name}.{kind}: the study has {lacking[kind]} (methods that look at no "
+                    f"{place}.printed_alpha.{name}.{kind}: the study has {missing[kind]} (methods that look at no "
                     f"model); valid: {other}"
                 )
     for name, others in study.printed_correlation.items():
@@ -108,15 +112,15 @@ def _check_printed(study: Study, sections: Sections) -> None:
                     f"{place}.printed_correlation.{name}: found {other!r} again, expected another score"
                 )
             for method in values:
-                look_up(f"{place}.printed_correlation.{name}.{other}", "method", method, of_study)
+                look_up(f"{place}.printed_correlation.{name}.{other}", "method", method, study_methods)
 
 
 def _check_score(place: str, name: str, pairs: list[tuple[str, str]]) -> None:
     """Check that ``name`` belongs to exactly one of ``pairs``, a score and its entry."""
-    meant = [pair for pair in pairs if name in pair or tuple(name.split(" ")[:2]) == pair]
-    if not meant:
-        known = dict.fromkeys(part for pair in pairs for part in pair)
-        raise ConfigError(f"{place}: {unknown('score', name, known)}")
-    if len(meant) > 1:
-        found = f"{name!r}, which has {len(meant)} scores"
-        raise ConfigError(f"{place}: found {found}, expected one of them, such as '{' '.join(meant[0])}'")
+    matches = [pair for pair in pairs if name in pair or tuple(name.split(" ")[:2]) == pair]
+    if not matches:
+        valid_names = dict.fromkeys(part for pair in pairs for part in pair)
+        raise ConfigError(f"{place}: {unknown('score', name, valid_names)}")
+    if len(matches) > 1:
+        actual = f"{name!r}, which has {len(matches)} scores"
+        raise ConfigError(f"{place}: found {actual}, expected one of them, such as '{' '.join(matches[0])}'")

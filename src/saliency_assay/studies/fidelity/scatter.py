@@ -14,7 +14,7 @@ from saliency_assay.plotting.style import GREY, look, spread_out
 from saliency_assay.plotting.text import NO_SCORE, readable, seeds_text, span_text
 
 PANEL = 4.4  # inches
-LOG_SPAN = 10.0  # points apart, not boxes that reach far
+LOG_SPAN = 10.0  # for points; smaller than for boxes with long whiskers
 LEADER: dict[str, Any] = {
     **{"arrowstyle": "-", "color": GREY, "linewidth": 0.7},
     **{"relpos": (0, 0.5), "shrinkA": 14, "shrinkB": 4},
@@ -23,7 +23,7 @@ MARK: dict[str, Any] = {"markersize": 7, "markeredgecolor": "black", "markeredge
 
 
 def infidelity_sensitivity(scores: pd.DataFrame, pairs: Sequence[tuple[str, str]]) -> Figure:
-    """INFD against SENS_MAX: a point for each method, with 95 % intervals of both means over images.
+    """Plot INFD against SENS_MAX: one point per method, with 95 % intervals of both means over images.
 
     Args:
         scores: score table rows with the scores ``infidelity`` and ``sensitivity_max``.
@@ -35,35 +35,44 @@ def infidelity_sensitivity(scores: pd.DataFrame, pairs: Sequence[tuple[str, str]
     for axes, (infidelity, sensitivity) in zip(
         figure.subplots(1, len(pairs), squeeze=False).flat, pairs, strict=True
     ):
-        up = _by_image(scores, "infidelity", infidelity)
-        along = _by_image(scores, "sensitivity_max", sensitivity)
-        _points(axes, methods, along, up)
-        counts = [np.isfinite(values).sum() for found in (along, up) for values in found.values()]
-        counted = span_text(int(count) for count in counts if count) if any(counts) else "0"
+        y_values = _image_means(scores, "infidelity", infidelity)
+        x_values = _image_means(scores, "sensitivity_max", sensitivity)
+        _plot_points(axes, methods, x_values, y_values)
+        counts = [
+            np.isfinite(values).sum()
+            for axis_values in (x_values, y_values)
+            for values in axis_values.values()
+        ]
+        images_text = span_text(int(count) for count in counts if count) if any(counts) else "0"
         axes.set_title(f"{readable(infidelity)} against {readable(sensitivity)}", fontsize=10)
         axes.set_xlabel(
-            f"SENS_MAX\n← lower is better\nmeans with 95 % intervals, n = {counted} images{seeds_text(seeds)}"
+            f"SENS_MAX\n← lower is better\nmeans with 95 % intervals, n = {images_text} images{seeds_text(seeds)}"
         )
         axes.set_ylabel("INFD (squared logits)\n← lower is better")
         axes.grid(visible=True, axis="both")
     return figure
 
 
-def _by_image(scores: pd.DataFrame, metric: str, variant: str) -> dict[str, Array]:
+def _image_means(scores: pd.DataFrame, metric: str, variant: str) -> dict[str, Array]:
     rows = scores[(scores["metric"] == metric) & (scores["variant"] == variant)]
     means = rows.groupby(["method", "image"], sort=False)["score"].mean()
-    return {str(method): of.to_numpy() for method, of in means.groupby(level="method", sort=False)}
+    return {
+        str(method): method_means.to_numpy()
+        for method, method_means in means.groupby(level="method", sort=False)
+    }
 
 
-def _points(axes: Axes, methods: Sequence[str], along: dict[str, Array], up: dict[str, Array]) -> None:
-    """One marker a method, and its name in the margin at the end of a thin line."""
-    nothing = np.full(1, np.nan)
-    found = {
-        method: (mean_and_band(along.get(method, nothing)), mean_and_band(up.get(method, nothing)))
+def _plot_points(
+    axes: Axes, methods: Sequence[str], x_values: dict[str, Array], y_values: dict[str, Array]
+) -> None:
+    """Plot one marker per method, connected to its name in the margin by a thin line."""
+    missing = np.full(1, np.nan)
+    points = {
+        method: (mean_and_band(x_values.get(method, missing)), mean_and_band(y_values.get(method, missing)))
         for method in methods
     }
-    shown = {method: (x, y) for method, (x, y) in found.items() if np.isfinite(x[0]) and np.isfinite(y[0])}
-    for method, (x, y) in shown.items():
+    defined = {method: (x, y) for method, (x, y) in points.items() if np.isfinite(x[0]) and np.isfinite(y[0])}
+    for method, (x, y) in defined.items():
         axes.errorbar(
             x[0],
             y[0],
@@ -73,29 +82,29 @@ def _points(axes: Axes, methods: Sequence[str], along: dict[str, Array], up: dic
             elinewidth=1,
             **{**MARK, **look(methods.index(method)), "linestyle": "none"},
         )
-    for axis, which in (("x", 0), ("y", 1)):
-        means = np.array([pair[which][0] for pair in shown.values()], dtype=np.float64)
+    for axis, position in (("x", 0), ("y", 1)):
+        means = np.array([pair[position][0] for pair in defined.values()], dtype=np.float64)
         spread_out(axes, axis, means, least=0, span=LOG_SPAN)  # neither can be negative
-    _names(axes, methods, {method: (float(x[0]), float(y[0])) for method, (x, y) in shown.items()})
+    _plot_names(axes, methods, {method: (float(x[0]), float(y[0])) for method, (x, y) in defined.items()})
 
 
-def _names(axes: Axes, methods: Sequence[str], points: dict[str, tuple[float, float]]) -> None:
-    """Names in a column right of the axes, in the order of their points' height, so that none covers another."""
+def _plot_names(axes: Axes, methods: Sequence[str], points: dict[str, tuple[float, float]]) -> None:
+    """Plot names in a column right of the axes, ordered by the height of their points so that they do not overlap."""
     axes.set_xlim(axes.get_xlim())  # the lines to the names must not move the axes
     axes.set_ylim(axes.get_ylim())
     order = sorted(points, key=lambda method: points[method][1], reverse=True)
-    lacking = [method for method in methods if method not in points]
-    places = 1 - (np.arange(len(methods)) + 0.5) / len(methods)
-    for place, method in zip(places, [*order, *lacking], strict=True):
-        if method in lacking:
-            axes.text(1.09, place, f"{readable(method)}: {NO_SCORE}", transform=axes.transAxes, va="center")
+    missing = [method for method in methods if method not in points]
+    heights = 1 - (np.arange(len(methods)) + 0.5) / len(methods)
+    for height, method in zip(heights, [*order, *missing], strict=True):
+        if method in missing:
+            axes.text(1.09, height, f"{readable(method)}: {NO_SCORE}", transform=axes.transAxes, va="center")
             continue
         style = {**MARK, **look(methods.index(method)), "linestyle": "none"}
-        axes.plot([1.06], [place], transform=axes.transAxes, clip_on=False, **style)
+        axes.plot([1.06], [height], transform=axes.transAxes, clip_on=False, **style)
         axes.annotate(
             readable(method),
             xy=points[method],
-            xytext=(1.09, place),
+            xytext=(1.09, height),
             textcoords="axes fraction",
             va="center",
             annotation_clip=False,

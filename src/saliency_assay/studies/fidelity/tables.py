@@ -9,19 +9,20 @@ from saliency_assay.reliability.printed import printed_values
 
 
 def summary(scores: pd.DataFrame, printed: Mapping[str, Mapping[str, float]]) -> pd.DataFrame:
-    """Mean and spread over images of every metric, variant, method and seed, beside what a paper prints.
+    """Return mean and spread over images of every metric, variant, method and seed, beside a paper's values.
 
     Args:
         scores: the score table of one model and set.
-        printed: for each method values by what they are of, as ``printed_values`` reads them.
+        printed: for each method, values by score, as in ``printed_values``.
 
     Returns:
         ``metric, variant, method, seed, mean, standard deviation, median, images, undefined, printed`` in the order in
-        which metrics, variants, methods and seeds first stand in ``scores``. ``images`` have a score, ``undefined``
-        have none; the standard deviation has ``images − 1`` in its denominator. Numbers there are none of are NaN.
+        which metrics, variants, methods and seeds first appear in ``scores``. ``images`` and ``undefined`` are the
+        numbers of images with and without a score; the standard deviation has ``images − 1`` in its denominator.
+        Missing numbers are NaN.
 
     Raises:
-        ValueError: the table holds several studies, sets or models, or see ``printed_values``.
+        ValueError: the table has several studies, sets or models, or as in ``printed_values``.
     """
     sources = scores[["study", "data", "model"]].drop_duplicates()
     if len(sources) > 1:
@@ -32,7 +33,11 @@ def summary(scores: pd.DataFrame, printed: Mapping[str, Mapping[str, float]]) ->
     table = table.rename(columns={"std": "standard deviation", "count": "images"})
     table["undefined"] = table.pop("size") - table["images"]
     values = printed_values(table[["metric", "variant"]].itertuples(index=False, name=None), printed)
-    named = table[["method", "metric", "variant"]].itertuples(index=False, name=None)
-    table["printed"] = [values.get(name, np.nan) for name in named]
-    places = {key: {value: place for place, value in enumerate(scores[key].unique())} for key in keys}
-    return table.sort_values(keys, key=lambda column: column.map(places[str(column.name)]), ignore_index=True)
+    row_keys = table[["method", "metric", "variant"]].itertuples(index=False, name=None)
+    table["printed"] = [values.get(name, np.nan) for name in row_keys]
+    positions = {
+        key: {value: position for position, value in enumerate(scores[key].unique())} for key in keys
+    }
+    return table.sort_values(
+        keys, key=lambda column: column.map(positions[str(column.name)]), ignore_index=True
+    )

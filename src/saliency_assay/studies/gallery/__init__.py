@@ -1,4 +1,4 @@
-"""Galleries: maps to look at, without scores."""
+"""Galleries: maps for visual inspection, without scores."""
 
 from saliency_assay.registry.study_kind import StudyKind
 

@@ -20,7 +20,7 @@ def read_study(name: str, entry: GalleryStudy, methods: tuple[str, ...], section
     """Return the record of a study of one model on the set that it was trained on.
 
     Raises:
-        ConfigError: a model that does not exist.
+        ConfigError: the model does not exist.
     """
     model = look_up(f"studies.{name}.model", "model", entry.model, sections.models)
     return Study(name, entry.kind, model.data, (model.name,), methods, settings=entry)

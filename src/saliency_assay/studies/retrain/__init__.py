@@ -23,7 +23,7 @@ RETRAIN = StudyKind(
     scores=(
         RatingScore(
             "accuracy",
-            "lower",  # what mattered is occluded
+            "lower",  # important pixels are occluded
             "accuracy on test images when the model is trained again without the pixels that a method marks",
         ),
     ),

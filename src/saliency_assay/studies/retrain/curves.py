@@ -1,4 +1,4 @@
-"""Curves of the retrain study: accuracy against what is occluded, and the overlap of masks by iteration."""
+"""Curves of the retrain study: accuracy against the occluded share, and overlap of masks by iteration."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -20,13 +20,13 @@ WIDTH = 10.4  # inches: the report's 1,000 pixels
 PANEL = 3.2
 LINE = 0.19
 LETTERS_AN_INCH = 12
-COLOURS = (BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY)
-LINES = ("-", "-.", ":")  # dashes are the controls'
+COLORS = (BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY)
+LINES = ("-", "-.", ":")  # dashes are used for the controls
 CONTROLS: dict[str, dict[str, Any]] = {
     "random": {"color": GREY, "linestyle": "--", "marker": "x"},
     "edge": {"color": "black", "linestyle": "--", "marker": "+"},
 }
-looks = partial(looks_of, colors=COLOURS, lines=LINES, fixed=CONTROLS)
+looks = partial(looks_of, colors=COLORS, lines=LINES, fixed=CONTROLS)
 CHANCE: dict[str, Any] = {"color": "black", "linewidth": 1, "linestyle": (0, (1, 3))}
 RANDOM: dict[str, Any] = {"color": GREY, "linewidth": 6, "alpha": 0.35, "solid_capstyle": "butt"}
 MOST: dict[str, Any] = {"color": "black", "linewidth": 1, "linestyle": ":"}
@@ -48,60 +48,61 @@ MEANINGS = {
 def accuracy_curves(
     means: pd.DataFrame, *, area: int, occluded: int, iterations: int, classes: int
 ) -> Figure:
-    """Test accuracy of f_i against the share of pixels that D_i lacks, a panel for each protocol and fill.
+    """Plot test accuracy of f_i against the share of pixels occluded in D_i, one panel per protocol and fill.
 
-    Lines are means over seeds, bands their range. The share is i·k/A; where masks overlap D_i lacks fewer, and further
-    panels show the accuracy against what it really lacks.
+    Lines are means over seeds, bands their range. The nominal share is i·k/A; where masks overlap, fewer pixels are
+    occluded, and additional panels plot the accuracy against the measured share.
 
     ``means`` are the study's ``tables.means``; for the other arguments see ``tables.summary``.
     """
     rows = by_iteration(means, iterations)
-    counted = rows[rows["metric"] == "accuracy"]
-    accuracy = counted.assign(
-        score=100 * counted["score"], nominal=100 * counted["iteration"] * occluded / area
+    accuracy_rows = rows[rows["metric"] == "accuracy"]
+    accuracy = accuracy_rows.assign(
+        score=100 * accuracy_rows["score"], nominal=100 * accuracy_rows["iteration"] * occluded / area
     )
-    accuracy["measured"] = _measured(accuracy, rows, area)
+    accuracy["measured"] = _measured_shares(accuracy, rows, area)
     panels = [
         (across, str(protocol), str(fill))
-        for protocol, of_protocol in accuracy.groupby("protocol", sort=False)
+        for protocol, protocol_rows in accuracy.groupby("protocol", sort=False)
         for across in ("nominal", "measured")
-        if across == "nominal" or _apart(of_protocol)
+        if across == "nominal" or _shares_differ(protocol_rows)
         for fill in accuracy["fill"].unique()
     ]
-    figure, grid = _grid(len(panels), columns=_columns(len(panels), accuracy["fill"].nunique()))
-    of_methods = looks(list(rows["method"].unique()))
+    figure, grid = _grid(len(panels), columns=_column_count(len(panels), accuracy["fill"].nunique()))
+    styles = looks(list(rows["method"].unique()))
     for axes, (across, protocol, fill) in zip(grid, panels, strict=True):
-        here = accuracy[(accuracy["protocol"] == protocol) & (accuracy["fill"] == fill)]
-        _lines(axes, here, of_methods, across)
+        panel_rows = accuracy[(accuracy["protocol"] == protocol) & (accuracy["fill"] == fill)]
+        _plot_lines(axes, panel_rows, styles, across)
         axes.axhline(100 / classes, **CHANCE)
         axes.set_title(named(protocol, fill), fontsize=10)
         axes.set_xlabel(ACROSS[across], fontsize=9)
         axes.set_ylabel(r"test accuracy of $f_i$ (%)", fontsize=9)
-    top = min(102.0, 1.06 * float(accuracy["score"].max()))
-    figure.axes[0].set_ylim(0, max(top, 110 / classes))
+    upper_limit = min(102.0, 1.06 * float(accuracy["score"].max()))
+    figure.axes[0].set_ylim(0, max(upper_limit, 110 / classes))
     chance = Line2D([], [], label=f"chance: {100 / classes:.3g} %", **CHANCE)
-    _legend(figure, of_methods, [chance], _said(counted, area, occluded))
+    _add_legend(figure, styles, [chance], _legend_title(accuracy_rows, area, occluded))
     return figure
 
 
-def _measured(accuracy: pd.DataFrame, rows: pd.DataFrame, area: int) -> Array:
-    """For each row of ``accuracy`` the share of pixels (%) that its seed's D_i lacks: CMA of iteration i − 1."""
+def _measured_shares(accuracy: pd.DataFrame, rows: pd.DataFrame, area: int) -> Array:
+    """Return, by row of ``accuracy``, the share of pixels (%) occluded in its seed's D_i: CMA of iteration i − 1."""
     keys = ["protocol", "fill", "method", "seed", "iteration"]
-    lacking = rows[rows["metric"] == "cma"].assign(iteration=lambda table: table["iteration"] + 1)
-    found = lacking.set_index(keys)["score"].reindex(pd.MultiIndex.from_frame(accuracy[keys]))
-    return np.where(accuracy["iteration"] == 0, 0.0, 100 * found.to_numpy() / area)
+    occluded_areas = rows[rows["metric"] == "cma"].assign(iteration=lambda table: table["iteration"] + 1)
+    areas = occluded_areas.set_index(keys)["score"].reindex(pd.MultiIndex.from_frame(accuracy[keys]))
+    return np.where(accuracy["iteration"] == 0, 0.0, 100 * areas.to_numpy() / area)
 
 
-def _apart(accuracy: pd.DataFrame) -> bool:
-    both = accuracy[["nominal", "measured"]].dropna()
-    return not np.allclose(both["nominal"], both["measured"], rtol=0, atol=1e-6)
+def _shares_differ(accuracy: pd.DataFrame) -> bool:
+    """Check whether nominal and measured shares differ by more than rounding."""
+    shares = accuracy[["nominal", "measured"]].dropna()
+    return not np.allclose(shares["nominal"], shares["measured"], rtol=0, atol=1e-6)
 
 
 def overlap_curves(means: pd.DataFrame, *, area: int, occluded: int, iterations: int) -> Figure:
-    """MMO, MAMO and CMA by iteration, in columns, a row for each protocol and fill.
+    """Plot MMO, MAMO and CMA by iteration, in columns, one row per protocol and fill.
 
-    Lines are means over images and seeds, bands the range of seeds. The broad grey line is the expectation for
-    independent random masks, the dotted one (i + 1)·k, the CMA of masks that never overlap, which ends at ρA.
+    Lines are means over images and seeds, bands the range of seeds. The wide gray line is the expectation for
+    independent random masks; the dotted line is (i + 1)·k, the CMA of disjoint masks, which ends at ρA.
 
     ``means`` are the study's ``tables.means``; for the other arguments see ``tables.summary``.
     """
@@ -110,43 +111,45 @@ def overlap_curves(means: pd.DataFrame, *, area: int, occluded: int, iterations:
     arms = rows[["protocol", "fill"]].drop_duplicates().itertuples(index=False, name=None)
     panels = [(protocol, fill, metric) for protocol, fill in arms for metric in OVERLAPS]
     figure, grid = _grid(len(panels), columns=len(OVERLAPS), share="col")
-    of_methods = looks(list(means["method"].unique()))
+    styles = looks(list(means["method"].unique()))
     for axes, (protocol, fill, metric) in zip(grid, panels, strict=True):
-        here = rows[(rows["protocol"] == protocol) & (rows["fill"] == fill) & (rows["metric"] == metric)]
-        whole = area if metric == "cma" else occluded
-        here = here.assign(score=100 * here["score"] / whole)
+        panel_rows = rows[
+            (rows["protocol"] == protocol) & (rows["fill"] == fill) & (rows["metric"] == metric)
+        ]
+        denominator = area if metric == "cma" else occluded
+        panel_rows = panel_rows.assign(score=100 * panel_rows["score"] / denominator)
         last = iterations - (1 if metric == "cma" else 2)
-        _references(axes, metric, last, area=area, occluded=occluded)
-        _lines(axes, here, of_methods, "iteration")
+        _plot_references(axes, metric, last, area=area, occluded=occluded)
+        _plot_lines(axes, panel_rows, styles, "iteration")
         axes.set_title(named(protocol, fill), fontsize=10)
         axes.set_xlabel("iteration i", fontsize=9)
         axes.set_ylabel(MEANINGS[metric], fontsize=9)
         axes.set_xlim(-0.5, max(last, 0) + 0.5)
         axes.set_xticks(range(0, last + 1, max(1, last // 5)))
-    for axes in grid[: len(OVERLAPS)]:  # once all that shares the axis is drawn
+    for axes in grid[: len(OVERLAPS)]:  # after everything on the shared axis is plotted
         axes.set_ylim(0, 1.06 * axes.get_ylim()[1])
-    extra = [
+    references = [
         Line2D([], [], label="expected of random masks", **RANDOM),
         Line2D([], [], label="no overlap: (i + 1)·k", **MOST),
     ]
-    _legend(figure, of_methods, extra, _said(rows, area, occluded))
+    _add_legend(figure, styles, references, _legend_title(rows, area, occluded))
     return figure
 
 
-def _references(axes: Axes, metric: str, last: int, *, area: int, occluded: int) -> None:
-    """Return the values of random masks at iterations 0 … last, and for CMA the maximum."""
-    whole = area if metric == "cma" else occluded
-    across = np.arange(last + 1)
-    random = np.array([expected(metric, int(i), area=area, occluded=occluded) for i in across]) / whole
-    most = (across + 1) * occluded / area
-    if len(across) == 1:  # a line of one point would not be seen
-        across, random, most = across[0] + np.array([-0.4, 0.4]), random.repeat(2), most.repeat(2)
-    axes.plot(across, 100 * random, **RANDOM)
+def _plot_references(axes: Axes, metric: str, last: int, *, area: int, occluded: int) -> None:
+    """Plot the expected values of random masks at iterations 0 … last, and for CMA the maximum."""
+    denominator = area if metric == "cma" else occluded
+    steps = np.arange(last + 1)
+    random = np.array([expected(metric, int(i), area=area, occluded=occluded) for i in steps]) / denominator
+    maximum = (steps + 1) * occluded / area
+    if len(steps) == 1:  # a line of one point would be invisible
+        steps, random, maximum = steps[0] + np.array([-0.4, 0.4]), random.repeat(2), maximum.repeat(2)
+    axes.plot(steps, 100 * random, **RANDOM)
     if metric == "cma":
-        axes.plot(across, 100 * most, **MOST)
+        axes.plot(steps, 100 * maximum, **MOST)
 
 
-def _columns(panels: int, fills: int) -> int:
+def _column_count(panels: int, fills: int) -> int:
     return fills if fills > 1 else min(panels, 3)
 
 
@@ -162,37 +165,37 @@ def _grid(panels: int, *, columns: int, share: Any = True) -> tuple[Figure, list
     return figure, list(grid[:panels])
 
 
-def _lines(axes: Axes, table: pd.DataFrame, of_methods: dict[str, dict[str, Any]], across: str) -> None:
-    """For each method the mean ``score`` over seeds against the mean of the column ``across``, by iteration."""
+def _plot_lines(axes: Axes, table: pd.DataFrame, styles: dict[str, dict[str, Any]], x_column: str) -> None:
+    """Plot each method's mean ``score`` over seeds against the mean of the column ``x_column``, by iteration."""
     if table.empty:
         axes.text(0.5, 0.5, NO_SCORE, transform=axes.transAxes, ha="center", va="center")
-    for method, style in of_methods.items():
-        of_method = table[table["method"] == method]
-        if of_method.empty:
+    for method, style in styles.items():
+        method_rows = table[table["method"] == method]
+        if method_rows.empty:
             continue
-        by_seed = of_method.groupby("iteration")
-        x = by_seed[across].mean() if across != "iteration" else sorted(of_method["iteration"].unique())
-        found = by_seed["score"].agg(["mean", "min", "max"])
-        axes.plot(x, found["mean"], linewidth=1.5, markersize=5, **style)
-        if of_method["seed"].nunique() > 1:
-            axes.fill_between(x, found["min"], found["max"], color=style["color"], alpha=0.15, linewidth=0)
+        by_seed = method_rows.groupby("iteration")
+        x = by_seed[x_column].mean() if x_column != "iteration" else sorted(method_rows["iteration"].unique())
+        scores = by_seed["score"].agg(["mean", "min", "max"])
+        axes.plot(x, scores["mean"], linewidth=1.5, markersize=5, **style)
+        if method_rows["seed"].nunique() > 1:
+            axes.fill_between(x, scores["min"], scores["max"], color=style["color"], alpha=0.15, linewidth=0)
 
 
-def _said(rows: pd.DataFrame, area: int, occluded: int) -> str:
+def _legend_title(rows: pd.DataFrame, area: int, occluded: int) -> str:
     """Return the meaning of lines and bands, the number of images and seeds, and the size of a mask."""
     seeds = rows["seed"].nunique()
     spread = f"mean and range of {seeds} seeds" if seeds > 1 else "one seed, so no band"
     images = rows.loc[rows["images"] > 0, "images"].tolist()
-    counted = f"n = {span_text(images)} test images"
-    return f"{spread}; {counted}; masks of k = {occluded:,} of A = {area:,} pixels"
+    images_text = f"n = {span_text(images)} test images"
+    return f"{spread}; {images_text}; masks of k = {occluded:,} of A = {area:,} pixels"
 
 
-def _legend(
-    figure: Figure, of_methods: dict[str, dict[str, Any]], extra: Sequence[Artist], said: str
+def _add_legend(
+    figure: Figure, styles: dict[str, dict[str, Any]], extra: Sequence[Artist], title: str
 ) -> None:
-    """Methods and references below the panels, and what the lines are; the figure grows by what is written."""
+    """Add a legend of methods and references below the panels, with a title; the figure grows by its height."""
     handles: list[Artist] = [
-        Line2D([], [], markersize=5, label=readable(method), **style) for method, style in of_methods.items()
+        Line2D([], [], markersize=5, label=readable(method), **style) for method, style in styles.items()
     ]
     handles += extra
     longest = max(len(str(handle.get_label())) for handle in handles) + 6
@@ -204,6 +207,6 @@ def _legend(
         ncols=columns,
         fontsize=9,
         handlelength=3,
-        title=said,
+        title=title,
         title_fontsize=9,
     )

@@ -24,46 +24,46 @@ TABLES = {
 
 def latex_tables(study: str, tables: Mapping[str, pd.DataFrame]) -> list[str]:
     """Return accuracies from its ``summary``, and the tables of ``TABLES`` that the study has, as LaTeX floats."""
-    return [*_retrained(study, tables["summary"]), *floats_of(study, TABLES, tables)]
+    return [*_accuracy_tables(study, tables["summary"]), *floats_of(study, TABLES, tables)]
 
 
-def _retrained(study: str, summary: pd.DataFrame) -> list[str]:
-    """Test accuracy of the models that were trained again, methods × share occluded, a table for each arm.
+def _accuracy_tables(study: str, summary: pd.DataFrame) -> list[str]:
+    """Return the test accuracy of the retrained models, methods × occluded share, one table per arm.
 
     Args:
-        study: its name.
-        summary: as ``studies.retrain.tables.summary`` gives it.
+        study: name of the study.
+        summary: from ``studies.retrain.tables.summary``.
     """
     floats = []
     for (protocol, fill), rows in summary.groupby(["protocol", "fill"], sort=False):
         iterations = sorted(set(rows["iteration"]))
         starts = range(0, len(iterations), MOST_COLUMNS)
-        for place, start in enumerate(starts):
-            part = rows[rows["iteration"].isin(iterations[start : start + MOST_COLUMNS])]
-            reference = reference_of(study, f"accuracy-{protocol}-{fill}", place, len(starts))
-            caption = _retrained_caption(study, str(protocol), str(fill), rows)
-            floats.append(_retrained_float(caption, reference, part))
+        for number, start in enumerate(starts):
+            columns = rows[rows["iteration"].isin(iterations[start : start + MOST_COLUMNS])]
+            reference = reference_of(study, f"accuracy-{protocol}-{fill}", number, len(starts))
+            caption = _accuracy_caption(study, str(protocol), str(fill), rows)
+            floats.append(_accuracy_float(caption, reference, columns))
     return floats
 
 
-def _retrained_float(caption: str, reference: str, rows: pd.DataFrame) -> str:
+def _accuracy_float(caption: str, reference: str, rows: pd.DataFrame) -> str:
     accuracy, spread = (
         100 * rows.pivot(index="method", columns="iteration", values=name)
         for name in ("accuracy_test", "accuracy_test_sd")
     )
     shares = rows.groupby("iteration")["nominal"].first()
-    body: list[str] = []
+    lines: list[str] = []
     for method in dict.fromkeys(rows["method"]):
         cells = [
             (_percent(mean), rf"$\pm$ {_percent(sd)}" if np.isfinite(sd) else "")
             for mean, sd in zip(accuracy.loc[method], spread.loc[method], strict=True)
         ]
-        body += latex.paired(latex.wrapped(method, METHOD_LETTERS), cells)
+        lines += latex.paired(latex.wrapped(method, METHOD_LETTERS), cells)
     header = ["method", *(rf"{100 * share:.0f}\,\%" for share in shares)]
-    return latex.floating(caption, reference, header, [body])
+    return latex.floating(caption, reference, header, [lines])
 
 
-def _retrained_caption(study: str, protocol: str, fill: str, rows: pd.DataFrame) -> str:
+def _accuracy_caption(study: str, protocol: str, fill: str, rows: pd.DataFrame) -> str:
     seeds = rows["seeds"].max()
     spread = " Below: standard deviation between seeds." if seeds > 1 else ""
     return (

@@ -16,9 +16,9 @@ from saliency_assay.training.settings import training_from
 from saliency_assay.training.task import RuntimeOptions, TrainingTask, fit
 
 LABELS = ("own", "random")
-# A mask's pixels are 0 or 1, whatever their shares: a fixed scale keeps classifiers of all iterations alike.
-NORMALISATION = ((0.5,), (0.5,))
-# A leak at a place is the first that moving or mirroring the masks would hide.
+# Mask pixels are 0 or 1 whatever their shares, so a fixed scale treats the classifiers of all iterations equally.
+NORMALIZATION = ((0.5,), (0.5,))
+# Shifting or mirroring the masks would hide leakage by position.
 PLAIN = {"augment_flip": False, "augment_shift": 0}
 
 
@@ -31,50 +31,53 @@ def leakage(
     repeats: int,
     seed: int,
 ) -> pd.DataFrame:
-    """Test accuracy of classifiers of masks, with the images' own labels and with labels at random.
+    """Measure the test accuracy of classifiers trained on masks, with the images' labels and with permuted labels.
 
     Args:
-        task: masks as images uint8 ``[N, 1, H, W]``, and the labels of the images that they are of.
+        task: masks as images uint8 ``[N, 1, H, W]``, and the labels of their images.
         model: fields of ``Blueprint``: f_i's architecture, with one input channel.
-        training: fields of ``Training``, defaults for the rest: f_i's, but for augmentation, which is left out.
-        runtime: where it runs; ``state`` is a folder with one state for each training, which the caller deletes.
-        repeats: classifiers with either labels, each pair from other initial weights and in another order.
-        seed: the study's.
+        training: fields of ``Training`` as for f_i, with defaults for missing ones; augmentation is turned off.
+        runtime: runtime options; ``state`` is a folder with one state for each training, which the caller deletes.
+        repeats: number of pairs of classifiers; each pair has its own initial weights and order of images.
+        seed: seed of the study.
 
     Returns:
-        One row a classifier: ``repeat``, ``labels`` (``own`` or ``random``), ``accuracy`` (share of test images in
+        One row per classifier: ``repeat``, ``labels`` (``own`` or ``random``), ``accuracy`` (share of test images in
         0–1), ``loss`` (cross-entropy, nats) and ``images``, the number of test images.
     """
-    rows, plain = [], {**training, **PLAIN}
-    batch_size = training_from(plain).batch_size
+    rows, unaugmented = [], {**training, **PLAIN}
+    batch_size = training_from(unaugmented).batch_size
     for repeat in range(repeats):
-        own = seed_of(seed, "leak", str(repeat))
+        repeat_seed = seed_of(seed, "leak", str(repeat))
         for name in LABELS:
-            labels = task.labels if name == "own" else shuffled(task.labels, task.split, own)
+            labels = task.labels if name == "own" else shuffled(task.labels, task.split, repeat_seed)
             state = runtime.state / f"{repeat}_{name}.pt"
             relabeled = replace(task, labels=labels, fingerprint=f"{task.fingerprint} {name}")
-            at = replace(runtime, state=state)
-            classifier, _ = fit(relabeled, model, plain, at, seed=own, normalisation=NORMALISATION)
-            rows.append({"repeat": repeat, "labels": name, **_judged(classifier, relabeled, batch_size)})
+            training_runtime = replace(runtime, state=state)
+            classifier, _ = fit(
+                relabeled, model, unaugmented, training_runtime, seed=repeat_seed, normalisation=NORMALIZATION
+            )
+            rows.append({"repeat": repeat, "labels": name, **_evaluate(classifier, relabeled, batch_size)})
     return pd.DataFrame(rows)
 
 
 def shuffled(labels: Ints, split: Split, seed: int) -> Ints:
-    """Labels ``[N]`` assigned at random, training and test images each keeping their numbers of every class."""
+    """Permute labels ``[N]`` separately within training and test images, so that each keeps its class counts."""
     generator = np.random.default_rng(seed)
-    mixed = labels.copy()
+    result = labels.copy()
     for part in (TRAIN, TEST):
-        where = np.flatnonzero(split == part)
-        mixed[where] = labels[generator.permutation(where)]
-    return mixed
+        indices = np.flatnonzero(split == part)
+        result[indices] = labels[generator.permutation(indices)]
+    return result
 
 
-def _judged(classifier: Any, task: TrainingTask, batch_size: int) -> dict[str, float | int]:
+def _evaluate(classifier: Any, task: TrainingTask, batch_size: int) -> dict[str, float | int]:
+    """Return test accuracy, test loss and the number of test images."""
     test = torch.from_numpy(np.flatnonzero(task.split == TEST))
-    found = logits(classifier, task.images, batch_size=batch_size, indices=test).double()
+    outputs = logits(classifier, task.images, batch_size=batch_size, indices=test).double()
     labels = torch.from_numpy(task.labels)[test]
     return {
-        "accuracy": (found.argmax(1) == labels).double().mean().item(),
-        "loss": functional.cross_entropy(found, labels).item(),
+        "accuracy": (outputs.argmax(1) == labels).double().mean().item(),
+        "loss": functional.cross_entropy(outputs, labels).item(),
         "images": len(test),
     }

@@ -1,4 +1,4 @@
-"""Mask leakage as a table to read and as bars."""
+"""Mask leakage as a displayed table and as a bar chart."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -25,7 +25,7 @@ CHANCE: dict[str, Any] = {"color": "black", "linewidth": 1, "linestyle": ":"}
 
 
 def leakage_shown(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a ``leakage_table`` to read: in percent, with its verdict in words."""
+    """Return a ``leakage_table`` for display: in percent, with its verdict as text."""
     verdicts = np.where(table["leaks"], "leaks", np.where(table["reason"] == "", "no", table["reason"]))
     shown: dict[str, Any] = {
         "protocol": table["protocol"].map(lambda name: PROTOCOLS.get(name, readable(name))),
@@ -56,10 +56,10 @@ def _p_text(p: float) -> str:
 
 
 def leakage_bars(means: pd.DataFrame, table: pd.DataFrame, *, alpha: float) -> Figure:
-    """Test accuracy of classifiers of masks alone: a panel for each protocol, fill and iteration, a bar a method.
+    """Plot test accuracy of classifiers of masks alone: a panel per protocol, fill and iteration, a bar per method.
 
-    Dots are repeats and seeds, the band beside a bar holds those with permuted labels (least to greatest), and what
-    ``table``, the ``leakage_table`` of ``means`` under this ``alpha``, finds to leak is red and says so.
+    Dots are repeats and seeds; the band at a bar is the range of those with permuted labels. Arms that leak according
+    to ``table``, the ``leakage_table`` of ``means`` for this ``alpha``, are red and labeled.
     """
     chance = 100 * float(table["chance"].iloc[0])
     values = leakage_values(means, list(METRICS))
@@ -74,43 +74,43 @@ def leakage_bars(means: pd.DataFrame, table: pd.DataFrame, *, alpha: float) -> F
     grid = figure.subplots(sum(lines), columns, squeeze=False, sharex=True, sharey=True)
     for axes in grid.flat:
         axes.set_visible(False)
-    first = np.cumsum([0, *lines])  # an arm begins on a line of its own
-    for arm, iterations, line in zip(arms, panels, first[:-1], strict=True):
+    first_lines = np.cumsum([0, *lines])  # each arm starts a new line
+    for arm, iterations, line in zip(arms, panels, first_lines[:-1], strict=True):
         protocol, fill = arm["protocol"].iloc[0], arm["fill"].iloc[0]
-        here = values[(values["protocol"] == protocol) & (values["fill"] == fill)]
+        arm_values = values[(values["protocol"] == protocol) & (values["fill"] == fill)]
         for axes, iteration in zip(grid[line:].flat, iterations, strict=False):
             axes.set_visible(True)
-            of_panel = arm[arm["iteration"] == iteration].set_index("method")
-            _panel(axes, methods, of_panel, here[here["iteration"] == iteration])
+            panel_rows = arm[arm["iteration"] == iteration].set_index("method")
+            _plot_panel(axes, methods, panel_rows, arm_values[arm_values["iteration"] == iteration])
             axes.set_title(f"{named(protocol, fill)}, $D_{{{iteration}}}$", fontsize=9)
             axes.axvline(chance, **CHANCE)
     grid[0, 0].set_xlim(left=0)
-    _say(figure, values, chance=chance, alpha=alpha)
+    _add_legend(figure, values, chance=chance, alpha=alpha)
     return figure
 
 
-def _panel(axes: Axes, methods: Sequence[str], found: pd.DataFrame, values: pd.DataFrame) -> None:
+def _plot_panel(axes: Axes, methods: Sequence[str], panel_rows: pd.DataFrame, values: pd.DataFrame) -> None:
     """Plot a bar for each of ``methods`` from top to bottom, with dots, band and verdict."""
     for place, method in enumerate(methods):
         across = axes.get_yaxis_transform()
-        if np.isnan(mean := float(found["accuracy"].get(method, np.nan))):
+        if np.isnan(mean := float(panel_rows["accuracy"].get(method, np.nan))):
             axes.text(0.5, place, NO_SCORE, transform=across, ha="center", va="center", fontsize=8)
             continue
-        of_method = values[values["method"] == method]
-        row = found.loc[method]
-        colour = VERMILION if row["leaks"] else SKY
-        axes.barh(place, 100 * mean, 0.7, color=colour, edgecolor="none")
-        single = 100 * of_method.loc[of_method["metric"] == "leakage", "score"].dropna()
-        axes.plot(single, np.full(len(single), place), **VALUE)
-        random = of_method.loc[of_method["metric"] == "leakage_random", "score"].dropna()
+        method_values = values[values["method"] == method]
+        row = panel_rows.loc[method]
+        color = VERMILION if row["leaks"] else SKY
+        axes.barh(place, 100 * mean, 0.7, color=color, edgecolor="none")
+        repeats = 100 * method_values.loc[method_values["metric"] == "leakage", "score"].dropna()
+        axes.plot(repeats, np.full(len(repeats), place), **VALUE)
+        random = method_values.loc[method_values["metric"] == "leakage_random", "score"].dropna()
         if len(random):
             low, high = 100 * random.min(), 100 * random.max()
             axes.barh(place, high - low, 0.9, left=low, **BAND)
             axes.plot([100 * random.mean()] * 2, [place - 0.45, place + 0.45], color="black", linewidth=1)
-        said = "leaks" if row["leaks"] else UNTESTED if row["reason"] else ""
-        colour = VERMILION if row["leaks"] else BLUE
+        mark = "leaks" if row["leaks"] else UNTESTED if row["reason"] else ""
+        color = VERMILION if row["leaks"] else BLUE
         axes.text(
-            1.02, place, said, transform=across, va="center", color=colour, fontsize=8, fontweight="bold"
+            1.02, place, mark, transform=across, va="center", color=color, fontsize=8, fontweight="bold"
         )
     axes.set_ylim(len(methods) - 0.5, -0.5)
     axes.set_yticks(range(len(methods)), [readable(method) for method in methods], fontsize=8)
@@ -120,13 +120,15 @@ def _panel(axes: Axes, methods: Sequence[str], found: pd.DataFrame, values: pd.D
     axes.set_xlabel("test accuracy (%)", fontsize=8)
 
 
-def _say(figure: Figure, values: pd.DataFrame, *, chance: float, alpha: float) -> None:
-    """Return the number of values behind a bar, and the meaning of the marks."""
+def _add_legend(figure: Figure, values: pd.DataFrame, *, chance: float, alpha: float) -> None:
+    """Add a legend with the number of values per bar and the meaning of the marks."""
     counts = values.dropna(subset="score").groupby([*KEYS, "metric"], sort=False).size()
-    drawn = {metric: span_text(of.tolist()) for metric, of in counts.groupby(level="metric")}
+    sizes = {
+        metric: span_text(metric_counts.tolist()) for metric, metric_counts in counts.groupby(level="metric")
+    }
     seeds = values["seed"].nunique()
-    said = (
-        f"classifiers of masks alone: {drawn.get('leakage', 0)} a bar, {drawn.get('leakage_random', 0)} a band, "
+    title = (
+        f"classifiers of masks alone: {sizes.get('leakage', 0)} a bar, {sizes.get('leakage_random', 0)} a band, "
         f"of {seeds} seed{'s' if seeds > 1 else ''}"
     )
     handles = [
@@ -144,6 +146,6 @@ def _say(figure: Figure, values: pd.DataFrame, *, chance: float, alpha: float) -
         loc="outside lower center",
         ncols=3 if figure.get_figwidth() > NARROW else 2,
         fontsize=9,
-        title=said,
+        title=title,
         title_fontsize=9,
     )

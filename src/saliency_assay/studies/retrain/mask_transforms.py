@@ -1,7 +1,7 @@
-"""Transforms that keep a mask from leaking the class by its size, shape or position (IteROAR, section 4.7).
+"""Transforms that prevent a mask from leaking the class by its size, shape or position (IteROAR, section 4.7).
 
-A transform takes masks bool ``[n, H, W]``, True where occluded, and one seed for each image, and gives new masks of the
-same shape. What becomes of a mask depends on it and its seed alone, so results do not depend on how a set is split.
+A transform takes masks bool ``[n, H, W]``, True where occluded, and one seed per image, and returns new masks of the
+same shape. Each result depends only on the mask and its seed, so results do not depend on how a set is split.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,63 +17,64 @@ Masks = NDArray[np.bool_]
 
 
 def transform(masks: Masks, settings: Mapping[str, Any], seeds: Sequence[int]) -> Masks:
-    """Return the masks under ``settings``: the ``kind`` of a transform, its parameters beside it, defaults for the
-    rest.
+    """Transform masks by ``settings``: a ``kind`` and its parameters, with defaults for missing ones.
 
     Raises:
-        ValueError: settings that are not valid.
+        ValueError: invalid settings.
     """
     checked = transform_from(settings)
     return TRANSFORMS[checked.pop("kind")](masks, seeds, **checked)
 
 
 def none(masks: Masks, seeds: Sequence[int]) -> Masks:
-    """Return the masks as they are."""
+    """Return a copy of the masks."""
     return masks.copy()
 
 
 def dilation(masks: Masks, seeds: Sequence[int], *, radius: int) -> Masks:
-    """Return the pixels at most ``radius`` pixels from an occluded one, centre to centre. Masks grow."""
+    """Return the pixels at most ``radius`` pixels from an occluded one, center to center. Masks grow."""
     return ndimage.binary_dilation(masks, _disc(radius))
 
 
 def erosion(masks: Masks, seeds: Sequence[int], *, radius: int) -> Masks:
-    """Return the pixels further than ``radius`` pixels from every one that is not occluded: masks shrink, and may
-    vanish.
+    """Return the pixels farther than ``radius`` from every pixel that is not occluded. Masks shrink and may vanish.
 
-    Only pixels of the image count. A mask is not eaten from the border, and a full one stays full, which makes erosion
-    the dual of ``dilation`` everywhere.
+    Only pixels of the image count: a mask is not eroded from the image border, and a full mask stays full, so erosion
+    is the dual of ``dilation`` everywhere.
     """
     return ndimage.binary_erosion(masks, _disc(radius), border_value=1)
 
 
 def convex_hull(masks: Masks, seeds: Sequence[int]) -> Masks:
-    """Return the pixels whose centre lies in the convex hull of the occluded ones; an empty mask stays empty.
+    """Return the pixels whose center is in the convex hull of the occluded ones; an empty mask stays empty.
 
-    The hull is of the midpoints of their edges, not of their centres: a row of pixels, or one, has a hull with an area.
+    The hull is that of the midpoints of pixel edges, not of pixel centers: a row of pixels, or a single one, has a hull
+    with an area.
     """
-    return _each(masks, (_hull(mask) if mask.any() else mask for mask in masks))
+    return _stack_like(masks, (_hull(mask) if mask.any() else mask for mask in masks))
 
 
 def noise(masks: Masks, seeds: Sequence[int], *, share: float) -> Masks:
-    """Each pixel turned over with probability ``share``, occluded or not: k pixels of A become k + share · (A − 2k)."""
-    draws = (generator.random(masks.shape[1:]) for generator in _generators(seeds))
-    return masks ^ _each(masks, (values < share for values in draws))
+    """Flip each pixel with probability ``share``: k occluded pixels of A become k + share · (A − 2k) on average."""
+    samples = (generator.random(masks.shape[1:]) for generator in _generators(seeds))
+    return masks ^ _stack_like(masks, (values < share for values in samples))
 
 
 def rotation(masks: Masks, seeds: Sequence[int], *, degrees: float) -> Masks:
-    """Each mask turned about the image's centre by its own angle, uniform from −``degrees`` to ``degrees``.
+    """Rotate each mask about the image's center by an angle sampled uniformly from −``degrees`` to ``degrees``.
 
-    Nearest neighbour. What leaves the image is lost, and what enters is not occluded, so masks may shrink.
+    Nearest neighbor. Pixels that leave the image are lost, and those that enter are not occluded, so masks may shrink.
     """
     angles = [generator.uniform(-degrees, degrees) for generator in _generators(seeds)]
-    return _each(masks, (_turned(mask, angle) for mask, angle in zip(masks, angles, strict=True)))
+    return _stack_like(masks, (_rotate(mask, angle) for mask, angle in zip(masks, angles, strict=True)))
 
 
 def transposition(masks: Masks, seeds: Sequence[int]) -> Masks:
-    """Each mask moved to another place: a cyclic shift, all H · W equally likely, which keeps its area."""
+    """Shift each mask cyclically by one of the H · W offsets, all equally likely; the area is unchanged."""
     shifts = [generator.integers(masks.shape[1:]) for generator in _generators(seeds)]
-    return _each(masks, (np.roll(mask, shift, (0, 1)) for mask, shift in zip(masks, shifts, strict=True)))
+    return _stack_like(
+        masks, (np.roll(mask, shift, (0, 1)) for mask, shift in zip(masks, shifts, strict=True))
+    )
 
 
 TRANSFORMS: Mapping[str, Callable[..., Masks]] = {
@@ -83,32 +84,30 @@ TRANSFORMS: Mapping[str, Callable[..., Masks]] = {
 
 
 def _disc(radius: int) -> Masks:
-    """Return the pixels at most ``radius`` from the middle one, ``[1, 2 · radius + 1, 2 · radius + 1]``: images do not
-    mix."""
+    """Return a disc of ``radius``, ``[1, 2 · radius + 1, 2 · radius + 1]``; size 1 on axis 0 keeps images separate."""
     distance = np.arange(-radius, radius + 1)
     return (distance[:, None] ** 2 + distance**2 <= radius**2)[None]
 
 
 def _hull(mask: Masks) -> Masks:
-    from skimage.morphology import convex_hull_image  # slow to import, and nothing else needs it
+    from skimage.morphology import convex_hull_image  # slow to import and needed only here
 
     hull: Masks = convex_hull_image(mask)  # type: ignore[no-untyped-call]
     return hull
 
 
-def _turned(mask: Masks, angle: float) -> Masks:
-    # Under grid-constant pixels reach half a pixel beyond their centres. Under constant they do not, and a rounding
-    # error takes the border off.
-    turned = ndimage.rotate(mask.view(np.uint8), angle, reshape=False, order=0, mode="grid-constant")
-    return turned.astype(bool)
+def _rotate(mask: Masks, angle: float) -> Masks:
+    # grid-constant extends pixels half a pixel beyond their centers; with constant, rounding errors remove the border.
+    rotated = ndimage.rotate(mask.view(np.uint8), angle, reshape=False, order=0, mode="grid-constant")
+    return rotated.astype(bool)
 
 
 def _generators(seeds: Sequence[int]) -> Iterable[np.random.Generator]:
     return (np.random.default_rng(seed) for seed in seeds)
 
 
-def _each(masks: Masks, found: Iterable[Masks]) -> Masks:
+def _stack_like(masks: Masks, transformed: Iterable[Masks]) -> Masks:
     result = np.empty_like(masks)
-    for row, mask in zip(result, found, strict=True):
+    for row, mask in zip(result, transformed, strict=True):
         row[:] = mask
     return result

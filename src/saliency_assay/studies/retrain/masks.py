@@ -1,4 +1,4 @@
-"""Remask: which pixels the maps of f_i occlude (IteROAR, section 3; ROAR)."""
+"""Masks of the pixels that the maps of f_i occlude (IteROAR, section 3; ROAR)."""
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,11 +27,11 @@ log = logging.getLogger(__name__)
 def highest(maps: Tensor, count: int, masks: int = 1) -> Tensor:
     """Return the pixels of rank l·count … (l + 1)·count − 1 for each mask l, bool ``[N, masks, H, W]``.
 
-    ``maps`` ``[N, H, W]`` are ranked from the highest value; equal values keep the reading order, and what is not a
-    number comes last, so that each mask occludes ``count`` pixels whatever the map.
+    ``maps`` ``[N, H, W]`` are ranked from the highest value; equal values are ranked in reading order, NaN and
+    infinite values last, so that each mask has exactly ``count`` pixels for any map.
 
     Raises:
-        ValueError: more pixels asked for than an image has.
+        ValueError: the masks need more pixels than an image has.
     """
     pixels = maps[0].numel()
     if count * masks > pixels:
@@ -44,10 +44,10 @@ def highest(maps: Tensor, count: int, masks: int = 1) -> Tensor:
 
 
 def mean_under(images: Tensor, mask: Tensor) -> Tensor:
-    """Return the mean of each channel over the pixels of ``mask``, rounded half up, uint8 ``[N, C]``; 0 for an empty
-    mask.
+    """Return the mean of each channel over ``mask``, rounded half up, uint8 ``[N, C]``; 0 for an empty mask.
 
-    ``images`` uint8 ``[N, C, H, W]``, ``mask`` bool ``[N, H, W]``. In integers, so that it is the same on any device.
+    ``images`` uint8 ``[N, C, H, W]``, ``mask`` bool ``[N, H, W]``. Integer arithmetic gives the same result on every
+    device.
     """
     total = (images * mask[:, None]).sum((2, 3), dtype=torch.int64)
     pixels = mask.sum((1, 2), dtype=torch.int64).clamp(min=1)[:, None]
@@ -72,27 +72,27 @@ def remasked(
     offset: int = 0,
     state: MaskState | None = None,
 ) -> Iterator[Block]:
-    """Blocks of what each map occludes: ``mask`` bool ``[n, masks, H, W]`` and the colours ``mean`` there.
+    """Yield blocks of masks, ``mask`` bool ``[n, masks, H, W]``, and their mean colors, ``mean``.
 
-    ``mean`` is uint8 ``[n, masks, C]``: each mask's of the image as the masks before it leave it under fill ``mean``.
+    ``mean`` is uint8 ``[n, masks, C]``: each mask's mean color in the image after the masks before it are filled with
+    fill ``mean``.
 
     Args:
-        method: with its ``parameters``; see ``methods.engine.attribute`` for them and for ``finite``.
+        method: called with ``parameters``; see ``methods.engine.attribute`` for both and for ``finite``.
         classifier: f_i.
         images: D_i, uint8 ``[N, C, H, W]``, read ``batch_size`` at a time.
         targets: the class that each map explains, see ``targets_of``.
-        seed: of the method's noise and of the masks' transform.
-        reduction: from raw maps to one value a pixel.
+        seed: seed of the method's noise and of the masks' transform.
+        reduction: reduces raw maps to one value per pixel.
         count: pixels of a mask.
-        masks: 1 for IteROAR; for ROAR one an iteration, each of the next highest values.
+        masks: 1 for IteROAR; for ROAR one per iteration, each of the next highest values.
         shape: the transform of each mask, its ``kind`` and parameters (``mask_transforms``).
-        keep_maps: whether blocks hold the raw maps, too, as ``map`` float32 ``[n, C or 1, H, W]``.
-        offset: images of the set before these; masks do not depend on how the set is split into parts.
+        keep_maps: whether blocks also contain the raw maps, as ``map`` float32 ``[n, C or 1, H, W]``.
+        offset: number of images of the set before these; masks do not depend on how the set is split into shards.
         state: yields the blocks that an earlier, interrupted run has saved, and saves the others.
 
-    Also in a block: ``ranked`` bool ``[n]``, true for maps that are finite and not constant
-    (``metrics.scored.is_rankable``). Those of the others occlude the pixels that come first in reading order, and are
-    counted in the log.
+    A block also has ``ranked`` bool ``[n]``, True for maps that are finite and not constant
+    (``metrics.scored.is_rankable``). Other maps occlude the first pixels in reading order; their number is logged.
     """
     generator, done, unranked = BlockGenerator(seed), 0, 0
     for block in state.resume() if state else ():
@@ -101,24 +101,35 @@ def remasked(
         yield block
     if state and state.noise is not None:
         generator.at((offset + done - 1) // shards.BLOCK).set_state(state.noise)
-    # A stream for each mask: ROAR's first is transformed as IteROAR's.
-    streams = [torch.Generator().manual_seed(seed_of(seed, "transform", str(step))) for step in range(masks)]
-    for stream in streams:
-        sample_seeds(offset + done, 1, stream)
-    job = method, parameters, classifier, images, targets
-    batches = drawn(*job, generator=generator, batch_size=batch_size, finite=finite, offset=offset, done=done)
-    for stored, maps in batches:
+    # One generator per mask, so that ROAR's first mask is transformed like IteROAR's.
+    transform_generators = [
+        torch.Generator().manual_seed(seed_of(seed, "transform", str(step))) for step in range(masks)
+    ]
+    for transform_generator in transform_generators:
+        sample_seeds(offset + done, 1, transform_generator)
+    explanation = method, parameters, classifier, images, targets
+    batches = drawn(
+        *explanation, generator=generator, batch_size=batch_size, finite=finite, offset=offset, done=done
+    )
+    for originals, maps in batches:
         saliency = reduce(maps, reduction)
         ranked = is_rankable(saliency)
         unranked += int((~ranked).sum())
-        chosen = highest(nan_unless(ranked, saliency), count, masks)
-        chosen = _transformed(chosen, shape, [sample_seeds(len(chosen), 1, stream) for stream in streams])
-        means = _means(stored, chosen)
-        kept = {"map": maps} if keep_maps else {}
-        tensors = {"mask": chosen, "mean": means, "ranked": ranked, **kept}
+        occluded = highest(nan_unless(ranked, saliency), count, masks)
+        occluded = _apply_transform(
+            occluded,
+            shape,
+            [
+                sample_seeds(len(occluded), 1, transform_generator)
+                for transform_generator in transform_generators
+            ],
+        )
+        means = _mean_colors(originals, occluded)
+        stored_maps = {"map": maps} if keep_maps else {}
+        tensors = {"mask": occluded, "mean": means, "ranked": ranked, **stored_maps}
         block = {name: values.cpu().contiguous().numpy() for name, values in tensors.items()}
         yield block
-        done += len(chosen)
+        done += len(occluded)
         if state and done < len(images):
             state.add(block, generator.get_state())
     if unranked:
@@ -126,10 +137,10 @@ def remasked(
 
 
 class Predicted:
-    """The class that the classifier predicts for each image, computed block by block when sliced, int64.
+    """Predicted classes of the images, int64, computed block by block when sliced.
 
-    Batches do not reach from one block into the next: with others, rounding could make another class the most
-    probable one, and targets would depend on how the set is split into parts.
+    Batches do not cross block boundaries: in other batches, rounding could change the most probable class, and targets
+    would depend on how the set is split into shards.
     """
 
     def __init__(self, classifier: Classifier, images: Any, batch_size: int) -> None:
@@ -144,8 +155,8 @@ class Predicted:
         if not self._block.start <= part.start < part.stop <= self._block.stop:
             start = part.start - part.start % shards.BLOCK
             self._block = slice(start, min(start + shards.BLOCK, len(self._images)))
-            found = logits(self._classifier, self._images[self._block], batch_size=self._batch_size)
-            self._classes = found.argmax(1).numpy()
+            outputs = logits(self._classifier, self._images[self._block], batch_size=self._batch_size)
+            self._classes = outputs.argmax(1).numpy()
         start = self._block.start
         return self._classes[part.start - start : part.stop - start]
 
@@ -153,10 +164,10 @@ class Predicted:
 def targets_of(
     classifier: Classifier, images: Any, labels: np.ndarray, target: str, batch_size: int
 ) -> np.ndarray | Predicted:
-    """Return the class that the map of each image explains: its label, or what the classifier predicts.
+    """Return the class that the map of each image explains: its label or the predicted class.
 
     Raises:
-        ValueError: labels that are not int64 ``[N]``, or not classes of the classifier.
+        ValueError: labels are not int64 ``[N]``, or not classes of the classifier.
     """
     if target == "predicted":
         return Predicted(classifier, images, batch_size)
@@ -164,20 +175,20 @@ def targets_of(
     return labels
 
 
-def _means(images: Tensor, masks: Tensor) -> Tensor:
-    """Return the colours of ``masks`` bool ``[N, L, H, W]``, uint8 ``[N, L, C]``; under a transform masks may
-    overlap."""
-    colours = []
+def _mean_colors(images: Tensor, masks: Tensor) -> Tensor:
+    """Return the mean color of each of ``masks`` bool ``[N, L, H, W]``, uint8 ``[N, L, C]``, masks filled in order."""
+    # Transformed masks may overlap, so each mean is taken after the masks before it are filled.
+    colors = []
     for mask in masks.unbind(1):
-        colours.append(mean_under(images, mask))
-        images = occlude(images, mask, colours[-1])
-    return torch.stack(colours, 1)
+        colors.append(mean_under(images, mask))
+        images = occlude(images, mask, colors[-1])
+    return torch.stack(colors, 1)
 
 
-def _transformed(masks: Tensor, shape: Mapping[str, Any], seeds: Sequence[Sequence[int]]) -> Tensor:
-    """``masks`` ``[N, L, H, W]``, each changed with its own of ``seeds`` ``[L][N]``."""
+def _apply_transform(masks: Tensor, shape: Mapping[str, Any], seeds: Sequence[Sequence[int]]) -> Tensor:
+    """Transform each of ``masks`` ``[N, L, H, W]`` with its seed in ``seeds`` ``[L][N]``."""
     if shape["kind"] == "none":
         return masks
-    each = masks.cpu().numpy()
-    changed = [transform(each[:, step], shape, seeds[step]) for step in range(masks.shape[1])]
-    return torch.from_numpy(np.stack(changed, 1)).to(masks.device)
+    arrays = masks.cpu().numpy()
+    transformed = [transform(arrays[:, step], shape, seeds[step]) for step in range(masks.shape[1])]
+    return torch.from_numpy(np.stack(transformed, 1)).to(masks.device)

@@ -1,7 +1,7 @@
-"""D_i: the base images seen through the masks of all iterations before i (IteROAR, section 3).
+"""D_i: the base images, occluded by the masks of all iterations before i (IteROAR, section 3).
 
 A mask is True where the pixel is occluded, the paper's m̄. D_0 is the data set, and D_{i+1} is D_i with the pixels of
-m̄_i filled. Images are never rewritten: bits and colours are kept, and images composed where they are asked for.
+m̄_i filled. Only mask bits and fill colors are stored; occluded images are composed when they are read.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,9 +23,10 @@ from saliency_assay.studies.retrain.parameters import FILLS
 
 @dataclass(frozen=True)
 class Layer:
-    """The first ``used`` masks of a store, and under fill ``mean`` the colours that fill them.
+    """The first ``used`` masks of a store and, for fill ``mean``, their fill colors.
 
-    ``mask`` holds L masks bool ``[N, L, H, W]`` of which ``packed_rows`` gives the bits, ``mean`` uint8 ``[N, L, C]``.
+    ``mask`` contains L masks bool ``[N, L, H, W]``, whose bits ``packed_rows`` returns; ``mean`` is uint8 ``[N, L,
+    C]``.
     """
 
     mask: Any
@@ -36,39 +37,39 @@ class Layer:
 def open_masks(stack: ExitStack, paths: Iterable[Path], data: Store) -> list[Store]:
     """Open the stores of masks at ``paths`` of the images in ``data``, in their order; ``stack`` closes them.
 
-    Paths that differ only in the name of a part (``shards``) are the parts of one store, in their order.
+    Paths that differ only in the name of a shard (``shards``) are the shards of one store, in their order.
 
     Raises:
-        StoreError: one of other images, or one that was not made of what the masks before it leave; parts that do not
-            belong together, or not of all images.
+        StoreError: a store is of other images, or was not computed from the masks before it; shards do not belong
+            together, or do not cover all images.
     """
-    opened: list[Store] = []
+    stores: list[Store] = []
     for _, parts in groupby(paths, lambda path: NAMED.sub("", str(path))):
-        before = [earlier.attributes["digest"] for earlier in opened]
+        before = [earlier.attributes["digest"] for earlier in stores]
         expect = {"data": data.attributes["digest"], "before": before}
-        opened.append(stack.enter_context(open_stores(list(parts), kind="masks", expect=expect)))
-    return opened
+        stores.append(stack.enter_context(open_stores(list(parts), kind="masks", expect=expect)))
+    return stores
 
 
 def layers_of(stores: Sequence[Any], fill: str, iteration: int) -> list[Layer]:
-    """Return the masks behind D_i: the first ``iteration`` of all masks in ``stores``, with the colours of ``fill``.
+    """Return the masks behind D_i: the first ``iteration`` of all masks in ``stores``, with the colors of ``fill``.
 
     Raises:
-        ValueError: another fill, or fewer or more stores than it takes.
+        ValueError: an unknown fill, or fewer or more stores than needed.
     """
     if iteration and fill not in FILLS:
         raise ValueError(f"fill: found {fill!r}, valid: {', '.join(FILLS)}")
-    colours = FILLS[fill] if iteration else ""
+    color_array = FILLS[fill] if iteration else ""
     layers: list[Layer] = []
-    left = iteration
-    for opened in stores:
-        used = min(left, opened["mask"].shape[1])
-        layers.append(Layer(opened["mask"], opened[colours] if colours else None, used))
-        left -= used
-    if left or any(not layer.used for layer in layers):
-        held = sum(opened["mask"].shape[1] for opened in stores)
+    remaining = iteration
+    for store in stores:
+        used = min(remaining, store["mask"].shape[1])
+        layers.append(Layer(store["mask"], store[color_array] if color_array else None, used))
+        remaining -= used
+    if remaining or any(not layer.used for layer in layers):
+        mask_count = sum(store["mask"].shape[1] for store in stores)
         raise ValueError(
-            f"masks: found {held} in {len(stores)} stores, expected those of {iteration} iterations"
+            f"masks: found {mask_count} in {len(stores)} stores, expected those of {iteration} iterations"
         )
     return layers
 
@@ -76,7 +77,7 @@ def layers_of(stores: Sequence[Any], fill: str, iteration: int) -> list[Layer]:
 class Occluded:
     """D_i, the base ``images`` uint8 ``[N, C, H, W]`` with the masks of ``layers`` filled one after another.
 
-    Indexed with a slice or with integers it reads those images and composes them on ``device``, uint8.
+    Indexing with a slice or integers reads those images and composes them on ``device``, uint8.
     """
 
     def __init__(self, images: Any, layers: Sequence[Layer], device: torch.device) -> None:
@@ -90,15 +91,15 @@ class Occluded:
         return self.shape[0]
 
     def __getitem__(self, index: Any) -> Tensor:
-        where = _plain(index)
-        composed = _tensor(self._images[where], self._device)
-        for mask, colour in _steps(self._layers, where, composed):
-            composed = occlude(composed, mask, colour)
+        rows = _to_numpy_index(index)
+        composed = _to_tensor(self._images[rows], self._device)
+        for mask, color in _masks_and_colors(self._layers, rows, composed):
+            composed = occlude(composed, mask, color)
         return composed
 
 
 class Stretch:
-    """The images of ``images`` at ``where``, sliced as if they were all there are."""
+    """View of the contiguous range ``where`` of ``images``, indexed from 0."""
 
     def __init__(self, images: Any, where: slice) -> None:
         self._images = images
@@ -127,50 +128,51 @@ class MaskImages:
         return self.shape[0]
 
     def __getitem__(self, index: Any) -> Tensor:
-        where = _plain(index)
-        masks = [unpacked(layer, where, self.shape[2:], self._device) for layer in self._layers]
+        rows = _to_numpy_index(index)
+        masks = [unpacked(layer, rows, self.shape[2:], self._device) for layer in self._layers]
         return torch.cat(masks, 1).any(1, keepdim=True).to(torch.uint8) * 255
 
 
 def states_of(images: Any, layers: Sequence[Layer], index: Any) -> tuple[Tensor, Tensor]:
-    """Images at ``index`` as D_0 … D_i hold them, uint8 ``[i + 1, n, C, H, W]``, and masks bool ``[i, n, H, W]``."""
-    here = torch.device("cpu")
-    composed = [_tensor(images[index], here)]
-    shown: list[Tensor] = []
-    for masks, colours in _steps(layers, index, composed[0]):
-        composed.append(occlude(composed[-1], masks, colours))
-        shown.append(masks)
-    return torch.stack(composed), torch.stack(shown)
+    """Return the images at ``index`` in D_0 … D_i, uint8 ``[i + 1, n, C, H, W]``, and masks bool ``[i, n, H, W]``."""
+    cpu = torch.device("cpu")
+    composed = [_to_tensor(images[index], cpu)]
+    mask_steps: list[Tensor] = []
+    for mask, color in _masks_and_colors(layers, index, composed[0]):
+        composed.append(occlude(composed[-1], mask, color))
+        mask_steps.append(mask)
+    return torch.stack(composed), torch.stack(mask_steps)
 
 
-def occlude(images: Tensor, mask: Tensor, colour: Tensor) -> Tensor:
-    """Images ``[N, C, H, W]`` with the pixels of ``mask`` bool ``[N, H, W]`` in ``colour`` ``[N, C]``."""
-    return torch.where(mask[:, None], colour[:, :, None, None], images)
+def occlude(images: Tensor, mask: Tensor, color: Tensor) -> Tensor:
+    """Fill the pixels of ``mask`` bool ``[N, H, W]`` in images ``[N, C, H, W]`` with ``color`` ``[N, C]``."""
+    return torch.where(mask[:, None], color[:, :, None, None], images)
 
 
 def unpacked(layer: Layer, index: Any, size: Sequence[int], device: torch.device) -> Tensor:
     """Return the used masks of a layer for the images at ``index``, bool ``[n, used, H, W]`` on ``device``."""
-    packed = _tensor(layer.mask.packed_rows(index), device)
+    packed = _to_tensor(layer.mask.packed_rows(index), device)
     bits = packed[:, :, None].bitwise_right_shift(torch.arange(7, -1, -1, device=device, dtype=torch.uint8))
     pixels = size[0] * size[1]
-    chosen = bits.bitwise_and_(1).flatten(1)[:, : layer.used * pixels].to(torch.bool)
-    return chosen.reshape(len(packed), layer.used, *size)
+    used_bits = bits.bitwise_and_(1).flatten(1)[:, : layer.used * pixels].to(torch.bool)
+    return used_bits.reshape(len(packed), layer.used, *size)
 
 
-def _steps(layers: Sequence[Layer], index: Any, images: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-    """Each mask bool ``[n, H, W]`` and its colour uint8 ``[n, C]`` for ``images`` ``[n, C, H, W]`` at ``index``."""
+def _masks_and_colors(layers: Sequence[Layer], index: Any, images: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield masks bool ``[n, H, W]`` and colors uint8 ``[n, C]`` for ``images`` ``[n, C, H, W]`` at ``index``."""
     count, channels, *size = images.shape
     for layer in layers:
         masks = unpacked(layer, index, size, images.device)
         black = images.new_zeros(count, layer.used, channels)
-        colours = black if layer.mean is None else _tensor(layer.mean[index], images.device)
+        colors = black if layer.mean is None else _to_tensor(layer.mean[index], images.device)
         for step in range(layer.used):
-            yield masks[:, step], colours[:, step]
+            yield masks[:, step], colors[:, step]
 
 
-def _plain(index: Any) -> Any:
+def _to_numpy_index(index: Any) -> Any:
+    """Return a tensor index as a NumPy array; other indices unchanged."""
     return index.cpu().numpy() if isinstance(index, Tensor) else index
 
 
-def _tensor(rows: Any, device: torch.device) -> Tensor:
+def _to_tensor(rows: Any, device: torch.device) -> Tensor:
     return rows.to(device) if isinstance(rows, Tensor) else torch.tensor(rows, device=device)

@@ -1,6 +1,7 @@
 """Overlap of the masks of consecutive iterations (Palacio et al., IteROAR, section 3).
 
-Masks are m̄, True where a pixel is occluded. ‖·‖₀ counts entries that are not 0, so the sums of Eqs. 2 and 4 are unions.
+Masks are m̄, True where a pixel is occluded. ‖·‖₀ counts entries that are not 0, so the sums of Eqs. 2 and 4 are
+unions.
 """
 
 import itertools
@@ -10,68 +11,71 @@ from torch import Tensor
 
 
 def mmo(masks: Tensor) -> Tensor:
-    """‖m̄_i ⊙ m̄_{i+1}‖₀ of masks bool ``[N, I, H, W]`` in their order, pixels, int64 ``[N, I − 1]``.
+    """Compute ‖m̄_i ⊙ m̄_{i+1}‖₀ in pixels, int64 ``[N, I − 1]``, of masks bool ``[N, I, H, W]`` in their order.
 
-    The mean over images and i is MMO (Eq. 1). From 0 to the size of a mask; 0 says that the map left what was occluded.
+    The mean over images and i is MMO (Eq. 1). From 0 to the size of a mask; 0 means that the map highlights no occluded
+    pixel again.
     """
-    each = masks.unbind(1)
-    return _stacked([_area(one & following) for one, following in itertools.pairwise(each)], masks)
+    mask_list = masks.unbind(1)
+    return _stack_columns(
+        [_area(mask & next_mask) for mask, next_mask in itertools.pairwise(mask_list)], masks
+    )
 
 
 def mamo(masks: Tensor) -> Tensor:
-    """‖(Σ_{ι≤i} m̄_ι) ⊙ m̄_{i+1}‖₀ of masks as for ``mmo``, pixels, int64 ``[N, I − 1]``.
+    """Compute ‖(Σ_{ι≤i} m̄_ι) ⊙ m̄_{i+1}‖₀ in pixels, int64 ``[N, I − 1]``, of masks as in ``mmo``.
 
     The mean over images and i is MAMO (Eq. 2). At least ``mmo``, at most the size of mask i + 1.
     """
-    each = masks.unbind(1)
-    covered, found = each[0].clone(), []
-    for following in each[1:]:
-        found.append(_area(covered & following))
-        covered |= following
-    return _stacked(found, masks)
+    mask_list = masks.unbind(1)
+    covered, overlaps = mask_list[0].clone(), []
+    for next_mask in mask_list[1:]:
+        overlaps.append(_area(covered & next_mask))
+        covered |= next_mask
+    return _stack_columns(overlaps, masks)
 
 
 def cma(masks: Tensor) -> Tensor:
-    """‖Σ_{ι≤i} m̄_ι‖₀ of masks as for ``mmo``, pixels, int64 ``[N, I]``: what images lack after each iteration.
+    """Compute ‖Σ_{ι≤i} m̄_ι‖₀ in pixels, int64 ``[N, I]``: the area occluded after each iteration; masks as in ``mmo``.
 
-    The last column is CMA (Eq. 4). At most (i + 1) · k for masks of k pixels, which disjoint masks reach.
+    The last column is CMA (Eq. 4). At most (i + 1) · k for masks of k pixels; disjoint masks reach this.
     """
-    each = masks.unbind(1)
-    covered, found = torch.zeros_like(each[0]), []
-    for mask in each:
+    mask_list = masks.unbind(1)
+    covered, areas = torch.zeros_like(mask_list[0]), []
+    for mask in mask_list:
         covered |= mask
-        found.append(_area(covered))
-    return _stacked(found, masks)
+        areas.append(_area(covered))
+    return _stack_columns(areas, masks)
 
 
 def pairwise(masks: Tensor) -> Tensor:
-    """‖m̄_i ⊙ m̄_n‖₀ for all i and n of masks as for ``mmo``, pixels, int64 ``[N, I, I]`` (Eq. 3).
+    """Compute ‖m̄_i ⊙ m̄_n‖₀ for all i and n in pixels, int64 ``[N, I, I]``, of masks as in ``mmo`` (Eq. 3).
 
-    Symmetric; the diagonal holds the size of each mask.
+    Symmetric; the diagonal is the size of each mask.
     """
-    found = masks.new_empty((len(masks), masks.shape[1], masks.shape[1]), dtype=torch.int64)
-    # Image by image, so that float64, exact for any number of pixels, is never held for more than one.
-    for row, image in zip(found, masks.flatten(2), strict=True):
+    overlaps = masks.new_empty((len(masks), masks.shape[1], masks.shape[1]), dtype=torch.int64)
+    # Image by image: float64 is exact for any number of pixels, but memory is needed for one image only.
+    for row, image in zip(overlaps, masks.flatten(2), strict=True):
         values = image.double()
         row.copy_(values @ values.T)
-    return found
+    return overlaps
 
 
 def expected_mmo(k: int, area: int) -> float:
-    """E‖m̄_i ⊙ m̄_{i+1}‖₀ = k² / A for independent masks of exactly ``k`` of ``area`` pixels, all equally likely.
+    """Return E‖m̄_i ⊙ m̄_{i+1}‖₀ = k² / A for independent masks of exactly ``k`` of ``area`` pixels, all equally likely.
 
-    A pixel is in each mask with chance k / A, and the expectation of a sum needs no independence of pixels.
+    A pixel is in each mask with probability k / A; the expectation of a sum does not require independent pixels.
     """
     return k * k / area
 
 
 def expected_mamo(i: int, k: int, area: int) -> float:
-    """E‖(Σ_{ι≤i} m̄_ι) ⊙ m̄_{i+1}‖₀ = k (1 − (1 − k / A)^{i+1}) for masks as in ``expected_mmo``."""
+    """Return E‖(Σ_{ι≤i} m̄_ι) ⊙ m̄_{i+1}‖₀ = k (1 − (1 − k / A)^{i+1}) for masks as in ``expected_mmo``."""
     return k * (1 - (1 - k / area) ** (i + 1))
 
 
 def expected_cma(i: int, k: int, area: int) -> float:
-    """E‖Σ_{ι≤i} m̄_ι‖₀ = A (1 − (1 − k / A)^{i+1}) for masks as in ``expected_mmo``."""
+    """Return E‖Σ_{ι≤i} m̄_ι‖₀ = A (1 − (1 − k / A)^{i+1}) for masks as in ``expected_mmo``."""
     return area * (1 - (1 - k / area) ** (i + 1))
 
 
@@ -79,8 +83,8 @@ def _area(mask: Tensor) -> Tensor:
     return mask.flatten(1).sum(1)
 
 
-def _stacked(columns: list[Tensor], masks: Tensor) -> Tensor:
-    """``[N, columns]``; of a single mask there is no overlap, and so no column."""
+def _stack_columns(columns: list[Tensor], masks: Tensor) -> Tensor:
+    """Stack columns to ``[N, columns]``; a single mask has no overlap and therefore no column."""
     if not columns:
         return masks.new_empty((len(masks), 0), dtype=torch.int64)
     return torch.stack(columns, dim=1)

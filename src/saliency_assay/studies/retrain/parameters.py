@@ -9,12 +9,12 @@ from saliency_assay.registry.records import Parameter, shown, unknown, with_defa
 
 Fill = Literal["zero", "mean"]
 FILLS: Mapping[str, str] = {"zero": "", "mean": "mean"}
-"""For each fill of occluded pixels the array of a store of masks that holds its colors; empty for black.
+"""For each fill of occluded pixels the array of a store of masks that contains its colors; empty for black.
 
 Each mask has one fill color. A fill of several colors, such as blurred pixels, needs a change of
 ``occluded.occlude``. The fills of metrics are in ``metrics.fills``.
 """
-TOLERANCE = 1e-9  # how far ρ · 100 / (100 − τ) may be from a whole number: what decimals of ρ and τ leave
+TOLERANCE = 1e-9  # of ρ · 100 / (100 − τ) from an integer, for rounded decimals of ρ and τ
 
 TRANSFORMS: Mapping[str, Mapping[str, Parameter]] = {
     "none": {},
@@ -28,13 +28,13 @@ TRANSFORMS: Mapping[str, Mapping[str, Parameter]] = {
 """Kinds of mask transforms, each with its parameters."""
 
 
-def transform_from(given: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return a mask transform with all its parameters: ``kind``, and those of ``TRANSFORMS[kind]``.
+def transform_from(entry: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return a mask transform with all its parameters: ``kind`` and those of ``TRANSFORMS[kind]``.
 
     Raises:
-        ValueError: no or an unknown kind, a parameter that it does not have, or a value out of range.
+        ValueError: a missing or unknown kind, an unknown parameter, or a value out of range.
     """
-    settings = dict(given)
+    settings = dict(entry)
     if "kind" not in settings:
         raise ValueError(f"transform.kind: missing, valid: {', '.join(TRANSFORMS)}")
     kind = settings.pop("kind")
@@ -51,13 +51,13 @@ def transform_from(given: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def iterations(percentile: float, occluded: float) -> int:
-    """I = ρ · 100 / (100 − τ): how many masks of the share 1 − τ/100 fill the share ρ of an image (section 3).
+    """Return I = ρ · 100 / (100 − τ), the number of masks of share 1 − τ/100 in a share ρ of an image (section 3).
 
     Raises:
-        ValueError: τ outside (0, 100), ρ outside (0, 1), or an I that is no whole number.
+        ValueError: τ outside (0, 100), ρ outside (0, 1), or an I that is not an integer.
     """
     share = _share(percentile)
-    count = _inside("occluded", occluded, 1) / share
+    count = _exact_number_between("occluded", occluded, 1) / share
     nearest = round(count)
     if nearest < 1 or abs(count - nearest) > TOLERANCE:
         expected = f"expected a multiple of {float(share):.12g}"
@@ -66,9 +66,10 @@ def iterations(percentile: float, occluded: float) -> int:
 
 
 def pixels(area: int, percentile: float) -> int:
-    """k: (1 − τ/100) · A pixels, half a pixel rounded up, at least one.
+    """Return k = (1 − τ/100) · A pixels, half a pixel rounded up, at least one.
 
-    Computed on the decimals that τ is written with: 0.05 · A has no float noise that would decide a half.
+    Computed from the decimal representation of τ, so that float noise in 0.05 · A does not decide how a half is
+    rounded.
 
     Raises:
         ValueError: τ outside (0, 100).
@@ -77,12 +78,12 @@ def pixels(area: int, percentile: float) -> int:
 
 
 def _share(percentile: float) -> Fraction:
-    """1 − τ/100."""
-    return 1 - _inside("percentile", percentile, 100) / 100
+    """Return 1 − τ/100."""
+    return 1 - _exact_number_between("percentile", percentile, 100) / 100
 
 
-def _inside(key: str, value: object, upper: int) -> Fraction:
-    """``value``, a number between 0 and ``upper`` and neither of them, as exactly as it is written."""
+def _exact_number_between(key: str, value: object, upper: int) -> Fraction:
+    """Return ``value``, strictly between 0 and ``upper``, as the exact fraction of its decimal representation."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < upper:
         raise ValueError(f"{key}: found {shown(value)}, expected a number above 0 and below {upper}")
     return Fraction(str(value))

@@ -10,14 +10,14 @@ from saliency_assay.runtime.shards import part_names
 from saliency_assay.studies.retrain.settings import Retraining
 
 SHARED = "shared"
-"""The fill of the masks of f_0, which serve every fill."""
+"""Fill name of the masks of f_0, which are the same for every fill."""
 
 
 class RetrainInputs(StudyInputs):
     """Inputs of the rules of retrain studies."""
 
     def retraining(self, study: str) -> Retraining:
-        """Return what a study occludes."""
+        """Return the ``Retraining`` of a study."""
         retraining: Retraining = self.studies.study(study).settings
         return retraining
 
@@ -28,30 +28,30 @@ class RetrainInputs(StudyInputs):
 
     def study_scores(self, wildcards: Wildcards) -> list[str]:
         """Return the score tables of all arms of a study."""
-        return self._of_arms(wildcards["study"], self.paths.retrain_scores)
+        return self._arm_files(wildcards["study"], self.paths.retrain_scores)
 
     def study_predictions(self, wildcards: Wildcards) -> list[str]:
-        """Return the predictions of all models of a study, the retrained ones included."""
+        """Return the predictions of all models of a study, including the retrained ones."""
         path = f"{self.paths.retrained}/predictions.parquet"
         study = wildcards["study"]
         steps = range(1, self.retraining(study).iterations + 1)
-        retrained = flatten(self._of_arms(study, path, iteration=step) for step in steps)
+        retrained = flatten(self._arm_files(study, path, iteration=step) for step in steps)
         return [*super().study_predictions(wildcards), *retrained]
 
     def weights(self, wildcards: Wildcards) -> str:
-        """Return f_i."""
+        """Return the weights of f_i."""
         return self._retrained("weights.pt", wildcards, int(wildcards["iteration"]))
 
     def first_weights(self, wildcards: Wildcards) -> str:
-        """Return f_0, whose normalization all f_i share."""
+        """Return the weights of f_0, whose normalization all f_i share."""
         return self._retrained("weights.pt", wildcards, 0)
 
     def masks_before(self, wildcards: Wildcards) -> list[str]:
-        """Return the masks behind D_i."""
+        """Return the masks that occlude D_i."""
         return self._masks_up_to(wildcards, int(wildcards["iteration"]))
 
     def arm_masks(self, wildcards: Wildcards) -> list[str]:
-        """Return the masks behind D_I, which are all of an arm."""
+        """Return the masks that occlude D_I, all masks of an arm."""
         return self._masks_up_to(wildcards, self.retraining(wildcards["study"]).iterations)
 
     def arm_predictions(self, wildcards: Wildcards) -> list[str]:
@@ -60,34 +60,36 @@ class RetrainInputs(StudyInputs):
         return [self._retrained("predictions.parquet", wildcards, step) for step in steps]
 
     def arm_leakage(self, wildcards: Wildcards) -> list[str]:
-        """Return the leakage of an arm where it is measured."""
+        """Return the leakage of an arm, if it is measured."""
         iterations = self.retraining(wildcards["study"]).leak_iterations
         return expand(self.paths.leakage, **wildcards, iteration=iterations)
 
     def first_masks(self, wildcards: Wildcards) -> list[str]:
-        """Return the masks of all methods with the first seed, each method's in their order."""
+        """Return the masks of all methods for the first seed, those of each method in order."""
         methods, seed = self.studies.study(wildcards["study"]).methods, str(self.config.seeds[0])
         return flatten(self.arm_masks({**wildcards, "method": method, "seed": seed}) for method in methods)
 
     def _masks_up_to(self, arm: Wildcards, iteration: int) -> list[str]:
-        """Return the stores of masks behind D_i: ROAR's are all in the first, IteROAR has one an iteration."""
+        """Return the stores of masks that occlude D_i: ROAR has one for all iterations, IteROAR one per iteration."""
         steps = range(min(iteration, 1) if arm["protocol"] == "roar" else iteration)
         return [path for step in steps for path in self._masks(arm, step)]
 
     def _masks(self, arm: Wildcards, iteration: int) -> list[str]:
-        """Return the parts of the masks of f_i on D_i, in their order."""
-        at = {**arm, "iteration": iteration, "fill": arm["fill"] if iteration else SHARED}
-        return expand(self.paths.masks, **{**at, "part": part_names(self.retraining(arm["study"]).shards)})
+        """Return the shards of the masks of f_i on D_i, in their order."""
+        values = {**arm, "iteration": iteration, "fill": arm["fill"] if iteration else SHARED}
+        return expand(
+            self.paths.masks, **{**values, "part": part_names(self.retraining(arm["study"]).shards)}
+        )
 
     def _retrained(self, name: str, arm: Wildcards, iteration: int) -> str:
-        """Return a file of f_i; of f_0 that of the study's ordinary model."""
+        """Return a file of f_i; for f_0 that of the study's original model."""
         if iteration:
             return f"{self.paths.retrained}/{name}".format(**{**arm, "iteration": iteration})
         model = self.studies.first_model(arm["study"]).name
         return f"{self.paths.model}/{name}".format(model=model, seed=arm["seed"])
 
-    def _of_arms(self, study: str, path: str, **at: Any) -> list[str]:
-        """Return a file of every arm of a retrain study: methods in their order, their seeds together."""
+    def _arm_files(self, study: str, path: str, **values: Any) -> list[str]:
+        """Return the file of every arm of a retrain study, ordered by protocol, fill, method and seed."""
         retraining = self.retraining(study)
         return expand(
             path,
@@ -95,7 +97,7 @@ class RetrainInputs(StudyInputs):
             protocol=retraining.protocols,
             fill=retraining.fills,
             method=self.studies.study(study).methods,
-            **at,
+            **values,
             seed=self.config.seeds,
         )
 
@@ -106,7 +108,7 @@ class RetrainParams(StudyParams):
     inputs: RetrainInputs
 
     def plan(self, study: str, plan: Settings) -> Settings:
-        """Return the plan with the trainings and masks of all arms."""
+        """Add the trainings and masks of all arms to the plan."""
         retraining = self.inputs.retraining(study)
         arms = len(self.studies.study(study).methods) * len(self.config.seeds)
         classifiers, like = 2 * retraining.repeats, plan["like"]
@@ -133,7 +135,7 @@ class RetrainParams(StudyParams):
     # ---- rules
 
     def remask(self, wildcards: Wildcards) -> Settings:
-        # Apart from the state, independent of the study: equal masks of two studies have equal noise.
+        # Apart from the state, independent of the study, so that equal masks of two studies have equal noise.
         model = self.studies.first_model(wildcards["study"])
         method = self.config.methods[wildcards["method"]]
         retraining = self.inputs.retraining(wildcards["study"])
@@ -231,7 +233,7 @@ class RetrainParams(StudyParams):
         return self.settings("plot_leakage")
 
     def _retrained(self, study: str) -> Settings:
-        """Return what the numbers of a retrain study are shares of."""
+        """Return the settings that convert the numbers of a retrain study to shares."""
         retraining = self.inputs.retraining(study)
         return {
             "label": self.studies.first_model(study).label,

@@ -1,4 +1,4 @@
-"""Scores that rate the methods of a retrain study."""
+"""Scores by which the methods of a retrain study are rated."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,36 +13,42 @@ ACCURACY = [("metric", "==", "accuracy")]
 
 @dataclass(frozen=True)
 class RetrainedAccuracies:
-    """Accuracy on what is left of test images, lower is better, without f_0, which no method has touched.
+    """Accuracy on occluded test images, lower is better, without f_0, which does not depend on any method.
 
-    Models are scored on all test images, tens of millions of rows on ImageNet, so a part holds one combination of keys.
+    Models are scored on all test images, tens of millions of rows on ImageNet, so each part has a single combination of
+    keys.
     """
 
     paths: Sequence[Path]
 
     def parts(self, *keys: str) -> Iterator[pd.DataFrame]:
-        """Yield a table for each combination of ``keys``, in the order in which they come."""
+        """Yield a table for each combination of ``keys``, in order of appearance."""
         for path in self.paths:
-            for shared in score_tables.combinations(path, keys, only=ACCURACY):
-                only = [*ACCURACY, *((name, "==", value) for name, value in shared.items())]
-                part = _retrained(score_tables.read([path], compact=True, only=only))
-                if len(part):
-                    yield part
+            for key_values in score_tables.combinations(path, keys, only=ACCURACY):
+                filters = [*ACCURACY, *((name, "==", value) for name, value in key_values.items())]
+                table = _retrained(score_tables.read([path], compact=True, only=filters))
+                if len(table):
+                    yield table
 
 
 def rated_scores(paths: Sequence[Path], *, data: str, models: Sequence[str]) -> RetrainedAccuracies:
     """Return accuracies after retraining, a variant for each protocol, fill and iteration.
 
     Args:
-        paths: of score tables, in the order of the study's methods; only rows that are needed are read.
-        data: not used: the tables name the set.
-        models: not used: the tables name the model.
+        paths: score tables, in the order of the study's methods; only the needed rows are read.
+        data: not used; the tables have the name of the set.
+        models: not used; the tables have the name of the model.
     """
     return RetrainedAccuracies(paths)
 
 
 def _retrained(table: pd.DataFrame) -> pd.DataFrame:
+    """Rename variants to ``PROTOCOL/FILL iteration I`` and drop iteration 0."""
     variants = table["variant"].cat.remove_unused_categories()
-    named = {variant: " iteration ".join(variant.rsplit("/", 1)) for variant in variants.cat.categories}
-    table = table.assign(variant=variants.cat.rename_categories(named))
-    return table[~table["variant"].isin([name for name in named.values() if name.endswith(" iteration 0")])]
+    variant_names = {
+        variant: " iteration ".join(variant.rsplit("/", 1)) for variant in variants.cat.categories
+    }
+    table = table.assign(variant=variants.cat.rename_categories(variant_names))
+    return table[
+        ~table["variant"].isin([name for name in variant_names.values() if name.endswith(" iteration 0")])
+    ]

@@ -1,4 +1,4 @@
-"""Read a study of kind ``retrain``: its model, and which pixels are occluded of how many images."""
+"""Read a study of kind ``retrain``: its model and the settings of its masks."""
 
 from saliency_assay.config.checks import look_up
 from saliency_assay.config.errors import ConfigError
@@ -10,14 +10,14 @@ def read_study(name: str, entry: RetrainStudy, methods: tuple[str, ...], section
     """Return the record of a study, with a ``Retraining`` as its settings.
 
     Raises:
-        ConfigError: values that do not fit together, a method that is not the study's, a model that is not trained.
+        ConfigError: inconsistent values, a method that the study does not have, or a model that is not trained.
     """
     place = f"studies.{name}"
     model = look_up(f"{place}.model", "model", entry.model, sections.models)
     if not model.training["epochs"]:
-        found = f"{model.name}, whose training.epochs is 0"
+        actual = f"{model.name}, whose training.epochs is 0"
         raise ConfigError(
-            f"{place}.model: found {found}; expected a model that is trained, to be trained again"
+            f"{place}.model: found {actual}; expected a model that is trained, to be trained again"
         )
     for method in entry.reductions:
         look_up(f"{place}.reductions", "method of the study", method, dict.fromkeys(methods))

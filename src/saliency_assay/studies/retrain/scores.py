@@ -1,4 +1,4 @@
-"""Scores of one arm of a retrain study: accuracy of each f_i, and position of its masks (IteROAR, 4.5)."""
+"""Scores of one arm of a retrain study: accuracy of each f_i, and overlap of its masks (IteROAR, section 4.5)."""
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,45 +16,45 @@ BLOCK = 256
 
 
 def accuracy_scores(predictions: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Rows ``metric, variant, image, score`` of f_0, f_1, …: a test image's is 1 where it is right, 0 where not.
+    """Return rows ``metric, variant, image, score`` of f_0, f_1, …: 1 for a correctly classified test image, else 0.
 
     Args:
         predictions: rows of ``training.evaluation.predict`` of every f_i, in their order.
 
-    The variant is i. Of training images, and of validation images, there is one row, the share that is right:
+    The variant is i. Training and validation images have one row each, the share of correct images:
     ``accuracy_train`` and ``accuracy_validation``.
     """
     tables = []
     for step, table in enumerate(predictions):
-        right = (table["predicted"] == table["label"]).astype(float)
+        is_correct = (table["predicted"] == table["label"]).astype(float)
         test = table["split"] == "test"
         tables.append(
-            _rows("accuracy", str(step), table.loc[test, "image"].to_numpy(), right[test].to_numpy())
+            _rows("accuracy", str(step), table.loc[test, "image"].to_numpy(), is_correct[test].to_numpy())
         )
-        for split, score in right[~test].groupby(table.loc[~test, "split"]).mean().items():
+        for split, score in is_correct[~test].groupby(table.loc[~test, "split"]).mean().items():
             tables.append(_rows(f"accuracy_{split}", str(step), np.array([WHOLE_SET]), np.array([score])))
     return pd.concat(tables, ignore_index=True)
 
 
 def overlap_scores(layers: Sequence[Layer], images: Ints) -> pd.DataFrame:
-    """Rows as of ``accuracy_scores`` with ``mmo``, ``mamo``, ``cma`` and all pairs as ``overlap``, in pixels.
+    """Return rows as in ``accuracy_scores`` with ``mmo``, ``mamo``, ``cma`` and all pairs as ``overlap``, in pixels.
 
-    ``layers`` hold the masks m̄_0, m̄_1, … in their order; ``images`` are the indices of those that count. The variant is
-    i, or for ``overlap`` the pair: ``2-5``.
+    ``layers`` contain the masks m̄_0, m̄_1, … in their order; ``images`` are the indices of the scored images. The
+    variant is i, or for ``overlap`` the pair: ``2-5``.
     """
     blocks = [
         table
         for start in range(0, len(images), BLOCK)
-        for table in _overlaps(layers, images[start : start + BLOCK])
+        for table in _overlap_tables(layers, images[start : start + BLOCK])
     ]
     return pd.concat(blocks, ignore_index=True)
 
 
-def _overlaps(layers: Sequence[Layer], images: Ints) -> Iterator[pd.DataFrame]:
+def _overlap_tables(layers: Sequence[Layer], images: Ints) -> Iterator[pd.DataFrame]:
     size = layers[0].mask.shape[2:]
     masks = torch.cat([unpacked(layer, images, size, torch.device("cpu")) for layer in layers], 1)
-    for name, found in (("mmo", mmo(masks)), ("mamo", mamo(masks)), ("cma", cma(masks))):
-        for step, column in enumerate(found.unbind(1)):
+    for name, values in (("mmo", mmo(masks)), ("mamo", mamo(masks)), ("cma", cma(masks))):
+        for step, column in enumerate(values.unbind(1)):
             yield _rows(name, str(step), images, column.numpy())
     pairs = pairwise(masks)
     for one, other in itertools.combinations(range(masks.shape[1]), 2):
@@ -62,17 +62,17 @@ def _overlaps(layers: Sequence[Layer], images: Ints) -> Iterator[pd.DataFrame]:
 
 
 def leakage_scores(tables: Mapping[int, pd.DataFrame]) -> pd.DataFrame:
-    """Rows as of ``accuracy_scores`` with ``leakage`` and ``leakage_random``: test accuracy on masks alone.
+    """Return rows as in ``accuracy_scores`` with ``leakage`` and ``leakage_random``: test accuracy on masks alone.
 
-    ``leakage_loss`` and ``leakage_loss_random`` are the cross-entropies beside them, in nats. ``tables`` are those of
-    ``leakage.leakage`` by the i of D_i. The variant is i and the repeat: ``10/repeat0``.
+    ``leakage_loss`` and ``leakage_loss_random`` are the corresponding cross-entropies in nats. ``tables`` are those of
+    ``leakage.leakage``, by the i of D_i. The variant is i and the repeat: ``10/repeat0``.
     """
     rows = []
     for step, table in tables.items():
         for row in table.itertuples():
-            variant, end = f"{step}/repeat{row.repeat}", "" if row.labels == "own" else "_random"
+            variant, suffix = f"{step}/repeat{row.repeat}", "" if row.labels == "own" else "_random"
             for name, score in (("leakage", row.accuracy), ("leakage_loss", row.loss)):
-                rows.append(_rows(name + end, variant, np.array([WHOLE_SET]), np.array([score])))
+                rows.append(_rows(name + suffix, variant, np.array([WHOLE_SET]), np.array([score])))
     return pd.concat(rows, ignore_index=True)
 
 

@@ -71,12 +71,12 @@ class RetrainStudy(StudySettings):
 class Retraining:
     """Protocol of a ``retrain`` study, the same for each of its methods.
 
-    ``protocols`` and ``fills`` are arms that are retrained each. ``percentile`` τ and ``occluded`` ρ are those of
-    section 3 of IteROAR: a mask holds the share 1 − τ/100 of the pixels, all masks together at most ρ. ``reduction``
-    turns maps into one value a pixel, unless ``reductions`` names another for the method. ``transform`` is a ``kind``
-    of ``TRANSFORMS`` and its parameters. ``leak_iterations`` are the i of the D_i whose masks a classifier is trained
-    on, ``repeats`` times each; none where leakage is not measured. ``keep_maps`` stores raw maps beside the masks. The
-    images of one iteration are remasked in ``shards`` parts, by jobs of their own.
+    Each combination of ``protocols`` and ``fills`` is an arm with its own retraining. ``percentile`` τ and ``occluded``
+    ρ are those of section 3 of IteROAR: a mask has the share 1 − τ/100 of the pixels, all masks together at most ρ.
+    ``reduction`` reduces maps to one value per pixel, unless ``reductions`` has another one for the method.
+    ``transform`` is a ``kind`` of ``TRANSFORMS`` and its parameters. ``leak_iterations`` are the i of the D_i on whose
+    masks classifiers are trained, ``repeats`` times each; empty if leakage is not measured. ``keep_maps`` stores raw
+    maps beside the masks. The images of one iteration are remasked in ``shards`` separate jobs.
     """
 
     protocols: tuple[str, ...]
@@ -93,7 +93,7 @@ class Retraining:
 
     @property
     def iterations(self) -> int:
-        """I: how many masks are made, one after another."""
+        """I, the number of consecutive masks."""
         return iterations(self.percentile, self.occluded)
 
     def reduction_of(self, method: str) -> str:
@@ -102,10 +102,10 @@ class Retraining:
 
 
 def retraining_from(study: RetrainStudy) -> Retraining:
-    """Return what the settings of ``study`` mean.
+    """Return the ``Retraining`` of a study's settings.
 
     Raises:
-        ValueError: settings that do not fit together; the line begins with the key.
+        ValueError: inconsistent settings; the message begins with the key.
     """
     count = iterations(study.percentile, study.occluded)
     leak_iterations: tuple[int, ...] = ()

@@ -1,4 +1,4 @@
-"""The masks that an interrupted job has already computed: saved in a folder, where its next attempt continues."""
+"""Masks that an interrupted job has already computed, saved in a folder so that its next attempt continues there."""
 
 import logging
 import shutil
@@ -18,14 +18,14 @@ log = logging.getLogger(__name__)
 
 Block = dict[str, np.ndarray]
 BYTES = 8 << 20
-"""Saved at the latest when so much is unsaved: a fast method would fill the memory within ``seconds``."""
+"""Limit of unsaved data: a fast method would otherwise fill the memory within ``seconds``."""
 
 
 class MaskState(HeldSigterm):
-    """Files ``0.pt``, ``1.pt``, … in ``folder``, each of consecutive images; as a context, it holds SIGTERM back.
+    """Files ``0.pt``, ``1.pt``, … in ``folder``, each of consecutive images; as a context manager it delays SIGTERM.
 
-    SIGTERM then ends the process after the next block, with everything saved and status 143; one that comes after the
-    last block is ignored, because the job ends by itself. Files of another ``fingerprint`` are deleted.
+    SIGTERM then ends the process after the next block, with everything saved and status 143; after the last block it is
+    ignored, because the job ends by itself. Files with another ``fingerprint`` are deleted.
     """
 
     def __init__(self, folder: Path, fingerprint: str, *, seconds: float) -> None:
@@ -40,12 +40,12 @@ class MaskState(HeldSigterm):
         self._pending: list[Block] = []
 
     def resume(self) -> Iterator[Block]:
-        """Yield the saved blocks in order, up to the first that is missing or does not fit; delete what is beyond."""
+        """Yield the saved blocks in order, up to the first missing or invalid one; delete all files after it."""
         while content := self._read(self._path(self._files)):
             self._files += 1
             self._images += content["images"]
             self.noise = content["noise"]
-            yield _unpacked(content)
+            yield _unpack(content)
             self._end_if_terminated()
         for path in self._folder.glob("*"):
             if path not in map(self._path, range(self._files)):
@@ -54,10 +54,10 @@ class MaskState(HeldSigterm):
             log.info("%s: going on after %d images", self._folder, self._images)
 
     def add(self, block: Block, noise: Tensor) -> None:
-        """Take a new block, and the state of the method's generator after it; save what is unsaved where it is time.
+        """Add a new block and the state of the method's generator after it; save pending blocks when due.
 
         Raises:
-            SystemExit: SIGTERM has come; everything is saved.
+            SystemExit: SIGTERM was received; everything is saved.
         """
         mask = block["mask"]
         packed = np.packbits(mask.reshape(len(mask), -1), axis=1)
@@ -89,20 +89,20 @@ class MaskState(HeldSigterm):
         self._pending, self._saved = [], time.monotonic()
 
     def _read(self, path: Path) -> Mapping[str, Any] | None:
-        """Return the content of a file, None where there is none that fits."""
+        """Return the content of a file, None if it is missing or invalid."""
         if not path.exists():
             return None
         try:
             content: dict[str, Any] = read(path)
-            found, first = content["fingerprint"], content["first"]
+            fingerprint, first_image = content["fingerprint"], content["first"]
         except (ValueError, TypeError, KeyError) as error:
             log.warning("%s: discarded, not a state of masks (%s)", path, error)
             return None
-        if found != self._fingerprint:
-            log.warning("%s: discarded, of fingerprint %s, now %s", path, found, self._fingerprint)
+        if fingerprint != self._fingerprint:
+            log.warning("%s: discarded, of fingerprint %s, now %s", path, fingerprint, self._fingerprint)
             return None
-        if first != self._images:
-            log.warning("%s: discarded, begins with image %s, expected %d", path, first, self._images)
+        if first_image != self._images:
+            log.warning("%s: discarded, begins with image %s, expected %d", path, first_image, self._images)
             return None
         return content
 
@@ -115,7 +115,7 @@ class MaskState(HeldSigterm):
             raise SystemExit(TERMINATED)
 
 
-def _unpacked(content: Mapping[str, Any]) -> Block:
+def _unpack(content: Mapping[str, Any]) -> Block:
     arrays: Block = {name: values.numpy() for name, values in content["arrays"].items()}
     shape = content["shape"]
     bits = np.unpackbits(arrays["mask"], axis=1, count=int(np.prod(shape))).view(np.bool_)

@@ -1,4 +1,4 @@
-"""Tables of the retrain study: accuracy of every iteration, and how far the masks overlap, beside random masks."""
+"""Tables of the retrain study: accuracy of every iteration, and overlap of its masks beside that of random masks."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ ACCURACIES = {"accuracy": "test", "accuracy_validation": "validation", "accuracy
 OVERLAPS = ("mmo", "mamo", "cma")
 PROTOCOLS = {"iteroar": "IteROAR", "roar": "ROAR"}
 ARM = r"(?P<protocol>[^/]+)/(?P<fill>[^/]+)"
-# What a variant says, and how it is read.
+# Forms of variants, each with the pattern that parses it.
 FORMS = {
     "protocol/fill/iteration": rf"^{ARM}/(?P<iteration>\d+)$",
     "protocol/fill/first-second": rf"^{ARM}/(?P<first>\d+)-(?P<second>\d+)$",
@@ -30,33 +30,33 @@ def named(protocol: str, fill: str) -> str:
 def means(scores: pd.DataFrame) -> pd.DataFrame:
     """Return the means over images of a score table, and their spread, for tables and figures.
 
-    Arms are independent, so tables of several arms, one after another, make that of all.
+    Arms are independent, so the tables of several arms can be concatenated.
 
     Args:
-        scores: a score table with all seeds of its arms, text as text or as categories.
+        scores: a score table with all seeds of its arms, text columns as strings or categories.
 
     Returns:
         One row for each study, data, model, method, metric, variant and seed, in the order of ``scores``: ``score``,
-        the mean over images (of a set-level score itself); ``images``, how many have a score (0 of a set-level one);
+        the mean over images (a set-level score unchanged); ``images``, the number with a score (0 for set-level);
         ``images_sd``, standard deviation over images (n − 1) of each image's mean over seeds, in the row of each seed.
     """
     columns = [name for name in COLUMNS if name not in ("image", "score")]
-    text = [name for name in columns if COLUMNS[name] == "str"]
-    table = scores.groupby([*text, "seed"], sort=False, observed=True)["score"].mean().reset_index()
-    of_images = scores[(scores["image"] >= 0) & scores["score"].notna()]
-    images = of_images.groupby([*text, "seed"], sort=False, observed=True).size().rename("images")
-    by_image = of_images.groupby([*text, "image"], sort=False, observed=True)["score"].mean()
-    spreads = by_image.groupby(level=text, sort=False, observed=True).std().rename("images_sd")
+    text_columns = [name for name in columns if COLUMNS[name] == "str"]
+    table = scores.groupby([*text_columns, "seed"], sort=False, observed=True)["score"].mean().reset_index()
+    image_scores = scores[(scores["image"] >= 0) & scores["score"].notna()]
+    images = image_scores.groupby([*text_columns, "seed"], sort=False, observed=True).size().rename("images")
+    by_image = image_scores.groupby([*text_columns, "image"], sort=False, observed=True)["score"].mean()
+    image_spreads = by_image.groupby(level=text_columns, sort=False, observed=True).std().rename("images_sd")
     table = table.astype({name: COLUMNS[name] for name in columns})
-    for found, names in ((images, [*text, "seed"]), (spreads, text)):
-        added = found.reset_index().astype({name: COLUMNS[name] for name in names})
-        table = table.merge(added, how="left", on=names)
+    for values, names in ((images, [*text_columns, "seed"]), (image_spreads, text_columns)):
+        column = values.reset_index().astype({name: COLUMNS[name] for name in names})
+        table = table.merge(column, how="left", on=names)
     table["images"] = table["images"].fillna(0).astype("int64")
     return table.reindex(columns=[*columns, "score", "images", "images_sd"])
 
 
 def split_variants(table: pd.DataFrame, metrics: Sequence[str], form: str) -> pd.DataFrame:
-    """Return the rows of ``metrics``, with the parts of their variants as columns; numbers as int.
+    """Return the rows of ``metrics``, with the parts of their variants as columns, numbers as int.
 
     Args:
         table: the ``means``, or the score table, of one study, set of images and model.
@@ -85,7 +85,7 @@ def by_iteration(table: pd.DataFrame, iterations: int) -> pd.DataFrame:
     """Return the ``means`` of accuracy, MMO, MAMO and CMA with ``protocol``, ``fill`` and ``iteration`` as columns.
 
     Raises:
-        ValueError: an iteration beyond ``iterations``, or see ``split_variants``.
+        ValueError: an iteration beyond ``iterations``, or as in ``split_variants``.
     """
     rows = split_variants(table, (*ACCURACIES, *OVERLAPS), "protocol/fill/iteration")
     last = int(rows["iteration"].max())
@@ -95,17 +95,17 @@ def by_iteration(table: pd.DataFrame, iterations: int) -> pd.DataFrame:
 
 
 def expected(metric: str, iteration: int, *, area: int, occluded: int) -> float:
-    """MMO, MAMO or CMA in pixels that independent random masks of ``occluded`` of ``area`` pixels have on average."""
+    """Return the expected MMO, MAMO or CMA in pixels of independent random masks of ``occluded`` of ``area`` pixels."""
     if metric == "mmo":
         return expected_mmo(occluded, area)
     return {"mamo": expected_mamo, "cma": expected_cma}[metric](iteration, occluded, area)
 
 
 def summary(table: pd.DataFrame, *, area: int, occluded: int, iterations: int, classes: int) -> pd.DataFrame:
-    """Accuracy and overlap of every iteration, with their spreads and what random masks would have.
+    """Return accuracy and overlap of every iteration, with their spreads and the values of random masks.
 
-    Row i holds the accuracy of f_i, which is trained on D_i, and MMO, MAMO and CMA of iteration i, of which CMA is
-    what D_{i+1} lacks. NaN where a number is not defined: MMO and MAMO from i = I − 1, CMA at i = I.
+    Row i has the accuracy of f_i, which is trained on D_i, and MMO, MAMO and CMA of iteration i; CMA is the number of
+    pixels occluded in D_{i+1}. NaN where a number is not defined: MMO and MAMO from i = I − 1, CMA at i = I.
 
     Args:
         table: the study's ``means``.
@@ -117,8 +117,8 @@ def summary(table: pd.DataFrame, *, area: int, occluded: int, iterations: int, c
     Returns:
         One row for each of ``KEYS`` in the order of ``table``, with
 
-        - ``nominal``, ``masked``: the share of pixels that D_i lacks, i·k/A if masks did not overlap, and as measured;
-        - ``accuracy_test``, ``…_validation``, ``…_train`` in 0–1, means over seeds, and ``…_sd`` over seeds (NaN of a
+        - ``nominal``, ``masked``: the share of pixels occluded in D_i, i·k/A for disjoint masks, and as measured;
+        - ``accuracy_test``, ``…_validation``, ``…_train`` in 0–1, means over seeds, and ``…_sd`` over seeds (NaN for a
           single seed), with ``chance`` = 1/K;
         - ``seeds`` and ``images`` (test images) behind them;
         - for ``mmo``, ``mamo``, ``cma``: the mean in pixels, ``…_sd`` over images (of each image's mean over seeds),
@@ -126,55 +126,56 @@ def summary(table: pd.DataFrame, *, area: int, occluded: int, iterations: int, c
         - ``cma_most`` = (i + 1)·k, which is ρA after the last mask, and ``cma_of_most``, CMA's share of it.
     """
     rows = by_iteration(table, iterations)
-    of_seeds = rows.pivot(index=[*KEYS, "seed"], columns="metric", values="score").groupby(
+    seed_groups = rows.pivot(index=[*KEYS, "seed"], columns="metric", values="score").groupby(
         level=KEYS, sort=False
     )
-    mean, over_seeds = of_seeds.mean(), of_seeds.std()
+    mean, over_seeds = seed_groups.mean(), seed_groups.std()
     over_images = rows.groupby([*KEYS, "metric"], sort=False)["images_sd"].first().unstack("metric")
     table = pd.DataFrame(index=mean.index)
-    at = table.index.get_level_values("iteration").to_numpy()
-    table["nominal"] = at * occluded / area
-    table["masked"] = _lacking(mean, area)
+    iteration = table.index.get_level_values("iteration").to_numpy()
+    table["nominal"] = iteration * occluded / area
+    table["masked"] = _occluded_share(mean, area)
     for metric, split in ACCURACIES.items():
         table[f"accuracy_{split}"] = mean.get(metric, np.nan)
         table[f"accuracy_{split}_sd"] = over_seeds.get(metric, np.nan)
     table["chance"] = 1 / classes
-    counted = rows[rows["images"] > 0].groupby(KEYS, sort=False)
-    for name, counts in (("seeds", counted["seed"].nunique()), ("images", counted["images"].max())):
+    groups = rows[rows["images"] > 0].groupby(KEYS, sort=False)
+    for name, counts in (("seeds", groups["seed"].nunique()), ("images", groups["images"].max())):
         table[name] = counts.reindex(table.index, fill_value=0)
     for metric in OVERLAPS:
         table[metric] = mean.get(metric, np.nan)
         table[f"{metric}_sd"] = over_images.get(metric, np.nan)
-        random = np.array([expected(metric, int(i), area=area, occluded=occluded) for i in at])
+        random = np.array([expected(metric, int(i), area=area, occluded=occluded) for i in iteration])
         table[f"{metric}_random"] = np.where(table[metric].notna(), random, np.nan)
-        whole = area if metric == "cma" else occluded
+        denominator = area if metric == "cma" else occluded
         for name in (metric, f"{metric}_sd", f"{metric}_random"):
-            table[f"{name}_share"] = table[name] / whole
-    table["cma_most"] = np.where(table["cma"].notna(), (at + 1) * occluded, np.nan)
+            table[f"{name}_share"] = table[name] / denominator
+    table["cma_most"] = np.where(table["cma"].notna(), (iteration + 1) * occluded, np.nan)
     table["cma_of_most"] = table["cma"] / table["cma_most"]
     return ordered(table.reset_index(), rows)
 
 
-def _lacking(mean: pd.DataFrame, area: int) -> "pd.Series[float]":
-    """Return the share of pixels that D_i lacks: CMA of iteration i − 1, nothing of D_0."""
+def _occluded_share(mean: pd.DataFrame, area: int) -> "pd.Series[float]":
+    """Return the share of pixels occluded in D_i: CMA of iteration i − 1, and 0 for D_0."""
     names = list(mean.index.names)
-    before = mean.get("cma", pd.Series(np.nan, index=mean.index)).reset_index()
-    before["iteration"] += 1
-    lacking = before.set_index(names).iloc[:, 0].reindex(mean.index) / area
-    return lacking.mask(mean.index.get_level_values("iteration") == 0, 0.0)
+    previous_cma = mean.get("cma", pd.Series(np.nan, index=mean.index)).reset_index()
+    previous_cma["iteration"] += 1
+    share = previous_cma.set_index(names).iloc[:, 0].reindex(mean.index) / area
+    return share.mask(mean.index.get_level_values("iteration") == 0, 0.0)
 
 
 def ordered(table: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
-    """Arms in the order in which they first stand in ``rows``, iterations in theirs."""
-    places = {name: {value: place for place, value in enumerate(rows[name].unique())} for name in KEYS[:3]}
+    """Sort arms by their first appearance in ``rows``, and iterations in ascending order."""
+    positions = {
+        name: {value: position for position, value in enumerate(rows[name].unique())} for name in KEYS[:3]
+    }
     return table.sort_values(
-        KEYS, key=lambda column: column.map(places.get(str(column.name), lambda i: i)), ignore_index=True
+        KEYS, key=lambda column: column.map(positions.get(str(column.name), lambda i: i)), ignore_index=True
     )
 
 
 def summary_tables(table: pd.DataFrame, study: str) -> dict[str, pd.DataFrame]:
-    """Return a ``summary`` as two tables to read, by their titles: accuracy, and overlap of masks. Shares are in
-    percent."""
+    """Return a ``summary`` as two displayed tables by title, accuracy and overlap of masks; shares are in percent."""
     arms = table[KEYS].assign(
         protocol=table["protocol"].map(lambda name: PROTOCOLS.get(name, readable(name))),
         method=table["method"].map(readable),
@@ -188,11 +189,11 @@ def summary_tables(table: pd.DataFrame, study: str) -> dict[str, pd.DataFrame]:
     accuracy = arms.assign(**{name: 100 * table[column] for name, column in accuracies.items()})
     overlap = arms.copy()
     for metric in OVERLAPS:
-        name, whole = metric.upper(), "A" if metric == "cma" else "k"
+        name, denominator = metric.upper(), "A" if metric == "cma" else "k"
         overlap[f"{name} (pixels)"] = table[metric]
-        overlap[f"{name} (% of {whole})"] = 100 * table[f"{metric}_share"]
-        overlap[f"{name}: sd over images (% of {whole})"] = 100 * table[f"{metric}_sd_share"]
-        overlap[f"{name} of random masks (% of {whole})"] = 100 * table[f"{metric}_random_share"]
+        overlap[f"{name} (% of {denominator})"] = 100 * table[f"{metric}_share"]
+        overlap[f"{name}: sd over images (% of {denominator})"] = 100 * table[f"{metric}_sd_share"]
+        overlap[f"{name} of random masks (% of {denominator})"] = 100 * table[f"{metric}_random_share"]
     overlap["CMA (% of (i + 1)·k)"] = 100 * table["cma_of_most"]
     counts = {"seeds": table["seeds"], "images": table["images"]}
     masked = table[list(OVERLAPS)].notna().any(axis=1)
