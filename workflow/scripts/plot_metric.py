@@ -31,7 +31,7 @@ with run_job(snakemake) as job:
         labels=settings["labels"],
         directions=settings["directions"],
         curves=curves,
-        responses=stacked(grouped(responses, seeds), "respond"),
+        responses=stacked(grouped(responses, seeds), "responses"),
         methods=settings["methods"],
     )
     with styled():
