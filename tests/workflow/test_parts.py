@@ -16,7 +16,7 @@ SIZES = (256, 256, 256, 130)
 METHODS, METRICS = ("gradient", "smooth"), ("aopc", "sensitivity")
 STORES = {
     **{f"maps/digits/seed0/digits/{method}": "maps" for method in METHODS},
-    "responses/aopc/digits/seed0/digits": "respond",
+    "responses/aopc/digits/seed0/digits": "responses",
     **{f"curves/{metric}/digits/seed0/digits/{method}": "curves" for metric in METRICS for method in METHODS},
 }
 TABLES = ("scores.parquet", "summary.csv")

@@ -57,12 +57,12 @@ STORES = {
         for method in ("gradient", "halves")
     },
     **{
-        f"responses/infidelity_halves/{model}/seed0/captioned_both.zarr.zip": "respond" for model in CAPTIONED
+        f"responses/infidelity_halves/{model}/seed0/captioned_both.zarr.zip": "responses" for model in CAPTIONED
     },
     "maps/digits/seed0/digits/gradient.zarr.zip": "maps",
     "maps/digits/seed0/digits/smooth.zarr.zip": "maps",
     **{
-        f"responses/{metric}/digits/seed0/digits.zarr.zip": "respond"
+        f"responses/{metric}/digits/seed0/digits.zarr.zip": "responses"
         for metric in ("faithfulness", "infidelity")
     },
     **{
