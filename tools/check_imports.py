@@ -113,7 +113,7 @@ def check_registries() -> Iterator[Problem]:
 
 
 def check_snakefile_imports() -> Iterator[Problem]:
-    """What the Snakefile and the rules import, and what records name for them, loads no heavy package."""
+    """Check that imports of the Snakefile, of the rules and of records for them load no heavy package."""
     for module, (path, line) in _parsed_modules().items():
         code = f"import sys, {module}; print(*sorted({HEAVY!r} & set(sys.modules)))"
         done = subprocess.run(

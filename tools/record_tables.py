@@ -14,9 +14,9 @@ from tools.metric_records import interval, shown
 from tools.pages import DOCS
 
 NEEDS = {"mask": "masks", "explain": "the method", "fresh": "new weights"}
-"""What a metric takes that not every data set or caller has."""
+"""Inputs of a metric that not every data set or caller has."""
 PIPE = r"\|"
-"""How a cell of a table has a vertical bar."""
+"""A vertical bar in a cell of a table."""
 Rows = Iterable[tuple[str, ...]]
 
 

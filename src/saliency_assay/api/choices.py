@@ -169,7 +169,7 @@ def check_mean(chosen: Choice[Any], known: bool, remedy: str = "saliency_assay.w
 
 
 def takes_of(chosen: Choice[Any], offered: Iterable[str]) -> tuple[str, ...]:
-    """What the function takes beside its parameters; of ``offered`` where it is not registered."""
+    """Return the arguments of the function beside its parameters; of ``offered`` where it is not registered."""
     if chosen.record:
         return tuple(chosen.record.takes)
     # A function without a default for what it is not given would have been refused when it was bound.

@@ -161,9 +161,9 @@ class Study:
     metrics: tuple[str, ...] = ()
     """Those of its kind where that has its own, otherwise those that its entry chooses."""
     settings: Any = None
-    """What only its kind has."""
+    """Settings that only its kind has."""
     options: tuple[str, ...] = ()
-    """What it asks for beside what all of its kind have (``Outputs.option``)."""
+    """Optional parts that it has beside those of all studies of its kind (``Outputs.option``)."""
     other_models: tuple[str, ...] = ()
     """Models that it explains beside ``models``."""
     evaluated: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -23,7 +23,7 @@ SETS = ("both", "image", "caption")
 PARTS = {TRAIN: "training", TEST: "test"}
 WIDEST = 0.9  # share of the half's sides that the longer caption takes at most
 JITTER = 0.1  # share of the half's sides by which a caption is off its centre at most, where there is room
-SMALLEST = 5  # font size in pixels below which words are told apart no more
+SMALLEST = 5  # font size in pixels below which words can no longer be distinguished
 
 
 @dataclass(frozen=True)
@@ -133,8 +133,8 @@ def plan(
             members = np.flatnonzero((labels == value) & (split == part))
             if not len(members):
                 raise ValueError(f"classes: found no {called} image of {name!r}, expected at least one")
-            drawn = draw_per_class(labels[members], images_per_class, generator)
-            pools[part, of_label] = members[drawn]
+            sampled = draw_per_class(labels[members], images_per_class, generator)
+            pools[part, of_label] = members[sampled]
     rows = np.sort(np.concatenate(list(pools.values())))
     label = (labels[rows] == wanted[1]).astype(np.int64)
     # One draw of everything, whatever the noise is.

@@ -39,7 +39,7 @@ class Method:
     check: str = ""
     """``package.module:name`` of what tells, without heavy imports, why parameters do not fit together."""
     one_channel: bool = False
-    """Whether maps have one channel; by default they have as many as the images."""
+    """True if maps have one channel; by default they have as many as the images."""
 
     @cached_property
     def parameters(self) -> dict[str, Parameter]:
@@ -67,7 +67,6 @@ _PATH = {
 }
 _INPUT_RULES = ("z_box", "w_squared", "same")
 _UPSAMPLING = {"upsampling": Limits(choices=("bilinear", "bicubic", "nearest"))}
-
 
 METHODS: tuple[Method, ...] = (
     Method(

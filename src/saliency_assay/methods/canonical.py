@@ -44,7 +44,7 @@ class State:
 
 @dataclass
 class Traced:
-    """What one look at a network found."""
+    """Result of one analysis of a network."""
 
     state: State
     graph: fx.Graph
@@ -55,7 +55,7 @@ _TRACED: WeakKeyDictionary[nn.Module, Traced] = WeakKeyDictionary()
 
 
 def traced(network: nn.Module) -> Traced:
-    """What is known of a network, the same as in the last call unless the network has changed.
+    """Return the analysis of a network, the same as in the last call unless the network has changed.
 
     Raises:
         ValueError: a network that cannot be traced.
@@ -95,7 +95,7 @@ class _Tracer(fx.Tracer):
 
 
 def state_of(network: nn.Module) -> State:
-    """What can be compared of ``network``, which it does not keep alive."""
+    """Return what can be compared of ``network``, without keeping it alive."""
     tensors = list(chain(network.parameters(), network.buffers()))
     return State(
         tuple(
@@ -372,6 +372,7 @@ def _no_change(like: Tensor) -> nn.Conv2d:
 
 
 def _folded(linear: nn.Conv2d | nn.Linear, norm: nn.BatchNorm2d | nn.BatchNorm1d) -> nn.Module:
+    """A linear layer and the BatchNorm after it, as one."""
     assert norm.running_mean is not None
     assert norm.running_var is not None
     folded = copy.deepcopy(linear)

@@ -1,4 +1,4 @@
-"""What a map costs: passes of one image through the model, which the report shows.
+"""Cost of a map: passes of one image through the model, which the report shows.
 
 A pass is one forward and one backward, or a forward alone where no gradients are needed. A method's record has their
 number, or names a function that counts them; those of the project's methods are here. Imports nothing heavy.
@@ -13,7 +13,7 @@ from saliency_assay.registry.records import resolve
 
 @dataclass(frozen=True)
 class Map:
-    """What the passes of a map depend on beside its method."""
+    """Sizes that the passes of a map depend on beside its method."""
 
     parameters: Mapping[str, Any]
     """As the configuration has them."""

@@ -26,6 +26,9 @@ def gradient_x_input(
     """(x − x′) ⊙ ∂f_t(x) / ∂x, x′ the baseline, ``[N, C, H, W]``, signed (Shrikumar et al., 2016).
 
     With x′ black, on a ReLU network without biases behind no normalisation, it sums to the logit.
+
+    Raises:
+        ValueError: as ``baselines.baseline``.
     """
     slopes = input_gradient(model, images, targets)
     return (images.detach() - colour(model, images, baseline)) * slopes

@@ -13,6 +13,7 @@ from saliency_assay.methods.passes import chunks
 from saliency_assay.methods.sampling import draw_seeds
 
 FEATURES = ("grid", "superpixels")
+BLOCK = 1024  # rows of the regression that are added up at a time
 COMPACTNESS = 10.0  # weight of nearness against likeness of colour (in CIELAB) within a superpixel
 
 
@@ -69,9 +70,6 @@ def _superpixels(images: Tensor, segments: int) -> Tensor:
     ]
     numbered = [np.unique(found, return_inverse=True)[1].reshape(found.shape) for found in labels]
     return torch.from_numpy(np.stack(numbered)).to(images.device, torch.int64)
-
-
-BLOCK = 1024  # rows of the regression that are added up at a time
 
 
 def kernel_shap(

@@ -143,7 +143,11 @@ def make_design(
     seed: int | None,
     device: torch.device,
 ) -> Design:
-    """The squares that ``square`` names and their factor; the last one made is kept for the batches that follow."""
+    """The squares that ``square`` names and their factor; the last one made is kept for the batches that follow.
+
+    Raises:
+        ValueError: as ``square``.
+    """
     chosen = choose(height, width, smallest, largest, squares, seed)
     count, pixels = len(chosen), height * width
     if min(count, pixels) > LARGEST:

@@ -30,6 +30,9 @@ def integrated_gradients(
 
     ``steps`` points of quadrature ``rule`` stand for the integral, one pass each. Complete up to the quadrature's
     error: a map sums to f_t(x) − f_t(x′). Without ``times_input`` the integral alone, a local explanation.
+
+    Raises:
+        ValueError: as ``quadrature`` and ``baselines.baseline``.
     """
     check_inputs(images, targets)
     start = colour(model, images, baseline).expand_as(images)

@@ -32,7 +32,7 @@ class Score:
 class Figure:
     """A figure of a metric's scores."""
 
-    function: str  # package.module:name of what draws it, (results) -> Figure
+    function: str  # package.module:name of what plots it, (results) -> Figure
     reads: tuple[str, ...] = ()  # what it needs beside the score table: curves, probed
 
 
@@ -91,7 +91,6 @@ _AOPC_CURVES = Figure("saliency_assay.studies.fidelity.curves:aopc_curves", ("cu
 _REMOVAL_CURVES = Figure("saliency_assay.studies.fidelity.curves:removal_curves", ("curves",))
 _SUBSET_CURVES = Figure("saliency_assay.studies.fidelity.curves:subset_curves", ("curves",))
 _RANDOMISATION_CURVES = Figure("saliency_assay.studies.fidelity.curves:randomisation_curves", ("curves",))
-
 
 METRICS: tuple[Metric, ...] = (
     Metric(
@@ -213,6 +212,10 @@ METRICS: tuple[Metric, ...] = (
         "Yeh et al., 2019",
         "squared error of the predicted fall of the logit when a square turns black",
         formula=f"{_INFD}, I the image inside a square",
+        scores=_INFIDELITY,
+        reduction="",
+        takes=("probed",),
+        probe="saliency_assay.metrics.infidelity:removed_squares",
         limits={
             "smallest": Limits(minimum=1),
             "largest": Limits(minimum=1),
@@ -220,10 +223,6 @@ METRICS: tuple[Metric, ...] = (
             **_EXPLANATION,
         },
         check="saliency_assay.methods.checks:sides",
-        scores=_INFIDELITY,
-        reduction="",
-        takes=("probed",),
-        probe="saliency_assay.metrics.infidelity:removed_squares",
     ),
     Metric(
         "infidelity_noisy_baseline",
@@ -231,15 +230,15 @@ METRICS: tuple[Metric, ...] = (
         "Yeh et al., 2019",
         "squared error of the predicted fall of the logit towards a noisy black image",
         formula=f"{_INFD}, I = x − z, z noise about black",
+        scores=_INFIDELITY,
+        reduction="",
+        takes=("probed",),
+        probe="saliency_assay.metrics.infidelity:noisy_baselines",
         limits={
             "samples": Limits(minimum=1),
             "noise": Limits(minimum=0),
             "protocol": Limits(choices=("printed", "released")),
         },
-        scores=_INFIDELITY,
-        reduction="",
-        takes=("probed",),
-        probe="saliency_assay.metrics.infidelity:noisy_baselines",
     ),
     Metric(
         "infidelity_subset",
@@ -247,23 +246,23 @@ METRICS: tuple[Metric, ...] = (
         "Yeh et al., 2019",
         "squared error of the predicted fall of the logit when random pixels turn black",
         formula=f"{_INFD}, I the image at a random subset of pixels",
-        limits={"samples": Limits(minimum=1), "share": Limits(minimum=0, maximum=1), **_EXPLANATION},
         scores=_INFIDELITY,
         reduction="",
         takes=("probed",),
         probe="saliency_assay.metrics.infidelity:removed_subsets",
+        limits={"samples": Limits(minimum=1), "share": Limits(minimum=0, maximum=1), **_EXPLANATION},
     ),
     Metric(
         "infidelity_shap",
         "saliency_assay.metrics.infidelity:infidelity_shap",
         "Yeh et al., 2019; Lundberg & Lee, 2017",
         "squared error of the predicted fall of the logit over the subsets of the Shapley kernel",
-        formula=f"{_INFD}, I the image at a subset drawn by the Shapley kernel",
-        limits={"samples": Limits(minimum=1), **_EXPLANATION},
+        formula=f"{_INFD}, I the image at a subset sampled by the Shapley kernel",
         scores=_INFIDELITY,
         reduction="",
         takes=("probed",),
         probe="saliency_assay.metrics.infidelity:removed_coalitions",
+        limits={"samples": Limits(minimum=1), **_EXPLANATION},
     ),
     Metric(
         "infidelity_halves",
@@ -271,11 +270,11 @@ METRICS: tuple[Metric, ...] = (
         "Yeh et al., 2019",
         "squared error of the predicted fall of the logit when the left or the right half turns black",
         formula=f"{_INFD}, I the image inside its left or its right half",
-        limits=_EXPLANATION,
         scores=_INFIDELITY,
         reduction="",
         takes=("probed",),
         probe="saliency_assay.metrics.infidelity:removed_halves",
+        limits=_EXPLANATION,
     ),
     Metric(
         "sensitivity_max",

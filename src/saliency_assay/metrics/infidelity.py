@@ -84,7 +84,11 @@ def removed_squares(
     largest: int = 10,
     squares: int = 0,
 ) -> dict[str, Tensor]:
-    """``drop``: f(x) − f(x with a square black), in logits, float64 ``[N, S]``; see ``infidelity_square``."""
+    """``drop``: f(x) − f(x with a square black), in logits, float64 ``[N, S]``; see ``infidelity_square``.
+
+    Raises:
+        ValueError: sides or a number of squares that do not fit the images, or what the engine raises.
+    """
     examined = subject(predict, images, targets, fill("black", images), output="logit")
     chosen = _chosen(images, smallest, largest, squares, generator)
 
@@ -243,7 +247,11 @@ def removed_subsets(
     samples: int = 1000,
     share: float = 0.1,
 ) -> dict[str, Tensor]:
-    """``drop``: f(x) − f(x with a subset black), in logits, float64 ``[N, samples]``; see ``infidelity_subset``."""
+    """``drop``: f(x) − f(x with a subset black), in logits, float64 ``[N, samples]``; see ``infidelity_subset``.
+
+    Raises:
+        ValueError: a parameter out of range, or what the engine raises.
+    """
     examined = subject(predict, images, targets, fill("black", images), output="logit")
     return {"drop": drops(examined, _subsets(images, samples, share, generator))}
 
@@ -277,7 +285,11 @@ def infidelity_subset(
 def removed_coalitions(
     predict: Predict, images: Tensor, targets: Tensor, *, generator: torch.Generator, samples: int = 1000
 ) -> dict[str, Tensor]:
-    """``drop``: f(x) − f(x with a coalition black), in logits, float64 ``[N, samples]``; see ``infidelity_shap``."""
+    """``drop``: f(x) − f(x with a coalition black), in logits, float64 ``[N, samples]``; see ``infidelity_shap``.
+
+    Raises:
+        ValueError: fewer than one sample or two pixels, or what the engine raises.
+    """
     examined = subject(predict, images, targets, fill("black", images), output="logit")
     return {"drop": drops(examined, _coalitions(images, samples, generator))}
 
@@ -341,7 +353,11 @@ def _coalitions(images: Tensor, samples: int, generator: torch.Generator) -> Ite
 def removed_halves(
     predict: Predict, images: Tensor, targets: Tensor, *, generator: torch.Generator
 ) -> dict[str, Tensor]:
-    """``drop``: f(x) − f(x with the left, with the right half black), in logits, float64 ``[N, 2]``."""
+    """``drop``: f(x) − f(x with the left, with the right half black), in logits, float64 ``[N, 2]``.
+
+    Raises:
+        ValueError: images of fewer than two columns, or what the engine raises.
+    """
     examined = subject(predict, images, targets, fill("black", images), output="logit")
     sides = _sides(images)
     after = under(examined, len(sides), lambda image, number: sides[number])

@@ -27,7 +27,11 @@ def random_subsets(
     fill: str = "black",
     output: str = "logit",
 ) -> dict[str, Tensor]:
-    """``drop``: f(x) − f(x without the subset), float64 ``[N, sizes, subsets]``; see ``sensitivity_n``."""
+    """``drop``: f(x) − f(x without the subset), float64 ``[N, sizes, subsets]``; see ``sensitivity_n``.
+
+    Raises:
+        ValueError: a parameter out of range, or what the engine raises.
+    """
     seeds = draw_seeds(len(images), 1, generator) if fill == "random" else None
     shown = fill_of(fill, images, mean=mean, seeds=seeds)
     examined = subject(predict, images, targets, shown, output=output)

@@ -1,8 +1,8 @@
 """Plain convolutional networks, every ReLU a module of its own: those of two papers, and VGG16.
 
-The two flatten their last block, so their head knows a resolution. Builders are told none: the block is averaged to the
-resolution that it has on the paper's images, which leaves those as they are and lets other sizes through. VGG16's
-layers and state-dict names are torchvision's, so its weights load unchanged.
+The two flatten their last block, so their head has a fixed resolution. Builders do not take one: the block is averaged
+to the resolution that it has on the paper's images, which leaves those as they are and lets other sizes through.
+VGG16's layers and state-dict names are torchvision's, so its weights load unchanged.
 """
 
 from collections import OrderedDict

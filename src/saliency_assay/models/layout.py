@@ -96,6 +96,7 @@ def _gradients(classifier: Classifier, size: Sequence[int], *, training: bool) -
 
 @contextmanager
 def _same_buffers(network: nn.Module) -> Iterator[None]:
+    """Put every buffer back that changes within the context."""
     before = [
         (module._buffers, name, buffer, buffer.clone())
         for module in network.modules()

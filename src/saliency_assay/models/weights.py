@@ -149,6 +149,9 @@ def normalisation_of(path: Path, channels: int) -> tuple[Sequence[float], Sequen
     """Mean and deviation that the weights in ``path`` expect: their own if ``save`` wrote them, else ImageNet's.
 
     None if those are not of ``channels`` channels, as ImageNet's are not for grey images.
+
+    Raises:
+        FileNotFoundError, ValueError: as ``read``.
     """
     content, known = read(path), IMAGENET
     if isinstance(content, Mapping) and "classifier" in content:
@@ -219,6 +222,7 @@ def _fill(network: nn.Module, state: Mapping[str, Tensor], problem: str) -> None
 
 
 def _description(path: Path, content: Mapping[str, Any]) -> dict[str, Any]:
+    """The entry ``classifier`` of a file that ``save`` wrote, each value of the type that it is written with."""
     entry = content.get("classifier")
     found: dict[str, Any] = entry if isinstance(entry, dict) else {}
     kinds = {
@@ -236,6 +240,7 @@ def _description(path: Path, content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _code_in(path: Path, message: str) -> str:
+    """What a refused file would import or call, or an empty string."""
     named = re.search(r"GLOBAL ([\w.]+)", message)
     if named:
         return named.group(1)

@@ -57,6 +57,9 @@ def reliability_table(
         ``methods``; ``images`` that α compares; ``alpha, alpha_low, alpha_high``: Krippendorff's α;
         ``correlation_images``, the fewest behind one of the ρ of ``correlation, correlation_low, correlation_high``:
         the mean of Spearman's ρ between two methods over images; and ``printed``, the paper's α, NaN for none.
+
+    Raises:
+        ValueError: see ``printed_alphas``.
     """
     rows = []
     for names, of_metric in groups(scores, [*SCORED, "seed"]):
@@ -97,6 +100,9 @@ def consistency_table(
         ``correlation``: ρ of the scores as they are, as the paper prints it; ``agreement``: of the scores with their
         directions, so that 1 means that the maps of the same images are good under both; and ``printed``, the paper's
         ρ, NaN for none.
+
+    Raises:
+        ValueError: see ``printed_correlations``.
     """
     rows: list[dict[str, Any]] = []
     known: dict[tuple[str, str], None] = {}

@@ -47,7 +47,7 @@ def check_alone(folder: Path) -> None:
 
 def begin_submitting(folder: Path) -> None:
     """Note that a run in ``folder`` submits jobs to Slurm; the note stays if the run is killed."""
-    if shutil.which("squeue"):  # other schedulers are not asked, so a note would only refuse the next run
+    if shutil.which("squeue"):  # other schedulers are not queried, so a note would only refuse the next run
         _note(folder).parent.mkdir(exist_ok=True)
         _note(folder).touch()
 

@@ -154,6 +154,7 @@ class PartedArray(StoredArray):
         return found if np.ndim(rows) else np.asarray(found[0])
 
     def _stretch(self, start: int, stop: int) -> Array:
+        """The items from ``start`` to before ``stop``; only the parts that have some of them are read."""
         read, begin = [], 0
         for part, end in zip(self._parts, self._ends, strict=True):
             if max(start, begin) < min(stop, end):

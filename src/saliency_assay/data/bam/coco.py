@@ -201,6 +201,7 @@ def _by_id(content: dict[str, Any], file: Path, section: str) -> dict[int, tuple
 def _largest(
     number: int, source: Source, content: dict[str, Any], skipped: Skipped, min_area: int
 ) -> Iterator[_Candidate]:
+    """Of one source, the largest instance of each category in each photograph."""
     file = source.annotations
     categories, images = (_by_id(content, file, section) for section in ("categories", "images"))
     best: dict[tuple[str, int], _Candidate] = {}
@@ -237,6 +238,7 @@ def _instance(
     skipped: Counter[str],
     place: _Place,
 ) -> Instance | None:
+    """The annotated instance, or None with the reason counted."""
     if annotation.get("iscrowd"):
         skipped["crowd"] += 1
         return None
@@ -278,6 +280,7 @@ def _size(image: Any, place: _Place) -> tuple[int, int]:
 def _mask(
     annotation: dict[str, Any], size: tuple[int, int], skipped: Counter[str], place: _Place
 ) -> dict[str, Any] | None:
+    """The segmentation as one mask, or None if none of its parts bounds an area."""
     segmentation = _get(annotation, "segmentation", (list, dict), place)
     if isinstance(segmentation, dict):
         return _run_lengths(segmentation, size, place)

@@ -27,7 +27,7 @@ def rescaled(
     variant_largest: float,
     generator: np.random.Generator,
 ) -> Plan:
-    """``plan`` with longer sides drawn anew, uniformly, from another range, read as ``side_range`` does.
+    """``plan`` with longer sides sampled again, uniformly, from another range, read as ``side_range`` does.
 
     Each box keeps its centre to half a pixel, or is moved by the fewest pixels that keep it inside the scene.
 
@@ -51,7 +51,7 @@ def rescaled(
 
 
 def relocated(plan: Plan, *, generator: np.random.Generator) -> Plan:
-    """``plan`` with the same boxes at places drawn anew, uniformly among those where they lie in the scene."""
+    """``plan`` with the same boxes at places sampled again, uniformly among those where they lie in the scene."""
     return replace(plan, placement=placed(plan.placement[:, 2], plan.placement[:, 3], plan.size, generator))
 
 
@@ -89,14 +89,16 @@ def plan_common(
         )
     if leak_free and test_count(images_per_scene, test_share) >= images_per_scene:
         raise ValueError(f"images_per_scene: found {images_per_scene}, leak_free needs at least 2")
-    drawn = plan(
+    common = plan(
         _only(collection, members, common_object),
         images_per_pair=images_per_scene,
         test_share=test_share,
         leak_free=leak_free,
         **parameters,
     )
-    return replace(drawn, cutout=members[drawn.cutout], label_object=np.full_like(drawn.label_object, label))
+    return replace(
+        common, cutout=members[common.cutout], label_object=np.full_like(common.label_object, label)
+    )
 
 
 def _only(collection: Collection, members: np.ndarray, name: str) -> Collection:

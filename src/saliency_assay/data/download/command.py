@@ -79,6 +79,7 @@ def _known(kept: Path, remote: Remote, folder: Path) -> Receipt | None:
 
 
 def _fetched(url: str, remote: Remote, folder: Path, kept: Path, patience: Patience | None) -> Receipt:
+    """Fetch one file, unless it is there, unpack it if it is an archive, and keep a receipt."""
     kept.parent.mkdir(parents=True, exist_ok=True)
     file = kept.parent / remote.name if remote.archive else folder / remote.to
     if file.is_file():

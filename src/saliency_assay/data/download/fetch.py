@@ -138,6 +138,7 @@ def _alone(part: Path) -> Iterator[IO[bytes]]:
 def _attempt(
     url: str, stream: IO[bytes], note: Path, size: int, timeout: float, told: Callable[[int, int], None]
 ) -> None:
+    """Fetch what is missing; return when all is there."""
     have = _length(stream)
     version = note.read_text(encoding="utf-8") if note.is_file() else ""
     if have and not version:

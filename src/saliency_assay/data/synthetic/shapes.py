@@ -86,6 +86,7 @@ def paint(photo: Pixels, drawing: Drawing, generator: np.random.Generator) -> Pi
 
 
 def _light(size: int, generator: np.random.Generator) -> npt.NDArray[np.float64]:
+    """Brightness falling off from one side to the other, 1.1 to 0.8."""
     angle = generator.uniform(0, 2 * np.pi)
     y, x = np.mgrid[:size, :size] / size - 0.5
     light: npt.NDArray[np.float64] = 0.95 + 0.2 * (np.cos(angle) * x + np.sin(angle) * y)

@@ -18,6 +18,8 @@ from saliency_assay.models.inference import evaluating, exact_float32
 
 log = logging.getLogger(__name__)
 
+PROTOCOLS = ("printed", "released")
+STEP_RULES = ("constant", "polyak")
 WHITE = 255
 
 
@@ -27,6 +29,9 @@ class Descent:
 
     Each image's loss is L = ‖f(x + δ) − f(x)‖₂ − η₁ ‖δ‖₂ + η₂ Σ[(x + δ − 255)⁺ + (−x − δ)⁺] on logits, with δ zero
     outside the mask; the paper's η₃ only discourages that.
+
+    Raises:
+        ValueError: a value out of range, or an unknown name.
     """
 
     steps: int = 300
@@ -45,6 +50,15 @@ class Descent:
     output is kept."""
     tolerance: float = 0.01
     """Under ``polyak`` an image rests once ‖f(x + δ) − f(x)‖ is at most this share of ‖f(x)‖."""
+
+    def __post_init__(self) -> None:
+        for name, valid in (("protocol", PROTOCOLS), ("step_rule", STEP_RULES)):
+            if getattr(self, name) not in valid:
+                raise ValueError(f"{name}: found {getattr(self, name)!r}, valid: {', '.join(valid)}")
+        for name in ("steps", "step_size", "norm_weight", "range_weight", "tolerance"):
+            least = 1 if name == "steps" else 0
+            if not getattr(self, name) >= least:
+                raise ValueError(f"{name}: found {getattr(self, name)}, expected at least {least}")
 
 
 class Changed(NamedTuple):
@@ -82,8 +96,9 @@ def change_images(
         descent: its parameters.
 
     Raises:
-        ValueError: logits that are not finite.
+        ValueError: types or shapes that do not fit, or logits that are not finite.
     """
+    _check(images, composites, masks)
     levels = images.to(classifier.mean.dtype, memory_format=torch.channels_last)
     with evaluating(classifier), frozen(classifier), exact_float32():
         with torch.no_grad():
@@ -198,6 +213,17 @@ def _whole(values: Tensor) -> Tensor:
 def _norm(values: Tensor) -> Tensor:
     found: Tensor = torch.linalg.vector_norm(values, dim=(1, 2, 3))
     return found
+
+
+def _check(images: Tensor, composites: Tensor, masks: Tensor) -> None:
+    for name, given in (("images", images), ("composites", composites)):
+        if given.dtype != torch.uint8 or given.ndim != 4 or given.shape != images.shape:
+            found = f"{str(given.dtype).removeprefix('torch.')} {list(given.shape)}"
+            raise ValueError(f"{name}: found {found}, expected uint8 [B, C, H, W], the same for both")
+    expected = [len(images), *images.shape[2:]]
+    if masks.dtype != torch.bool or list(masks.shape) != expected:
+        found = f"{str(masks.dtype).removeprefix('torch.')} {list(masks.shape)}"
+        raise ValueError(f"masks: found {found}, expected bool {expected}")
 
 
 def chosen_images(

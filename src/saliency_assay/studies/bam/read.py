@@ -46,7 +46,7 @@ def read_study(name: str, entry: BamStudy, methods: tuple[str, ...], sections: S
         pair,
         methods,
         settings=entry,
-        options=tuple(option for option, asked in options.items() if asked),
+        options=tuple(option for option, requested in options.items() if requested),
         other_models=tuple(evaluated),
         evaluated={model: tuple(sets) for model, sets in evaluated.items()},
         pair_sets=pair_sets,

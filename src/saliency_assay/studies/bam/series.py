@@ -98,6 +98,7 @@ def score_series(
 
 
 def _contrasts(concept: Mapping[str, Tensor], correct: Mapping[str, np.ndarray]) -> dict[str, Tensor]:
+    """MCS of every image and model against the last one."""
     last = list(concept.values())[-1]
     for model, right in correct.items():
         if right.dtype != bool or right.shape != last.shape:

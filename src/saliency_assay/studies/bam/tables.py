@@ -35,9 +35,7 @@ PAPER = (
 )
 """Registered methods that the paper compares, and what stands for them."""
 INDEPENDENCE = ("iir", "iir_difference")
-LEAST_SIMILAR = (
-    0.5  # the least share of changed images whose output stayed as it was, for IIR to be asked about
-)
+LEAST_SIMILAR = 0.5  # the least share of changed images whose output stayed as it was, for IIR to be reported
 LEAST_METHODS = 3  # fewer have no rank correlation that says anything
 DECIMALS = 12  # scores that differ by less are equal: sums in another order differ by rounding
 COLUMNS = ["method", "seed", "score", "spread"]
@@ -107,6 +105,7 @@ class BamTables:
         return None if table is None else table[table["metric"] == metric]
 
     def _concept_contrast(self, concepts: pd.DataFrame) -> pd.DataFrame:
+        """TCAV's MCS of every seed: the difference of the means over layers."""
         means = concepts[concepts["layer"] == "mean"].pivot(index="seed", columns="model", values="score")
         means = means.reindex(columns=[self.object_model, self.scene_model])
         contrast = means[self.object_model] - means[self.scene_model]

@@ -273,7 +273,7 @@ def _positive_shares(
 
 
 def _outputs(classifier: Classifier, pixels: Tensor) -> dict[str, Tensor]:
-    """What each concept layer gives for ``pixels``, then the ``LOGITS``; a layer of that name is what they replace."""
+    """Return each concept layer's output for ``pixels``, then the ``LOGITS``; a layer of that name replaces them."""
     with _listening(classifier) as heard:
         logits: Tensor = classifier(pixels)
     for layer, outputs in heard.items():

@@ -75,7 +75,7 @@ def distributions(results: MetricResults) -> Figure:
     return _panels(results, density_panel, Patch(**DENSITY))
 
 
-def _panels(results: MetricResults, draw: Callable[..., None], spread: Artist) -> Figure:
+def _panels(results: MetricResults, plot: Callable[..., None], spread: Artist) -> Figure:
     chosen = _chosen(results)
     columns = min(len(chosen), MOST_IN_A_ROW)
     lines = -(-len(chosen) // columns)
@@ -86,7 +86,7 @@ def _panels(results: MetricResults, draw: Callable[..., None], spread: Artist) -
         axes.set_axis_off()
     for axes, (score, sub_variant, of) in zip(grid.flat, chosen, strict=False):
         rows = results.rows(score, sub_variant)
-        draw(axes, rows, results.methods, label=results.labels[score], direction=results.directions[score])
+        plot(axes, rows, results.methods, label=results.labels[score], direction=results.directions[score])
         last = f", the last of {of}" if of > 1 and sub_variant else ""
         axes.set_title(f"{sub_variant}{last}", fontsize=10)
     mark(figure, spread, several_seeds=results.seeds > 1)

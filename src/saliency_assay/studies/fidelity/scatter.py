@@ -50,6 +50,7 @@ def infidelity_sensitivity(scores: pd.DataFrame, pairs: Sequence[tuple[str, str]
 
 
 def _by_image(scores: pd.DataFrame, metric: str, variant: str) -> dict[str, Array]:
+    """A method's scores of images, averaged over seeds."""
     rows = scores[(scores["metric"] == metric) & (scores["variant"] == variant)]
     means = rows.groupby(["method", "image"], sort=False)["score"].mean()
     return {str(method): of.to_numpy() for method, of in means.groupby(level="method", sort=False)}

@@ -54,6 +54,9 @@ def accuracy_curves(
     panels show the accuracy against what it really lacks.
 
     ``means`` are the study's ``tables.means``; for the other arguments see ``tables.summary``.
+
+    Raises:
+        ValueError: see ``tables.by_iteration``.
     """
     rows = by_iteration(means, iterations)
     counted = rows[rows["metric"] == "accuracy"]
@@ -104,6 +107,9 @@ def overlap_curves(means: pd.DataFrame, *, area: int, occluded: int, iterations:
     independent random masks, the dotted one (i + 1)·k, the CMA of masks that never overlap, which ends at ρA.
 
     ``means`` are the study's ``tables.means``; for the other arguments see ``tables.summary``.
+
+    Raises:
+        ValueError: see ``tables.by_iteration``.
     """
     rows = by_iteration(means, iterations)
     rows = rows[rows["metric"].isin(OVERLAPS)]

@@ -20,8 +20,12 @@ def transform(masks: Masks, settings: Mapping[str, Any], seeds: Sequence[int]) -
     """The masks under ``settings``: the ``kind`` of a transform, its parameters beside it, defaults for the rest.
 
     Raises:
-        ValueError: settings that are not valid.
+        ValueError: masks of another type or shape, seeds that are not as many, settings that are not valid.
     """
+    if masks.dtype != np.bool_ or masks.ndim != 3:
+        raise ValueError(f"masks: found {masks.dtype} {list(masks.shape)}, expected bool [n, H, W]")
+    if len(seeds) != len(masks):
+        raise ValueError(f"seeds: found {len(seeds)}, expected one for each of {len(masks)} images")
     checked = transform_from(settings)
     return TRANSFORMS[checked.pop("kind")](masks, seeds, **checked)
 
