@@ -14,7 +14,7 @@ class Page(HTMLParser):
         self.text = ""
         """All but styles and scripts."""
         self.texts: dict[str, str] = {}
-        """What stands outside of tables' cells, by its tag."""
+        """Return the text outside of tables' cells, by its tag."""
         self.open: list[str] = []
         self.feed(text)
 

@@ -1,4 +1,4 @@
-"""What figures show: lines and bands of their axes, and whether texts stand apart."""
+"""Lines and bands of the axes of figures, and overlaps of their texts."""
 
 from collections.abc import Sequence
 

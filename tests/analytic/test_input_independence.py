@@ -292,6 +292,43 @@ def test_no_gradients_of_parameters_are_asked_for() -> None:
     assert all(parameter.requires_grad for parameter in model.parameters())
 
 
+BAD = [
+    (
+        {"images": torch.zeros(2, 3, 4, 4)},
+        r"^images: found float32 \[2, 3, 4, 4\], expected uint8 \[B, C, H, W\]",
+    ),
+    (
+        {"composites": torch.zeros(2, 3, 4, 5, dtype=torch.uint8)},
+        r"^composites: found uint8 \[2, 3, 4, 5\], expected uint8 \[B, C, H, W\], the same for both$",
+    ),
+    ({"masks": torch.zeros(2, 4, 4)}, r"^masks: found float32 \[2, 4, 4\], expected bool \[2, 4, 4\]$"),
+    ({"masks": torch.ones(2, 5, 4).bool()}, r"^masks: found bool \[2, 5, 4\], expected bool \[2, 4, 4\]$"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "message"), BAD)
+def test_images_that_do_not_fit_are_refused(wrong: dict[str, Tensor], message: str) -> None:
+    picture = torch.zeros(2, 3, 4, 4, dtype=torch.uint8)
+    given = {"images": picture, "composites": picture, "masks": torch.ones(2, 4, 4).bool()} | wrong
+    with pytest.raises(ValueError, match=message):
+        change_images(conv_classifier(), **given, descent=Descent())
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"step_rule": "newton"}, "step_rule: found 'newton', valid: constant, polyak"),
+        ({"protocol": "mine"}, "protocol: found 'mine', valid: printed, released"),
+        ({"steps": 0}, "steps: found 0, expected at least 1"),
+        ({"step_size": -1.0}, "step_size: found -1.0, expected at least 0"),
+        ({"norm_weight": NAN}, "norm_weight: found nan, expected at least 0"),
+    ],
+)
+def test_a_descent_that_cannot_be_is_refused(wrong: dict[str, float], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        Descent(**wrong)
+
+
 def test_logits_that_are_not_finite_are_refused() -> None:
     weights = torch.ones(2, 3, 12, 12)
     weights[0, 0, 0, 0] = torch.inf

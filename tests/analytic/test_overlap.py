@@ -176,3 +176,20 @@ def test_expectations_of_the_papers_masks() -> None:
     for i in range(9):
         added = expected_cma(i + 1, K, AREA) - expected_cma(i, K, AREA)
         assert K - expected_mamo(i, K, AREA) == pytest.approx(added, rel=1e-12)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize(
+    ("masks", "found"),
+    [
+        (torch.zeros(2, 3, 4, 5), "torch.float32 [2, 3, 4, 5]"),
+        (torch.zeros(2, 4, 5, dtype=torch.bool), "torch.bool [2, 4, 5]"),
+        (torch.zeros(2, 0, 4, 5, dtype=torch.bool), "torch.bool [2, 0, 4, 5]"),
+    ],
+)
+def test_masks_of_another_kind_are_refused(
+    metric: Callable[[Tensor], Tensor], masks: Tensor, found: str
+) -> None:
+    with pytest.raises(ValueError, match=r"^masks: ") as error:
+        metric(masks)
+    assert str(error.value) == f"masks: found {found}, expected torch.bool [N, I, H, W] with I of at least 1"

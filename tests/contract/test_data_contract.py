@@ -1,4 +1,4 @@
-"""What every registered data set promises that needs no files and is built in one step."""
+"""Contract of every registered data set that needs no files and is built in one step."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ from saliency_assay.registry.records import resolve
 
 Arrays = Mapping[str, np.ndarray]
 FEW = {"images": 200, "images_per_class": 20}
-"""Where a data set has such a parameter."""
+"""Used where a data set has such a parameter."""
 
 EVERY_KIND = pytest.mark.parametrize(
     "kind",

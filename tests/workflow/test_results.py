@@ -57,7 +57,8 @@ STORES = {
         for method in ("gradient", "halves")
     },
     **{
-        f"responses/infidelity_halves/{model}/seed0/captioned_both.zarr.zip": "responses" for model in CAPTIONED
+        f"responses/infidelity_halves/{model}/seed0/captioned_both.zarr.zip": "responses"
+        for model in CAPTIONED
     },
     "maps/digits/seed0/digits/gradient.zarr.zip": "maps",
     "maps/digits/seed0/digits/smooth.zarr.zip": "maps",

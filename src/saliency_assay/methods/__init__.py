@@ -69,7 +69,6 @@ _PATH = {
 _INPUT_RULES = ("z_box", "w_squared", "same")
 _UPSAMPLING = {"upsampling": Limits(choices=("bilinear", "bicubic", "nearest"))}
 
-
 METHODS: tuple[Method, ...] = (
     Method(
         "gradient",

@@ -378,6 +378,7 @@ def _identity_convolution(like: Tensor) -> nn.Conv2d:
 
 
 def _folded(linear: nn.Conv2d | nn.Linear, norm: nn.BatchNorm2d | nn.BatchNorm1d) -> nn.Module:
+    """Merge a linear layer and the BatchNorm after it into one layer."""
     assert norm.running_mean is not None
     assert norm.running_var is not None
     folded = copy.deepcopy(linear)

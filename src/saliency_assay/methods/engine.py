@@ -75,24 +75,30 @@ def drawn(
     parts = [
         (block, part) for block, part in batches(len(images), batch_size, offset=offset) if part.start >= done
     ]
-    progress = _Progress(name, sum(part.stop - part.start for _, part in parts))
-    for number, (block, part) in enumerate(parts):
-        stored = _stored_images(images[part], classifier.device)
-        pixels = to_pixels(stored)
-        batch_targets = torch.tensor(targets[part], device=classifier.device)
-        before = _snapshot(classifier, pixels, batch_targets) if number == 0 else {}
-        with evaluating(classifier), frozen(classifier), exact_float32():
-            maps = method(classifier, pixels, batch_targets, generator=generator.at(block), **parameters)
-        if before:
-            _check_unchanged(name, before, _snapshot(classifier, pixels, batch_targets))
-        _check_maps(name, maps, pixels)
-        broken = ~maps.isfinite().flatten(1).all(1)
-        if finite and broken.any():
-            first = offset + part.start + int(broken.nonzero()[0])
-            raise ValueError(f"{name}: returned NaN or infinity for image {first}, expected finite values")
-        progress.add(len(maps), int(broken.sum()))
-        yield stored, maps.detach()
-    progress.close()
+
+    def attributed() -> Iterator[tuple[Tensor, Tensor]]:
+        progress = _Progress(name, sum(part.stop - part.start for _, part in parts))
+        for number, (block, part) in enumerate(parts):
+            stored = _stored_images(images[part], classifier.device)
+            pixels = to_pixels(stored)
+            batch_targets = torch.tensor(targets[part], device=classifier.device)
+            before = _snapshot(classifier, pixels, batch_targets) if number == 0 else {}
+            with evaluating(classifier), frozen(classifier), exact_float32():
+                maps = method(classifier, pixels, batch_targets, generator=generator.at(block), **parameters)
+            if before:
+                _check_unchanged(name, before, _snapshot(classifier, pixels, batch_targets))
+            _check_maps(name, maps, pixels)
+            broken = ~maps.isfinite().flatten(1).all(1)
+            if finite and broken.any():
+                first = offset + part.start + int(broken.nonzero()[0])
+                raise ValueError(
+                    f"{name}: returned NaN or infinity for image {first}, expected finite values"
+                )
+            progress.add(len(maps), int(broken.sum()))
+            yield stored, maps.detach()
+        progress.close()
+
+    return attributed()
 
 
 def check_targets(targets: np.ndarray, images: int, classes: int) -> None:

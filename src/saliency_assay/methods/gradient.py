@@ -26,6 +26,9 @@ def gradient_x_input(
     """Compute (x − x′) ⊙ ∂f_t(x) / ∂x, x′ the baseline, ``[N, C, H, W]``, signed (Shrikumar et al., 2016).
 
     With x′ black, a map of a ReLU network without biases and without input normalization sums to the logit.
+
+    Raises:
+        ValueError: as ``baselines.baseline``.
     """
     slopes = input_gradient(model, images, targets)
     return (images.detach() - baseline_color(model, images, baseline)) * slopes

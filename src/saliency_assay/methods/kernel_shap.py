@@ -13,6 +13,7 @@ from saliency_assay.methods.passes import chunks
 from saliency_assay.methods.sampling import sample_seeds
 
 FEATURES = ("grid", "superpixels")
+BLOCK = 1024  # rows of the regression that are summed at a time
 COMPACTNESS = 10.0  # weight of spatial distance relative to color distance (in CIELAB) in a superpixel
 
 
@@ -70,9 +71,6 @@ def _superpixels(images: Tensor, segments: int) -> Tensor:
     # Renumbered, so that the numbers are consecutive.
     numbered = [np.unique(label_map, return_inverse=True)[1].reshape(label_map.shape) for label_map in labels]
     return torch.from_numpy(np.stack(numbered)).to(images.device, torch.int64)
-
-
-BLOCK = 1024  # rows of the regression that are summed at a time
 
 
 def kernel_shap(

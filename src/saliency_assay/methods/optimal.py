@@ -144,7 +144,11 @@ def make_design(
     seed: int | None,
     device: torch.device,
 ) -> Design:
-    """Return the squares of ``square`` and their factorization; the last result is cached for the following batches."""
+    """Return the squares of ``square`` and their factorization; the last result is cached for the following batches.
+
+    Raises:
+        ValueError: as ``square``.
+    """
     selected = choose(height, width, smallest, largest, squares, seed)
     count, pixels = len(selected), height * width
     if min(count, pixels) > LARGEST:

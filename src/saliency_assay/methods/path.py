@@ -31,6 +31,9 @@ def integrated_gradients(
     The integral is approximated by ``steps`` points of quadrature ``rule``, one pass each. Complete up to the
     quadrature error: a map sums to f_t(x) − f_t(x′). Without ``times_input``, the integral alone, a local explanation.
     Sundararajan et al. (2017).
+
+    Raises:
+        ValueError: as ``quadrature`` and ``baselines.baseline``.
     """
     check_inputs(images, targets)
     start = baseline_color(model, images, baseline).expand_as(images)

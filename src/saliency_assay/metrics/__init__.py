@@ -60,9 +60,8 @@ class Metric:
     maps``; ``randomized_model``, the model with new weights."""
     responses: str = ""
     """``package.module:name`` of the function that computes its model responses once for all methods, because they do
-    not
-    depend on the maps: ``(predict, images, targets, *, generator, **parameters) -> {name: [N, …]}``, with the same seed
-    as the metric. Figures may read them, too."""
+    not depend on the maps: ``(predict, images, targets, *, generator, **parameters) -> {name: [N, …]}``, with the
+    metric's seed. Figures may read them, too."""
     figures: Mapping[str, Figure] = field(default_factory=lambda: {"scores": BOXES})
     formula: str = ""
     """Formula in one line of text; docs/metrics.md explains its symbols."""
@@ -94,7 +93,6 @@ _AOPC_CURVES = Figure("saliency_assay.studies.fidelity.curves:aopc_curves", ("cu
 _REMOVAL_CURVES = Figure("saliency_assay.studies.fidelity.curves:removal_curves", ("curves",))
 _SUBSET_CURVES = Figure("saliency_assay.studies.fidelity.curves:subset_curves", ("curves",))
 _RANDOMISATION_CURVES = Figure("saliency_assay.studies.fidelity.curves:randomisation_curves", ("curves",))
-
 
 METRICS: tuple[Metric, ...] = (
     Metric(
@@ -216,6 +214,10 @@ METRICS: tuple[Metric, ...] = (
         "Yeh et al., 2019",
         "squared error of the predicted fall of the logit when a square turns black",
         formula=f"{_INFD}, I the image inside a square",
+        scores=_INFIDELITY,
+        reduction="",
+        takes=("responses",),
+        responses="saliency_assay.metrics.infidelity:removed_squares",
         limits={
             "smallest": Limits(minimum=1),
             "largest": Limits(minimum=1),
@@ -223,10 +225,6 @@ METRICS: tuple[Metric, ...] = (
             **_EXPLANATION,
         },
         check="saliency_assay.methods.checks:sides",
-        scores=_INFIDELITY,
-        reduction="",
-        takes=("responses",),
-        responses="saliency_assay.metrics.infidelity:removed_squares",
     ),
     Metric(
         "infidelity_noisy_baseline",
@@ -234,15 +232,15 @@ METRICS: tuple[Metric, ...] = (
         "Yeh et al., 2019",
         "squared error of the predicted fall of the logit towards a noisy black image",
         formula=f"{_INFD}, I = x − z, z noise about black",
+        scores=_INFIDELITY,
+        reduction="",
+        takes=("responses",),
+        responses="saliency_assay.metrics.infidelity:noisy_baselines",
         limits={
             "samples": Limits(minimum=1),
             "noise": Limits(minimum=0),
             "protocol": Limits(choices=("printed", "released")),
         },
-        scores=_INFIDELITY,
-        reduction="",
-        takes=("responses",),
-        responses="saliency_assay.metrics.infidelity:noisy_baselines",
     ),
     Metric(
         "infidelity_subset",
@@ -250,23 +248,23 @@ METRICS: tuple[Metric, ...] = (
         "Yeh et al., 2019",
         "squared error of the predicted fall of the logit when random pixels turn black",
         formula=f"{_INFD}, I the image at a random subset of pixels",
-        limits={"samples": Limits(minimum=1), "share": Limits(minimum=0, maximum=1), **_EXPLANATION},
         scores=_INFIDELITY,
         reduction="",
         takes=("responses",),
         responses="saliency_assay.metrics.infidelity:removed_subsets",
+        limits={"samples": Limits(minimum=1), "share": Limits(minimum=0, maximum=1), **_EXPLANATION},
     ),
     Metric(
         "infidelity_shap",
         "saliency_assay.metrics.infidelity:infidelity_shap",
         "Yeh et al., 2019; Lundberg & Lee, 2017",
         "squared error of the predicted fall of the logit over the subsets of the Shapley kernel",
-        formula=f"{_INFD}, I the image at a subset drawn by the Shapley kernel",
-        limits={"samples": Limits(minimum=1), **_EXPLANATION},
+        formula=f"{_INFD}, I the image at a subset sampled by the Shapley kernel",
         scores=_INFIDELITY,
         reduction="",
         takes=("responses",),
         responses="saliency_assay.metrics.infidelity:removed_coalitions",
+        limits={"samples": Limits(minimum=1), **_EXPLANATION},
     ),
     Metric(
         "infidelity_halves",
@@ -274,11 +272,11 @@ METRICS: tuple[Metric, ...] = (
         "Yeh et al., 2019",
         "squared error of the predicted fall of the logit when the left or the right half turns black",
         formula=f"{_INFD}, I the image inside its left or its right half",
-        limits=_EXPLANATION,
         scores=_INFIDELITY,
         reduction="",
         takes=("responses",),
         responses="saliency_assay.metrics.infidelity:removed_halves",
+        limits=_EXPLANATION,
     ),
     Metric(
         "sensitivity_max",

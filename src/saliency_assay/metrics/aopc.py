@@ -79,6 +79,9 @@ def random_orders(
 
     ``random_curve`` is float64 ``[N, steps + 1]``, the mean output over the orders; ``random_aopc`` is float64
     ``[N, random_orders, prefixes]``, the AOPC of each order. Every image has its own orders.
+
+    Raises:
+        ValueError: as ``aopc``.
     """
     removed, pixels = _removed(images, steps), images[0, 0].numel()
     fill_seeds, order_seeds = _seeds(len(images), generator)

@@ -87,7 +87,11 @@ def removed_squares(
     largest: int = 10,
     squares: int = 0,
 ) -> dict[str, Tensor]:
-    """Compute ``drop``: f(x) − f(x with a square black), in logits, float64 ``[N, S]``; see ``infidelity_square``."""
+    """Compute ``drop``: f(x) − f(x with a square black), in logits, float64 ``[N, S]``; see ``infidelity_square``.
+
+    Raises:
+        ValueError: sides or a number of squares that do not fit the images, or what the engine raises.
+    """
     batch = perturbation_batch(predict, images, targets, fill("black", images), output="logit")
     selected = _choose_squares(images, smallest, largest, squares, generator)
 
@@ -250,7 +254,11 @@ def removed_subsets(
     samples: int = 1000,
     share: float = 0.1,
 ) -> dict[str, Tensor]:
-    """Compute ``drop``: f(x) − f(x with a subset black), in logits, float64 ``[N, samples]``."""
+    """Compute ``drop``: f(x) − f(x with a subset black), in logits, float64 ``[N, samples]``.
+
+    Raises:
+        ValueError: a parameter out of range, or what the engine raises.
+    """
     batch = perturbation_batch(predict, images, targets, fill("black", images), output="logit")
     return {"drop": drops(batch, _subsets(images, samples, share, generator))}
 
@@ -284,7 +292,11 @@ def infidelity_subset(
 def removed_coalitions(
     predict: Predict, images: Tensor, targets: Tensor, *, generator: torch.Generator, samples: int = 1000
 ) -> dict[str, Tensor]:
-    """Compute ``drop``: f(x) − f(x with a coalition black), in logits, float64 ``[N, samples]``."""
+    """Compute ``drop``: f(x) − f(x with a coalition black), in logits, float64 ``[N, samples]``.
+
+    Raises:
+        ValueError: fewer than one sample or two pixels, or what the engine raises.
+    """
     batch = perturbation_batch(predict, images, targets, fill("black", images), output="logit")
     return {"drop": drops(batch, _coalitions(images, samples, generator))}
 
@@ -349,7 +361,11 @@ def _coalitions(images: Tensor, samples: int, generator: torch.Generator) -> Ite
 def removed_halves(
     predict: Predict, images: Tensor, targets: Tensor, *, generator: torch.Generator
 ) -> dict[str, Tensor]:
-    """Compute ``drop``: f(x) − f(x with the left or the right half black), in logits, float64 ``[N, 2]``."""
+    """Compute ``drop``: f(x) − f(x with the left or the right half black), in logits, float64 ``[N, 2]``.
+
+    Raises:
+        ValueError: images of fewer than two columns, or what the engine raises.
+    """
     batch = perturbation_batch(predict, images, targets, fill("black", images), output="logit")
     sides = _sides(images)
     perturbed = evaluate_masks(batch, len(sides), lambda image, number: sides[number])

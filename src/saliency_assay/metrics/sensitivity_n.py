@@ -27,7 +27,11 @@ def random_subsets(
     fill: str = "black",
     output: str = "logit",
 ) -> dict[str, Tensor]:
-    """Compute ``drop``: f(x) − f(x without the subset), float64 ``[N, sizes, subsets]``; see ``sensitivity_n``."""
+    """Compute ``drop``: f(x) − f(x without the subset), float64 ``[N, sizes, subsets]``; see ``sensitivity_n``.
+
+    Raises:
+        ValueError: a parameter out of range, or what the engine raises.
+    """
     seeds = sample_seeds(len(images), 1, generator) if fill == "random" else None
     fill_pixels = fill_of(fill, images, mean=mean, seeds=seeds)
     batch = perturbation_batch(predict, images, targets, fill_pixels, output=output)

@@ -161,6 +161,9 @@ def normalisation_of(path: Path, channels: int) -> tuple[Sequence[float], Sequen
     """Return the mean and standard deviation for the weights in ``path``: those in a file of ``save``, else ImageNet's.
 
     None if the number of channels is not ``channels``, as with ImageNet's for grayscale images.
+
+    Raises:
+        FileNotFoundError, ValueError: as ``read``.
     """
     content, statistics = read(path), IMAGENET
     if isinstance(content, Mapping) and "classifier" in content:

@@ -28,7 +28,11 @@ def target_of(direction: str) -> float | None:
 
 
 def oriented(scores: "npt.NDArray[Any]", direction: str) -> "npt.NDArray[Any]":
-    """Transform scores so that higher is better: ``scores``, ``-scores`` or ``-|scores - X|``; NaN stays NaN."""
+    """Transform scores so that higher is better: ``scores``, ``-scores`` or ``-|scores - X|``; NaN stays NaN.
+
+    Raises:
+        ValueError: see ``target_of``.
+    """
     target = target_of(direction)
     if target is not None:
         return -abs(scores - target)
@@ -36,12 +40,20 @@ def oriented(scores: "npt.NDArray[Any]", direction: str) -> "npt.NDArray[Any]":
 
 
 def arrow(direction: str) -> str:
-    """Return ``↑``, ``↓`` or ``→ 0``."""
+    """Return ``↑``, ``↓`` or ``→ 0``.
+
+    Raises:
+        ValueError: see ``target_of``.
+    """
     target = target_of(direction)
     return ARROWS[direction] if target is None else f"→ {target:g}"
 
 
 def phrase(direction: str) -> str:
-    """Return ``higher is better``, ``lower is better`` or ``closer to 0 is better``."""
+    """Return ``higher is better``, ``lower is better`` or ``closer to 0 is better``.
+
+    Raises:
+        ValueError: see ``target_of``.
+    """
     target = target_of(direction)
     return f"{direction if target is None else f'closer to {target:g}'} is better"

@@ -47,6 +47,9 @@ def printed_alphas(
         scored: as in ``printed_values``.
         printed: for each score, by a name as in ``printed_values``, the values ``with`` and ``without`` controls; the
             latter also applies to ``none``.
+
+    Raises:
+        ValueError: as ``printed_values``.
     """
     pairs = list(dict.fromkeys(scored))
     kinds = {"with": ("with",), "without": ("without", "none")}

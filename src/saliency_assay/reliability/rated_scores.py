@@ -35,5 +35,9 @@ class RatedTable:
 
 
 def rated_table(table: pd.DataFrame) -> RatedTable:
-    """Check a score table and return it as rated scores."""
+    """Check a score table and return it as rated scores.
+
+    Raises:
+        score_tables.ScoreError: see ``storage.score_tables.check``.
+    """
     return RatedTable(score_tables.check(table, "rated scores", compact=True))

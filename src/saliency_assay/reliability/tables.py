@@ -58,6 +58,9 @@ def reliability_table(
         ``correlation, correlation_low, correlation_high``: the mean of Spearman's ρ between two methods over images;
         ``correlation_images``: the smallest number of images of one of these ρ; and ``printed``: the paper's α, NaN
         for none.
+
+    Raises:
+        ValueError: see ``printed_alphas``.
     """
     rows = []
     for names, of_metric in groups(scores, [*SCORED, "seed"]):
@@ -103,6 +106,9 @@ def consistency_table(
         ``data, model, seed, method, metric, variant, other_metric, other_variant, images`` (with both scores),
         ``correlation``: ρ of the raw scores, as in the paper; ``agreement``: ρ of the oriented scores, so that 1 means
         that both rate the same maps as good; and ``printed``: the paper's ρ, NaN for none.
+
+    Raises:
+        ValueError: see ``printed_correlations``.
     """
     rows: list[dict[str, Any]] = []
     all_scored: dict[tuple[str, str], None] = {}

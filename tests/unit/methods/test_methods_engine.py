@@ -349,7 +349,7 @@ def test_wrong_input_is_refused(
 
 def test_an_offset_within_a_block_is_refused(model: Classifier) -> None:
     with pytest.raises(ValueError, match=r"^offset: found 7, expected a multiple of 256$"):
-        next(attribute(gradient, {}, model, IMAGES, TARGETS, seed=0, batch_size=3, offset=7))
+        attribute(gradient, {}, model, IMAGES, TARGETS, seed=0, batch_size=3, offset=7)
 
 
 def test_wrong_targets_are_refused_before_the_first_map(model: Classifier) -> None:

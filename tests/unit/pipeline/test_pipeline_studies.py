@@ -13,8 +13,8 @@ def test_studies_are_listed_by_kind_and_by_what_they_ask_for() -> None:
     assert tiny.rated == tiny.all
     assert tiny.of_kind("caption") == ["captions"]
     options = {"bam": ["series", "independence", "concepts"], "retrain": ["leakage"], "fidelity": ["scatter"]}
-    for kind, asked in options.items():
-        assert all(tiny.of_kind(kind, option) == tiny.of_kind(kind) for option in asked)
+    for kind, requested in options.items():
+        assert all(tiny.of_kind(kind, option) == tiny.of_kind(kind) for option in requested)
     assert tiny.of_kind("bam", "leakage") == []
     assert tiny.pair_sets == {"bam_delta_seed0": 8}
 

@@ -1,4 +1,4 @@
-"""Galleries of maps, and files of figures, which are equal whenever drawn."""
+"""Galleries of maps, and files of figures, which are equal whenever plotted."""
 
 import struct
 import xml.etree.ElementTree as ET

@@ -204,6 +204,7 @@ def _index_by_id(content: dict[str, Any], file: Path, section: str) -> dict[int,
 def _find_largest(
     number: int, source: Source, content: dict[str, Any], skipped: Skipped, min_area: int
 ) -> Iterator[_Candidate]:
+    """Yield the largest instance of each category in each image of one source."""
     file = source.annotations
     categories, images = (_index_by_id(content, file, section) for section in ("categories", "images"))
     largest: dict[tuple[str, int], _Candidate] = {}
@@ -242,6 +243,7 @@ def _read_instance(
     skipped: Counter[str],
     location: _Location,
 ) -> Instance | None:
+    """Return the annotated instance, or None after counting the reason."""
     if annotation.get("iscrowd"):
         skipped["crowd"] += 1
         return None

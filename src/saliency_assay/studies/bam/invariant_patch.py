@@ -18,6 +18,8 @@ from saliency_assay.models.inference import evaluating, exact_float32
 
 log = logging.getLogger(__name__)
 
+PROTOCOLS = ("printed", "released")
+STEP_RULES = ("constant", "polyak")
 WHITE = 255
 
 
@@ -27,6 +29,9 @@ class Descent:
 
     Each image's loss is L = ‖f(x + δ) − f(x)‖₂ − η₁ ‖δ‖₂ + η₂ Σ[(x + δ − 255)⁺ + (−x − δ)⁺] on logits, with δ zero
     outside the mask; the paper's η₃ only discourages that.
+
+    Raises:
+        ValueError: a value out of range, or an unknown name.
     """
 
     steps: int = 300
@@ -45,6 +50,15 @@ class Descent:
     smallest change of the output is the result."""
     tolerance: float = 0.01
     """Under ``polyak``, optimization of an image stops once ‖f(x + δ) − f(x)‖ is at most this share of ‖f(x)‖."""
+
+    def __post_init__(self) -> None:
+        for name, valid in (("protocol", PROTOCOLS), ("step_rule", STEP_RULES)):
+            if getattr(self, name) not in valid:
+                raise ValueError(f"{name}: found {getattr(self, name)!r}, valid: {', '.join(valid)}")
+        for name in ("steps", "step_size", "norm_weight", "range_weight", "tolerance"):
+            least = 1 if name == "steps" else 0
+            if not getattr(self, name) >= least:
+                raise ValueError(f"{name}: found {getattr(self, name)}, expected at least {least}")
 
 
 class Changed(NamedTuple):
@@ -82,8 +96,9 @@ def change_images(
         descent: settings of the optimization.
 
     Raises:
-        ValueError: logits are not finite.
+        ValueError: types or shapes that do not fit, or logits that are not finite.
     """
+    _check_shapes(images, composites, masks)
     levels = images.to(classifier.mean.dtype, memory_format=torch.channels_last)
     with evaluating(classifier), frozen(classifier), exact_float32():
         with torch.no_grad():
@@ -207,6 +222,17 @@ def _image_norms(values: Tensor) -> Tensor:
     """Return the Euclidean norm of each image, ``[B]``."""
     norms: Tensor = torch.linalg.vector_norm(values, dim=(1, 2, 3))
     return norms
+
+
+def _check_shapes(images: Tensor, composites: Tensor, masks: Tensor) -> None:
+    for name, tensor in (("images", images), ("composites", composites)):
+        if tensor.dtype != torch.uint8 or tensor.ndim != 4 or tensor.shape != images.shape:
+            actual = f"{str(tensor.dtype).removeprefix('torch.')} {list(tensor.shape)}"
+            raise ValueError(f"{name}: found {actual}, expected uint8 [B, C, H, W], the same for both")
+    expected = [len(images), *images.shape[2:]]
+    if masks.dtype != torch.bool or list(masks.shape) != expected:
+        actual = f"{str(masks.dtype).removeprefix('torch.')} {list(masks.shape)}"
+        raise ValueError(f"masks: found {actual}, expected bool {expected}")
 
 
 def chosen_images(

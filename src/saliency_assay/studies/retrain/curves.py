@@ -54,6 +54,9 @@ def accuracy_curves(
     occluded, and additional panels plot the accuracy against the measured share.
 
     ``means`` are the study's ``tables.means``; for the other arguments see ``tables.summary``.
+
+    Raises:
+        ValueError: see ``tables.by_iteration``.
     """
     rows = by_iteration(means, iterations)
     accuracy_rows = rows[rows["metric"] == "accuracy"]
@@ -105,6 +108,9 @@ def overlap_curves(means: pd.DataFrame, *, area: int, occluded: int, iterations:
     independent random masks; the dotted line is (i + 1)·k, the CMA of disjoint masks, which ends at ρA.
 
     ``means`` are the study's ``tables.means``; for the other arguments see ``tables.summary``.
+
+    Raises:
+        ValueError: see ``tables.by_iteration``.
     """
     rows = by_iteration(means, iterations)
     rows = rows[rows["metric"].isin(OVERLAPS)]

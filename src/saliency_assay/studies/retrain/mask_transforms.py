@@ -20,8 +20,12 @@ def transform(masks: Masks, settings: Mapping[str, Any], seeds: Sequence[int]) -
     """Transform masks by ``settings``: a ``kind`` and its parameters, with defaults for missing ones.
 
     Raises:
-        ValueError: invalid settings.
+        ValueError: invalid masks or settings, or not one seed for each mask.
     """
+    if masks.dtype != np.bool_ or masks.ndim != 3:
+        raise ValueError(f"masks: found {masks.dtype} {list(masks.shape)}, expected bool [n, H, W]")
+    if len(seeds) != len(masks):
+        raise ValueError(f"seeds: found {len(seeds)}, expected one for each of {len(masks)} images")
     checked = transform_from(settings)
     return TRANSFORMS[checked.pop("kind")](masks, seeds, **checked)
 

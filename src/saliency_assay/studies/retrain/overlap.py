@@ -15,8 +15,11 @@ def mmo(masks: Tensor) -> Tensor:
 
     The mean over images and i is MMO (Eq. 1). From 0 to the size of a mask; 0 means that the map highlights no occluded
     pixel again.
+
+    Raises:
+        ValueError: masks of another type or shape.
     """
-    mask_list = masks.unbind(1)
+    mask_list = _mask_list(masks)
     return _stack_columns(
         [_area(mask & next_mask) for mask, next_mask in itertools.pairwise(mask_list)], masks
     )
@@ -26,8 +29,11 @@ def mamo(masks: Tensor) -> Tensor:
     """Compute ‖(Σ_{ι≤i} m̄_ι) ⊙ m̄_{i+1}‖₀ in pixels, int64 ``[N, I − 1]``, of masks as in ``mmo``.
 
     The mean over images and i is MAMO (Eq. 2). At least ``mmo``, at most the size of mask i + 1.
+
+    Raises:
+        ValueError: as ``mmo``.
     """
-    mask_list = masks.unbind(1)
+    mask_list = _mask_list(masks)
     covered, overlaps = mask_list[0].clone(), []
     for next_mask in mask_list[1:]:
         overlaps.append(_area(covered & next_mask))
@@ -39,8 +45,11 @@ def cma(masks: Tensor) -> Tensor:
     """Compute ‖Σ_{ι≤i} m̄_ι‖₀ in pixels, int64 ``[N, I]``: the area occluded after each iteration; masks as in ``mmo``.
 
     The last column is CMA (Eq. 4). At most (i + 1) · k for masks of k pixels; disjoint masks reach this.
+
+    Raises:
+        ValueError: as ``mmo``.
     """
-    mask_list = masks.unbind(1)
+    mask_list = _mask_list(masks)
     covered, areas = torch.zeros_like(mask_list[0]), []
     for mask in mask_list:
         covered |= mask
@@ -52,7 +61,11 @@ def pairwise(masks: Tensor) -> Tensor:
     """Compute ‖m̄_i ⊙ m̄_n‖₀ for all i and n in pixels, int64 ``[N, I, I]``, of masks as in ``mmo`` (Eq. 3).
 
     Symmetric; the diagonal is the size of each mask.
+
+    Raises:
+        ValueError: as ``mmo``.
     """
+    _mask_list(masks)
     overlaps = masks.new_empty((len(masks), masks.shape[1], masks.shape[1]), dtype=torch.int64)
     # Image by image: float64 is exact for any number of pixels, but memory is needed for one image only.
     for row, image in zip(overlaps, masks.flatten(2), strict=True):
@@ -77,6 +90,15 @@ def expected_mamo(i: int, k: int, area: int) -> float:
 def expected_cma(i: int, k: int, area: int) -> float:
     """Return E‖Σ_{ι≤i} m̄_ι‖₀ = A (1 − (1 − k / A)^{i+1}) for masks as in ``expected_mmo``."""
     return area * (1 - (1 - k / area) ** (i + 1))
+
+
+def _mask_list(masks: Tensor) -> tuple[Tensor, ...]:
+    """Check the masks, and return those of each iteration, ``[N, H, W]``."""
+    if masks.dtype != torch.bool or masks.ndim != 4 or masks.shape[1] < 1:
+        raise ValueError(
+            f"masks: found {masks.dtype} {list(masks.shape)}, expected torch.bool [N, I, H, W] with I of at least 1"
+        )
+    return masks.unbind(1)
 
 
 def _area(mask: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Bars of BAM's metrics: what is drawn is what the table holds."""
+"""Bars of BAM's metrics: they show what the table holds."""
 
 from pathlib import Path
 

@@ -131,6 +131,16 @@ def test_a_full_mask_stays_full(kind: str) -> None:
 
 
 def test_what_does_not_fit_is_refused() -> None:
+    masks = some_masks()
+    for given, fault in (
+        (masks.astype(np.uint8), "masks: found uint8 [16, 11, 8], expected bool [n, H, W]"),
+        (masks[0], "masks: found bool [11, 8], expected bool [n, H, W]"),
+    ):
+        with pytest.raises(ValueError, match=r"^masks: ") as error:
+            transform(given, {"kind": "none"}, [1] * len(given))
+        assert str(error.value) == fault
+    with pytest.raises(ValueError, match=r"^seeds: found 15, expected one for each of 16 images$"):
+        transform(masks, {"kind": "none"}, [1] * 15)
     with pytest.raises(ValueError, match=r"^transform\.radius: found -1, expected at least 0$"):
         changed({"kind": "dilation", "radius": -1})
 
