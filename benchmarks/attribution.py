@@ -185,7 +185,7 @@ def main() -> None:
     parser.add_argument(
         "--batches", type=int, default=1, help="that a method of many passes draws in a round"
     )
-    parser.add_argument("--images", type=int, default=50, help="that share one factorisation of all squares")
+    parser.add_argument("--images", type=int, default=50, help="that share one factorization of all squares")
     parser.add_argument("--noise-samples", type=int, default=20_000, help="W is of their number squared")
     parser.add_argument(
         "--noise-images", type=int, default=16, help="that share their baselines in noise_batch"

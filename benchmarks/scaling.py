@@ -32,7 +32,7 @@ import torch
 import yaml
 from torch.utils.flop_counter import FlopCounterMode
 
-from saliency_assay.catalogue import CATALOGUE
+from saliency_assay.catalog import CATALOG
 from saliency_assay.config.read import read
 from saliency_assay.config.records import Config, Metric, Model
 from saliency_assay.config.records import Method as Entry
@@ -117,7 +117,7 @@ def network(architecture: str, parameters: str, size: int, classes: int, channel
 
 @cache
 def _counted(architecture: str, parameters: str, size: int, classes: int, channels: int) -> tuple[int, int]:
-    record = CATALOGUE.architectures[architecture]
+    record = CATALOG.architectures[architecture]
     settings = yaml.safe_load(parameters)
     model = resolve(record.function)(
         classes=classes, channels=channels, generator=torch.Generator().manual_seed(0), **settings
@@ -194,7 +194,7 @@ class Counts:
         """Return the forward passes for the map of one image; 0 for a custom method, whose passes are unknown."""
         _, size = self.size(model.data)
         base = self.map_passes(method.base, model) if method.base else None
-        if not (record := CATALOGUE.methods.get(method.method)):
+        if not (record := CATALOG.methods.get(method.method)):
             return 0
         unit = GRADIENT_PASSES if "gradients" in record.needs else FORWARD_PASSES
         share = 1 if base is None else base / GRADIENT_PASSES
@@ -217,7 +217,7 @@ class Counts:
         map_passes = self.map_passes(method, model) if method else 0.0
         if metric.metric == "sensitivity_max":
             return metric.parameters["samples"] * map_passes
-        if metric.metric == "randomisation":
+        if metric.metric == "randomization":
             return metric.parameters["stages"] * map_passes
         key = metric.name, method is None
         if key not in self._evaluations:
@@ -231,7 +231,7 @@ class Counts:
 def _blank(channels: int) -> tuple[Classifier, list[int]]:
     """Return a tiny network, and a list whose only item counts the images passed through it."""
     parameters = {"width": 4, "stem_stride": 4}
-    blueprint = Blueprint("resnet8", CATALOGUE.architectures["resnet8"].function, parameters, "", ())
+    blueprint = Blueprint("resnet8", CATALOG.architectures["resnet8"].function, parameters, "", ())
     generator = torch.Generator().manual_seed(0)
     model = build(
         blueprint, classes=10, mean=[0.5] * channels, std=[0.25] * channels, generator=generator
@@ -371,7 +371,7 @@ def counted(
         jobs = list(plan_jobs(file.resolve(), Path(folder)))
         previous = Path.cwd()
         os.chdir(folder)
-        counts = Counts(read(raw, catalogue=CATALOGUE, source=str(file)))
+        counts = Counts(read(raw, catalog=CATALOG, source=str(file)))
         os.chdir(previous)
     hours = {}
     for job in jobs:
@@ -409,7 +409,7 @@ def report(file: Path, options: argparse.Namespace) -> None:
 def measure(options: argparse.Namespace) -> None:
     """Print the speed of a ResNet-50 at 224 × 224 pixels on this processor."""
     torch.set_num_threads(options.threads)
-    model = resolve(CATALOGUE.architectures["resnet50"].function)(
+    model = resolve(CATALOG.architectures["resnet50"].function)(
         classes=1000, channels=3, generator=torch.Generator().manual_seed(0)
     ).to(memory_format=torch.channels_last)
     images = torch.rand(16, 3, 224, 224).to(memory_format=torch.channels_last)

@@ -5,7 +5,7 @@ import sys
 
 import yaml
 
-from saliency_assay.catalogue import CATALOGUE
+from saliency_assay.catalog import CATALOG
 from saliency_assay.config.read import read
 from saliency_assay.config.errors import ConfigError
 from saliency_assay.config.yaml_text import check_text
@@ -21,7 +21,7 @@ try:
         check_text(Path(configfile), os.path.relpath(configfile))
     CONFIG = read(
         config,
-        catalogue=CATALOGUE,
+        catalog=CATALOG,
         source=os.path.relpath(workflow.configfiles[-1]),
     )
 except ConfigError as error:
@@ -34,17 +34,17 @@ pathvars:
     benchmarks=f"{CONFIG.results}/benchmarks",
 
 
-STUDIES = Studies(CONFIG, CATALOGUE.study_kinds)
+STUDIES = Studies(CONFIG, CATALOG.study_kinds)
 # Inputs of rules that depend on wildcards or on the configuration.
 INPUTS = Inputs(CONFIG, Paths(CONFIG.results), STUDIES, ancient)
 JOB_SETTINGS = JobSettings(
     Path(workflow.basedir) / "workflow/scripts",
-    CATALOGUE.study_kinds.values(),
+    CATALOG.study_kinds.values(),
     # Snakemake tracks containers and Conda environments itself.
     with_versions=not workflow.deployment_settings.deployment_method,
 )
 # With its inputs, `PARAMS.<rule>` determines the results of a rule's jobs, which rerun when it changes.
-PARAMS = Params(INPUTS, CATALOGUE, JOB_SETTINGS, config)
+PARAMS = Params(INPUTS, CATALOG, JOB_SETTINGS, config)
 
 # Relative to the working directory, as all inputs are, so that a moved or copied checkout reruns nothing.
 CAPTIONS = os.path.relpath(f"{workflow.basedir}/workflow/report")

@@ -1,6 +1,6 @@
 """Public data, downloaded on request: snakemake data/downloaded/cifar10.json. No other rule has network access."""
 
-from saliency_assay.data.download.catalogue import DOWNLOADS
+from saliency_assay.data.download.catalog import DOWNLOADS
 
 
 rule download:

@@ -56,7 +56,7 @@ rule plot_training:
         "../workflow/scripts/plot_training.py"
 
 
-rule summarise:
+rule summarize:
     """Write the summary of a study."""
     input:
         unpack(INPUTS.summary_files),
@@ -69,15 +69,15 @@ rule summarise:
             labels={"shown": "summary: ranks, intervals and reliability in words"},
         ),
     log:
-        "<logs>/summarise/{study}.log",
+        "<logs>/summarize/{study}.log",
     benchmark:
-        "<benchmarks>/summarise/{study}.tsv"
+        "<benchmarks>/summarize/{study}.tsv"
     conda:
         "../envs/report.yaml"
     params:
-        settings=PARAMS.summarise,
+        settings=PARAMS.summarize,
     script:
-        "../workflow/scripts/summarise.py"
+        "../workflow/scripts/summarize.py"
 
 
 rule document_methods:

@@ -1,4 +1,4 @@
-"""A small configuration that is valid, a small catalogue that it is valid against, and changes to it."""
+"""A small configuration that is valid, a small catalog that it is valid against, and changes to it."""
 
 from pathlib import Path
 from typing import Any, TypeVar
@@ -8,7 +8,7 @@ import yaml
 
 from saliency_assay.config.errors import ConfigError
 from saliency_assay.config.read import read
-from saliency_assay.config.records import Catalogue, Config
+from saliency_assay.config.records import Catalog, Config
 from saliency_assay.data import DataKind
 from saliency_assay.methods import Method
 from saliency_assay.metrics import Metric, Score
@@ -84,7 +84,7 @@ def metric(name: str, *takes: str, judges_single_maps: bool = True, **parameters
 
 
 # Not the registries' own: what is registered later shall not change the names that messages list.
-CATALOGUE = Catalogue(
+CATALOG = Catalog(
     data_kinds=by_name(
         bam_kind("bam"),
         bam_kind("synthetic"),
@@ -156,7 +156,7 @@ def without(place: str) -> Any:
 
 
 def reading(raw: Any) -> Config:
-    return read(raw, catalogue=CATALOGUE, source=FILE)
+    return read(raw, catalog=CATALOG, source=FILE)
 
 
 def bam_folders(root: Path) -> tuple[Path, Path]:

@@ -12,7 +12,7 @@ SETS = {"bam": "bam_os", "captions": "captioned_both", "digits": "digits", "retr
 FIRST = {"bam": "gradcam", "captions": "gradient", "digits": "gradient", "retrain": "gradient"}
 MADE = {"bam": "compose_bam bam_os", "captions": "compose_caption captioned_both"}
 JUDGED = {"bam": "check_claims bam", "retrain": "tabulate_leakage retrain"}
-PAGES = {*(f"summarise {study}" for study in STUDIES), "overview", "document_methods", "provenance"}
+PAGES = {*(f"summarize {study}" for study in STUDIES), "overview", "document_methods", "provenance"}
 
 
 def with_page_jobs(jobs: set[str], *, configured: bool = False) -> set[str]:
@@ -29,7 +29,7 @@ def with_page_jobs(jobs: set[str], *, configured: bool = False) -> set[str]:
         first = rf"attribute {models[0]} 0 {SETS[study]} {FIRST[study]}"
         sources = [f"tabulate_reliability {study}", first, *(rf"evaluate {model} \d" for model in models)]
         if made or any(map(any_of, sources)) or JUDGED.get(study) in jobs:
-            pages.add(f"summarise {study}")
+            pages.add(f"summarize {study}")
         drawn = any(any_of(rf"attribute {model} 0 {SETS[study]} \w+") for model in models)
         if made or drawn or f"tabulate_reliability {study}" in jobs:
             pages.add("document_methods")

@@ -18,7 +18,7 @@ from networks import train_networks
 from torch import Tensor, nn
 
 from saliency_assay.models.classifier import Blueprint, Classifier, build
-from saliency_assay.models.normalisation import channel_statistics
+from saliency_assay.models.normalization import channel_statistics
 from saliency_assay.runtime.distributed import gathered, joined, processes
 from saliency_assay.runtime.job import run_job
 from saliency_assay.runtime.launch import rank
@@ -42,7 +42,7 @@ def blueprint(name: str, module: str, layer: str, **parameters: Any) -> Blueprin
 BLUEPRINTS = {
     "resnet": blueprint("resnet8", "resnet", "layer3", width=4),
     "dropout": blueprint("reliability_cnn", "cnn", "block3", width=8, pooled=1, dropout=0.3),
-    "unshifted": blueprint("reliability_cnn", "cnn", "block3", width=8, pooled=1, dropout=0.3, centre=False),
+    "unshifted": blueprint("reliability_cnn", "cnn", "block3", width=8, pooled=1, dropout=0.3, center=False),
     "vgg": blueprint("vgg16_bn", "cnn", "features.42", width=4, hidden=16, pooled=1),
 }
 
@@ -103,7 +103,7 @@ def train_all(folder: Path) -> dict[str, Any]:
         "streamed": trained("dropout", folder, resident_limit=0),
         "early": trained("resnet", folder, replace(SETTINGS, epochs=12, patience=2, evaluate="end")),
         "bf16": trained("resnet", folder, settings),
-        "normalisation": channel_statistics(data()["images"], data()["train_indices"]),
+        "normalization": channel_statistics(data()["images"], data()["train_indices"]),
     }
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import yaml
 
-from saliency_assay.catalogue import CATALOGUE
+from saliency_assay.catalog import CATALOG
 from saliency_assay.config.read import read
 from saliency_assay.pipeline.inputs import Inputs
 from saliency_assay.pipeline.job_settings import JobSettings
@@ -43,7 +43,7 @@ RETRAIN: dict[str, Any] = {
 
 
 def studies(configuration: dict[str, Any]) -> Studies:
-    return Studies(read(configuration, catalogue=CATALOGUE, source="some.yaml"), CATALOGUE.study_kinds)
+    return Studies(read(configuration, catalog=CATALOG, source="some.yaml"), CATALOG.study_kinds)
 
 
 def inputs(configuration: dict[str, Any], results: Path | str = "results") -> Inputs:
@@ -53,4 +53,4 @@ def inputs(configuration: dict[str, Any], results: Path | str = "results") -> In
 
 def params(configuration: dict[str, Any], results: Path | str = "results") -> Params:
     of = inputs(configuration, results)
-    return Params(of, CATALOGUE, JobSettings(SCRIPTS, CATALOGUE.study_kinds.values()), configuration)
+    return Params(of, CATALOG, JobSettings(SCRIPTS, CATALOG.study_kinds.values()), configuration)

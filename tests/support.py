@@ -17,7 +17,7 @@ CLASSES = 4
 
 
 class ConvNet(nn.Module):
-    """Two convolutions with BatchNorm, pooling and an unshared ReLU each, for RGB or grey images."""
+    """Two convolutions with BatchNorm, pooling and an unshared ReLU each, for RGB or gray images."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
@@ -93,7 +93,7 @@ def hard_maps(size: int = 6) -> Tensor:
 def classifier(
     network: nn.Module, cam_layer: str, channels: int = 3, dtype: torch.dtype = torch.float64
 ) -> Classifier:
-    """A network that takes normalised images, as the project's classifier, in evaluation mode."""
+    """A network that takes normalized images, as the project's classifier, in evaluation mode."""
     wrapped = Classifier(
         network,
         classes=CLASSES,

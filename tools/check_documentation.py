@@ -9,7 +9,7 @@ from pathlib import Path
 
 import snakemake
 
-from saliency_assay.catalogue import CATALOGUE
+from saliency_assay.catalog import CATALOG
 from tools import configuration_reference, metric_records, record_tables
 from tools.pages import DOCS, anchors, blocks, pages, prose
 from tools.source_tree import MODULES, PACKAGE, ROOT, Problem, line_of, syntax
@@ -86,7 +86,7 @@ def _exists(name: str, test: str | None) -> bool:
 
 def check_generated() -> Iterator[Problem]:
     """Check that the generated parts of pages are up to date."""
-    for name in sorted({*metric_records.RELIABILITY, *metric_records.RELEASED} - set(CATALOGUE.metrics)):
+    for name in sorted({*metric_records.RELIABILITY, *metric_records.RELEASED} - set(CATALOG.metrics)):
         yield Problem(ROOT / "tools/metric_records.py", 1, f"texts of {name}, which is no metric")
     for module in GENERATORS:
         for page, text in module.generated():

@@ -21,7 +21,7 @@ from tools.source_tree import (
 
 ORDER = (
     "registry", "runtime", "storage", "data", "models", "training", "methods", "metrics", "config", "pipeline",
-    "plotting", "reliability", "studies", "catalogue", "report", "api",
+    "plotting", "reliability", "studies", "catalog", "report", "api",
 )  # fmt: skip
 """Order of packages; each imports only from itself and from earlier ones."""
 HOMES = {
@@ -54,7 +54,7 @@ NAMESAKES = {PACKAGE / name for name in ("config/settings.py", "data/__init__.py
 """Modules that may name ``bam`` and ``caption``, which are also kinds of data."""
 READERS = {
     *(PACKAGE / "api").glob("*.py"),
-    PACKAGE / "catalogue.py",
+    PACKAGE / "catalog.py",
     PACKAGE / "config/settings.py",
     PACKAGE / "studies/__init__.py",
 }
@@ -100,7 +100,7 @@ def check_registries() -> Iterator[Problem]:
         for line, name in imports(path):
             if name.partition(".")[0] not in {"saliency_assay", *sys.stdlib_module_names}:
                 yield Problem(path, line, f"imports {name}, but a registry needs no installed package")
-    records = {"catalogue", *map(module_name, REGISTRIES)}
+    records = {"catalog", *map(module_name, REGISTRIES)}
     for path in (*MODULES, *SCRIPTS):
         if path not in READERS:
             for line, name in project_imports(path):

@@ -12,7 +12,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import saliency_assay
-from saliency_assay.catalogue import CATALOGUE
+from saliency_assay.catalog import CATALOG
 from saliency_assay.pipeline.code_digest import code_of
 from saliency_assay.registry.records import module_of
 from saliency_assay.runtime.environment import DISTRIBUTIONS
@@ -29,12 +29,12 @@ PYTHONS = ("3.11", "3.12", "3.13")
 """Supported versions of Python, for which packages are pinned."""
 PINNED = ("requirements.txt", "envs/bootstrap.txt")
 DOCKER, APPTAINER = ROOT / "containers/Dockerfile", ROOT / "containers/saliency_assay.def"
-METHODS = [record.function for record in CATALOGUE.methods.values()]
-ARCHITECTURES = [record.function for record in CATALOGUE.architectures.values()]
+METHODS = [record.function for record in CATALOG.methods.values()]
+ARCHITECTURES = [record.function for record in CATALOG.architectures.values()]
 BY_NAME = {
     **dict.fromkeys(("train", "retrain", "measure_mask_leakage", "evaluate"), ARCHITECTURES),
     **dict.fromkeys(("attribute", "remask"), METHODS + ARCHITECTURES),
-    "build_data": [record.function for record in CATALOGUE.data_kinds.values() if not record.sets],
+    "build_data": [record.function for record in CATALOG.data_kinds.values() if not record.sets],
 }
 """Functions that the scripts of a rule may call by name from the configuration."""
 

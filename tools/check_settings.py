@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from saliency_assay.catalogue import CATALOGUE
+from saliency_assay.catalog import CATALOG
 from saliency_assay.data.bam.members import plan_common, rescaled
 from saliency_assay.data.bam.placement import plan
 from saliency_assay.training.settings import PARAMETERS
@@ -38,11 +38,11 @@ def check_settings() -> Iterator[Problem]:
         *(_keywords(function) for function in PLANS)
     )
     for kind in ("bam", "synthetic"):
-        for name in sorted(set(CATALOGUE.data_kinds[kind].parameters) - (_strings(params) & step_names)):
+        for name in sorted(set(CATALOG.data_kinds[kind].parameters) - (_strings(params) & step_names)):
             yield Problem(params, 1, f"no step reads the parameter {name} of data of kind {kind}")
     readers = [*(PACKAGE / "config").glob("*.py"), *(PACKAGE / "studies").glob("*/*.py")]
     known_keys = _strings(*readers) | _attributes(*readers)
-    known_keys.update(key for record in CATALOGUE.data_kinds.values() for key in record.sources)
+    known_keys.update(key for record in CATALOG.data_kinds.values() for key in record.sources)
     for key in sorted(set(_schema_keys(yaml.safe_load(SCHEMA.read_text()))) - known_keys):
         yield Problem(SCHEMA, 1, f"nothing reads the key {key}")
     for model in HEADINGS:

@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 import yaml
 
-from saliency_assay.catalogue import CATALOGUE
+from saliency_assay.catalog import CATALOG
 from saliency_assay.config import settings
 from saliency_assay.registry.records import resolve
 from saliency_assay.registry.settings import Settings
@@ -20,7 +20,7 @@ from tools.source_tree import ROOT
 SCHEMA, PAGE = ROOT / "config/schema.yaml", ROOT / "docs/configuration.md"
 COMMAND = "python -m tools.configuration_reference"
 
-KINDS = tuple(CATALOGUE.study_kinds.values())
+KINDS = tuple(CATALOG.study_kinds.values())
 
 
 def _study_models() -> Iterator[tuple[type[Settings], str]]:
@@ -47,7 +47,7 @@ HEADINGS: Mapping[type[Settings], str] = {
     settings.ModelSettings: "Models",
     settings.RegisteredModel: "Registered architectures",
     settings.CustomModel: "Custom networks",
-    settings.Normalisation: "Normalization",
+    settings.Normalization: "Normalization",
     settings.RegisteredMethod: "Methods",
     settings.CustomMethod: "Custom methods",
     settings.RegisteredMetric: "Metrics",

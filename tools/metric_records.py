@@ -36,7 +36,7 @@ RELEASED = {
     "infidelity_shap": f"which pixels turn black, printed, makes no difference: {BELOW}",
     "infidelity_halves": f"which explanations, and whether rescaled, is in neither: {BELOW}",
     "sensitivity_max": f"relative and with new noise at each draw as released: {BELOW}",
-    "randomisation": f"BatchNorm keeps its trained statistics in the released code: {BELOW}",
+    "randomization": f"BatchNorm keeps its trained statistics in the released code: {BELOW}",
     "mcs": "resizing of masks and the class that is explained: [Concept attribution](#concept-attribution)",
     "idr": "strictly less in both; the baseline is not in the released code: [Baselines](#baselines)",
     "iir": f"`protocol`: how δ begins; η₃ and the step: {BELOW}",

@@ -16,7 +16,7 @@ FEW = {"steps": 10, "every": 4}
 
 
 class OnePixel(nn.Module):
-    """The logit of class 0 is three times the grey pixel ``place``."""
+    """The logit of class 0 is three times the gray pixel ``place``."""
 
     def __init__(self, place: int) -> None:
         super().__init__()

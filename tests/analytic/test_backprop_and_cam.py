@@ -87,7 +87,7 @@ def test_backward_passes_equal_plain_matrices(method: Callable[..., Tensor], gui
 
 
 def bilinear(cam: np.ndarray, size: int) -> np.ndarray:
-    """Bilinear interpolation between pixel centres, the border repeated."""
+    """Bilinear interpolation between pixel centers, the border repeated."""
     result = np.empty((size, size))
     for place in product(range(size), range(size)):
         at = [min(max((i + 0.5) * len(cam) / size - 0.5, 0), len(cam) - 1) for i in place]
@@ -105,8 +105,8 @@ def test_gradcam_equals_plain_numpy(relu: bool) -> None:
     network = with_random_state(ConvNet(3), seed=2)
     model = classifier(network, "body.6")
     maps = gradcam(model, IMAGES, TARGETS, generator=generator(), relu=relu)
-    normalised = (IMAGES.numpy() - 0.45) / 0.25
-    for image, target, found in zip(normalised, TARGETS.tolist(), maps, strict=True):
+    normalized = (IMAGES.numpy() - 0.45) / 0.25
+    for image, target, found in zip(normalized, TARGETS.tolist(), maps, strict=True):
         _, activations, slopes = plain_backward(network, image, target, guided=False)
         cam = np.zeros((3, 3))
         for activation, slope in zip(activations, slopes, strict=True):

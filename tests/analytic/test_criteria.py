@@ -157,7 +157,7 @@ def test_example_1(steps: int | str) -> None:
         # A_3: |R_1 − R_1| = 0 at k = 1/3, |R_1 − R_2| = 1 at 2/3, 0 at 1; r = 1. Shown, all outputs are 1 from x_1 on.
         np.testing.assert_allclose(found.scores["tpn", ""][2], 1 / 3, rtol=1e-12)
         np.testing.assert_allclose(found.scores["tps", ""][2], 0, atol=1e-12)
-        # A_2: nothing falls; all is penalised by r = ε / 1, but 0 stays 0.
+        # A_2: nothing falls; all is penalized by r = ε / 1, but 0 stays 0.
         np.testing.assert_allclose(found.scores["tpn", ""][1], 0, atol=1e-12)
         # A_1 shown: 0 | 0 1 1 of x_3, x_2, x_1 and 1 1 1 of the reverse. Gaps at 1/6 1/2 5/6 1: 1 1 0 0.
         area = (1 / 6 * 1 + 1 / 3 * 2 + 1 / 3 * 1) / 2

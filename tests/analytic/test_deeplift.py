@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
-from saliency_assay.methods.canonical import normalised
+from saliency_assay.methods.canonical import normalized
 from saliency_assay.methods.deeplift import RULES, contributions, deep_shap, deeplift, fit_network
 from saliency_assay.methods.gradient import gradient
 from saliency_assay.models.classifier import Classifier
@@ -86,7 +86,7 @@ def logits(model: nn.Module, images: Tensor) -> Tensor:
 
 
 def by_images(model: nn.Module, references: Tensor, rule: str = "rescale") -> Tensor:
-    """DeepLIFT with images as baselines, for a model that normalises nothing."""
+    """DeepLIFT with images as baselines, for a model that normalizes nothing."""
     return contributions(fit_network("deeplift", model), IMAGES, references, TARGETS, rule)
 
 
@@ -105,7 +105,7 @@ def test_sums_to_the_difference_from_black(network: str, rule: str) -> None:
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_sums_to_the_difference_from_the_mean_colour(rule: str) -> None:
+def test_sums_to_the_difference_from_the_mean_color(rule: str) -> None:
     model = imagenet_stem()
     reference = model.mean.expand_as(IMAGES)
     delta = (logits(model, IMAGES) - logits(model, reference))[ROWS, TARGETS]
@@ -473,19 +473,19 @@ def test_rounding_decides_nothing(network: str, rule: str) -> None:
     model = NETWORKS[network]()
     fit, pixels, black = (
         fit_network("deeplift", model),
-        normalised(model, IMAGES),
+        normalized(model, IMAGES),
         torch.zeros_like(IMAGES[:1]),
     )
-    maps = contributions(fit, pixels, normalised(model, black), TARGETS, rule)
+    maps = contributions(fit, pixels, normalized(model, black), TARGETS, rule)
     for seed in range(3):
         noise = torch.randn(6, 3, 12, 12, generator=generator(seed), dtype=torch.float64) * 1e-13
-        shaken = contributions(fit, pixels + noise[:5], normalised(model, black) + noise[5:], TARGETS, rule)
+        shaken = contributions(fit, pixels + noise[:5], normalized(model, black) + noise[5:], TARGETS, rule)
         assert not torch.equal(shaken, maps)
         assert (shaken - maps).abs().max() < 1e-9 * maps.abs().max()
 
 
 def smooth_images(count: int, seed: int = 0) -> Tensor:
-    """Colours that fade into each other, so that neighbours are nearly equal, ``[count, 3, 24, 24]``."""
+    """Colors that fade into each other, so that neighbors are nearly equal, ``[count, 3, 24, 24]``."""
     return functional.interpolate(random_images(count, size=6, seed=seed), size=(24, 24), mode="bilinear")
 
 
@@ -524,7 +524,7 @@ POOLED: Mapping[str, Callable[[], nn.Module]] = {
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("network", POOLED)
 def test_float32_is_near_float64(network: str, way: str) -> None:
-    """Neighbours are nearly equal in smooth images; the largest must win all the same."""
+    """Neighbors are nearly equal in smooth images; the largest must win all the same."""
     model, targets = POOLED[network](), cyclic_targets(8)
     expected = WAYS[way](model, SMOOTH, targets)
     found = WAYS[way](model.float(), SMOOTH.float(), targets).double()
@@ -610,13 +610,13 @@ def test_deep_shap_sums_to_the_difference_from_the_backgrounds_mean(network: str
 
 def test_deep_shap_is_the_mean_over_baselines() -> None:
     model = conv_classifier()
-    colours = torch.cat([torch.zeros(1, 3, 12, 12).double(), model.mean.expand(1, 3, 12, 12)])
+    colors = torch.cat([torch.zeros(1, 3, 12, 12).double(), model.mean.expand(1, 3, 12, 12)])
     maps = [
         deeplift(model, IMAGES, TARGETS, generator=generator(), rule="rescale", baseline=name)
         for name in ("black", "mean")
     ]
     exact(
-        deep_shap(model, IMAGES, TARGETS, generator=generator(), background=colours), (maps[0] + maps[1]) / 2
+        deep_shap(model, IMAGES, TARGETS, generator=generator(), background=colors), (maps[0] + maps[1]) / 2
     )
     plain = two_pools()
     expected = torch.stack([by_images(plain, image[None]) for image in BACKGROUND]).mean(0)

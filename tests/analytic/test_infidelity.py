@@ -357,7 +357,7 @@ def test_shapley_values_have_the_least_infidelity_of_complete_maps() -> None:
 def captum_of(
     model: Any, images: Tensor, targets: Tensor, maps: Tensor, perturb: Callable, samples: int
 ) -> list[Tensor]:
-    """captum's infidelity, plain and normalised, of perturbations that are given."""
+    """captum's infidelity, plain and normalized, of perturbations that are given."""
     return [
         captum_infidelity(
             model, perturb, images, maps, target=targets, n_perturb_samples=samples, normalize=normalize
@@ -377,10 +377,10 @@ def test_removal_equals_captum(name: str, explanation: str) -> None:
         removed = masks.repeat(5, 3, 1, 1)
         return removed * (repeated if explanation == "local" else 1), repeated * (1 - removed)
 
-    plain, normalised = captum_of(model, images, targets, maps, perturb, len(masks))
+    plain, normalized = captum_of(model, images, targets, maps, perturb, len(masks))
     exact(scored(SETS[name], model, images, targets, maps, explanation=explanation), plain, 1e-10)
     found = scored(SETS[name], model, images, targets, maps, explanation=explanation, rescale=True)
-    exact(found, normalised, 1e-8)
+    exact(found, normalized, 1e-8)
 
 
 @pytest.mark.parametrize("protocol", ["printed", "released"])
@@ -393,9 +393,9 @@ def test_noisy_baseline_equals_captum(protocol: str) -> None:
         z = shared.repeat(5, 1, 1, 1)
         return repeated - z, z
 
-    plain, normalised = captum_of(model, images, targets, maps, perturb, 40)
+    plain, normalized = captum_of(model, images, targets, maps, perturb, 40)
     exact(scored(NOISY, model, images, targets, maps, protocol=protocol), plain, 1e-10)
-    exact(scored(NOISY, model, images, targets, maps, protocol=protocol, rescale=True), normalised, 1e-8)
+    exact(scored(NOISY, model, images, targets, maps, protocol=protocol, rescale=True), normalized, 1e-8)
 
 
 # --------------------------------------------------------------------------------- draws, blocks, batches

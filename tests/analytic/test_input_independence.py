@@ -355,7 +355,7 @@ def test_no_image_and_no_batch_are_refused() -> None:
 OBJECTS = ("bird", "dog")
 
 
-def labelled() -> tuple[np.ndarray, dict[str, np.ndarray]]:
+def labeled() -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """Three scenes of each object, four images of each pair, the last two of them for testing."""
     pairs = np.arange(24) // 4
     split = np.where(np.arange(24) % 4 >= 2, TEST, TRAIN).astype(np.uint8)
@@ -363,7 +363,7 @@ def labelled() -> tuple[np.ndarray, dict[str, np.ndarray]]:
 
 
 def test_chosen_images_have_the_object_and_take_scenes_in_turn(caplog: pytest.LogCaptureFixture) -> None:
-    split, labels = labelled()
+    split, labels = labeled()
     with caplog.at_level(logging.WARNING):
         found = chosen_images(split, labels, OBJECTS, "dog", 4)
         assert not caplog.messages
@@ -378,7 +378,7 @@ def test_chosen_images_have_the_object_and_take_scenes_in_turn(caplog: pytest.Lo
 
 
 def test_an_object_without_test_images_is_refused() -> None:
-    split, labels = labelled()
+    split, labels = labeled()
     with pytest.raises(ValueError, match=r"^common_object: found 'cat', valid: bird, dog$"):
         chosen_images(split, labels, OBJECTS, "cat", 3)
     split[labels["label_object"] == 1] = TRAIN

@@ -27,9 +27,9 @@ IMAGES, TARGETS = random_images(5), cyclic_targets(5)
 
 
 def patches(rows: int, columns: int, size: int = 16, seed: int = 0) -> Tensor:
-    """An image ``[3, size, size]`` of plain patches of random colours with a little noise."""
-    colours = torch.rand(3, rows, columns, generator=generator(seed), dtype=torch.float64)
-    plain = nn.functional.interpolate(colours[None], size=(size, size))[0]
+    """An image ``[3, size, size]`` of plain patches of random colors with a little noise."""
+    colors = torch.rand(3, rows, columns, generator=generator(seed), dtype=torch.float64)
+    plain = nn.functional.interpolate(colors[None], size=(size, size))[0]
     noise = torch.rand(3, size, size, generator=generator(seed + 100), dtype=torch.float64)
     return (0.95 * plain + 0.05 * noise).clamp(0, 1)
 
@@ -43,7 +43,7 @@ def numbers(labels: Tensor) -> list[int]:
     return [len(found.unique()) for found in labels]
 
 
-def plain_shapley(model: nn.Module, image: Tensor, target: int, labels: Tensor, colour: Tensor) -> np.ndarray:
+def plain_shapley(model: nn.Module, image: Tensor, target: int, labels: Tensor, color: Tensor) -> np.ndarray:
     """φ_i = Σ_S |S|! (M − |S| − 1)! / M! (v(S ∪ i) − v(S)) over all subsets S without i."""
     players = range(int(labels.max()) + 1)
     subsets = [frozenset(s) for size in range(len(players) + 1) for s in combinations(players, size)]
@@ -52,7 +52,7 @@ def plain_shapley(model: nn.Module, image: Tensor, target: int, labels: Tensor, 
         seen = image.clone()
         for player in players:
             if player not in subset:
-                seen[:, labels == player] = colour[:, None]
+                seen[:, labels == player] = color[:, None]
         with torch.no_grad():
             worth[subset] = model(seen[None])[0, target].item()
     values = np.zeros(len(players))
@@ -90,9 +90,9 @@ def test_a_grid_has_the_shapley_values_of_its_definition(baseline: str) -> None:
         model, images, TARGETS[:2], generator=generator(), segments=8, samples=254, baseline=baseline
     )
     labels = segment(images, "grid", 8)
-    colour = model.mean.flatten() if baseline == "mean" else torch.zeros(3, dtype=torch.float64)
+    color = model.mean.flatten() if baseline == "mean" else torch.zeros(3, dtype=torch.float64)
     for i in range(2):
-        values = plain_shapley(model, images[i], int(TARGETS[i]), labels[i], colour)
+        values = plain_shapley(model, images[i], int(TARGETS[i]), labels[i], color)
         exact(maps[i, 0], spread(values, labels[i]), 1e-8, floor=1e-14)
         assert np.ptp(values) > 1e-3
 
@@ -301,10 +301,10 @@ def test_superpixels_follow_the_edges() -> None:
     assert len(labels.unique()) == 8
 
 
-def test_superpixels_of_a_grey_image_are_those_of_its_rgb_copy() -> None:
-    grey = PATCHES[:, :1]
-    labels = segment(grey, "superpixels", 12)
-    assert torch.equal(labels, segment(grey.expand(-1, 3, -1, -1), "superpixels", 12))
+def test_superpixels_of_a_gray_image_are_those_of_its_rgb_copy() -> None:
+    gray = PATCHES[:, :1]
+    labels = segment(gray, "superpixels", 12)
+    assert torch.equal(labels, segment(gray.expand(-1, 3, -1, -1), "superpixels", 12))
     assert max(numbers(labels)) > 4
 
 
@@ -321,7 +321,7 @@ def test_superpixels_do_not_depend_on_the_batch() -> None:
     ("setting", "message"),
     [
         ({"features": "hexagons"}, "features: found 'hexagons', valid: grid, superpixels"),
-        ({"baseline": "grey"}, "baseline: found 'grey', valid: black, mean"),
+        ({"baseline": "gray"}, "baseline: found 'gray', valid: black, mean"),
         ({"segments": 0}, "segments: found 0, expected 1 to 144, one for each pixel"),
         (
             {"segments": 145, "features": "superpixels"},

@@ -104,7 +104,7 @@ def test_more_pixels_than_there_are_are_refused() -> None:
         assert str(error.value) == f"{found}, expected at most the image's 54"
 
 
-# ------------------------------------------------------------------------------------------- the colour
+# ------------------------------------------------------------------------------------------- the color
 
 
 def plain_mean(image: NDArray[np.uint8], mask: NDArray[np.bool_]) -> list[int]:
@@ -282,8 +282,8 @@ def test_masks_are_of_the_highest_reduced_values(reduction: str) -> None:
 
 @pytest.mark.parametrize("masks", [1, 3])
 @pytest.mark.parametrize("shape", [{"kind": "dilation", "radius": 1}, {"kind": "convex_hull"}])
-def test_a_transform_changes_masks_and_colours_follow_it(shape: dict[str, Any], masks: int) -> None:
-    """Where the masks of one map come to overlap, a pixel has the colour that it was given last, once."""
+def test_a_transform_changes_masks_and_colors_follow_it(shape: dict[str, Any], masks: int) -> None:
+    """Where the masks of one map come to overlap, a pixel has the color that it was given last, once."""
     images = some_images()
     bare, found = remask(images, masks=masks), remask(images, masks=masks, shape=shape)
     assert (found["mask"].sum((2, 3)) > 7).all()
@@ -292,9 +292,9 @@ def test_a_transform_changes_masks_and_colours_follow_it(shape: dict[str, Any], 
         for step in range(masks):
             [expected] = transform(bare["mask"][image, step][None], shape, [0])
             np.testing.assert_array_equal(found["mask"][image, step], expected)
-            colour = plain_mean(state, expected)
-            assert found["mean"][image, step].tolist() == colour
-            state[:, expected] = np.array(colour)[:, None]
+            color = plain_mean(state, expected)
+            assert found["mean"][image, step].tolist() == color
+            state[:, expected] = np.array(color)[:, None]
     assert (found["mask"].sum(1) > 1).any() == (masks > 1)
 
 

@@ -141,8 +141,8 @@ def test_spread_repeats_its_draws_one_by_one() -> None:
     for _ in range(3):
         shuffled = [scores[position] for position in generator.permutation(8)]
         means.append(sum([score for score in shuffled if score == score][:4]) / 4)
-    centre = sum(means) / 3
-    assert found == pytest.approx((sum((mean - centre) ** 2 for mean in means) / 2) ** 0.5)
+    center = sum(means) / 3
+    assert found == pytest.approx((sum((mean - center) ** 2 for mean in means) / 2) ** 0.5)
 
 
 def test_spread_judges_methods_on_the_same_images() -> None:

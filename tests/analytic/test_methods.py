@@ -175,8 +175,8 @@ def test_integrated_gradients_from_the_mean_are_complete() -> None:
         model, IMAGES, TARGETS, generator=generator(), steps=2000, rule="middle", baseline="mean"
     )
     with torch.no_grad():
-        grey = model(model.mean.expand_as(IMAGES))
-        expected = (model(IMAGES) - grey)[range(6), TARGETS]
+        gray = model(model.mean.expand_as(IMAGES))
+        expected = (model(IMAGES) - gray)[range(6), TARGETS]
     np.testing.assert_allclose(maps.sum((1, 2, 3)), expected, rtol=1e-3, atol=1e-3)
 
 

@@ -93,9 +93,9 @@ def test_occlusion_equals_plain_loops(
     maps = occlusion(
         model, images, TARGETS[:3], generator=generator(), window=window, stride=stride, fill=fill
     )
-    colour = model.mean.flatten() if fill == "mean" else torch.zeros(3, dtype=torch.float64)
+    color = model.mean.flatten() if fill == "mean" else torch.zeros(3, dtype=torch.float64)
     for image, target, found in zip(images, TARGETS.tolist()[:3], maps, strict=True):
-        exact(found[0], plain_occlusion(model, image, target, pixels, steps, colour))
+        exact(found[0], plain_occlusion(model, image, target, pixels, steps, color))
     assert maps.abs().max() > 1e-3
 
 
@@ -140,9 +140,9 @@ def test_a_window_as_large_as_the_image_is_the_difference_to_the_baseline() -> N
 def test_fill_is_the_mean_of_each_channel() -> None:
     model = classifier(OnePixel(2, 0, 0), "")
     model.mean.copy_(torch.tensor([0.1, 0.2, 0.3]).reshape(1, 3, 1, 1))
-    for fill, colour in (("black", 0.0), ("mean", 0.3)):
+    for fill, color in (("black", 0.0), ("mean", 0.3)):
         maps = occlusion(model, IMAGES, TARGETS, generator=generator(), window=0.25, stride=0.25, fill=fill)
-        drop = (TARGETS + 1) * (IMAGES[:, 2, 0, 0] - colour) / 0.25
+        drop = (TARGETS + 1) * (IMAGES[:, 2, 0, 0] - color) / 0.25
         exact(maps[:, 0, 0, 0], drop, 1e-6)
         assert maps[:, :, 3:].abs().max() == 0
 
@@ -172,7 +172,7 @@ def test_every_pixel_is_covered_whatever_the_size(size: int) -> None:
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ({"fill": "grey"}, "fill: found 'grey', valid: black, mean"),
+        ({"fill": "gray"}, "fill: found 'gray', valid: black, mean"),
         (
             {"window": 1.2},
             "window, stride: found 1.2, 0.125, expected shares of the image, 0 <= stride <= window <= 1",

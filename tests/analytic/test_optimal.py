@@ -291,7 +291,7 @@ def test_few_responses_are_held_at_a_time(images: int, sizes: list[int]) -> None
     exact(logits, model(shown).detach(), floor=1e-10)
 
 
-def test_the_scatter_is_factorised_once_for_all_batches() -> None:
+def test_the_scatter_is_factorized_once_for_all_batches() -> None:
     model = conv_classifier()
     serial = partial(noisy_baseline, model, generator=generator(3), samples=50)
     make_scatter.cache_clear()
@@ -434,7 +434,7 @@ def test_square_has_the_least_infidelity_of_global_explanations() -> None:
 
 
 @pytest.mark.parametrize("squares", [0, 12])
-def test_squares_are_factorised_once_for_all_batches(squares: int) -> None:
+def test_squares_are_factorized_once_for_all_batches(squares: int) -> None:
     model = conv_classifier()
     serial = partial(square, model, generator=generator(3), largest=3, squares=squares)
     make_design.cache_clear()

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from zennit.core import Composite
 from zennit.rules import Epsilon, Norm, ZBox
 
-from saliency_assay.methods.canonical import canonical, normalised
+from saliency_assay.methods.canonical import canonical, normalized
 from saliency_assay.methods.gradient import gradient_x_input
 from saliency_assay.methods.relevance import INPUT_RULES, deep_taylor, lrp_alpha_beta, lrp_epsilon
 from saliency_assay.models.classifier import Classifier
@@ -115,7 +115,7 @@ DARK[0], DARK[1, :, :6] = 0, 0
 
 
 def wrapped(network: nn.Module, seed: int = 1) -> Classifier:
-    """Random weights behind a normalisation that differs between channels."""
+    """Random weights behind a normalization that differs between channels."""
     model = classifier(with_random_state(network, seed), "")
     model.mean.copy_(torch.tensor([0.3, 0.45, 0.6]).reshape(1, 3, 1, 1))
     model.std.copy_(torch.tensor([0.2, 0.25, 0.3]).reshape(1, 3, 1, 1))
@@ -321,7 +321,7 @@ def by_w_squared(weights: Array, bias: Array, x: Array) -> Array:
 
 
 def by_z_box(weights: Array, bias: Array, x: Array, model: Classifier) -> Array:
-    mean, std = (np.repeat(colour.numpy(), SIDE**2) for colour in (model.mean, model.std))
+    mean, std = (np.repeat(color.numpy(), SIDE**2) for color in (model.mean, model.std))
     low, high = (0 - mean) / std, (1 - mean) / std
     z = weights * x - weights.clip(min=0) * low - weights.clip(max=0) * high
     return divided(z, z.sum(1))
@@ -331,7 +331,7 @@ def derived(
     model: Classifier, image: Tensor, target: int, rule: Callable[..., Array], first: Callable[..., Array]
 ) -> Array:
     """Relevance of one image: at a layer's input, the layer's shares [outputs, inputs] turned, times that above."""
-    x, shape = normalised(model, image[None]).numpy().ravel(), tuple(image.shape)
+    x, shape = normalized(model, image[None]).numpy().ravel(), tuple(image.shape)
     shares: list[Array] = []
     for layer in model.network:
         if isinstance(layer, nn.ReLU):
@@ -382,7 +382,7 @@ def test_plain_matrix_form(
 
 
 @pytest.mark.parametrize("net", [conv_classifier, skip_classifier, partial(wrapped, ResidualNet(bias=True))])
-def test_epsilon_tends_to_gradient_x_normalised_input(net: Callable[[], Classifier]) -> None:
+def test_epsilon_tends_to_gradient_x_normalized_input(net: Callable[[], Classifier]) -> None:
     model = net()
     expected = draw(gradient_x_input, model, IMAGES, TARGETS, baseline="mean")
     maps = draw(lrp_epsilon, model, IMAGES, TARGETS, epsilon=1e-13)
@@ -413,7 +413,7 @@ def test_alpha_1_is_z_plus(input_rule: str, net: str) -> None:
 def test_z_box_is_that_of_zennit() -> None:
     model = wrapped(ResidualNet(bias=True))
     network = canonical(model)
-    low, high = (normalised(model, torch.full_like(IMAGES[:1], value)) for value in (0.0, 1.0))
+    low, high = (normalized(model, torch.full_like(IMAGES[:1], value)) for value in (0.0, 1.0))
     first = ZBox(low, high, stabilizer=1e-15)
 
     def rule(context: object, name: str, layer: nn.Module) -> object:
@@ -427,7 +427,7 @@ def test_z_box_is_that_of_zennit() -> None:
             else None
         )
 
-    pixels = normalised(model, IMAGES).requires_grad_()
+    pixels = normalized(model, IMAGES).requires_grad_()
     with Composite(rule).context(network):
         logits = network(pixels)
         starts = torch.zeros_like(logits)
@@ -445,7 +445,7 @@ def test_z_box_survives_pixels_at_their_bounds() -> None:
         first.bias.fill_(100.0)  # and still it is on
         last.weight.abs_()
     image = (first.weight[:1] < 0).double()
-    parts = (last.weight[0] * first(normalised(model, image))[0, :, 0, 0]).detach()
+    parts = (last.weight[0] * first(normalized(model, image))[0, :, 0, 0]).detach()
     assert parts.min() > 0
     shared = float(target_logits(model, image, TARGETS[:1])) * float(parts[1:].sum() / parts.sum())
     for dtype, tolerance in ((torch.float64, 1e-10), (torch.float32, 1e-4)):

@@ -93,7 +93,7 @@ def test_a_pixel_between_known_ones_is_their_weighted_mean() -> None:
     around = (1 + 9 + 25 + 49) / 6 + (0 + 4 + 36 + 64) / 12
     assert impute(image, removed)[0, 0, 1, 1].item() == pytest.approx(around, rel=1e-14)
     removed = torch.zeros(1, 3, 3, dtype=torch.bool)
-    removed[0, 0, 0] = True  # a corner has two direct neighbours and one diagonal: 1/6 + 1/6 + 1/12 of weight
+    removed[0, 0, 0] = True  # a corner has two direct neighbors and one diagonal: 1/6 + 1/6 + 1/12 of weight
     corner = (1 / 6 + 9 / 6 + 16 / 12) / (5 / 12)
     assert impute(image, removed)[0, 0, 0, 0].item() == pytest.approx(corner, rel=1e-14)
 
@@ -127,7 +127,7 @@ def test_a_removed_pixel_is_not_read() -> None:
 
 
 def test_one_known_pixel_in_any_corner_decides_all_others() -> None:
-    """Every patch of removed pixels touches a known one: neighbours lead from any pixel to any other."""
+    """Every patch of removed pixels touches a known one: neighbors lead from any pixel to any other."""
     for place in ((0, 0), (0, 4), (6, 0), (6, 4), (3, 2)):
         removed = torch.ones(1, 7, 5, dtype=torch.bool)
         removed[(0, *place)] = False

@@ -39,7 +39,7 @@ def scored(explain: Explain, images: Tensor, maps: Tensor | None = None, **param
     return found.scores["sensitivity_max", ""]
 
 
-def neighbours(images: Tensor, radius: float, samples: int) -> list[Tensor]:
+def neighbors(images: Tensor, radius: float, samples: int) -> list[Tensor]:
     """The draws y of each image, ``[samples, C, H, W]``."""
     seeds = sample_seeds(len(images), samples, generator(SEED))
     rows = [seeds[i * samples : (i + 1) * samples] for i in range(len(images))]
@@ -49,7 +49,7 @@ def neighbours(images: Tensor, radius: float, samples: int) -> list[Tensor]:
 def plain(explain: Explain, images: Tensor, radius: float, samples: int, relative: bool) -> list[float]:
     """Definition 3.1, one image, draw and value at a time."""
     scores = []
-    for i, drawn in enumerate(neighbours(images, radius, samples)):
+    for i, drawn in enumerate(neighbors(images, radius, samples)):
         target = torch.tensor([i % 4])
         own, largest = explain(images[i : i + 1], target).flatten().tolist(), 0.0
         for y in drawn:
@@ -73,7 +73,7 @@ def test_it_equals_plain_loops(channels: int, relative: bool, radius: float, sam
 @pytest.mark.parametrize("channels", [1, 3])
 def test_it_equals_captum(channels: int) -> None:
     images, targets, explain = random_images(5, size=SIZE), cyclic_targets(5), gradients(channels)
-    drawn = torch.cat(neighbours(images, 0.2, 7))
+    drawn = torch.cat(neighbors(images, 0.2, 7))
 
     def explained(pixels: Tensor | tuple[Tensor], target: Tensor) -> Tensor | tuple[Tensor]:
         return (explain(pixels[0], target),) if isinstance(pixels, tuple) else explain(pixels, target)
@@ -112,7 +112,7 @@ def test_an_explanation_that_is_the_image_moves_as_far_as_the_image() -> None:
     images = random_images(3, size=SIZE)
     lengths = [
         (drawn - image).flatten(1).norm(dim=1).max()
-        for drawn, image in zip(neighbours(images, 0.5, 9), images, strict=True)
+        for drawn, image in zip(neighbors(images, 0.5, 9), images, strict=True)
     ]
     found = scored(lambda pixels, targets: 2 * pixels, images, radius=0.5, samples=9, relative=False)
     exact(found, 2 * torch.stack(lengths), 1e-12)
@@ -127,7 +127,7 @@ def test_no_radius_gives_exactly_nothing() -> None:
 
 
 def test_maps_are_those_given() -> None:
-    """Φ(x) is not drawn again: a map that is off by 1 everywhere is that far from its neighbours."""
+    """Φ(x) is not drawn again: a map that is off by 1 everywhere is that far from its neighbors."""
     images = random_images(3, size=SIZE)
     ones = torch.ones_like(images)
     found = scored(lambda pixels, targets: ones, images, maps=3 * ones, samples=2)

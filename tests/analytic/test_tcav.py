@@ -44,7 +44,7 @@ def with_layers(model: Classifier, *layers: str) -> Classifier:
 
 
 def linear_classifier(weight: Tensor) -> Classifier:
-    """Logits that are ``weight [K, 48]`` times the normalised pixels, which the first layer hands on."""
+    """Logits that are ``weight [K, 48]`` times the normalized pixels, which the first layer hands on."""
     head = nn.Linear(PIXELS, CLASSES, bias=False)
     head.weight.data.copy_(weight)
     return with_layers(classifier(nn.Sequential(nn.Flatten(), head), "0"), "0")

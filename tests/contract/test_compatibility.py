@@ -18,7 +18,7 @@ SMALL = {"width": 4, "hidden": 8, "pooled": 1}
 
 @cache
 def small(name: str) -> Classifier:
-    """The architecture for grey images of 32 pixels, with random weights, in evaluation mode."""
+    """The architecture for gray images of 32 pixels, with random weights, in evaluation mode."""
     record = record_of(ARCHITECTURES, name, "architecture")
     parameters = {key: value for key, value in SMALL.items() if key in record.parameters}
     blueprint = Blueprint(record.name, record.function, parameters, record.cam_layer, record.concept_layers)

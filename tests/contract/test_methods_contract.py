@@ -42,7 +42,7 @@ def small_resnet() -> Classifier:
 
 NETS = {
     "convolutional": conv_classifier,
-    "grey": partial(conv_classifier, channels=1),
+    "gray": partial(conv_classifier, channels=1),
     "skip": partial(skip_classifier, cam_layer="relu2"),
     "resnet8": small_resnet,
 }

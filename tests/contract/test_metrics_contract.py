@@ -60,7 +60,7 @@ CHEAP: dict[str, dict[str, Any]] = {
     "infidelity_subset": {"samples": 20},
     "infidelity_shap": {"samples": 20},
     "sensitivity_max": {"samples": 3},
-    "randomisation": {"stages": 2},
+    "randomization": {"stages": 2},
 }
 """Parameters that keep the tests fast; a metric without an entry has its defaults."""
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from saliency_assay.methods.canonical import canonical, normalised, unfit_relus
+from saliency_assay.methods.canonical import canonical, normalized, unfit_relus
 from saliency_assay.models import ARCHITECTURES, Architecture
 from saliency_assay.models.classifier import Blueprint, Classifier, build, digest
 from saliency_assay.registry.records import resolve, with_defaults
@@ -152,6 +152,6 @@ def test_layers_can_be_traced(architecture: Architecture) -> None:
     classifier = built(architecture).double()
     pixels = torch.rand(2, CHANNELS, SIZE, SIZE, dtype=torch.float64)
     with torch.no_grad():
-        found = canonical(classifier)(normalised(classifier, pixels))
+        found = canonical(classifier)(normalized(classifier, pixels))
         torch.testing.assert_close(found, classifier(pixels), rtol=1e-9, atol=1e-9)
     assert not list(unfit_relus(classifier))

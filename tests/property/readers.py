@@ -15,7 +15,7 @@ import yaml
 from PIL import Image
 from pycocotools import mask as rle
 
-from saliency_assay.catalogue import CATALOGUE
+from saliency_assay.catalog import CATALOG
 from saliency_assay.config.read import read as read_configuration
 from saliency_assay.config.yaml_text import Loader, check_text
 from saliency_assay.data.bam.coco import Source, cut_out, find_instances
@@ -25,7 +25,7 @@ from saliency_assay.data.readers.folder import folder
 from saliency_assay.data.readers.mnist import mnist
 from saliency_assay.data.readers.stl10 import stl10
 from saliency_assay.models.classifier import Blueprint, build
-from saliency_assay.models.weights import load_classifier, load_initial, normalisation_of, save
+from saliency_assay.models.weights import load_classifier, load_initial, normalization_of, save
 from saliency_assay.registry.signatures import check_call
 from saliency_assay.storage import score_tables
 from saliency_assay.storage.zarr_store import open_store, write
@@ -287,7 +287,7 @@ def make_legacy(root: Path) -> None:
 
 def read_weights(root: Path) -> object:
     path, model = root / "weights.pt", classifier(1)
-    normalisation_of(path, 3)
+    normalization_of(path, 3)
     load_initial(model, path, "resnet8")  # type: ignore[arg-type]
     load_classifier(path, BLUEPRINT)
     return None
@@ -331,7 +331,7 @@ def read_my_configuration(root: Path) -> object:
     path = root / "my.yaml"
     check_text(path, str(path))
     return read_configuration(
-        yaml.load(path.read_text(), Loader=Loader), catalogue=CATALOGUE, source=str(path)
+        yaml.load(path.read_text(), Loader=Loader), catalog=CATALOG, source=str(path)
     ).results
 
 

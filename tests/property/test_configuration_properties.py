@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 import yaml
-from configurations import BASE, CATALOGUE, FILE, FOLDER
+from configurations import BASE, CATALOG, FILE, FOLDER
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saliency_assay.catalogue import CATALOGUE as REGISTERED
+from saliency_assay.catalog import CATALOG as REGISTERED
 from saliency_assay.config.errors import ConfigError
 from saliency_assay.config.read import read
-from saliency_assay.config.records import Catalogue
+from saliency_assay.config.records import Catalog
 
 SMALL = yaml.safe_load(BASE)
 DEMO = yaml.safe_load((FOLDER / "config.yaml").read_text())
@@ -37,10 +37,10 @@ def places(node: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return found + [place for key, value in inner for place in places(value, (*path, key))]
 
 
-def taken(raw: Any, catalogue: Catalogue) -> str:
+def taken(raw: Any, catalog: Catalog) -> str:
     """The line with which ``raw`` is refused; "" if it is taken. Any other exception is the test's end."""
     try:
-        config = read(raw, catalogue=catalogue, source=FILE)
+        config = read(raw, catalog=catalog, source=FILE)
     except ConfigError as error:
         line = str(error)
         assert len(line.splitlines()) == 1
@@ -51,11 +51,9 @@ def taken(raw: Any, catalogue: Catalogue) -> str:
     return ""
 
 
-@pytest.mark.parametrize(
-    ("raw", "catalogue"), [(SMALL, CATALOGUE), (DEMO, REGISTERED)], ids=["small", "demo"]
-)
+@pytest.mark.parametrize(("raw", "catalog"), [(SMALL, CATALOG), (DEMO, REGISTERED)], ids=["small", "demo"])
 @given(data=st.data())
-def test_a_value_is_taken_or_named(raw: Any, catalogue: Catalogue, data: st.DataObject) -> None:
+def test_a_value_is_taken_or_named(raw: Any, catalog: Catalog, data: st.DataObject) -> None:
     changed = deepcopy(raw)
     *parents, last = data.draw(st.sampled_from(places(raw)))
     holder = changed
@@ -72,11 +70,11 @@ def test_a_value_is_taken_or_named(raw: Any, catalogue: Catalogue, data: st.Data
         holder[added] = data.draw(VALUES)
     elif isinstance(holder, dict):
         holder[data.draw(SCALARS | NAMES)] = holder.pop(last)
-    line = taken(changed, catalogue)
+    line = taken(changed, catalog)
     # What refers to the place may be at fault as well as the place itself, but then it says to what it refers.
     assert not line or "top level" in line or any(str(key) in line for key in named), (named, line)
 
 
 @given(raw=VALUES | st.dictionaries(st.sampled_from([*SMALL, "results"]), VALUES))
 def test_anything_at_all_is_taken_or_refused(raw: Any) -> None:
-    assert taken(raw, CATALOGUE) if not isinstance(raw, dict) or len(raw) < 4 else True
+    assert taken(raw, CATALOG) if not isinstance(raw, dict) or len(raw) < 4 else True

@@ -94,13 +94,13 @@ def test_each_mask_takes_its_exact_share(maps: torch.Tensor, data: st.DataObject
 
 
 @given(images=BYTES, data=st.data())
-def test_colours_are_means_rounded_half_up(images: torch.Tensor, data: st.DataObject) -> None:
+def test_colors_are_means_rounded_half_up(images: torch.Tensor, data: st.DataObject) -> None:
     mask = torch.from_numpy(data.draw(arrays(bool, (len(images), *images.shape[2:]))))
     found = mean_under(images, mask)
-    for image, where, colours in zip(images.numpy(), mask.numpy(), found.tolist(), strict=True):
-        for channel, colour in zip(image, colours, strict=True):
+    for image, where, colors in zip(images.numpy(), mask.numpy(), found.tolist(), strict=True):
+        for channel, color in zip(image, colors, strict=True):
             values = [int(value) for value in channel[where]]
-            assert colour == ((2 * sum(values) + len(values)) // (2 * len(values)) if values else 0)
+            assert color == ((2 * sum(values) + len(values)) // (2 * len(values)) if values else 0)
     changed = occlude(images, mask, found)
     assert torch.equal(changed.movedim(1, -1)[~mask], images.movedim(1, -1)[~mask])
     assert (changed == torch.where(mask[:, None], found[:, :, None, None], images)).all()

@@ -32,7 +32,7 @@ METRICS: dict[str, dict[str, Any]] = {
     "road": {"points": 3},
     "infidelity": {"metric": "infidelity_subset", "samples": 20},
     "sensitivity_max": {"samples": 2},
-    "randomisation": {"stages": 2},
+    "randomization": {"stages": 2},
 }
 CONFIGURATION = {
     "device": "cpu",
@@ -132,10 +132,10 @@ def scored(run: Run, metric: str, method: str, images: Any, maps: Any) -> salien
     asked = dict(METRICS[metric])
     registered = asked.pop("metric", metric)
     drawing = entry_of(run, method)
-    if registered in ("sensitivity_max", "randomisation"):
+    if registered in ("sensitivity_max", "randomization"):
         seed = saliency_assay.workflow_seed(0, **OF, method=drawing["method"])
         asked |= {"method": drawing, "method_seed": seed}
-    if registered == "randomisation":
+    if registered == "randomization":
         asked["randomized_model"] = run.randomized_model()
     seed = saliency_assay.workflow_seed(0, **OF, metric=registered)
     return saliency_assay.score(

@@ -12,7 +12,7 @@ from PIL import Image
 from saliency_assay.data.bam.classes import OBJECTS, SCENES
 from saliency_assay.data.bam.coco import Source, find_instances
 from saliency_assay.data.bam.collection import collect_cutouts, collect_scenes
-from saliency_assay.data.bam.compose import GREY, SETS, compose, paste, tight_box
+from saliency_assay.data.bam.compose import GRAY, SETS, compose, paste, tight_box
 from saliency_assay.data.bam.miniplaces import find_scenes
 from saliency_assay.data.bam.placement import (
     Collection,
@@ -83,7 +83,7 @@ def test_real_composites(collection: Collection, leak_free: bool) -> None:
     os, none, og = (images[name]["image"] for name in SETS)
     mask = images["os"]["mask"][:, None]
     assert (np.where(mask, images["os"]["covered"], os) == none).all()
-    assert (og == np.where(mask, os, GREY)).all()
+    assert (og == np.where(mask, os, GRAY)).all()
     longer = images["os"]["placement"][:, 2:].max(axis=1)
     assert longer.min() ** 2 >= SIZE**2 / 3
     assert longer.max() ** 2 < SIZE**2 / 2
@@ -159,7 +159,7 @@ def test_mnist(real_data: Path) -> None:
     assert found["label_class"][tested][:10].tolist() == [7, 2, 1, 0, 4, 1, 4, 9, 5, 9]
     assert of_each_class(found, TRAIN) == [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
     assert of_each_class(found, TEST) == [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
-    pixels = found["image"][trained] / 255  # mean and deviation as everyone normalises with
+    pixels = found["image"][trained] / 255  # mean and deviation as everyone normalizes with
     assert (round(pixels.mean(), 4), round(pixels.std(), 4)) == (0.1307, 0.3081)
 
 
@@ -178,8 +178,8 @@ def test_tiny_imagenet(real_data: Path, tmp_path: Path) -> None:
     assert [wnids[label] for label in found["label_class"][tested]] == [wnid for wnid, _ in expected]
     for image, (_, name) in zip(found["image"][tested], expected, strict=True):
         np.testing.assert_array_equal(image, read_plainly(root / "val/images" / name))
-    grey = (found["image"] == found["image"][:, :1]).all(axis=(1, 2, 3))
-    assert 0 < np.count_nonzero(grey) < 500
+    gray = (found["image"] == found["image"][:, :1]).all(axis=(1, 2, 3))
+    assert 0 < np.count_nonzero(gray) < 500
     # The training images alone are a folder of classes, too.
     few = {**ALL, "images_per_class": 20, "test_share": 0.25}
     _, blocks = folder(path=str(root / "train"), size=32, generator=np.random.default_rng(0), **few)

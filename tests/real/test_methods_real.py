@@ -21,7 +21,7 @@ from saliency_assay.methods.engine import attribute
 from saliency_assay.models import ARCHITECTURES
 from saliency_assay.models.classifier import Blueprint, Classifier, build
 from saliency_assay.models.inference import to_pixels
-from saliency_assay.models.normalisation import IMAGENET
+from saliency_assay.models.normalization import IMAGENET
 from saliency_assay.models.weights import load_initial, read_state
 from saliency_assay.registry.records import record_of, resolve
 

@@ -59,12 +59,12 @@ def test_the_sets_are_what_they_say(results: Path) -> None:
     with (
         open_store(results / "data/bam_os.zarr.zip", kind="data") as both,
         open_store(results / "data/bam_0s.zarr.zip", kind="data") as scene,
-        open_store(results / "data/bam_og.zarr.zip", kind="data") as grey,
+        open_store(results / "data/bam_og.zarr.zip", kind="data") as gray,
     ):
         assert len(both) == 100 * 40
         mask, image = both["mask"][:], both["image"][:]
         np.testing.assert_array_equal(np.where(mask[:, None], both["covered"][:], image), scene["image"][:])
-        np.testing.assert_array_equal(np.where(mask[:, None], image, 128), grey["image"][:])
+        np.testing.assert_array_equal(np.where(mask[:, None], image, 128), gray["image"][:])
         longer = both["placement"][:][:, 2:].max(axis=1)
         assert 48 / 3**0.5 <= longer.min() < longer.max() < 48 / 2**0.5
         pairs = both["label_object"][:] * 10 + both["label_scene"][:]

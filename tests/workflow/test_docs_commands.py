@@ -18,7 +18,7 @@ import pytest
 import yaml
 from checkout import Checkout
 
-from saliency_assay.catalogue import CATALOGUE
+from saliency_assay.catalog import CATALOG
 from saliency_assay.config.read import read
 from saliency_assay.storage import zarr_store
 from tools.pages import DOCS, FENCE, blocks, pages, write_files
@@ -331,7 +331,7 @@ def test_yaml_is_a_valid_configuration(
         for name, study in demo["studies"].items():  # replaced whole, as in a file of one's own
             given = yaml.safe_load(block.text).get("studies", {}).get(name)
             content["studies"][name] = given or study
-    assert read(content, catalogue=CATALOGUE, source=block.page).studies
+    assert read(content, catalog=CATALOG, source=block.page).studies
 
 
 def parts_of_criteria(root: Path) -> None:

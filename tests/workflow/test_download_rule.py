@@ -54,7 +54,7 @@ def test_what_is_fetched_is_a_data_set(fresh: Checkout, monkeypatch: pytest.Monk
         assert [path for path in fresh.files("data") if not path.endswith(".part")] == []
 
         ours = f'{len(archive)},\n                "md5:{hashlib.md5(archive).hexdigest()}"'
-        fresh.edit("src/saliency_assay/data/download/catalogue.py", lambda text: text.replace(OFFICIAL, ours))
+        fresh.edit("src/saliency_assay/data/download/catalog.py", lambda text: text.replace(OFFICIAL, ours))
         site.cuts = [len(archive) // 2]
         fresh.make(target)
         assert [wanted for _, wanted in site.asked[1:]] == ["", f"bytes={len(archive) // 2}-"]

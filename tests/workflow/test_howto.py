@@ -80,7 +80,7 @@ def test_a_folder_of_images(project: Checkout) -> None:
 
 
 def test_a_model_with_its_weights(project: Checkout) -> None:
-    """It is right on the digits, as it was where it was trained: so its normalisation is the one it was given."""
+    """It is right on the digits, as it was where it was trained: so its normalization is the one it was given."""
     own = study(project, "model")
     status, said = own.snakemake("--dry-run")
     assert status == 1
@@ -100,10 +100,10 @@ def test_a_model_with_its_weights(project: Checkout) -> None:
         (project.root / "results_my_model/models/mine/seed0/evaluation.json").read_text()
     )
     assert accuracy["digits"]["test"]["accuracy"] > 0.9
-    own.configure(models__mine__normalisation={"mean": [0.5, 0.5, 0.5], "std": [1, 1, 1]})
+    own.configure(models__mine__normalization={"mean": [0.5, 0.5, 0.5], "std": [1, 1, 1]})
     status, said = own.snakemake("results_my_model/models/mine/seed0/weights.pt")
     assert status == 1
-    assert "train: normalisation: found 3 values of mean, expected 1, one a channel" in said.splitlines()
+    assert "train: normalization: found 3 values of mean, expected 1, one a channel" in said.splitlines()
 
 
 def test_the_tutorials_study(project: Checkout) -> None:

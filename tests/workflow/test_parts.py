@@ -22,7 +22,7 @@ STORES = {
 TABLES = ("scores.parquet", "summary.csv")
 RELIABILITY = ("reliability", "agreement", "order", "consistency", "rankings", "variance")
 SHOWN = {
-    *("tabulate_scores digits", "plot_scores digits", "plot_gallery digits", "summarise digits"),
+    *("tabulate_scores digits", "plot_scores digits", "plot_gallery digits", "summarize digits"),
     *("tabulate_reliability digits", "plot_reliability digits"),
     *(f"plot_metric digits {figure}" for figure in ("aopc curves", "aopc scores", "sensitivity scores")),
     *("overview", "document_methods", "provenance", "report", "all"),

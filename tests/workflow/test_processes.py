@@ -22,9 +22,9 @@ def test_two_processes_give_what_one_gives(finished_once: Checkout, fresh: Check
         "retrain/retrain/iteroar/gradient/mean/seed0/iteration1",
     ):
         told = fresh.log(f"{log}.log.process1").splitlines()
-        device, normalised, precision = told
+        device, normalized, precision = told
         assert device.endswith(" device cpu, threads 1")
-        assert " images are normalised with mean " in normalised
+        assert " images are normalized with mean " in normalized
         assert precision.endswith(" precision auto is float32 on this device")
         assert "images/s" in fresh.log(f"{log}.log")
     for folder in (MODEL, RETRAINED):

@@ -512,7 +512,7 @@ def test_what_a_plan_promises_is_what_happens(finished: Checkout) -> None:
         *(f"{rule}/digits" for rule in ("tabulate_scores", "plot_scores", "plot_scatter")),
         *(
             f"{rule}/{study}"
-            for rule in ("tabulate_reliability", "plot_reliability", "summarise")
+            for rule in ("tabulate_reliability", "plot_reliability", "summarize")
             for study in ("bam", "digits")
         ),
         *("overview", "document_methods", "provenance", "report"),

@@ -370,7 +370,7 @@ def test_every_profile_plans_the_same_jobs(profile: str, fresh: Checkout) -> Non
 
 
 def test_masks_take_the_bytes_that_the_docs_say(finished_once: Checkout) -> None:
-    """A bit a pixel, a colour, a flag; what the file holds beside them does not grow with the images."""
+    """A bit a pixel, a color, a flag; what the file holds beside them does not grow with the images."""
     with open_store(finished_once.root / "results/data/digits.zarr.zip", kind="data") as data:
         count, *shape = data["image"].shape
     for name, kind in STORES.items():

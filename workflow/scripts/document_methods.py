@@ -5,7 +5,7 @@ from itertools import islice
 
 import pandas as pd
 
-from saliency_assay.report.pages.catalogue import cost_table, methods_page, metrics_page
+from saliency_assay.report.pages.catalog import cost_table, methods_page, metrics_page
 from saliency_assay.runtime.job import run_job
 from saliency_assay.storage import zarr_store
 from saliency_assay.storage.csv_tables import read_table

@@ -12,5 +12,5 @@ with run_job(snakemake) as job:
     receipts = obtain(download, output.parent.parent, mirror=os.environ.get(MIRROR, ""))
     # The files of each archive are listed in its own receipt.
     files = {name: {**receipt, "files": len(receipt.get("files", ()))} for name, receipt in receipts.items()}
-    description = {"page": download.page, "licence": download.licence, "files": files}
+    description = {"page": download.page, "license": download.license, "files": files}
     output.write_text(json.dumps(description, indent=1), encoding="utf-8")

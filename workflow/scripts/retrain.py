@@ -2,7 +2,7 @@
 
 from saliency_assay.data.batching import resident
 from saliency_assay.data.splits import with_validation
-from saliency_assay.models.weights import normalisation_of
+from saliency_assay.models.weights import normalization_of
 from saliency_assay.runtime.device import resident_bytes
 from saliency_assay.runtime.distributed import leading
 from saliency_assay.runtime.environment import loaded_versions
@@ -27,7 +27,7 @@ with run_job(snakemake) as job:
     occluded = Occluded(data["image"], layers_of(masks, settings["fill"], settings["iteration"]), device)
     images = resident(occluded, device, resident_bytes(job.resources))  # composed once where it fits
     task = task_of(job, data, images, masks)
-    classifier, curve = fit_model(job, task, device, normalisation_of(job.input.first, images.shape[1]))
+    classifier, curve = fit_model(job, task, device, normalization_of(job.input.first, images.shape[1]))
     if leading():
         training, seed = training_settings(job), settings["seed"]
         split = with_validation(task.split, training["validation_share"], seed)

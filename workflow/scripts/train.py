@@ -8,5 +8,5 @@ with run_job(snakemake) as job:
     device = join_processes(job)
     data = job.open(open_store(job.input.data, kind="data"))
     task = task_of(job, data, data["image"])
-    classifier, curve = fit_model(job, task, device, job.settings.get("normalisation"))
+    classifier, curve = fit_model(job, task, device, job.settings.get("normalization"))
     write_model(job, classifier, curve)

@@ -33,7 +33,7 @@ def images_of(images: Arrays, name: str = "images") -> Tensor:
         return tensor
     low, high = tensor.amin().item(), tensor.amax().item()
     if not (low >= 0 and high <= 1):  # also True for NaN
-        hint = "a network that takes normalised images is given its mean and std by saliency_assay.wrap"
+        hint = "a network that takes normalized images is given its mean and std by saliency_assay.wrap"
         raise ValueError(f"{name}: found values from {low:.4g} to {high:.4g}, expected within [0, 1]; {hint}")
     return tensor.to(torch.float32)
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from saliency_assay.api.choices import Explaining, bind
 from saliency_assay.api.inputs import Arrays, images_of, targets_of
-from saliency_assay.api.networks import Model, classifier_of, normalises
+from saliency_assay.api.networks import Model, classifier_of, normalizes
 from saliency_assay.methods import engine
 
 
@@ -66,7 +66,7 @@ def attribute(
     classes = targets_of(targets, len(pixels))
     classifier = classifier_of(model, pixels)
     bound = bind(
-        method, classifier, has_mean=normalises(model), base=base, background=background, **parameters
+        method, classifier, has_mean=normalizes(model), base=base, background=background, **parameters
     )
     blocks = engine.attribute(
         bound.function,

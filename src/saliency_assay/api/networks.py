@@ -125,7 +125,7 @@ def classifier_of(model: Model, images: Tensor) -> Classifier:
     return classifier
 
 
-def normalises(model: Model) -> bool:
+def normalizes(model: Model) -> bool:
     """Return True if the model has the mean of its training images, as a ``Classifier`` does."""
     return isinstance(model, Classifier)
 

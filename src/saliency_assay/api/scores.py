@@ -11,7 +11,7 @@ from torch import nn
 
 from saliency_assay.api.choices import Explaining, bind, check_mean, choose, takes_of
 from saliency_assay.api.inputs import Arrays, images_of, maps_of, mask_of, mean_of, targets_of
-from saliency_assay.api.networks import Model, check_differentiable, classifier_of, normalises, wrap
+from saliency_assay.api.networks import Model, check_differentiable, classifier_of, normalizes, wrap
 from saliency_assay.methods.engine import check_targets
 from saliency_assay.metrics import METRICS, Metric
 from saliency_assay.metrics.engine import Explainer, MetricInputs, model_responses, table_of
@@ -136,11 +136,11 @@ def score(
     classifier = classifier_of(model, pixels)
     check_targets(classes, len(pixels), classifier.classes)
     if "mean" in takes and mean is None:
-        if choice.record is None and not normalises(model):
+        if choice.record is None and not normalizes(model):
             raise ValueError(
                 f"{choice.name}: mean: missing, expected the data set's mean [{pixels.shape[1]}]"
             )
-        check_mean(choice, normalises(model), "mean= or saliency_assay.wrap")
+        check_mean(choice, normalizes(model), "mean= or saliency_assay.wrap")
     shared_inputs: dict[str, Any] = {}
     if mean is not None:
         shared_inputs["mean"] = mean_of(mean, pixels.shape[1]).to(classifier.device)
@@ -150,7 +150,7 @@ def score(
     image_inputs: dict[str, Any] = {} if mask is None else {"mask": mask_of(mask, pixels)}
     explainer = None
     if method is not None:
-        bound = bind(method, classifier, has_mean=normalises(model))
+        bound = bind(method, classifier, has_mean=normalizes(model))
         explainer = Explainer(bound.function, bound.arguments, seed if method_seed is None else method_seed)
     inputs = MetricInputs(image_inputs, shared_inputs, explainer)
     batching: dict[str, Any] = {"seed": seed, "batch_size": batch_size}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from saliency_assay.config.checks import file, folder, look_up, parameters_of
 from saliency_assay.config.errors import ConfigError
-from saliency_assay.config.records import Catalogue, DataEntry, Parameters
+from saliency_assay.config.records import Catalog, DataEntry, Parameters
 from saliency_assay.config.settings import (
     BamData,
     CaptionData,
@@ -19,14 +19,14 @@ from saliency_assay.data.bam.set_names import set_names
 from saliency_assay.runtime.shards import too_many
 
 
-def read_data(name: str, entry: DataSettings, catalogue: Catalogue) -> DataEntry:
+def read_data(name: str, entry: DataSettings, catalog: Catalog) -> DataEntry:
     """Return the checked record of the entry ``data.name``.
 
     Raises:
         ConfigError: a kind, key, value, file or folder does not exist or is not valid.
     """
     place = f"data.{name}"
-    kind = look_up(f"{place}.kind", "kind of data", entry.kind, catalogue.data_kinds)
+    kind = look_up(f"{place}.kind", "kind of data", entry.kind, catalog.data_kinds)
     sources = _sources(place, entry)
     parameters = parameters_of(place, kind.parameters, entry.parameters, entry.own_keys())
     parameters |= {key: folder(f"{place}.{key}", getattr(entry, key)) for key in kind.sources}

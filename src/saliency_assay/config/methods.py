@@ -5,7 +5,7 @@ from typing import Any
 
 from saliency_assay.config.checks import look_up, parameters_of
 from saliency_assay.config.errors import ConfigError
-from saliency_assay.config.records import Catalogue, Method, Model, Study
+from saliency_assay.config.records import Catalog, Method, Model, Study
 from saliency_assay.config.settings import CustomMethod, RegisteredMethod
 from saliency_assay.registry.records import resolve
 from saliency_assay.registry.signatures import GENERATOR, check_call, describe_function
@@ -15,16 +15,16 @@ POSITIONAL = ("model", "images", "targets")
 
 
 def read_methods(
-    entries: Mapping[str, RegisteredMethod | CustomMethod], catalogue: Catalogue
+    entries: Mapping[str, RegisteredMethod | CustomMethod], catalog: Catalog
 ) -> dict[str, Method]:
     """Return the records of all entries, in their order.
 
     Smoothing methods are read after the others, whose records their ``base`` may name.
     """
     plain = {name: entry for name, entry in entries.items() if getattr(entry, "base", None) is None}
-    records = {name: _method(name, entry, {}, catalogue) for name, entry in plain.items()}
+    records = {name: _method(name, entry, {}, catalog) for name, entry in plain.items()}
     records |= {
-        name: _method(name, entry, records, catalogue) for name, entry in entries.items() if name not in plain
+        name: _method(name, entry, records, catalog) for name, entry in entries.items() if name not in plain
     }
     return {name: records[name] for name in entries}
 
@@ -33,13 +33,13 @@ def _method(
     name: str,
     entry: RegisteredMethod | CustomMethod,
     others: Mapping[str, Method],
-    catalogue: Catalogue,
+    catalog: Catalog,
 ) -> Method:
     """Return the checked record of the entry ``methods.name``, whose ``base`` may be one of ``others``."""
     place = f"methods.{name}"
     if isinstance(entry, CustomMethod):
         return _custom_method(name, entry)
-    record = look_up(place, "method", name if entry.method is None else entry.method, catalogue.methods)
+    record = look_up(place, "method", name if entry.method is None else entry.method, catalog.methods)
     keys = ("method", *record.takes)
     # Optional keys that this method does not take are passed on as parameters, to be reported as unknown keys.
     misplaced = dict.fromkeys(entry.model_fields_set - {"parameters", *keys})
@@ -47,7 +47,7 @@ def _method(
     misfit = resolve(record.check)(parameters) if record.check else ""
     if misfit:
         raise ConfigError(f"{place}.{misfit}")
-    base = None if entry.base is None else _base(place, entry.base, others, catalogue)
+    base = None if entry.base is None else _base(place, entry.base, others, catalog)
     return Method(
         name=name,
         method=record.name,
@@ -61,13 +61,13 @@ def _method(
     )
 
 
-def _base(place: str, base_name: str, others: Mapping[str, Method], catalogue: Catalogue) -> Method:
+def _base(place: str, base_name: str, others: Mapping[str, Method], catalog: Catalog) -> Method:
     """Return the method to smooth: an entry, or a registered method with its defaults."""
-    if base_name not in others and base_name in catalogue.methods:
-        base = _method(base_name, RegisteredMethod(), {}, catalogue)
+    if base_name not in others and base_name in catalog.methods:
+        base = _method(base_name, RegisteredMethod(), {}, catalog)
     else:
         base = look_up(f"{place}.base", "method", base_name, others)
-    record = catalogue.methods.get(base.method)
+    record = catalog.methods.get(base.method)
     if reason := record.unsmoothable if record else "":
         problem = f"found {base.name}, which {reason}"
         raise ConfigError(f"{place}.base: {problem}; expected a method that does not, such as gradient")
@@ -95,7 +95,7 @@ def _custom_method(name: str, entry: CustomMethod) -> Method:
 
 
 def check_needs(
-    study: Study, models: Mapping[str, Model], methods: Mapping[str, Method], catalogue: Catalogue
+    study: Study, models: Mapping[str, Model], methods: Mapping[str, Method], catalog: Catalog
 ) -> None:
     """Check that the models of a study have the layers that its methods need.
 
@@ -108,7 +108,7 @@ def check_needs(
             if problem:
                 valid_architectures = [
                     other
-                    for other, record in catalogue.architectures.items()
+                    for other, record in catalog.architectures.items()
                     if not unsupported(methods[name].needs, record)
                 ]
                 is_custom = ":" in models[model].architecture and not models[model].cam_layer

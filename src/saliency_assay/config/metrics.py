@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from saliency_assay.config.checks import look_up, parameters_of
 from saliency_assay.config.errors import ConfigError
-from saliency_assay.config.records import Catalogue, Metric
+from saliency_assay.config.records import Catalog, Metric
 from saliency_assay.config.settings import CustomMetric, RegisteredMetric
 from saliency_assay.registry.records import resolve
 from saliency_assay.registry.signatures import GENERATOR, OFFERED, check_call, describe_function
@@ -28,24 +28,24 @@ BOXES = Boxes()
 
 
 def read_metrics(
-    entries: Mapping[str, RegisteredMetric | CustomMetric], requested: Iterable[str], catalogue: Catalogue
+    entries: Mapping[str, RegisteredMetric | CustomMetric], requested: Iterable[str], catalog: Catalog
 ) -> dict[str, Metric]:
     """Return the records of all entries and of registered metrics without an entry that studies use.
 
     The latter are metrics that compare models, and those ``requested`` by name.
     """
-    records = {name: _metric(name, entry, catalogue) for name, entry in entries.items()}
-    for name, record in catalogue.metrics.items():
+    records = {name: _metric(name, entry, catalog) for name, entry in entries.items()}
+    for name, record in catalog.metrics.items():
         if name not in records and (not record.judges_single_maps or name in requested):
-            records[name] = _metric(name, RegisteredMetric(), catalogue)
+            records[name] = _metric(name, RegisteredMetric(), catalog)
     return records
 
 
-def _metric(name: str, entry: RegisteredMetric | CustomMetric, catalogue: Catalogue) -> Metric:
+def _metric(name: str, entry: RegisteredMetric | CustomMetric, catalog: Catalog) -> Metric:
     """Return the checked record of the entry ``metrics.name``."""
     place = f"metrics.{name}"
-    namesake = catalogue.metrics.get(name)
-    kinds = [kind.name for kind in catalogue.study_kinds.values() if name in kind.metrics]
+    namesake = catalog.metrics.get(name)
+    kinds = [kind.name for kind in catalog.study_kinds.values() if name in kind.metrics]
     is_reserved = kinds or (namesake and not namesake.judges_single_maps)
     if is_reserved and (isinstance(entry, CustomMetric) or entry.metric not in (None, name)):
         owner = f" of {' and '.join(kinds)} studies" if kinds else ""
@@ -55,7 +55,7 @@ def _metric(name: str, entry: RegisteredMetric | CustomMetric, catalogue: Catalo
     for key in DIRECTIONS:
         if key in entry.parameters:
             raise ConfigError(f"{place}.{key}: a registered metric has its own, expected function beside it")
-    record = look_up(place, "metric", name if entry.metric is None else entry.metric, catalogue.metrics)
+    record = look_up(place, "metric", name if entry.metric is None else entry.metric, catalog.metrics)
     if not record.judges_single_maps and record.name != name:
         raise ConfigError(f"{place}.metric: found {record.name!r}, which stands under its own name only")
     parameters = parameters_of(place, record.parameters, entry.parameters, entry.own_keys())

@@ -6,7 +6,7 @@ from typing import Any
 
 from saliency_assay.config.checks import file, look_up, parameters_of
 from saliency_assay.config.errors import ConfigError
-from saliency_assay.config.records import Catalogue, DataEntry, Model, Parameters
+from saliency_assay.config.records import Catalog, DataEntry, Model, Parameters
 from saliency_assay.config.settings import CustomModel, ModelSettings, RegisteredModel
 from saliency_assay.registry.records import shown
 from saliency_assay.registry.signatures import GENERATOR, check_call
@@ -20,7 +20,7 @@ def read_model(
     name: str,
     entry: RegisteredModel | CustomModel,
     data: Mapping[str, DataEntry],
-    catalogue: Catalogue,
+    catalog: Catalog,
 ) -> Model:
     """Return the record of an entry, checked against the sets of ``data``, the registry and the named files.
 
@@ -28,12 +28,12 @@ def read_model(
         ConfigError: the entry is not valid; the message describes the first fault.
     """
     place = f"models.{name}"
-    network = _network_fields(place, entry, catalogue)
+    network = _network_fields(place, entry, catalog)
     sets = {set_name: maker for maker in data.values() for set_name in maker.sets}
     maker = look_up(f"{place}.data", "set", entry.data, sets)
     look_up(f"{place}.label", "label", entry.label, dict.fromkeys(maker.labels_of(entry.data)))
     weights = file(f"{place}.weights", entry.weights) if entry.weights else ""
-    training = parameters_of(f"{place}.training", catalogue.training, entry.training)
+    training = parameters_of(f"{place}.training", catalog.training, entry.training)
     _check_training(f"{place}.training", training)
     if not weights and training.get("epochs") == 0:
         raise ConfigError(
@@ -48,22 +48,22 @@ def read_model(
         weights=weights,
         batch_size=entry.batch_size,
         training=training,
-        trials=_trials(place, entry.search or {}, training, catalogue),
-        normalisation=_normalisation(place, entry),
+        trials=_trials(place, entry.search or {}, training, catalog),
+        normalization=_normalization(place, entry),
     )
 
 
-def _network_fields(place: str, entry: RegisteredModel | CustomModel, catalogue: Catalogue) -> dict[str, Any]:
+def _network_fields(place: str, entry: RegisteredModel | CustomModel, catalog: Catalog) -> dict[str, Any]:
     return (
         _custom_fields(place, entry)
         if isinstance(entry, CustomModel)
-        else _registered_fields(place, entry, catalogue)
+        else _registered_fields(place, entry, catalog)
     )
 
 
-def _registered_fields(place: str, entry: RegisteredModel, catalogue: Catalogue) -> dict[str, Any]:
+def _registered_fields(place: str, entry: RegisteredModel, catalog: Catalog) -> dict[str, Any]:
     """Return the fields of ``Model`` that describe a registered architecture."""
-    architectures = catalogue.architectures
+    architectures = catalog.architectures
     record = look_up(f"{place}.architecture", "architecture", entry.architecture, architectures)
     return {
         "architecture": record.name,
@@ -96,21 +96,21 @@ def _custom_fields(place: str, entry: CustomModel) -> dict[str, Any]:
     }
 
 
-def _normalisation(place: str, entry: ModelSettings) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
+def _normalization(place: str, entry: ModelSettings) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
     """Return the mean and standard deviation of each channel; None if the entry has none."""
-    if entry.normalisation is None:
+    if entry.normalization is None:
         return None
-    mean, std = (tuple(map(float, values)) for values in (entry.normalisation.mean, entry.normalisation.std))
+    mean, std = (tuple(map(float, values)) for values in (entry.normalization.mean, entry.normalization.std))
     if len(mean) != len(std):
         raise ConfigError(
-            f"{place}.normalisation: found {len(mean)} values of mean and {len(std)} of std, "
+            f"{place}.normalization: found {len(mean)} values of mean and {len(std)} of std, "
             "expected one of each for each channel"
         )
     return mean, std
 
 
 def _trials(
-    place: str, search: Mapping[str, Sequence[Any]], training: Parameters, catalogue: Catalogue
+    place: str, search: Mapping[str, Sequence[Any]], training: Parameters, catalog: Catalog
 ) -> tuple[Parameters, ...]:
     """Return all combinations of the values in ``search``; those of the last parameter vary fastest.
 
@@ -120,7 +120,7 @@ def _trials(
     if not search:
         return ()
     for name, values in search.items():
-        parameter = look_up(f"{place}.search", "parameter", name, catalogue.training)
+        parameter = look_up(f"{place}.search", "parameter", name, catalog.training)
         for value in values:
             if problem := parameter.problem(value):
                 raise ConfigError(f"{place}.search.{name}: found {shown(value)}, {problem}")

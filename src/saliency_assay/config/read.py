@@ -17,50 +17,50 @@ from saliency_assay.config.errors import ConfigError, line_of
 from saliency_assay.config.methods import check_needs, read_methods
 from saliency_assay.config.metrics import read_metrics
 from saliency_assay.config.models import read_model
-from saliency_assay.config.records import Catalogue, Config, DataEntry, Reliability, Sections, Study
+from saliency_assay.config.records import Catalog, Config, DataEntry, Reliability, Sections, Study
 from saliency_assay.config.settings import Configuration, StudySettings, configuration_of
 from saliency_assay.registry.records import resolve
 
 
-def read(raw: Mapping[str, Any], *, catalogue: Catalogue, source: str) -> Config:
+def read(raw: Mapping[str, Any], *, catalog: Catalog, source: str) -> Config:
     """Return the checked configuration.
 
     Args:
         raw: the content of the configuration file.
-        catalogue: all registries.
+        catalog: all registries.
         source: the name of the file, for error messages.
 
     Raises:
         ConfigError: the configuration is not valid; the message is one line for the first fault, after ``source``.
     """
-    model = configuration_of(tuple(catalogue.study_kinds.values()))
+    model = configuration_of(tuple(catalog.study_kinds.values()))
     try:
-        return _read(model.model_validate(raw), catalogue)
+        return _read(model.model_validate(raw), catalog)
     except ValidationError as error:
         raise ConfigError(f"{source}: {line_of(error.errors(include_url=False))}") from None
     except ConfigError as error:
         raise ConfigError(f"{source}: {error}") from None
 
 
-def _read(raw: Configuration, catalogue: Catalogue) -> Config:
+def _read(raw: Configuration, catalog: Catalog) -> Config:
     for section in ("models", "methods"):
         if raw.studies and not getattr(raw, section):
             raise ConfigError(f"{section}: found none, expected at least one, because there are studies")
-    data = {name: read_data(name, entry, catalogue) for name, entry in raw.data.items()}
+    data = {name: read_data(name, entry, catalog) for name, entry in raw.data.items()}
     _check_sets(data)
     check_sources(data)
-    models = {name: read_model(name, model, data, catalogue) for name, model in raw.models.items()}
-    methods = read_methods(raw.methods, catalogue)
+    models = {name: read_model(name, model, data, catalog) for name, model in raw.models.items()}
+    methods = read_methods(raw.methods, catalog)
     requested = [
         metric
         for study in raw.studies.values()
-        for metric in getattr(study, "metrics", None) or catalogue.study_kinds[study.kind].metrics
+        for metric in getattr(study, "metrics", None) or catalog.study_kinds[study.kind].metrics
     ]
-    metrics = read_metrics(raw.metrics, requested, catalogue)
-    sections = Sections(data, models, methods, metrics, tuple(raw.metrics), raw.seeds, catalogue)
+    metrics = read_metrics(raw.metrics, requested, catalog)
+    sections = Sections(data, models, methods, metrics, tuple(raw.metrics), raw.seeds, catalog)
     studies = {name: _study(name, entry, sections) for name, entry in raw.studies.items()}
     for study in studies.values():
-        check_needs(study, models, methods, catalogue)
+        check_needs(study, models, methods, catalog)
     return Config(
         results=_results(raw.results),
         device=raw.device,
@@ -102,6 +102,6 @@ def _study(name: str, entry: StudySettings, sections: Sections) -> Study:
     methods = entry.methods or tuple(sections.methods)
     for method in methods:
         look_up(f"studies.{name}.methods", "method", method, sections.methods)
-    kind = sections.catalogue.study_kinds[entry.kind]
+    kind = sections.catalog.study_kinds[entry.kind]
     study: Study = resolve(kind.read)(name, entry, methods, sections)
     return replace(study, metrics=kind.metrics) if kind.metrics else study

@@ -13,8 +13,8 @@ Controls = Literal["with", "without"]
 
 
 @dataclass(frozen=True)
-class Catalogue:
-    """All registries, by name. ``catalogue.CATALOGUE`` is the one of the package."""
+class Catalog:
+    """All registries, by name. ``catalog.CATALOG`` is the one of the package."""
 
     data_kinds: Mapping[str, Any]
     architectures: Mapping[str, Any]
@@ -104,7 +104,7 @@ class Model:
     """Training parameters to select from by validation accuracy; each replaces values in ``training``."""
     head_is_pool_linear: bool = False
     """True if the logits are one linear layer over the spatial mean of ``cam_layer``, which CAM needs."""
-    normalisation: tuple[tuple[float, ...], tuple[float, ...]] | None = None
+    normalization: tuple[tuple[float, ...], tuple[float, ...]] | None = None
     """Mean and standard deviation of each channel, for pixels in [0, 1]; None if the entry has none."""
 
 
@@ -213,7 +213,7 @@ class Sections:
     listed_metrics: tuple[str, ...]
     """Metrics that have an entry."""
     seeds: tuple[int, ...]
-    catalogue: Catalogue
+    catalog: Catalog
 
 
 @dataclass(frozen=True)

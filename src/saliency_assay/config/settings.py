@@ -177,7 +177,7 @@ def _entry_kind(entry: Any) -> str:
     return "custom" if isinstance(entry, dict) and "function" in entry else "registered"
 
 
-class Normalisation(Settings):
+class Normalization(Settings):
     """Mean and standard deviation of each channel."""
 
     mean: Sequence[Number] = Field(min_length=1, description="Means.")
@@ -200,7 +200,7 @@ class ModelSettings(Entry):
     batch_size: Positive = Field(
         64, description="Batch size of evaluation and attribution; attribution uses at most 256."
     )
-    normalisation: OrAbsent[Normalisation] = Field(
+    normalization: OrAbsent[Normalization] = Field(
         None,
         description="Mean and standard deviation by which pixels in [0, 1] are normalized; by default those stored "
         "with the weights (ImageNet's if none are), or without weights those of the training images.",

@@ -137,7 +137,7 @@ DATA_KINDS = (
     DataKind(
         name="stl10",
         function="saliency_assay.data.readers.stl10:stl10",
-        summary="STL-10's 13,000 labelled photographs of ten classes, 96 × 96 pixels, from the original binary files",
+        summary="STL-10's 13,000 labeled photographs of ten classes, 96 × 96 pixels, from the original binary files",
         reference="Coates, Ng and Lee 2011, An Analysis of Single-Layer Networks in Unsupervised Feature Learning",
         limits={"size": _SIZE, "images_per_class": _COUNT},
         sources=("path",),

@@ -163,7 +163,7 @@ class Add(nn.Module):
         return total
 
 
-def normalised(model: nn.Module, images: Tensor) -> Tensor:
+def normalized(model: nn.Module, images: Tensor) -> Tensor:
     """Return the input of ``canonical(model)``: images normalized for a ``Classifier``'s network, or unchanged."""
     return model.network_input(images) if isinstance(model, Classifier) else images
 

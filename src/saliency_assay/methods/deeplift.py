@@ -15,7 +15,7 @@ from torch import Tensor, fx, nn
 from torch.nn import functional
 
 from saliency_assay.methods.baselines import baseline as baseline_color
-from saliency_assay.methods.canonical import Add, canonical, network_of, normalised, unfit_relus
+from saliency_assay.methods.canonical import Add, canonical, network_of, normalized, unfit_relus
 from saliency_assay.methods.differentiate import check_inputs, check_logits, describe
 from saliency_assay.methods.passes import chunks
 
@@ -46,7 +46,7 @@ def deeplift(
         raise ValueError(f"rule: found {rule!r}, valid: {', '.join(RULES)}")
     reference = baseline_color(model, images, baseline).expand(1, *images.shape[1:])
     network = fit_network("deeplift", model)
-    return contributions(network, normalised(model, images), normalised(model, reference), targets, rule)
+    return contributions(network, normalized(model, images), normalized(model, reference), targets, rule)
 
 
 def fit_network(method: str, model: nn.Module) -> fx.GraphModule:
@@ -313,7 +313,7 @@ def deep_shap(
             f"[B, {', '.join(map(str, shape))}] on {images.device} with B >= 1"
         )
     network = fit_network("deep_shap", model)
-    network_inputs, baselines = normalised(model, images), normalised(model, background)
+    network_inputs, baselines = normalized(model, images), normalized(model, background)
     total = torch.zeros_like(images)
     for chunk in chunks(len(images), len(background), images.device):
         maps = contributions(

@@ -15,7 +15,7 @@ from zennit.core import BasicHook, Composite, Hook
 from zennit.rules import AlphaBeta, ClampMod, Epsilon, NoMod, Norm, Pass, WSquare, ZPlus
 
 from saliency_assay.methods import checks
-from saliency_assay.methods.canonical import Add, Sum, canonical, normalised
+from saliency_assay.methods.canonical import Add, Sum, canonical, normalized
 from saliency_assay.methods.differentiate import check_inputs, check_logits
 from saliency_assay.models.classifier import Classifier
 
@@ -133,7 +133,7 @@ def _propagate(
     network = _copy_sharing_tensors(canonical(model))
     _check_layers(method, model, network)
     first = _input_layer_rules(network, model, images, input_rule)
-    pixels = normalised(model, images).detach().requires_grad_()
+    pixels = normalized(model, images).detach().requires_grad_()
     with torch.enable_grad(), Composite(_rule_choice(rules, first)).context(network):
         logits = network(pixels)
         check_logits(logits, images)
@@ -197,7 +197,7 @@ def _input_layer_rules(
     if input_rule == "same":
         return {}
     blank = images.new_zeros(1, *images.shape[1:])
-    bounds = _bounds(network, normalised(model, blank), normalised(model, blank + 1))
+    bounds = _bounds(network, normalized(model, blank), normalized(model, blank + 1))
     rules: dict[str, Hook] = {}
     for name, (low, high) in bounds.items():
         layer = network.get_submodule(name)

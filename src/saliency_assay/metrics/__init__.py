@@ -92,7 +92,7 @@ _INFD = "INFD = E_I (IᵀΦ − (f(x) − f(x − I)))²"
 _AOPC_CURVES = Figure("saliency_assay.studies.fidelity.curves:aopc_curves", ("curves", "responses"))
 _REMOVAL_CURVES = Figure("saliency_assay.studies.fidelity.curves:removal_curves", ("curves",))
 _SUBSET_CURVES = Figure("saliency_assay.studies.fidelity.curves:subset_curves", ("curves",))
-_RANDOMISATION_CURVES = Figure("saliency_assay.studies.fidelity.curves:randomisation_curves", ("curves",))
+_RANDOMIZATION_CURVES = Figure("saliency_assay.studies.fidelity.curves:randomization_curves", ("curves",))
 
 METRICS: tuple[Metric, ...] = (
     Metric(
@@ -180,9 +180,9 @@ METRICS: tuple[Metric, ...] = (
         "road",
         "saliency_assay.metrics.road:road",
         "Rong et al., 2022",
-        "output after pixels are replaced by a noisy interpolation of their neighbours",
+        "output after pixels are replaced by a noisy interpolation of their neighbors",
         formula="mean over shares p of f(x with its most (MoRF) or least (LeRF) relevant p imputed from its "
-        "neighbours)",
+        "neighbors)",
         scores=(
             Score("road_morf", "lower", (0, 1), "ROAD, most relevant first"),
             Score("road_lerf", "higher", (0, 1), "ROAD, least relevant first"),
@@ -291,7 +291,7 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "pointing_game",
-        "saliency_assay.metrics.localisation:pointing_game",
+        "saliency_assay.metrics.localization:pointing_game",
         "Zhang et al., 2018",
         "whether the greatest value lies on the object",
         formula="1 if the greatest value lies at most the tolerance from the object, else 0",
@@ -301,7 +301,7 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "mask_attribution",
-        "saliency_assay.metrics.localisation:mask_attribution",
+        "saliency_assay.metrics.localization:mask_attribution",
         "Arras et al., 2022",
         "share of positive attribution, and of the strongest pixels, that lies on the object",
         formula="mass = Σ_M max(s, 0) / Σ max(s, 0); rank = |(the |M| pixels of greatest s) ∩ M| / |M|",
@@ -329,18 +329,18 @@ METRICS: tuple[Metric, ...] = (
         takes=("mask",),
     ),
     Metric(
-        "randomisation",
-        "saliency_assay.metrics.randomisation:randomisation",
+        "randomization",
+        "saliency_assay.metrics.randomization:randomization",
         "Adebayo et al., 2018",
         "likeness of the map to that of the model with random weights",
         formula="Spearman's ρ, or SSIM, of Φ(f, x) and Φ(f with new weights in some layers, x)",
         scores=(
-            Score("randomisation_spearman", "target 0", (-1, 1), "Spearman's ρ, signed"),
-            Score("randomisation_spearman_absolute", "target 0", (-1, 1), "Spearman's ρ, absolute values"),
-            Score("randomisation_ssim", "target 0", (-1, 1), "SSIM"),
+            Score("randomization_spearman", "target 0", (-1, 1), "Spearman's ρ, signed"),
+            Score("randomization_spearman_absolute", "target 0", (-1, 1), "Spearman's ρ, absolute values"),
+            Score("randomization_ssim", "target 0", (-1, 1), "SSIM"),
         ),
         takes=("explain", "randomized_model"),
-        figures={"curves": _RANDOMISATION_CURVES},
+        figures={"curves": _RANDOMIZATION_CURVES},
         limits={"stages": Limits(minimum=1)},
     ),
     Metric(

@@ -37,7 +37,7 @@ def sensitivity_max(
         raise ValueError(f"radius, samples: found {radius}, {samples}, expected at least 0 and 1")
     seeds = sample_seeds(len(images), samples, generator)
     largest = maps.new_zeros(len(maps), dtype=torch.float64)
-    for sample in reported(samples, 1, "neighbours explained"):
+    for sample in reported(samples, 1, "neighbors explained"):
         neighbors = images + radius * uniform(seeds[sample::samples], images)
         explained = explain(neighbors, targets)
         if explained.shape != maps.shape:

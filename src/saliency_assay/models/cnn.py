@@ -10,7 +10,7 @@ from collections import OrderedDict
 import torch
 from torch import Tensor, nn
 
-from saliency_assay.models.initialisation import drawn
+from saliency_assay.models.initialization import drawn
 from saliency_assay.runtime.distributed import gathered
 
 MOMENTUM = 0.1  # PyTorch's default for running statistics
@@ -24,11 +24,11 @@ def reliability_cnn(
     width: int = 32,
     pooled: int = 4,
     dropout: float = 0.2,
-    centre: bool = True,
+    center: bool = True,
 ) -> nn.Sequential:
     """Return three blocks of two 3×3 convolutions, of width w, 2w, 4w, and a linear layer (Tomsett et al. 2020).
 
-    No layer has a bias and BatchNorm has no learned shift. With ``centre``, BatchNorm still subtracts a mean; without,
+    No layer has a bias and BatchNorm has no learned shift. With ``center``, BatchNorm still subtracts a mean; without,
     it only divides by the root mean square, so that in evaluation mode the network is positively homogeneous:
     f(a·x) = a·f(x) for a > 0 and normalized images x.
     """
@@ -38,7 +38,7 @@ def reliability_cnn(
         inputs = channels
         for block in range(3):
             outputs = width * 2**block
-            layers[f"block{block + 1}"] = _block(inputs, outputs, dropout, centre=centre)
+            layers[f"block{block + 1}"] = _block(inputs, outputs, dropout, center=center)
             inputs = outputs
         layers |= {"avgpool": nn.AdaptiveAvgPool2d(pooled), "flatten": nn.Flatten()}
         layers["fc"] = nn.Linear(inputs * pooled**2, classes, bias=False)
@@ -98,8 +98,8 @@ class ScaleNorm(nn.Module):
         return x * scale.to(x)[:, None, None]
 
 
-def _block(inputs: int, outputs: int, dropout: float, *, centre: bool) -> nn.Sequential:
-    norm = _batch_norm_without_shift if centre else ScaleNorm
+def _block(inputs: int, outputs: int, dropout: float, *, center: bool) -> nn.Sequential:
+    norm = _batch_norm_without_shift if center else ScaleNorm
     layers = {
         "conv1": nn.Conv2d(inputs, outputs, 3, padding=1, bias=False),
         "bn1": norm(outputs),

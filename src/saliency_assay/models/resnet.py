@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from saliency_assay.models.initialisation import drawn
+from saliency_assay.models.initialization import drawn
 
 
 class Subsample(nn.Module):

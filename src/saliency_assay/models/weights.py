@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from saliency_assay.models.classifier import Blueprint, Classifier, build, digest
-from saliency_assay.models.normalisation import IMAGENET
+from saliency_assay.models.normalization import IMAGENET
 from saliency_assay.registry.records import shown
 from saliency_assay.runtime.atomic import replacing
 from saliency_assay.runtime.environment import loaded_versions
@@ -157,7 +157,7 @@ def load_classifier(path: Path, blueprint: Blueprint) -> Classifier:
     return classifier.eval()
 
 
-def normalisation_of(path: Path, channels: int) -> tuple[Sequence[float], Sequence[float]] | None:
+def normalization_of(path: Path, channels: int) -> tuple[Sequence[float], Sequence[float]] | None:
     """Return the mean and standard deviation for the weights in ``path``: those in a file of ``save``, else ImageNet's.
 
     None if the number of channels is not ``channels``, as with ImageNet's for grayscale images.

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from saliency_assay.config.records import Catalogue, Config, Method, Metric
+from saliency_assay.config.records import Catalog, Config, Method, Metric
 from saliency_assay.pipeline.studies import Studies
 
 OPTIMAL_METHODS: Mapping[str, str] = {
@@ -17,9 +17,9 @@ OPTIMAL_METHODS: Mapping[str, str] = {
 class Facts:
     """Descriptions of entries of the configuration, for the pages of the report."""
 
-    def __init__(self, config: Config, catalogue: Catalogue, studies: Studies) -> None:
+    def __init__(self, config: Config, catalog: Catalog, studies: Studies) -> None:
         self.config = config
-        self.catalogue = catalogue
+        self.catalog = catalog
         self.studies = studies
 
     def study(self, name: str) -> dict[str, Any]:
@@ -60,7 +60,7 @@ class Facts:
 
     def method(self, method: Method) -> dict[str, Any]:
         """Return the description of a method for the page of methods."""
-        record = self.catalogue.methods.get(method.method)
+        record = self.catalog.methods.get(method.method)
         base = self.method(method.base) if method.base else None
         base_text = f" ({base['name']})" if base else ""
         return {
@@ -78,7 +78,7 @@ class Facts:
 
     def metric(self, metric: Metric) -> dict[str, Any]:
         """Return the description of a metric for the page of metrics."""
-        record = self.catalogue.metrics.get(metric.metric)
+        record = self.catalog.metrics.get(metric.metric)
         ranges = {score.name: range_text(*score.range) for score in record.scores} if record else {}
         return {
             "name": metric.name,

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from saliency_assay.config.records import Catalogue, Config, DataEntry, Model
+from saliency_assay.config.records import Catalog, Config, DataEntry, Model
 from saliency_assay.pipeline.facts import Facts
 from saliency_assay.pipeline.inputs import Inputs, Wildcards, image_lists
 from saliency_assay.pipeline.job_settings import JobSettings
@@ -33,7 +33,7 @@ class EntrySettings:
     def __init__(
         self,
         inputs: Any,
-        catalogue: Catalogue,
+        catalog: Catalog,
         settings: JobSettings,
         configuration: Mapping[str, Any],
         files: FileDigests | None = None,
@@ -43,10 +43,10 @@ class EntrySettings:
         self.paths: Paths = inputs.paths
         self.config: Config = inputs.config
         self.studies: Studies = inputs.studies
-        self.catalogue = catalogue
+        self.catalog = catalog
         self.settings = settings
         self.configuration = configuration
-        self.facts = Facts(inputs.config, catalogue, inputs.studies)
+        self.facts = Facts(inputs.config, catalog, inputs.studies)
         self.files = files or FileDigests(Path(inputs.paths.state) / "digests.json")
 
     def method(self, name: str) -> Settings:
@@ -103,7 +103,7 @@ class Params(EntrySettings):
         """Return the settings of the rules of a kind of study."""
         params = resolve(self.studies.kinds[kind].params)
         inputs = self.inputs.of_kind(kind)
-        return params(inputs, self.catalogue, self.settings, self.configuration, self.files)
+        return params(inputs, self.catalog, self.settings, self.configuration, self.files)
 
     # ---- data
 
@@ -201,7 +201,7 @@ class Params(EntrySettings):
 
     def _training(self, model: Model, training: Mapping[str, Any]) -> Settings:
         # If the entry has no normalization, a retraining takes it from the weights of the first model.
-        normalization = {"normalisation": model.normalisation} if model.normalisation else {}
+        normalization = {"normalization": model.normalization} if model.normalization else {}
         return {
             "model": rebuilding(model),
             "label": model.label,
@@ -346,9 +346,9 @@ class Params(EntrySettings):
         controls = self.studies.controls(wildcards["study"])
         return self.settings("plot_reliability", controls=controls, level=self.config.reliability.level)
 
-    def summarise(self, wildcards: Wildcards) -> Settings:
+    def summarize(self, wildcards: Wildcards) -> Settings:
         study = wildcards["study"]
-        return self.settings("summarise", self._cautions(study), study=self.facts.study(study))
+        return self.settings("summarize", self._cautions(study), study=self.facts.study(study))
 
     def document_methods(self, wildcards: Wildcards) -> Settings:
         studies = self.studies.all

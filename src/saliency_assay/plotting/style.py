@@ -15,8 +15,8 @@ from numpy import ndarray as Array
 
 # Okabe & Ito (2008), "Color Universal Design".
 BLUE, ORANGE, GREEN, SKY = "#0072B2", "#E69F00", "#009E73", "#56B4E9"
-VERMILION, PURPLE, GREY = "#D55E00", "#CC79A7", "#8A8A8A"
-CYCLE = (BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY, GREY)
+VERMILION, PURPLE, GRAY = "#D55E00", "#CC79A7", "#8A8A8A"
+CYCLE = (BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY, GRAY)
 MARKERS = "osD^vP*X<>hpd"  # more than a study usually has methods, for legible prints in gray
 LINES = ("-", "--", ":")
 LOG_SPAN = 100.0

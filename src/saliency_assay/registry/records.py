@@ -118,10 +118,16 @@ def record_of(records: Iterable[R], name: str, kind: str) -> R:
 
 
 RENAMED = {
+    "centre": "center",
     "embedded": "synthetic",
     "explain": "max_explained_images",
     "mask_mass": "relevance_mass_accuracy",
     "mask_rank": "relevance_rank_accuracy",
+    "normalisation": "normalization",
+    "randomisation": "randomization",
+    "randomisation_spearman": "randomization_spearman",
+    "randomisation_spearman_absolute": "randomization_spearman_absolute",
+    "randomisation_ssim": "randomization_ssim",
 }
 """Names of version 0.1 and their replacements."""
 

@@ -13,7 +13,7 @@ from numpy import ndarray as Array
 from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
-from saliency_assay.plotting.style import BLUE, GREEN, GREY, ORANGE, VERMILION
+from saliency_assay.plotting.style import BLUE, GRAY, GREEN, ORANGE, VERMILION
 from saliency_assay.plotting.text import readable, span_text
 from saliency_assay.reliability.raters import SPLITS
 from saliency_assay.reliability.tables import PAIR, rank_text
@@ -64,11 +64,11 @@ def reliability_figure(table: pd.DataFrame, *, level: float) -> Figure:
             of_kind = table[table["controls"] == kind]
             shift = 0.16 * (2 * place - len(kinds) + 1)
             _plot_intervals(axes, of_kind, list(names), statistic, kind, shift)
-        axes.axvline(0, color=GREY, linewidth=1)
+        axes.axvline(0, color=GRAY, linewidth=1)
         axes.set_xlabel(label)
         axes.set_xlim(min(-0.1, axes.get_xlim()[0]), 1.03)
         axes.grid(visible=True, axis="x")
-    panels[0].axvline(RELIABLE, color=GREY, linewidth=1, linestyle="--")
+    panels[0].axvline(RELIABLE, color=GRAY, linewidth=1, linestyle="--")
     panels[0].set_yticks(range(len(names)), [fill(name, LETTERS) for name in names.values()])
     panels[0].set_ylim(len(names) - 0.5, -0.5)
     seeds = table["seed"].nunique()
@@ -76,7 +76,7 @@ def reliability_figure(table: pd.DataFrame, *, level: float) -> Figure:
     if seeds > 1:
         whiskers += f", outermost ends of {seeds} seeds"
     handles = [_legend_line(kind) for kind in kinds]
-    handles.append(Line2D([], [], color=GREY, linestyle="--", label=f"α = {RELIABLE}, often asked for"))
+    handles.append(Line2D([], [], color=GRAY, linestyle="--", label=f"α = {RELIABLE}, often asked for"))
     title = f"n = {span_text(table['images'])} images (α), {span_text(table['correlation_images'])} (ρ); {whiskers}"
     figure.legend(handles=handles, title=title, loc="outside upper center", ncols=len(handles))
     return figure
@@ -160,7 +160,7 @@ def agreement_figure(table: pd.DataFrame) -> Figure:
             "" if kind == "halves" else f" (n = {span_text(table.loc[table['between'] == kind, 'raters'])})"
         )
         handles.append(Line2D([], [], color=color, marker=marker, label=label + raters))
-    axes.axvline(0, color=GREY, linewidth=1)
+    axes.axvline(0, color=GRAY, linewidth=1)
     axes.set_xlim(-1.05, 1.05)
     axes.set_ylim(len(names) - 0.5, -0.5)
     labels = [name if variant else f"{name}, all variants" for (_, variant), name in names.items()]

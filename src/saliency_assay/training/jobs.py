@@ -16,7 +16,7 @@ from saliency_assay.runtime.provenance import fingerprint
 from saliency_assay.storage.zarr_store import Store
 from saliency_assay.training.loop import COLUMNS
 from saliency_assay.training.state import Row, remove_state
-from saliency_assay.training.task import Normalisation, RuntimeOptions, TrainingTask, fit, training_of
+from saliency_assay.training.task import Normalization, RuntimeOptions, TrainingTask, fit, training_of
 
 
 def join_processes(job: Job) -> torch.device:
@@ -43,7 +43,7 @@ def runtime_of(job: Job, device: torch.device) -> RuntimeOptions:
 
 
 def fit_model(
-    job: Job, task: TrainingTask, device: torch.device, normalisation: Normalisation | None = None
+    job: Job, task: TrainingTask, device: torch.device, normalization: Normalization | None = None
 ) -> tuple[Classifier, list[Row]]:
     """Train the job's model on ``task``, from initial weights ``job.input.weights`` if there are any; see ``fit``."""
     return fit(
@@ -53,7 +53,7 @@ def fit_model(
         runtime_of(job, device),
         seed=job.settings["seed"],
         initial=job.input.get("weights"),
-        normalisation=normalisation,
+        normalization=normalization,
     )
 
 

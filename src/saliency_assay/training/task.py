@@ -12,7 +12,7 @@ import torch
 from saliency_assay.data.splits import TEST, TRAIN, VALIDATION, Ints, Split, with_validation
 from saliency_assay.models import weights
 from saliency_assay.models.classifier import Blueprint, Classifier, build
-from saliency_assay.models.normalisation import channel_statistics
+from saliency_assay.models.normalization import channel_statistics
 from saliency_assay.runtime.device import resident_bytes
 from saliency_assay.runtime.provenance import digest_of_file, fingerprint, seed_of
 from saliency_assay.training.loop import precision_of, train
@@ -20,7 +20,7 @@ from saliency_assay.training.settings import training_from
 from saliency_assay.training.state import Row
 
 log = logging.getLogger(__name__)
-Normalisation = tuple[Sequence[float], Sequence[float]]
+Normalization = tuple[Sequence[float], Sequence[float]]
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def fit(
     *,
     seed: int,
     initial: Path | None = None,
-    normalisation: Normalisation | None = None,
+    normalization: Normalization | None = None,
 ) -> tuple[Classifier, list[Row]]:
     """Return a classifier built from ``model`` and trained on ``task``, in evaluation mode, and its curve.
 
@@ -89,7 +89,7 @@ def fit(
         runtime: device, state file and limits.
         seed: the training seed of the configuration.
         initial: file of initial weights.
-        normalisation: mean and standard deviation of each channel; by default those for the weights in ``initial``, or
+        normalization: mean and standard deviation of each channel; by default those for the weights in ``initial``, or
             else those of the training images.
 
     Raises:
@@ -100,16 +100,16 @@ def fit(
     train_indices, validation_indices, test_indices = (
         torch.from_numpy((split == code).nonzero()[0]) for code in (TRAIN, VALIDATION, TEST)
     )
-    if normalisation is None and initial:
-        normalisation = weights.normalisation_of(initial, task.images.shape[1])
-    mean, std = normalisation or channel_statistics(task.images, train_indices)
+    if normalization is None and initial:
+        normalization = weights.normalization_of(initial, task.images.shape[1])
+    mean, std = normalization or channel_statistics(task.images, train_indices)
     channels = task.images.shape[1]
     if len(mean) != channels:
         raise ValueError(
-            f"normalisation: found {len(mean)} values of mean, expected {channels}, one a channel"
+            f"normalization: found {len(mean)} values of mean, expected {channels}, one a channel"
         )
     formatted = (", ".join(f"{value:.4g}" for value in values) for values in (mean, std))
-    log.info("images are normalised with mean %s and std %s", *formatted)
+    log.info("images are normalized with mean %s and std %s", *formatted)
     generator = torch.Generator().manual_seed(seed_of(seed, "train", "initialisation"))
     classifier = build(blueprint, classes=task.classes, mean=mean, std=std, generator=generator)
     if initial:

@@ -208,12 +208,12 @@ def test_a_model_of_new_weights_may_be_a_plain_network(model: Classifier) -> Non
     new = with_random_state(ConvNet(3), 8, torch.float32)
     inputs = {"method": "gradient", "stages": 1}
     found = saliency_assay.score(
-        "randomisation", model, IMAGES, TARGETS, maps, randomized_model=new, **inputs
+        "randomization", model, IMAGES, TARGETS, maps, randomized_model=new, **inputs
     )
     same = saliency_assay.score(
-        "randomisation", model, IMAGES, TARGETS, maps, randomized_model=model, **inputs
+        "randomization", model, IMAGES, TARGETS, maps, randomized_model=model, **inputs
     )
-    key = next(key for key in same if key.startswith("randomisation_spearman cascading"))
+    key = next(key for key in same if key.startswith("randomization_spearman cascading"))
     np.testing.assert_allclose(same[key], 1)
     assert found[key].max() < 1
 
@@ -259,7 +259,7 @@ def test_the_mean_of_the_images_is_given_or_the_classifiers(network: nn.Module, 
 # ---- models
 
 
-def test_wrapping_normalises_and_shares_the_weights(network: nn.Module) -> None:
+def test_wrapping_normalizes_and_shares_the_weights(network: nn.Module) -> None:
     model = saliency_assay.wrap(network, classes=CLASSES, mean=[0.45] * 3, std=[0.25] * 3, cam_layer="body.6")
     assert next(model.parameters()) is next(network.parameters())
     pixels = torch.tensor(IMAGES) / 255
@@ -326,7 +326,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"images": IMAGES / 100.0},
-        "images: found values from 0 to 2.55, expected within [0, 1]; a network that takes normalised images is "
+        "images: found values from 0 to 2.55, expected within [0, 1]; a network that takes normalized images is "
         "given its mean and std by saliency_assay.wrap",
     ),
     (
@@ -363,7 +363,7 @@ BAD_SCORES: list[tuple[dict[str, Any], str]] = [
     ({"metric": "mcs"}, "unknown metric 'mcs'; valid: aopc, block_attribution, criteria, deletion"),
     ({"metric": "deletoin"}, "unknown metric 'deletoin'; did you mean 'deletion'? valid: "),
     ({"setps": 3}, "deletion: unknown parameter 'setps'; did you mean 'steps'? valid: fill, output, steps"),
-    ({"fill": "grey"}, "deletion: fill: found 'grey', valid: black, mean, image_mean, random, blur"),
+    ({"fill": "gray"}, "deletion: fill: found 'gray', valid: black, mean, image_mean, random, blur"),
     (
         {"fill": "mean"},
         "deletion: fill: found 'mean', but the model knows no mean of its images; give it by mean= "
@@ -372,8 +372,8 @@ BAD_SCORES: list[tuple[dict[str, Any], str]] = [
     ({"mean": [0.5]}, "mean: found [0.5], expected 3 values in [0, 1], one a channel"),
     ({"mean": [0.5, 0.5, 124]}, "mean: found [0.5, 0.5, 124.0], expected 3 values in [0, 1], one a channel"),
     ({"mask": MASK}, "mask: deletion takes none; valid: pointing_game, mask_attribution, block_attribution"),
-    ({"method": "gradient"}, "method: deletion takes none; valid: sensitivity_max, randomisation"),
-    ({"randomized_model": nn.Flatten()}, "randomized_model: deletion takes none; valid: randomisation"),
+    ({"method": "gradient"}, "method: deletion takes none; valid: sensitivity_max, randomization"),
+    ({"randomized_model": nn.Flatten()}, "randomized_model: deletion takes none; valid: randomization"),
     ({"method_seed": 3}, "method_seed: deletion draws no maps"),
     (
         {"metric": "pointing_game"},
@@ -388,11 +388,11 @@ BAD_SCORES: list[tuple[dict[str, Any], str]] = [
         "sensitivity_max: method: missing, expected the method that drew the maps",
     ),
     (
-        {"metric": "randomisation", "method": "gradient"},
-        "randomisation: randomized_model: missing, expected the same network with new weights",
+        {"metric": "randomization", "method": "gradient"},
+        "randomization: randomized_model: missing, expected the same network with new weights",
     ),
     (
-        {"metric": "randomisation", "method": "gradient", "randomized_model": 3},
+        {"metric": "randomization", "method": "gradient", "randomized_model": 3},
         "randomized_model: found int, expected a torch.nn.Module",
     ),
     (

@@ -157,8 +157,8 @@ data.bam.objects: [dog, bird]
     data.bam: unknown key 'objects'; did you mean 'common_object'? valid: common_object, commonality,
     explain_order, kind, largest, max_explained_images, resident_limit, shards, size, smallest
 
-studies.bam.robustness: [colour]
-    studies.bam.robustness.0: found 'colour'; valid: scale, location
+studies.bam.robustness: [color]
+    studies.bam.robustness.0: found 'color'; valid: scale, location
 """
 
 

@@ -6,7 +6,7 @@ import pytest
 import yaml
 from configurations import FILE, cases
 
-from saliency_assay.catalogue import CATALOGUE
+from saliency_assay.catalog import CATALOG
 from saliency_assay.config.errors import ConfigError
 from saliency_assay.config.read import read
 from saliency_assay.config.records import Config
@@ -67,7 +67,7 @@ metrics.block_attribution: {metric: pointing_game}
 
 
 def reading(raw: Any) -> Config:
-    return read(raw, catalogue=CATALOGUE, source=FILE)
+    return read(raw, catalog=CATALOG, source=FILE)
 
 
 def test_both_models_are_explained_on_the_images_of_the_first() -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from saliency_assay.catalogue import CATALOGUE
+from saliency_assay.catalog import CATALOG
 from saliency_assay.config.data import read_data
 from saliency_assay.config.settings import FolderData
 
@@ -36,5 +36,5 @@ def test_the_files_that_a_kind_reads_count(name: str, tmp_path: Path) -> None:
         path = tmp_path / file
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
-    entry = read_data("mine", FolderData(kind=kind, path=str(tmp_path)), CATALOGUE)
+    entry = read_data("mine", FolderData(kind=kind, path=str(tmp_path)), CATALOG)
     assert sorted(entry.files) == sorted(str(tmp_path / file) for file in files)

@@ -29,7 +29,7 @@ data.digits.sice: 8
 
 models.f_o.widht: 8
     models.f_o: unknown key 'widht'; did you mean 'width'? valid: architecture, batch_size, data, label,
-    normalisation, search, target, training, weights, width
+    normalization, search, target, training, weights, width
 
 models.f_o.training.epoch: 2
     models.f_o.training: unknown key 'epoch'; did you mean 'epochs'? valid: epochs, learning_rate,

@@ -7,10 +7,10 @@ from typing import Any, cast
 
 import pytest
 import yaml
-from configurations import CATALOGUE as FEW
+from configurations import CATALOG as FEW
 from configurations import base, cases, changed, fault, reading, with_parameters
 
-from saliency_assay.catalogue import CATALOGUE
+from saliency_assay.catalog import CATALOG
 from saliency_assay.config.errors import ConfigError
 from saliency_assay.config.metrics import BOXES, OFFERED
 from saliency_assay.config.read import read
@@ -438,7 +438,7 @@ def test_parameters_that_exclude_each_other_are_told() -> None:
     }
     raw["models"]["f_o"]["architecture"] = raw["models"]["f_s"]["architecture"] = "resnet8"
     with pytest.raises(ConfigError) as error:
-        read(raw, catalogue=CATALOGUE, source="some.yaml")
+        read(raw, catalog=CATALOG, source="some.yaml")
     wanted = "some.yaml: metrics.squares.largest: found 4, expected at least smallest, 5"
     assert str(error.value) == wanted
 

@@ -1,4 +1,4 @@
-"""A network of one's own in the section ``models``, and what a model is normalised by."""
+"""A network of one's own in the section ``models``, and what a model is normalized by."""
 
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ def test_a_function_stands_for_an_architecture() -> None:
         {"width": 8},
     )
     assert (model.cam_layer, model.concept_layers) == ("features", ("features", "head"))
-    assert (model.head_is_pool_linear, model.normalisation) == (False, None)
+    assert (model.head_is_pool_linear, model.normalization) == (False, None)
 
 
 def test_without_a_layer_methods_that_need_one_are_refused() -> None:
@@ -67,12 +67,12 @@ def test_without_a_layer_methods_that_need_one_are_refused() -> None:
         ({"label": None}, "models.d: key 'label' is missing; required: data, function, label"),
         ({"concept_layers": []}, "models.d.concept_layers: found [], expected 1 or more entries"),
         (
-            {"normalisation": {"mean": [0.5, 0.5], "std": [1]}},
-            "models.d.normalisation: found 2 values of mean and 1 of std, expected one of each for each channel",
+            {"normalization": {"mean": [0.5, 0.5], "std": [1]}},
+            "models.d.normalization: found 2 values of mean and 1 of std, expected one of each for each channel",
         ),
         (
-            {"normalisation": {"mean": [0.5], "std": [0]}},
-            "models.d.normalisation.std.0: found 0, expected above 0",
+            {"normalization": {"mean": [0.5], "std": [0]}},
+            "models.d.normalization.std.0: found 0, expected above 0",
         ),
         (
             {"training": {"epochs": 0}},
@@ -89,8 +89,8 @@ def test_layers_of_a_registered_architecture_are_its_records() -> None:
     assert "unknown key 'cam_layer'" in fault(changed("models.d.cam_layer", "features"))
 
 
-def test_any_model_may_say_its_normalisation() -> None:
+def test_any_model_may_say_its_normalization() -> None:
     given = {"mean": [0.5, 0.4, 0.3], "std": [1, 0.2, 0.1]}
-    model = reading(changed("models.f_o.normalisation", given)).models["f_o"]
-    assert model.normalisation == ((0.5, 0.4, 0.3), (1.0, 0.2, 0.1))
-    assert reading(base()).models["f_o"].normalisation is None
+    model = reading(changed("models.f_o.normalization", given)).models["f_o"]
+    assert model.normalization == ((0.5, 0.4, 0.3), (1.0, 0.2, 0.1))
+    assert reading(base()).models["f_o"].normalization is None

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from configurations import FOLDER, bam_folders, base, changed, fault, reading
 
-from saliency_assay.catalogue import CATALOGUE
+from saliency_assay.catalog import CATALOG
 from saliency_assay.config.read import read
 from saliency_assay.config.records import Method
 from saliency_assay.config.settings import (
@@ -35,7 +35,7 @@ FILES = sorted(path for path in FOLDER.glob("*.yaml") if path.name != "schema.ya
 
 # --- what is read -------------------------------------------------------------------------------------------
 
-CONFIGURATION = configuration_of(tuple(CATALOGUE.study_kinds.values()))
+CONFIGURATION = configuration_of(tuple(CATALOG.study_kinds.values()))
 
 
 def shape(raw: Any) -> dict[str, Any]:
@@ -189,10 +189,10 @@ def test_bams_classes_are_the_defaults() -> None:
 @pytest.mark.parametrize(
     ("records", "models"),
     [
-        (CATALOGUE.data_kinds, (BamData, SyntheticData, CaptionData, FolderData, PlainData)),
-        (CATALOGUE.architectures, (RegisteredModel, CustomModel)),
-        (CATALOGUE.methods, (RegisteredMethod, CustomMethod)),
-        (CATALOGUE.metrics, (RegisteredMetric, CustomMetric)),
+        (CATALOG.data_kinds, (BamData, SyntheticData, CaptionData, FolderData, PlainData)),
+        (CATALOG.architectures, (RegisteredModel, CustomModel)),
+        (CATALOG.methods, (RegisteredMethod, CustomMethod)),
+        (CATALOG.metrics, (RegisteredMetric, CustomMetric)),
     ],
     ids=["data", "models", "methods", "metrics"],
 )
@@ -205,8 +205,8 @@ def test_no_parameter_is_hidden_by_a_key_of_the_configuration(
 
 
 def test_defaults_of_all_registries_are_valid() -> None:
-    sections = (CATALOGUE.data_kinds, CATALOGUE.architectures, CATALOGUE.methods, CATALOGUE.metrics)
-    tables = {"training": CATALOGUE.training}
+    sections = (CATALOG.data_kinds, CATALOG.architectures, CATALOG.methods, CATALOG.metrics)
+    tables = {"training": CATALOG.training}
     tables |= {name: record.parameters for records in sections for name, record in records.items()}
     assert len(tables) > 15
     problems = {
@@ -224,11 +224,11 @@ def test_configurations_that_are_shipped_are_valid(path: Path, tmp_path: Path) -
     for entry in raw["data"].values():
         if entry["kind"] == "bam":
             entry |= {"coco": str(coco), "miniplaces": str(miniplaces)}
-        entry |= dict.fromkeys(CATALOGUE.data_kinds[entry["kind"]].sources, str(tmp_path))  # any folder
+        entry |= dict.fromkeys(CATALOG.data_kinds[entry["kind"]].sources, str(tmp_path))  # any folder
     for entry in raw["models"].values():
         if "weights" in entry:
             entry["weights"] = str(coco / "annotations/instances_val2017.json")  # any file that exists
-    found = read(raw, catalogue=CATALOGUE, source=path.name)
+    found = read(raw, catalog=CATALOG, source=path.name)
     assert set(found.studies) == set(raw["studies"])
     assert {model.data for model in found.models.values()} <= set(found.sets)
 

@@ -68,7 +68,7 @@ def test_the_picture_is_on_the_left_and_the_word_on_the_right(channels: int) -> 
     assert words_read(found["image"]) == found["label_class"].tolist()
     assert (
         found["image"][:, :1, :, WIDTH:] == found["image"][..., WIDTH:]
-    ).all()  # white or grey, never coloured
+    ).all()  # white or gray, never colored
     assert found["aligned"].all()
     assert not found["mask"][..., :WIDTH].any()
     assert found["mask"][..., WIDTH:].all()
@@ -174,7 +174,7 @@ def test_another_seed_draws_other_places_and_noise() -> None:
     assert (first["image"][..., WIDTH:] != second["image"][..., WIDTH:]).any()
 
 
-def test_captions_lie_near_the_centre_and_move() -> None:
+def test_captions_lie_near_the_center_and_move() -> None:
     found = made(a_source(count=900), "caption")["image"][:, 0, :, WIDTH:]
     stamps = render_words(("frog", "bird"), HEIGHT, WIDTH)
     tops, lefts = (np.array([np.flatnonzero(half.any(axis))[0] for half in found]) for axis in (1, 0))
@@ -196,7 +196,7 @@ def test_words_have_one_size_and_fill_what_they_may() -> None:
             assert stamp.shape[1] <= WIDEST * 60
             assert stamp.shape[0] <= alone.shape[0]
             assert stamp.dtype == np.uint8
-            assert stamp.max() > 150  # small letters are grey
+            assert stamp.max() > 150  # small letters are gray
             for edge in (stamp[0], stamp[-1], stamp[:, 0], stamp[:, -1]):
                 assert edge.any()
         assert any(stamp.shape == alone.shape for stamp, alone in zip(stamps, larger, strict=True))

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from saliency_assay.catalogue import CATALOGUE
+from saliency_assay.catalog import CATALOG
 from saliency_assay.config.errors import ConfigError
 from saliency_assay.config.read import read
 from saliency_assay.config.records import Config
@@ -60,7 +60,7 @@ def test_kinds_that_read_files_are_given_their_path(kind: str, tmp_path: Path) -
             "methods": {"gradient": {}},
             "studies": {"s": {"kind": "gallery", "model": "m"}},
         }
-        return read(raw, catalogue=CATALOGUE, source="my.yaml")
+        return read(raw, catalog=CATALOG, source="my.yaml")
 
     parameters = configured({"path": str(tmp_path)}).data["some"].parameters
     assert parameters["path"] == str(tmp_path)

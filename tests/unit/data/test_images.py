@@ -120,17 +120,17 @@ def pnm(magic: str, largest: int, values: int) -> bytes:
 
 
 DEEP = {
-    "grey.png": png(16, 0),
+    "gray.png": png(16, 0),
     "rgb.png": png(16, 2),
-    "grey_alpha.png": png(16, 4),
+    "gray_alpha.png": png(16, 4),
     "rgba.png": png(16, 6),
-    "grey.tif": tiff(16, 1, packed=False),
+    "gray.tif": tiff(16, 1, packed=False),
     "rgb.tif": tiff(16, 3, packed=False),
     "rgb_packed.tif": tiff(16, 3, packed=True),
     "rgb_planes.tif": tiff(16, 3, packed=False, planes=True),
     "rgb.ppm": pnm("P6", 65535, 6),
     "plain.ppm": pnm("P3", 65535, 6),
-    "grey.pgm": pnm("P5", 65535, 2),
+    "gray.pgm": pnm("P5", 65535, 2),
 }
 
 
@@ -150,8 +150,8 @@ def test_more_than_8_bits_a_channel_are_refused(tmp_path: Path, name: str) -> No
     [
         ("rgb.png", png(8, 2), RAMP[:12]),
         ("rgba.png", png(8, 6), [0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14]),
-        ("grey_alpha.png", png(8, 4), np.repeat([0, 2, 4, 6], 3)),
-        ("grey.png", png(8, 0), np.repeat([0, 1, 2, 3], 3)),
+        ("gray_alpha.png", png(8, 4), np.repeat([0, 2, 4, 6], 3)),
+        ("gray.png", png(8, 0), np.repeat([0, 1, 2, 3], 3)),
         ("two.png", png(2, 0), np.repeat([0, 0, 0, 0], 3)),
         ("rgb.tif", tiff(8, 3, packed=False), RAMP[:12]),
         ("packed.tif", tiff(8, 3, packed=True), RAMP[:12]),

@@ -21,7 +21,7 @@ from support import (
 from torch import Tensor, fx, nn
 from torch.nn import functional
 
-from saliency_assay.methods.canonical import REARRANGEMENTS, Add, canonical, normalised, unfit_relus
+from saliency_assay.methods.canonical import REARRANGEMENTS, Add, canonical, normalized, unfit_relus
 from saliency_assay.models.resnet import resnet8
 
 IMAGES = random_images(3, size=8)
@@ -149,12 +149,12 @@ def test_is_the_same_function(network: nn.Module) -> None:
         exact(canonical(network)(IMAGES), logits, tolerance=1e-10)
 
 
-def test_sees_a_classifiers_normalised_images() -> None:
+def test_sees_a_classifiers_normalized_images() -> None:
     network = with_random_state(ConvNet(3), seed=3)
     model = classifier(network, "body.6")
-    pixels = normalised(model, IMAGES)
+    pixels = normalized(model, IMAGES)
     exact(pixels, (IMAGES - 0.45) / 0.25, tolerance=1e-6, floor=1e-6)  # the mean is kept in float32
-    assert normalised(network, IMAGES) is IMAGES
+    assert normalized(network, IMAGES) is IMAGES
     with torch.no_grad():
         exact(canonical(model)(pixels), model(IMAGES))
 
@@ -230,9 +230,9 @@ def scaled(network: nn.Module) -> None:
 
 
 def learned(network: nn.Module) -> None:
-    optimiser = torch.optim.SGD(network.parameters(), lr=1.0)
+    optimizer = torch.optim.SGD(network.parameters(), lr=1.0)
     network(IMAGES)[:, 0].sum().backward()
-    optimiser.step()
+    optimizer.step()
 
 
 def replaced(network: nn.Module) -> None:
@@ -245,7 +245,7 @@ def softened(network: nn.Module) -> None:
 
 CHANGES = {
     "in place": scaled,
-    "an optimiser's step": learned,
+    "an optimizer's step": learned,
     "another parameter": replaced,
     "a loaded state": lambda network: network.load_state_dict(with_random_state(ConvNet(3), 9).state_dict()),
     "an assigned state": lambda network: network.load_state_dict(

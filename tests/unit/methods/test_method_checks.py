@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from support import conv_classifier, cyclic_targets, generator, random_images
 
-from saliency_assay.catalogue import CATALOGUE
+from saliency_assay.catalog import CATALOG
 from saliency_assay.config.errors import ConfigError
 from saliency_assay.config.methods import read_methods
 from saliency_assay.config.records import Method
@@ -24,7 +24,7 @@ MISFITS: list[tuple[str, dict[str, Any]]] = [
 
 
 def method_of(name: str, parameters: dict[str, Any]) -> Method:
-    return read_methods({name: RegisteredMethod.model_validate(parameters)}, CATALOGUE)[name]
+    return read_methods({name: RegisteredMethod.model_validate(parameters)}, CATALOG)[name]
 
 
 @pytest.mark.parametrize(("name", "parameters"), MISFITS, ids=[name for name, _ in MISFITS])

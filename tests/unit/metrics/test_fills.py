@@ -110,9 +110,9 @@ def test_seeds_must_be_as_many_as_images(seeds: list[int] | None, found: str) ->
 
 def test_an_unknown_fill_is_refused() -> None:
     with pytest.raises(
-        ValueError, match=r"^fill: found 'grey', valid: black, mean, image_mean, random, blur$"
+        ValueError, match=r"^fill: found 'gray', valid: black, mean, image_mean, random, blur$"
     ):
-        fill("grey", some_images())
+        fill("gray", some_images())
 
 
 def test_metrics_offer_the_fills_there_are() -> None:

@@ -761,7 +761,7 @@ def test_a_new_model_is_of_the_same_architecture_and_other_weights() -> None:
     weights = [name for name, values in model.named_parameters() if values.ndim > 1]
     assert len(weights) > 5
     assert not any(torch.equal(old[name], new[name]) for name in weights)
-    # What BatchNorm learned is gone too; the normalisation of pixels is no weight.
+    # What BatchNorm learned is gone too; the normalization of pixels is no weight.
     assert all(not values.any() for name, values in new.items() if name.endswith("running_mean"))
     assert torch.equal(new["mean"], old["mean"])
     assert torch.equal(new["std"], old["std"])

@@ -38,8 +38,8 @@ def some_ranks(count: int) -> Tensor:
 def some_fill(kind: str, images: Tensor) -> Tensor:
     shape = {
         "black": (1, 1, 1),
-        "colour": (1, 1, 1),
-        "an image's colour": (len(images), 1, 1),
+        "color": (1, 1, 1),
+        "an image's color": (len(images), 1, 1),
         "one picture": (1, HEIGHT, WIDTH),
         "a picture each": (len(images), HEIGHT, WIDTH),
     }[kind]
@@ -112,7 +112,7 @@ EVERY = [
 # ------------------------------------------------------------------------------------------------- along
 
 
-@pytest.mark.parametrize("kind", ["black", "colour", "an image's colour", "one picture", "a picture each"])
+@pytest.mark.parametrize("kind", ["black", "color", "an image's color", "one picture", "a picture each"])
 @pytest.mark.parametrize(("output", "channels"), [("probability", 3), ("logit", 1)])
 def test_every_span_equals_a_forward_of_its_own(kind: str, output: str, channels: int) -> None:
     model, images, targets = conv_classifier(channels=channels), some_images(4, channels), cyclic_targets(4)
@@ -218,7 +218,7 @@ def test_a_subset_of_images_gives_the_same_values() -> None:
 # ------------------------------------------------------------------------------------------------- under
 
 
-@pytest.mark.parametrize("kind", ["colour", "a picture each"])
+@pytest.mark.parametrize("kind", ["color", "a picture each"])
 @pytest.mark.parametrize("output", ["probability", "logit"])
 def test_under_equals_a_forward_of_its_own(kind: str, output: str) -> None:
     model, images, targets = conv_classifier(), some_images(5), cyclic_targets(5)

@@ -113,7 +113,7 @@ def test_format(
 
 
 @pytest.mark.parametrize("channels", [1, 3])
-def test_grey_images_are_tried_with_the_weights_that_are_used(channels: int) -> None:
+def test_gray_images_are_tried_with_the_weights_that_are_used(channels: int) -> None:
     """One channel is in both formats at once; then the weights decide what a convolution gives."""
     model = place(wrapped(Flat(viewed, channels=channels), channels), CPU, SIZE)
     assert logits(model, stored(5, channels), batch_size=2).shape == (5, CLASSES)

@@ -16,11 +16,11 @@ from torch.nn import functional
 from torchvision import models as torchvision_models
 
 from saliency_assay.methods.canonical import canonical
-from saliency_assay.models import initialisation, resnet
+from saliency_assay.models import initialization, resnet
 from saliency_assay.models.classifier import Blueprint, Classifier, build, digest
 from saliency_assay.models.cnn import ScaleNorm, mnist_cnn, reliability_cnn, vgg16, vgg16_bn
 from saliency_assay.models.inference import evaluating, logits, to_pixels
-from saliency_assay.models.initialisation import initialise
+from saliency_assay.models.initialization import initialize
 from saliency_assay.models.resnet import resnet8, resnet18, resnet20, resnet50
 from saliency_assay.runtime.provenance import SOURCE
 
@@ -29,7 +29,7 @@ def stored_images(count: int) -> torch.Tensor:
     return torch.randint(0, 256, (count, 3, 8, 8), generator=generator(5), dtype=torch.uint8)
 
 
-def randomise(network: nn.Module) -> None:
+def randomize(network: nn.Module) -> None:
     """Give BatchNorm statistics and affine values that matter."""
     norms = (module for module in network.modules() if isinstance(module, nn.BatchNorm2d))
     for index, norm in enumerate(norms):
@@ -45,7 +45,7 @@ def randomise(network: nn.Module) -> None:
 @pytest.mark.parametrize("training", [False, True])
 def test_equals_torchvision(name: str, builder: type, training: bool) -> None:
     theirs = getattr(torchvision_models, name)(num_classes=7)
-    randomise(theirs)
+    randomize(theirs)
     ours = builder(classes=7, channels=3, generator=generator())
     assert list(ours.state_dict()) == list(theirs.state_dict())
     ours.load_state_dict(theirs.state_dict())
@@ -69,20 +69,20 @@ def test_resnet8_halves_the_resolution_twice(stem_stride: int, resolution: int) 
 def plain_resnet20(state: dict[str, Tensor], x: Tensor) -> Tensor:
     """He et al. 2016, section 4.2 with n = 3, in functions; shortcuts put their input into the middle channels."""
 
-    def normalise(name: str, x: Tensor) -> Tensor:
+    def normalize(name: str, x: Tensor) -> Tensor:
         mean, var, weight, bias = (
             state[f"{name}.{part}"][:, None, None]
             for part in ("running_mean", "running_var", "weight", "bias")
         )
         return (x - mean) / (var + 1e-5).sqrt() * weight + bias
 
-    x = normalise("bn1", functional.conv2d(x, state["conv1.weight"], padding=1)).relu()
+    x = normalize("bn1", functional.conv2d(x, state["conv1.weight"], padding=1)).relu()
     for stage in (1, 2, 3):
         for block in range(3):
             at, stride = f"layer{stage}.{block}", 2 if stage > 1 and block == 0 else 1
             out = functional.conv2d(x, state[f"{at}.conv1.weight"], stride=stride, padding=1)
-            out = normalise(f"{at}.bn1", out).relu()
-            out = normalise(f"{at}.bn2", functional.conv2d(out, state[f"{at}.conv2.weight"], padding=1))
+            out = normalize(f"{at}.bn1", out).relu()
+            out = normalize(f"{at}.bn2", functional.conv2d(out, state[f"{at}.conv2.weight"], padding=1))
             if stride == 2:
                 quarter, shortcut = out.shape[1] // 4, torch.zeros_like(out)
                 shortcut[:, quarter:-quarter] = x[:, :, ::2, ::2]
@@ -93,7 +93,7 @@ def plain_resnet20(state: dict[str, Tensor], x: Tensor) -> Tensor:
 
 def test_resnet20_equals_a_plain_one() -> None:
     network = resnet20(classes=4, channels=3, generator=generator(), width=4).double().eval()
-    randomise(network)
+    randomize(network)
     images = torch.randn(2, 3, 16, 16, generator=generator(1), dtype=torch.float64)
     with torch.no_grad():
         torch.testing.assert_close(network(images), plain_resnet20(network.state_dict(), images))
@@ -130,7 +130,7 @@ def test_shortcut_of_an_odd_number_of_channels_loses_none() -> None:
 def test_vgg_has_torchvisions_names_and_shapes(
     name: str, builder: type, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(initialisation, "initialise", lambda network, generator: None)  # 138 million values
+    monkeypatch.setattr(initialization, "initialize", lambda network, generator: None)  # 138 million values
     ours = builder(classes=1000, channels=3, generator=generator())
     with torch.device("meta"):
         theirs = getattr(torchvision_models, name)()
@@ -165,7 +165,7 @@ def torchvisions_small_vgg(name: str) -> nn.Module:
 @pytest.mark.parametrize("training", [False, True])
 def test_vgg_equals_torchvision(name: str, builder: type, training: bool) -> None:
     theirs = torchvisions_small_vgg(name)
-    randomise(theirs)
+    randomize(theirs)
     ours = builder(classes=7, channels=3, generator=generator(), width=4, hidden=32, pooled=2)
     assert shapes(ours) == shapes(theirs)
     ours.load_state_dict(theirs.state_dict())
@@ -196,9 +196,9 @@ def test_reliability_cnn_is_the_papers() -> None:
     assert kinds == block * 3 + ["AdaptiveAvgPool2d", "Flatten", "Linear"]
 
 
-@pytest.mark.parametrize("centre", [True, False])
-def test_reliability_cnn_has_no_bias(centre: bool) -> None:
-    network = reliability(width=4, centre=centre)
+@pytest.mark.parametrize("center", [True, False])
+def test_reliability_cnn_has_no_bias(center: bool) -> None:
+    network = reliability(width=4, center=center)
     assert {name.rpartition(".")[2] for name, _ in network.named_parameters()} == {"weight"}
 
 
@@ -226,16 +226,16 @@ def with_running_statistics(network: nn.Module) -> nn.Module:
     return network.eval()
 
 
-@pytest.mark.parametrize("centre", [True, False])
-def test_reliability_cnn_without_centre_is_homogeneous(centre: bool) -> None:
-    network = with_running_statistics(reliability(width=4, centre=centre).double())
+@pytest.mark.parametrize("center", [True, False])
+def test_reliability_cnn_without_center_is_homogeneous(center: bool) -> None:
+    network = with_running_statistics(reliability(width=4, center=center).double())
     images = torch.randn(2, 3, 16, 16, generator=generator(9), dtype=torch.float64)
     with torch.no_grad():
         ratio = network(7 * images) / network(images)
         at_zero = network(torch.zeros_like(images))
     biases = [part.bias for part in canonical(network).modules() if isinstance(part, nn.Conv2d)]
     assert len(biases) == 6
-    if centre:
+    if center:
         assert (ratio - 7).abs().max() > 0.1
         assert at_zero.abs().max() > 1e-3
         assert all(bias.any() for bias in biases)
@@ -281,17 +281,17 @@ def test_mnist_cnn_is_the_released_one() -> None:
         torch.testing.assert_close(network(images), expected)
 
 
-def test_initialise_refuses_layers_it_does_not_know() -> None:
+def test_initialize_refuses_layers_it_does_not_know() -> None:
     with pytest.raises(
-        TypeError, match=r"no initialisation for Conv1d\(1, 2, .*known: Conv2d, Linear, BatchNorm2d"
+        TypeError, match=r"no initialization for Conv1d\(1, 2, .*known: Conv2d, Linear, BatchNorm2d"
     ):
-        initialise(nn.Sequential(nn.Conv1d(1, 2, 3)), generator())
+        initialize(nn.Sequential(nn.Conv1d(1, 2, 3)), generator())
 
 
 # --- classifier ---------------------------------------------------------------------------------------------
 
 
-def test_classifier_normalises_pixels() -> None:
+def test_classifier_normalizes_pixels() -> None:
     classifier = small_resnet8().eval()
     pixels = torch.rand(4, 3, 8, 8, generator=generator(2))
     expected = torch.stack(
@@ -330,7 +330,7 @@ def test_layers_by_name() -> None:
 
 
 @pytest.mark.parametrize(("mean", "std"), [([0.5], [0.2, 0.2]), ([0.5], [0.0])])
-def test_normalisation_that_cannot_be(mean: list[float], std: list[float]) -> None:
+def test_normalization_that_cannot_be(mean: list[float], std: list[float]) -> None:
     with pytest.raises(ValueError, match=r"expected one value a channel, std above 0") as caught:
         build(RESNET8, classes=2, mean=mean, std=std, generator=generator())
     assert str(caught.value).startswith(f"mean {mean}, std {std}")

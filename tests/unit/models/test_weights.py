@@ -14,7 +14,7 @@ from torch import nn
 from saliency_assay.models import weights
 from saliency_assay.models.classifier import Blueprint, Classifier, build, digest
 from saliency_assay.models.inference import logits
-from saliency_assay.models.normalisation import IMAGENET
+from saliency_assay.models.normalization import IMAGENET
 from saliency_assay.models.resnet import resnet18
 
 
@@ -197,15 +197,15 @@ def test_network_without_a_linear_layer_has_no_head(path: Path) -> None:
         weights.load_initial(target, path, "mine")
 
 
-def test_normalisation_that_weights_expect(path: Path) -> None:
+def test_normalization_that_weights_expect(path: Path) -> None:
     weights.save(path, small_resnet8(), RESNET8)
-    found = weights.normalisation_of(path, 3)
+    found = weights.normalization_of(path, 3)
     assert found is not None
     assert [*found[0], *found[1]] == pytest.approx([0.1, 0.5, 0.9, 0.2, 0.3, 0.4])
-    assert weights.normalisation_of(path, 1) is None
+    assert weights.normalization_of(path, 1) is None
     torch.save(small_resnet8().network.state_dict(), path)
-    assert weights.normalisation_of(path, 3) == IMAGENET
-    assert weights.normalisation_of(path, 1) is None
+    assert weights.normalization_of(path, 3) == IMAGENET
+    assert weights.normalization_of(path, 1) is None
 
 
 def test_initial_weights_of_another_architecture(path: Path) -> None:

@@ -132,9 +132,9 @@ def test_a_training_keeps_images_by_the_limit_of_its_set() -> None:
 
 def test_cautions_are_of_methods_that_are_fitted_to_a_metric() -> None:
     tiny = params(TINY)
-    (caution,) = tiny.summarise({"study": "captions"})["study"]["references"]
+    (caution,) = tiny.summarize({"study": "captions"})["study"]["references"]
     assert caution.startswith("halves is fitted to the least infidelity_halves")
-    assert tiny.summarise({"study": "digits"})["study"]["references"] == []
+    assert tiny.summarize({"study": "digits"})["study"]["references"] == []
 
 
 def test_papers_know_methods_by_what_they_smooth_and_what_their_maps_are() -> None:
@@ -155,7 +155,7 @@ def test_papers_know_methods_by_what_they_smooth_and_what_their_maps_are() -> No
 
 def test_parameters_are_those_that_a_function_reads() -> None:
     function = "saliency_assay.methods.smoothing:smoothgrad"
-    assert read_by(function, {"samples": 3, "colour": 1}) == {"samples": 3}
+    assert read_by(function, {"samples": 3, "color": 1}) == {"samples": 3}
     assert select({"a": 1, "b": 2}, "b") == omit({"a": 1, "b": 2}, "a") == {"b": 2}
 
 

@@ -172,7 +172,7 @@ def test_masks_take_what_a_store_of_them_takes(tmp_path: Path, images: int, mask
 
 
 def test_masks_of_the_papers_images() -> None:
-    """224 · 224 / 8 bytes of bits, three of colour, one flag."""
+    """224 · 224 / 8 bytes of bits, three of color, one flag."""
     assert mask_bytes(1, (3, 224, 224), 1) == 6272 + 3 + 1
     assert mask_bytes(60_000, (3, 224, 224), 10) == 60_000 * (62_720 + 30 + 1)
     assert mask_bytes(7, (1, 9, 9), 2) == 7 * (21 + 2 + 1)  # 162 bits

@@ -75,7 +75,7 @@ def test_gallery_of_many_methods_has_them_in_rows() -> None:
             np.testing.assert_array_equal(shown[row, item].images[0].get_array(), drawn[item])
 
 
-def test_gallery_of_digits_is_grey_from_black_to_white() -> None:
+def test_gallery_of_digits_is_gray_from_black_to_white() -> None:
     images = pictures(1, channels=1)
     shown = grid(gallery(images, {"d": {"edge": visual(raw_maps(1))}}, titles=["7"]), 2)
     image = shown[0, 0].images[0]

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from jobs import run_script
 
-from saliency_assay.catalogue import CATALOGUE
+from saliency_assay.catalog import CATALOG
 from saliency_assay.registry.records import resolve
 from saliency_assay.reliability.agreement import COLUMNS, agreement_table
 from saliency_assay.reliability.raters import agreement, halves
@@ -204,7 +204,7 @@ def test_directions_of_bam_are_those_of_its_figures() -> None:
     found = {
         score.name: score.direction
         for name in ("mcs", "idr", "iir")
-        for score in CATALOGUE.metrics[name].scores
+        for score in CATALOG.metrics[name].scores
     }
     assert {**found, SERIES: "higher"} == DIRECTIONS
     assert tuple(found) == RATING

@@ -145,7 +145,7 @@ def test_the_summary_table_has_a_row_for_every_score() -> None:
     assert list(found["α without baselines"]) == ["1.00: images rank the methods alike"] * 2
 
 
-def test_the_overview_summarises_ranks_baselines_and_reliability() -> None:
+def test_the_overview_summarizes_ranks_baselines_and_reliability() -> None:
     rankings = ranking_rows({("good", "bad"): 0.9})
     result = study(
         tables_of(pd.concat([CLEAR, named(TIED, "bad")]), rankings=rankings), cautions=["Mind the gap."]

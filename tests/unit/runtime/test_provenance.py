@@ -8,7 +8,7 @@ import pytest
 from saliency_assay.runtime.provenance import fingerprint, plain, seed_of
 
 
-class Colour(Enum):
+class Color(Enum):
     RED = "red"
 
 
@@ -18,9 +18,9 @@ class Point:
 
 
 def test_plain_gives_what_json_knows() -> None:
-    given = {1: (np.float64(0.5), np.int64(3)), "path": Path("a/b"), "colour": Colour.RED, "point": Point(2)}
+    given = {1: (np.float64(0.5), np.int64(3)), "path": Path("a/b"), "color": Color.RED, "point": Point(2)}
     found = plain(given)
-    assert found == {"1": [0.5, 3], "path": "a/b", "colour": "red", "point": {"x": 2}}
+    assert found == {"1": [0.5, 3], "path": "a/b", "color": "red", "point": {"x": 2}}
     assert [type(value) for value in found["1"]] == [float, int]
 
 

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from saliency_assay.data.splits import TEST, TRAIN
 from saliency_assay.models import weights
 from saliency_assay.models.classifier import Blueprint, digest
-from saliency_assay.models.normalisation import IMAGENET
+from saliency_assay.models.normalization import IMAGENET
 from saliency_assay.storage import zarr_store
 from saliency_assay.training.loop import COLUMNS
 
@@ -97,7 +97,7 @@ def test_own_weights_come_out_as_they_went_in(tmp_path: Path, read: list[tuple[i
     assert not (tmp_path / ".state").exists()
 
 
-def test_published_weights_are_normalised_as_imagenet(tmp_path: Path, read: list[tuple[int, ...]]) -> None:
+def test_published_weights_are_normalized_as_imagenet(tmp_path: Path, read: list[tuple[int, ...]]) -> None:
     source = small_resnet()
     torch.save({"state_dict": source.network.state_dict()}, tmp_path / "initial.pt")
     found = weights.load_classifier(run(tmp_path, epochs=0)["weights"], RESNET)
@@ -107,7 +107,7 @@ def test_published_weights_are_normalised_as_imagenet(tmp_path: Path, read: list
     assert read == [(20,), (20,)]
 
 
-def test_published_weights_for_grey_images_are_normalised_as_those(
+def test_published_weights_for_gray_images_are_normalized_as_those(
     tmp_path: Path, read: list[tuple[int, ...]]
 ) -> None:
     torch.save(small_resnet(channels=1).network.state_dict(), tmp_path / "initial.pt")

@@ -21,7 +21,7 @@ RNG = np.random.default_rng(0)
 ARRAYS = {
     "map": RNG.normal(size=(COUNT, 2, 4, 5)).astype(np.float32),
     "mask": RNG.random((COUNT, 3, 3)) < 0.4,
-    "colour": RNG.integers(0, 256, (COUNT, 3), dtype=np.uint8),
+    "color": RNG.integers(0, 256, (COUNT, 3), dtype=np.uint8),
     "image": np.arange(COUNT) * 3 + 1,
 }
 
@@ -123,7 +123,7 @@ def test_parts_are_a_store(paths: list[Path], whole: Path) -> None:
         )
         np.testing.assert_array_equal(same("image", found, one), ARRAYS["image"])
         assert rows_of("image", np.array([61, 1, 19]), found).tolist() == [20, 0, 6]
-        with pytest.raises(StoreError, match="no array 'maps'; found: colour, image, map, mask"):
+        with pytest.raises(StoreError, match="no array 'maps'; found: color, image, map, mask"):
             found["maps"]
 
 
@@ -153,7 +153,7 @@ def test_only_the_parts_that_are_asked_for_are_read(paths: list[Path]) -> None:
 
 def test_what_was_opened_is_closed(paths: list[Path]) -> None:
     with open_stores(paths, kind="maps") as found:
-        array = found["colour"]
+        array = found["color"]
     with pytest.raises(ValueError, match="closed"):
         array[15]
 

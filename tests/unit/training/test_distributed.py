@@ -82,7 +82,7 @@ def test_two_processes_train_as_one_in_float32(name: str, alone: Found, together
 
 def test_processes_end_with_the_same_bits(together: list[Found]) -> None:
     first, second = together
-    for name in first.keys() - {"normalisation"}:
+    for name in first.keys() - {"normalization"}:
         assert digest(first[name]["state"]) == digest(second[name]["state"]), name
         assert repr(first[name]["rows"]) == repr(second[name]["rows"])
 
@@ -115,7 +115,7 @@ def test_the_classifier_stays_of_ordinary_layers(alone: Found, together: list[Fo
 
 
 def test_statistics_of_the_images_are_the_same_bits(alone: Found, together: list[Found]) -> None:
-    assert [found["normalisation"] for found in together] == [alone["normalisation"]] * 2
+    assert [found["normalization"] for found in together] == [alone["normalization"]] * 2
 
 
 # --- layers -------------------------------------------------------------------------------------------------

@@ -48,7 +48,7 @@ BLUEPRINT = Blueprint(
 DROPPING = Blueprint(  # with dropout
     architecture="reliability_cnn",
     function="saliency_assay.models.cnn:reliability_cnn",
-    parameters={"width": 8, "pooled": 1, "dropout": 0.5, "centre": False},
+    parameters={"width": 8, "pooled": 1, "dropout": 0.5, "center": False},
     cam_layer="block3",
     concept_layers=[],
 )
@@ -114,7 +114,7 @@ def signature(outcome: tuple[Classifier, list[Row]]) -> tuple[str, str]:
 
 
 def test_equals_a_plain_loop(state_path: Path) -> None:
-    """The same in the simplest torch: NCHW, no fused optimiser, everything read back at every step."""
+    """The same in the simplest torch: NCHW, no fused optimizer, everything read back at every step."""
     settings = replace(SHORT, label_smoothing=0.1, weight_decay=0.02, warmup=0.3)
     given, plain = data(), classifier().train()
     weights = [p for name, p in plain.named_parameters() if name.endswith("weight") and p.ndim > 1]

@@ -14,7 +14,7 @@ from torch import Tensor
 from saliency_assay.data.splits import TEST, TRAIN, VALIDATION, with_validation
 from saliency_assay.models import weights
 from saliency_assay.models.classifier import Blueprint, Classifier, build, digest
-from saliency_assay.models.normalisation import IMAGENET
+from saliency_assay.models.normalization import IMAGENET
 from saliency_assay.training.task import RuntimeOptions, TrainingTask, fit, training_of
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -30,7 +30,7 @@ SHORT: Mapping[str, Any] = {"epochs": 2, "batch_size": 8, "validation_share": 0.
 RANDOM = np.random.default_rng(0)
 LABELS = RANDOM.integers(0, CLASSES, COUNT)
 SPLIT = RANDOM.permutation(np.where(np.arange(COUNT) < 12, TEST, TRAIN)).astype(np.uint8)
-Normalisation = tuple[list[float], list[float]]
+Normalization = tuple[list[float], list[float]]
 
 
 class Seen:
@@ -67,7 +67,7 @@ def values(classifier: Classifier) -> str:
     return digest(classifier.network.state_dict())
 
 
-def scale(classifier: Classifier) -> Normalisation:
+def scale(classifier: Classifier) -> Normalization:
     return classifier.mean.flatten().tolist(), classifier.std.flatten().tolist()
 
 
@@ -88,11 +88,11 @@ def own(split: int, seed: int) -> list[int]:
 
 
 def test_tasks_of_one_seed_start_alike_and_see_the_same_in_the_same_order(runtime: RuntimeOptions) -> None:
-    """Whatever the images, their normalisation and where the masks are: common random numbers."""
+    """Whatever the images, their normalization and where the masks are: common random numbers."""
     arms = [(some_images(1), ([0.5] * 3, [0.5] * 3)), (some_images(2), ([0.1] * 3, [0.7] * 3))]
     views, starts, ends = [], [], []
-    for number, (images, normalisation) in enumerate(arms):
-        given: dict[str, Any] = {"seed": 7, "normalisation": normalisation}
+    for number, (images, normalization) in enumerate(arms):
+        given: dict[str, Any] = {"seed": 7, "normalization": normalization}
         start, _ = fit(task(images), RESNET, {**SHORT, "epochs": 0}, runtime, **given)
         view = Seen(images)
         at = replace(runtime, state=runtime.state.with_name(f"{number}.pt"))
@@ -109,7 +109,7 @@ def test_tasks_of_one_seed_start_alike_and_see_the_same_in_the_same_order(runtim
 
 def test_training_validation_and_test_images_are_kept_apart(runtime: RuntimeOptions) -> None:
     view = Seen(some_images())
-    fit(task(view), RESNET, SHORT, runtime, seed=7, normalisation=([0.5] * 3, [0.5] * 3))
+    fit(task(view), RESNET, SHORT, runtime, seed=7, normalization=([0.5] * 3, [0.5] * 3))
     training = own(TRAIN, 7)
     assert (len(training), len(own(VALIDATION, 7)), len(own(TEST, 7))) == (30, 8, 12)
     for epoch in range(2):
@@ -126,7 +126,7 @@ def test_training_validation_and_test_images_are_kept_apart(runtime: RuntimeOpti
 def test_another_seed_starts_elsewhere_and_sees_another_order(runtime: RuntimeOptions) -> None:
     starts, orders = [], []
     for seed in (7, 8):
-        given: dict[str, Any] = {"seed": seed, "normalisation": ([0.5] * 3, [0.5] * 3)}
+        given: dict[str, Any] = {"seed": seed, "normalization": ([0.5] * 3, [0.5] * 3)}
         start, curve = fit(task(some_images()), RESNET, {**SHORT, "epochs": 0}, runtime, **given)
         assert curve == []
         starts.append(values(start))
@@ -163,10 +163,10 @@ def test_labels_are_learnt(runtime: RuntimeOptions) -> None:
     assert values(first) != values(moved)
 
 
-# ------------------------------------------------------------------------------------ normalisation
+# ------------------------------------------------------------------------------------ normalization
 
 
-def test_the_normalisation_is_that_of_the_images_that_are_trained_on(runtime: RuntimeOptions) -> None:
+def test_the_normalization_is_that_of_the_images_that_are_trained_on(runtime: RuntimeOptions) -> None:
     images = some_images()
     images[np.array(own(VALIDATION, 7) + own(TEST, 7))] = 255
     found, _ = fit(task(images), RESNET, SHORT, runtime, seed=7)
@@ -176,10 +176,10 @@ def test_the_normalisation_is_that_of_the_images_that_are_trained_on(runtime: Ru
 
 
 @pytest.mark.parametrize("epochs", [0, 1])
-def test_a_normalisation_that_is_given_is_used(runtime: RuntimeOptions, epochs: int) -> None:
+def test_a_normalization_that_is_given_is_used(runtime: RuntimeOptions, epochs: int) -> None:
     given = ([0.25, 0.5, 0.75], [0.5, 1.0, 2.0])
     training = {**SHORT, "epochs": epochs}
-    found, _ = fit(task(some_images()), RESNET, training, runtime, seed=7, normalisation=given)
+    found, _ = fit(task(some_images()), RESNET, training, runtime, seed=7, normalization=given)
     assert scale(found) == given
 
 
@@ -187,7 +187,7 @@ def test_a_normalisation_that_is_given_is_used(runtime: RuntimeOptions, epochs: 
 
 
 def initial(path: Path, *, bare: bool = False) -> Classifier:
-    """Weights of another seed, with a normalisation of their own unless they are ``bare``."""
+    """Weights of another seed, with a normalization of their own unless they are ``bare``."""
     generator = torch.Generator().manual_seed(99)
     mean, std = [0.125] * 3, [0.375] * 3
     classifier = build(Blueprint(**RESNET), classes=CLASSES, mean=mean, std=std, generator=generator)
@@ -213,13 +213,13 @@ def test_no_epochs_leave_initial_weights_as_they_are(
     own_scale = IMAGENET if bare else ([0.125] * 3, [0.375] * 3)
     np.testing.assert_allclose(np.array(scale(found)), np.array(own_scale), rtol=1e-6)
     given = ([0.5] * 3, [0.25] * 3)
-    other, _ = fit(task(some_images()), RESNET, training, runtime, seed=7, initial=path, normalisation=given)
+    other, _ = fit(task(some_images()), RESNET, training, runtime, seed=7, initial=path, normalization=given)
     assert scale(other) == given
 
 
 def test_training_starts_from_initial_weights(runtime: RuntimeOptions, tmp_path: Path) -> None:
     initial(tmp_path / "initial.pt")
-    given: dict[str, Any] = {"seed": 7, "normalisation": ([0.5] * 3, [0.5] * 3)}
+    given: dict[str, Any] = {"seed": 7, "normalization": ([0.5] * 3, [0.5] * 3)}
     still = {**SHORT, "epochs": 1, "learning_rate": 0.0, "weight_decay": 0.0}
     found, _ = fit(task(some_images()), RESNET, still, runtime, initial=tmp_path / "initial.pt", **given)
     expected = weights.read_state(tmp_path / "initial.pt")
@@ -244,9 +244,9 @@ def test_initial_weights_without_a_training_need_a_head_that_fits(
 def test_a_training_goes_on_from_its_own_state_and_from_no_other(
     runtime: RuntimeOptions, tmp_path: Path
 ) -> None:
-    """a state is of the task, settings, seed, normalisation and initial weights that it was saved for."""
+    """a state is of the task, settings, seed, normalization and initial weights that it was saved for."""
     at = replace(runtime, save_seconds=0)
-    base: dict[str, Any] = {"seed": 7, "normalisation": ([0.5] * 3, [0.5] * 3)}
+    base: dict[str, Any] = {"seed": 7, "normalization": ([0.5] * 3, [0.5] * 3)}
     for name in ("one.pt", "other.pt"):
         initial(tmp_path / name, bare=name == "one.pt")
 
@@ -262,8 +262,8 @@ def test_a_training_goes_on_from_its_own_state_and_from_no_other(
         {"fingerprint": "b"},
         {"training": {**SHORT, "learning_rate": 0.2}},
         {"seed": 8},
-        {"normalisation": ([0.5] * 3, [0.25] * 3)},
-        {"normalisation": ([0.25] * 3, [0.5] * 3)},
+        {"normalization": ([0.5] * 3, [0.25] * 3)},
+        {"normalization": ([0.25] * 3, [0.5] * 3)},
         {"initial": tmp_path / "one.pt"},
         {"initial": tmp_path / "other.pt"},
     ]
@@ -279,7 +279,7 @@ def test_runtime_options_change_nothing_that_is_learnt(runtime: RuntimeOptions) 
     fit(task(view), RESNET, SHORT, replace(runtime, save_seconds=0), seed=7)
     view.asked.clear()
     elsewhere = RuntimeOptions(CPU, runtime.state, save_seconds=5, resident_limit=0)
-    fit(task(view), RESNET, SHORT, elsewhere, seed=7, normalisation=None)
+    fit(task(view), RESNET, SHORT, elsewhere, seed=7, normalization=None)
     assert sorted(image for batch in view.asked for image in batch) == own(TRAIN, 7)  # for their statistics
 
 

@@ -24,7 +24,7 @@ Mask = npt.NDArray[np.bool_]
 
 SETS = ("os", "0s", "og")
 OPAQUE = 128  # smallest opacity, of 255, at which a pixel belongs to the object
-GREY = 128  # "gray pixels" in the paper; here mid-gray in 8 bits
+GRAY = 128  # "gray pixels" in the paper; here mid-gray in 8 bits
 
 
 def compose(plan: Plan, collection: Collection, name: str, *, block: int = 256) -> Iterator[Block]:
@@ -76,7 +76,7 @@ def _compose_blocks(
             color, mask = paste(
                 cutouts[cutout][:, :height, :width], plan.placement[index].tolist(), plan.size
             )
-            background = np.full_like(scene, GREY) if gray else scene
+            background = np.full_like(scene, GRAY) if gray else scene
             images.append(np.where(mask, color, background) if present[index] else background)
             masks.append(mask)
             covered.append(np.where(mask, scene, np.uint8(0)))

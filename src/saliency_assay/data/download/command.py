@@ -10,7 +10,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from saliency_assay.data.download.catalogue import DOWNLOADS, Download, Remote
+from saliency_assay.data.download.catalog import DOWNLOADS, Download, Remote
 from saliency_assay.data.download.fetch import Patience, check, fetch
 from saliency_assay.data.download.unpack import unpack
 from saliency_assay.registry.records import unknown
@@ -145,7 +145,7 @@ def described(download: Download) -> str:
     lines = [
         f"{download.name}: {download.title}",
         f"  from    {download.page}",
-        f"  terms   {download.licence}",
+        f"  terms   {download.license}",
         f"  layout  data/{download.layout}",
     ]
     if download.by_hand:

@@ -25,7 +25,7 @@ class Part:
     """One polygon ``[n, 2]`` of a drawing, in x and y, and its color."""
 
     points: Points
-    colour: int = BODY
+    color: int = BODY
     silhouette: bool = True
 
 
@@ -55,13 +55,13 @@ def place(name: str, size: int, share: float, generator: np.random.Generator) ->
     angle = generator.normal(0, 0.15)
     turn = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
     stretch = np.exp(generator.uniform(-0.12, 0.12, 2)) * [generator.choice([-1, 1]), 1]
-    moved = Drawing(tuple(Part(p.points * stretch @ turn, p.colour, p.silhouette) for p in parts))
+    moved = Drawing(tuple(Part(p.points * stretch @ turn, p.color, p.silhouette) for p in parts))
     left, top, width, height = moved.box()
     scale = share * size / max(width, height)
     room = size - scale * np.array([width, height])
     corner = generator.uniform(0, 1, 2) * room
     return Drawing(
-        tuple(Part((p.points - [left, top]) * scale + corner, p.colour, p.silhouette) for p in moved.parts)
+        tuple(Part((p.points - [left, top]) * scale + corner, p.color, p.silhouette) for p in moved.parts)
     )
 
 
@@ -76,7 +76,7 @@ def paint(photo: Pixels, drawing: Drawing, generator: np.random.Generator) -> Pi
     canvas_draw, mask_draw = ImageDraw.Draw(canvas), ImageDraw.Draw(mask)
     for part in drawing.parts:
         corners = [(float(x), float(y)) for x, y in part.points * OVERSAMPLING]
-        canvas_draw.polygon(corners, fill=colors[part.colour], outline=colors[INK], width=OVERSAMPLING)
+        canvas_draw.polygon(corners, fill=colors[part.color], outline=colors[INK], width=OVERSAMPLING)
         if part.silhouette:
             mask_draw.polygon(corners, fill=255)
     shrunk = np.asarray(canvas.resize((size, size), Image.Resampling.BOX), dtype=np.float64)

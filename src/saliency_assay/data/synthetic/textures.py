@@ -38,15 +38,15 @@ Texture = Callable[[Field, Field, np.random.Generator], Field]
 
 def generate_scene(name: str, size: int, generator: np.random.Generator) -> Pixels:
     """Generate a scene of class ``name`` (one of ``TEXTURES``), RGB ``[size, size, 3]``."""
-    return colour_levels(_generate_field(TEXTURES[name], size, generator), generator)
+    return color_levels(_generate_field(TEXTURES[name], size, generator), generator)
 
 
 def generate_background(size: int, generator: np.random.Generator) -> Pixels:
     """Generate a cloudy background for object images, RGB ``[size, size, 3]``, which does not depend on the class."""
-    return colour_levels(_smooth_noise(size, 4, generator), generator)
+    return color_levels(_smooth_noise(size, 4, generator), generator)
 
 
-def colour_levels(levels: Field, generator: np.random.Generator) -> Pixels:
+def color_levels(levels: Field, generator: np.random.Generator) -> Pixels:
     """Color a field ``[H, W]`` by mapping its ranks linearly to a random palette; return RGB ``[H, W, 3]``."""
     ranks = np.empty(levels.size)
     ranks[np.argsort(levels, axis=None, kind="stable")] = np.linspace(0, 1, levels.size)

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy import ndarray as Array
 
-from saliency_assay.plotting.style import BLUE, GREY, ORANGE, VERMILION
+from saliency_assay.plotting.style import BLUE, GRAY, ORANGE, VERMILION
 from saliency_assay.plotting.text import readable, span_text
 from saliency_assay.studies.bam.tables import DIRECTIONS
 
@@ -71,7 +71,7 @@ def metric_bars(table: pd.DataFrame, metric: str) -> Figure:
         color=ORANGE,
     )
     if metric == "idr":
-        axes.axhline(50, color=GREY, linewidth=1, linestyle="--", label="50 %: no preference")
+        axes.axhline(50, color=GRAY, linewidth=1, linestyle="--", label="50 %: no preference")
     if scale == 100:
         axes.set_ylim(0, 105)
     axes.axhline(0, color="black", linewidth=0.8)

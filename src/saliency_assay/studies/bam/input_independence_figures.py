@@ -7,11 +7,11 @@ from matplotlib.figure import Figure
 from numpy import ndarray as Array
 
 from saliency_assay.plotting.gallery import bare, show_image
-from saliency_assay.plotting.style import BLUE, GREY, ORANGE
+from saliency_assay.plotting.style import BLUE, GRAY, ORANGE
 from saliency_assay.studies.bam.input_independence_tables import SIMILAR, relative_change
 
 LEAST_STEPS = 5
-COLUMNS = ("x", "x with the object", "x + δ", "δ: grey is 0", "x + δ less the composite")
+COLUMNS = ("x", "x with the object", "x + δ", "δ: gray is 0", "x + δ less the composite")
 
 
 def convergence_curves(convergence: Array, output_norm: Array, *, seeds: int) -> Figure:
@@ -29,7 +29,7 @@ def convergence_curves(convergence: Array, output_norm: Array, *, seeds: int) ->
     change_axes, share_axes = figure.subplots(2, 1, sharex=True, height_ratios=[2, 1])
     change_axes.fill_between(steps, low, high, color=BLUE, alpha=0.25, linewidth=0, label="quartiles")
     change_axes.plot(steps, middle, color=BLUE, label="median")
-    change_axes.axhline(100 * SIMILAR, color=GREY, linestyle="--", linewidth=1, label=f"{100 * SIMILAR:g} %")
+    change_axes.axhline(100 * SIMILAR, color=GRAY, linestyle="--", linewidth=1, label=f"{100 * SIMILAR:g} %")
     if np.nanmin(low) > 0:
         change_axes.set_yscale("log")
     else:

@@ -23,11 +23,11 @@ PRINTED_CONFIDENCE = {"object": 86.7, "scene": 79.5}
 
 QUESTIONS = {
     ("object", "os"): "object on scene: what it was trained on",
-    ("object", "og"): "object on grey: the scene is removed",
+    ("object", "og"): "object on gray: the scene is removed",
     ("object", "0s"): "scene only: chance, if objects matter",
     ("scene", "os"): "object on scene: what it was trained on",
     ("scene", "0s"): "scene only: the common feature is removed",
-    ("scene", "og"): "object on grey: chance, if scenes matter",
+    ("scene", "og"): "object on gray: chance, if scenes matter",
 }
 
 KEYS = ("metric", "data", "method", "seed")

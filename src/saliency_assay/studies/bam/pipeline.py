@@ -207,7 +207,7 @@ class BamParams(StudyParams):
     def score_bam(self, wildcards: Wildcards) -> Settings:
         return self.settings(
             "score_bam",
-            reduction=self.catalogue.metrics["mcs"].reduction,
+            reduction=self.catalog.metrics["mcs"].reduction,
             study=wildcards["study"],
             **self._compared(wildcards["study"]),
             variants=self.inputs.variants(wildcards["study"]),
@@ -226,7 +226,7 @@ class BamParams(StudyParams):
     def score_series(self, wildcards: Wildcards) -> Settings:
         return self.settings(
             "score_series",
-            reduction=self.catalogue.metrics["mcs"].reduction,
+            reduction=self.catalog.metrics["mcs"].reduction,
             study=wildcards["study"],
             method=wildcards["method"],
             seed=int(wildcards["seed"]),
@@ -251,7 +251,7 @@ class BamParams(StudyParams):
     def score_independence(self, wildcards: Wildcards) -> Settings:
         return self.settings(
             "score_independence",
-            reduction=self.catalogue.metrics["iir"].reduction,
+            reduction=self.catalog.metrics["iir"].reduction,
             study=wildcards["study"],
             data=self.studies.study(wildcards["study"]).data,
             model=self.inputs.independence(wildcards["study"]).model,

@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from numpy import ndarray as Array
 
 from saliency_assay.plotting.gallery import bare, show_image, show_map
-from saliency_assay.plotting.style import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, looks_of
+from saliency_assay.plotting.style import BLUE, GRAY, GREEN, ORANGE, PURPLE, SKY, VERMILION, looks_of
 from saliency_assay.plotting.text import readable, seeds_text, span_text
 from saliency_assay.studies.bam.series_tables import SeriesModel
 from saliency_assay.studies.bam.tables import TCAV
@@ -23,7 +23,7 @@ WIDTH = 10.4  # inches: the report's 1,000 pixels
 ABOVE, BELOW = 4.4, 3.2
 LEGEND_WIDTH, LEGEND_LINE = 2.2, 0.21
 LEGEND_LETTERS = 18
-COLORS = (ORANGE, GREEN, VERMILION, PURPLE, SKY, GREY)
+COLORS = (ORANGE, GREEN, VERMILION, PURPLE, SKY, GRAY)
 LINES: tuple[Any, ...] = (
     "-",
     "-.",

@@ -5,7 +5,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from saliency_assay.plotting.style import BLUE, GREY, ORANGE
+from saliency_assay.plotting.style import BLUE, GRAY, ORANGE
 from saliency_assay.plotting.text import span_text
 from saliency_assay.studies.bam.tcav_tables import MEAN, Layers, measured
 
@@ -46,7 +46,7 @@ def _plot_panel(axes: Axes, table: pd.DataFrame, seeds: list[Layers]) -> None:
     kept = layer_rows.groupby("layer")["kept"].sum()
     places = np.arange(len(layers))
     styles = (("concept", "concept", BLUE, -0.12), ("random", "random CAVs", ORANGE, 0.12))
-    axes.axhline(0.5, color=GREY, linewidth=1, linestyle="--", label="0.5: no direction")
+    axes.axhline(0.5, color=GRAY, linewidth=1, linestyle="--", label="0.5: no direction")
     for kind, label, color, shift in styles:
         scores = [np.concatenate([layers_of[layer][kind] for layers_of in seeds]) for layer in layers]
         centers = np.array([values.mean() for values in scores])

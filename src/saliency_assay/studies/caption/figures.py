@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy import ndarray as Array
 
-from saliency_assay.plotting.style import BLUE, GREY, ORANGE
+from saliency_assay.plotting.style import BLUE, GRAY, ORANGE
 from saliency_assay.plotting.text import readable, span_text
 from saliency_assay.studies.caption.tables import ZERO
 
@@ -23,7 +23,7 @@ def share_bars(table: pd.DataFrame) -> Figure:
     figure = _bar_figure(table, "share", 100.0, "absolute attribution on the half\nthat the model uses (%)")
     axes = figure.axes[0]
     axes.set_ylim(0, 105)
-    axes.axhline(50, color=GREY, linewidth=1, linestyle="--")
+    axes.axhline(50, color=GRAY, linewidth=1, linestyle="--")
     return figure
 
 

@@ -10,7 +10,7 @@ from matplotlib.patches import Patch
 from numpy import ndarray as Array
 
 from saliency_assay.plotting.metric_results import MetricResults
-from saliency_assay.plotting.style import BLUE, GREY, VERMILION
+from saliency_assay.plotting.style import BLUE, GRAY, VERMILION
 from saliency_assay.plotting.text import NO_SCORE, readable
 from saliency_assay.studies.fidelity.figures import BOX, box_panel, mark
 
@@ -66,7 +66,7 @@ def criteria_areas(results: MetricResults) -> Figure:
     handles = [
         Line2D([], [], label="strongest first", **FIRST),
         Line2D([], [], label="weakest first", **LAST),
-        Patch(color=GREY, alpha=0.35, label="area: TPN × r·y₀, TPS × r'·y₀"),
+        Patch(color=GRAY, alpha=0.35, label="area: TPN × r·y₀, TPS × r'·y₀"),
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=3, title=_image_text(results, image_row))
     return figure
@@ -97,7 +97,7 @@ def _plot_area(axes: Axes, results: MetricResults, method: str, score: str, row:
         return None
     first, last = (curve[row] for curve in curves)
     share = np.linspace(0, 100, len(first))
-    axes.fill_between(share, first, last, color=GREY, alpha=0.35, linewidth=0)
+    axes.fill_between(share, first, last, color=GRAY, alpha=0.35, linewidth=0)
     axes.plot(share, first, linewidth=1.5, **FIRST)
     axes.plot(share, last, linewidth=1.5, **LAST)
     return float(np.trapezoid(np.abs(first - last), share / 100))

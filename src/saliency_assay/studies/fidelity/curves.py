@@ -13,7 +13,7 @@ from numpy import ndarray as Array
 
 from saliency_assay.plotting.metric_results import MetricResults
 from saliency_assay.plotting.statistics import mean_and_band, mean_of, over_seeds, sparse
-from saliency_assay.plotting.style import GREY, look
+from saliency_assay.plotting.style import GRAY, look
 from saliency_assay.plotting.text import NO_SCORE, better, readable, seeds_text, span_text
 
 MARKERS_A_LINE = 5
@@ -67,8 +67,8 @@ def _plot_random_band(axes: Axes, results: MetricResults) -> Patch:
     means = mean_of(results.responses["random_aopc"])  # [orders, prefixes]
     prefixes = [0, *_sub_variant_numbers(results, "aopc_morf", "L=")]
     low, high = np.percentile(means - means.mean(axis=0), (2.5, 97.5), axis=0)
-    axes.fill_between(prefixes, [0, *low], [0, *high], color=GREY, alpha=0.35, linewidth=0)
-    return Patch(color=GREY, alpha=0.35, label=f"random orders: middle 95 % of {len(means)}")
+    axes.fill_between(prefixes, [0, *low], [0, *high], color=GRAY, alpha=0.35, linewidth=0)
+    return Patch(color=GRAY, alpha=0.35, label=f"random orders: middle 95 % of {len(means)}")
 
 
 def removal_curves(results: MetricResults) -> Figure:
@@ -109,7 +109,7 @@ def subset_curves(results: MetricResults) -> Figure:
     return figure
 
 
-def randomisation_curves(results: MetricResults) -> Figure:
+def randomization_curves(results: MetricResults) -> Figure:
     """Plot the similarity of maps to those of the model with randomized layers, cascading and independent."""
     figure = Figure(figsize=(13, 8.6))
     grid = figure.subplots(2, 3, sharey="col")
@@ -121,8 +121,8 @@ def randomisation_curves(results: MetricResults) -> Figure:
             axes.axhline(0, color="black", linewidth=0.8, linestyle=":")
             axes.set_xticks(range(len(ticks)), ticks, rotation=45, ha="right", fontsize=8)
             axes.set_title(meaning, fontsize=10)
-            axes.set_xlabel(f"randomised layer\n{_counts_text(results, values, curve)}", fontsize=9)
-            score = f"randomisation_{name}"
+            axes.set_xlabel(f"randomized layer\n{_counts_text(results, values, curve)}", fontsize=9)
+            score = f"randomization_{name}"
             axes.set_ylabel(f"{results.labels[score]}\n{better(results.directions[score])}", fontsize=9)
     names = [f"{kind}_{name}" for kind in RANDOMIZED for name in LIKENESS]
     _add_legend(figure, results, names, rows=len(RANDOMIZED))
@@ -131,7 +131,7 @@ def randomisation_curves(results: MetricResults) -> Figure:
 
 def _layer_names(results: MetricResults, kind: str) -> list[str]:
     """Return the layer names of the stages, shortened from the left: "cascading 2 layer3.conv" is of layer3.conv."""
-    stages = [sub.split(" ", 2) for sub in results.sub_variants("randomisation_spearman")]
+    stages = [sub.split(" ", 2) for sub in results.sub_variants("randomization_spearman")]
     names = ["".join(stage[2:]) or "network" for stage in stages if stage[0] == kind]
     return [name if len(name) <= LAYER_LETTERS else f"…{name[1 - LAYER_LETTERS :]}" for name in names]
 

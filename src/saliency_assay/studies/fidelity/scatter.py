@@ -10,13 +10,13 @@ from matplotlib.figure import Figure
 from numpy import ndarray as Array
 
 from saliency_assay.plotting.statistics import mean_and_band
-from saliency_assay.plotting.style import GREY, look, spread_out
+from saliency_assay.plotting.style import GRAY, look, spread_out
 from saliency_assay.plotting.text import NO_SCORE, readable, seeds_text, span_text
 
 PANEL = 4.4  # inches
 LOG_SPAN = 10.0  # for points; smaller than for boxes with long whiskers
 LEADER: dict[str, Any] = {
-    **{"arrowstyle": "-", "color": GREY, "linewidth": 0.7},
+    **{"arrowstyle": "-", "color": GRAY, "linewidth": 0.7},
     **{"relpos": (0, 0.5), "shrinkA": 14, "shrinkB": 4},
 }
 MARK: dict[str, Any] = {"markersize": 7, "markeredgecolor": "black", "markeredgewidth": 0.6}

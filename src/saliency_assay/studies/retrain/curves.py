@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy import ndarray as Array
 
-from saliency_assay.plotting.style import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, looks_of
+from saliency_assay.plotting.style import BLUE, GRAY, GREEN, ORANGE, PURPLE, SKY, VERMILION, looks_of
 from saliency_assay.plotting.text import NO_SCORE, readable, span_text
 from saliency_assay.studies.retrain.tables import OVERLAPS, by_iteration, expected, named
 
@@ -23,12 +23,12 @@ LETTERS_AN_INCH = 12
 COLORS = (BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY)
 LINES = ("-", "-.", ":")  # dashes are used for the controls
 CONTROLS: dict[str, dict[str, Any]] = {
-    "random": {"color": GREY, "linestyle": "--", "marker": "x"},
+    "random": {"color": GRAY, "linestyle": "--", "marker": "x"},
     "edge": {"color": "black", "linestyle": "--", "marker": "+"},
 }
 looks = partial(looks_of, colors=COLORS, lines=LINES, fixed=CONTROLS)
 CHANCE: dict[str, Any] = {"color": "black", "linewidth": 1, "linestyle": (0, (1, 3))}
-RANDOM: dict[str, Any] = {"color": GREY, "linewidth": 6, "alpha": 0.35, "solid_capstyle": "butt"}
+RANDOM: dict[str, Any] = {"color": GRAY, "linewidth": 6, "alpha": 0.35, "solid_capstyle": "butt"}
 MOST: dict[str, Any] = {"color": "black", "linewidth": 1, "linestyle": ":"}
 ACROSS = {
     "nominal": "occluded if masks did not overlap,\ni·k / A (% of pixels)",

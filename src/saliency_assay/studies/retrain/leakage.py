@@ -55,7 +55,7 @@ def leakage(
             relabeled = replace(task, labels=labels, fingerprint=f"{task.fingerprint} {name}")
             training_runtime = replace(runtime, state=state)
             classifier, _ = fit(
-                relabeled, model, unaugmented, training_runtime, seed=repeat_seed, normalisation=NORMALIZATION
+                relabeled, model, unaugmented, training_runtime, seed=repeat_seed, normalization=NORMALIZATION
             )
             rows.append({"repeat": repeat, "labels": name, **_evaluate(classifier, relabeled, batch_size)})
     return pd.DataFrame(rows)

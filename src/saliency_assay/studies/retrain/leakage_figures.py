@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from saliency_assay.plotting.style import BLUE, GREY, SKY, VERMILION
+from saliency_assay.plotting.style import BLUE, GRAY, SKY, VERMILION
 from saliency_assay.plotting.text import NO_SCORE, readable, span_text
 from saliency_assay.studies.retrain.leakage_tables import METRICS, leakage_values
 from saliency_assay.studies.retrain.tables import KEYS, PROTOCOLS, named
@@ -20,7 +20,7 @@ WIDTH = 10.4  # inches: the report's 1,000 pixels
 NARROW = 6.5
 UNTESTED = "?"
 VALUE: dict[str, Any] = {"marker": "o", "color": "black", "markersize": 3, "linestyle": "none"}
-BAND: dict[str, Any] = {"color": GREY, "alpha": 0.5, "linewidth": 0}
+BAND: dict[str, Any] = {"color": GRAY, "alpha": 0.5, "linewidth": 0}
 CHANCE: dict[str, Any] = {"color": "black", "linewidth": 1, "linestyle": ":"}
 
 

@@ -4,7 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saliency_assay.data.bam.compose import GREY, SETS, compose, paste
+from saliency_assay.data.bam.compose import GRAY, SETS, compose, paste
 from saliency_assay.data.bam.placement import Collection, Plan, collection_of, plan
 from saliency_assay.data.splits import TEST
 
@@ -70,7 +70,7 @@ def test_the_sets_are_aligned() -> None:
     assert (none["image"] == collection.scenes[drawing.scene]).all()
     assert (np.where(mask, os["covered"], os["image"]) == none["image"]).all()
     assert (os["covered"] == np.where(mask, none["image"], 0)).all()
-    assert (og["image"] == np.where(mask, os["image"], GREY)).all()
+    assert (og["image"] == np.where(mask, os["image"], GRAY)).all()
 
 
 def test_masks_lie_in_their_boxes_and_are_never_empty() -> None:
@@ -111,38 +111,38 @@ def test_only_what_a_block_needs_is_read() -> None:
 def test_paste_at_the_same_size_copies_pixels() -> None:
     generator = np.random.default_rng(3)
     cutout = generator.integers(0, 256, (4, 6, 9), dtype=np.uint8)
-    colour, mask = paste(cutout, (2, 3, 6, 9), 20)
+    color, mask = paste(cutout, (2, 3, 6, 9), 20)
     assert (mask[2:8, 3:12] == (cutout[3] >= 128)).all()
     assert mask.sum() == (cutout[3] >= 128).sum()
-    assert (colour[:, mask] == cutout[:3, cutout[3] >= 128]).all()
+    assert (color[:, mask] == cutout[:3, cutout[3] >= 128]).all()
 
 
-def test_shrinking_takes_no_colour_from_around_the_object() -> None:
+def test_shrinking_takes_no_color_from_around_the_object() -> None:
     cutout = np.zeros((4, 40, 40), np.uint8)
     cutout[:3] = np.array([0, 255, 0])[:, None, None]  # a green photograph around
     y, x = np.mgrid[:40, :40]
     disc = (y - 19.5) ** 2 + (x - 19.5) ** 2 < 19**2
     cutout[:3, disc] = np.array([200, 60, 120])[:, None]
     cutout[3] = disc * np.uint8(255)
-    colour, mask = paste(cutout, (0, 0, 17, 17), 20)
-    assert np.abs(colour[:, mask].astype(int) - np.array([200, 60, 120])[:, None]).max() <= 2
+    color, mask = paste(cutout, (0, 0, 17, 17), 20)
+    assert np.abs(color[:, mask].astype(int) - np.array([200, 60, 120])[:, None]).max() <= 2
     assert abs(mask.sum() - disc.sum() * (17 / 40) ** 2) < 8
 
 
 def test_shrinking_averages() -> None:
     cutout = np.full((4, 64, 64), 255, np.uint8)
     cutout[:3, :, ::2] = 0
-    colour, mask = paste(cutout, (0, 0, 16, 16), 16)
+    color, mask = paste(cutout, (0, 0, 16, 16), 16)
     assert mask.all()
-    assert np.abs(colour[:, :, 1:-1].astype(int) - 128).max() <= 8
+    assert np.abs(color[:, :, 1:-1].astype(int) - 128).max() <= 8
 
 
 def test_an_object_that_is_too_thin_keeps_its_most_opaque_pixels() -> None:
     cutout = np.zeros((4, 64, 64), np.uint8)
     cutout[:, :, 30] = 255
-    colour, mask = paste(cutout, (1, 1, 16, 16), 20)
+    color, mask = paste(cutout, (1, 1, 16, 16), 20)
     assert mask.any(axis=1).sum() == 16
-    assert (colour[:, mask] >= 250).all()
+    assert (color[:, mask] >= 250).all()
 
 
 def test_an_unknown_set() -> None:

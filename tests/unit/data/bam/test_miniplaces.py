@@ -267,7 +267,7 @@ def test_files_that_are_missing(original: Path) -> None:
         find_scenes(original, ["bedroom"], limit=9)
 
 
-def test_read_scene_takes_the_centred_square(tmp_path: Path) -> None:
+def test_read_scene_takes_the_centered_square(tmp_path: Path) -> None:
     image = np.zeros((10, 30, 3), np.uint8)
     image[:, 10:20] = [200, 100, 50]
     Image.fromarray(image).save(tmp_path / "x.png")

@@ -74,12 +74,12 @@ def test_other_sizes(measure: str, smallest: float, largest: float) -> None:
         tall, wide, longer = int(material.heights[cutout]), int(material.widths[cutout]), max(height, width)
         assert abs(height - longer * tall / max(tall, wide)) <= max(0.5, 1 - longer * tall / max(tall, wide))
         assert abs(width - longer * wide / max(tall, wide)) <= max(0.5, 1 - longer * wide / max(tall, wide))
-        # No place inside the scene is nearer to the old centre.
+        # No place inside the scene is nearer to the old center.
         for corner, side, before, extent in ((top, height, old[0], old[2]), (left, width, old[1], old[3])):
-            centre = before + extent / 2
-            nearest = min(abs(place + side / 2 - centre) for place in range(SIZE - side + 1))
+            center = before + extent / 2
+            nearest = min(abs(place + side / 2 - center) for place in range(SIZE - side + 1))
             assert 0 <= corner <= SIZE - side
-            assert abs(corner + side / 2 - centre) == nearest
+            assert abs(corner + side / 2 - center) == nearest
 
 
 def test_boxes_drift_nowhere() -> None:

@@ -16,7 +16,7 @@ from torchvision.datasets import MNIST, STL10
 from torchvision.models import ResNet50_Weights, VGG16_Weights
 from web import Site, served
 
-from saliency_assay.data.download.catalogue import DOWNLOADS, Download, Remote
+from saliency_assay.data.download.catalog import DOWNLOADS, Download, Remote
 from saliency_assay.data.download.command import by_name, described, obtain
 from saliency_assay.data.download.fetch import Patience
 from saliency_assay.runtime.provenance import SOURCE
@@ -54,7 +54,7 @@ SMALL = Download(
     name="small",
     title="A small set",
     page="http://nowhere.example/",
-    licence="none",
+    license="none",
     layout="small/set/",
     files=(
         Remote("http://nowhere.example/list.gz", "small/list.gz"),

@@ -23,13 +23,13 @@ DEFAULTS = {
 MISSING = f"expected {', '.join(SUFFIXES)}"
 
 
-def write(path: Path, grey: int = 0, size: tuple[int, int] = (12, 10)) -> None:
+def write(path: Path, gray: int = 0, size: tuple[int, int] = (12, 10)) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    Image.new("RGB", size, (grey, grey, grey)).save(path)
+    Image.new("RGB", size, (gray, gray, gray)).save(path)
 
 
 def split_tree(root: Path, test: str = "test") -> Path:
-    """Three classes; the grey level of an image says where it lies: 100 · half + 10 · class + number."""
+    """Three classes; the gray level of an image says where it lies: 100 · half + 10 · class + number."""
     for half, name in enumerate(("train", test)):
         for label, wnid in enumerate(("n03", "n01", "n02")):
             for number in range(4 - half):
@@ -49,8 +49,8 @@ def built(
     return classes["class"], {key: np.concatenate([part[key] for part in blocks]) for key in blocks[0]}
 
 
-def greys(found: dict[str, Any]) -> list[int]:
-    """The grey level of each image, which must be one."""
+def grays(found: dict[str, Any]) -> list[int]:
+    """The gray level of each image, which must be one."""
     flat = found["image"].reshape(len(found["image"]), -1)
     assert (flat == flat[:, :1]).all()
     return flat[:, 0].tolist()
@@ -78,7 +78,7 @@ def test_training_and_test_folders(tmp_path: Path, test: str) -> None:
         np.int64,
     )
     trained = [10, 11, 12, 13, 20, 21, 22, 23, 0, 1, 2, 3]
-    assert greys(found) == [*trained, 110, 111, 112, 120, 121, 122, 100, 101, 102]
+    assert grays(found) == [*trained, 110, 111, 112, 120, 121, 122, 100, 101, 102]
     assert found["split"].tolist() == [TRAIN] * 12 + [TEST] * 9
     assert found["label_class"].tolist() == [0] * 4 + [1] * 4 + [2] * 4 + [0] * 3 + [1] * 3 + [2] * 3
 
@@ -120,7 +120,7 @@ def test_classes_alone_are_split_class_by_class(tmp_path: Path) -> None:
             write(tmp_path / name / f"{number}.png", 100 * label + number)
     classes, found = built(tmp_path, test_share=0.3, seed=1)
     assert classes == ("ape", "zebra")
-    assert greys(found) == [*range(100, 110), *range(10)]
+    assert grays(found) == [*range(100, 110), *range(10)]
     for label in range(2):
         assert np.count_nonzero(found["split"][found["label_class"] == label] == TEST) == 3
     same, other = (built(tmp_path, test_share=0.3, seed=seed)[1]["split"] for seed in (1, 2))
@@ -139,14 +139,14 @@ def test_the_number_of_images_can_be_limited(tmp_path: Path) -> None:
     split_tree(tmp_path)
     _, found = built(tmp_path, images_per_class=3)
     assert found["label_class"].tolist() == [0] * 3 + [1] * 3 + [2] * 3 + [0] * 3 + [1] * 3 + [2] * 3
-    chosen = greys(found)
+    chosen = grays(found)
     assert chosen[9:] == [110, 111, 112, 120, 121, 122, 100, 101, 102]  # as many as there are: all
     for start, tens in ((0, 10), (3, 20), (6, 0)):
         three = chosen[start : start + 3]
         assert sorted(set(three)) == three
         assert set(three) < set(range(tens, tens + 4))
-    assert greys(built(tmp_path, images_per_class=3)[1]) == chosen
-    drawn = {tuple(greys(built(tmp_path, images_per_class=1, seed=seed)[1])) for seed in range(8)}
+    assert grays(built(tmp_path, images_per_class=3)[1]) == chosen
+    drawn = {tuple(grays(built(tmp_path, images_per_class=1, seed=seed)[1])) for seed in range(8)}
     assert len(drawn) > 4
 
 
@@ -177,8 +177,8 @@ def test_a_test_folder_can_be_named(tmp_path: Path) -> None:
     for wnid in ("n01", "n02", "n03"):
         write(tmp_path / "val" / wnid / "0.png", 200)
     assert fault(tmp_path) == "ROOT: found test and val beside train; set test_folder to one of them"
-    assert greys(built(tmp_path, test_folder="val")[1])[12:] == [200, 200, 200]
-    assert 200 not in greys(built(tmp_path, test_folder="test")[1])
+    assert grays(built(tmp_path, test_folder="val")[1])[12:] == [200, 200, 200]
+    assert 200 not in grays(built(tmp_path, test_folder="test")[1])
 
 
 def test_images_may_lie_deeper_and_other_files_are_counted(
@@ -211,7 +211,7 @@ def test_folders_may_be_links(tmp_path: Path) -> None:
         write(tmp_path / f"all/n01/{name}.png", 50)
         write(tmp_path / f"some/n02/{name}.png", 60)
     (tmp_path / "some/n01").symlink_to(tmp_path / "all/n01")
-    assert greys(built(tmp_path / "some")[1]) == [50, 50, 60, 60]
+    assert grays(built(tmp_path / "some")[1]) == [50, 50, 60, 60]
 
 
 def test_tiny_imagenets_list_of_test_images(tmp_path: Path) -> None:
@@ -226,7 +226,7 @@ def test_tiny_imagenets_list_of_test_images(tmp_path: Path) -> None:
     assert classes == ("n01", "n02", "n03")
     tested = found["split"] == TEST
     assert found["label_class"][tested].tolist() == [0, 1, 1, 2]
-    assert np.array(greys(found))[tested].tolist() == [40, 0, 120, 80]
+    assert np.array(grays(found))[tested].tolist() == [40, 0, 120, 80]
     for line in ("val_9.JPEG", "val_9.JPEG n01", "../val_9.JPEG\tn01", "\tn01", "val_9.JPEG\t", ""):
         file.write_text("\n".join([*lines, line, lines[0]]))
         expected = f"line 5 is {line!r}, expected an image's name, a tab and its class"
@@ -250,9 +250,9 @@ def plain_square(pixels: np.ndarray, size: int, crop_share: float) -> np.ndarray
         first = round((after - size) / 2)
         weights = np.zeros((size, length))
         for target in range(size):
-            centre = (first + target + 0.5) * scale
+            center = (first + target + 0.5) * scale
             for source in range(length):
-                weights[target, source] = max(0.0, 1 - abs(source + 0.5 - centre) / reach)
+                weights[target, source] = max(0.0, 1 - abs(source + 0.5 - center) / reach)
             weights[target] /= weights[target].sum()
         return weights
 
@@ -261,7 +261,7 @@ def plain_square(pixels: np.ndarray, size: int, crop_share: float) -> np.ndarray
 
 @pytest.mark.parametrize("width_height", [(50, 37), (31, 90), (24, 24), (7, 9), (200, 11)])
 @pytest.mark.parametrize(("size", "crop_share"), [(24, 1.0), (21, 0.875), (8, 0.5)])
-def test_the_square_is_the_resized_images_centre(
+def test_the_square_is_the_resized_images_center(
     width_height: tuple[int, int], size: int, crop_share: float
 ) -> None:
     width, height = width_height
@@ -283,7 +283,7 @@ def test_it_is_what_imagenets_networks_were_trained_on(width_height: tuple[int, 
     assert np.abs(found - np.asarray(expected).transpose(2, 0, 1).astype(int)).max() <= 1
 
 
-def test_grey_and_palette_images_become_rgb(tmp_path: Path) -> None:
+def test_gray_and_palette_images_become_rgb(tmp_path: Path) -> None:
     ramp = np.tile(np.arange(16, dtype=np.uint8) * 15, (16, 1))
     for name in ("a", "b"):
         (tmp_path / name).mkdir()

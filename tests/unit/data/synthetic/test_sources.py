@@ -11,7 +11,7 @@ from saliency_assay.data.bam.coco import Instance, Source, cut_out, find_instanc
 from saliency_assay.data.bam.miniplaces import Scene, find_scenes, read_scene
 from saliency_assay.data.synthetic.shapes import paint, place
 from saliency_assay.data.synthetic.sources import write_sources
-from saliency_assay.data.synthetic.textures import colour_levels
+from saliency_assay.data.synthetic.textures import color_levels
 
 EACH = 12
 
@@ -92,7 +92,7 @@ def test_every_scene_has_the_same_distribution_of_levels() -> None:
         np.tile(np.linspace(0, 1, 20) ** 5, (20, 1)),
         np.zeros((20, 20)),
     ]
-    images = [colour_levels(field, np.random.default_rng(1)).reshape(-1, 3) for field in fields]
+    images = [color_levels(field, np.random.default_rng(1)).reshape(-1, 3) for field in fields]
     for image in images[1:]:
         assert (np.sort(image, axis=0) == np.sort(images[0], axis=0)).all()
     brightness = images[0].max(axis=1)[np.argsort(fields[0], axis=None)].astype(int)
@@ -109,19 +109,19 @@ def _nearest_mean(features: np.ndarray, labels: np.ndarray) -> float:
     return right / len(features)
 
 
-def test_colour_tells_neither_label(instances: list[Instance], scenes: list[Scene]) -> None:
+def test_color_tells_neither_label(instances: list[Instance], scenes: list[Scene]) -> None:
     objects = np.stack([cut_out(i)[cut_out(i)[..., 3] > 0][:, :3].mean(axis=0) for i in instances])
     places = np.stack([read_scene(scene, 96).mean(axis=(1, 2)) for scene in scenes])
     labels = np.repeat(np.arange(10), EACH)
-    for colours in (objects, places):
-        assert _nearest_mean(colours, labels) < 0.25  # chance is 0.1
+    for colors in (objects, places):
+        assert _nearest_mean(colors, labels) < 0.25  # chance is 0.1
 
 
 def test_pattern_tells_the_scene(scenes: list[Scene]) -> None:
-    """Spectra of grey levels, which neither colour nor position changes, tell at least half of them."""
-    grey = np.stack([read_scene(scene, 32).mean(axis=0) for scene in scenes])
-    spectra = np.abs(np.fft.fft2(grey - grey.mean(axis=(1, 2), keepdims=True)))[:, :16, :16].reshape(
-        len(grey), -1
+    """Spectra of gray levels, which neither color nor position changes, tell at least half of them."""
+    gray = np.stack([read_scene(scene, 32).mean(axis=0) for scene in scenes])
+    spectra = np.abs(np.fft.fft2(gray - gray.mean(axis=(1, 2), keepdims=True)))[:, :16, :16].reshape(
+        len(gray), -1
     )
     spectra /= np.linalg.norm(spectra, axis=1, keepdims=True)
     assert _nearest_mean(spectra, np.repeat(np.arange(10), EACH)) > 0.5

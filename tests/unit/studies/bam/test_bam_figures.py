@@ -26,7 +26,7 @@ def metrics(seeds: tuple[int, ...] = (0,)) -> pd.DataFrame:
 
 
 def bars(figure: Figure) -> list[list[float]]:
-    """Heights and half lengths of whiskers of the bars of each colour, from left to right."""
+    """Heights and half lengths of whiskers of the bars of each color, from left to right."""
     found = []
     for container in figure.axes[0].containers:
         if hasattr(container, "patches"):

@@ -663,7 +663,7 @@ def test_robustness_is_of_ranks(metric: str, variant: str) -> None:
 
 
 def test_a_rank_correlation_of_just_eight_tenths_is_alike() -> None:
-    """Of four methods, two neighbours exchanged: ρ = 1 − 6 · 2 / (4 · 15) = 0.8."""
+    """Of four methods, two neighbors exchanged: ρ = 1 − 6 · 2 / (4 · 15) = 0.8."""
     keep = ("gradcam", "smoothgrad", "ig_sg", "vanilla", "random")
     tables = without_method(study(), *(name for name in METHODS if name not in keep))
     exchanged = swapped(tables, "mcs", "d_os_scale", ("gradcam", "smoothgrad"))

@@ -109,7 +109,7 @@ def test_pictures_are_the_images_and_their_differences() -> None:
     # Within the regions 71 values are 20 levels away and one is 80: their 99th percentile is 20 + 0.29 · 60.
     factor = 127.5 / 37.4
     assert titles == [
-        *("x", "x with the object", "x + δ", "δ: grey is 0", "x + δ less the composite,\n× 3.4")
+        *("x", "x with the object", "x + δ", "δ: gray is 0", "x + δ less the composite,\n× 3.4")
     ]
     for row in range(2):
         shown = [np.asarray(axes.get_images()[0].get_array()).astype(float) for axes in grid[row]]
@@ -123,7 +123,7 @@ def test_pictures_are_the_images_and_their_differences() -> None:
         assert moved[0, 3, 2] == pytest.approx(127.5 if row else 0, abs=0.5)  # beyond the range, so black
 
 
-def test_grey_images_and_whole_masks_are_drawn() -> None:
+def test_gray_images_and_whole_masks_are_drawn() -> None:
     images, composites, changed, masks = pictures(channels=1)
     with styled():
         figure = delta_images(images, composites, changed, np.ones_like(masks), notes=["", ""])

@@ -79,8 +79,8 @@ def test_premise_of_each_seed() -> None:
     second.loc[second["data"] == "d_og", "predicted"] = 4
     found = premise_of(pd.concat([all_said(), second], ignore_index=True))
     assert found.groupby("seed").size().to_dict() == {0: 8, 7: 8}
-    on_grey = found[(found["model"] == "f_o") & (found["set"] == "d_og")]
-    assert dict(zip(on_grey["seed"], on_grey["percent"], strict=True)) == {0: 100.0, 7: 0.0}
+    on_gray = found[(found["model"] == "f_o") & (found["set"] == "d_og")]
+    assert dict(zip(on_gray["seed"], on_gray["percent"], strict=True)) == {0: 100.0, 7: 0.0}
 
 
 def test_confidence_without_a_right_image_is_undefined() -> None:
@@ -129,8 +129,8 @@ def drawn_spread(values: np.ndarray, seed: int, draws: int, draw_size: int) -> f
     for _ in range(draws):
         shuffled = [values[position] for position in generator.permutation(len(values))]
         means.append(sum([value for value in shuffled if value == value][:draw_size]) / draw_size)
-    centre = sum(means) / draws
-    return float((sum((mean - centre) ** 2 for mean in means) / (draws - 1)) ** 0.5)
+    center = sum(means) / draws
+    return float((sum((mean - center) ** 2 for mean in means) / (draws - 1)) ** 0.5)
 
 
 BASELINE = {"mcs": "random", "idr": "outside"}

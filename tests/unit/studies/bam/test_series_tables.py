@@ -316,7 +316,7 @@ def drawn(seeds: Sequence[int] = SEEDS, concepts: bool = True) -> tuple[Figure, 
 
 
 def curves(figure: Figure) -> dict[str, Any]:
-    """The lines against k by their colours and styles as the legend names them."""
+    """The lines against k by their colors and styles as the legend names them."""
     legend = figure.axes[2].get_legend()
     assert legend is not None
     lines = [line for axes in figure.axes[:2] for line in axes.lines]
@@ -407,13 +407,13 @@ def bars(figure: Figure) -> tuple[list[str], list[float], list[str]]:
 
 def test_bars_are_correlations_best_method_first() -> None:
     figure, _, correlation = drawn()
-    names, heights, colours = bars(figure)
+    names, heights, colors = bars(figure)
     means = correlation.groupby("method")["correlation"].mean().sort_values(ascending=False)
     assert names == ["TCAV" if name == "tcav" else name for name in means.index]
     assert names[-1] == "edge"
     assert heights == pytest.approx(means.tolist(), nan_ok=True)
     of_lines = curves(figure)
-    assert colours == [to_hex(of_lines[name].get_color()) for name in names]
+    assert colors == [to_hex(of_lines[name].get_color()) for name in names]
     written = {text.get_text(): text for text in figure.axes[3].texts}
     assert set(written) == {"×", *(f"{mean:.2f}".replace("-", "−") for mean in means[:-1])}
     low, high = figure.axes[3].get_xlim()
@@ -507,7 +507,7 @@ def test_the_page_has_methods_in_rows_and_k_in_columns() -> None:
         assert axes.get_xlabel() == f"{sum(inside) / 9:.2f}"
 
 
-def test_a_grey_image_under_one_method_can_be_shown(tmp_path: Path) -> None:
+def test_a_gray_image_under_one_method_can_be_shown(tmp_path: Path) -> None:
     image = np.zeros((1, SIDE, SIDE), dtype=np.uint8)
     maps = {"edge": np.full((2, SIDE, SIDE), 0.5)}
     with styled():

@@ -14,7 +14,7 @@ from saliency_assay.plotting.metric_results import MetricResults
 from saliency_assay.plotting.style import styled
 from saliency_assay.studies.fidelity.curves import (
     aopc_curves,
-    randomisation_curves,
+    randomization_curves,
     removal_curves,
     subset_curves,
 )
@@ -264,13 +264,13 @@ def test_subset_curves_stand_at_the_sizes_of_the_variants() -> None:
     assert axes.get_ylabel() == "the sensitivity_n\n← lower is better"
 
 
-# --- randomisation ------------------------------------------------------------------------------------------
+# --- randomization ------------------------------------------------------------------------------------------
 
 MEASURES = ("spearman", "spearman_absolute", "ssim")
 LAYERS = ("fc", "layer3.a b", "a.very.long.path.to.the.first.conv")
 
 
-def randomised(layers: Sequence[str] = LAYERS) -> MetricResults:
+def randomized(layers: Sequence[str] = LAYERS) -> MetricResults:
     curves = {
         method: {
             f"{kind}_{measure}": np.hstack([np.ones((IMAGES, 1)), RNG.uniform(size=(IMAGES, len(layers)))])
@@ -284,13 +284,13 @@ def randomised(layers: Sequence[str] = LAYERS) -> MetricResults:
         for kind, named in (("cascading", layers), ("independent", layers[::-1]))
         for number, layer in enumerate(named, start=1)
     ]
-    scores = {f"randomisation_{measure}": subs for measure in MEASURES}
+    scores = {f"randomization_{measure}": subs for measure in MEASURES}
     return replace(metric_results(curves, scores), directions=dict.fromkeys(scores, "target 0"))
 
 
-def test_randomisation_curves_begin_with_the_model_and_name_the_layers() -> None:
-    given = randomised()
-    figure = randomisation_curves(given)
+def test_randomization_curves_begin_with_the_model_and_name_the_layers() -> None:
+    given = randomized()
+    figure = randomization_curves(given)
     grid = np.array(figure.axes, dtype=object).reshape(2, 3)
     for row, kind in zip(grid, ("cascading", "independent"), strict=True):
         for axes, measure in zip(row, MEASURES, strict=True):
@@ -302,12 +302,12 @@ def test_randomisation_curves_begin_with_the_model_and_name_the_layers() -> None
             names = ["fc", "layer3.a b", "…ath.to.the.first.conv"]
             assert ticks == ["model", *(names if kind == "cascading" else names[::-1])]
             assert axes.get_title().startswith(f"{kind}: ")
-            assert axes.get_ylabel() == f"the randomisation_{measure}\ncloser to 0 is better"
-            assert axes.get_xlabel() == "randomised layer\nmean and its 95 % band, n = 4 images"
+            assert axes.get_ylabel() == f"the randomization_{measure}\ncloser to 0 is better"
+            assert axes.get_xlabel() == "randomized layer\nmean and its 95 % band, n = 4 images"
 
 
 def test_a_network_that_is_one_layer_has_a_name() -> None:
-    axes = randomisation_curves(randomised(layers=[""])).axes[0]
+    axes = randomization_curves(randomized(layers=[""])).axes[0]
     assert [label.get_text() for label in axes.get_xticklabels()] == ["model", "network"]
 
 
@@ -316,10 +316,10 @@ def test_a_point_of_few_images_is_faint_and_counted() -> None:
     curve[2:, 2] = NAN  # 2 of 20
     curve[:10, 3] = NAN  # half of them are enough
     curve[:2, 2] = 0.1
-    given = randomised(layers=["one", "two", "three"])
+    given = randomized(layers=["one", "two", "three"])
     names = given.curves["a"]
     curves = {"a": dict.fromkeys(names, curve), "b": dict.fromkeys(names, np.full((20, 4), 0.3))}
-    axes = randomisation_curves(replace(given, curves=curves)).axes[0]
+    axes = randomization_curves(replace(given, curves=curves)).axes[0]
     (_, whole), (_, second) = marked_lines(axes)
     np.testing.assert_allclose(whole, [1, 0.5, NAN, 0.8])
     np.testing.assert_allclose(second, 0.3)
@@ -328,7 +328,7 @@ def test_a_point_of_few_images_is_faint_and_counted() -> None:
     assert 2 not in bands(axes)[0]
     assert set(bands(axes)[1]) == {0, 1, 2, 3}
     assert axes.get_xlabel() == (
-        "randomised layer\nmean and its 95 % band, n = 2–20 images a point\n28 of 160 values undefined\n"
+        "randomized layer\nmean and its 95 % band, n = 2–20 images a point\n28 of 160 values undefined\n"
         "faint or broken: fewer than half of a method's images"
     )
 
@@ -360,7 +360,7 @@ def test_only_aopc_reads_model_responses() -> None:
             subset_curves,
             metric_results({"a": {"correlation": np.ones((IMAGES, 1))}}, {"sensitivity_n": ["n=1"]}),
         ),
-        (randomisation_curves, randomised()),
+        (randomization_curves, randomized()),
     ):
         assert given.responses == {}
         assert marked_lines(draw(given).axes[0])
@@ -379,7 +379,7 @@ def many(methods: int, names: Sequence[str], points: int) -> Curves:
 
 
 STAGES = [f"{kind}_{measure}" for kind in ("cascading", "independent") for measure in MEASURES]
-STAGED = {f"randomisation_{measure}": ["cascading 1 fc", "independent 1 fc"] for measure in MEASURES}
+STAGED = {f"randomization_{measure}": ["cascading 1 fc", "independent 1 fc"] for measure in MEASURES}
 FLAT = {"random_curve": np.ones((IMAGES, 7)), "random_aopc": np.ones((IMAGES, 2, 1))}
 AOPC = {"aopc_morf": ["L=6"], "aopc_lerf": ["L=6"]}
 ROAD = {"road_morf": [""], "road_lerf": [""]}
@@ -391,7 +391,7 @@ DRAWN: dict[str, tuple[Callable[[MetricResults], Figure], Callable[[int], Metric
     ),
     "road": (removal_curves, lambda methods: metric_results(many(methods, ("morf", "lerf"), 4), ROAD)),
     "subsets": (subset_curves, lambda methods: metric_results(many(methods, ("correlation",), 2), SIZES)),
-    "randomisation": (randomisation_curves, lambda methods: metric_results(many(methods, STAGES, 2), STAGED)),
+    "randomization": (randomization_curves, lambda methods: metric_results(many(methods, STAGES, 2), STAGED)),
 }
 
 

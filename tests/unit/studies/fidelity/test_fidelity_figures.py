@@ -578,7 +578,7 @@ def test_seeds_stand_one_after_another() -> None:
         over_seeds(rows, 3)
 
 
-def test_thirteen_methods_look_different_in_grey() -> None:
+def test_thirteen_methods_look_different_in_gray() -> None:
     assert len({look(place)["marker"] for place in range(13)}) == 13
     assert len({(look(place)["color"], look(place)["linestyle"]) for place in range(13)}) == 13
 
@@ -601,7 +601,7 @@ def test_the_target_is_marked_on_the_axis(scores: list[float], scale: str) -> No
     assert axes.get_xscale() == scale
 
 
-def test_the_mean_has_a_colour_of_its_own() -> None:
+def test_the_mean_has_a_color_of_its_own() -> None:
     (axes,) = boxes(three_methods()).axes
     (first, _) = (line for line in axes.lines if line.get_marker() == "D")
     assert to_hex(first.get_markerfacecolor()).upper() == VERMILION

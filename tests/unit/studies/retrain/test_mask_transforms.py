@@ -292,7 +292,7 @@ def plain_rotation(mask: Masks, angle: float) -> tuple[Masks, Masks]:
 
 
 @pytest.mark.parametrize("degrees", [10, 90.5, 180])
-def test_rotation_is_about_the_centre_by_an_angle_of_each_image(degrees: float) -> None:
+def test_rotation_is_about_the_center_by_an_angle_of_each_image(degrees: float) -> None:
     masks = np.concatenate([some_masks(), np.ones((4, 11, 8), dtype=bool)])
     found, angles = changed({"kind": "rotation", "degrees": degrees}, masks), []
     for mask, seed, turned in zip(masks, seeds_of(masks), found, strict=True):

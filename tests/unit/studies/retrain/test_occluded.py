@@ -1,4 +1,4 @@
-"""D_i composed from stored masks and colours, against images occluded one by one in NumPy."""
+"""D_i composed from stored masks and colors, against images occluded one by one in NumPy."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -69,8 +69,8 @@ def plain_states(channels: int, fill: str, iteration: int) -> list[Bytes]:
         after = states[-1].copy()
         for image, channel, row, column in product(range(COUNT), range(channels), *map(range, SIZE)):
             if MASK[image, step, row, column]:
-                colour = MEAN[channels][image, step, channel] if fill == "mean" else 0
-                after[image, channel, row, column] = colour
+                color = MEAN[channels][image, step, channel] if fill == "mean" else 0
+                after[image, channel, row, column] = color
         states.append(after)
     return states
 

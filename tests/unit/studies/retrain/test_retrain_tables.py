@@ -18,7 +18,7 @@ from plotted import bands, marked_lines
 from scipy.stats import norm, t
 
 from saliency_assay.plotting.html import tables_page
-from saliency_assay.plotting.style import GREY, ORANGE, PURPLE, SKY, VERMILION, save, styled
+from saliency_assay.plotting.style import GRAY, ORANGE, PURPLE, SKY, VERMILION, save, styled
 from saliency_assay.storage.csv_tables import read_table
 from saliency_assay.storage.score_tables import COLUMNS
 from saliency_assay.studies.retrain.curves import accuracy_curves, looks, overlap_curves
@@ -586,12 +586,12 @@ def test_overlap_of_two_iterations_and_of_one() -> None:
     ]
 
 
-def test_methods_are_told_apart_without_colour() -> None:
+def test_methods_are_told_apart_without_color() -> None:
     names = [f"method{place}" for place in range(9)]
     found_looks = looks([*names[:4], "random", *names[4:], "edge"])
     assert len({(look["linestyle"], look["marker"]) for look in found_looks.values()}) == 11
     assert len({(look["linestyle"], look["color"]) for look in found_looks.values()}) == 11
-    assert (found_looks["random"]["color"], found_looks["edge"]["color"]) == (GREY, "black")
+    assert (found_looks["random"]["color"], found_looks["edge"]["color"]) == (GRAY, "black")
     assert [name for name, look in found_looks.items() if look["linestyle"] == "--"] == ["random", "edge"]
     assert looks(names)["method5"] == found_looks["method5"]  # with controls or without
 
@@ -691,7 +691,7 @@ def test_images_show_the_last_masks_the_earlier_and_both() -> None:
     figure = iteration_images(images, masks, names=["one", "guided_gradcam_again"], title="a title")
     grid = np.array(figure.axes).reshape(2, 3)
     plain = np.full(3, 100 / 255)
-    new, earlier, again = (0.8 * np.array(to_rgb(colour)) for colour in (ORANGE, SKY, PURPLE))  # over black
+    new, earlier, again = (0.8 * np.array(to_rgb(color)) for color in (ORANGE, SKY, PURPLE))  # over black
     wanted = {
         (0, 1): [[new, new, plain, plain], [plain] * 4],
         (0, 2): [[earlier, earlier, plain, plain], [new, new, plain, plain]],
@@ -707,10 +707,10 @@ def test_images_show_the_last_masks_the_earlier_and_both() -> None:
     assert figure.get_suptitle() == "a title"
 
 
-def test_images_of_one_channel_and_fill_mean_are_seen_through_the_colour() -> None:
+def test_images_of_one_channel_and_fill_mean_are_seen_through_the_color() -> None:
     images, masks = example()
-    grey = np.where(np.arange(3)[None, :, None, None, None] > 0, 200, images[:, :, :1]).astype(np.uint8)
-    figure = iteration_images(grey, masks, names=["one", "two"], title="")
+    gray = np.where(np.arange(3)[None, :, None, None, None] > 0, 200, images[:, :, :1]).astype(np.uint8)
+    figure = iteration_images(gray, masks, names=["one", "two"], title="")
     pixels = figure.axes[1].images[0].get_array()
     np.testing.assert_allclose(pixels[0, 0], 0.2 * 200 / 255 + 0.8 * np.array(to_rgb(ORANGE)))
     np.testing.assert_allclose(pixels[1, 3], 200 / 255)

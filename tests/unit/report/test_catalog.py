@@ -9,7 +9,7 @@ from report_tables import reliability_rows
 
 from saliency_assay.methods import METHODS as REGISTERED
 from saliency_assay.methods.cost import Stopwatch
-from saliency_assay.report.pages.catalogue import cost_table, methods_page, metrics_page
+from saliency_assay.report.pages.catalog import cost_table, methods_page, metrics_page
 from saliency_assay.report.pages.provenance import (
     data_facts,
     packages_of,

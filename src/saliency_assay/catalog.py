@@ -1,6 +1,6 @@
 """All registries, by name, for the configuration; the import of records does not import their callables."""
 
-from saliency_assay.config.records import Catalogue
+from saliency_assay.config.records import Catalog
 from saliency_assay.data import DATA_KINDS
 from saliency_assay.methods import METHODS
 from saliency_assay.metrics import METRICS
@@ -8,7 +8,7 @@ from saliency_assay.models import ARCHITECTURES
 from saliency_assay.studies import STUDY_KINDS
 from saliency_assay.training.settings import PARAMETERS
 
-CATALOGUE = Catalogue(
+CATALOG = Catalog(
     data_kinds={record.name: record for record in DATA_KINDS},
     architectures={record.name: record for record in ARCHITECTURES},
     methods={record.name: record for record in METHODS},

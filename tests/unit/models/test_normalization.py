@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from saliency_assay.models.normalisation import channel_statistics
+from saliency_assay.models.normalization import channel_statistics
 
 
 def images() -> torch.Tensor:
@@ -34,7 +34,7 @@ def test_a_channel_that_never_changes_has_deviation_1(level: int) -> None:
     np.testing.assert_allclose(deviation[:2], (pixels.numpy()[:, :2] / 255).std((0, 2, 3)), rtol=1e-10)
 
 
-def test_one_grey_level_of_difference_is_a_deviation() -> None:
+def test_one_gray_level_of_difference_is_a_deviation() -> None:
     pixels = torch.full((100, 1, 50, 50), 200, dtype=torch.uint8)
     pixels[3, 0, 2, 1] = 201
     deviation = channel_statistics(pixels, torch.arange(100))[1][0]

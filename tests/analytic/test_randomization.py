@@ -1,4 +1,4 @@
-"""The randomisation check against SciPy, linear models and models changed by hand."""
+"""The randomization check against SciPy, linear models and models changed by hand."""
 
 from collections.abc import Callable, Sequence
 from copy import deepcopy
@@ -21,11 +21,11 @@ from torch import Tensor, nn
 
 from saliency_assay.methods.differentiate import input_gradient
 from saliency_assay.metrics import METRICS
-from saliency_assay.metrics.randomisation import (
+from saliency_assay.metrics.randomization import (
     Stage,
     likeness,
     mean_ranks,
-    randomisation,
+    randomization,
     staged,
     weight_layers,
 )
@@ -58,7 +58,7 @@ def check(
 ) -> Scored:
     explain, targets = explain or gradients(model), cyclic_targets(len(images))
     maps = explain(images, targets)
-    return randomisation(
+    return randomization(
         model,
         images,
         targets,
@@ -126,7 +126,7 @@ def test_an_unrelated_map_is_better_than_the_same_one_and_than_its_reverse(measu
         score.direction
         for metric in METRICS
         for score in metric.scores
-        if score.name == f"randomisation_{measure}"
+        if score.name == f"randomization_{measure}"
     )
     same, reverse, unrelated = (
         oriented(likeness(first, other)[:, index].numpy(), direction) for other in (first, 1 - first, second)
@@ -250,7 +250,7 @@ def test_buffers_that_are_not_saved_are_left_out() -> None:
     assert staged(model, 1) == [Stage("", ("weight", "bias"))]
 
 
-def test_of_a_classifier_the_normalisation_of_pixels_stays() -> None:
+def test_of_a_classifier_the_normalization_of_pixels_stays() -> None:
     model = conv_classifier()
     parts = staged(model, 8)
     assert [part.layer for part in parts] == ["body.10", "body.4", "body.0"]
@@ -297,13 +297,13 @@ def test_every_stage_is_the_model_changed_by_hand() -> None:
             for index, measure in enumerate(MEASURES):
                 values = [each[index] for each in likenesses]
                 rows[measure].append(values)
-                score = found.scores[f"randomisation_{measure}", variant]
+                score = found.scores[f"randomization_{measure}", variant]
                 np.testing.assert_allclose(score, values, rtol=1e-10, atol=1e-12)
         for measure, columns in rows.items():
             curve = found.curves[f"{order}_{measure}"]
             np.testing.assert_allclose(curve, np.transpose(columns), rtol=1e-10, atol=1e-12)
     assert set(found.scores) == {
-        (f"randomisation_{measure}", variant) for measure in MEASURES for variant in variants
+        (f"randomization_{measure}", variant) for measure in MEASURES for variant in variants
     }
     assert len(found.curves) == 6
     ends = [found.curves[f"{order}_spearman"][:, -1] for order in ("cascading", "independent")]
@@ -367,7 +367,7 @@ def test_gradient_of_a_linear_model_is_the_likeness_of_weights() -> None:
     )
     expected = [plain_likeness(weights[label], new[label]) for label in cyclic_targets(5)]
     for index, measure in enumerate(MEASURES):
-        score = found.scores[f"randomisation_{measure}", "cascading 1 1"]
+        score = found.scores[f"randomization_{measure}", "cascading 1 1"]
         np.testing.assert_allclose(score, np.array(expected)[:, index], rtol=1e-11, atol=1e-12)
 
 
@@ -396,7 +396,7 @@ def test_a_predict_without_weights_to_replace_is_refused() -> None:
     maps = gradients(model)(images, cyclic_targets(2))
 
     def run(predict: Callable[[Tensor], Tensor], randomized_model: nn.Module, stages: int = 8) -> None:
-        randomisation(
+        randomization(
             predict,
             images,
             cyclic_targets(2),

@@ -44,7 +44,7 @@ class Download:
     name: str
     title: str
     page: str
-    licence: str
+    license: str
     layout: str
     files: tuple[Remote, ...] = ()
     by_hand: str = ""
@@ -76,7 +76,7 @@ DOWNLOADS = (
         name="cifar10",
         title="CIFAR-10, binary version",
         page="https://www.cs.toronto.edu/~kriz/cifar.html",
-        licence="none stated; photographs from the web, the page asks to cite Krizhevsky 2009",
+        license="none stated; photographs from the web, the page asks to cite Krizhevsky 2009",
         layout="cifar10/cifar-10-batches-bin/",
         files=(
             Remote(
@@ -93,7 +93,7 @@ DOWNLOADS = (
         name="stl10",
         title="STL-10, binary version",
         page="https://cs.stanford.edu/~acoates/stl10",
-        licence="none stated; photographs from ImageNet, the page asks to cite Coates et al. 2011",
+        license="none stated; photographs from ImageNet, the page asks to cite Coates et al. 2011",
         layout="stl10/stl10_binary/",
         files=(
             Remote(
@@ -110,7 +110,7 @@ DOWNLOADS = (
         name="mnist",
         title="MNIST, the four original files",
         page="http://yann.lecun.com/exdb/mnist",
-        licence="none stated with the files; cite LeCun et al. 1998",
+        license="none stated with the files; cite LeCun et al. 1998",
         layout="mnist/train-images-idx3-ubyte.gz, …",
         files=(
             _mnist("train-images-idx3-ubyte.gz", 9_912_422, "f68b3c2dcbeaaa9fbdd348bbdeb94873"),
@@ -123,7 +123,7 @@ DOWNLOADS = (
         name="coco",
         title="COCO 2017, training and validation photographs with annotations",
         page="https://cocodataset.org",
-        licence="annotations CC BY 4.0; photographs under their own Flickr licences, named in the annotations",
+        license="annotations CC BY 4.0; photographs under their own Flickr licenses, named in the annotations",
         layout="coco/annotations/, coco/train2017/, coco/val2017/",
         files=(
             _coco(
@@ -147,7 +147,7 @@ DOWNLOADS = (
         name="miniplaces",
         title="MiniPlaces: images, object annotations, and the lists of its development kit",
         page="https://github.com/CSAILVision/miniplaces",
-        licence="for research and education; images from Places2",
+        license="for research and education; images from Places2",
         layout="miniplaces/images/, miniplaces/objects/, miniplaces/categories.txt, train.txt, val.txt, "
         "object_categories.txt",
         files=(
@@ -162,7 +162,7 @@ DOWNLOADS = (
         name="resnet50",
         title="ResNet-50's ImageNet weights, torchvision's first (IMAGENET1K_V1)",
         page="https://docs.pytorch.org/vision/stable/models.html",
-        licence="BSD 3-Clause for torchvision; the weights are learnt from ImageNet, which is for research",
+        license="BSD 3-Clause for torchvision; the weights are learnt from ImageNet, which is for research",
         layout="resnet50_imagenet.pth",
         files=_weights(
             "resnet50_imagenet.pth",
@@ -175,7 +175,7 @@ DOWNLOADS = (
         name="vgg16",
         title="VGG16's ImageNet weights, torchvision's (IMAGENET1K_V1)",
         page="https://docs.pytorch.org/vision/stable/models.html",
-        licence="BSD 3-Clause for torchvision; the weights are learnt from ImageNet, which is for research",
+        license="BSD 3-Clause for torchvision; the weights are learnt from ImageNet, which is for research",
         layout="vgg16_imagenet.pth",
         files=_weights(
             "vgg16_imagenet.pth",
@@ -188,7 +188,7 @@ DOWNLOADS = (
         name="resnet20",
         title="ResNet-20's CIFAR-10 weights by Yerlan Idelbayev",
         page="https://github.com/akamaster/pytorch_resnet_cifar10",
-        licence="BSD 2-Clause",
+        license="BSD 2-Clause",
         layout="resnet20-12fca82f.th",
         files=_weights(
             "resnet20-12fca82f.th",
@@ -201,7 +201,7 @@ DOWNLOADS = (
         name="imagenet",
         title="ImageNet (ILSVRC 2012)",
         page="https://image-net.org/download",
-        licence="for research, after registration",
+        license="for research, after registration",
         layout="imagenet/train/n01440764/*.JPEG, …, and imagenet/val/ alike",
         by_hand="register there, fetch ILSVRC2012_img_train.tar and ILSVRC2012_img_val.tar, "
         "and sort both into a folder for each class",

@@ -27,7 +27,7 @@ class Stage:
     tensors: tuple[str, ...]  # names of all their parameters and buffers in the model's state dict
 
 
-def randomisation(
+def randomization(
     predict: Predict,
     images: Tensor,
     targets: Tensor,
@@ -173,7 +173,7 @@ def _scored(by_order: Mapping[str, Sequence[Tensor]], stages: Sequence[Stage], u
             curves[f"{order}_{measure}"] = curve[:, :, index]
             for number, stage in enumerate(stages, start=1):
                 variant = f"{order} {number} {stage.layer}"
-                scores[f"randomisation_{measure}", variant] = curve[:, number, index]
+                scores[f"randomization_{measure}", variant] = curve[:, number, index]
     return Scored(scores, curves)
 
 

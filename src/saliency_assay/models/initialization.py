@@ -18,11 +18,11 @@ def drawn(make: Callable[[], N], generator: torch.Generator) -> N:
     network.load_state_dict(
         {name: torch.empty(t.shape, dtype=t.dtype) for name, t in state.items()}, assign=True
     )
-    initialise(network, generator)
+    initialize(network, generator)
     return network
 
 
-def initialise(network: nn.Module, generator: torch.Generator) -> None:
+def initialize(network: nn.Module, generator: torch.Generator) -> None:
     """Sample all weights again, in the order of ``network.modules()``.
 
     Convolutions: He et al. 2015, normal with variance 2 / fan-out, biases 0. Linear layers: weights and biases uniform
@@ -45,4 +45,4 @@ def initialise(network: nn.Module, generator: torch.Generator) -> None:
             for name, parameter in module.named_parameters():
                 nn.init.constant_(parameter, 1.0 if name == "weight" else 0.0)
         elif any(True for _ in module.parameters(recurse=False)):
-            raise TypeError(f"no initialisation for {module}; known: Conv2d, Linear, BatchNorm2d")
+            raise TypeError(f"no initialization for {module}; known: Conv2d, Linear, BatchNorm2d")

@@ -8,7 +8,7 @@ import torch
 from support import generator
 from torch import Tensor
 
-from saliency_assay.metrics.localisation import dilated, mask_attribution, pointing_game
+from saliency_assay.metrics.localization import dilated, mask_attribution, pointing_game
 from saliency_assay.metrics.scored import Scored
 
 NAN = float("nan")
