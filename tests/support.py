@@ -160,9 +160,9 @@ FEW: dict[str, Any] = {"samples": 3, "steps": 4}
 """Parameters that keep tests of many methods fast; some methods need others."""
 FEW_OF: dict[str, dict[str, Any]] = {
     "kernel_shap": {"segments": 6, "samples": 20},
-    "noisy_baseline": {"samples": 40},
+    "optimal_noisy_baseline": {"samples": 40},
     "occlusion": {"window": 0.4, "stride": 0.3},
-    "square": {"largest": 2},
+    "optimal_square": {"largest": 2},
 }
 
 

@@ -9,7 +9,7 @@ import torch
 from support import conv_classifier, cyclic_targets, exact, generator, random_images
 from torch import Tensor, nn
 
-from saliency_assay.methods.optimal import each_half, halves
+from saliency_assay.methods.optimal import each_half, optimal_halves
 from saliency_assay.metrics.block_attribution import block_attribution
 from saliency_assay.metrics.infidelity import infidelity_halves, removed_halves
 from saliency_assay.metrics.perturbation import Predict
@@ -205,7 +205,7 @@ def test_the_optimal_explanation_is_the_pseudo_inverse_s(width: int, channels: i
     """The least-squares solution of least norm, by NumPy's own pseudo-inverse of the two rows."""
     model = Asked(linear(width, bend=True, channels=channels))
     images = some_images(width, channels)
-    found = halves(model, images, TARGETS, generator=generator())
+    found = optimal_halves(model, images, TARGETS, generator=generator())
     assert found.shape == (COUNT, 1, HEIGHT, width)
     assert model.passes == 3 * COUNT
     design = np.zeros((2, HEIGHT, width))
@@ -219,7 +219,7 @@ def test_the_optimal_explanation_is_the_pseudo_inverse_s(width: int, channels: i
 def test_its_infidelity_is_0_in_float64() -> None:
     for width in (2, 7, 8):
         model, images = Asked(linear(width, bend=True)), some_images(width)
-        maps = halves(model, images, TARGETS, generator=generator())
+        maps = optimal_halves(model, images, TARGETS, generator=generator())
         assert infd(model, images, maps).max() < 1e-24
         assert infd(model, images, maps, rescale=True).max() < 1e-24
         assert infd(model, images, maps + 0.01).min() > 1e-4
@@ -229,7 +229,7 @@ def test_its_infidelity_is_0_in_float32() -> None:
     """As maps are stored: to 1e-6 of the squared drops that it is to predict."""
     model = conv_classifier(dtype=torch.float32)
     images = random_images(COUNT, size=15, dtype=torch.float32)
-    maps = halves(model, images, TARGETS, generator=generator())
+    maps = optimal_halves(model, images, TARGETS, generator=generator())
     assert maps.dtype == torch.float32
     squared = responses(model, images).square().mean(1).numpy()
     assert (squared > 1e-6).all()
@@ -239,9 +239,9 @@ def test_its_infidelity_is_0_in_float32() -> None:
 def test_halves_do_not_depend_on_the_batch() -> None:
     model = conv_classifier()
     images = random_images(COUNT)
-    whole = halves(model, images, TARGETS, generator=generator())
+    whole = optimal_halves(model, images, TARGETS, generator=generator())
     parts = [
-        halves(model, images[part], TARGETS[part], generator=generator())
+        optimal_halves(model, images[part], TARGETS[part], generator=generator())
         for part in (slice(0, 2), slice(2, COUNT))
     ]
     exact(whole, torch.cat(parts))
@@ -249,7 +249,7 @@ def test_halves_do_not_depend_on_the_batch() -> None:
 
 def test_a_narrow_image_has_no_halves() -> None:
     with pytest.raises(ValueError, match=r"^images: found width 1, expected at least 2 columns to halve$"):
-        halves(Asked(linear(1)), some_images(1), TARGETS, generator=generator())
+        optimal_halves(Asked(linear(1)), some_images(1), TARGETS, generator=generator())
 
 
 # ---- attribution on a block

@@ -29,12 +29,12 @@ from saliency_assay.methods.optimal import (
     every_square,
     make_design,
     make_scatter,
-    noisy_baseline,
+    optimal_noisy_baseline,
+    optimal_square,
     paint,
     responses,
     shared_pixels,
     shared_squares,
-    square,
 )
 from saliency_assay.methods.path import integrated_gradients
 from saliency_assay.registry.records import record_of
@@ -42,9 +42,9 @@ from saliency_assay.registry.records import record_of
 IMAGES, TARGETS = random_images(5, size=8), cyclic_targets(5)
 PIXELS, VALUES = 64, 192
 METHODS = {
-    "noisy_baseline": partial(noisy_baseline, samples=7),
-    "square": partial(square, largest=2),
-    "square, sampled": partial(square, squares=9, ridge=0.5),
+    "optimal_noisy_baseline": partial(optimal_noisy_baseline, samples=7),
+    "optimal_square": partial(optimal_square, largest=2),
+    "optimal_square, sampled": partial(optimal_square, squares=9, ridge=0.5),
 }
 EVERY_METHOD = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 
@@ -113,8 +113,8 @@ def infidelity(
 ) -> float:
     """INFD of one map: the mean of (Iᵀ Φ − (f(x) − f(x − I)))², Φ times its best scalar first if asked."""
     products = np.array([(perturbation * map_).sum() for perturbation in perturbations])
-    square = (products**2).sum()
-    scale = (products * falls).sum() / square if rescale and square > 0 else 1.0
+    squared = (products**2).sum()
+    scale = (products * falls).sum() / squared if rescale and squared > 0 else 1.0
     return float(((scale * products - falls) ** 2).mean())
 
 
@@ -151,7 +151,7 @@ def test_noisy_baseline_is_the_least_squares_solution(
 ) -> None:
     """108 values with many, one more, as many, fewer, one; 192, where the scatter matrix has two panels; and 64."""
     model, images = conv_classifier(channels=channels), random_images(5, channels, size)
-    method = partial(noisy_baseline, samples=samples, noise=noise, protocol=protocol)
+    method = partial(optimal_noisy_baseline, samples=samples, noise=noise, protocol=protocol)
     maps, seen = shown_by(method, model, images)
     assert samples <= len(seen) < samples + 5
     for image, target, map_ in zip(images, TARGETS, maps, strict=True):
@@ -163,7 +163,7 @@ def test_noisy_baseline_is_the_least_squares_solution(
 def test_images_among_the_baselines(samples: int) -> None:
     """Their x − z̄ lies where the baselines vary, also with fewer of them than values."""
     model, images = conv_classifier(), random_images(5, size=6)
-    method = partial(noisy_baseline, samples=samples)
+    method = partial(optimal_noisy_baseline, samples=samples)
     _, seen = shown_by(method, model, images)
     images = torch.from_numpy(seen[[0, 7, 15, 23, 39]])
     maps, again = shown_by(method, model, images)
@@ -175,7 +175,7 @@ def test_images_among_the_baselines(samples: int) -> None:
 
 def test_noisy_baseline_in_float32_solves_in_float64() -> None:
     model, images = conv_classifier(dtype=torch.float32), random_images(5, size=6, dtype=torch.float32)
-    maps, seen = shown_by(partial(noisy_baseline, samples=1500), model, images)
+    maps, seen = shown_by(partial(optimal_noisy_baseline, samples=1500), model, images)
     assert (maps.dtype, seen.dtype) == (np.float32, np.float32)
     for image, target, map_ in zip(images, TARGETS, maps, strict=True):
         expected = least_squares(model, image, target, seen[:1500])
@@ -184,8 +184,8 @@ def test_noisy_baseline_in_float32_solves_in_float64() -> None:
 
 def test_noisy_baseline_keeps_the_order_of_values_in_any_memory_format() -> None:
     model, last = conv_classifier(), torch.channels_last
-    maps, seen = shown_by(partial(noisy_baseline, samples=300), model)
-    method = partial(noisy_baseline, samples=300)
+    maps, seen = shown_by(partial(optimal_noisy_baseline, samples=300), model)
+    method = partial(optimal_noisy_baseline, samples=300)
     with seen_batches(model) as shown:
         found = method(model, IMAGES.to(memory_format=last), TARGETS, generator=generator())
     assert all(batch.is_contiguous(memory_format=last) for batch in shown)
@@ -195,7 +195,7 @@ def test_noisy_baseline_keeps_the_order_of_values_in_any_memory_format() -> None
 
 def test_noisy_baselines_are_normal_about_black() -> None:
     model = conv_classifier()
-    _, seen = shown_by(partial(noisy_baseline, samples=1200, noise=0.3), model)
+    _, seen = shown_by(partial(optimal_noisy_baseline, samples=1200, noise=0.3), model)
     assert stats.kstest(seen[::7].ravel(), "norm", (0, 0.3)).pvalue > 0.01
     assert len(np.unique(seen[:, 0, 0, 0])) == len(seen) == 1200
 
@@ -203,8 +203,8 @@ def test_noisy_baselines_are_normal_about_black() -> None:
 def test_released_noisy_baselines_stay_in_the_range_of_pixels() -> None:
     """The released I = clip(x + n, x − 1, x), n ~ N(0, 0.2²), of the same noise as the printed I = x − z."""
     model = conv_classifier()
-    _, printed = shown_by(partial(noisy_baseline, samples=200), model)
-    _, released = shown_by(partial(noisy_baseline, samples=200, protocol="released"), model)
+    _, printed = shown_by(partial(optimal_noisy_baseline, samples=200), model)
+    _, released = shown_by(partial(optimal_noisy_baseline, samples=200, protocol="released"), model)
     image = IMAGES.numpy()[:, None]
     exact(image - released, np.clip(image - printed, image - 1, image), floor=1e-15)
     assert released.min() == 0
@@ -216,25 +216,27 @@ def test_noisy_baseline_of_a_linear_model_is_its_weights() -> None:
     model = linear()
     weights = model[1].weight.detach()[TARGETS].reshape(IMAGES.shape)
     for protocol in ("printed", "released"):
-        maps = noisy_baseline(model, IMAGES, TARGETS, generator=generator(), samples=500, protocol=protocol)
+        maps = optimal_noisy_baseline(
+            model, IMAGES, TARGETS, generator=generator(), samples=500, protocol=protocol
+        )
         exact(maps, weights, floor=1e-10)
 
 
 def test_noisy_baseline_without_noise_is_complete() -> None:
     """One perturbation, I = x: the map of least norm whose product with it is f(x) − f(0) is along x."""
     model, black = conv_classifier(), torch.zeros_like(IMAGES)
-    maps = noisy_baseline(model, IMAGES, TARGETS, generator=generator(), samples=300, noise=0.0)
+    maps = optimal_noisy_baseline(model, IMAGES, TARGETS, generator=generator(), samples=300, noise=0.0)
     falls = torch.from_numpy(target_logits(model, IMAGES, TARGETS) - target_logits(model, black, TARGETS))
     exact(maps, IMAGES * (falls / IMAGES.square().sum((1, 2, 3)))[:, None, None, None])
-    of_black = noisy_baseline(model, black, TARGETS, generator=generator(), samples=300, noise=0.0)
+    of_black = optimal_noisy_baseline(model, black, TARGETS, generator=generator(), samples=300, noise=0.0)
     exact(of_black, np.zeros(black.shape), floor=0)
 
 
 def test_noisy_baseline_has_the_least_infidelity_of_local_explanations() -> None:
     model = conv_classifier()
-    maps, baselines = shown_by(partial(noisy_baseline, samples=600), model)
+    maps, baselines = shown_by(partial(optimal_noisy_baseline, samples=600), model)
     rivals = [
-        *rivals_of("noisy_baseline", model),
+        *rivals_of("optimal_noisy_baseline", model),
         integrated_gradients(model, IMAGES, TARGETS, generator=generator(), times_input=False),
     ]
     for i, (image, target) in enumerate(zip(IMAGES, TARGETS, strict=True)):
@@ -247,7 +249,7 @@ def test_baselines_hang_on_the_seed_alone(protocol: str) -> None:
     model, used = conv_classifier(), generator(3)
     torch.rand(100, generator=used)
     state = used.get_state()
-    method = partial(noisy_baseline, model, IMAGES, TARGETS, samples=12, protocol=protocol)
+    method = partial(optimal_noisy_baseline, model, IMAGES, TARGETS, samples=12, protocol=protocol)
     maps = method(generator=generator(3))
     assert torch.equal(method(generator=used), maps)
     assert torch.equal(used.get_state(), state)
@@ -257,7 +259,7 @@ def test_baselines_hang_on_the_seed_alone(protocol: str) -> None:
 @pytest.mark.parametrize("sizes", [(2, 3), (1, 1, 1, 1, 1), (4, 1)], ids=str)
 def test_every_batch_sees_the_same_baselines(sizes: tuple[int, ...]) -> None:
     """1,100 samples: passes go across the blocks in which baselines are drawn."""
-    model, method = conv_classifier(), partial(noisy_baseline, samples=1100)
+    model, method = conv_classifier(), partial(optimal_noisy_baseline, samples=1100)
     maps, seen = shown_by(method, model)
     split = []
     for images, targets in zip(IMAGES.split(sizes), TARGETS.split(sizes), strict=True):
@@ -293,7 +295,7 @@ def test_few_responses_are_held_at_a_time(images: int, sizes: list[int]) -> None
 
 def test_the_scatter_is_factorized_once_for_all_batches() -> None:
     model = conv_classifier()
-    serial = partial(noisy_baseline, model, generator=generator(3), samples=50)
+    serial = partial(optimal_noisy_baseline, model, generator=generator(3), samples=50)
     make_scatter.cache_clear()
     for images, targets in zip(IMAGES.split(2), TARGETS.split(2), strict=True):
         serial(images, targets)
@@ -308,7 +310,7 @@ def test_the_scatter_is_factorized_once_for_all_batches() -> None:
     ]
     for missed, other in enumerate(others, start=2):
         given = {"images": IMAGES, "targets": TARGETS, "samples": 50, "seed": 3, **other}
-        noisy_baseline(model, generator=generator(given.pop("seed")), **given)
+        optimal_noisy_baseline(model, generator=generator(given.pop("seed")), **given)
         assert make_scatter.cache_info().misses == missed
 
 
@@ -318,7 +320,7 @@ def test_many_passes_say_how_far_they_are(
     make_scatter.cache_clear()
     monkeypatch.setattr(passes, "SECONDS_BETWEEN_LINES", -1.0)
     with caplog.at_level(logging.INFO):
-        noisy_baseline(conv_classifier(), IMAGES, TARGETS, generator=generator(), samples=12)
+        optimal_noisy_baseline(conv_classifier(), IMAGES, TARGETS, generator=generator(), samples=12)
     assert caplog.messages == [
         "0 of 12 baselines added up",
         "0 of 12 baselines through the model",
@@ -335,7 +337,7 @@ def test_square_is_the_least_squares_solution(smallest: int, largest: int) -> No
     """Sides above 8 have no place in the image; sides 3 to 5 see 63 of 64 directions, side 3 alone 36."""
     model = conv_classifier()
     settings = {"smallest": smallest, "largest": largest}
-    maps = square(model, IMAGES, TARGETS, generator=generator(), **settings)
+    maps = optimal_square(model, IMAGES, TARGETS, generator=generator(), **settings)
     assert maps.shape == (5, 1, 8, 8)
     design = masks(8, 8, smallest, largest)
     for image, target, map_ in zip(IMAGES, TARGETS, maps, strict=True):
@@ -355,7 +357,7 @@ def sampled_design(seen: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("squares", [20, 110], ids=["fewer than pixels", "more than pixels"])
 def test_sampled_squares_are_the_least_squares_solution(squares: int) -> None:
     model = conv_classifier()
-    maps, seen = perturbed_by(partial(square, squares=squares, smallest=2), model)
+    maps, seen = perturbed_by(partial(optimal_square, squares=squares, smallest=2), model)
     design = sampled_design(seen)
     assert len(np.unique(design, axis=0)) == squares
     assert {tuple(row) for row in design} <= {tuple(row) for row in masks(8, 8, 2, 8)}
@@ -369,7 +371,7 @@ def test_sampled_squares_are_the_least_squares_solution(squares: int) -> None:
 @pytest.mark.parametrize("ridge", [1e-3, 2.0])
 def test_square_with_ridge(squares: int, ridge: float) -> None:
     model = conv_classifier()
-    maps, seen = perturbed_by(partial(square, squares=squares, ridge=ridge), model)
+    maps, seen = perturbed_by(partial(optimal_square, squares=squares, ridge=ridge), model)
     design = sampled_design(seen)
     for image, target, map_ in zip(IMAGES, TARGETS, maps, strict=True):
         falls = fall(model, image, target, without(image, design))
@@ -383,7 +385,7 @@ def test_square_on_a_large_image() -> None:
         nn.Sequential(nn.AvgPool2d(32), nn.Flatten(), nn.Linear(49, CLASSES), nn.Tanh()), 1
     )
     image, target = random_images(1, channels=1, size=224), cyclic_targets(1)
-    method = partial(square, squares=40, smallest=20, largest=60, ridge=100.0)
+    method = partial(optimal_square, squares=40, smallest=20, largest=60, ridge=100.0)
     maps, seen = perturbed_by(method, model, image)
     design = (seen[0, :, 0] == 0).reshape(40, -1).astype(float)
     falls = fall(model, image[0], target[0], seen[0])
@@ -395,36 +397,36 @@ def test_square_on_a_large_image() -> None:
 def test_square_of_a_linear_model_is_weights_times_input() -> None:
     model = linear()
     weights = model[1].weight.detach()[TARGETS].reshape(IMAGES.shape)
-    maps = square(model, IMAGES, TARGETS, generator=generator())
+    maps = optimal_square(model, IMAGES, TARGETS, generator=generator())
     exact(maps, (weights * IMAGES).sum(1, keepdim=True))
 
 
 def test_square_of_single_pixels_is_their_occlusion() -> None:
     """Proposition 2.4: with one pixel removed at a time Φ ⊙ x is the occlusion of each."""
     model = conv_classifier()
-    maps = square(model, IMAGES, TARGETS, generator=generator(), largest=1)
+    maps = optimal_square(model, IMAGES, TARGETS, generator=generator(), largest=1)
     for image, target, map_ in zip(IMAGES, TARGETS, maps, strict=True):
         exact(map_.ravel(), fall(model, image, target, without(image, np.eye(PIXELS))), floor=1e-10)
 
 
 def test_square_in_float32_solves_in_float64() -> None:
-    single = square(
+    single = optimal_square(
         conv_classifier(dtype=torch.float32), IMAGES.float(), TARGETS, generator=generator(), largest=4
     )
     assert single.dtype is torch.float32
-    double = square(conv_classifier(), IMAGES, TARGETS, generator=generator(), largest=4)
+    double = optimal_square(conv_classifier(), IMAGES, TARGETS, generator=generator(), largest=4)
     exact(single, double, 1e-4, floor=1e-5 * float(double.abs().max()))
 
 
 def test_square_has_the_least_infidelity_of_global_explanations() -> None:
     model = conv_classifier()
-    maps, seen = perturbed_by(partial(square), model)
+    maps, seen = perturbed_by(partial(optimal_square), model)
     local = ("gradient", "smoothgrad", "guided_backprop")
-    rivals = rivals_of("square", model)
+    rivals = rivals_of("optimal_square", model)
     rivals += [
         explain(record_of(methods.METHODS, name, "method"), model, IMAGES, TARGETS) * IMAGES for name in local
     ]
-    rivals.append(square(model, IMAGES, TARGETS, generator=generator(), largest=1))
+    rivals.append(optimal_square(model, IMAGES, TARGETS, generator=generator(), largest=1))
     design = masks(8, 8, 1, 8)
     for i, (image, target) in enumerate(zip(IMAGES, TARGETS, strict=True)):
         falls = fall(model, image, target, without(image, design))
@@ -436,13 +438,13 @@ def test_square_has_the_least_infidelity_of_global_explanations() -> None:
 @pytest.mark.parametrize("squares", [0, 12])
 def test_squares_are_factorized_once_for_all_batches(squares: int) -> None:
     model = conv_classifier()
-    serial = partial(square, model, generator=generator(3), largest=3, squares=squares)
+    serial = partial(optimal_square, model, generator=generator(3), largest=3, squares=squares)
     make_design.cache_clear()
     for images, targets in zip(IMAGES.split(2), TARGETS.split(2), strict=True):
         serial(images, targets)
     found = make_design.cache_info()
     assert (found.misses, found.hits) == (1, 2)
-    square(model, IMAGES, TARGETS, generator=generator(4), largest=3, squares=squares)
+    optimal_square(model, IMAGES, TARGETS, generator=generator(4), largest=3, squares=squares)
     assert make_design.cache_info().misses == (2 if squares else 1)
 
 
@@ -450,9 +452,9 @@ def test_sampled_squares_hang_on_the_seed_alone() -> None:
     model, used = conv_classifier(), generator(3)
     torch.rand(100, generator=used)
     settings = {"squares": 12, "ridge": 0.1}
-    maps = square(model, IMAGES, TARGETS, generator=generator(3), **settings)
-    assert torch.equal(square(model, IMAGES, TARGETS, generator=used, **settings), maps)
-    assert not torch.equal(square(model, IMAGES, TARGETS, generator=generator(4), **settings), maps)
+    maps = optimal_square(model, IMAGES, TARGETS, generator=generator(3), **settings)
+    assert torch.equal(optimal_square(model, IMAGES, TARGETS, generator=used, **settings), maps)
+    assert not torch.equal(optimal_square(model, IMAGES, TARGETS, generator=generator(4), **settings), maps)
 
 
 # ------------------------------------------------------------------------------- squares and their designs
@@ -483,7 +485,11 @@ def test_squares_of_the_released_code_are_counted() -> None:
 
 @EVERY_METHOD
 def test_a_pass_has_as_many_rows_as_the_batch(method: partial[Tensor]) -> None:
-    passes = {"noisy_baseline": 1 + 2, "square": 1 + 64 + 49, "square, sampled": 1 + 9}
+    passes = {
+        "optimal_noisy_baseline": 1 + 2,
+        "optimal_square": 1 + 64 + 49,
+        "optimal_square, sampled": 1 + 9,
+    }
     with seen_batches(model := conv_classifier()) as seen:
         method(model, IMAGES, TARGETS, generator=generator())
     assert [len(batch) for batch in seen] == [5] * passes[next(k for k, v in METHODS.items() if v is method)]
@@ -512,50 +518,58 @@ LARGE = torch.zeros(1, 1, 101, 100)
     ("method", "images", "message"),
     [
         (
-            partial(noisy_baseline),
+            partial(optimal_noisy_baseline),
             LARGE,
-            "images: found 10100 values an image, noisy_baseline solves for at most 10000; "
-            "use square with a sample of squares and ridge",
+            "images: found 10100 values an image, optimal_noisy_baseline solves for at most 10000; "
+            "use optimal_square with a sample of squares and ridge",
         ),
         (
-            partial(noisy_baseline, samples=0),
+            partial(optimal_noisy_baseline, samples=0),
             IMAGES,
             "samples, noise: found 0, 0.2, expected at least 1 and 0",
         ),
         (
-            partial(noisy_baseline, noise=-1.0),
+            partial(optimal_noisy_baseline, noise=-1.0),
             IMAGES,
             "samples, noise: found 20000, -1.0, expected at least 1 and 0",
         ),
         (
-            partial(noisy_baseline, protocol="none"),
+            partial(optimal_noisy_baseline, protocol="none"),
             IMAGES,
             "protocol: found 'none', valid: printed, released",
         ),
         (
-            partial(square, largest=2),
+            partial(optimal_square, largest=2),
             LARGE,
             "squares: found 20000 on 10100 pixels, expected at most 10000 of either; "
             "give squares and ridge to solve for a sample",
         ),
-        (partial(square, smallest=0), IMAGES, "smallest: found 0, expected 1 to 8, the image's shorter side"),
-        (partial(square, smallest=9), IMAGES, "smallest: found 9, expected 1 to 8, the image's shorter side"),
         (
-            partial(square, smallest=3, largest=2),
+            partial(optimal_square, smallest=0),
+            IMAGES,
+            "smallest: found 0, expected 1 to 8, the image's shorter side",
+        ),
+        (
+            partial(optimal_square, smallest=9),
+            IMAGES,
+            "smallest: found 9, expected 1 to 8, the image's shorter side",
+        ),
+        (
+            partial(optimal_square, smallest=3, largest=2),
             IMAGES,
             "largest: found 2, expected at least smallest, 3",
         ),
         (
-            partial(square, squares=205),
+            partial(optimal_square, squares=205),
             IMAGES,
             "squares: found 205, expected 0 for all or 1 to 204, as many as fit",
         ),
         (
-            partial(square, squares=-1),
+            partial(optimal_square, squares=-1),
             IMAGES,
             "squares: found -1, expected 0 for all or 1 to 204, as many as fit",
         ),
-        (partial(square, ridge=-0.5), IMAGES, "ridge: found -0.5, expected at least 0"),
+        (partial(optimal_square, ridge=-0.5), IMAGES, "ridge: found -0.5, expected at least 0"),
     ],
 )
 def test_what_cannot_be_solved_is_refused(method: partial[Tensor], images: Tensor, message: str) -> None:

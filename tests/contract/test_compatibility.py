@@ -31,7 +31,7 @@ def test_a_method_works_where_its_needs_are_met_and_refuses_elsewhere(
     method: Method, architecture: Architecture
 ) -> None:
     images = random_images(2, channels=1, size=32, dtype=torch.float32)
-    few = {"squares": 8} if method.name == "square" else {}  # all of 32 × 32 pixels are two thousand
+    few = {"squares": 8} if method.name == "optimal_square" else {}  # all of 32 × 32 pixels are two thousand
     attribute = bound(method, images, **few)
     if unsupported(method.needs, architecture):
         with pytest.raises(ValueError, match=r"^[^\n]+$"):

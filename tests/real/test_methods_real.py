@@ -34,8 +34,8 @@ FEWER = {
     "vargrad": {"samples": 10},
     "kernel_shap": {"segments": 16, "samples": 60},
     "occlusion": {"window": 0.25, "stride": 0.125},
-    "square": {"largest": 10, "squares": 60, "ridge": 0.1},
-    "noisy_baseline": {"samples": 4000},
+    "optimal_square": {"largest": 10, "squares": 60, "ridge": 0.1},
+    "optimal_noisy_baseline": {"samples": 4000},
 }
 """Parameters that keep a hundred images within two minutes; the others have their defaults."""
 

@@ -44,7 +44,7 @@ ALL = {
         f"{job} {model} 0 captioned_both {method}"
         for job in ("attribute", "score infidelity_halves", "score block_attribution")
         for model in CAPTIONED
-        for method in ("gradient", "halves")
+        for method in ("gradient", "optimal_halves")
     ),
     *(f"respond infidelity_halves {model} 0 captioned_both" for model in CAPTIONED),
     "tabulate_caption captions",
@@ -297,7 +297,7 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
         | TABULATED,
     ),
     "an explanation more of what a caption is": (
-        configured(studies__captions__methods=["gradient", "halves", "edge"]),
+        configured(studies__captions__methods=["gradient", "optimal_halves", "edge"]),
         {
             f"{job} {model} 0 captioned_both edge"
             for job in ("attribute", "score infidelity_halves", "score block_attribution")

@@ -54,7 +54,7 @@ STORES = {
             ("curves/block_attribution", "curves"),
         )
         for model in CAPTIONED
-        for method in ("gradient", "halves")
+        for method in ("gradient", "optimal_halves")
     },
     **{
         f"responses/infidelity_halves/{model}/seed0/captioned_both.zarr.zip": "responses"
@@ -126,7 +126,7 @@ RESULTS = {
         f"scores/{metric}/{model}/seed0/captioned_both/{method}.parquet"
         for metric in ("infidelity_halves", "block_attribution")
         for model in CAPTIONED
-        for method in ("gradient", "halves")
+        for method in ("gradient", "optimal_halves")
     ),
     *(f"tables/captions/{name}.csv" for name in ("premise", "table")),
     *(f"figures/captions/{name}" for name in ("caption.html", "infidelity.svg", "attribution.svg")),
@@ -334,7 +334,7 @@ def test_methods_are_rated_in_every_kind_of_study(study: str, finished_once: Che
     """By the study's own methods and metrics, on one set and model, with controls as such."""
     methods, metrics = {
         "bam": (BAM_METHODS, ("mcs", "idr", "iir", "iir_difference")),
-        "captions": (("gradient", "halves"), ("infidelity",)),
+        "captions": (("gradient", "optimal_halves"), ("infidelity",)),
         "digits": (("gradient", "smooth"), ("faithfulness", "infidelity", "sensitivity_max")),
         "retrain": (("gradient",), ("accuracy",)),
     }[study]

@@ -33,7 +33,7 @@ class Method:
     """Arguments in addition to its parameters: ``base``, the method to smooth; ``background``, training images."""
     stochastic: bool = False
     noise_group: str = ""
-    """Name of the method whose random samples it shares under the same seed; by default it has separate samples."""
+    """Part of the seed of its random numbers, the method's name by default; methods of one group use the same samples."""
     uses_model: bool = True
     limits: Mapping[str, Limits] = field(default_factory=dict)
     """Valid values of the parameters that do not accept every value of their type."""
@@ -265,8 +265,8 @@ METHODS: tuple[Method, ...] = (
         check="saliency_assay.methods.checks:coalitions",
     ),
     Method(
-        "square",
-        "saliency_assay.methods.optimal:square",
+        "optimal_square",
+        "saliency_assay.methods.optimal:optimal_square",
         "Yeh et al., 2019",
         "explanation of least infidelity under removal of squares",
         one_channel=True,
@@ -278,22 +278,24 @@ METHODS: tuple[Method, ...] = (
             "ridge": Limits(minimum=0),
         },
         check="saliency_assay.methods.checks:sides",
+        noise_group="square",  # its name in version 0.1, so that samples stay the same
     ),
     Method(
-        "halves",
-        "saliency_assay.methods.optimal:halves",
+        "optimal_halves",
+        "saliency_assay.methods.optimal:optimal_halves",
         "Yeh et al., 2019",
         "explanation of least infidelity under removal of the left or the right half",
         one_channel=True,
         passes=3,
     ),
     Method(
-        "noisy_baseline",
-        "saliency_assay.methods.optimal:noisy_baseline",
+        "optimal_noisy_baseline",
+        "saliency_assay.methods.optimal:optimal_noisy_baseline",
         "Yeh et al., 2019",
         "explanation of least infidelity under a noisy baseline",
         passes="saliency_assay.methods.cost:shared_samples",
         stochastic=True,
+        noise_group="noisy_baseline",  # as for "optimal_square"
         limits={
             "samples": Limits(minimum=1),
             "noise": Limits(minimum=0),

@@ -105,7 +105,7 @@ class Design:
     factor: Factor
 
 
-def square(
+def optimal_square(
     model: nn.Module,
     images: Tensor,
     targets: Tensor,
@@ -144,10 +144,10 @@ def make_design(
     seed: int | None,
     device: torch.device,
 ) -> Design:
-    """Return the squares of ``square`` and their factorization; the last result is cached for the following batches.
+    """Return the squares of ``optimal_square`` and their factorization; the last result is cached for later batches.
 
     Raises:
-        ValueError: as ``square``.
+        ValueError: as ``optimal_square``.
     """
     selected = choose(height, width, smallest, largest, squares, seed)
     count, pixels = len(selected), height * width
@@ -283,7 +283,9 @@ def _covered_pairs(length: int, side: int, device: torch.device) -> Tensor:
 # ---- removal of the left or the right half (section 5)
 
 
-def halves(model: nn.Module, images: Tensor, targets: Tensor, *, generator: torch.Generator) -> Tensor:
+def optimal_halves(
+    model: nn.Module, images: Tensor, targets: Tensor, *, generator: torch.Generator
+) -> Tensor:
     """Compute the global explanation of least infidelity if the left or the right half turns black, ``[N, 1, H, W]``.
 
     With M ``[2, H·W]`` the pixels of each half and Δ ``[2]`` the drop of the logit without it, MMᵀ is diagonal and the
@@ -374,7 +376,7 @@ class Scatter:
     factor: Factor  # of C [d, d]
 
 
-def noisy_baseline(
+def optimal_noisy_baseline(
     model: nn.Module,
     images: Tensor,
     targets: Tensor,
@@ -398,8 +400,8 @@ def noisy_baseline(
     size = images[0].numel()
     if size > LARGEST:
         raise ValueError(
-            f"images: found {size} values an image, noisy_baseline solves for at most {LARGEST}; "
-            f"use square with a sample of squares and ridge"
+            f"images: found {size} values an image, optimal_noisy_baseline solves for at most {LARGEST}; "
+            f"use optimal_square with a sample of squares and ridge"
         )
     if samples < 1 or noise < 0:
         raise ValueError(f"samples, noise: found {samples}, {noise}, expected at least 1 and 0")

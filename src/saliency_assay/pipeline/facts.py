@@ -7,9 +7,9 @@ from saliency_assay.config.records import Catalog, Config, Method, Metric
 from saliency_assay.pipeline.studies import Studies
 
 OPTIMAL_METHODS: Mapping[str, str] = {
-    "infidelity_halves": "halves",
-    "infidelity_square": "square",
-    "infidelity_noisy_baseline": "noisy_baseline",
+    "infidelity_halves": "optimal_halves",
+    "infidelity_square": "optimal_square",
+    "infidelity_noisy_baseline": "optimal_noisy_baseline",
 }
 """For each infidelity metric with an optimal method, the method that minimizes it."""
 

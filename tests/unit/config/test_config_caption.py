@@ -24,7 +24,7 @@ models:
   f_caption: {<<: *model, data: two_both}
   f_words: {<<: *model, data: words_both}
   f_other: {<<: *model, data: other_both}
-methods: {gradient: {}, halves: {}}
+methods: {gradient: {}, optimal_halves: {}}
 metrics: {infidelity_halves: {rescale: true}}
 studies: {s: {kind: caption, image_model: f_image, caption_model: f_caption}}
 """

@@ -19,7 +19,7 @@ MISFITS: list[tuple[str, dict[str, Any]]] = [
     ("integrated_gradients_smoothgrad", {"steps": 1}),
     ("kernel_shap", {"segments": 64, "samples": 100}),
     ("occlusion", {"window": 0.1, "stride": 0.2}),
-    ("square", {"smallest": 5, "largest": 3}),
+    ("optimal_square", {"smallest": 5, "largest": 3}),
 ]
 
 

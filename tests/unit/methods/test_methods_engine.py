@@ -13,7 +13,7 @@ from torch import Tensor
 from saliency_assay.methods.controls import random
 from saliency_assay.methods.engine import arguments, attribute
 from saliency_assay.methods.gradient import gradient
-from saliency_assay.methods.optimal import square
+from saliency_assay.methods.optimal import optimal_square
 from saliency_assay.methods.path import integrated_gradients
 from saliency_assay.methods.sampling import BlockGenerator, block_seed, sample_seeds
 from saliency_assay.methods.smoothing import smoothgrad
@@ -78,7 +78,12 @@ def in_parts(method: Callable[..., Tensor], model: Classifier, of: int, **parame
 
 @pytest.mark.parametrize(
     ("method", "parameters"),
-    [(smoothgrad, {"samples": 3}), (random, {}), (square, {"largest": 3, "squares": 20}), (gradient, {})],
+    [
+        (smoothgrad, {"samples": 3}),
+        (random, {}),
+        (optimal_square, {"largest": 3, "squares": 20}),
+        (gradient, {}),
+    ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
 @pytest.mark.parametrize("of", [2, 3])

@@ -34,7 +34,7 @@ def test_scores_of_a_study_come_metric_by_metric_then_method_by_method() -> None
     assert scores == [
         f"results/scores/{metric}/{model}/seed0/captioned_both/{method}.parquet"
         for metric in ("infidelity_halves", "block_attribution")
-        for method in ("gradient", "halves")
+        for method in ("gradient", "optimal_halves")
         for model in ("f_picture", "f_caption")
     ]
 

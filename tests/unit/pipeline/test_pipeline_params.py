@@ -133,7 +133,7 @@ def test_a_training_keeps_images_by_the_limit_of_its_set() -> None:
 def test_cautions_are_of_methods_that_are_fitted_to_a_metric() -> None:
     tiny = params(TINY)
     (caution,) = tiny.summarize({"study": "captions"})["study"]["references"]
-    assert caution.startswith("halves is fitted to the least infidelity_halves")
+    assert caution.startswith("optimal_halves is fitted to the least infidelity_halves")
     assert tiny.summarize({"study": "digits"})["study"]["references"] == []
 
 
@@ -144,10 +144,10 @@ def test_papers_know_methods_by_what_they_smooth_and_what_their_maps_are() -> No
     facts = params(configuration).facts
     assert facts.paper_method("smooth") == "smoothgrad of gradcam"
     assert facts.paper_method("plain") == "smoothgrad"
-    configuration["studies"]["captions"]["methods"] = ["halves", "gradient", "integrated"]
+    configuration["studies"]["captions"]["methods"] = ["optimal_halves", "gradient", "integrated"]
     settings = params(configuration).of_kind("caption").plot_caption({"study": "captions"})
     assert settings["methods"] == {
-        "halves": "halves",
+        "optimal_halves": "optimal_halves",
         "gradient": "gradient, local",
         "integrated": "integrated_gradients, local",
     }

@@ -32,7 +32,7 @@ PRINTED_INFIDELITY = {
     "gradient_x_input": 0.55,
     "smoothgrad": 0.38,
     "integrated_gradients": 0.35,
-    "halves": 0.0,
+    "optimal_halves": 0.0,
 }
 ABOVE = 95.0  # the accuracy of both models on test images is above this percentage
 CHANCE = (45.0, 55.0)  # percent: range counted as chance, which is 0.5 in footnote 7

@@ -28,7 +28,7 @@ METHODS = {
     "g": "gradient_x_input",
     "sg": "smoothgrad",
     "ig": "integrated_gradients",
-    "opt": "halves",
+    "opt": "optimal_halves",
     "e": "edge",
 }
 RIGHT = {("looks", "both"): 97, ("looks", "image"): 92, ("looks", "caption"): 48}
