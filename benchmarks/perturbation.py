@@ -40,7 +40,7 @@ from saliency_assay.storage import zarr_store
 PARTS = ("passes", "captum", "memory")
 MEASURED: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "AOPC, both orders": ("aopc", {"random_orders": 1}),
-    "N-Ord, S-Ord, TPN, TPS": ("criteria", {}),
+    "N-Ord, S-Ord, TPN, TPS": ("necessity_sufficiency", {}),
     "INFD, squares": ("infidelity_square", {"squares": 200}),
     "faithfulness": ("faithfulness", {}),
     "deletion": ("deletion", {}),
@@ -230,7 +230,9 @@ def peak_of(options: argparse.Namespace) -> None:
     with zarr_store.open_store(Path(options.peak_of), kind="benchmark") as opened:
         everything = np.arange(len(opened))
         images, targets = opened["image"].at(everything), opened["target"][:]
-        score_metric(model, "criteria", {"steps": 2}, images, targets, opened["map"], options.batch_size)
+        score_metric(
+            model, "necessity_sufficiency", {"steps": 2}, images, targets, opened["map"], options.batch_size
+        )
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 
 

@@ -28,7 +28,7 @@ RELIABILITY = {
 }
 BELOW = "below"
 RELEASED = {
-    "criteria": f"`corrected` (default) and `printed` differ in Eq. 4; released, another computation: {BELOW}",
+    "necessity_sufficiency": f"`corrected` (default) and `printed` differ in Eq. 4; the released code differs: {BELOW}",
     "road": f"accuracy of a set in both; noise, ties and LeRF in the released code: {BELOW}",
     "infidelity_square": "side lengths, stride, zero fill and the optimal scalar are the released code's",
     "infidelity_noisy_baseline": "`protocol`: z unbounded as printed, or clipped to [0, 1] as released",

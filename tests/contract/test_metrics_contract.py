@@ -50,7 +50,7 @@ TAKES = {"mean", "mask", "responses", "explain", "randomized_model"}
 CHEAP: dict[str, dict[str, Any]] = {
     "aopc": {"steps": 6, "every": 4, "random_orders": 2},
     "faithfulness": {"pixels": 12},
-    "criteria": {"steps": 6},
+    "necessity_sufficiency": {"steps": 6},
     "deletion": {"steps": 5},
     "insertion": {"steps": 5},
     "road": {"points": 3},

@@ -121,7 +121,7 @@ def test_fills_are_pixels_of_the_images_own_size(images: torch.Tensor, data: st.
 # ---- metrics
 
 SCALE_FREE = {
-    "aopc", "faithfulness", "criteria", "deletion", "insertion", "road", "sensitivity_n", "pointing_game",
+    "aopc", "faithfulness", "necessity_sufficiency", "deletion", "insertion", "road", "sensitivity_n", "pointing_game",
     "mask_attribution", "block_attribution",
 }  # fmt: skip
 """Those that look at the order or the shares of a map, or correlate it: its unit is nothing to them."""

@@ -28,7 +28,7 @@ METHODS: dict[str, dict[str, Any]] = {
 METRICS: dict[str, dict[str, Any]] = {
     "aopc": {"steps": 40, "every": 20, "random_orders": 2},
     "faithfulness": {"pixels": 20},
-    "criteria": {"steps": 10},
+    "necessity_sufficiency": {"steps": 10},
     "road": {"points": 3},
     "infidelity": {"metric": "infidelity_subset", "samples": 20},
     "sensitivity_max": {"samples": 2},
@@ -170,7 +170,8 @@ def test_floats_and_tensors_give_the_same(run: Run, metric: str) -> None:
 
 def test_reliability_is_the_workflows(run: Run, results: Path) -> None:
     of_each = {
-        method: scored(run, "criteria", method, run.images, run.maps[method])["s_ord"] for method in METHODS
+        method: scored(run, "necessity_sufficiency", method, run.images, run.maps[method])["s_ord"]
+        for method in METHODS
     }
     assessed = saliency_assay.assess(of_each, direction="higher", resamples=200)
     tables = results / "tables/all"

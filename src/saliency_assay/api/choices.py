@@ -227,6 +227,9 @@ def workflow_seed(
         record = None if ":" in method else record_of(METHODS, method, "method")
         return map_seed(seed, model, data, (record.noise_group or record.name) if record else method)
     assert metric is not None
-    if ":" not in metric:
-        record_of([candidate for candidate in METRICS if candidate.judges_single_maps], metric, "metric")
-    return metric_seed(seed, model, data, metric)
+    if ":" in metric:
+        return metric_seed(seed, model, data, metric)
+    metric_record = record_of(
+        [candidate for candidate in METRICS if candidate.judges_single_maps], metric, "metric"
+    )
+    return metric_seed(seed, model, data, metric_record.noise_group or metric_record.name)

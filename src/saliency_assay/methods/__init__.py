@@ -33,7 +33,7 @@ class Method:
     """Arguments in addition to its parameters: ``base``, the method to smooth; ``background``, training images."""
     stochastic: bool = False
     noise_group: str = ""
-    """Part of the seed of its random numbers, the method's name by default; methods of one group use the same samples."""
+    """Part of the seed of its random numbers, by default its name; methods of one group use the same samples."""
     uses_model: bool = True
     limits: Mapping[str, Limits] = field(default_factory=dict)
     """Valid values of the parameters that do not accept every value of their type."""

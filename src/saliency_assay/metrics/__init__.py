@@ -72,6 +72,8 @@ class Metric:
     read_by: tuple[str, ...] = ()
     """``package.module:name`` of the functions and records that take its parameters; by default its function and its
     ``responses``."""
+    noise_group: str = ""
+    """Part of the seed of its random numbers; by default its name."""
 
     @cached_property
     def parameters(self) -> dict[str, Parameter]:
@@ -130,8 +132,8 @@ METRICS: tuple[Metric, ...] = (
         limits={"pixels": Limits(minimum=2), "fill": Limits(choices=_FILLS), **_OUTPUT},
     ),
     Metric(
-        "criteria",
-        "saliency_assay.metrics.criteria:criteria",
+        "necessity_sufficiency",
+        "saliency_assay.metrics.necessity_sufficiency:necessity_sufficiency",
         "Wang et al., 2020",
         "necessity and sufficiency of positive pixels, by order (N-Ord, S-Ord) and by share (TPN, TPS)",
         formula="N-Ord = mean_m max(R_m − y_b, 0); S-Ord = mean_m (min(R′_m, y_0) − y_b); TPN = ∫|R(π) − R(π "
@@ -143,9 +145,15 @@ METRICS: tuple[Metric, ...] = (
             Score("tps", "lower", (0, inf), "TPS", True),
         ),
         takes=("mean",),
+        noise_group="criteria",  # its name in version 0.1, so that random fills stay the same
         figures={
-            "boxes": Figure("saliency_assay.studies.fidelity.criteria_figures:criteria_boxes"),
-            "areas": Figure("saliency_assay.studies.fidelity.criteria_figures:criteria_areas", ("curves",)),
+            "boxes": Figure(
+                "saliency_assay.studies.fidelity.necessity_sufficiency_figures:necessity_sufficiency_boxes"
+            ),
+            "areas": Figure(
+                "saliency_assay.studies.fidelity.necessity_sufficiency_figures:necessity_sufficiency_areas",
+                ("curves",),
+            ),
         },
         limits={
             **_STEPS,

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from saliency_assay.config.records import Catalog, Config, DataEntry, Model
+from saliency_assay.config.records import Catalog, Config, DataEntry, Metric, Model
 from saliency_assay.pipeline.facts import Facts
 from saliency_assay.pipeline.inputs import Inputs, Wildcards, image_lists
 from saliency_assay.pipeline.job_settings import JobSettings
@@ -270,7 +270,7 @@ class Params(EntrySettings):
             explained=self._explained(wildcards),
             responses=metric.responses,
             parameters=read_by(metric.responses, metric.parameters),
-            noise_group=metric.metric,
+            noise_group=self._metric_noise_group(metric),
             seed=int(wildcards["seed"]),
             device=self.config.device,
         )
@@ -287,12 +287,17 @@ class Params(EntrySettings):
             parameters=read_by(metric.function, metric.parameters) if metric.metric else metric.parameters,
             takes=metric.takes,
             scores=list(metric.directions),
-            noise_group=metric.metric or metric.function,
+            noise_group=self._metric_noise_group(metric),
             **({"method": self.method(method)} if explains else {}),
             batch_size=model.batch_size,
             seed=int(wildcards["seed"]),
             device=self.config.device,
         )
+
+    def _metric_noise_group(self, metric: Metric) -> str:
+        """Return the part of a metric's seed that is common to its entries in the configuration."""
+        record = self.catalog.metrics.get(metric.metric)
+        return (record.noise_group or record.name) if record else metric.function
 
     def _explained(self, wildcards: Wildcards) -> Settings:
         """Return the settings that select the explained images of a set, and the explained class of each."""

@@ -120,6 +120,7 @@ def record_of(records: Iterable[R], name: str, kind: str) -> R:
 RENAMED = {
     "center": "center",
     "centre": "center",
+    "criteria": "necessity_sufficiency",
     "embedded": "synthetic",
     "explain": "max_explained_images",
     "halves": "optimal_halves",

@@ -360,7 +360,7 @@ def test_what_does_not_fit_a_method_is_told_in_one_line(
 
 
 BAD_SCORES: list[tuple[dict[str, Any], str]] = [
-    ({"metric": "mcs"}, "unknown metric 'mcs'; valid: aopc, block_attribution, criteria, deletion"),
+    ({"metric": "mcs"}, "unknown metric 'mcs'; valid: aopc, block_attribution, deletion, faithfulness"),
     ({"metric": "deletoin"}, "unknown metric 'deletoin'; did you mean 'deletion'? valid: "),
     ({"setps": 3}, "deletion: unknown parameter 'setps'; did you mean 'steps'? valid: fill, output, steps"),
     ({"fill": "gray"}, "deletion: fill: found 'gray', valid: black, mean, image_mean, random, blur"),

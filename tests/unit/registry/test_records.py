@@ -1,10 +1,13 @@
 """Parameters, references to callables, and the one-line errors that every registry shares."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from saliency_assay.methods import METHODS
+from saliency_assay.metrics import METRICS
 from saliency_assay.registry.records import (
     Parameter,
     module_of,
@@ -180,3 +183,20 @@ def test_a_module_that_exits_is_a_fault(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ValueError, match=r"^'leaves_at_once:f': its module exits when it is imported$"):
         resolve("leaves_at_once:f")
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "renamed", "valid"),
+    [
+        ("method", "square", "optimal_square", (record.name for record in METHODS)),
+        ("method", "halves", "optimal_halves", (record.name for record in METHODS)),
+        ("method", "noisy_baseline", "optimal_noisy_baseline", (record.name for record in METHODS)),
+        ("metric", "criteria", "necessity_sufficiency", (record.name for record in METRICS)),
+        ("metric", "randomisation", "randomization", (record.name for record in METRICS)),
+    ],
+)
+def test_an_old_name_is_answered_with_the_new_one(
+    kind: str, name: str, renamed: str, valid: Iterator[str]
+) -> None:
+    message = unknown(kind, name, valid)
+    assert message.startswith(f"unknown {kind} {name!r}; it is called {renamed!r} since version 0.2; valid: ")

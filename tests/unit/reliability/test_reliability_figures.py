@@ -134,11 +134,17 @@ def test_names_are_short_and_many_variants_become_the_last_of_each_score() -> No
     pairs = [
         *(("aopc_morf", f"aopc L={length}") for length in (20, 100)),
         ("aopc_lerf", "aopc L=100"),
-        ("n_ord", "criteria"),
+        ("n_ord", "necessity_sufficiency"),
         ("infidelity", "infidelity_square"),
     ]
     table = pd.DataFrame(pairs, columns=["metric", "variant"])
-    names = ["aopc morf L=20", "aopc morf L=100", "aopc lerf L=100", "criteria: n ord", "infidelity square"]
+    names = [
+        "aopc morf L=20",
+        "aopc morf L=100",
+        "aopc lerf L=100",
+        "necessity_sufficiency: n ord",
+        "infidelity square",
+    ]
     assert list(scored_names(table, most=5).values()) == names
     assert list(scored_names(table, most=4).values()) == names[1:]
 

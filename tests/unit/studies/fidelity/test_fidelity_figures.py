@@ -361,8 +361,8 @@ PAIRS = [
     ("aopc_lerf", "aopc_mean L=10"),
     ("deletion", "deletion"),
     ("deletion", "deletion_blur"),
-    ("n_ord", "criteria"),
-    ("tpn", "criteria"),
+    ("n_ord", "necessity_sufficiency"),
+    ("tpn", "necessity_sufficiency"),
 ]
 
 
@@ -371,7 +371,7 @@ PAIRS = [
     [
         ("infidelity", ("infidelity", "infidelity_square")),  # the score's only variant
         ("aopc_lerf", ("aopc_lerf", "aopc_mean L=10")),
-        ("tpn", ("tpn", "criteria")),
+        ("tpn", ("tpn", "necessity_sufficiency")),
         ("infidelity_square", ("infidelity", "infidelity_square")),  # an entry with one score and one variant
         ("deletion_blur", ("deletion", "deletion_blur")),
         ("deletion", ("deletion", "deletion")),  # the entry; the score has two variants
@@ -406,7 +406,10 @@ def test_of_two_names_the_one_in_full_counts_then_the_entry() -> None:
     [
         ("aopc_morf", "aopc_morf has 3 scores, expected the name of one, such as 'aopc_morf aopc L=9'"),
         ("aopc", "aopc has 2 scores, expected the name of one, such as 'aopc_morf aopc L=9'"),
-        ("criteria", "criteria has 2 scores, expected the name of one, such as 'n_ord criteria'"),
+        (
+            "necessity_sufficiency",
+            "necessity_sufficiency has 2 scores, expected the name of one, such as 'n_ord necessity_sufficiency'",
+        ),
         (
             "aopc L=9",
             "unknown score 'aopc L=9'; did you mean 'aopc_morf aopc L=9'? valid: aopc_morf aopc L=9",

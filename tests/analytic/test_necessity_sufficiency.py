@@ -9,8 +9,8 @@ from support import cyclic_targets, generator, random_images, seen_batches, smoo
 from torch import Tensor, nn
 
 from saliency_assay.methods.sampling import sample_seeds
-from saliency_assay.metrics.criteria import criteria, fewest, positive_shares, ratio
 from saliency_assay.metrics.fills import fill as fill_of
+from saliency_assay.metrics.necessity_sufficiency import fewest, necessity_sufficiency, positive_shares, ratio
 from saliency_assay.metrics.scored import Scored
 
 SIZE, PIXELS = 6, 36
@@ -148,10 +148,12 @@ def test_example_1(steps: int | str) -> None:
     maps = torch.tensor([[1 / 6, 1 / 3, 1 / 2], [2 / 3, 0, 1 / 3], [2 / 3, 1 / 3, 0]], dtype=torch.float64)
     images, targets = torch.ones(3, 1, 1, 3, dtype=torch.float64), torch.zeros(3, dtype=torch.int64)
     given = (Maximum(), images, targets, maps[:, None, None])
-    found = criteria(*given, generator=generator(), steps=steps, output="logit")
+    found = necessity_sufficiency(*given, generator=generator(), steps=steps, output="logit")
     np.testing.assert_allclose(found.scores["n_ord", ""], [3 / 4, 1, 2 / 3], rtol=1e-15)
     np.testing.assert_allclose(found.scores["s_ord", ""], [1 / 2, 2 / 3, 2 / 3], rtol=1e-15)
-    printed = criteria(*given, generator=generator(), steps=steps, output="logit", protocol="printed")
+    printed = necessity_sufficiency(
+        *given, generator=generator(), steps=steps, output="logit", protocol="printed"
+    )
     np.testing.assert_allclose(printed.scores["s_ord", ""], [-1 / 2, -1 / 3, -1 / 3], rtol=1e-15)
     if steps == "exact":
         # A_3: |R_1 − R_1| = 0 at k = 1/3, |R_1 − R_2| = 1 at 2/3, 0 at 1; r = 1. Shown, all outputs are 1 from x_1 on.
@@ -181,7 +183,7 @@ def test_a_linear_output_with_equal_attributions_is_proportional(steps: int | st
     images = torch.full((1, 1, SIZE, SIZE), 0.8, dtype=torch.float64)
     weights = torch.full((1, SIZE, SIZE), 0.1, dtype=torch.float64)
     given = (linear(weights, bias), images, torch.tensor([0]), (weights * images[0])[None])
-    found = criteria(*given, generator=generator(), steps=steps, output="logit")
+    found = necessity_sufficiency(*given, generator=generator(), steps=steps, output="logit")
     n_ord, s_ord, tpn, tps = values_of(found, 0)
     assert (tpn, tps) == (pytest.approx(0, abs=1e-12), pytest.approx(0, abs=1e-12))
     assert np.isnan([n_ord, s_ord]).all()  # shares, but no order
@@ -199,11 +201,13 @@ def test_a_linear_output_with_exact_attributions_errs_by_less_than_a_pixel(
     maps = weights * images
     largest = float(maps.max() / maps.sum())
     given = (linear(weights, bias), images, torch.tensor([0]), maps)
-    found = criteria(*given, generator=generator(), steps=steps, output="logit")
+    found = necessity_sufficiency(*given, generator=generator(), steps=steps, output="logit")
     assert 1e-4 < values_of(found, 0)[2] < largest
     # R′_M = y_0 and all falls are w·x, so sufficiency is as proportional as necessity.
     assert 1e-4 < values_of(found, 0)[3] < largest
-    double = criteria(*given[:3], maps.square(), generator=generator(), steps=steps, output="logit")
+    double = necessity_sufficiency(
+        *given[:3], maps.square(), generator=generator(), steps=steps, output="logit"
+    )
     assert values_of(double, 0)[2] > 2 * values_of(found, 0)[2]
 
 
@@ -224,7 +228,7 @@ def test_equals_plain_loops(steps: int | str, fill: str, output: str, protocol: 
     model, images = smooth_network(), random_images(COUNT, size=SIZE)
     targets = some_targets(model, images)
     options = {"mean": MEAN, "steps": steps, "fill": fill, "output": output, "protocol": protocol}
-    found = criteria(model, images, targets, hard_maps(), generator=generator(4), **options)  # type: ignore[arg-type]
+    found = necessity_sufficiency(model, images, targets, hard_maps(), generator=generator(4), **options)  # type: ignore[arg-type]
     fills = fill_of(fill, images, mean=MEAN, seeds=sample_seeds(COUNT, 1, generator(4))).expand_as(images)
     defined = []
     for index in range(COUNT):
@@ -245,7 +249,7 @@ def test_equals_plain_loops(steps: int | str, fill: str, output: str, protocol: 
 def test_curves_are_the_outputs_at_equal_intervals(steps: int | str) -> None:
     model, images = smooth_network(), random_images(COUNT, size=SIZE)
     targets = some_targets(model, images)
-    found = criteria(model, images, targets, hard_maps(), generator=generator(), steps=steps)
+    found = necessity_sufficiency(model, images, targets, hard_maps(), generator=generator(), steps=steps)
     intervals = 100 if steps == "exact" else int(steps)
     assert set(found.curves) == {"n_ord", "s_ord", "tpn_first", "tpn_last", "tps_first", "tps_last"}
     black = torch.zeros_like(images[0])
@@ -277,8 +281,16 @@ def test_no_image_is_evaluated_twice(steps: int | str) -> None:
     model, images, targets = smooth_network(), random_images(COUNT, size=SIZE) + 0.01, cyclic_targets(COUNT)
     kept = [0, 6]  # fewer positive pixels than pixels, and all of them positive
     with seen_batches(model) as seen:
-        criteria(model, images[kept], targets[kept], hard_maps()[kept], generator=generator(), steps=steps, fill="mean",
-                 mean=MEAN)  # fmt: skip
+        necessity_sufficiency(
+            model,
+            images[kept],
+            targets[kept],
+            hard_maps()[kept],
+            generator=generator(),
+            steps=steps,
+            fill="mean",
+            mean=MEAN,
+        )
     rows = torch.cat(seen).flatten(1)
     fills = (rows == MEAN.repeat_interleave(PIXELS)).all(1)
     assert int(fills.sum()) == 2  # one for each image
@@ -345,5 +357,5 @@ def test_ratio_is_at_most_1_and_never_0() -> None:
 def test_what_does_not_fit_is_refused(options: dict[str, object], message: str) -> None:
     given = (smooth_network(), random_images(COUNT, size=SIZE), cyclic_targets(COUNT), hard_maps())
     with pytest.raises(ValueError, match=r"^\w+: found") as error:
-        criteria(*given, generator=generator(), **options)  # type: ignore[arg-type]
+        necessity_sufficiency(*given, generator=generator(), **options)  # type: ignore[arg-type]
     assert str(error.value) == message

@@ -13,7 +13,10 @@ from plotted import assert_apart
 from saliency_assay.plotting.metric_results import MetricResults
 from saliency_assay.plotting.style import styled
 from saliency_assay.storage.score_tables import COLUMNS
-from saliency_assay.studies.fidelity.criteria_figures import criteria_areas, criteria_boxes
+from saliency_assay.studies.fidelity.necessity_sufficiency_figures import (
+    necessity_sufficiency_areas,
+    necessity_sufficiency_boxes,
+)
 
 NAN = float("nan")
 LABELS = {"n_ord": "N-Ord", "s_ord": "S-Ord", "tpn": "TPN", "tps": "TPS"}
@@ -61,7 +64,7 @@ def test_all_four_criteria_are_lower_for_the_better() -> None:
         "tpn": [0.01, 1, 100],
         "tps": [0, 0, 1, 599],
     }
-    figure = criteria_boxes(metric_results({"gradient_x_input": {}, "b": {}}, scores))
+    figure = necessity_sufficiency_boxes(metric_results({"gradient_x_input": {}, "b": {}}, scores))
     panels = figure.axes
     assert [axes.get_xlabel().split("\n")[0] for axes in panels] == ["N-Ord", "1 − S-Ord", "TPN", "TPS"]
     assert {axes.get_xlabel().split("\n")[1] for axes in panels} == {"← lower is better"}
@@ -81,7 +84,7 @@ def test_all_four_criteria_are_lower_for_the_better() -> None:
 def test_boxes_need_no_curves_and_each_panel_says_whose_scores_lack() -> None:
     scores = {"n_ord": [0.1, 0.2, 0.3], "s_ord": [0.7, 0.8, NAN], "tpn": [1, 2, 3], "tps": [1, NAN, NAN]}
     given = metric_results({"a": {}}, scores)
-    panels = criteria_boxes(replace(given, curves={})).axes
+    panels = necessity_sufficiency_boxes(replace(given, curves={})).axes
     assert [[label.get_text() for label in axes.get_yticklabels()] for axes in panels] == [
         ["a"],
         ["(2 of 3)"],
@@ -94,7 +97,7 @@ def test_boxes_need_no_curves_and_each_panel_says_whose_scores_lack() -> None:
 def test_the_box_of_s_ord_is_mirrored() -> None:
     ladder = np.arange(101) / 100
     scores = dict.fromkeys(LABELS, ladder**2)
-    axes = criteria_boxes(metric_results({"a": {}}, scores)).axes[1]
+    axes = necessity_sufficiency_boxes(metric_results({"a": {}}, scores)).axes[1]
     x = axes.patches[0].get_path().vertices[:, 0]
     assert (x.min(), x.max()) == pytest.approx((1 - 0.75**2, 1 - 0.25**2))
 
@@ -142,7 +145,7 @@ def curves_in(axes: Axes) -> list[tuple[list[float], list[float], str]]:
 
 
 def test_areas_are_those_between_the_curves_of_the_first_image_with_most_methods() -> None:
-    figure = criteria_areas(metric_results(some_curves()))
+    figure = necessity_sufficiency_areas(metric_results(some_curves()))
     necessity, sufficiency = cells(figure, 3)
     share = [0, 50, 100]
     assert curves_in(necessity[0]) == [(share, [1, 0, 0], "-"), (share, [1, 0.5, 0], "--")]
@@ -160,14 +163,16 @@ def test_areas_are_those_between_the_curves_of_the_first_image_with_most_methods
 
 
 def test_axes_of_areas_say_what_they_are() -> None:
-    necessity, sufficiency = cells(criteria_areas(metric_results(some_curves())), 3)
+    necessity, sufficiency = cells(necessity_sufficiency_areas(metric_results(some_curves())), 3)
     assert necessity[0].get_ylabel() == "necessity\noutput (probability)"
     assert sufficiency[0].get_ylabel() == "sufficiency\noutput (probability)"
     assert {axes.get_xlabel() for axes in sufficiency} == {"positive attribution (%)"}
 
 
 def test_a_method_without_curves_is_a_cross() -> None:
-    necessity, sufficiency = cells(criteria_areas(metric_results({**some_curves(), "none_at_all": {}})), 4)
+    necessity, sufficiency = cells(
+        necessity_sufficiency_areas(metric_results({**some_curves(), "none_at_all": {}})), 4
+    )
     for axes in (*necessity[2:], *sufficiency[2:]):
         assert [text.get_text() for text in axes.texts] == ["×"]
         assert not axes.lines
@@ -177,7 +182,7 @@ def test_a_method_without_curves_is_a_cross() -> None:
 
 def test_nothing_defined_can_be_drawn() -> None:
     nothing = {"never": some_curves()["never_any"]}
-    figure = criteria_areas(metric_results(nothing))
+    figure = necessity_sufficiency_areas(metric_results(nothing))
     assert [axes.get_title() for axes in figure.axes] == ["never\nno score", "no score"]
     assert figure.legends[0].get_title().get_text() == "image 10 of some data"
 
@@ -185,13 +190,13 @@ def test_nothing_defined_can_be_drawn() -> None:
 def test_an_image_of_the_second_seed_is_named_so() -> None:
     known = some_curves()["known"]
     late = {name: np.concatenate([rows(None, None, None), curve]) for name, curve in known.items()}
-    figure = criteria_areas(metric_results({"a": late}, seeds=(4, 7)))
+    figure = necessity_sufficiency_areas(metric_results({"a": late}, seeds=(4, 7)))
     assert figure.legends[0].get_title().get_text() == "image 10 of some data, seed 7"
 
 
 def test_thirteen_methods_stand_in_blocks_of_two_rows() -> None:
     known = {name: curves[1:] for name, curves in some_curves()["known"].items()}
-    figure = criteria_areas(metric_results({f"method_{place}": known for place in range(13)}))
+    figure = necessity_sufficiency_areas(metric_results({f"method_{place}": known for place in range(13)}))
     grid = cells(figure, 5)
     assert grid.shape == (6, 5)
     shown = [[axes.get_visible() for axes in line] for line in grid]
@@ -204,7 +209,10 @@ def test_thirteen_methods_stand_in_blocks_of_two_rows() -> None:
 
 LONG = [f"a_method_of_quite_a_long_name_{place:02}" for place in range(13)]
 MANY = dict.fromkeys(LONG, some_curves()["known"])
-FIGURES: dict[str, Callable[[MetricResults], Figure]] = {"boxes": criteria_boxes, "areas": criteria_areas}
+FIGURES: dict[str, Callable[[MetricResults], Figure]] = {
+    "boxes": necessity_sufficiency_boxes,
+    "areas": necessity_sufficiency_areas,
+}
 
 
 @pytest.mark.parametrize("methods", [1, 13])

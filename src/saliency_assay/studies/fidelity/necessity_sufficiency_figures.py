@@ -21,7 +21,7 @@ FIRST: dict[str, Any] = {"color": BLUE, "linestyle": "-"}
 LAST: dict[str, Any] = {"color": VERMILION, "linestyle": "--"}
 
 
-def criteria_boxes(results: MetricResults) -> Figure:
+def necessity_sufficiency_boxes(results: MetricResults) -> Figure:
     """Plot N-Ord, 1 − S-Ord, TPN and TPS of images by method, all lower is better: Wang et al. (2020), Fig. 5."""
     height = 0.36 * len(results.methods) + 2.1
     figure = Figure(figsize=(14, height))
@@ -35,7 +35,7 @@ def criteria_boxes(results: MetricResults) -> Figure:
     return figure
 
 
-def criteria_areas(results: MetricResults) -> Figure:
+def necessity_sufficiency_areas(results: MetricResults) -> Figure:
     """Plot the curve pairs of TPN and TPS with the area between them, for one image: Wang et al. (2020), Fig. 4.
 
     The image is the first for which most methods are defined. The printed area is not yet divided by r·y₀ (TPN) or

@@ -54,7 +54,7 @@ class Curves(NamedTuple):
     tps_last: Tensor  # R′_{n_2} of π⁺ reversed
 
 
-def criteria(
+def necessity_sufficiency(
     predict: Predict,
     images: Tensor,
     targets: Tensor,
