@@ -41,7 +41,7 @@ from saliency_assay.models.classifier import Blueprint, Classifier, build
 from saliency_assay.pipeline.plan import mask_bytes
 from saliency_assay.registry.records import resolve
 from saliency_assay.registry.signatures import declared
-from saliency_assay.runtime.shards import part_of
+from saliency_assay.runtime.shards import shard_of
 
 ROOT = Path(__file__).resolve().parents[1]
 TRAINING_PASSES, GRADIENT_PASSES, FORWARD_PASSES = 3, 2, 1
@@ -265,18 +265,20 @@ def count_evaluations(metric: Metric, channels: int, size: int, *, responding: b
 
 
 def explained_images(job: Job, counts: Counts) -> int:
-    """Return the number of images of a job of maps or scores: the explained images of its set, or of its part."""
+    """Return the number of images of a job of maps or scores: the explained images of its set, or of its shard."""
     entry = counts.config.sets.get(job.wildcards["data"])
     count = min(entry.max_explained_images if entry else sys.maxsize, counts.images(job.wildcards["data"])[1])
-    part = part_of(job.wildcards.get("part", "")).stretch(count)
-    return int(part.stop - part.start)
+    images = shard_of(job.wildcards.get("shard", "")).slice_of(count)
+    return int(images.stop - images.start)
 
 
 def masked_images(job: Job, counts: Counts) -> int:
-    """Return the number of images of a job of masks: all images of its set, or of its part."""
+    """Return the number of images of a job of masks: all images of its set, or of its shard."""
     [name] = counts.config.studies[job.wildcards["study"]].models
-    part = part_of(job.wildcards.get("part", "")).stretch(sum(counts.images(counts.config.models[name].data)))
-    return int(part.stop - part.start)
+    images = shard_of(job.wildcards.get("shard", "")).slice_of(
+        sum(counts.images(counts.config.models[name].data))
+    )
+    return int(images.stop - images.start)
 
 
 def job_work(job: Job, counts: Counts) -> tuple[float, float]:

@@ -7,12 +7,12 @@ rule attribute:
         weights="<results>/models/{model}/seed{seed}/weights.pt",
         data="<results>/data/{data}.zarr.zip",
     output:
-        maps="<results>/maps/{model}/seed{seed}/{data}/{method}{part}.zarr.zip",
-        cost="<results>/costs/{model}/seed{seed}/{data}/{method}{part}.json",
+        maps="<results>/maps/{model}/seed{seed}/{data}/{method}{shard}.zarr.zip",
+        cost="<results>/costs/{model}/seed{seed}/{data}/{method}{shard}.json",
     log:
-        "<logs>/attribute/{model}/seed{seed}/{data}/{method}{part}.log",
+        "<logs>/attribute/{model}/seed{seed}/{data}/{method}{shard}.log",
     benchmark:
-        "<benchmarks>/attribute/{model}/seed{seed}/{data}/{method}{part}.tsv"
+        "<benchmarks>/attribute/{model}/seed{seed}/{data}/{method}{shard}.tsv"
     conda:
         "../envs/models.yaml"
     threads: 1

@@ -14,7 +14,7 @@ from saliency_assay.pipeline.params import Params
 from saliency_assay.pipeline.paths import Paths, one_of
 from saliency_assay.pipeline.job_settings import JobSettings
 from saliency_assay.pipeline.studies import Studies
-from saliency_assay.runtime.shards import part_names
+from saliency_assay.runtime.shards import shard_suffixes
 
 try:
     for configfile in workflow.configfiles:
@@ -60,7 +60,7 @@ PLAIN_SETS = [name for name in CONFIG.sets if name not in [*BAM_SETS, *CAPTION_S
 MODELS = {"model": STUDIES.models, "seed": CONFIG.seeds}
 SEARCHED = [name for name, model in CONFIG.models.items() if model.trials]
 # Suffixes of file names of shards.
-PARTS = [name for entry in CONFIG.data.values() for name in part_names(entry.shards) if name]
+SHARDS = [name for entry in CONFIG.data.values() for name in shard_suffixes(entry.shards) if name]
 
 
 wildcard_constraints:
@@ -69,6 +69,6 @@ wildcard_constraints:
     model=one_of(CONFIG.models),
     method=one_of(CONFIG.methods),
     metric=one_of(CONFIG.metrics),
-    part=f"({one_of(PARTS)})?",
+    shard=f"({one_of(SHARDS)})?",
     seed=one_of(map(str, CONFIG.seeds)),
     study=one_of(CONFIG.studies),

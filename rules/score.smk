@@ -7,11 +7,11 @@ rule respond:
         weights="<results>/models/{model}/seed{seed}/weights.pt",
         data="<results>/data/{data}.zarr.zip",
     output:
-        "<results>/responses/{metric}/{model}/seed{seed}/{data}{part}.zarr.zip",
+        "<results>/responses/{metric}/{model}/seed{seed}/{data}{shard}.zarr.zip",
     log:
-        "<logs>/respond/{metric}/{model}/seed{seed}/{data}{part}.log",
+        "<logs>/respond/{metric}/{model}/seed{seed}/{data}{shard}.log",
     benchmark:
-        "<benchmarks>/respond/{metric}/{model}/seed{seed}/{data}{part}.tsv"
+        "<benchmarks>/respond/{metric}/{model}/seed{seed}/{data}{shard}.tsv"
     conda:
         "../envs/models.yaml"
     threads: 1
@@ -26,15 +26,15 @@ rule score:
     input:
         weights="<results>/models/{model}/seed{seed}/weights.pt",
         data="<results>/data/{data}.zarr.zip",
-        maps="<results>/maps/{model}/seed{seed}/{data}/{method}{part}.zarr.zip",
+        maps="<results>/maps/{model}/seed{seed}/{data}/{method}{shard}.zarr.zip",
         responses=INPUTS.responses,
     output:
-        scores="<results>/scores/{metric}/{model}/seed{seed}/{data}/{method}{part}.parquet",
-        curves="<results>/curves/{metric}/{model}/seed{seed}/{data}/{method}{part}.zarr.zip",
+        scores="<results>/scores/{metric}/{model}/seed{seed}/{data}/{method}{shard}.parquet",
+        curves="<results>/curves/{metric}/{model}/seed{seed}/{data}/{method}{shard}.zarr.zip",
     log:
-        "<logs>/score/{metric}/{model}/seed{seed}/{data}/{method}{part}.log",
+        "<logs>/score/{metric}/{model}/seed{seed}/{data}/{method}{shard}.log",
     benchmark:
-        "<benchmarks>/score/{metric}/{model}/seed{seed}/{data}/{method}{part}.tsv"
+        "<benchmarks>/score/{metric}/{model}/seed{seed}/{data}/{method}{shard}.tsv"
     conda:
         "../envs/models.yaml"
     threads: 1

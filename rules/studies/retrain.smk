@@ -3,7 +3,7 @@
 RETRAIN_INPUTS, RETRAIN_PARAMS = INPUTS.of_kind("retrain"), PARAMS.of_kind("retrain")
 RETRAININGS = [RETRAIN_INPUTS.retraining(study) for study in STUDIES.of_kind("retrain")]
 FILLS = [fill for retraining in RETRAININGS for fill in retraining.fills]
-MASK_PARTS = [name for retraining in RETRAININGS for name in part_names(retraining.shards) if name]
+MASK_SHARDS = [name for retraining in RETRAININGS for name in shard_suffixes(retraining.shards) if name]
 
 
 pathvars:
@@ -24,14 +24,14 @@ rule remask:
         data=RETRAIN_INPUTS.model_data,
         masks=RETRAIN_INPUTS.masks_before,
     output:
-        "<results>/remask/<arm>/iteration{iteration}/masks{part}.zarr.zip",
+        "<results>/remask/<arm>/iteration{iteration}/masks{shard}.zarr.zip",
     log:
-        "<logs>/remask/<arm>/iteration{iteration}{part}.log",
+        "<logs>/remask/<arm>/iteration{iteration}{shard}.log",
     benchmark:
-        "<benchmarks>/remask/<arm>/iteration{iteration}{part}.tsv"
+        "<benchmarks>/remask/<arm>/iteration{iteration}{shard}.tsv"
     wildcard_constraints:
         fill=one_of([*FILLS, "shared"]),
-        part=f"({one_of(MASK_PARTS)})?",
+        shard=f"({one_of(MASK_SHARDS)})?",
     priority: EARLY
     conda:
         "../../envs/models.yaml"

@@ -25,11 +25,11 @@ from saliency_assay.metrics.reductions import reduce
 from saliency_assay.models.inference import to_pixels
 from saliency_assay.runtime import shards
 from saliency_assay.runtime.provenance import seed_of
-from saliency_assay.runtime.shards import Part
+from saliency_assay.runtime.shards import Shard
 from saliency_assay.storage import zarr_store
 from saliency_assay.studies.retrain.mask_transforms import transform
 from saliency_assay.studies.retrain.masks import highest, mean_under, remasked, targets_of
-from saliency_assay.studies.retrain.occluded import Occluded, Stretch, layers_of
+from saliency_assay.studies.retrain.occluded import ImageRange, Occluded, layers_of
 from saliency_assay.studies.retrain.parameters import pixels
 from saliency_assay.studies.retrain.scores import overlap_scores
 
@@ -217,8 +217,8 @@ def test_masks_do_not_depend_on_parts(
     def parts(of: int) -> Blocks:
         blocks = []
         for number in range(1, of + 1):
-            where = Part(number, of).stretch(7)
-            mine = Stretch(images, where)
+            where = Shard(number, of).slice_of(7)
+            mine = ImageRange(images, where)
             blocks += remasked(
                 method, {}, classifier, mine, targets_of(classifier, mine, labels[where], target, 2),
                 seed=3, batch_size=2, finite=True, reduction="abs_max", count=7, masks=masks, shape=shape,

@@ -17,7 +17,7 @@ from hypothesis.extra.numpy import arrays
 
 from saliency_assay.runtime.provenance import fingerprint, plain, seed_of
 from saliency_assay.storage import score_tables, zarr_store
-from saliency_assay.storage.parts import open_stores
+from saliency_assay.storage.shards import open_stores
 from saliency_assay.storage.zarr_store import open_store, write
 
 TYPES = ("bool", "uint8", "int64", "float32", "float64", "int32", "float16", "uint16")
@@ -80,7 +80,7 @@ def test_any_arrays_come_back(
 
 @settings(max_examples=10)
 @given(content=contents(), parts=st.integers(2, 4), data=st.data())
-def test_parts_are_the_whole(
+def test_shards_are_the_whole(
     content: dict[str, np.ndarray], parts: int, data: st.DataObject, tmp_path: Path
 ) -> None:
     length = len(next(iter(content.values())))
@@ -90,12 +90,12 @@ def test_parts_are_the_whole(
     for number in range(parts):
         here = {name: array[ends[number] : ends[number + 1]] for name, array in content.items()}
         paths.append(tmp_path / f"part{number}.zarr.zip")
-        attributes = {"part": [number + 1, parts], "offset": ends[number]}
+        attributes = {"shard": [number + 1, parts], "offset": ends[number]}
         write(paths[-1], [here], kind="maps", attributes=attributes)
     rows = np.array(data.draw(st.lists(st.integers(0, length - 1), max_size=5)), dtype=np.int64)
     with open_stores(paths, kind="maps") as opened:
         assert_holds(opened, content, rows)
-    with pytest.raises(zarr_store.StoreError, match="part is 2 of"):
+    with pytest.raises(zarr_store.StoreError, match="shard is 2 of"):
         open_stores(paths[::-1] if parts == 2 else [paths[1], paths[0], *paths[2:]], kind="maps")
 
 

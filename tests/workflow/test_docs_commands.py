@@ -334,21 +334,21 @@ def test_yaml_is_a_valid_configuration(
     assert read(content, catalog=CATALOG, source=block.page).studies
 
 
-def parts_of_criteria(root: Path) -> None:
+def criteria_shards(root: Path) -> None:
     """The eight parts of a store of maps that the page on data reads."""
     folder = root / "results_criteria/maps/vgg16/seed0/imagenet"
     folder.mkdir(parents=True, exist_ok=True)
-    for part in range(1, 9):
+    for number in range(1, 9):
         place = {
-            "part": (part, 8),
-            "offset": 200 * (part - 1),
+            "shard": (number, 8),
+            "offset": 200 * (number - 1),
             "model": "m",
             "data": "d",
             "provenance": {"code": "c"},
         }
         maps = np.zeros((200, 1, 2, 2), np.float32)
         zarr_store.write(
-            folder / f"gradcam.part{part}of8.zarr.zip", [{"map": maps}], kind="maps", attributes=place
+            folder / f"gradcam.shard{number}of8.zarr.zip", [{"map": maps}], kind="maps", attributes=place
         )
 
 
@@ -358,7 +358,7 @@ def test_python_runs(
 ) -> None:
     """On the results of the tiny run, which has the demo's names."""
     (tmp_path / "results").symlink_to(finished_once.root / "results")
-    parts_of_criteria(tmp_path)
+    criteria_shards(tmp_path)
     monkeypatch.chdir(tmp_path)
     exec(compile(block.text, block.page, "exec"), {"__name__": "snippet"})
 

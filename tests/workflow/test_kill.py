@@ -126,7 +126,7 @@ HALF_WAY = {
 def test_a_retrain_study_that_is_killed_at_every_turn_ends_as_if_never(
     number: signal.Signals, finished: Checkout, finished_once: Checkout
 ) -> None:
-    """Half-way through a training and the last but one classifier of masks; for masks see test_remask_parts."""
+    """Half-way through a training and the last but one classifier of masks; for masks see test_remask_shards."""
     for folder in ("remask", "scores/retrain", "tables/retrain"):
         shutil.rmtree(finished.root / "results" / folder)
     every_step = (

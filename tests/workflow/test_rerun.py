@@ -415,9 +415,9 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
         }
         | RETRAINED_SHOWN,
     ),
-    "masks in parts": (
+    "masks in shards": (
         configured(studies__retrain__shards=2),
-        {f"{job} .part{number}of2" for job in of_rules("remask") for number in (1, 2)}
+        {f"{job} .shard{number}of2" for job in of_rules("remask") for number in (1, 2)}
         | of_rules("retrain", "measure_mask_leakage", "score_retrain")
         | RETRAINED_SHOWN,
     ),

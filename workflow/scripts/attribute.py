@@ -12,15 +12,15 @@ from saliency_assay.methods.inputs import arguments_of, explained, map_seed
 from saliency_assay.models.jobs import load_model, origin
 from saliency_assay.registry.records import resolve
 from saliency_assay.runtime.job import run_job
-from saliency_assay.runtime.shards import part_of
+from saliency_assay.runtime.shards import shard_of
 from saliency_assay.storage import zarr_store
 
 with run_job(snakemake) as job:
-    settings, wildcards, part = job.settings, job.wildcards, part_of(job.wildcards.part)
+    settings, wildcards, shard = job.settings, job.wildcards, shard_of(job.wildcards.shard)
     data = job.open(zarr_store.open_store(job.input.data, kind="data"))
     classifier = load_model(job, data)
     device = classifier.device
-    chosen, targets, offset = explained(data, classifier, **settings["explained"], part=part)
+    chosen, targets, offset = explained(data, classifier, **settings["explained"], shard=shard)
     method, arguments = resolve(settings["function"]), arguments_of(settings, data, device)
     # The two images of a pair have the same noise: otherwise noise alone would change the map of a method.
     blocks = chain.from_iterable(
@@ -37,7 +37,7 @@ with run_job(snakemake) as job:
         )
         for state in np.split(np.arange(len(chosen)), 2 if settings["pairs"] else 1)
     )
-    watch, identity = Stopwatch(time.perf_counter), origin(data, classifier, part)
+    watch, identity = Stopwatch(time.perf_counter), origin(data, classifier, shard)
     zarr_store.write(
         job.output.maps,
         zarr_store.beside(watch.over(blocks), image=chosen, target=targets),

@@ -9,7 +9,7 @@ from saliency_assay.plotting.html import image_page
 from saliency_assay.plotting.style import save, styled
 from saliency_assay.runtime.job import run_job
 from saliency_assay.storage import zarr_store
-from saliency_assay.storage.parts import grouped, open_stores
+from saliency_assay.storage.shards import grouped, open_stores
 
 with run_job(snakemake) as job:
     settings = job.settings

@@ -7,14 +7,14 @@ from saliency_assay.plotting.style import save, styled
 from saliency_assay.registry.records import resolve
 from saliency_assay.runtime.job import run_job
 from saliency_assay.storage import score_tables
-from saliency_assay.storage.parts import grouped, open_stores
+from saliency_assay.storage.shards import grouped, open_stores
 
 with run_job(snakemake) as job:
     settings, paths = job.settings, job.input
 
     def stacked(files, kind):
         """Return the concatenated arrays of several stores by name; each store is given by the files of its shards."""
-        stores = [job.open(open_stores(parts, kind=kind)) for parts in files]
+        stores = [job.open(open_stores(paths, kind=kind)) for paths in files]
         names = stores[0].names if stores else []
         return {name: np.concatenate([opened[name][:] for opened in stores]) for name in names}
 

@@ -11,29 +11,29 @@ from saliency_assay.registry.records import resolve
 from saliency_assay.runtime.device import resident_bytes
 from saliency_assay.runtime.job import run_job
 from saliency_assay.runtime.provenance import fingerprint, seed_of
-from saliency_assay.runtime.shards import part_of
+from saliency_assay.runtime.shards import shard_of
 from saliency_assay.storage import zarr_store
 from saliency_assay.studies.retrain.masks import remasked, targets_of
-from saliency_assay.studies.retrain.occluded import Occluded, Stretch, layers_of, open_masks
+from saliency_assay.studies.retrain.occluded import ImageRange, Occluded, layers_of, open_masks
 from saliency_assay.studies.retrain.parameters import pixels
 from saliency_assay.studies.retrain.state import MaskState
 
 with run_job(snakemake) as job:
-    settings, part = dict(job.settings), part_of(job.wildcards.part)
+    settings, shard = dict(job.settings), shard_of(job.wildcards.shard)
     folder = Path(settings.pop("state"))
     data = job.open(zarr_store.open_store(job.input.data, kind="data"))
     classifier = load_model(job, data)
     device = classifier.device
     masks = open_masks(job.stack, job.input.masks, data)
     occluded = Occluded(data["image"], layers_of(masks, settings["fill"], settings["iteration"]), device)
-    stretch = part.stretch(len(occluded))
-    images = resident(Stretch(occluded, stretch), device, resident_bytes(job.resources))
-    labels, batch_size = data[f"label_{settings['label']}"][stretch], settings["batch_size"]
+    image_range = shard.slice_of(len(occluded))
+    images = resident(ImageRange(occluded, image_range), device, resident_bytes(job.resources))
+    labels, batch_size = data[f"label_{settings['label']}"][image_range], settings["batch_size"]
     names = [str(settings[key]) for key in ("name", "data", "noise_group", "iteration")]
     attributes = {
         "provenance": settings,
-        **origin(data, classifier, part),
-        "offset": stretch.start,
+        **origin(data, classifier, shard),
+        "offset": image_range.start,
         "before": [mask_store.attributes["digest"] for mask_store in masks],
     }
     environment = [device.type, torch.__version__, job.threads]
@@ -54,7 +54,7 @@ with run_job(snakemake) as job:
         masks=settings["masks"],
         shape=settings["transform"],
         keep_maps=settings["keep_maps"],
-        offset=stretch.start,
+        offset=image_range.start,
         state=state,
     )
     zarr_store.write(job.output[0], blocks, kind="masks", attributes=attributes)

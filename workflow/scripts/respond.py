@@ -5,14 +5,14 @@ from saliency_assay.metrics.engine import metric_seed, model_responses
 from saliency_assay.models.jobs import load_model, origin
 from saliency_assay.registry.records import resolve
 from saliency_assay.runtime.job import run_job
-from saliency_assay.runtime.shards import part_of
+from saliency_assay.runtime.shards import shard_of
 from saliency_assay.storage import zarr_store
 
 with run_job(snakemake, f"metrics.{snakemake.wildcards.metric}") as job:
-    settings, wildcards, part = job.settings, job.wildcards, part_of(job.wildcards.part)
+    settings, wildcards, shard = job.settings, job.wildcards, shard_of(job.wildcards.shard)
     data = job.open(zarr_store.open_store(job.input.data, kind="data"))
     classifier = load_model(job, data)
-    chosen, targets, offset = explained(data, classifier, **settings["explained"], part=part)
+    chosen, targets, offset = explained(data, classifier, **settings["explained"], shard=shard)
     blocks = model_responses(
         resolve(settings["responses"]),
         settings["parameters"],
@@ -23,7 +23,7 @@ with run_job(snakemake, f"metrics.{snakemake.wildcards.metric}") as job:
         batch_size=settings["explained"]["batch_size"],
         offset=offset,
     )
-    identity = {**origin(data, classifier, part), "offset": offset, "device": classifier.device.type}
+    identity = {**origin(data, classifier, shard), "offset": offset, "device": classifier.device.type}
     zarr_store.write(
         job.output[0],
         zarr_store.beside(blocks, image=chosen, target=targets),

@@ -5,14 +5,14 @@ from saliency_assay.models.classifier import Blueprint
 from saliency_assay.models.jobs import load_model, origin
 from saliency_assay.registry.records import resolve
 from saliency_assay.runtime.job import run_job
-from saliency_assay.runtime.shards import part_of
+from saliency_assay.runtime.shards import shard_of
 from saliency_assay.storage import score_tables, zarr_store
 
 with run_job(snakemake, f"metrics.{snakemake.wildcards.metric}") as job:
     settings, wildcards, takes = job.settings, job.wildcards, job.settings["takes"]
     data = job.open(zarr_store.open_store(job.input.data, kind="data"))
     classifier = load_model(job, data)
-    device, identity = classifier.device, origin(data, classifier, part_of(wildcards.part))
+    device, identity = classifier.device, origin(data, classifier, shard_of(wildcards.shard))
     # Noise depends on the device, so recomputed maps must be of the same one.
     device_identity = {**identity, "device": device.type}
     expect = device_identity if "explain" in takes else identity

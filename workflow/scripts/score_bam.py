@@ -7,7 +7,7 @@ from saliency_assay.runtime.device import prepare
 from saliency_assay.runtime.job import run_job
 from saliency_assay.runtime.provenance import seed_of
 from saliency_assay.storage import score_tables, zarr_store
-from saliency_assay.storage.parts import grouped, open_stores
+from saliency_assay.storage.shards import grouped, open_stores
 from saliency_assay.studies.bam.scores import PAIRS, pairs_of, right_images, score_bam, score_rows
 
 with run_job(snakemake) as job:
@@ -16,10 +16,10 @@ with run_job(snakemake) as job:
         """Return an open store of a data set."""
         return job.open(zarr_store.open_store(path, kind="data", expect=expect))
 
-    def open_maps(parts, data, **expect):
+    def open_maps(shards, data, **expect):
         """Return the open maps of all shards, which must be of the images ``data``."""
         expect = {"data": data.attributes["digest"], **expect}
-        return job.open(open_stores(parts, kind="maps", expect=expect))
+        return job.open(open_stores(shards, kind="maps", expect=expect))
 
     settings, paths = job.settings, job.input
     prepare("cpu", job.threads)
@@ -27,7 +27,7 @@ with run_job(snakemake) as job:
     data = open_data(paths.data)
     same_sources = {"sources": data.attributes["sources"]}
     data_without = open_data(paths.data_without, **same_sources)
-    o_os, s_os = (open_maps(parts, data) for parts in (paths.maps_o_os, paths.maps_s_os))
+    o_os, s_os = (open_maps(shards, data) for shards in (paths.maps_o_os, paths.maps_s_os))
     identity_o, identity_s = ({"model": store.attributes["model"]} for store in (o_os, s_os))
     s_0s = open_maps(paths.maps_s_0s, data_without, **identity_s)
     sets = [(data, o_os, s_os)]

@@ -13,7 +13,7 @@ from saliency_assay.models.classifier import Classifier
 from saliency_assay.models.inference import logits
 from saliency_assay.registry.records import resolve
 from saliency_assay.runtime.provenance import seed_of
-from saliency_assay.runtime.shards import WHOLE, Part, blocks
+from saliency_assay.runtime.shards import WHOLE, Shard, blocks
 
 TARGETS = ("label", "predicted")
 
@@ -36,9 +36,9 @@ def explained(
     target: str,
     batch_size: int,
     where: Mapping[str, int] | None = None,
-    part: Part = WHOLE,
+    shard: Shard = WHOLE,
 ) -> Explained:
-    """Choose at most ``limit`` test images, and return those in shard ``part`` with a class for each.
+    """Choose at most ``limit`` test images, and return those in ``shard`` with a class for each.
 
     ``data`` is an open store with the arrays ``image``, ``split`` and ``label_…``, listed in its ``names``. Images are
     chosen in the ``order`` of ``explained_images``, balanced over all labels or the first. The class is the image's
@@ -55,8 +55,8 @@ def explained(
     split = data["split"][:]
     among = fitting(data, where) if where else None
     indices = np.sort(explained_images(split, labels_of(data), limit, order=order, among=among))
-    shard = part.stretch(len(indices))
-    indices, offset = indices[shard], shard.start
+    shard_slice = shard.slice_of(len(indices))
+    indices, offset = indices[shard_slice], shard_slice.start
     if target == "label":
         return Explained(indices, data[f"label_{label}"][indices], offset)
     # In the same batches for every number of shards, since rounding could change the most probable class.

@@ -9,7 +9,7 @@ from saliency_assay.models.layout import place
 from saliency_assay.models.weights import load_classifier
 from saliency_assay.runtime.device import prepare
 from saliency_assay.runtime.job import Job
-from saliency_assay.runtime.shards import Part
+from saliency_assay.runtime.shards import Shard
 from saliency_assay.storage.zarr_store import Store
 
 
@@ -25,7 +25,7 @@ def load_model(job: Job, data: Store) -> Classifier:
     return place(classifier, device, data["image"].shape[2:])
 
 
-def origin(data: Store, classifier: Classifier, part: Part) -> dict[str, Any]:
-    """Return the attributes that identify results of one shard of a set: ``part``, ``data`` and ``model``."""
+def origin(data: Store, classifier: Classifier, shard: Shard) -> dict[str, Any]:
+    """Return the attributes that identify results of one shard of a set: ``shard``, ``data`` and ``model``."""
     model = digest(classifier.network.state_dict())
-    return {"part": part, "data": data.attributes["digest"], "model": model}
+    return {"shard": shard, "data": data.attributes["digest"], "model": model}

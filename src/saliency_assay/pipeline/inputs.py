@@ -12,7 +12,7 @@ from saliency_assay.config.records import Config, DataEntry, Model
 from saliency_assay.pipeline.paths import Paths, expand, flatten
 from saliency_assay.pipeline.studies import Studies
 from saliency_assay.registry.records import resolve
-from saliency_assay.runtime.shards import part_names
+from saliency_assay.runtime.shards import shard_suffixes
 
 Wildcards: TypeAlias = Mapping[str, str]
 Files: TypeAlias = dict[str, str | list[str]]
@@ -68,17 +68,17 @@ class Results:
         """Return the Zarr store of a set."""
         return self.paths.data.format(data=name)
 
-    def parts(self, data: str) -> list[str]:
+    def shard_suffixes(self, data: str) -> list[str]:
         """Return the file name suffix of each shard of a set; sets made for one model are not split."""
         sets = self.config.sets
-        return part_names(sets[data].shards_of(data) if data in sets else 1)
+        return shard_suffixes(sets[data].shards_of(data) if data in sets else 1)
 
-    def all_parts(self, path: str, data: str, **wildcards: Any) -> list[str]:
+    def all_shards(self, path: str, data: str, **wildcards: Any) -> list[str]:
         """Return the files of all shards of a set, in order.
 
         If a wildcard has several values, the shards of each combination are next to each other.
         """
-        return expand(path, data=data, **wildcards, part=self.parts(data))
+        return expand(path, data=data, **wildcards, shard=self.shard_suffixes(data))
 
     def of_study(self, path: str, study: str, metrics: Iterable[str]) -> list[str]:
         """Return the files of a study for all ``metrics``, methods, seeds and models, ordered by these in turn."""
@@ -89,7 +89,7 @@ class Results:
             "seed": self.config.seeds,
             "model": entry.models,
         }
-        return self.all_parts(path, entry.data, **wildcards)
+        return self.all_shards(path, entry.data, **wildcards)
 
     def is_result(self, path: str) -> bool:
         """Return True if the file is in the folder of results, where jobs make it and Snakemake tracks its changes."""
@@ -172,7 +172,7 @@ class Inputs(Results):
         """Return the maps in a study's gallery: those of all methods, with the first seed."""
         study, seed = self.studies.study(wildcards["study"]), self.config.seeds[0]
         data = self.studies.gallery_set(study.name)
-        return self.all_parts(self.paths.maps, data, model=study.models, seed=seed, method=study.methods)
+        return self.all_shards(self.paths.maps, data, model=study.models, seed=seed, method=study.methods)
 
     # ---- reliability and summaries
 
@@ -192,7 +192,7 @@ class Inputs(Results):
         tables = self.paths.tables.format(study=name)
         return {
             "data": self.data(data),
-            "maps": self.all_parts(self.paths.maps, data, **first),
+            "maps": self.all_shards(self.paths.maps, data, **first),
             **{table: f"{tables}/{table}.csv" for table in self.studies.summary_tables(name)},
         }
 
@@ -238,7 +238,7 @@ class Inputs(Results):
 
     def _gallery_files(self, path: str) -> list[str]:
         return flatten(
-            self.all_parts(
+            self.all_shards(
                 path,
                 str(wildcards["data"]),
                 **{name: wildcards[name] for name in ("model", "method", "seed")},

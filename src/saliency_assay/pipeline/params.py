@@ -370,7 +370,7 @@ class Params(EntrySettings):
                 {
                     **gallery_map,
                     "batch": self.config.models[str(gallery_map["model"])].batch_size,
-                    "parts": len(self.inputs.parts(str(gallery_map["data"]))),
+                    "shards": len(self.inputs.shard_suffixes(str(gallery_map["data"]))),
                 }
                 for gallery_map in self.studies.gallery_maps
             ],

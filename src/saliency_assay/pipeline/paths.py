@@ -29,10 +29,10 @@ class Paths:
         self.predictions = f"{self.model}/predictions.parquet"
         self.evaluation = f"{self.model}/evaluation.json"
 
-        explained = "{model}/seed{seed}/{data}/{method}{part}"
+        explained = "{model}/seed{seed}/{data}/{method}{shard}"
         self.maps = f"{results}/maps/{explained}.zarr.zip"
         self.costs = f"{results}/costs/{explained}.json"
-        self.responses = f"{results}/responses/{{metric}}/{{model}}/seed{{seed}}/{{data}}{{part}}.zarr.zip"
+        self.responses = f"{results}/responses/{{metric}}/{{model}}/seed{{seed}}/{{data}}{{shard}}.zarr.zip"
         self.scores = f"{results}/scores/{{metric}}/{explained}.parquet"
         self.curves = f"{results}/curves/{{metric}}/{explained}.zarr.zip"
 
@@ -44,7 +44,7 @@ class Paths:
         # One arm of a retrain study: f_i and D_i for i = 0, 1, …
         self.arm = "{study}/{protocol}/{method}/{fill}/seed{seed}"
         self.retrained = f"{results}/remask/{self.arm}/iteration{{iteration}}"
-        self.masks = f"{self.retrained}/masks{{part}}.zarr.zip"
+        self.masks = f"{self.retrained}/masks{{shard}}.zarr.zip"
         self.leakage = f"{self.retrained}/leakage.csv"
         self.retrain_scores = f"{results}/scores/retrain/{self.arm}.parquet"
 

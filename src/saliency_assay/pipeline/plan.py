@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from saliency_assay.runtime.shards import NAMED
+from saliency_assay.runtime.shards import SUFFIX
 
 UNKNOWN = "?"
 MORE = "+"
@@ -76,7 +76,7 @@ def _benchmark_seconds(folder: Path) -> list[float]:
     """Return the column ``s`` of all benchmark files below ``folder``, for one shard times the number of shards."""
     seconds: list[float] = []
     for file in sorted(folder.rglob("*.tsv")):
-        shard = NAMED.search(file.name)
+        shard = SUFFIX.search(file.name)
         shards = int(shard[2]) if shard else 1
         with file.open(encoding="utf-8", newline="") as lines:
             seconds += [shards * float(row["s"]) for row in csv.DictReader(lines, delimiter="\t")]

@@ -12,16 +12,16 @@ from math import ceil
 from typing import NamedTuple
 
 BLOCK = 256  # images; another value changes the noise of all images but the first ones of a set
-NAMED = re.compile(r"\.part([0-9]+)of([0-9]+)")
+SUFFIX = re.compile(r"\.shard([0-9]+)of([0-9]+)")
 
 
-class Part(NamedTuple):
+class Shard(NamedTuple):
     """One shard of several: its number, from 1, and the number of shards."""
 
     number: int
     of: int
 
-    def stretch(self, images: int) -> slice:
+    def slice_of(self, images: int) -> slice:
         """Return the range of this shard among ``images`` images: complete blocks, divided as evenly as possible.
 
         Raises:
@@ -34,24 +34,24 @@ class Part(NamedTuple):
         return slice(first * BLOCK, min(end * BLOCK, images))
 
 
-WHOLE = Part(1, 1)
+WHOLE = Shard(1, 1)
 
 
-def part_names(shards: int) -> list[str]:
+def shard_suffixes(shards: int) -> list[str]:
     """Return the file name suffixes of all shards, a single empty one for one shard."""
-    return [f".part{number}of{shards}" for number in range(1, shards + 1)] if shards > 1 else [""]
+    return [f".shard{number}of{shards}" for number in range(1, shards + 1)] if shards > 1 else [""]
 
 
-def part_of(name: str) -> Part:
-    """Return the shard with the file name suffix ``name``, as in ``part_names``.
+def shard_of(name: str) -> Shard:
+    """Return the shard with the file name suffix ``name``, as in ``shard_suffixes``.
 
     Raises:
-        ValueError: the suffix is not one of ``part_names``.
+        ValueError: the suffix is not one of ``shard_suffixes``.
     """
-    match = NAMED.fullmatch(name)
+    match = SUFFIX.fullmatch(name)
     if name and not match:
-        raise ValueError(f"part: found {name!r}, expected such as {part_names(4)[0]!r}, or nothing")
-    return Part(int(match[1]), int(match[2])) if match else WHOLE
+        raise ValueError(f"shard: found {name!r}, expected such as {shard_suffixes(4)[0]!r}, or nothing")
+    return Shard(int(match[1]), int(match[2])) if match else WHOLE
 
 
 def blocks_in(images: int) -> int:

@@ -15,7 +15,7 @@ from saliency_assay.methods.inputs import arguments_of, explained
 from saliency_assay.methods.path import integrated_gradients
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.runtime import shards
-from saliency_assay.runtime.shards import Part
+from saliency_assay.runtime.shards import Shard
 from saliency_assay.storage import zarr_store
 
 COUNT = 40
@@ -97,7 +97,7 @@ def test_predicted_is_the_most_probable_class(
 
 @pytest.mark.parametrize("target", ["label", "predicted"])
 @pytest.mark.parametrize("of", [1, 2, 4])
-def test_parts_are_the_whole_one_after_another(
+def test_shards_are_the_whole_one_after_another(
     data: zarr_store.Store, model: Classifier, monkeypatch: pytest.MonkeyPatch, target: str, of: int
 ) -> None:
     monkeypatch.setattr(shards, "BLOCK", 5)
@@ -106,7 +106,7 @@ def test_parts_are_the_whole_one_after_another(
     )
     whole = asked()
     assert (len(whole.images), whole.offset) == (18, 0)
-    parts = [asked(part=Part(number, of)) for number in range(1, of + 1)]
+    parts = [asked(shard=Shard(number, of)) for number in range(1, of + 1)]
     assert [part.offset for part in parts] == {1: [0], 2: [0, 10], 4: [0, 5, 10, 15]}[of]
     for name in ("images", "targets"):
         found = np.concatenate([getattr(part, name) for part in parts])
@@ -127,14 +127,14 @@ def test_the_most_probable_class_is_sought_in_the_batches_of_the_whole(
     asked()
     assert seen == [4, 1, 4, 1, 3]
     seen.clear()
-    asked(part=Part(2, 3))
+    asked(shard=Shard(2, 3))
     assert seen == [4, 1]
 
 
 def test_more_parts_than_blocks_of_images_are_refused(data: zarr_store.Store, model: Classifier) -> None:
     asked = {"limit": 1000, "order": "first", "label": "object", "target": "label", "batch_size": 4}
     with pytest.raises(ValueError, match=r"^shards: found 3, expected at most 1: ") as error:
-        explained(data, model, part=Part(1, 3), **asked)
+        explained(data, model, shard=Shard(1, 3), **asked)
     assert str(error.value).endswith(f"{len(TESTED)} explained images are 1 block of 256")
 
 

@@ -20,7 +20,7 @@ from saliency_assay.methods.smoothing import smoothgrad
 from saliency_assay.models.classifier import Classifier
 from saliency_assay.runtime import shards
 from saliency_assay.runtime.provenance import seed_of
-from saliency_assay.runtime.shards import Part
+from saliency_assay.runtime.shards import Shard
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (7, 3, 8, 8), dtype=np.uint8)
 TARGETS = np.arange(7) % 4
@@ -61,7 +61,7 @@ def in_parts(method: Callable[..., Tensor], model: Classifier, of: int, **parame
     """The maps of the parts, each drawn by itself, one after another."""
     found = []
     for number in range(1, of + 1):
-        stretch = Part(number, of).stretch(len(IMAGES))
+        stretch = Shard(number, of).slice_of(len(IMAGES))
         blocks = attribute(
             method,
             parameters,
@@ -87,7 +87,7 @@ def in_parts(method: Callable[..., Tensor], model: Classifier, of: int, **parame
     ids=lambda value: getattr(value, "__name__", ""),
 )
 @pytest.mark.parametrize("of", [2, 3])
-def test_parts_are_drawn_as_the_whole_bit_for_bit(
+def test_shards_are_drawn_as_the_whole_bit_for_bit(
     model: Classifier,
     monkeypatch: pytest.MonkeyPatch,
     method: Callable[..., Tensor],

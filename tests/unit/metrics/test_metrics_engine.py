@@ -31,7 +31,7 @@ from saliency_assay.metrics.faithfulness import single_pixels
 from saliency_assay.metrics.scored import Scored
 from saliency_assay.models.classifier import Blueprint, Classifier, build
 from saliency_assay.runtime import shards
-from saliency_assay.runtime.shards import Part
+from saliency_assay.runtime.shards import Shard
 
 COUNT = 7
 RNG = np.random.default_rng(0)
@@ -179,7 +179,7 @@ def test_parts_are_scored_as_the_whole_bit_for_bit(
     )
     blocks = []
     for number in range(1, of + 1):
-        stretch = Part(number, of).stretch(COUNT)
+        stretch = Shard(number, of).slice_of(COUNT)
         at: dict[str, Any] = {"seed": 5, "batch_size": 2, "offset": stretch.start}
         images, targets = IMAGES[stretch], TARGETS[stretch]
         parts = list(model_responses(asked_of_model, asked, model, images, targets, inputs=inputs, **at))

@@ -11,7 +11,7 @@ from saliency_assay.models import weights
 from saliency_assay.models.classifier import digest
 from saliency_assay.models.jobs import load_model, origin
 from saliency_assay.runtime.job import run_job
-from saliency_assay.runtime.shards import Part
+from saliency_assay.runtime.shards import Shard
 from saliency_assay.storage import zarr_store
 
 
@@ -29,8 +29,8 @@ def test_the_classifier_is_loaded_in_the_format_that_it_takes(tmp_path: Path) ->
         assert found.device == torch.device("cpu")
         assert found.layer("conv1").weight.is_contiguous(memory_format=torch.channels_last)
         model = digest(expected.network.state_dict())
-        assert origin(data, found, Part(2, 3)) == {
-            "part": Part(2, 3),
+        assert origin(data, found, Shard(2, 3)) == {
+            "shard": Shard(2, 3),
             "data": data.attributes["digest"],
             "model": model,
         }

@@ -12,21 +12,21 @@ MODEL = "results/models/digits/seed3"
 
 def masks(protocol: str, fill: str, iteration: int) -> list[str]:
     folder = f"results/remask/retrain/{protocol}/gradient/{fill}/seed3/iteration{iteration}"
-    return [f"{folder}/masks.part{part}of2.zarr.zip" for part in (1, 2)]
+    return [f"{folder}/masks.shard{shard}of2.zarr.zip" for shard in (1, 2)]
 
 
 def test_a_score_takes_responses_only_where_its_metric_does() -> None:
-    at = {"model": "digits", "seed": "0", "data": "digits", "method": "gradient", "part": ""}
+    at = {"model": "digits", "seed": "0", "data": "digits", "method": "gradient", "shard": ""}
     tiny = inputs(TINY)
     assert tiny.responses({**at, "metric": "sensitivity"}) == []
     responses = "results/responses/faithfulness/digits/seed0/digits.zarr.zip"
     assert tiny.responses({**at, "metric": "faithfulness"}) == responses
 
 
-def test_files_of_a_study_are_whole_or_in_parts() -> None:
+def test_files_of_a_study_are_whole_or_in_shards() -> None:
     of = inputs(RETRAIN)
-    assert of.all_parts("{data}{part}", "digits") == ["digits.part1of2", "digits.part2of2"]
-    assert of.parts("bam_delta_seed0") == [""]
+    assert of.all_shards("{data}{shard}", "digits") == ["digits.shard1of2", "digits.shard2of2"]
+    assert of.shard_suffixes("bam_delta_seed0") == [""]
 
 
 def test_scores_of_a_study_come_metric_by_metric_then_method_by_method() -> None:

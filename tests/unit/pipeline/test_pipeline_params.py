@@ -9,7 +9,7 @@ from pipelines import RETRAIN, TINY, params
 from saliency_assay.pipeline.facts import range_text
 from saliency_assay.pipeline.params import omit, paths_digest, read_by, select
 
-ATTRIBUTE = {"model": "f_s", "seed": "0", "data": "bam_os", "method": "gradcam", "part": ""}
+ATTRIBUTE = {"model": "f_s", "seed": "0", "data": "bam_os", "method": "gradcam", "shard": ""}
 ARM = {
     "study": "retrain",
     "protocol": "roar",
@@ -56,7 +56,7 @@ def test_which_images_are_explained_is_decided_by_their_set(
 
 
 def test_a_score_has_the_method_only_where_its_metric_computes_maps() -> None:
-    at = {"model": "digits", "seed": "0", "data": "digits", "method": "gradient", "part": ""}
+    at = {"model": "digits", "seed": "0", "data": "digits", "method": "gradient", "shard": ""}
     tiny = params(TINY)
     with_method, without = (tiny.score({**at, "metric": metric}) for metric in ("sensitivity", "infidelity"))
     assert with_method["method"]["function"] == "saliency_assay.methods.gradient:gradient"
@@ -86,7 +86,7 @@ def test_weights_from_outside_the_results_count_by_content(tmp_path: Path) -> No
 
 def test_roar_makes_all_masks_at_once_and_iteroar_one() -> None:
     of = params(RETRAIN).of_kind("retrain")
-    settings = [of.remask({**ARM, "part": "", "protocol": protocol}) for protocol in ("roar", "iteroar")]
+    settings = [of.remask({**ARM, "shard": "", "protocol": protocol}) for protocol in ("roar", "iteroar")]
     assert [each["masks"] for each in settings] == [3, 1]
     assert settings[0]["state"] == "results/.state/remask/retrain/roar/gradient/mean/seed3/iteration1"
 

@@ -93,12 +93,12 @@ def test_seconds_are_means_of_the_first_jobs_that_ran(tmp_path: Path) -> None:
     assert seconds_of("plot_retrain", mine, tmp_path) == 3
 
 
-def test_jobs_of_a_part_are_counted_as_that_part_of_the_whole(tmp_path: Path) -> None:
+def test_jobs_of_a_shard_are_counted_as_its_share_of_the_whole(tmp_path: Path) -> None:
     """However many parts the set had when they were measured."""
     eight = study({}, "mine", like={"attribute": [["attribute/m", 1 / 8]]})
     measured(tmp_path, "attribute/m/seed0/d/gradient", 80)
     assert seconds_of("attribute", eight, tmp_path) == 10
-    measured(tmp_path, "attribute/m/seed0/d/gradient.part3of4", 40)
+    measured(tmp_path, "attribute/m/seed0/d/gradient.shard3of4", 40)
     assert seconds_of("attribute", eight, tmp_path) == (80 + 4 * 40) / 2 / 8
     assert seconds_of("attribute", study({}), tmp_path) == (80 + 4 * 40) / 2  # as one job
 

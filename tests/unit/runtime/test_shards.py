@@ -5,12 +5,12 @@ import pytest
 from saliency_assay.runtime import shards
 from saliency_assay.runtime.shards import (
     WHOLE,
-    Part,
+    Shard,
     batches,
     blocks,
     blocks_in,
-    part_names,
-    part_of,
+    shard_of,
+    shard_suffixes,
     too_many,
 )
 
@@ -26,25 +26,25 @@ def test_a_block_is_256_images() -> None:
     assert [blocks_in(images) for images in (0, 1, 256, 257, 50_000)] == [1, 1, 1, 2, 196]
 
 
-def test_parts_are_named_in_their_order() -> None:
-    assert part_names(1) == [""]
-    assert part_names(3) == [".part1of3", ".part2of3", ".part3of3"]
-    assert [part_of(name) for name in part_names(12)] == [Part(number, 12) for number in range(1, 13)]
-    assert part_of("") == WHOLE == (1, 1)
+def test_shards_are_named_in_their_order() -> None:
+    assert shard_suffixes(1) == [""]
+    assert shard_suffixes(3) == [".shard1of3", ".shard2of3", ".shard3of3"]
+    assert [shard_of(name) for name in shard_suffixes(12)] == [Shard(number, 12) for number in range(1, 13)]
+    assert shard_of("") == WHOLE == (1, 1)
 
 
-@pytest.mark.parametrize("name", ["part1of4", ".part1of4.", ".partof", ".part1of", " "])
+@pytest.mark.parametrize("name", ["shard1of4", ".shard1of4.", ".shardof", ".shard1of", " "])
 def test_another_name_is_refused(name: str) -> None:
-    with pytest.raises(ValueError, match=r"^part: found") as error:
-        part_of(name)
-    assert str(error.value) == f"part: found {name!r}, expected such as '.part1of4', or nothing"
+    with pytest.raises(ValueError, match=r"^shard: found") as error:
+        shard_of(name)
+    assert str(error.value) == f"shard: found {name!r}, expected such as '.shard1of4', or nothing"
 
 
 @pytest.mark.usefixtures("few")
 @pytest.mark.parametrize("images", [1, 10, 11, 95, 100])
-def test_parts_are_whole_blocks_one_after_another_and_as_even_as_can_be(images: int) -> None:
+def test_shards_are_whole_blocks_one_after_another_and_as_even_as_can_be(images: int) -> None:
     for of in range(1, blocks_in(images) + 1):
-        stretches = [Part(number, of).stretch(images) for number in range(1, of + 1)]
+        stretches = [Shard(number, of).slice_of(images) for number in range(1, of + 1)]
         assert [stretch.start for stretch in stretches] == [0, *(stretch.stop for stretch in stretches[:-1])]
         assert stretches[-1].stop == images
         sizes = [blocks_in(stretch.stop - stretch.start) for stretch in stretches]
@@ -54,7 +54,7 @@ def test_parts_are_whole_blocks_one_after_another_and_as_even_as_can_be(images: 
 
 def test_more_parts_than_blocks_are_refused() -> None:
     with pytest.raises(ValueError, match=r"^shards: found") as error:
-        Part(1, 4).stretch(400)
+        Shard(1, 4).slice_of(400)
     assert str(error.value) == "shards: found 4, expected at most 2: 400 explained images are 2 blocks of 256"
     assert too_many(2, 1) == "found 2, expected at most 1: 1 explained images are 1 block of 256"
     assert too_many(2, 257) == too_many(1, 0) == ""
@@ -81,7 +81,7 @@ def test_a_part_has_the_batches_of_the_whole(even: bool) -> None:
     whole = [(block, part.start, part.stop) for block, part in batches(images, 4, even=even)]
     joined = []
     for number in range(1, of + 1):
-        stretch = Part(number, of).stretch(images)
+        stretch = Shard(number, of).slice_of(images)
         count, offset = stretch.stop - stretch.start, stretch.start
         joined += [
             (block, offset + part.start, offset + part.stop)

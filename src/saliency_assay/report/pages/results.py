@@ -10,7 +10,7 @@ from saliency_assay.registry.records import resolve
 from saliency_assay.report.pages.overview import StudyResult
 from saliency_assay.storage import zarr_store
 from saliency_assay.storage.csv_tables import read_table
-from saliency_assay.storage.parts import open_stores
+from saliency_assay.storage.shards import open_stores
 
 TABLES = ("order", "reliability", "rankings", "agreement")
 

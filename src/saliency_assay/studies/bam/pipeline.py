@@ -129,7 +129,7 @@ class BamInputs(StudyInputs):
 
     def _maps(self, wildcards: Wildcards, model: str, *sets: str) -> list[str]:
         wildcard_values = {"model": model, "seed": wildcards["seed"], "method": wildcards["method"]}
-        return flatten(self.all_parts(self.paths.maps, data, **wildcard_values) for data in sets)
+        return flatten(self.all_shards(self.paths.maps, data, **wildcard_values) for data in sets)
 
     # ---- the series
 
@@ -152,7 +152,7 @@ class BamInputs(StudyInputs):
         """Return each method's maps of each model of the series on its set; these sets are never split."""
         models = zip(self.series(study), self.series_sets(study), strict=True)
         return flatten(
-            self.all_parts(self.paths.maps, data, model=model, seed=seed, method=method)
+            self.all_shards(self.paths.maps, data, model=model, seed=seed, method=method)
             for method, (model, data) in product(methods, models)
         )
 
@@ -183,7 +183,7 @@ class BamInputs(StudyInputs):
 
     def _delta_maps(self, study: str, seed: int | str, methods: Iterable[str]) -> list[str]:
         wildcard_values = {"model": self.independence(study).model, "seed": seed, "method": methods}
-        return self.all_parts(self.paths.maps, delta_set(study, seed), **wildcard_values)
+        return self.all_shards(self.paths.maps, delta_set(study, seed), **wildcard_values)
 
     def independence_weights(self, wildcards: Wildcards) -> str:
         model = self.independence(wildcards["study"]).model

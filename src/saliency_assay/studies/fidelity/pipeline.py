@@ -16,7 +16,7 @@ class FidelityInputs(StudyInputs):
         if "curves" in reads:
             files["curves"] = self.of_study(self.paths.curves, study.name, [metric.name])
         if "responses" in reads:
-            files["responses"] = self.all_parts(
+            files["responses"] = self.all_shards(
                 self.paths.responses,
                 study.data,
                 metric=metric.name,

@@ -15,8 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from saliency_assay.runtime.shards import NAMED
-from saliency_assay.storage.parts import open_stores
+from saliency_assay.runtime.shards import SUFFIX
+from saliency_assay.storage.shards import open_stores
 from saliency_assay.storage.zarr_store import Store
 from saliency_assay.studies.retrain.parameters import FILLS
 
@@ -44,10 +44,10 @@ def open_masks(stack: ExitStack, paths: Iterable[Path], data: Store) -> list[Sto
             together, or do not cover all images.
     """
     stores: list[Store] = []
-    for _, parts in groupby(paths, lambda path: NAMED.sub("", str(path))):
+    for _, shard_paths in groupby(paths, lambda path: SUFFIX.sub("", str(path))):
         before = [earlier.attributes["digest"] for earlier in stores]
         expect = {"data": data.attributes["digest"], "before": before}
-        stores.append(stack.enter_context(open_stores(list(parts), kind="masks", expect=expect)))
+        stores.append(stack.enter_context(open_stores(list(shard_paths), kind="masks", expect=expect)))
     return stores
 
 
@@ -98,7 +98,7 @@ class Occluded:
         return composed
 
 
-class Stretch:
+class ImageRange:
     """View of the contiguous range ``where`` of ``images``, indexed from 0."""
 
     def __init__(self, images: Any, where: slice) -> None:

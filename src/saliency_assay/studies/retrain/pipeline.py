@@ -6,7 +6,7 @@ from saliency_assay.config.records import Model
 from saliency_assay.pipeline.inputs import StudyInputs, Wildcards
 from saliency_assay.pipeline.params import Settings, StudyParams, rebuilding
 from saliency_assay.pipeline.paths import expand, flatten
-from saliency_assay.runtime.shards import part_names
+from saliency_assay.runtime.shards import shard_suffixes
 from saliency_assay.studies.retrain.settings import Retraining
 
 SHARED = "shared"
@@ -78,7 +78,7 @@ class RetrainInputs(StudyInputs):
         """Return the shards of the masks of f_i on D_i, in their order."""
         values = {**arm, "iteration": iteration, "fill": arm["fill"] if iteration else SHARED}
         return expand(
-            self.paths.masks, **{**values, "part": part_names(self.retraining(arm["study"]).shards)}
+            self.paths.masks, **{**values, "shard": shard_suffixes(self.retraining(arm["study"]).shards)}
         )
 
     def _retrained(self, name: str, arm: Wildcards, iteration: int) -> str:
@@ -160,7 +160,7 @@ class RetrainParams(StudyParams):
             iteration=int(wildcards["iteration"]),
             seed=int(wildcards["seed"]),
             device=self.config.device,
-            state=f"{self._arm_state('remask', wildcards)}{wildcards['part']}",
+            state=f"{self._arm_state('remask', wildcards)}{wildcards['shard']}",
         )
 
     def retrain(self, wildcards: Wildcards) -> Settings:

@@ -12,13 +12,13 @@ import torch
 from numpy.typing import NDArray
 
 from saliency_assay.data.batching import batches
-from saliency_assay.runtime.shards import part_names
+from saliency_assay.runtime.shards import shard_suffixes
 from saliency_assay.storage import zarr_store
 from saliency_assay.studies.retrain.occluded import (
+    ImageRange,
     Layer,
     MaskImages,
     Occluded,
-    Stretch,
     layers_of,
     open_masks,
     states_of,
@@ -207,11 +207,11 @@ def test_masks_in_parts_are_masks_of_all_images(fill: str, tmp_path: Path) -> No
         for step in (0, 1):
             before = [opened.attributes["digest"] for opened in open_masks(stack, paths, data)]
             shared = {"data": data.attributes["digest"], "before": before}
-            for number, name in enumerate(part_names(3), 1):
+            for number, name in enumerate(shard_suffixes(3), 1):
                 here = slice(4 * (number - 1), 4 * number)
                 block = {"mask": MASK[here, step : step + 1], "mean": MEAN[3][here, step : step + 1]}
                 path = tmp_path / f"{step}{name}.zarr.zip"
-                attributes = {**shared, "part": (number, 3), "offset": here.start}
+                attributes = {**shared, "shard": (number, 3), "offset": here.start}
                 zarr_store.write(path, [block], kind="masks", attributes=attributes)
                 paths.append(path)
         opened = open_masks(stack, paths, data)
@@ -225,17 +225,17 @@ def test_masks_in_parts_are_masks_of_all_images(fill: str, tmp_path: Path) -> No
         covered = torch.from_numpy(MASK[:, :2].any(1)[:, None].astype(np.uint8) * 255)
         assert torch.equal(MaskImages(layers, CPU)[order], covered[order])
         with pytest.raises(
-            zarr_store.StoreError, match=r"1\.part2of3\.zarr\.zip: part is 2 of 3, expected 1 of 2$"
+            zarr_store.StoreError, match=r"1\.shard2of3\.zarr\.zip: shard is 2 of 3, expected 1 of 2$"
         ):
             open_masks(stack, [*paths[:3], *paths[4:]], data)
         with pytest.raises(
-            zarr_store.StoreError, match=r"1\.part1of3\.zarr\.zip: before is \['.*'\], expected \[\]$"
+            zarr_store.StoreError, match=r"1\.shard1of3\.zarr\.zip: before is \['.*'\], expected \[\]$"
         ):
             open_masks(stack, paths[3:], data)
 
 
 def test_a_stretch_is_sliced_as_all_there_is() -> None:
-    found = Stretch(IMAGES[1], slice(3, 9))
+    found = ImageRange(IMAGES[1], slice(3, 9))
     assert (len(found), found.shape) == (6, (6, 1, *SIZE))
     np.testing.assert_array_equal(found[0:4], IMAGES[1][3:7])
     np.testing.assert_array_equal(found[4:9], IMAGES[1][7:9])

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from saliency_assay.runtime.provenance import fingerprint
-from saliency_assay.runtime.shards import WHOLE, Part
+from saliency_assay.runtime.shards import WHOLE, Shard
 from saliency_assay.storage.zarr_store import Array, Store, StoredArray, StoreError, open_store
 
-SHARD_ATTRIBUTES = {"part", "offset", "length", "digest", "maps"}
+SHARD_ATTRIBUTES = {"shard", "offset", "length", "digest", "maps"}
 """Attributes that differ between shards of one run: those of their content and of the maps that they are made from."""
 PROCESS_ATTRIBUTES = {"format", "version", "libraries"}
 """Attributes of the process that wrote a store. They may differ: Snakemake decides which results must be rerun."""
@@ -38,7 +38,7 @@ def open_stores(paths: Sequence[Path], *, kind: str, expect: Mapping[str, Any] |
         stores = [stack.enter_context(open_store(path, kind=kind, expect=expect)) for path in paths]
         offset = 0
         for number, store in enumerate(stores, 1):
-            _check_position(store, Part(number, len(stores)), offset)
+            _check_position(store, Shard(number, len(stores)), offset)
             if difference := _difference(_shared_properties(store), _shared_properties(stores[0])):
                 raise StoreError(f"{store.path}: {difference} as in {stores[0].path}")
             offset += len(store)
@@ -62,16 +62,16 @@ def grouped(paths: Sequence[str | Path], groups: int) -> list[list[Path]]:
     return [[Path(path) for path in paths[start : start + size]] for start in range(0, len(paths), size)]
 
 
-def _check_position(store: Store, expected: Part, offset: int) -> None:
-    actual = Part(*store.attributes.get("part", WHOLE))
+def _check_position(store: Store, expected: Shard, offset: int) -> None:
+    actual = Shard(*store.attributes.get("shard", WHOLE))
     if actual != expected:
         raise StoreError(
-            f"{store.path}: part is {actual.number} of {actual.of}, expected {expected.number} of {expected.of}"
+            f"{store.path}: shard is {actual.number} of {actual.of}, expected {expected.number} of {expected.of}"
         )
     actual_offset = store.attributes.get("offset", 0)
     if actual_offset != offset:
         raise StoreError(
-            f"{store.path}: offset is {actual_offset}, expected {offset}, the images of the parts before"
+            f"{store.path}: offset is {actual_offset}, expected {offset}, the images of the previous shards"
         )
 
 
@@ -133,7 +133,7 @@ class ShardedArray(StoredArray):
 
     def __init__(self, shards: Sequence[StoredArray]) -> None:
         super().__init__(shards[0]._array)
-        self._parts = tuple(shards)
+        self._shards = tuple(shards)
         self._ends = list(accumulate(map(len, shards)))
 
     @property
@@ -159,16 +159,16 @@ class ShardedArray(StoredArray):
 
     def _read_range(self, start: int, stop: int) -> Array:
         blocks, begin = [], 0
-        for shard, end in zip(self._parts, self._ends, strict=True):
+        for shard, end in zip(self._shards, self._ends, strict=True):
             if max(start, begin) < min(stop, end):
                 blocks.append(shard._read(slice(max(start - begin, 0), min(stop, end) - begin)))
             begin = end
-        return np.concatenate(blocks) if blocks else self._parts[0]._read(slice(0, 0))
+        return np.concatenate(blocks) if blocks else self._shards[0]._read(slice(0, 0))
 
     def _read_rows(self, rows: Array) -> Array:
         items = np.empty((len(rows), *self._array.shape[1:]), dtype=self._array.dtype)
         shard_numbers, begin = np.searchsorted(self._ends, rows, side="right"), 0
-        for number, (shard, end) in enumerate(zip(self._parts, self._ends, strict=True)):
+        for number, (shard, end) in enumerate(zip(self._shards, self._ends, strict=True)):
             in_shard = shard_numbers == number
             if in_shard.any():
                 items[in_shard] = shard._read(rows[in_shard] - begin)

@@ -1,4 +1,4 @@
-"""Stores of the parts of a set, read as one."""
+"""Stores of the shards of a set, read as one."""
 
 import shutil
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ import pytest
 
 from saliency_assay.runtime.provenance import fingerprint
 from saliency_assay.storage import zarr_store
-from saliency_assay.storage.parts import grouped, open_stores
+from saliency_assay.storage.shards import grouped, open_stores
 from saliency_assay.storage.zarr_store import StoreError, open_store, rows_of, same
 
 SIZES = (6, 6, 3, 8)
@@ -34,23 +34,23 @@ def write(path: Path, start: int, end: int, **changes: Any) -> None:
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with four parts, of several chunks each, and the whole."""
-    folder = tmp_path_factory.mktemp("parts")
+    """A folder with four shards, of several chunks each, and the whole."""
+    folder = tmp_path_factory.mktemp("shards")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(zarr_store, "CHUNK_BYTES", 2 * 2 * 4 * 5 * 4)
         for number, (size, end) in enumerate(zip(SIZES, ENDS.tolist(), strict=True), 1):
-            place = {"part": (number, 4), "offset": end - size}
-            write(folder / f"m.part{number}of4.zarr.zip", end - size, end, attributes=place)
-        write(folder / "m.zarr.zip", 0, COUNT, attributes={"part": (1, 1), "offset": 0})
+            place = {"shard": (number, 4), "offset": end - size}
+            write(folder / f"m.shard{number}of4.zarr.zip", end - size, end, attributes=place)
+        write(folder / "m.zarr.zip", 0, COUNT, attributes={"shard": (1, 1), "offset": 0})
     return folder
 
 
 @pytest.fixture
 def paths(stored: Path, tmp_path: Path) -> list[Path]:
-    """The four parts, one's own."""
+    """The four shards, one's own."""
     return [
         Path(shutil.copy(stored / name, tmp_path))
-        for name in (f"m.part{number}of4.zarr.zip" for number in range(1, 5))
+        for name in (f"m.shard{number}of4.zarr.zip" for number in range(1, 5))
     ]
 
 
@@ -61,10 +61,10 @@ def whole(stored: Path) -> Path:
 
 INDICES = {
     "all": slice(None),
-    "within a part": slice(1, 4),
+    "within a shard": slice(1, 4),
     "over a boundary": slice(4, 8),
     "over several": slice(5, 20),
-    "a whole part": slice(6, 12),
+    "a whole shard": slice(6, 12),
     "from the end": slice(-9, -1),
     "beyond the end": slice(18, 99),
     "nothing": slice(7, 7),
@@ -72,7 +72,7 @@ INDICES = {
     "in steps": slice(1, None, 4),
     "backwards": slice(None, None, -1),
     "first": 0,
-    "last of a part": 5,
+    "last of a shard": 5,
     "first of the next": 6,
     "numpy's": np.int64(14),
     "last": -1,
@@ -87,7 +87,7 @@ INDICES = {
 
 @pytest.mark.parametrize("index", INDICES.values(), ids=list(INDICES))
 @pytest.mark.parametrize("name", ARRAYS)
-def test_parts_are_indexed_as_one_array(paths: list[Path], name: str, index: Any) -> None:
+def test_shards_are_indexed_as_one_array(paths: list[Path], name: str, index: Any) -> None:
     with open_stores(paths, kind="maps") as found:
         expected = ARRAYS[name][index]
         read = found[name][index]
@@ -102,7 +102,7 @@ def test_what_is_not_there_is_refused(paths: list[Path], index: Any) -> None:
         found["map"][index]
 
 
-def test_parts_are_a_store(paths: list[Path], whole: Path) -> None:
+def test_shards_are_a_store(paths: list[Path], whole: Path) -> None:
     with open_stores(paths, kind="maps") as found, open_store(whole, kind="maps") as one:
         assert len(found) == len(one) == COUNT
         assert (found.names, list(found)) == (one.names, list(one))
@@ -133,20 +133,20 @@ def test_attributes_are_those_of_all(paths: list[Path]) -> None:
         assert found.attributes == {**MADE, "kind": "maps", "length": COUNT}
     digests = []
     for path in paths:
-        with open_store(path, kind="maps") as part:
-            digests.append(part.attributes["digest"])
+        with open_store(path, kind="maps") as shard:
+            digests.append(shard.attributes["digest"])
     assert digest == fingerprint(digests)
     changed = {"map": ARRAYS["map"][6:12] + 1}
-    write(paths[1], 6, 12, **changed, attributes={"part": (2, 4), "offset": 6})
+    write(paths[1], 6, 12, **changed, attributes={"shard": (2, 4), "offset": 6})
     with open_stores(paths, kind="maps") as found:
         assert found.attributes["digest"] != digest
 
 
-def test_only_the_parts_that_are_asked_for_are_read(paths: list[Path]) -> None:
+def test_only_the_shards_that_are_asked_for_are_read(paths: list[Path]) -> None:
     with open_stores(paths, kind="maps") as found:
         array = found["map"]
-        for part in (0, 2, 3):
-            array._parts[part]._array = None  # type: ignore[attr-defined]
+        for shard in (0, 2, 3):
+            array._shards[shard]._array = None  # type: ignore[attr-defined]
         np.testing.assert_array_equal(array[7:10], ARRAYS["map"][7:10])
         np.testing.assert_array_equal(array[np.array([11, 6])], ARRAYS["map"][[11, 6]])
 
@@ -163,7 +163,7 @@ def test_one_store_is_itself(whole: Path, tmp_path: Path) -> None:
         assert type(found) is zarr_store.Store
         assert len(bytes.fromhex(found.attributes["digest"])) == 32
     plain = tmp_path / "plain.zarr.zip"
-    write(plain, 0, COUNT)  # a store that does not say so is no part
+    write(plain, 0, COUNT)  # a store that does not say so is no shard
     with open_stores([plain], kind="maps") as found:
         assert len(found) == COUNT
 
@@ -173,13 +173,13 @@ def change(path: Path, start: int, end: int, place: Mapping[str, Any], **changes
     write(path, start, end, attributes=attributes, **changes)
 
 
-THIRD = {"part": (3, 4), "offset": 12}
+THIRD = {"shard": (3, 4), "offset": 12}
 FAULTS: dict[str, tuple[dict[str, Any], str]] = {
-    "another split": ({"attributes": {"part": (3, 5)}}, "part is 3 of 5, expected 3 of 4"),
-    "not split": ({"attributes": {"part": (1, 1)}}, "part is 1 of 1, expected 3 of 4"),
+    "another split": ({"attributes": {"shard": (3, 5)}}, "shard is 3 of 5, expected 3 of 4"),
+    "not split": ({"attributes": {"shard": (1, 1)}}, "shard is 1 of 1, expected 3 of 4"),
     "another place": (
         {"attributes": {"offset": 256}},
-        "offset is 256, expected 12, the images of the parts before",
+        "offset is 256, expected 12, the images of the previous shards",
     ),
     "another model": ({"attributes": {"model": "xyz"}}, "model is 'xyz', expected 'abc' as in {first}"),
     "another device": ({"attributes": {"device": "cuda"}}, "device is 'cuda', expected None as in {first}"),
@@ -203,7 +203,7 @@ FAULTS: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_part_that_does_not_belong_is_refused(paths: list[Path], fault: str) -> None:
+def test_a_shard_that_does_not_belong_is_refused(paths: list[Path], fault: str) -> None:
     changes, message = FAULTS[fault]
     change(paths[2], 12, 15, THIRD, **changes)
     with pytest.raises(StoreError) as error:
@@ -211,14 +211,14 @@ def test_a_part_that_does_not_belong_is_refused(paths: list[Path], fault: str) -
     assert str(error.value) == f"{paths[2]}: {message.format(first=paths[0])}"
 
 
-def test_parts_that_are_not_all_there_or_not_in_order_are_refused(paths: list[Path]) -> None:
+def test_shards_that_are_not_all_there_or_not_in_order_are_refused(paths: list[Path]) -> None:
     first, second, third, last = paths
     for given, message in {
         (): "maps: found no store, expected at least one path",
-        (second,): f"{second}: part is 2 of 4, expected 1 of 1",
-        (first, second, third): f"{first}: part is 1 of 4, expected 1 of 3",
-        (first, third, second, last): f"{third}: part is 3 of 4, expected 2 of 4",
-        (first, second, second, last): f"{second}: part is 2 of 4, expected 3 of 4",
+        (second,): f"{second}: shard is 2 of 4, expected 1 of 1",
+        (first, second, third): f"{first}: shard is 1 of 4, expected 1 of 3",
+        (first, third, second, last): f"{third}: shard is 3 of 4, expected 2 of 4",
+        (first, second, second, last): f"{second}: shard is 2 of 4, expected 3 of 4",
     }.items():
         with pytest.raises(StoreError) as error:
             open_stores(given, kind="maps")
@@ -229,14 +229,14 @@ def test_parts_that_are_not_all_there_or_not_in_order_are_refused(paths: list[Pa
     assert str(error.value) == f"{third}: no such store"
 
 
-def test_each_part_must_be_what_is_expected(paths: list[Path]) -> None:
-    with pytest.raises(StoreError, match=r"part1of4.zarr.zip: data is 'def', expected 'new'$"):
+def test_each_shard_must_be_what_is_expected(paths: list[Path]) -> None:
+    with pytest.raises(StoreError, match=r"shard1of4.zarr.zip: data is 'def', expected 'new'$"):
         open_stores(paths, kind="maps", expect={"data": "new"})
-    with pytest.raises(StoreError, match=r"part1of4.zarr.zip: kind is 'maps', expected 'curves'$"):
+    with pytest.raises(StoreError, match=r"shard1of4.zarr.zip: kind is 'maps', expected 'curves'$"):
         open_stores(paths, kind="curves")
-    last = {"part": (4, 4), "offset": 15}
+    last = {"shard": (4, 4), "offset": 15}
     change(paths[3], 15, 23, last, attributes={"data": "new"})
-    with pytest.raises(StoreError, match=r"part4of4.zarr.zip: data is 'new', expected 'def'$"):
+    with pytest.raises(StoreError, match=r"shard4of4.zarr.zip: data is 'new', expected 'def'$"):
         open_stores(paths, kind="maps", expect={"data": "def"})
 
 

@@ -1,4 +1,4 @@
-"""Masks that are made whole, in parts, and by jobs that are killed: everything that follows is the same."""
+"""Masks that are made whole, in shards, and by jobs that are killed: everything that follows is the same."""
 
 import shutil
 import signal
@@ -11,7 +11,7 @@ import yaml
 from checkout import Checkout
 from processes import kill_everything, kill_job, wait_until
 
-from saliency_assay.storage.parts import open_stores
+from saliency_assay.storage.shards import open_stores
 from saliency_assay.storage.zarr_store import open_store
 
 ARM = "retrain/iteroar/smooth"
@@ -72,23 +72,23 @@ def test_masks_of_a_killed_job_are_the_same_bytes(
     assert checkout.files("results/.state") == {}
 
 
-def test_what_follows_from_masks_in_parts_is_the_same(whole: Checkout, tmp_path: Path) -> None:
-    """With one of the parts killed and resumed: weights, predictions and scores of the arm, byte for byte."""
+def test_what_follows_from_masks_in_shards_is_the_same(whole: Checkout, tmp_path: Path) -> None:
+    """With one of the shards killed and resumed: weights, predictions and scores of the arm, byte for byte."""
     checkout = whole.copy(tmp_path / "project")
     shutil.rmtree(checkout.root / "results/remask")
     checkout.configure(studies__retrain__shards=3)
-    name = "iteration0.part2of3"
-    part = f"{FOLDERS[0]}/masks.part2of3.zarr.zip"
-    killed_half_way(checkout, kill_everything, part, f"results/.state/remask/{ARM}/shared/seed0/{name}")
+    name = "iteration0.shard2of3"
+    shard = f"{FOLDERS[0]}/masks.shard2of3.zarr.zip"
+    killed_half_way(checkout, kill_everything, shard, f"results/.state/remask/{ARM}/shared/seed0/{name}")
     checkout.make(*SAME)
     assert f"{name}: going on after " in checkout.log(f"remask/{ARM}/shared/seed0/{name}.log")
     for file in SAME:
         assert (checkout.root / file).read_bytes() == (whole.root / file).read_bytes(), file
     for folder in FOLDERS:
-        parts = [checkout.root / f"{folder}/masks.part{number}of3.zarr.zip" for number in (1, 2, 3)]
-        assert sorted((checkout.root / folder).glob("masks*")) == parts
+        shards = [checkout.root / f"{folder}/masks.shard{number}of3.zarr.zip" for number in (1, 2, 3)]
+        assert sorted((checkout.root / folder).glob("masks*")) == shards
         with (
-            open_stores(parts, kind="masks") as found,
+            open_stores(shards, kind="masks") as found,
             open_store(whole.root / folder / "masks.zarr.zip", kind="masks") as one,
         ):
             assert len(found) == 1797
@@ -98,10 +98,10 @@ def test_what_follows_from_masks_in_parts_is_the_same(whole: Checkout, tmp_path:
     assert checkout.planned(*SAME) == set()
 
 
-def test_more_parts_than_blocks_of_images_are_refused(whole: Checkout, tmp_path: Path) -> None:
+def test_more_shards_than_blocks_of_images_are_refused(whole: Checkout, tmp_path: Path) -> None:
     checkout = whole.copy(tmp_path / "project")
     checkout.configure(studies__retrain__shards=9)
-    status, said = checkout.snakemake(f"{FOLDERS[0]}/masks.part1of9.zarr.zip")
+    status, said = checkout.snakemake(f"{FOLDERS[0]}/masks.shard1of9.zarr.zip")
     assert status == 1
     fault = "found 9, expected at most 8: 1797 explained images are 8 blocks of 256"
     assert f"remask: shards: {fault}" in said
