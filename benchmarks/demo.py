@@ -73,14 +73,14 @@ def run(configuration: Path, cores: str, folder: Path) -> dict[str, object]:
         *("--configfile", str(configuration), "--profile", str(ROOT / "profiles/local"), "--cores", cores),
     ]
     start, usage_before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
-    with (folder / "said").open("w", encoding="utf-8") as output:
+    with (folder / "log").open("w", encoding="utf-8") as output:
         process = subprocess.Popen(command, cwd=folder, stdout=output, stderr=output)
         peak = Peak(psutil.Process(process.pid))
         peak.start()
         status = process.wait()
         peak.done.set()
     if status:
-        sys.exit((folder / "said").read_text(encoding="utf-8")[-4000:])
+        sys.exit((folder / "log").read_text(encoding="utf-8")[-4000:])
     usage_after = resource.getrusage(resource.RUSAGE_CHILDREN)
     by_rule = rules(folder / settings.get("results", "results"))
     return {

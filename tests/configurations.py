@@ -68,7 +68,7 @@ def method(
     return with_parameters(record, **parameters)
 
 
-def metric(name: str, *takes: str, judges_single_maps: bool = True, **parameters: Parameter) -> Metric:
+def metric(name: str, *takes: str, scores_single_maps: bool = True, **parameters: Parameter) -> Metric:
     record = Metric(
         name,
         f"package.{name}:{name}",
@@ -76,9 +76,9 @@ def metric(name: str, *takes: str, judges_single_maps: bool = True, **parameters
         f"what {name} is",
         (Score(f"{name}_score", "higher", (0, 1), f"the {name}"),),
         "sum",
-        judges_single_maps,
+        scores_single_maps,
         takes,
-        responses=f"package.{name}:responses" if judges_single_maps else "",
+        responses=f"package.{name}:responses" if scores_single_maps else "",
     )
     return with_parameters(record, **parameters)
 
@@ -112,8 +112,8 @@ CATALOG = Catalog(
         method("noise", stochastic=True),
     ),
     metrics=by_name(
-        metric("mcs", judges_single_maps=False, draws=Parameter(10, minimum=2)),
-        metric("idr", judges_single_maps=False),
+        metric("mcs", scores_single_maps=False, samples=Parameter(10, minimum=2)),
+        metric("idr", scores_single_maps=False),
         metric(
             "deletion", "mean", steps=Parameter(100, minimum=1, words=("exact",)),
             fill=Parameter("black", choices=("black", "mean")),

@@ -59,7 +59,7 @@ def configurations(real: Path, work: Path) -> Iterator[tuple[str, dict[str, Any]
     bam["data"]["bam"]["images_per_scene"] = 40
     for model in bam["models"].values():
         model |= {"width": 8, "training": {**model["training"], "epochs": 2}}
-    bam["metrics"] = {name: {"draw_size": 5} for name in ("mcs", "idr", "iir")}
+    bam["metrics"] = {name: {"sample_size": 5} for name in ("mcs", "idr", "iir")}
     yield "bam", bam
     retrain = _read("config/iteroar_small.yaml")
     retrain["data"]["cifar10"] = {

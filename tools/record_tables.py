@@ -40,7 +40,7 @@ def metric_table() -> Rows:
     """Yield the header and the rows of the table of metrics of single maps."""
     yield "metric", "what it measures", "scores, better direction and range", "needs", "source"
     for metric in METRICS:
-        if metric.judges_single_maps:
+        if metric.scores_single_maps:
             scores = (
                 f"`{each.name}` {arrow(each.direction)} {interval(*each.range)}" for each in metric.scores
             )

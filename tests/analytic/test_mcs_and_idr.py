@@ -127,16 +127,16 @@ def test_random_masks_are_uniform_over_the_image() -> None:
 # ---------------------------------------------------------------------------------------------- spread
 
 
-def test_spread_is_the_deviation_of_means_of_draws() -> None:
+def test_spread_is_the_deviation_of_means_of_samples() -> None:
     scores = np.random.default_rng(0).normal(size=50_000)
     scores[::5] = NAN
-    found = spread(scores, draws=400, draw_size=25, generator=np.random.default_rng(1))
+    found = spread(scores, samples=400, sample_size=25, generator=np.random.default_rng(1))
     assert found == pytest.approx(1 / np.sqrt(25), rel=0.15)
 
 
-def test_spread_repeats_its_draws_one_by_one() -> None:
+def test_spread_repeats_its_samples_one_by_one() -> None:
     scores = np.array([0.1, 0.9, NAN, 0.4, 0.7, 0.2, NAN, 0.6])
-    found = spread(scores, draws=3, draw_size=4, generator=np.random.default_rng(5))
+    found = spread(scores, samples=3, sample_size=4, generator=np.random.default_rng(5))
     generator, means = np.random.default_rng(5), []
     for _ in range(3):
         shuffled = [scores[position] for position in generator.permutation(8)]
@@ -151,7 +151,7 @@ def test_spread_judges_methods_on_the_same_images() -> None:
     lacking = scores.copy()
     lacking[7] = NAN
     one, two = (
-        spread(each, draws=50, draw_size=150, generator=np.random.default_rng(2))
+        spread(each, samples=50, sample_size=150, generator=np.random.default_rng(2))
         for each in (scores, lacking)
     )
     assert one != two
@@ -159,17 +159,17 @@ def test_spread_judges_methods_on_the_same_images() -> None:
 
 
 @pytest.mark.parametrize(("valid", "defined"), [(9, False), (10, False), (11, True)])
-def test_spread_is_nan_unless_draws_can_differ(valid: int, defined: bool) -> None:
+def test_spread_is_nan_unless_samples_can_differ(valid: int, defined: bool) -> None:
     scores = np.concatenate([np.arange(valid, dtype=float), [NAN, NAN]])
-    found = spread(scores, draw_size=10, generator=np.random.default_rng(0))
+    found = spread(scores, sample_size=10, generator=np.random.default_rng(0))
     assert np.isfinite(found) == defined
 
 
-@pytest.mark.parametrize(("draws", "draw_size"), [(1, 5), (10, 0)])
-def test_spread_refuses_what_has_no_deviation(draws: int, draw_size: int) -> None:
-    message = f"^draws, draw_size: found {draws}, {draw_size}, expected at least 2 and 1$"
+@pytest.mark.parametrize(("samples", "sample_size"), [(1, 5), (10, 0)])
+def test_spread_refuses_what_has_no_deviation(samples: int, sample_size: int) -> None:
+    message = f"^samples, sample_size: found {samples}, {sample_size}, expected at least 2 and 1$"
     with pytest.raises(ValueError, match=message):
-        spread(np.arange(9.0), draws=draws, draw_size=draw_size, generator=np.random.default_rng(0))
+        spread(np.arange(9.0), samples=samples, sample_size=sample_size, generator=np.random.default_rng(0))
 
 
 # ---------------------------------------------------------------------------------- a study, start to end

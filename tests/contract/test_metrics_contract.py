@@ -38,8 +38,8 @@ from saliency_assay.studies.bam.metric_tables import spread
 
 OF_A_SET = ["tcav"]
 """Those that have no score of an image: tests of their own hold them to what the page says."""
-ON_PAIRS = [metric for metric in METRICS if not metric.judges_single_maps and metric.name not in OF_A_SET]
-ON_MAPS = [metric for metric in METRICS if metric.judges_single_maps]
+ON_PAIRS = [metric for metric in METRICS if not metric.scores_single_maps and metric.name not in OF_A_SET]
+ON_MAPS = [metric for metric in METRICS if metric.scores_single_maps]
 EVERY_METRIC = pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
 EVERY_ON_PAIRS = pytest.mark.parametrize("metric", ON_PAIRS, ids=lambda metric: metric.name)
 EVERY_ON_MAPS = pytest.mark.parametrize("metric", ON_MAPS, ids=lambda metric: metric.name)
@@ -289,7 +289,7 @@ def test_scores_are_described(metric: Metric) -> None:
 
 @EVERY_METRIC
 def test_figures_exist(metric: Metric) -> None:
-    assert bool(metric.figures) == metric.judges_single_maps
+    assert bool(metric.figures) == metric.scores_single_maps
     for name, figure in metric.figures.items():
         assert re.fullmatch(r"[a-z][a-z0-9_]*", name)  # it is part of a path
         assert module_of(figure.function).startswith("saliency_assay.studies.")

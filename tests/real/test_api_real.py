@@ -13,7 +13,7 @@ from archives import SAFELY
 from checkout import run_beside
 
 import saliency_assay
-from saliency_assay.metrics.engine import fresh_seed, newly_built
+from saliency_assay.metrics.engine import build_randomized_model, randomized_model_seed
 from saliency_assay.models.classifier import Blueprint, Classifier
 from saliency_assay.storage import score_tables
 from saliency_assay.storage.zarr_store import open_store
@@ -96,7 +96,9 @@ class Run:
         self.table = score_tables.read([results / "tables/all/scores.parquet"])
 
     def randomized_model(self) -> Classifier:
-        return newly_built(self.model, Blueprint(**self.description), fresh_seed(0, "small"))
+        return build_randomized_model(
+            self.model, Blueprint(**self.description), randomized_model_seed(0, "small")
+        )
 
 
 @pytest.fixture(scope="module")

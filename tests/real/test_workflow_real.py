@@ -49,7 +49,7 @@ def small(real_data: Path, miniplaces: Path, tmp_path_factory: pytest.TempPathFa
     for model in configuration["models"].values():
         model |= {"width": 8, "training": {**model["training"], "epochs": 2}}
     configuration["methods"] = {name: configuration["methods"][name] for name in ("gradient", "random")}
-    configuration["metrics"] = {name: {"draw_size": 5} for name in ("mcs", "idr", "iir")}
+    configuration["metrics"] = {name: {"sample_size": 5} for name in ("mcs", "idr", "iir")}
     sets = [f"results_bam_small/data/{name}.zarr.zip" for name in SMALL_SETS]
     run_beside(work, configuration, *sets, "results_bam_small/tables/bam_leak_free/metrics.csv")
     return work / "results_bam_small"

@@ -86,7 +86,7 @@ WORDS_OF_CAPTIONS = {
     SUMMARY: "The words follow from the tables by fixed thresholds",
     "accuracy of every model on every set": "a model that has memorised",
     "training curves": "nothing on test accuracy",
-    "IDR: input dependence rate": "over 3 draws of 5 images",
+    "IDR: input dependence rate": "over 3 samples of 5 images",
     "IIR in numbers": "smaller than the spread should not be read as an order",
     "IIR: how the changes were found": "it says nothing about saliency methods",
     "IIR: input independence rate": "a map that ignores the image has a high rate",

@@ -269,7 +269,7 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
         code("src/saliency_assay/studies/bam/mcs_and_idr.py"),
         of_rules("score_bam", "score_series", "score_independence") | SERIES | INDEPENDENCE | TABULATED,
     ),
-    "a metric's parameter": (configured(metrics__mcs__draws=4), {"document_methods", *JUDGED}),
+    "a metric's parameter": (configured(metrics__mcs__samples=4), {"document_methods", *JUDGED}),
     "the threshold of independence": (
         configured(metrics__iir__threshold=0.2),
         of_rules("score_independence", "check_claims") | INDEPENDENCE | reliable("bam") | REPORT,

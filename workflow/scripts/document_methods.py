@@ -16,8 +16,10 @@ with run_job(snakemake) as job:
         with zarr_store.open_store(path, kind="data") as data:
             sizes[name] = data["image"].shape[2:]
     costs_of_maps = (json.loads(path.read_text(encoding="utf-8")) for path in paths.costs)
-    measured = [list(islice(costs_of_maps, gallery_map["shards"])) for gallery_map in settings["drawn"]]
-    costs = cost_table(settings["methods"], settings["drawn"], measured, sizes)
+    measured = [
+        list(islice(costs_of_maps, gallery_map["shards"])) for gallery_map in settings["gallery_maps"]
+    ]
+    costs = cost_table(settings["methods"], settings["gallery_maps"], measured, sizes)
     output.methods.write_text(methods_page(settings["methods"], costs), encoding="utf-8")
     tables = [
         read_table(path).assign(study=study)

@@ -20,7 +20,7 @@ with run_job(snakemake, f"metrics.{snakemake.wildcards.metric}") as job:
     images, offset, gathered = maps["image"][:], maps.attributes["offset"], []
     seed_parts, seed = (
         (settings["seed"], wildcards.model, wildcards.data),
-        engine.fresh_seed(settings["seed"], wildcards.model),
+        engine.randomized_model_seed(settings["seed"], wildcards.model),
     )
     image_inputs = {"mask": data["mask"].at(images)} if "mask" in takes else {}
     if "responses" in takes:
@@ -32,7 +32,7 @@ with run_job(snakemake, f"metrics.{snakemake.wildcards.metric}") as job:
         image_inputs["responses"] = {name: responses[name] for name in responses.names}
     blueprint = Blueprint(**settings["model"])
     shared_inputs = (
-        {"randomized_model": engine.newly_built(classifier, blueprint, seed)}
+        {"randomized_model": engine.build_randomized_model(classifier, blueprint, seed)}
         if "randomized_model" in takes
         else {}
     )

@@ -230,6 +230,6 @@ def workflow_seed(
     if ":" in metric:
         return metric_seed(seed, model, data, metric)
     metric_record = record_of(
-        [candidate for candidate in METRICS if candidate.judges_single_maps], metric, "metric"
+        [candidate for candidate in METRICS if candidate.scores_single_maps], metric, "metric"
     )
     return metric_seed(seed, model, data, metric_record.noise_group or metric_record.name)

@@ -22,7 +22,7 @@ from saliency_assay.registry.records import resolve
 from saliency_assay.registry.signatures import OFFERED
 
 Array = npt.NDArray[np.float64]
-SINGLE = tuple(record for record in METRICS if record.judges_single_maps)
+SINGLE = tuple(record for record in METRICS if record.scores_single_maps)
 """Metrics that score single maps."""
 
 

@@ -41,7 +41,7 @@ def read_data(name: str, entry: DataSettings, catalog: Catalog) -> DataEntry:
         kind=kind.name,
         function=kind.function,
         max_explained_images=entry.max_explained_images,
-        explain_order=entry.explain_order,
+        explanation_order=entry.explanation_order,
         shards=entry.shards,
         resident_limit=entry.resident_limit,
         labels=kind.labels,

@@ -36,7 +36,7 @@ def read_metrics(
     """
     records = {name: _metric(name, entry, catalog) for name, entry in entries.items()}
     for name, record in catalog.metrics.items():
-        if name not in records and (not record.judges_single_maps or name in requested):
+        if name not in records and (not record.scores_single_maps or name in requested):
             records[name] = _metric(name, RegisteredMetric(), catalog)
     return records
 
@@ -46,7 +46,7 @@ def _metric(name: str, entry: RegisteredMetric | CustomMetric, catalog: Catalog)
     place = f"metrics.{name}"
     namesake = catalog.metrics.get(name)
     kinds = [kind.name for kind in catalog.study_kinds.values() if name in kind.metrics]
-    is_reserved = kinds or (namesake and not namesake.judges_single_maps)
+    is_reserved = kinds or (namesake and not namesake.scores_single_maps)
     if is_reserved and (isinstance(entry, CustomMetric) or entry.metric not in (None, name)):
         owner = f" of {' and '.join(kinds)} studies" if kinds else ""
         raise ConfigError(f"{place}: is the name of a registered metric{owner}, expected another name")
@@ -56,7 +56,7 @@ def _metric(name: str, entry: RegisteredMetric | CustomMetric, catalog: Catalog)
         if key in entry.parameters:
             raise ConfigError(f"{place}.{key}: a registered metric has its own, expected function beside it")
     record = look_up(place, "metric", name if entry.metric is None else entry.metric, catalog.metrics)
-    if not record.judges_single_maps and record.name != name:
+    if not record.scores_single_maps and record.name != name:
         raise ConfigError(f"{place}.metric: found {record.name!r}, which stands under its own name only")
     parameters = parameters_of(place, record.parameters, entry.parameters, entry.own_keys())
     misfit = resolve(record.check)(parameters) if record.check else ""
@@ -67,7 +67,7 @@ def _metric(name: str, entry: RegisteredMetric | CustomMetric, catalog: Catalog)
         metric=record.name,
         function=record.function,
         parameters=parameters,
-        judges_single_maps=record.judges_single_maps,
+        scores_single_maps=record.scores_single_maps,
         takes=record.takes,
         responses=record.responses,
         directions={score.name: score.direction for score in record.scores},
@@ -92,7 +92,7 @@ def _custom_metric(name: str, entry: CustomMetric) -> Metric:
         metric="",
         function=entry.function,
         parameters={**description.defaults, **entry.parameters},
-        judges_single_maps=True,
+        scores_single_maps=True,
         takes=takes,
         responses="",
         directions={name: _direction(place, entry)},

@@ -32,7 +32,7 @@ class DataEntry:
     kind: str
     function: str
     max_explained_images: int
-    explain_order: str
+    explanation_order: str
     shards: int
     """Number of shards in which the images of a set are explained and scored; see ``shards_of``."""
     resident_limit: float
@@ -142,7 +142,7 @@ class Metric:
     metric: str
     function: str
     parameters: Parameters
-    judges_single_maps: bool
+    scores_single_maps: bool
     takes: tuple[str, ...]
     responses: str
     directions: Mapping[str, str]

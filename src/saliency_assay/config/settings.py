@@ -49,7 +49,7 @@ class DataSettings(Entry):
     max_explained_images: Positive = Field(
         1000, description="Maximum number of test images for which saliency maps are generated."
     )
-    explain_order: Literal["balanced", "first"] = Field(
+    explanation_order: Literal["balanced", "first"] = Field(
         "balanced",
         description="Selection of those images: balanced over classes, or the first of the data set.",
     )

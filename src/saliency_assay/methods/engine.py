@@ -48,11 +48,13 @@ def attribute(
     """
     check_targets(targets, len(images), classifier.classes)
     generator, job = BlockGenerator(seed), (method, parameters, classifier, images, targets)
-    batch_maps = drawn(*job, generator=generator, batch_size=batch_size, finite=finite, offset=offset)
+    batch_maps = attribute_batches(
+        *job, generator=generator, batch_size=batch_size, finite=finite, offset=offset
+    )
     return ({"map": maps.cpu().contiguous().numpy()} for _, maps in batch_maps)
 
 
-def drawn(
+def attribute_batches(
     method: Callable[..., Tensor],
     parameters: Mapping[str, Any],
     classifier: Classifier,

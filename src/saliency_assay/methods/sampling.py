@@ -48,12 +48,12 @@ class BlockGenerator(torch.Generator):
         return self
 
 
-def sample_seeds(images: int, draws: int, generator: torch.Generator) -> list[int]:
-    """Sample seeds of ``draws`` samples for each of ``images`` images, image-major, ``images * draws`` in total.
+def sample_seeds(images: int, samples: int, generator: torch.Generator) -> list[int]:
+    """Sample seeds of ``samples`` samples for each of ``images`` images, image-major, ``images * samples`` in total.
 
     Consecutive calls with one generator return the same seeds as one call for all images.
     """
-    shape = (images * draws,)
+    shape = (images * samples,)
     return torch.randint(2**63 - 1, shape, generator=generator, device=generator.device).tolist()
 
 

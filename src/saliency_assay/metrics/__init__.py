@@ -52,7 +52,7 @@ class Metric:
     """Scores that are computed from the same passes through the model."""
     reduction: str = "sum"
     """Reduction of raw maps that is part of the metric's definition; empty if the metric scores raw maps."""
-    judges_single_maps: bool = True
+    scores_single_maps: bool = True
     """True if it scores the maps of one model one by one; False if a BAM study uses it to compare models or inputs."""
     takes: tuple[str, ...] = ()
     """Arguments in addition to its parameters: ``mean``, the data set's mean ``[C]``; ``mask``, the object's pixels,
@@ -83,7 +83,7 @@ class Metric:
 
 
 _SPREAD_OF_SCORES = "saliency_assay.studies.bam.metric_tables:spread"
-_SPREAD = {"draws": Limits(minimum=2), "draw_size": Limits(minimum=1)}
+_SPREAD = {"samples": Limits(minimum=2), "sample_size": Limits(minimum=1)}
 # A copy of fills.FILLS, since fills imports torch; a test compares them.
 _FILLS = ("black", "mean", "image_mean", "random", "blur")
 _OUTPUT = {"output": Limits(choices=("probability", "logit"))}
@@ -359,7 +359,7 @@ METRICS: tuple[Metric, ...] = (
         formula="MCS = G_c(f_o, X_os) − G_c(f_s, X_os), G_c the mean of visual attribution on the object's pixels c",
         scores=(Score("mcs", "higher", (-1, 1), "MCS"),),
         reduction="visual",
-        judges_single_maps=False,
+        scores_single_maps=False,
         figures={},
         limits=_SPREAD,
         read_by=(_SPREAD_OF_SCORES,),
@@ -372,7 +372,7 @@ METRICS: tuple[Metric, ...] = (
         formula="IDR = share of images with g_c(f_s, x with the object) < g_c(f_s, x without it)",
         scores=(Score("idr", "higher", (0, 1), "IDR"),),
         reduction="visual",
-        judges_single_maps=False,
+        scores_single_maps=False,
         figures={},
         limits=_SPREAD,
         read_by=(_SPREAD_OF_SCORES,),
@@ -388,7 +388,7 @@ METRICS: tuple[Metric, ...] = (
             Score("iir_difference", "lower", (0, inf), "relative change of concept attribution"),
         ),
         reduction="visual",
-        judges_single_maps=False,
+        scores_single_maps=False,
         figures={},
         limits={
             "threshold": Limits(minimum=0),
@@ -415,7 +415,7 @@ METRICS: tuple[Metric, ...] = (
         formula="TCAV = |{x : ∂f_t(x)/∂a_l · v_l > 0}| / |X|, v_l the direction towards the concept at layer l",
         scores=(Score("tcav", "higher", (0, 1), "TCAV"),),
         reduction="",
-        judges_single_maps=False,
+        scores_single_maps=False,
         figures={},
         limits={
             "images": Limits(minimum=2),

@@ -144,12 +144,12 @@ def metric_seed(seed: int, model: str, data: str, noise_group: str) -> int:
     return seed_of(seed, "metric", model, data, noise_group)
 
 
-def fresh_seed(seed: int, model: str) -> int:
+def randomized_model_seed(seed: int, model: str) -> int:
     """Return the seed of the new weights with which a metric compares a trained model."""
     return seed_of(seed, "fresh", model)
 
 
-def newly_built(classifier: Classifier, blueprint: Blueprint, seed: int) -> Classifier:
+def build_randomized_model(classifier: Classifier, blueprint: Blueprint, seed: int) -> Classifier:
     """Return a classifier like ``classifier`` with weights sampled from ``seed``, on its device, in evaluation mode."""
     mean, std = (values.flatten().tolist() for values in (classifier.mean, classifier.std))
     generator = torch.Generator().manual_seed(seed)

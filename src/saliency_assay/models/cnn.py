@@ -10,7 +10,7 @@ from collections import OrderedDict
 import torch
 from torch import Tensor, nn
 
-from saliency_assay.models.initialization import drawn
+from saliency_assay.models.initialization import initialized
 from saliency_assay.runtime.distributed import gathered
 
 MOMENTUM = 0.1  # PyTorch's default for running statistics
@@ -44,7 +44,7 @@ def reliability_cnn(
         layers["fc"] = nn.Linear(inputs * pooled**2, classes, bias=False)
         return nn.Sequential(OrderedDict(layers))
 
-    return drawn(make, generator)
+    return initialized(make, generator)
 
 
 def mnist_cnn(
@@ -68,7 +68,7 @@ def mnist_cnn(
         }
         return nn.Sequential(OrderedDict(layers))
 
-    return drawn(make, generator)
+    return initialized(make, generator)
 
 
 class ScaleNorm(nn.Module):
@@ -137,7 +137,7 @@ def vgg16(
     Images must have at least 32 pixels; ``features`` has 1/32 of their resolution and is averaged to
     ``pooled × pooled``.
     """
-    return drawn(lambda: _vgg(classes, channels, width, hidden, pooled, norm=False), generator)
+    return initialized(lambda: _vgg(classes, channels, width, hidden, pooled, norm=False), generator)
 
 
 def vgg16_bn(
@@ -150,7 +150,7 @@ def vgg16_bn(
     pooled: int = 7,
 ) -> nn.Sequential:
     """Return ``vgg16`` with BatchNorm after each convolution."""
-    return drawn(lambda: _vgg(classes, channels, width, hidden, pooled, norm=True), generator)
+    return initialized(lambda: _vgg(classes, channels, width, hidden, pooled, norm=True), generator)
 
 
 def _vgg(classes: int, channels: int, width: int, hidden: int, pooled: int, *, norm: bool) -> nn.Sequential:

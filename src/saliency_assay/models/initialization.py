@@ -9,7 +9,7 @@ from torch import nn
 N = TypeVar("N", bound=nn.Module)
 
 
-def drawn(make: Callable[[], N], generator: torch.Generator) -> N:
+def initialized(make: Callable[[], N], generator: torch.Generator) -> N:
     """Return the network that ``make`` builds, on the CPU, with all weights sampled from ``generator``."""
     with torch.device("meta"):  # on other devices layers sample weights from the global generator
         network = make()

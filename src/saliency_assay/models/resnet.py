@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from saliency_assay.models.initialization import drawn
+from saliency_assay.models.initialization import initialized
 
 
 class Subsample(nn.Module):
@@ -156,7 +156,7 @@ def _resnet(
         layers[head] = nn.Linear(features, classes)
         return nn.Sequential(OrderedDict(layers))
 
-    return drawn(make, generator)
+    return initialized(make, generator)
 
 
 def _cifar_stem(channels: int, width: int, stride: int) -> dict[str, nn.Module]:

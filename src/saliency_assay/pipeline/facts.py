@@ -42,7 +42,7 @@ class Facts:
                 for model in study.models
             },
             "methods": study.methods,
-            "asks": self.studies.questions(name),
+            "score_summaries": self.studies.questions(name),
             "seeds": len(self.config.seeds),
             "level": self.config.reliability.level,
         }
@@ -83,7 +83,7 @@ class Facts:
         return {
             "name": metric.name,
             "metric": metric.metric,
-            "judges_single_maps": metric.judges_single_maps,
+            "scores_single_maps": metric.scores_single_maps,
             "summary": metric.summary,
             "reference": record.reference if record else metric.function,
             "formula": record.formula if record else "",

@@ -307,7 +307,7 @@ class Params(EntrySettings):
             return {"limit": 2 * pairs, "order": "first", "where": {}, **target}
         data = self.config.sets[wildcards["data"]]
         where = self._explained_where(wildcards["data"])
-        return {"limit": data.max_explained_images, "order": data.explain_order, "where": where, **target}
+        return {"limit": data.max_explained_images, "order": data.explanation_order, "where": where, **target}
 
     def plot_gallery(self, wildcards: Wildcards) -> Settings:
         study, data = self.studies.study(wildcards["study"]), self.studies.gallery_set(wildcards["study"])
@@ -316,7 +316,7 @@ class Params(EntrySettings):
             models=study.models,
             methods=study.methods,
             images=min(self.config.gallery_images, self.config.sets[data].max_explained_images),
-            order=self.config.sets[data].explain_order,
+            order=self.config.sets[data].explanation_order,
             where=self._explained_where(data),
             seed=self.config.seeds[0],
         )
@@ -366,7 +366,7 @@ class Params(EntrySettings):
             [function for function in passes if isinstance(function, str)],
             methods=facts,
             metrics=[self.facts.metric(metric) for metric in metrics.values()],
-            drawn=[
+            gallery_maps=[
                 {
                     **gallery_map,
                     "batch": self.config.models[str(gallery_map["model"])].batch_size,

@@ -65,7 +65,7 @@ def look(place: int) -> dict[str, Any]:
     return {"color": CYCLE[place % len(CYCLE)], "linestyle": line, "marker": MARKERS[place % len(MARKERS)]}
 
 
-def looks_of(
+def line_styles(
     names: Sequence[str],
     *,
     colors: Sequence[str],
@@ -74,13 +74,13 @@ def looks_of(
     **style: Any,
 ) -> dict[str, dict[str, Any]]:
     """Return color, line style and marker of each name: from ``fixed``, else the next of the cycle, with ``style``."""
-    looks: dict[str, dict[str, Any]] = {}
+    styles: dict[str, dict[str, Any]] = {}
     for name in names:
-        place = sum(other not in fixed for other in looks)
+        place = sum(other not in fixed for other in styles)
         line = lines[place // len(colors) % len(lines)]
         usual = {"color": colors[place % len(colors)], "linestyle": line, **style}
-        looks[name] = fixed.get(name, {**usual, "marker": MARKERS[place % len(MARKERS)]})
-    return looks
+        styles[name] = fixed.get(name, {**usual, "marker": MARKERS[place % len(MARKERS)]})
+    return styles
 
 
 def spread_out(

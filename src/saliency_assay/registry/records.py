@@ -121,8 +121,12 @@ RENAMED = {
     "center": "center",
     "centre": "center",
     "criteria": "necessity_sufficiency",
+    "draw_size": "sample_size",
+    "draws": "samples",
     "embedded": "synthetic",
     "explain": "max_explained_images",
+    "explain_order": "explanation_order",
+    "explanation_order": "explanation_order",
     "halves": "optimal_halves",
     "mask_mass": "relevance_mass_accuracy",
     "mask_rank": "relevance_rank_accuracy",
@@ -137,6 +141,7 @@ RENAMED = {
     "randomization_spearman": "randomization_spearman",
     "randomization_spearman_absolute": "randomization_spearman_absolute",
     "randomization_ssim": "randomization_ssim",
+    "sample_size": "sample_size",
     "square": "optimal_square",
 }
 """Names of version 0.1 and their replacements."""

@@ -46,7 +46,7 @@ scenes: [attic, yes]
 
 objetcs: [dog, cat]
     data.bam: unknown key 'objetcs'; did you mean 'objects'? valid: coco, common_object,
-    commonality, explain_order, kind, largest, max_explained_images, miniplaces, objects,
+    commonality, explanation_order, kind, largest, max_explained_images, miniplaces, objects,
     resident_limit, scenes, shards, size,
     smallest
 """
@@ -155,7 +155,7 @@ studies.bam.methods: [gradient, shap]
 
 data.bam.objects: [dog, bird]
     data.bam: unknown key 'objects'; did you mean 'common_object'? valid: common_object, commonality,
-    explain_order, kind, largest, max_explained_images, resident_limit, shards, size, smallest
+    explanation_order, kind, largest, max_explained_images, resident_limit, shards, size, smallest
 
 studies.bam.robustness: [color]
     studies.bam.robustness.0: found 'color'; valid: scale, location

@@ -43,7 +43,7 @@ data.one.image_noise: 1.5
     data.one.image_noise: found 1.5, expected at most 1
 
 data.digits.classes: ["3", "8"]
-    data.digits: unknown key 'classes'; valid: explain_order, kind, max_explained_images, resident_limit, seed,
+    data.digits: unknown key 'classes'; valid: explanation_order, kind, max_explained_images, resident_limit, seed,
     shards, size, test_share
 
 studies.s.image_model: d

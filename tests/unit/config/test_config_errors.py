@@ -20,11 +20,11 @@ report.gallery_image: 3
     report: unknown key 'gallery_image'; did you mean 'gallery_images'? valid: gallery_images
 
 data.digits.explain: 8
-    data.digits: unknown key 'explain'; it is called 'max_explained_images' since version 0.2; valid: explain_order,
+    data.digits: unknown key 'explain'; it is called 'max_explained_images' since version 0.2; valid: explanation_order,
     kind, max_explained_images, resident_limit, shards, size
 
 data.digits.sice: 8
-    data.digits: unknown key 'sice'; did you mean 'size'? valid: explain_order, kind, max_explained_images,
+    data.digits: unknown key 'sice'; did you mean 'size'? valid: explanation_order, kind, max_explained_images,
     resident_limit, shards, size
 
 models.f_o.widht: 8
@@ -43,8 +43,8 @@ methods.smooth: {metod: smoothgrad}
     methods.smooth: unknown method 'smooth'; did you mean 'smoothgrad'? valid: cam, gradcam, gradient,
     noise, shap, smoothgrad
 
-metrics.mcs.draw: 2
-    metrics.mcs: unknown key 'draw'; did you mean 'draws'? valid: draws, metric
+metrics.mcs.sample: 2
+    metrics.mcs: unknown key 'sample'; did you mean 'samples'? valid: metric, samples
 
 studies.bam.mehtods: [gradient]
     studies.bam: unknown key 'mehtods'; did you mean 'methods'? valid: concepts, data, independence,
@@ -111,8 +111,8 @@ data.digits.kind: [digits]
 data.digits.max_explained_images: 0
     data.digits.max_explained_images: found 0, expected at least 1
 
-data.digits.explain_order: random
-    data.digits.explain_order: found 'random'; valid: balanced, first
+data.digits.explanation_order: random
+    data.digits.explanation_order: found 'random'; valid: balanced, first
 
 data.digits.shards: 0
     data.digits.shards: found 0, expected at least 1
@@ -201,8 +201,8 @@ methods.mine: {function: nowhere}
 methods.mine: {function: 'nowhere:f', method: gradient}
     methods.mine: found both function and method, expected one of them
 
-metrics.mcs.draws: 1
-    metrics.mcs.draws: found 1, expected at least 2
+metrics.mcs.samples: 1
+    metrics.mcs.samples: found 1, expected at least 2
 
 studies.bam.methods: []
     studies.bam.methods: found [], expected 1 or more entries

@@ -210,7 +210,7 @@ def test_an_entry_takes_all_from_its_record() -> None:
         metric="deletion",
         function="package.deletion:deletion",
         parameters={"steps": 100, "fill": "black"},
-        judges_single_maps=True,
+        scores_single_maps=True,
         takes=("mean",),
         responses="package.deletion:responses",
         directions={"deletion_score": "higher"},
@@ -257,7 +257,7 @@ def test_a_function_of_ones_own_is_a_metric(own: Path, direction: str) -> None:
         metric="",
         function="own_metrics:tuned",
         parameters={"power": 1, "level": 2},
-        judges_single_maps=True,
+        scores_single_maps=True,
         takes=(),
         responses="",
         directions={"mine": direction},
@@ -370,7 +370,7 @@ def test_a_registered_metric_without_an_entry_has_its_defaults() -> None:
 
 def test_a_study_without_metrics_is_refused() -> None:
     raw = study()
-    found = "missing, and no entry under metrics judges single maps"
+    found = "missing, and no entry under metrics scores single maps"
     expected = f"studies.s.metrics: {found}; valid: deletion, pointing_game"
     for metrics in ({}, {"mcs": {}}):
         raw["metrics"] = metrics

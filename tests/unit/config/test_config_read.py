@@ -50,7 +50,7 @@ def test_defaults_of_all_keys() -> None:
         "seeds": (0,),
         "data": {
             name: {
-                "kind": name, "max_explained_images": 1000, "explain_order": "balanced", "shards": 1,
+                "kind": name, "max_explained_images": 1000, "explanation_order": "balanced", "shards": 1,
                 "resident_limit": 8, "parameters": {}, **more,
             }
             for name, more in (
@@ -118,7 +118,7 @@ def test_records_of_a_configuration() -> None:
     assert (found.reliability.resamples, found.reliability.level) == (10_000, 0.999)
     bam = found.data["bam"]
     assert (bam.kind, bam.function, bam.max_explained_images) == ("synthetic", "package.synthetic:make", 1000)
-    assert (bam.explain_order, bam.masks, found.data["digits"].masks) == ("balanced", True, False)
+    assert (bam.explanation_order, bam.masks, found.data["digits"].masks) == ("balanced", True, False)
     assert (bam.shards, bam.resident_limit) == (1, 8)
     assert bam.parameters == {"size": 32, "smallest": 0.25, "largest": 0.5}
     assert {name: entry.name for name, entry in found.sets.items()} == {
@@ -141,10 +141,10 @@ def test_records_of_a_configuration() -> None:
         noise_group="smoothgrad",
     )
     assert {name: metric.parameters for name, metric in found.metrics.items()} == {
-        "mcs": {"draws": 10},
+        "mcs": {"samples": 10},
         "idr": {},
     }
-    assert not any(metric.judges_single_maps for metric in found.metrics.values())
+    assert not any(metric.scores_single_maps for metric in found.metrics.values())
     bam, digits = found.studies.values()
     assert (bam.name, bam.kind, bam.data, bam.models) == ("bam", "bam", "bam", ("f_o", "f_s"))
     assert bam.methods == ("gradient", "gradcam", "smooth")
@@ -162,19 +162,23 @@ def test_parameters_are_taken_where_they_belong() -> None:
         "architecture": "resnet", "width": 24, "data": "bam_os", "label": "object", "batch_size": 8,
         "target": "predicted", "training": {"epochs": 3},
     })  # fmt: skip
-    raw["data"]["digits"] |= {"size": 16, "explain_order": "first", "shards": 4, "resident_limit": 0.5}
+    raw["data"]["digits"] |= {"size": 16, "explanation_order": "first", "shards": 4, "resident_limit": 0.5}
     raw["methods"]["smooth"]["noise"] = 1
-    raw["metrics"] = {"mcs": {"draws": 4}}
+    raw["metrics"] = {"mcs": {"samples": 4}}
     raw |= {"results": "out/", "seeds": [3, 1], "device": "cpu", "report": {"gallery_images": 2}}
     found = reading(raw)
     assert found.models["f_o"].parameters == {"width": 24}
     assert (found.models["f_o"].batch_size, found.models["f_o"].target) == (8, "predicted")
     assert found.models["f_o"].training == {**TRAINING, "epochs": 3}
     digits = found.data["digits"]
-    assert (digits.parameters, digits.explain_order, digits.resident_limit) == ({"size": 16}, "first", 0.5)
+    assert (digits.parameters, digits.explanation_order, digits.resident_limit) == (
+        {"size": 16},
+        "first",
+        0.5,
+    )
     assert digits.shards == 4
     assert found.methods["smooth"].parameters["noise"] == 1
-    assert found.metrics["mcs"].parameters == {"draws": 4}
+    assert found.metrics["mcs"].parameters == {"samples": 4}
     assert (found.results, found.seeds, found.device, found.gallery_images) == ("out", (3, 1), "cpu", 2)
 
 

@@ -21,9 +21,9 @@ from saliency_assay.metrics.deletion import deletion
 from saliency_assay.metrics.engine import (
     Explainer,
     MetricInputs,
+    build_randomized_model,
     curves_of,
     model_responses,
-    newly_built,
     score,
     table_of,
 )
@@ -750,7 +750,7 @@ def trained() -> Classifier:
 def test_a_new_model_is_of_the_same_architecture_and_other_weights() -> None:
     model = trained()
     before, noise = state_of(model), torch.get_rng_state()
-    made = newly_built(model, RESNET8, seed=3)
+    made = build_randomized_model(model, RESNET8, seed=3)
     assert state_of(model) == before
     assert torch.equal(torch.get_rng_state(), noise)
     old, new = model.state_dict(), made.state_dict()
@@ -770,10 +770,10 @@ def test_a_new_model_is_of_the_same_architecture_and_other_weights() -> None:
 
 def test_a_new_model_is_ready_and_follows_its_seed() -> None:
     model = trained()
-    made = newly_built(model.train(), RESNET8, seed=3)
+    made = build_randomized_model(model.train(), RESNET8, seed=3)
     assert not any(module.training for module in made.modules())
     assert not any(parameter.requires_grad for parameter in made.parameters())
-    states = [newly_built(model, RESNET8, seed=seed).state_dict() for seed in (3, 4)]
+    states = [build_randomized_model(model, RESNET8, seed=seed).state_dict() for seed in (3, 4)]
     assert all(torch.equal(values, states[0][name]) for name, values in made.state_dict().items())
     assert any(not torch.equal(values, states[1][name]) for name, values in made.state_dict().items())
     maps = gradient(made, torch.rand(2, 3, 8, 8), torch.tensor([0, 1]), generator=torch.Generator())

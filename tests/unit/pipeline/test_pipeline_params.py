@@ -104,7 +104,7 @@ def test_a_set_depends_only_on_parameters_that_it_is_composed_by() -> None:
 def test_patches_do_not_depend_on_what_only_scores_are_made_with() -> None:
     settings = params(TINY).of_kind("bam").optimize_patch({"study": "bam", "seed": "0"})
     assert settings["parameters"]["steps"] == 5
-    assert {"threshold", "draws", "draw_size"}.isdisjoint(settings["parameters"])
+    assert {"threshold", "samples", "sample_size"}.isdisjoint(settings["parameters"])
 
 
 def test_k_is_the_share_of_scene_classes() -> None:

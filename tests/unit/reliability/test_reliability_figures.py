@@ -142,7 +142,7 @@ def test_names_are_short_and_many_variants_become_the_last_of_each_score() -> No
         "aopc morf L=20",
         "aopc morf L=100",
         "aopc lerf L=100",
-        "necessity_sufficiency: n ord",
+        "necessity sufficiency: n ord",
         "infidelity square",
     ]
     assert list(scored_names(table, most=5).values()) == names

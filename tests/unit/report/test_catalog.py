@@ -86,7 +86,7 @@ def metric(name: str, scores: list[str], direction: str = "lower") -> dict[str, 
     return {
         "name": name,
         "metric": "aopc",
-        "judges_single_maps": True,
+        "scores_single_maps": True,
         "reduction": "sum",
         "parameters": {"steps": 3},
         **said,

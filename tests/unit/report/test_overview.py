@@ -53,7 +53,7 @@ def study(tables: dict[str, pd.DataFrame], **changed: Any) -> StudyResult:
         "question": "What?",
         "data": "digits",
         "models": ["m (resnet8; 97 % right)"],
-        "asks": {},
+        "score_summaries": {},
     }
     return StudyResult(**{**given, "methods": methods, "tables": tables, **changed})
 
@@ -132,7 +132,7 @@ def test_the_heat_map_says_which_scores_are_better(direction: str, mark: str) ->
 
 def test_the_summary_table_has_a_row_for_every_score() -> None:
     order = pd.concat([CLEAR, named(TIED, "bad", direction="lower")])
-    result = study(tables_of(order), asks={"good": "what it measures"})
+    result = study(tables_of(order), score_summaries={"good": "what it measures"})
     found = summary_table([result, study({})])
     assert list(found["metric"]) == ["good ↑: what it measures", "bad ↓"]
     assert list(found["wins on single images"]) == [
@@ -200,7 +200,7 @@ def test_without_studies_the_overview_lists_data_sets_and_models() -> None:
 def test_names_are_text() -> None:
     order = order_rows({EVIL: (1, 1), "b": (2, 2)}, control={EVIL: True}, above_controls={"b": 0.0})
     tables = tables_of(order.assign(variant=EVIL), reliability=RELIABLE.assign(variant=EVIL))
-    result = study(tables, name=EVIL, data=EVIL, models=[EVIL], asks={"good": EVIL})
+    result = study(tables, name=EVIL, data=EVIL, models=[EVIL], score_summaries={"good": EVIL})
     for text in (overview_page([result], seeds=[0], ran=EVIL), summary_page(result)):
         page = Page(text)
         assert page.tags.count("script") == 1  # the page's own

@@ -17,14 +17,14 @@ class Remote:
 
     ``to`` is relative to the data folder: the folder in which an archive is unpacked, or the path of another file.
     ``size`` is in bytes, 0 if unpublished. ``checksum`` is ``md5:`` or ``sha256:`` and hexadecimal digits, empty if
-    unpublished; ``said_by`` is its source.
+    unpublished; ``checksum_source`` is its source.
     """
 
     url: str
     to: str
     size: int = 0
     checksum: str = ""
-    said_by: str = "no published checksum"
+    checksum_source: str = "no published checksum"
     archive: bool = False
 
     @property

@@ -85,11 +85,16 @@ def _fetch_file(
     file = receipt_file.parent / remote.name if remote.archive else folder / remote.to
     if file.is_file():
         sha256 = check(file, remote.size, remote.checksum)
-        logger.info("%s: is there, %s", file, "checked" if remote.checksum else remote.said_by)
+        logger.info("%s: is there, %s", file, "checked" if remote.checksum else remote.checksum_source)
     else:
         with _progress_bar(remote.name) as report_progress:
             sha256 = fetch(
-                url, file, size=remote.size, checksum=remote.checksum, patience=patience, told=report_progress
+                url,
+                file,
+                size=remote.size,
+                checksum=remote.checksum,
+                patience=patience,
+                progress=report_progress,
             )
         logger.info("%s: fetched from %s", file, url)
     receipt: Receipt = {
@@ -97,7 +102,7 @@ def _fetch_file(
         "bytes": file.stat().st_size,
         "sha256": sha256,
         "checksum": remote.checksum,
-        "said_by": remote.said_by,
+        "checksum_source": remote.checksum_source,
     }
     if remote.archive:
         with _progress_bar(f"unpacking {remote.name}") as report_progress:
@@ -151,7 +156,7 @@ def described(download: Download) -> str:
     if download.by_hand:
         return "\n".join([*lines, f"  not fetched: {download.by_hand}"])
     lines.append(f"  bytes   {size}")
-    lines += [f"  file    {file.url}: {file.checksum or file.said_by}" for file in download.files]
+    lines += [f"  file    {file.url}: {file.checksum or file.checksum_source}" for file in download.files]
     return "\n".join(lines)
 
 

@@ -46,7 +46,7 @@ def fetch(
     size: int = 0,
     checksum: str = "",
     patience: Patience | None = None,
-    told: Callable[[int, int], None] = lambda done, total: None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> str:
     """Fetch ``url`` to ``file`` and return its SHA-256 (hex).
 
@@ -60,7 +60,7 @@ def fetch(
         size: expected size in bytes; 0 if unknown, then the server must state it.
         checksum: ``md5:…`` or ``sha256:…``; empty if unknown.
         patience: retry policy.
-        told: progress callback, called with the received and the total bytes after each MiB.
+        progress: callback, called with the received and the total bytes after each MiB.
 
     Raises:
         ValueError: size or checksum differ from the expected ones (received bytes are then deleted), the server does
@@ -78,7 +78,7 @@ def fetch(
         while True:
             length_before = _length(stream)
             try:
-                _try_fetch(url, stream, version_file, size, patience.timeout, told)
+                _try_fetch(url, stream, version_file, size, patience.timeout, progress)
                 break
             except _IncompleteError as error:
                 reason = str(error)
@@ -141,7 +141,7 @@ def _try_fetch(
     version_file: Path,
     size: int,
     timeout: float,
-    told: Callable[[int, int], None],
+    progress: Callable[[int, int], None],
 ) -> None:
     received = _length(stream)
     version = version_file.read_text(encoding="utf-8") if version_file.is_file() else ""
@@ -172,7 +172,7 @@ def _try_fetch(
             stream.write(chunk)
             stream.flush()
             received += len(chunk)
-            told(received, total)
+            progress(received, total)
         if received < total:
             raise _IncompleteError(f"the connection ended after {received} of {total} bytes")
 

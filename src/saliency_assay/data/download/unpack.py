@@ -23,7 +23,7 @@ DAMAGED = (
 
 
 def unpack(
-    archive: Path, folder: Path, told: Callable[[int, int], None] = lambda done, total: None
+    archive: Path, folder: Path, progress: Callable[[int, int], None] = lambda done, total: None
 ) -> dict[str, int]:
     """Unpack a zip file or a tar file of any compression into ``folder``.
 
@@ -32,7 +32,7 @@ def unpack(
     Args:
         archive: the archive file.
         folder: target, created if needed.
-        told: progress callback, called with the unpacked and the total bytes after each file.
+        progress: callback, called with the unpacked and the total bytes after each file.
 
     Returns:
         Size of each file in bytes, by its path relative to ``folder``.
@@ -56,7 +56,7 @@ def unpack(
         with _one_line_errors(archive):
             for _, size in members(archive, temporary):
                 done += size
-                told(done, total)
+                progress(done, total)
             _move(temporary, folder)
     finally:
         shutil.rmtree(temporary)

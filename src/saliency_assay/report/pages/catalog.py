@@ -102,7 +102,7 @@ def metrics_page(metrics: Sequence[Facts], reliability: pd.DataFrame) -> str:
     sections = []
     for facts in metrics:
         rows = reliability[reliability["metric"].isin(score["name"] for score in facts["scores"])]
-        if facts["judges_single_maps"]:  # other metrics have no entry in the variants
+        if facts["scores_single_maps"]:  # other metrics have no entry in the variants
             rows = rows[rows["variant"].str.split(" ").str[0] == facts["name"]]
         title = f"{facts['name']}: reliability found here"
         sections.append(

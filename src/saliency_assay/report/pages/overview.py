@@ -29,7 +29,7 @@ class StudyResult:
     """Description of its data set."""
     models: Sequence[str]
     """Descriptions of its models with their accuracy."""
-    asks: Mapping[str, str]
+    score_summaries: Mapping[str, str]
     """Summary of each score, by name."""
     methods: Sequence[str]
     tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
@@ -92,7 +92,9 @@ def summary_table(results: Sequence[StudyResult]) -> pd.DataFrame:
             rows.append(
                 {
                     "study": result.name,
-                    "metric": f"{name}: {asks}" if (asks := result.asks.get(metric)) else name,
+                    "metric": f"{name}: {summary}"
+                    if (summary := result.score_summaries.get(metric))
+                    else name,
                     "top (rank set)": joined(map(_rank_text, leading)) or "none",
                     "wins on single images": joined(
                         f"{row['method']} {words.percent(row['wins'])}" for row in leading
@@ -159,7 +161,9 @@ def summary_page(result: StudyResult) -> str:
                 texts.append(words.reliability_words(finding.alpha, result.level))
             texts.append(words.single_image_words(finding.rows, finding.alpha))
             texts.append(words.halves_words(_select(agreement, metric, variant)))
-            metrics.append((finding.name, result.asks.get(metric, ""), " ".join(filter(None, texts))))
+            metrics.append(
+                (finding.name, result.score_summaries.get(metric, ""), " ".join(filter(None, texts)))
+            )
         for metric in dict.fromkeys(result.tables["order"]["metric"]):
             variants[readable(metric)] = words.halves_words(_select(agreement, metric, ""))
     return render(

@@ -24,8 +24,8 @@ def study_result(
     """Read the results of a study for the overview and its summary page.
 
     Args:
-        facts: ``name, data, models`` (``{name: {architecture, label, data}}``), ``methods, asks, references``,
-            ``level`` (of the intervals of α), and from its kind ``question, variants, explains_all_images, cautions``.
+        facts: ``name, data, models`` (``{name: {architecture, label, data}}``), ``methods, score_summaries,
+            references, level`` (of the intervals of α), and from its kind ``question, variants, explains_all_images, cautions``.
         files: ``data``, the data set; ``TABLES``, if methods are scored; and the tables that ``cautions`` takes.
         maps: all parts of the maps of one method.
         evaluations: for each model the ``evaluation.json`` files of all seeds.
@@ -40,7 +40,7 @@ def study_result(
         variants=facts["variants"],
         data=_data_text(facts, files["data"], maps),
         models=models,
-        asks=facts["asks"],
+        score_summaries=facts["score_summaries"],
         methods=facts["methods"],
         level=facts["level"],
         tables={name: read_table(files[name]) for name in TABLES if name in files},

@@ -534,11 +534,11 @@ def claims(tables: BamTables, listed: Iterable[Claim] = CLAIMS) -> pd.DataFrame:
         ``claim, source`` (where in the paper), ``measured`` and ``verdict``, one of ``VERDICTS``; if a claim is not
         tested, ``measured`` is the reason.
     """
-    rows = [(text, source, *_judge(check, tables)) for text, source, check in listed]
+    rows = [(text, source, *_evaluate(check, tables)) for text, source, check in listed]
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def _judge(check: Callable[[BamTables], tuple[bool, str]], tables: BamTables) -> tuple[str, str]:
+def _evaluate(check: Callable[[BamTables], tuple[bool, str]], tables: BamTables) -> tuple[str, str]:
     """Return the measured values and the verdict of a check."""
     try:
         holds, measured = check(tables)

@@ -13,7 +13,7 @@ TABLES = {
     ),
     "ranking": StudyTableSpec(
         "every metric's methods, means over seeds; spread: standard deviation between seeds, of one seed that over "
-        "draws of images",
+        "samples of images",
         {"metric": "metric", "method": "method", "score": "score", "spread": "spread", "rank": "rank"},
     ),
     "commonality": StudyTableSpec(

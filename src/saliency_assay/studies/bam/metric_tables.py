@@ -104,7 +104,7 @@ def metrics_table(
     Args:
         scores: a score table with ``metrics``, each in the variant ``object`` and in that of its
             baseline; one row for each image of X_corr.
-        parameters: ``draws`` and ``draw_size`` of each metric; other keys are ignored.
+        parameters: ``samples`` and ``sample_size`` of each metric; other keys are ignored.
         metrics: metrics of the table; ``BASELINE_REGIONS`` has the baseline variant of each.
         sets: the evaluated data, X_os first and then its variants; a set without an image has rows of NaN. By default
             the sets for which a metric has a row, in order of appearance.
@@ -123,7 +123,7 @@ def metrics_table(
     rows: list[dict[str, Any]] = []
     for metric in metrics:
         baseline = BASELINE_REGIONS[metric]
-        sampling = {name: parameters[metric][name] for name in ("draws", "draw_size")}
+        sampling = {name: parameters[metric][name] for name in ("samples", "sample_size")}
         for data in dict.fromkeys(of_metrics["data"]) if sets is None else sets:
             for method, seed in method_seeds:
                 row: dict[str, Any] = {"metric": metric, "data": data, "method": method, "seed": seed}
@@ -141,22 +141,22 @@ def metrics_table(
 
 
 def spread(
-    scores: np.ndarray, *, generator: np.random.Generator, draws: int = 10, draw_size: int = 100
+    scores: np.ndarray, *, generator: np.random.Generator, samples: int = 10, sample_size: int = 100
 ) -> float:
-    """Return the standard deviation of the mean score over ``draws`` samples of ``draw_size`` images (BAM, Figs. 4, 8).
+    """Return the standard deviation of means over ``samples`` samples of ``sample_size`` images (BAM, Figs. 4, 8).
 
     ``scores`` is ``[N]``; NaN is left out. Each sample contains an image at most once; samples are independent. The
-    deviation has ``draws − 1`` in the denominator. NaN unless more than ``draw_size`` images are valid: otherwise all
-    samples would be the same images and the deviation a meaningless 0.
+    deviation has ``samples − 1`` in the denominator. NaN unless more than ``sample_size`` images are valid: otherwise
+    all samples would be the same images and the deviation a meaningless 0.
 
     Raises:
         ValueError: fewer than two samples, or samples without an image.
     """
-    if draws < 2 or draw_size < 1:
-        raise ValueError(f"draws, draw_size: found {draws}, {draw_size}, expected at least 2 and 1")
-    if np.count_nonzero(~np.isnan(scores)) <= draw_size:
+    if samples < 2 or sample_size < 1:
+        raise ValueError(f"samples, sample_size: found {samples}, {sample_size}, expected at least 2 and 1")
+    if np.count_nonzero(~np.isnan(scores)) <= sample_size:
         return float("nan")
     # Shuffle all images, then keep the valid ones: methods that lack different images share the rest of a sample.
-    shuffled = (scores[generator.permutation(len(scores))] for _ in range(draws))
-    means = [sample[~np.isnan(sample)][:draw_size].mean() for sample in shuffled]
+    shuffled = (scores[generator.permutation(len(scores))] for _ in range(samples))
+    means = [sample[~np.isnan(sample)][:sample_size].mean() for sample in shuffled]
     return float(np.std(means, ddof=1))

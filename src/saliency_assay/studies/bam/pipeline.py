@@ -243,7 +243,7 @@ class BamParams(StudyParams):
             model=rebuilding(model),
             common_object=self.config.data[study.data].common_object,
             images=independence.images,
-            parameters=omit(parameters, "threshold", "draws", "draw_size"),  # these only affect scores
+            parameters=omit(parameters, "threshold", "samples", "sample_size"),  # these only affect scores
             batch_size=model.batch_size,
             device=self.config.device,
         )
@@ -320,7 +320,7 @@ class BamParams(StudyParams):
             "plot_independence",
             study=wildcards["study"],
             images=self.config.gallery_images,
-            iir=select(self.config.metrics["iir"].parameters, "threshold", "draws", "draw_size"),
+            iir=select(self.config.metrics["iir"].parameters, "threshold", "samples", "sample_size"),
         )
 
     def plot_pairs(self, wildcards: Wildcards) -> Settings:

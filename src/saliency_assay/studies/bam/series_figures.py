@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from numpy import ndarray as Array
 
 from saliency_assay.plotting.gallery import bare, show_image, show_map
-from saliency_assay.plotting.style import BLUE, GRAY, GREEN, ORANGE, PURPLE, SKY, VERMILION, looks_of
+from saliency_assay.plotting.style import BLUE, GRAY, GREEN, ORANGE, PURPLE, SKY, VERMILION, line_styles
 from saliency_assay.plotting.text import readable, seeds_text, span_text
 from saliency_assay.studies.bam.series_tables import SeriesModel
 from saliency_assay.studies.bam.tables import TCAV
@@ -31,7 +31,7 @@ LINES: tuple[Any, ...] = (
 )  # dashes are used for the drop, dots for TCAV
 DROP: dict[str, Any] = {"color": "black", "linestyle": "--", "linewidth": 2}
 DOTTED: dict[str, Any] = {"color": BLUE, "linestyle": ":", "linewidth": 2.4, "marker": "."}
-looks = partial(looks_of, colors=COLORS, lines=LINES, fixed={TCAV: DOTTED}, linewidth=1.5)
+method_styles = partial(line_styles, colors=COLORS, lines=LINES, fixed={TCAV: DOTTED}, linewidth=1.5)
 DROP_LABEL = "accuracy drop\n(right axis)"
 MCS_AXIS = r"MCS: $G_c(f_k) - G_c(f_{1.0})$" + "\n(saliency and TCAV on a 0–1 scale)"
 DROP_AXIS = "accuracy drop without the object\n(percentage points)"
@@ -57,7 +57,7 @@ def series_figure(series: pd.DataFrame, commonality: pd.DataFrame, correlation: 
         commonality: from ``commonality_table``.
         correlation: from ``correlation_table``.
     """
-    styles = looks(list(series["method"].unique()))
+    styles = method_styles(list(series["method"].unique()))
     names = _wrapped_names(styles)
     lines = sum(1 + name.count("\n") for name in names.values()) + 4
     above = max(ABOVE, LEGEND_LINE * lines)

@@ -42,14 +42,14 @@ def read_study(name: str, entry: FidelityStudy, methods: tuple[str, ...], sectio
 
 def _select_metrics(place: str, entry: FidelityStudy, sections: Sections) -> tuple[str, ...]:
     """Return the metrics of the entry; by default all under ``metrics`` that evaluate single maps."""
-    configured = [name for name, metric in sections.metrics.items() if metric.judges_single_maps]
-    registered = [name for name, record in sections.catalog.metrics.items() if record.judges_single_maps]
+    configured = [name for name, metric in sections.metrics.items() if metric.scores_single_maps]
+    registered = [name for name, record in sections.catalog.metrics.items() if record.scores_single_maps]
     valid = dict.fromkeys([*configured, *registered])
     chosen = entry.metrics or tuple(name for name in sections.listed_metrics if name in configured)
     for name in chosen:
         look_up(place, "metric of single maps", name, valid)
     if not chosen:
-        actual = "missing, and no entry under metrics judges single maps"
+        actual = "missing, and no entry under metrics scores single maps"
         raise ConfigError(f"{place}: {actual}; valid: {', '.join(sorted(valid))}")
     return chosen
 

@@ -20,7 +20,7 @@ class FidelityStudy(StudySettings):
     metrics: OrAbsent[Distinct[str]] = Field(
         None,
         min_length=1,
-        description="Names under `metrics`, or of registered metrics; by default all under `metrics` that judge "
+        description="Names under `metrics`, or of registered metrics; by default all under `metrics` that score "
         "single maps.",
     )
     printed: dict[str, dict[str, Number]] = Field(

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy import ndarray as Array
 
-from saliency_assay.plotting.style import BLUE, GRAY, GREEN, ORANGE, PURPLE, SKY, VERMILION, looks_of
+from saliency_assay.plotting.style import BLUE, GRAY, GREEN, ORANGE, PURPLE, SKY, VERMILION, line_styles
 from saliency_assay.plotting.text import NO_SCORE, readable, span_text
 from saliency_assay.studies.retrain.tables import OVERLAPS, by_iteration, expected, named
 
@@ -26,7 +26,7 @@ CONTROLS: dict[str, dict[str, Any]] = {
     "random": {"color": GRAY, "linestyle": "--", "marker": "x"},
     "edge": {"color": "black", "linestyle": "--", "marker": "+"},
 }
-looks = partial(looks_of, colors=COLORS, lines=LINES, fixed=CONTROLS)
+method_styles = partial(line_styles, colors=COLORS, lines=LINES, fixed=CONTROLS)
 CHANCE: dict[str, Any] = {"color": "black", "linewidth": 1, "linestyle": (0, (1, 3))}
 RANDOM: dict[str, Any] = {"color": GRAY, "linewidth": 6, "alpha": 0.35, "solid_capstyle": "butt"}
 MOST: dict[str, Any] = {"color": "black", "linewidth": 1, "linestyle": ":"}
@@ -72,7 +72,7 @@ def accuracy_curves(
         for fill in accuracy["fill"].unique()
     ]
     figure, grid = _grid(len(panels), columns=_column_count(len(panels), accuracy["fill"].nunique()))
-    styles = looks(list(rows["method"].unique()))
+    styles = method_styles(list(rows["method"].unique()))
     for axes, (across, protocol, fill) in zip(grid, panels, strict=True):
         panel_rows = accuracy[(accuracy["protocol"] == protocol) & (accuracy["fill"] == fill)]
         _plot_lines(axes, panel_rows, styles, across)
@@ -117,7 +117,7 @@ def overlap_curves(means: pd.DataFrame, *, area: int, occluded: int, iterations:
     arms = rows[["protocol", "fill"]].drop_duplicates().itertuples(index=False, name=None)
     panels = [(protocol, fill, metric) for protocol, fill in arms for metric in OVERLAPS]
     figure, grid = _grid(len(panels), columns=len(OVERLAPS), share="col")
-    styles = looks(list(means["method"].unique()))
+    styles = method_styles(list(means["method"].unique()))
     for axes, (protocol, fill, metric) in zip(grid, panels, strict=True):
         panel_rows = rows[
             (rows["protocol"] == protocol) & (rows["fill"] == fill) & (rows["metric"] == metric)

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from saliency_assay.methods.engine import check_targets, drawn
+from saliency_assay.methods.engine import attribute_batches, check_targets
 from saliency_assay.methods.sampling import BlockGenerator, sample_seeds
 from saliency_assay.metrics.perturbation import ranks_of
 from saliency_assay.metrics.reductions import reduce
@@ -108,7 +108,7 @@ def remasked(
     for transform_generator in transform_generators:
         sample_seeds(offset + done, 1, transform_generator)
     explanation = method, parameters, classifier, images, targets
-    batches = drawn(
+    batches = attribute_batches(
         *explanation, generator=generator, batch_size=batch_size, finite=finite, offset=offset, done=done
     )
     for originals, maps in batches:

@@ -221,7 +221,7 @@ class RetrainParams(StudyParams):
             **self._retrained(wildcards["study"]),
             methods=self.studies.study(wildcards["study"]).methods,
             images=min(self.config.gallery_images, data.max_explained_images),
-            order=data.explain_order,
+            order=data.explanation_order,
             seed=self.config.seeds[0],
         )
 

@@ -87,10 +87,10 @@ def test_files_come_from_the_mirror_into_their_places(site: Site, tmp_path: Path
         "bytes": len(ARCHIVE),
         "sha256": hashlib.sha256(ARCHIVE).hexdigest(),
         "checksum": md5(ARCHIVE),
-        "said_by": "us",
+        "checksum_source": "us",
         "files": {name: len(data) for name, data in FILES.items()},
     }
-    assert receipts["list.gz"]["said_by"] == "no published checksum"
+    assert receipts["list.gz"]["checksum_source"] == "no published checksum"
 
 
 def test_what_is_there_is_not_fetched_again(site: Site, tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_a_checksum_is_whole_and_somebody_says_it(name: str, remote: Remote) -> 
         return
     assert re.fullmatch("md5:[0-9a-f]{32}|sha256:[0-9a-f]{64}", remote.checksum)
     assert remote.size > 0
-    assert remote.said_by != "no published checksum"
+    assert remote.checksum_source != "no published checksum"
 
 
 def test_checksums_are_torchvisions() -> None:

@@ -54,7 +54,7 @@ def test_a_file_is_fetched_whole_and_told(site: Site, file: Path) -> None:
         file,
         size=len(CONTENT),
         checksum=MD5,
-        told=lambda done, total: told.append((done, total)),
+        progress=lambda done, total: told.append((done, total)),
     )
     assert found == SHA256
     assert whole(file)

@@ -94,7 +94,7 @@ def test_confidence_without_a_right_image_is_undefined() -> None:
 # --- MCS and IDR --------------------------------------------------------------------------------------------
 
 SCORED = (("mcs", "object"), ("mcs", "random"), ("idr", "object"), ("idr", "outside"))
-PARAMETERS = {"mcs": {"draws": 4, "draw_size": 7}, "idr": {"draws": 9, "draw_size": 5}}
+PARAMETERS = {"mcs": {"samples": 4, "sample_size": 7}, "idr": {"samples": 9, "sample_size": 5}}
 IMAGES = 24
 
 
@@ -122,15 +122,15 @@ def scores(
     return pd.concat(tables, ignore_index=True).assign(data=data)
 
 
-def drawn_spread(values: np.ndarray, seed: int, draws: int, draw_size: int) -> float:
-    """The sample deviation of means over draws without replacement, written out."""
+def drawn_spread(values: np.ndarray, seed: int, samples: int, sample_size: int) -> float:
+    """The sample deviation of means over samples without replacement, written out."""
     generator = np.random.default_rng(seed)
     means = []
-    for _ in range(draws):
+    for _ in range(samples):
         shuffled = [values[position] for position in generator.permutation(len(values))]
-        means.append(sum([value for value in shuffled if value == value][:draw_size]) / draw_size)
-    center = sum(means) / draws
-    return float((sum((mean - center) ** 2 for mean in means) / (draws - 1)) ** 0.5)
+        means.append(sum([value for value in shuffled if value == value][:sample_size]) / sample_size)
+    center = sum(means) / samples
+    return float((sum((mean - center) ** 2 for mean in means) / (samples - 1)) ** 0.5)
 
 
 BASELINE = {"mcs": "random", "idr": "outside"}
@@ -186,7 +186,7 @@ def test_a_metric_without_an_image_is_shown_as_such() -> None:
 
 
 def test_each_set_has_its_own_rows() -> None:
-    """Of the same images and draws: the table of one is what it is without the others."""
+    """Of the same images and samples: the table of one is what it is without the others."""
     one, other = scores(seeds=(0, 4)), scores(seeds=(0, 4), data="d_os_scale", draw=9)
     found = metrics_table(pd.concat([one, other], ignore_index=True), PARAMETERS)
     columns = ["metric", "data", "method", "seed", *MEASURED]

@@ -19,7 +19,7 @@ from saliency_assay.metrics.reductions import reduce
 from saliency_assay.plotting.html import tables_page
 from saliency_assay.plotting.style import BLUE, save, styled
 from saliency_assay.storage import score_tables, zarr_store
-from saliency_assay.studies.bam.series_figures import chosen_image, looks, series_figure, series_maps
+from saliency_assay.studies.bam.series_figures import chosen_image, method_styles, series_figure, series_maps
 from saliency_assay.studies.bam.series_tables import (
     SeriesModel,
     commonality_table,
@@ -439,13 +439,13 @@ def test_a_series_without_any_score_can_be_drawn(tmp_path: Path) -> None:
 
 
 def test_every_method_has_a_look_of_its_own() -> None:
-    found = looks([*(f"method_{i}" for i in range(18)), "tcav"])
+    found = method_styles([*(f"method_{i}" for i in range(18)), "tcav"])
     styles = {(of["color"], str(of["linestyle"])) for of in found.values()}
     assert len(styles) == 19
     assert found["tcav"]["color"] == BLUE
     assert "--" not in {of["linestyle"] for of in found.values()}  # the drop's
     assert [name for name, of in found.items() if of["linestyle"] == ":"] == ["tcav"]
-    assert looks(["tcav", "a"])["a"] == looks(["a", "tcav"])["a"]
+    assert method_styles(["tcav", "a"])["a"] == method_styles(["a", "tcav"])["a"]
 
 
 # --------------------------------------------------------------------------------------------- one image

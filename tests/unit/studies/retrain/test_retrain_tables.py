@@ -21,7 +21,7 @@ from saliency_assay.plotting.html import tables_page
 from saliency_assay.plotting.style import GRAY, ORANGE, PURPLE, SKY, VERMILION, save, styled
 from saliency_assay.storage.csv_tables import read_table
 from saliency_assay.storage.score_tables import COLUMNS
-from saliency_assay.studies.retrain.curves import accuracy_curves, looks, overlap_curves
+from saliency_assay.studies.retrain.curves import accuracy_curves, method_styles, overlap_curves
 from saliency_assay.studies.retrain.leakage_figures import leakage_bars, leakage_shown
 from saliency_assay.studies.retrain.leakage_tables import holm, leakage_table, p_above
 from saliency_assay.studies.retrain.mask_figures import iteration_images, overlap_matrices
@@ -588,12 +588,12 @@ def test_overlap_of_two_iterations_and_of_one() -> None:
 
 def test_methods_are_told_apart_without_color() -> None:
     names = [f"method{place}" for place in range(9)]
-    found_looks = looks([*names[:4], "random", *names[4:], "edge"])
-    assert len({(look["linestyle"], look["marker"]) for look in found_looks.values()}) == 11
-    assert len({(look["linestyle"], look["color"]) for look in found_looks.values()}) == 11
-    assert (found_looks["random"]["color"], found_looks["edge"]["color"]) == (GRAY, "black")
-    assert [name for name, look in found_looks.items() if look["linestyle"] == "--"] == ["random", "edge"]
-    assert looks(names)["method5"] == found_looks["method5"]  # with controls or without
+    styles = method_styles([*names[:4], "random", *names[4:], "edge"])
+    assert len({(look["linestyle"], look["marker"]) for look in styles.values()}) == 11
+    assert len({(look["linestyle"], look["color"]) for look in styles.values()}) == 11
+    assert (styles["random"]["color"], styles["edge"]["color"]) == (GRAY, "black")
+    assert [name for name, look in styles.items() if look["linestyle"] == "--"] == ["random", "edge"]
+    assert method_styles(names)["method5"] == styles["method5"]  # with controls or without
 
 
 # --- masks --------------------------------------------------------------------------------------------------
