@@ -22,11 +22,11 @@ def order_rows(methods: Mapping[str, tuple[object, object]], **changed: Any) -> 
         [
             {
                 **SCORED,
-                **{"direction": "higher", "method": method, "control": method in baselines},
+                **{"direction": "higher", "method": method, "baseline": method in baselines},
                 **{"seeds": 1, "over": "images", "images": 60, "undefined": 0.0},
                 **{"mean": 9.0 - place, "low": 8.5 - place, "high": 9.5 - place},
                 **{"rank_low": low, "rank_high": high},
-                "above_controls": NAN if method in baselines or not baselines else 1.0,
+                "above_baselines": NAN if method in baselines or not baselines else 1.0,
                 "wins": 1.0 if place == 0 else 0.0,
             }
             for place, (method, (low, high)) in enumerate(methods.items())
@@ -36,23 +36,23 @@ def order_rows(methods: Mapping[str, tuple[object, object]], **changed: Any) -> 
         each = value if isinstance(value, dict) else dict.fromkeys(methods, value)
         table[column] = [each.get(method, kept) for method, kept in zip(methods, table[column], strict=True)]
     missing = table["rank_low"].isna()
-    table.loc[missing, ["mean", "low", "high", "above_controls", "wins"]] = NAN
+    table.loc[missing, ["mean", "low", "high", "above_baselines", "wins"]] = NAN
     table.loc[missing, ["images", "undefined"]] = [0, 1.0]
     return table
 
 
 def reliability_rows(
-    *alphas: tuple[float, float, float], controls: tuple[str, ...] = ("none",), **changed: Any
+    *alphas: tuple[float, float, float], baselines: tuple[str, ...] = ("none",), **changed: Any
 ) -> pd.DataFrame:
     """Rows of one metric, a seed for each of ``alphas``: value and ends of its interval."""
     rows = [
         {
-            **{**SCORED, "seed": seed, "controls": kind, "methods": 3, "images": 60},
+            **{**SCORED, "seed": seed, "baselines": kind, "methods": 3, "images": 60},
             **{"alpha": value, "alpha_low": low, "alpha_high": high, "correlation_images": 60},
             **{"correlation": 0.5, "correlation_low": 0.4, "correlation_high": 0.6, "printed": NAN},
         }
         for seed, (value, low, high) in enumerate(alphas)
-        for kind in controls
+        for kind in baselines
     ]
     return pd.DataFrame(rows).assign(**changed)
 

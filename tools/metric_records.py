@@ -22,9 +22,9 @@ RELIABILITY = {
     "aopc": "α with edge detection, L = 20 … 100: MoRF 0.36 … 0.58 with the mean, 0.26 … 0.40 with random pixels; LeRF "
     f"0.22 … 0.23, 0.14 … 0.18; {CIFAR}",
     "faithfulness": f"α with edge detection 0.42 (mean), 0.26 (random); {CIFAR}",
-    "mcs": f"α without controls 0.38; two halves of the images order the methods alike (ρ = 0.93); {BAM}",
-    "idr": f"α without controls 0.06; two halves ρ = 0.95; {BAM}",
-    "iir": f"α without controls 0.05, of the relative change 0.19; two halves ρ = 0.83 and 0.94; {BAM}",
+    "mcs": f"α without baselines 0.38; two halves of the images order the methods alike (ρ = 0.93); {BAM}",
+    "idr": f"α without baselines 0.06; two halves ρ = 0.95; {BAM}",
+    "iir": f"α without baselines 0.05, of the relative change 0.19; two halves ρ = 0.83 and 0.94; {BAM}",
 }
 BELOW = "below"
 RELEASED = {

@@ -19,8 +19,8 @@ from support import CLASSES, SmoothNet, conv_classifier, cyclic_targets, with_ra
 from support import classifier as wrapped
 from torch import Tensor, nn
 
-from saliency_assay.methods.controls import constant, random
 from saliency_assay.methods.gradient import gradient
+from saliency_assay.methods.model_free import constant, random
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.models.inference import to_pixels
 from saliency_assay.runtime import shards
@@ -256,7 +256,7 @@ def test_masks_follow_classifier_and_target_but_a_seed_only_where_something_is_d
     assert changed == [False, True, False, False, True]
 
 
-def test_the_random_control_draws_other_masks_from_another_seed_and_for_each_image() -> None:
+def test_the_random_baseline_draws_other_masks_from_another_seed_and_for_each_image() -> None:
     images = some_images()[:1].expand(5, -1, -1, -1)
     one, other = (remask(images, random, seed=seed)["mask"][:, 0] for seed in (3, 4))
     assert len({mask.tobytes() for mask in [*one, *other]}) == 10
@@ -513,7 +513,7 @@ def test_a_fill_that_is_seen_is_chosen_again(chain: Callable[..., Any]) -> None:
 
 
 def test_arms_share_the_masks_of_their_first_map(chain: Callable[..., Any]) -> None:
-    """m̄_0 knows no fill, and later masks of the random control know nothing but their noise."""
+    """m̄_0 knows no fill, and later masks of the random baseline know nothing but their noise."""
     run = partial(chain, count=5)
     bright, filled = run(brightness)[0], run(brightness, fill="mean")[0]
     assert torch.equal(bright[:, 0], filled[:, 0])

@@ -26,9 +26,9 @@ from torch import Tensor, nn
 
 from saliency_assay.methods.baselines import baseline
 from saliency_assay.methods.cam import gradcam
-from saliency_assay.methods.controls import constant, edge, random
 from saliency_assay.methods.gradient import gradient, gradient_x_input, sensitivity
 from saliency_assay.methods.guided import guided_backprop
+from saliency_assay.methods.model_free import constant, edge, random
 from saliency_assay.methods.passes import chunks
 from saliency_assay.methods.path import (
     RULES,
@@ -377,7 +377,7 @@ def test_noise_does_not_depend_on_the_split() -> None:
     assert torch.equal(torch.cat([standard_normal(seeds[i : i + 1], images) for i in range(40)]), noise)
 
 
-# --------------------------------------------------------------------------------------------- controls
+# --------------------------------------------------------------------------------------------- baselines
 
 
 def test_edge_is_the_sobel_magnitude_of_scipy() -> None:

@@ -178,7 +178,7 @@ def test_reliability_is_the_workflows(run: Run, results: Path) -> None:
     assessed = saliency_assay.assess(of_each, direction="higher", resamples=200)
     tables = results / "tables/all"
     table = pd.read_csv(tables / "reliability.csv")
-    [row] = table[(table["metric"] == "s_ord") & (table["controls"] == "none")].to_dict("records")
+    [row] = table[(table["metric"] == "s_ord") & (table["baselines"] == "none")].to_dict("records")
     for name, estimate in (("alpha", assessed.alpha), ("correlation", assessed.correlation)):
         ends = [row[name], row[f"{name}_low"], row[f"{name}_high"]]
         assert ends == pytest.approx([estimate.value, estimate.low, estimate.high], rel=1e-12, nan_ok=True)

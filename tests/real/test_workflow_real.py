@@ -86,7 +86,7 @@ def test_the_premise_begins_to_show(results: Path) -> None:
     assert accuracy["f_s", "bam_og"] < 0.2
 
 
-def test_gradcam_follows_the_model_and_controls_do_not(results: Path) -> None:
+def test_gradcam_follows_the_model_and_baselines_do_not(results: Path) -> None:
     table = pd.read_csv(results / "tables/bam/metrics.csv").set_index(["metric", "method"])
     gradcam = table.loc[("mcs", "gradcam")]
     assert gradcam["score"] > gradcam["baseline"] + 2 * (gradcam["spread"] + gradcam["baseline_spread"])

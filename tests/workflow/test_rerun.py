@@ -252,7 +252,7 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
     "a comment in the rules": (comment("rules/train.smk"), NOTHING),
     "another method in the registry": (code(f"{METHODS}/__init__.py"), NOTHING),
     "code of one method": (code(f"{METHODS}/cam.py"), of_method("gradcam") | SMOOTH),
-    "code of two methods": (code(f"{METHODS}/controls.py"), of_method("random", "edge")),
+    "code of two methods": (code(f"{METHODS}/model_free.py"), of_method("random", "edge")),
     "code of a method of the other study": (
         code(f"{METHODS}/gradient.py"),
         EXPLAINED_GRADIENT | CAPTIONED_GRADIENT | CAPTIONED_SHOWN,

@@ -331,7 +331,7 @@ def test_a_studys_table_has_all_scores(finished_once: Checkout) -> None:
 
 @pytest.mark.parametrize("study", RATED)
 def test_methods_are_rated_in_every_kind_of_study(study: str, finished_once: Checkout) -> None:
-    """By the study's own methods and metrics, on one set and model, with controls as such."""
+    """By the study's own methods and metrics, on one set and model, with baselines as such."""
     methods, metrics = {
         "bam": (BAM_METHODS, ("mcs", "idr", "iir", "iir_difference")),
         "captions": (("gradient", "optimal_halves"), ("infidelity",)),
@@ -346,7 +346,7 @@ def test_methods_are_rated_in_every_kind_of_study(study: str, finished_once: Che
         "iir",
         "iir_difference",
     }  # of images that f_s may be wrong on
-    assert set(order.loc[order["control"], "method"]) == {"random", "edge"} & set(methods)
+    assert set(order.loc[order["baseline"], "method"]) == {"random", "edge"} & set(methods)
     lower = {"iir_difference", "infidelity", "sensitivity_max", "accuracy"}
     assert (order["direction"] == np.where(order["metric"].isin(lower), "lower", "higher")).all()
     assert len(order[["data", "model"]].drop_duplicates()) == 1
@@ -358,7 +358,7 @@ def test_methods_are_rated_in_every_kind_of_study(study: str, finished_once: Che
     assert (rankings["methods"] <= len(known)).all()
     assert rankings["correlation"].isna().all(), "one or two methods have no correlation of ranks"
     reliability = pd.read_csv(folder / "reliability.csv")
-    assert set(reliability["controls"]) == ({"with", "without"} if study == "bam" else {"none"})
+    assert set(reliability["baselines"]) == ({"with", "without"} if study == "bam" else {"none"})
     agreement = pd.read_csv(folder / "agreement.csv")
     assert {"halves", *(["classes"] if len(methods) > 1 else [])} <= set(agreement["between"])
     assert agreement["methods"].max() == len(methods)

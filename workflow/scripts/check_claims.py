@@ -20,7 +20,7 @@ with run_job(snakemake) as job:
         "concepts",
     )
     study_tables = {name: read_table(path) for name in names if (path := job.input.get(name))}
-    keys = ("data", "object_model", "scene_model", "methods", "controls", "classes")
+    keys = ("data", "object_model", "scene_model", "methods", "baselines", "classes")
     tables = BamTables(**{key: settings[key] for key in keys}, **study_tables)
     rank_table, claim_table = ranking(tables), claims(tables)
     rank_table.to_csv(output.ranking, index=False)
@@ -28,7 +28,7 @@ with run_job(snakemake) as job:
     study = settings["study"]
     page_contents = {
         f"{study}: rank (score ± spread), 1 is the best": ranking_shown(rank_table, tables),
-        "Agreement of the rankings, controls aside": agreement_shown(agreement(rank_table, tables)),
+        "Agreement of the rankings, baselines aside": agreement_shown(agreement(rank_table, tables)),
     }
     page = tables_page(page_contents, title=f"{study}: ranking", digits=2)
     output.ranking_page.write_text(page, encoding="utf-8")

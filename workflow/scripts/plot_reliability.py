@@ -23,7 +23,7 @@ with run_job(snakemake) as job:
         save(reliability_figure(tables["reliability"], level=level), output.reliability)
         save(agreement_figure(tables["agreement"]), output.agreement)
         save(order_figure(tables["order"]), output.order)
-        save(consistency_figure(tables["consistency"], settings["controls"]), output.consistency)
+        save(consistency_figure(tables["consistency"], settings["baselines"]), output.consistency)
     page_contents = page_tables(tables, study, level=level)
     output.page.write_text(
         tables_page(page_contents, title=f"{study}: reliability", digits=3), encoding="utf-8"

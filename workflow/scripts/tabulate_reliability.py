@@ -21,13 +21,13 @@ with run_job(snakemake) as job:
     data = job.open(open_store(paths.data, kind="data"))
     labels = data[f"label_{settings['label']}"][:]
     clusters = {name: data[array][:] for name, array in CLUSTERS.items() if array in data}
-    directions, controls = settings["directions"], settings["controls"]
+    directions, baselines = settings["directions"], settings["baselines"]
     alphas, correlations = settings["printed_alpha"], settings["printed_correlation"]
     results = {
         "reliability": reliability_table(
             rated.parts(*variant, "seed"),
             directions,
-            controls,
+            baselines,
             resamples=settings["resamples"],
             level=settings["level"],
             clusters=clusters,
@@ -36,9 +36,9 @@ with run_job(snakemake) as job:
         "agreement": agreement_table(
             rated.parts(*variant), directions, labels, variants=settings["variants"]
         ),
-        "order": order_table(rated.parts(*variant), directions, controls, clusters=clusters),
+        "order": order_table(rated.parts(*variant), directions, baselines, clusters=clusters),
         "consistency": consistency_table(rated.parts(*method), directions, correlations),
-        "rankings": rankings_table(rated.parts(*variant), directions, controls),
+        "rankings": rankings_table(rated.parts(*variant), directions, baselines),
         "variance": variance_table(rated.parts(*variant)),
     }
     for name, result in results.items():

@@ -9,7 +9,7 @@ from saliency_assay.registry.records import Parameter
 from saliency_assay.registry.study_kind import StudyKind
 
 Parameters = dict[str, Any]
-Controls = Literal["with", "without"]
+BaselineSubset = Literal["with", "without"]
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ class Study:
     """Values for the names in braces in ``Outputs.figures``."""
     printed: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Values from a paper: for each score the value of each method."""
-    printed_alpha: Mapping[str, Mapping[Controls, float]] = field(default_factory=dict)
+    printed_alpha: Mapping[str, Mapping[BaselineSubset, float]] = field(default_factory=dict)
     """Values of Krippendorff's α from a paper: for each score those ``with`` and ``without`` baselines."""
     printed_correlation: Mapping[str, Mapping[str, Mapping[str, float]]] = field(default_factory=dict)
     """Values of Spearman's ρ from a paper: for each pair of scores the value of each method."""

@@ -304,8 +304,8 @@ METHODS: tuple[Method, ...] = (
     ),
     Method(
         "random",
-        "saliency_assay.methods.controls:random",
-        "control",
+        "saliency_assay.methods.model_free:random",
+        "baseline",
         "independent uniform values",
         signed=False,
         one_channel=True,
@@ -315,8 +315,8 @@ METHODS: tuple[Method, ...] = (
     ),
     Method(
         "edge",
-        "saliency_assay.methods.controls:edge",
-        "control; Adebayo et al., 2018",
+        "saliency_assay.methods.model_free:edge",
+        "baseline; Adebayo et al., 2018",
         "Sobel magnitude of the image",
         signed=False,
         passes=0,
@@ -324,8 +324,8 @@ METHODS: tuple[Method, ...] = (
     ),
     Method(
         "constant",
-        "saliency_assay.methods.controls:constant",
-        "control; Yeh et al., 2019",
+        "saliency_assay.methods.model_free:constant",
+        "baseline; Yeh et al., 2019",
         "1 for every pixel",
         signed=False,
         one_channel=True,

@@ -1,6 +1,6 @@
 """Colors that represent a pixel without information, such as the start of integrated gradients.
 
-Baseline methods, which do not use the model, are in ``controls``.
+Baseline methods, which do not use the model, are in ``model_free``.
 """
 
 from torch import Tensor, nn

@@ -71,7 +71,7 @@ class Facts:
             "parameters": method.parameters,
             "signed": record.signed if record else None,
             "passes": record.passes if record else None,
-            "control": not method.uses_model,
+            "baseline": not method.uses_model,
             "background": method.background,
             **({"base": base} if base else {}),
         }

@@ -339,7 +339,7 @@ class Params(EntrySettings):
             data=study.data,
             models=study.models,
             label=self.studies.class_label(study.name),
-            controls=self.studies.controls(study.name),
+            baselines=self.studies.baselines(study.name),
             directions=self.studies.directions(study.name),
             resamples=self.config.reliability.resamples,
             level=self.config.reliability.level,
@@ -348,8 +348,8 @@ class Params(EntrySettings):
         )
 
     def plot_reliability(self, wildcards: Wildcards) -> Settings:
-        controls = self.studies.controls(wildcards["study"])
-        return self.settings("plot_reliability", controls=controls, level=self.config.reliability.level)
+        baselines = self.studies.baselines(wildcards["study"])
+        return self.settings("plot_reliability", baselines=baselines, level=self.config.reliability.level)
 
     def summarize(self, wildcards: Wildcards) -> Settings:
         study = wildcards["study"]

@@ -113,7 +113,7 @@ class Studies:
         """Return the label whose classes are raters: that of the study's kind, or else of its first model."""
         return self.kind(name).label or self.first_model(name).label
 
-    def controls(self, name: str) -> list[str]:
+    def baselines(self, name: str) -> list[str]:
         """Return the methods of a study that do not use the model."""
         return [method for method in self.study(name).methods if not self.config.methods[method].uses_model]
 

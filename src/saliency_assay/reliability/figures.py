@@ -56,12 +56,12 @@ def reliability_figure(table: pd.DataFrame, *, level: float) -> Figure:
     if table.empty:
         return _message_figure(UNSCORED)
     names = scored_names(table, most=MOST_ROWS)
-    kinds = [kind for kind in SUBSETS if (table["controls"] == kind).any()]
+    kinds = [kind for kind in SUBSETS if (table["baselines"] == kind).any()]
     figure = Figure(figsize=(11.5, 0.34 * len(names) + 1.9))
     panels = figure.subplots(1, 2, sharey=True)
     for axes, (statistic, label) in zip(panels, PANELS.items(), strict=True):
         for place, kind in enumerate(kinds):
-            of_kind = table[table["controls"] == kind]
+            of_kind = table[table["baselines"] == kind]
             shift = 0.16 * (2 * place - len(kinds) + 1)
             _plot_intervals(axes, of_kind, list(names), statistic, kind, shift)
         axes.axvline(0, color=GRAY, linewidth=1)
@@ -176,17 +176,17 @@ def agreement_figure(table: pd.DataFrame) -> Figure:
     return figure
 
 
-def consistency_figure(table: pd.DataFrame, controls: Collection[str] = ()) -> Figure:
+def consistency_figure(table: pd.DataFrame, baselines: Collection[str] = ()) -> Figure:
     """Plot the correlations of metrics over images as a matrix in which metrics that agree are adjacent.
 
-    Entries are means of ``agreement`` over methods (without controls) and seeds; metrics are ordered by hierarchical
+    Entries are means of ``agreement`` over methods (without baselines) and seeds; metrics are ordered by hierarchical
     clustering (average linkage of 1 − agreement). For a study with a single score the figure is a message.
 
     Args:
         table: result of ``reliability.tables.consistency_table`` for one set and model.
-        controls: methods to leave out.
+        baselines: methods to leave out.
     """
-    of_methods = table[~table["method"].isin(controls)]
+    of_methods = table[~table["method"].isin(baselines)]
     other = of_methods[["other_metric", "other_variant"]].set_axis(["metric", "variant"], axis=1)
     scored = pd.concat([of_methods[["metric", "variant"]], other])
     named = scored_names(scored, most=MOST_COLUMNS)

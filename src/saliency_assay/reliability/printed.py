@@ -41,11 +41,11 @@ def printed_alphas(
 ) -> dict[tuple[str, str, str], float]:
     """Return the printed α of each score, variant and set of methods (``with``, ``without`` or ``none``).
 
-    ``none`` stands for a study that has no controls.
+    ``none`` stands for a study that has no baselines.
 
     Args:
         scored: as in ``printed_values``.
-        printed: for each score, by a name as in ``printed_values``, the values ``with`` and ``without`` controls; the
+        printed: for each score, by a name as in ``printed_values``, the values ``with`` and ``without`` baselines; the
             latter also applies to ``none``.
 
     Raises:

@@ -22,10 +22,10 @@ SCORED = ["metric", "variant", "data", "model"]
 """Keys of the scores of one metric, of all training seeds."""
 OF_METHOD = ["data", "model", "seed", "method"]
 PAIR = ["metric", "variant", "other_metric", "other_variant"]
-RELIABLE = [*SCORED, "seed", "controls", "methods", "images", "alpha", "alpha_low", "alpha_high"]
+RELIABLE = [*SCORED, "seed", "baselines", "methods", "images", "alpha", "alpha_low", "alpha_high"]
 RELIABLE += ["correlation_images", "correlation", "correlation_low", "correlation_high"]
-ORDERED = ["metric", "variant", "direction", "data", "model", "method", "control", "seeds", "over", "images"]
-ORDERED += ["undefined", "mean", "low", "high", "rank_low", "rank_high", "above_controls", "wins"]
+ORDERED = ["metric", "variant", "direction", "data", "model", "method", "baseline", "seeds", "over", "images"]
+ORDERED += ["undefined", "mean", "low", "high", "rank_low", "rank_high", "above_baselines", "wins"]
 RANKINGS = ["data", "model", *PAIR, "images", "methods", "correlation"]
 NO_CLUSTERS: comparison.Factors = MappingProxyType({})
 """Clusters of images: for each name, such as ``cut-outs``, the cluster of each image, indexed by image number."""
@@ -34,7 +34,7 @@ NO_CLUSTERS: comparison.Factors = MappingProxyType({})
 def reliability_table(
     scores: Scores,
     directions: Mapping[str, str],
-    controls: Collection[str],
+    baselines: Collection[str],
     *,
     resamples: int,
     level: float,
@@ -46,14 +46,14 @@ def reliability_table(
     Args:
         scores: a score table, or its parts by variant and seed; scores of whole sets are left out.
         directions: for each metric the direction of its scores, see ``directions``.
-        controls: baselines, which do not use the model; if the table has some, there are rows with and without them.
+        baselines: baselines, which do not use the model; if the table has some, there are rows with and without them.
         resamples: number of resamples for the intervals of α.
         level: confidence level of the intervals.
         clusters: see ``NO_CLUSTERS``.
         printed: α printed in a paper, in the form that ``printed_alphas`` takes.
 
     Returns:
-        ``metric, variant, data, model, seed, controls`` (``with``, ``without``, or ``none`` if there are none),
+        ``metric, variant, data, model, seed, baselines`` (``with``, ``without``, or ``none`` if there are none),
         ``methods``; ``images`` that α compares; ``alpha, alpha_low, alpha_high``: Krippendorff's α;
         ``correlation, correlation_low, correlation_high``: the mean of Spearman's ρ between two methods over images;
         ``correlation_images``: the smallest number of images of one of these ρ; and ``printed``: the paper's α, NaN
@@ -66,7 +66,7 @@ def reliability_table(
     for names, of_metric in groups(scores, [*SCORED, "seed"]):
         wide = by_method(of_metric, directions[str(names["metric"])])
         factors = _clusters_of(clusters, wide.index.to_numpy())
-        model_methods = [name for name in wide if name not in controls]
+        model_methods = [name for name in wide if name not in baselines]
         kinds = (
             {"with": wide, "without": wide[model_methods]}
             if len(model_methods) < wide.shape[1]
@@ -75,7 +75,7 @@ def reliability_table(
         kinds = {kind: subset for kind, subset in kinds.items() if subset.shape[1]}
         for kind, subset in kinds.items():
             values = subset.to_numpy()
-            row = {**names, "controls": kind, "methods": subset.shape[1]}
+            row = {**names, "baselines": kind, "methods": subset.shape[1]}
             alpha = statistics.alpha(values, clusters=factors, resamples=resamples, level=level)
             correlation = statistics.mean_correlation(values, clusters=factors, level=level)
             row |= {"images": alpha.images, "correlation_images": correlation.images}
@@ -84,7 +84,7 @@ def reliability_table(
             rows.append(row)
     table = pd.DataFrame(rows, columns=RELIABLE)
     paper_values = printed_alphas(_scored_pairs(table), printed)
-    named = table[["metric", "variant", "controls"]].itertuples(index=False, name=None)
+    named = table[["metric", "variant", "baselines"]].itertuples(index=False, name=None)
     return table.assign(
         printed=np.array([paper_values.get(name, np.nan) for name in named], dtype=np.float64)
     )
@@ -144,7 +144,7 @@ def consistency_table(
 def order_table(
     scores: Scores,
     directions: Mapping[str, str],
-    controls: Collection[str] = (),
+    baselines: Collection[str] = (),
     *,
     clusters: comparison.Factors = NO_CLUSTERS,
     level: float = 0.95,
@@ -154,15 +154,15 @@ def order_table(
     Args:
         scores: a score table, or its parts by variant; scores of whole sets are left out.
         directions: for each metric the direction of its scores, see ``directions``.
-        controls: baselines, which do not use the model.
+        baselines: baselines, which do not use the model.
         clusters: see ``NO_CLUSTERS``.
         level: confidence level of the means' intervals, and simultaneous level of the rank sets of a metric.
 
     Returns:
-        ``metric, variant, direction, data, model, method, control`` (bool); ``seeds``: their number; ``over``: the
+        ``metric, variant, direction, data, model, method, baseline`` (bool); ``seeds``: their number; ``over``: the
         sources of variation in the intervals, such as ``images × seeds``; ``images``: number of images with a score;
         ``undefined``: share of scores that are NaN; ``mean, low, high``: see ``comparison.mean_of``; ``rank_low,
-        rank_high``: see ``comparison.rank_sets``; ``above_controls``: 1 if the method is better than every baseline,
+        rank_high``: see ``comparison.rank_sets``; ``above_baselines``: 1 if the method is better than every baseline,
         else 0; NaN for baselines and if none of them has a score; ``wins``: share of the images with scores of this
         and another method on which no method has a better score. Rows are in the order of the score table.
     """
@@ -178,14 +178,14 @@ def order_table(
         if seeds > 1:
             factors |= {"images": image, comparison.SEEDS: seed}
         ranks = comparison.rank_sets(values, factors, level=level)
-        is_control = np.array([method in controls for method in wide], dtype=bool)
-        above = _above_controls(ranks, is_control)
+        is_baseline = np.array([method in baselines for method in wide], dtype=bool)
+        above = _above_baselines(ranks, is_baseline)
         wins, undefined = _win_shares(values), of_metric["score"].isna().groupby(of_metric["method"]).mean()
         for place, method in enumerate(wide):
             score = wide[method].to_numpy()
             mean = comparison.mean_of(score, factors)
             low, high = mean.interval(level)
-            row = {**names, "direction": direction, "method": method, "control": method in controls}
+            row = {**names, "direction": direction, "method": method, "baseline": method in baselines}
             row |= {
                 "seeds": seeds,
                 "over": " × ".join(over),
@@ -193,17 +193,17 @@ def order_table(
             }
             row |= {"undefined": undefined[str(method)], "mean": mean.value, "low": low, "high": high}
             row |= {"rank_low": ranks.low[place], "rank_high": ranks.high[place]}
-            rows.append({**row, "above_controls": above[place], "wins": wins[place]})
+            rows.append({**row, "above_baselines": above[place], "wins": wins[place]})
     return pd.DataFrame(rows, columns=ORDERED)
 
 
-def _above_controls(ranks: comparison.Ranks, controls: Array) -> Array:
-    """Return ``[M]``: 1 for a method that is better than all scored ``controls``, else 0; NaN for controls."""
+def _above_baselines(ranks: comparison.Ranks, baselines: Array) -> Array:
+    """Return ``[M]``: 1 for a method that is better than all scored ``baselines``, else 0; NaN for baselines."""
     scored = ~np.isnan(ranks.low)
-    if not (controls & scored).any():
-        return np.full(len(controls), np.nan)
-    better = ranks.better[:, controls & scored].all(1).astype(np.float64)
-    return np.where(scored & ~controls, better, np.nan)
+    if not (baselines & scored).any():
+        return np.full(len(baselines), np.nan)
+    better = ranks.better[:, baselines & scored].all(1).astype(np.float64)
+    return np.where(scored & ~baselines, better, np.nan)
 
 
 def _win_shares(scores: Array) -> Array:
@@ -217,7 +217,7 @@ def _win_shares(scores: Array) -> Array:
 
 
 def rankings_table(
-    scores: Scores, directions: Mapping[str, str], controls: Collection[str] = ()
+    scores: Scores, directions: Mapping[str, str], baselines: Collection[str] = ()
 ) -> pd.DataFrame:
     """Return the agreement of every two metrics or variants on the order of methods within single images.
 
@@ -227,7 +227,7 @@ def rankings_table(
         scores: a score table, or its parts by variant; scores of whole sets are left out. An image's scores are
             averaged over seeds first.
         directions: for each metric the direction of its scores, see ``directions``.
-        controls: methods to leave out.
+        baselines: methods to leave out.
 
     Returns:
         ``data, model, metric, variant, other_metric, other_variant``; ``images`` on which both rank at least three
@@ -237,7 +237,7 @@ def rankings_table(
     tables: dict[tuple[object, object], dict[tuple[object, object], pd.DataFrame]] = {}
     for names, of_metric in groups(scores, SCORED):
         wide = by_method(of_metric, directions[str(names["metric"])])
-        wide = wide[[method for method in wide if method not in controls]]
+        wide = wide[[method for method in wide if method not in baselines]]
         tables.setdefault((names["data"], names["model"]), {})[names["metric"], names["variant"]] = wide
     rows = []
     for keys, of_metrics in tables.items():

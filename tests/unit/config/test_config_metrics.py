@@ -151,7 +151,7 @@ printed_alpha: {fwe: {without: 0.3}}
     studies.s.printed_alpha: unknown score 'fwe'; did you mean 'few'? valid: deletion, deletion_score, few
 
 printed_alpha: {few: {with: 0.3}}
-    studies.s.printed_alpha.few.with: the study has no control (methods that look at no model);
+    studies.s.printed_alpha.few.with: the study has no baseline (methods that do not use the model);
     valid: without
 
 printed_alpha: {few: {without: 2}}
@@ -325,15 +325,15 @@ def test_what_is_printed_of_reliability_is_kept(monkeypatch: pytest.MonkeyPatch)
     raw = study(metrics=["few", "deletion"], printed_alpha=alphas, printed_correlation=rhos)
     found = reading(raw).studies["s"]
     assert (found.printed_alpha, found.printed_correlation) == (alphas, rhos)
-    # With a control there is an α with controls, and without any other method none without.
-    control = with_parameters(replace(FEW.methods["noise"], uses_model=False))
-    monkeypatch.setitem(cast(dict[str, object], FEW.methods), "noise", control)
+    # With a baseline there is an α with baselines, and without any other method none without.
+    baseline = with_parameters(replace(FEW.methods["noise"], uses_model=False))
+    monkeypatch.setitem(cast(dict[str, object], FEW.methods), "noise", baseline)
     raw["methods"]["noise"] = {}
     raw["studies"]["s"] |= {"methods": ["gradient", "noise"], "printed_alpha": {"few": {"with": 0.3}}}
     assert reading(raw).studies["s"].printed_alpha == {"few": {"with": 0.3}}
     raw["studies"]["s"] |= {"methods": ["noise"], "printed_alpha": alphas, "printed_correlation": {}}
     assert fault(raw) == (
-        "studies.s.printed_alpha.few.without: the study has controls alone (methods that look at no model); "
+        "studies.s.printed_alpha.few.without: the study has baselines alone (methods that do not use the model); "
         "valid: with"
     )
 

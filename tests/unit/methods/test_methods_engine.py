@@ -10,9 +10,9 @@ import torch
 from support import conv_classifier, state_of
 from torch import Tensor
 
-from saliency_assay.methods.controls import random
 from saliency_assay.methods.engine import arguments, attribute
 from saliency_assay.methods.gradient import gradient
+from saliency_assay.methods.model_free import random
 from saliency_assay.methods.optimal import optimal_square
 from saliency_assay.methods.path import integrated_gradients
 from saliency_assay.methods.sampling import BlockGenerator, block_seed, sample_seeds

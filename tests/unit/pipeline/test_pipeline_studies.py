@@ -57,7 +57,7 @@ def test_directions_and_questions_are_of_the_scores_that_rate_methods() -> None:
     assert tiny.directions("digits")["faithfulness"] == "higher"
     assert tiny.class_label("bam") == "scene"
     assert tiny.class_label("digits") == "class"
-    assert tiny.controls("bam") == ["random", "edge"]
+    assert tiny.baselines("bam") == ["random", "edge"]
 
 
 def test_a_study_is_of_localization_if_all_its_metrics_take_the_mask() -> None:

@@ -307,7 +307,7 @@ def test_the_job_knows_the_cut_outs_and_scenes_of_bam(tmp_path: Path) -> None:
     arrays = {"label_scene": scene, "cutout": cutout, "scene": scene}
     zarr_store.write(tmp_path / "data.zarr.zip", [arrays], kind="data", attributes={})
     settings = {"rated_scores": STUDY_KINDS["bam"].rated_scores, "variants": "variants", "data": "b"}
-    settings |= {"models": ["f_o", "f_s"], "label": "scene", "controls": []}
+    settings |= {"models": ["f_o", "f_s"], "label": "scene", "baselines": []}
     settings |= {"directions": {"mcs": "higher"}, "resamples": 50, "level": 0.9}
     settings |= {"printed_alpha": {}, "printed_correlation": {}}
     names = ("reliability", "agreement", "order", "consistency", "rankings", "variance")

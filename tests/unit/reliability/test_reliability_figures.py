@@ -33,7 +33,7 @@ def reliability_rows(kinds: tuple[str, ...] = ("with", "without"), seeds: int = 
                 "metric": metric,
                 "variant": variant,
                 "seed": seed,
-                "controls": kind,
+                "baselines": kind,
                 "images": 20,
                 "correlation_images": 18,
             },
@@ -100,7 +100,7 @@ def test_the_order_has_a_rank_set_for_every_method(tmp_path: Path) -> None:
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["grad cam", "edge", "broken"]
 
 
-def test_consistency_is_the_mean_over_methods_without_controls(tmp_path: Path) -> None:
+def test_consistency_is_the_mean_over_methods_without_baselines(tmp_path: Path) -> None:
     rows = [
         {
             **{"method": method, "metric": "aopc", "variant": "aopc", "agreement": agreement},

@@ -66,12 +66,12 @@ def rank_sets(table: pd.DataFrame) -> dict[str, tuple[float, float]]:
 # ---- reliability
 
 
-def test_reliability_is_with_and_without_controls_for_every_metric_and_seed() -> None:
+def test_reliability_is_with_and_without_baselines_for_every_metric_and_seed() -> None:
     table = score_table(seeds=(0, 1))
     table.loc[(table["image"] == 3) & (table["method"] != "edge"), "score"] = np.nan
     rows = reliability_table(table, DIRECTIONS, ("edge", "random"), resamples=RESAMPLES, level=0.9)
     assert list(
-        rows.loc[:, ["metric", "seed", "controls", "methods"]].itertuples(index=False, name=None)
+        rows.loc[:, ["metric", "seed", "baselines", "methods"]].itertuples(index=False, name=None)
     ) == [
         (metric, seed, kind, methods)
         for metric in ("aopc", "infidelity")
@@ -96,7 +96,7 @@ def test_images_of_alpha_and_of_correlations_are_counted_apart() -> None:
     missing = {"edge": range(8), "smooth": range(6, 12)}
     for method, images in missing.items():
         table.loc[(table["method"] == method) & table["image"].isin(images), "score"] = np.nan
-    rows = reliability_table(table, DIRECTIONS, ["edge"], resamples=0, level=0.9).set_index("controls")
+    rows = reliability_table(table, DIRECTIONS, ["edge"], resamples=0, level=0.9).set_index("baselines")
     # Images 6 and 7 have a score of gradcam alone; smooth and edge share images 12 to 19.
     assert rows.loc["with", ["images", "correlation_images"]].to_list() == [18, 8]
     assert rows.loc["without", ["images", "correlation_images"]].to_list() == [14, 14]
@@ -132,13 +132,13 @@ def test_clusters_widen_the_intervals_of_reliability() -> None:
     assert np.isnan([few_clusters["alpha_low"], few_clusters["alpha_high"]]).all()
 
 
-def test_scores_of_whole_sets_and_studies_without_controls() -> None:
+def test_scores_of_whole_sets_and_studies_without_baselines() -> None:
     table = score_table(metrics=["aopc"])
     whole = table[table["image"] == 0].assign(image=-1, metric="retrained")
     rows = reliability_table(
         pd.concat([table, whole]), DIRECTIONS, ("random",), resamples=RESAMPLES, level=0.9
     )
-    assert list(rows["controls"]) == ["none"]
+    assert list(rows["baselines"]) == ["none"]
     assert reliability_table(whole, {}, (), resamples=RESAMPLES, level=0.9).empty
     assert consistency_table(whole, {}).empty
     assert order_table(whole, {}).empty
@@ -146,14 +146,14 @@ def test_scores_of_whole_sets_and_studies_without_controls() -> None:
     assert variance_table(whole).empty
 
 
-def test_printed_alpha_stands_in_the_rows_of_its_controls() -> None:
+def test_printed_alpha_stands_in_the_rows_of_its_baselines() -> None:
     table = score_table(metrics=["aopc"], seeds=(0, 1))
     more = table.assign(variant="aopc 2")
     both = pd.concat([table, more], ignore_index=True)
     printed = {"aopc aopc 2": {"with": 0.3, "without": 0.1}, "aopc aopc 1": {"without": 0.2}}
     options = {"resamples": RESAMPLES, "level": 0.9}
     of_edge = reliability_table(both, DIRECTIONS, ["edge"], **options, printed=printed)
-    rows = of_edge[["variant", "seed", "controls", "printed"]].itertuples(index=False, name=None)
+    rows = of_edge[["variant", "seed", "baselines", "printed"]].itertuples(index=False, name=None)
     assert {row[:3]: row[3] for row in rows if row[3] == row[3]} == {
         **{("aopc 1", seed, "without"): 0.2 for seed in (0, 1)},
         **{
@@ -215,7 +215,7 @@ def test_order_has_students_intervals_and_ranks_the_better_way_round() -> None:
     rows = order_table(table, DIRECTIONS, ["edge", "random"], level=0.9)
     assert list(rows.columns) == ORDERED
     assert (rows["direction"] == rows["metric"].map(DIRECTIONS)).all()
-    assert (rows["control"] == (rows["method"] == "edge")).all()
+    assert (rows["baseline"] == (rows["method"] == "edge")).all()
     assert (rows[["seeds", "over", "images", "undefined"]] == [1, "images", 60, 0]).all(axis=None)
     for metric, order in (("aopc", METHODS[::-1]), ("infidelity", METHODS)):
         of_metric = rows[rows["metric"] == metric]
@@ -382,7 +382,7 @@ def test_a_method_is_above_the_baselines_if_it_is_better_than_each_of_them() -> 
 
     def above(*methods: str) -> dict[str, float]:
         rows = order_table(rows_of({method: scores[method] for method in methods}), DIRECTIONS, baselines)
-        return rows.set_index("method")["above_controls"].to_dict()
+        return rows.set_index("method")["above_baselines"].to_dict()
 
     expected = {"a": 1, "b": 0, "silent": NAN, **dict.fromkeys(baselines, NAN)}
     assert above(*scores) == pytest.approx(expected, nan_ok=True)
@@ -427,8 +427,8 @@ def test_metrics_of_opposite_conclusions_disagree_whatever_the_difficulty_of_ima
     }
 
 
-def test_rankings_leave_controls_out() -> None:
-    """The metrics agree on the control alone, which both put last."""
+def test_rankings_leave_baselines_out() -> None:
+    """The metrics agree on the baseline alone, which both put last."""
     table = opposed()
     table.loc[(table["method"] == "random") & (table["metric"] == "aopc"), "score"] -= 50
     table.loc[(table["method"] == "random") & (table["metric"] == "infidelity"), "score"] += 50

@@ -31,7 +31,7 @@ def method(name: str, registered: str, **parameters: object) -> dict[str, object
         "parameters": parameters,
         "signed": True,
         "passes": next((record.passes for record in REGISTERED if record.name == registered), None),
-        "control": registered == "random",
+        "baseline": registered == "random",
         "background": 0,
     }
 

@@ -20,15 +20,15 @@ from saliency_assay.studies.retrain import latex_tables as retrain
 NASTY = "<script>alert('&')</script> \"50 %\" $a_b$ #1 {x} ~ ^2 C:\\d -- [k] * |z|"
 METHODS = ("gradient_x_input", "a_&_b", "random")
 DIRECTIONS = {"aopc": "higher", "infidelity": "lower"}
-ORDERED = ["metric", "variant", "direction", "data", "model", "method", "control", "seeds", "over", "images"]
-ORDERED += ["undefined", "mean", "low", "high", "rank_low", "rank_high", "above_controls", "wins"]
+ORDERED = ["metric", "variant", "direction", "data", "model", "method", "baseline", "seeds", "over", "images"]
+ORDERED += ["undefined", "mean", "low", "high", "rank_low", "rank_high", "above_baselines", "wins"]
 
 
 def tables(
-    variants: int = 1, seeds: int = 1, controls: bool = True, model: str = "m"
+    variants: int = 1, seeds: int = 1, baselines: bool = True, model: str = "m"
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Of METHODS, whose means are 0, 10 and 20: the order of two metrics and its reliability."""
-    count = 3 if controls else 2
+    count = 3 if baselines else 2
     ordered, reliable = [], []
     for metric, direction in DIRECTIONS.items():
         for variant in range(variants):
@@ -37,19 +37,19 @@ def tables(
                 rank = count - place if direction == "higher" else place + 1
                 ordered.append(
                     {
-                        **{**named, "direction": direction, "method": method, "control": method == "random"},
+                        **{**named, "direction": direction, "method": method, "baseline": method == "random"},
                         **{"seeds": seeds, "over": "images × seeds" if seeds > 1 else "images"},
                         **{"images": 12, "undefined": 0.0, "mean": 10.0 * place, "low": 10.0 * place - 1},
                         **{"high": 10.0 * place + 1, "rank_low": float(rank), "rank_high": float(rank)},
-                        **{"above_controls": np.nan, "wins": float(rank == 1)},
+                        **{"above_baselines": np.nan, "wins": float(rank == 1)},
                     }
                 )
             for seed in range(seeds):
-                for kind in ("with", "without") if controls else ("none",):
+                for kind in ("with", "without") if baselines else ("none",):
                     value = 0.5 + 0.1 * seed + 0.2 * (kind == "with")
                     reliable.append(
                         {
-                            **{**named, "seed": seed, "controls": kind, "methods": count, "images": 12},
+                            **{**named, "seed": seed, "baselines": kind, "methods": count, "images": 12},
                             **{"alpha": value, "alpha_low": value - 0.1, "alpha_high": value + 0.1},
                             **{"correlation_images": 12, "correlation": value / 2},
                             **{"correlation_low": value / 2 - 0.1, "correlation_high": value / 2 + 0.1},
@@ -82,17 +82,17 @@ def test_the_tidy_table_has_a_row_for_every_score_and_method() -> None:
     assert set(found["kind"]) == {"fidelity"}
     assert set(found["seeds"]) == {2}
     assert found["printed"].isna().all()
-    assert found.loc[found["method"] == "random", "control"].all()
+    assert found.loc[found["method"] == "random", "baseline"].all()
     assert found.groupby("metric")["direction"].first().to_dict() == DIRECTIONS
 
 
-def test_reliability_is_of_the_mean_over_seeds_with_and_without_controls() -> None:
+def test_reliability_is_of_the_mean_over_seeds_with_and_without_baselines() -> None:
     order, reliability = tables(seeds=2)
     found = tidy_table("s", "fidelity", order, reliability)
     for metric, rows in found.groupby("metric"):
         of_metric = reliability[reliability["metric"] == metric]
-        for kind, ending in (("with", ""), ("without", "_without_controls")):
-            part = of_metric[of_metric["controls"] == kind]
+        for kind, ending in (("with", ""), ("without", "_without_baselines")):
+            part = of_metric[of_metric["baselines"] == kind]
             assert len(part) == 2
             for name in ("alpha", "correlation"):
                 (value,) = set(rows[f"{name}{ending}"])
@@ -101,10 +101,10 @@ def test_reliability_is_of_the_mean_over_seeds_with_and_without_controls() -> No
                 assert set(rows[f"{name}{ending}_high"]) == {part[f"{name}_high"].max()}
 
 
-def test_a_study_without_controls_has_one_reliability() -> None:
-    found = tidy(controls=False)
+def test_a_study_without_baselines_has_one_reliability() -> None:
+    found = tidy(baselines=False)
     assert found["alpha"].notna().all()
-    assert found["alpha_without_controls"].isna().all()
+    assert found["alpha_without_baselines"].isna().all()
     (text,) = score_floats(found, "s", level=0.9)
     assert text.count(r"\midrule") == 2
     assert "aseline" not in text
@@ -179,7 +179,7 @@ def test_what_latex_would_take_for_a_command_is_escaped() -> None:
 # ---- tables in LaTeX
 
 
-def test_methods_are_rows_controls_below_and_the_best_bold() -> None:
+def test_methods_are_rows_baselines_below_and_the_best_bold() -> None:
     (text,) = score_floats(tidy(), "my_study", level=0.9)
     rows = body(text)
     assert [cell.count("arrow") for cell in rows[0]] == [0, 1, 1]
@@ -195,9 +195,9 @@ def test_methods_are_rows_controls_below_and_the_best_bold() -> None:
     ]
     lower = [row[0] for row in rows[2::2]]
     assert lower == ["", "", "", "all methods", "without baselines"]
-    before, controls, reliability = text.partition(r"\toprule")[2].split(r"\midrule")[1:]
+    before, baselines, reliability = text.partition(r"\toprule")[2].split(r"\midrule")[1:]
     assert "gradient" in before
-    assert "random" in controls
+    assert "random" in baselines
     assert "alpha" in reliability
     assert r"Study my\_study, model m, set set\_1:" in text
     assert r"(n = 12 images, 1 training seed), below it the 95\,\% confidence interval over images;" in text
@@ -229,7 +229,7 @@ def test_a_seed_without_an_interval_leaves_none_for_the_mean_of_seeds() -> None:
     order, reliability = tables(seeds=2)
     reliability.loc[reliability["seed"] == 1, ["alpha_low", "alpha_high"]] = np.nan
     found = tidy_table("s", "fidelity", order, reliability)
-    assert found[["alpha_low", "alpha_high", "alpha_without_controls_low"]].isna().all(axis=None)
+    assert found[["alpha_low", "alpha_high", "alpha_without_baselines_low"]].isna().all(axis=None)
     assert found[["alpha", "correlation_low"]].notna().all(axis=None)
 
 

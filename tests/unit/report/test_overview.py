@@ -27,8 +27,8 @@ from saliency_assay.report.pages.render import TEMPLATES
 EVIL = "<script>alert('1')</script> \"q\" & _"
 AGREEMENT = pd.DataFrame(columns=["metric", "variant", "between", "raters", "methods", "correlation"])
 CLEAR = order_rows({"a": (1, 1), "b": (2, 2), "random": (3, 3)})
-TIED = order_rows({"a": (1, 2), "b": (1, 2), "random": (1, 3)}, above_controls={"a": 0.0, "b": 0.0})
-RELIABLE = reliability_rows((1.0, 0.99, 1.0), controls=("with", "without"))
+TIED = order_rows({"a": (1, 2), "b": (1, 2), "random": (1, 3)}, above_baselines={"a": 0.0, "b": 0.0})
+RELIABLE = reliability_rows((1.0, 0.99, 1.0), baselines=("with", "without"))
 
 
 def named(table: pd.DataFrame, metric: str, **changed: Any) -> pd.DataFrame:
@@ -97,7 +97,7 @@ def test_the_heat_map_has_rank_set_mean_interval_and_alpha() -> None:
 
 
 def test_a_method_that_is_not_above_the_baselines_is_hatched_whatever_its_ranks() -> None:
-    text = heat(order_rows({"a": (1, 1), "b": (1, 1), "random": (2, 2)}, above_controls={"b": 0.0}))
+    text = heat(order_rows({"a": (1, 1), "b": (1, 1), "random": (2, 2)}, above_baselines={"b": 0.0}))
     assert 'background:#8cc0e6"' in cell(text, "a")
     assert "repeating-linear-gradient(135deg,#8cc0e6 0 5px,#fff 5px 10px)" in cell(text, "b")
     assert Page(text).text.count("not shown to be better than all baselines") == 1
@@ -198,7 +198,7 @@ def test_without_studies_the_overview_lists_data_sets_and_models() -> None:
 
 
 def test_names_are_text() -> None:
-    order = order_rows({EVIL: (1, 1), "b": (2, 2)}, control={EVIL: True}, above_controls={"b": 0.0})
+    order = order_rows({EVIL: (1, 1), "b": (2, 2)}, baseline={EVIL: True}, above_baselines={"b": 0.0})
     tables = tables_of(order.assign(variant=EVIL), reliability=RELIABLE.assign(variant=EVIL))
     result = study(tables, name=EVIL, data=EVIL, models=[EVIL], score_summaries={"good": EVIL})
     for text in (overview_page([result], seeds=[0], ran=EVIL), summary_page(result)):

@@ -11,7 +11,7 @@ SCORES = (("aopc", "mean L=20"), ("aopc", "mean L=100"), ("faithfulness", "faith
 def reliability_rows(seeds: int = 1) -> pd.DataFrame:
     rows = [
         {
-            **{"metric": metric, "variant": variant, "seed": seed, "controls": kind, "printed": np.nan},
+            **{"metric": metric, "variant": variant, "seed": seed, "baselines": kind, "printed": np.nan},
             **{"alpha": 0.3 + 0.1 * seed, "alpha_low": 0.2 + 0.1 * seed, "alpha_high": 0.4 + 0.1 * seed},
         }
         for metric, variant in SCORES
@@ -48,7 +48,7 @@ def page(reliability: pd.DataFrame, consistency: pd.DataFrame) -> dict[str, pd.D
 
 def test_the_page_begins_with_ours_beside_the_papers() -> None:
     alphas, rhos = reliability_rows(seeds=2), consistency_rows()
-    of = (alphas["variant"] == "mean L=100") & (alphas["controls"] == "with")
+    of = (alphas["variant"] == "mean L=100") & (alphas["baselines"] == "with")
     alphas.loc[of, "printed"] = 0.48
     alphas.loc[alphas["metric"] == "faithfulness", "printed"] = 0.04
     of = (rhos["variant"] == "mean L=100") & (rhos["method"] == "edge")

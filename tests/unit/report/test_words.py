@@ -151,7 +151,7 @@ def test_the_summary_counts_metrics_with_the_errors_to_expect() -> None:
 
 
 def test_a_baseline_ranked_first_is_counted_apart() -> None:
-    led = order_rows({"random": (1, 1), "a": (2, 2)}, above_controls={"a": 0.0})
+    led = order_rows({"random": (1, 1), "a": (2, 2)}, above_baselines={"a": 0.0})
     assert first_words([Finding("X", CLEAR, None), Finding("Y", led, None)]).startswith(
         "On 1 of 2 metrics a method that uses the model is ranked first: a on X. A baseline is ranked first on 1:"
         " random on Y. 60 images;"
@@ -165,7 +165,7 @@ def test_a_baseline_ranked_first_is_counted_apart() -> None:
 
 
 def test_a_baseline_that_no_method_is_better_than_makes_a_score_no_evidence() -> None:
-    rows = order_rows({"random": (1, 2), "a": (1, 2), "b": (3, 3)}, above_controls={"a": 0.0, "b": 0.0})
+    rows = order_rows({"random": (1, 2), "a": (1, 2), "b": (3, 3)}, above_baselines={"a": 0.0, "b": 0.0})
     words = order_words(rows)
     assert "random (a baseline) and a are not distinguishable at the top (rank set 1–2 each)" in words
     assert (
@@ -180,14 +180,16 @@ def test_a_baseline_that_no_method_is_better_than_makes_a_score_no_evidence() ->
 
 def test_better_than_the_baselines_follows_from_comparisons_and_not_from_ranks() -> None:
     """m has the rank of a and a smaller rank set than random, and is not significantly better than random."""
-    rows = order_rows({"a": (1, 1), "m": (2, 3), "random": (2, 3)}, above_controls={"m": 0.0})
+    rows = order_rows({"a": (1, 1), "m": (2, 3), "random": (2, 3)}, above_baselines={"m": 0.0})
     assert order_words(rows).endswith("Not significantly better than the baseline (random): m.")
     assert baseline_words([Finding("X", rows, None)]) == ["Not shown to be better than all baselines: m (X)."]
     assert baseline_words([Finding("X", CLEAR, None)]) == []
 
 
 def test_a_method_better_than_one_of_two_baselines_is_not_called_worse_than_both() -> None:
-    rows = order_rows({"a": (1, 1), "m": (2, 3), "random": (2, 3), "edge": (4, 4)}, above_controls={"m": 0.0})
+    rows = order_rows(
+        {"a": (1, 1), "m": (2, 3), "random": (2, 3), "edge": (4, 4)}, above_baselines={"m": 0.0}
+    )
     assert order_words(rows).endswith("Not shown to be better than all baselines (random and edge): m.")
 
 
@@ -302,8 +304,8 @@ def test_alpha_without_an_interval_is_a_value_and_no_claim() -> None:
 
 
 def test_alpha_of_several_seeds_is_their_mean_with_the_outermost_ends() -> None:
-    table = reliability_rows((0.9, 0.8, 1.0), (0.5, 0.3, 0.6), controls=("with", "without"))
-    table.loc[table["controls"] == "with", ["alpha", "alpha_low"]] = -1
+    table = reliability_rows((0.9, 0.8, 1.0), (0.5, 0.3, 0.6), baselines=("with", "without"))
+    table.loc[table["baselines"] == "with", ["alpha", "alpha_low"]] = -1
     row = alpha_row(table, "good", "good")
     assert row is not None
     assert (row["alpha"], row["alpha_low"], row["alpha_high"]) == (0.7, 0.3, 1.0)
@@ -333,7 +335,7 @@ def test_alpha_that_one_seed_lacks_is_undefined_for_that_seed() -> None:
 
 
 def test_one_method_has_no_alpha_and_not_for_its_scores() -> None:
-    row = alpha_row(reliability_rows((NAN, NAN, NAN), controls=("without",), methods=1), "good", "good")
+    row = alpha_row(reliability_rows((NAN, NAN, NAN), baselines=("without",), methods=1), "good", "good")
     assert row is not None
     assert reliability_words(row, 0.999) == "α without baselines is undefined: fewer than two methods."
 
@@ -391,7 +393,7 @@ def test_single_images_need_a_reliable_ranking_and_a_method_ranked_first(
 
 
 def test_a_baseline_ranked_first_is_no_order_to_expect() -> None:
-    rows = order_rows({"random": (1, 1), "a": (2, 2)}, above_controls={"a": 0.0})
+    rows = order_rows({"random": (1, 1), "a": (2, 2)}, above_baselines={"a": 0.0})
     assert single_images_words([Finding("X", rows, HIGH)]) == [NONE]
 
 

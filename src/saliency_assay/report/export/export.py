@@ -12,7 +12,7 @@ from saliency_assay.reliability.figures import scored_names
 from saliency_assay.reliability.tables import ORDERED, SCORED, rank_text
 
 WITHOUT = {
-    f"{name}{end}": f"{name}_without_controls{end}"
+    f"{name}{end}": f"{name}_without_baselines{end}"
     for name in ("alpha", "correlation")
     for end in ("", "_low", "_high")
 }
@@ -51,11 +51,11 @@ def tidy_table(
         The columns ``TIDY``. ``seeds`` to ``wins``: see ``order_table``; ``printed``: a paper's value of this method
         and score, or NaN. Equal for all methods of a metric: ``alpha`` and ``correlation`` with all methods, averaged
         over seeds, with the smallest ``low`` and the largest ``high`` of the seeds, NaN if a seed has no interval;
-        ``…_without_controls``: the same without baselines, NaN in a study that has none.
+        ``…_without_baselines``: the same without baselines, NaN in a study that has none.
     """
     table = order.assign(study=study, kind=kind)
-    for controls, names in ((["with", "none"], {}), (["without"], WITHOUT)):
-        subset = reliability[reliability["controls"].isin(controls)]
+    for baselines, names in ((["with", "none"], {}), (["without"], WITHOUT)):
+        subset = reliability[reliability["baselines"].isin(baselines)]
         table = table.merge(_mean_over_seeds(subset).rename(columns=names), how="left", on=SCORED)
     if printed is None:
         return table.assign(printed=np.nan)[TIDY]
@@ -140,18 +140,18 @@ def _score_float(
         lines = [line for title in titles[column] for line in latex.wrapped(title, LETTERS)]
         header.append(latex.stacked([*lines, _arrow(rows["direction"].iloc[0])]))
     groups: list[list[str]] = [[], []]
-    for method, control in dict(zip(all_rows["method"], all_rows["control"], strict=True)).items():
+    for method, baseline in dict(zip(all_rows["method"], all_rows["baseline"], strict=True)).items():
         cells = [_score_cell(rows[rows["method"] == method]) for rows in columns.values()]
-        groups[bool(control)] += latex.paired(latex.wrapped(method, METHOD_LETTERS), cells)
-    controls = bool(all_rows["control"].any())
-    alpha_rows = {"all methods": "", "without baselines": "_without_controls"} if controls else {"": ""}
+        groups[bool(baseline)] += latex.paired(latex.wrapped(method, METHOD_LETTERS), cells)
+    baselines = bool(all_rows["baseline"].any())
+    alpha_rows = {"all methods": "", "without baselines": "_without_baselines"} if baselines else {"": ""}
     alpha_lines: list[str] = []
     for kind, ending in alpha_rows.items():
         alpha = [f"alpha{ending}{end}" for end in ("", "_low", "_high")]
         cells = [latex.with_interval(*rows[alpha].iloc[0]) for rows in columns.values()]
         alpha_lines += latex.paired([r"$\alpha$", *([kind] if kind else [])], cells)
     return latex.floating(
-        _score_caption(all_rows, study, controls, level), reference, header, [*groups, alpha_lines]
+        _score_caption(all_rows, study, baselines, level), reference, header, [*groups, alpha_lines]
     )
 
 
@@ -172,7 +172,7 @@ def _arrow(direction: str) -> str:
     return ARROWS[direction] if target is None else rf"$\rightarrow {target:g}$"
 
 
-def _score_caption(rows: pd.DataFrame, study: str, controls: bool, level: float) -> str:
+def _score_caption(rows: pd.DataFrame, study: str, baselines: bool, level: float) -> str:
     counts = rows.loc[rows["mean"].notna(), "images"]
     images = " to ".join(map(str, dict.fromkeys((counts.min(), counts.max())))) if len(counts) else "0"
     seed_count = rows["seeds"].max()
@@ -193,7 +193,7 @@ def _score_caption(rows: pd.DataFrame, study: str, controls: bool, level: float)
         rf"95\,\% confidence interval over {over}; {legend}. "
         r"In brackets the set of ranks that a method may have, with simultaneous 95\,\% confidence over the methods of "
         "a score, not over scores; bold where no method is significantly better. "
-        f"{'Baselines stand apart. ' if controls else ''}"
+        f"{'Baselines stand apart. ' if baselines else ''}"
         rf"$\alpha$: inter-rater reliability of the ranking (Krippendorff), with its {100 * level:.4g}\,\% "
         "confidence interval."
     )

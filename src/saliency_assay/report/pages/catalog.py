@@ -55,7 +55,7 @@ def methods_page(methods: Sequence[Facts], costs: pd.DataFrame) -> str:
     """Return the page of methods with descriptions and the cost of a map.
 
     Args:
-        methods: ``name, method, summary, reference, parameters, control``, and ``signed, passes``, which are None for a
+        methods: ``name, method, summary, reference, parameters, baseline``; ``signed, passes``, which are None for a
             custom method.
         costs: result of ``cost_table``.
     """
@@ -64,7 +64,7 @@ def methods_page(methods: Sequence[Facts], costs: pd.DataFrame) -> str:
             "entry": facts["name"],
             "method": facts["method"] or "a function of the configuration",
             "what it is": facts["summary"]
-            + (" (baseline: does not use the model)" if facts["control"] else ""),
+            + (" (baseline: does not use the model)" if facts["baseline"] else ""),
             "source": facts["reference"],
             "signed": {True: "yes", False: "no", None: ""}[facts["signed"]],
             "parameters": _parameter_text(facts["parameters"]),
@@ -133,7 +133,7 @@ def _metric_facts(facts: Facts) -> dict[str, str]:
 
 def _reliability_columns(rows: pd.DataFrame) -> pd.DataFrame:
     verdicts = [alpha_words(row) for row in rows.to_dict("records")]  # type: ignore[arg-type]  # keys are Hashable in the stubs
-    columns = ["study", "metric", "variant", "seed", "controls", "methods", "images"]
+    columns = ["study", "metric", "variant", "seed", "baselines", "methods", "images"]
     columns += ["alpha", "alpha_low", "alpha_high", "correlation"]
     columns_shown = rows[columns].assign(so=verdicts)
     names = {

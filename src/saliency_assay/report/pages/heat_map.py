@@ -87,7 +87,7 @@ def heat_map(
         title: title of the heat map.
         level: confidence level of the intervals of α.
     """
-    baselines = set(order.loc[order["control"], "method"])
+    baselines = set(order.loc[order["baseline"], "method"])
     alphas = {pair: alpha_row(reliability, *pair) for pair in names}
     scores = {
         pair: order[(order["metric"] == pair[0]) & (order["variant"] == pair[1])].set_index("method")
@@ -106,7 +106,7 @@ def heat_map(
         columns.append(
             MetricColumn(name, phrase, arrow, _alpha_cell(alphas[pair]), span_text(scores[pair]["images"]))
         )
-    without_baselines = any(row and row["controls"] == "without" for row in alphas.values())
+    without_baselines = any(row and row["baselines"] == "without" for row in alphas.values())
     return HeatMap(title, f"{100 * level:.4g} %", without_baselines, columns, rows)
 
 
@@ -122,7 +122,7 @@ def _score_cell(scores: pd.DataFrame, method: str) -> ScoreCell | None:
         worse = ((row["rank_low"] + row["rank_high"]) / 2 - 1) / max(ranked - 1, 1)
         color = (f"{round(a + (b - a) * worse):02x}" for a, b in zip(BEST, WORST, strict=True))
         background = f"#{''.join(color)}"
-    if row["above_controls"] == 0:
+    if row["above_baselines"] == 0:
         background = f"repeating-linear-gradient(135deg,{background} 0 5px,#fff 5px 10px)"
         notes.append("not shown to be better than all baselines")
     if row["undefined"] > UNDEFINED:

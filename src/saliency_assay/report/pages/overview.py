@@ -194,7 +194,7 @@ def _alpha_text(alpha: Mapping[str, Any] | None) -> str:
 
 
 def _rank_text(row: Mapping[Any, Any]) -> str:
-    note = ", a baseline" if row["control"] else ""
+    note = ", a baseline" if row["baseline"] else ""
     return f"{row['method']}{note} ({rank_text(row['rank_low'], row['rank_high'])})"
 
 

@@ -9,7 +9,7 @@ from saliency_assay.plotting.text import readable
 from saliency_assay.reliability.figures import MOST_COLUMNS, scored_names
 from saliency_assay.reliability.tables import PAIR
 
-CONTROLS = {"with": "with baselines", "without": "without baselines", "none": "all methods"}
+SUBSET_LABELS = {"with": "with baselines", "without": "without baselines", "none": "all methods"}
 
 PAIRS = {
     "rankings": "correlations of metrics over methods, within images",
@@ -59,16 +59,16 @@ def alphas_beside(table: pd.DataFrame) -> pd.DataFrame:
             outermost ends of their intervals, as dashes if a seed has too few images for an interval.
     """
     printed = table[table["printed"].notna()]
-    kinds = [kind for kind in CONTROLS if (printed["controls"] == kind).any()]
+    kinds = [kind for kind in SUBSET_LABELS if (printed["baselines"] == kind).any()]
     rows = []
     for (metric, variant), name in scored_names(printed, most=len(printed)).items():
         row = {"score": name}
         of_score = printed[(printed["metric"] == metric) & (printed["variant"] == variant)]
         for kind in kinds:
-            alphas = of_score[of_score["controls"] == kind]
+            alphas = of_score[of_score["baselines"] == kind]
             ends = alphas["alpha_low"].min(skipna=False), alphas["alpha_high"].max(skipna=False)
             interval = f" [{_number_text(ends[0])}, {_number_text(ends[1])}]" if len(alphas) else ""
-            row[CONTROLS[kind]] = (
+            row[SUBSET_LABELS[kind]] = (
                 f"{_number_text(alphas['alpha'].mean())}{interval} / {_number_text(alphas['printed'].mean())}"
             )
         rows.append(row)

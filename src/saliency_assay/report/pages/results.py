@@ -25,7 +25,8 @@ def study_result(
 
     Args:
         facts: ``name, data, models`` (``{name: {architecture, label, data}}``), ``methods, score_summaries,
-            references, level`` (of the intervals of α), and from its kind ``question, variants, explains_all_images, cautions``.
+            references, level`` (of the intervals of α); from its kind ``question, variants, explains_all_images,
+            cautions``.
         files: ``data``, the data set; ``TABLES``, if methods are scored; and the tables that ``cautions`` takes.
         maps: all parts of the maps of one method.
         evaluations: for each model the ``evaluation.json`` files of all seeds.

@@ -56,7 +56,7 @@ def first_words(findings: Sequence[Finding]) -> str:
     metrics: dict[bool, dict[str, list[str]]] = {False: {}, True: {}}
     for finding in compared:
         if (row := words.first(finding.rows)) is not None:
-            metrics[bool(row["control"])].setdefault(row["method"], []).append(finding.name)
+            metrics[bool(row["baseline"])].setdefault(row["method"], []).append(finding.name)
     (methods, count), (baselines, of_baselines) = (
         (by_method, sum(map(len, by_method.values()))) for by_method in metrics.values()
     )
@@ -124,11 +124,11 @@ def baseline_words(findings: Sequence[Finding]) -> list[str]:
     """Return the sentences on metrics under which baselines are not outperformed.
 
     - A baseline has ``rank_low`` 1, so no method is better than it: a good score under that metric is no evidence.
-    - Else a method has ``above_controls`` 0: it is not significantly better than at least one baseline.
+    - Else a method has ``above_baselines`` 0: it is not significantly better than at least one baseline.
     """
     leading, not_better = [], []
     for finding in findings:
-        baselines = finding.rows.loc[finding.rows["control"] & (finding.rows["rank_low"] == 1), "method"]
+        baselines = finding.rows.loc[finding.rows["baseline"] & (finding.rows["rank_low"] == 1), "method"]
         if len(baselines):
             leading.append(f"{joined(baselines)} on {finding.name}")
         elif names := words.weak_methods(finding.rows):
@@ -160,7 +160,7 @@ def single_images_words(findings: Sequence[Finding]) -> list[str]:
         row, alpha = words.first(finding.rows), finding.alpha
         if alpha is not None and not np.isnan(alpha["alpha"]) and np.isnan(alpha["alpha_low"]):
             no_interval.append(f"{finding.name} (α = {words.two(alpha['alpha'])})")
-        if row is None or row["control"] or not (text := words.single_image_words(finding.rows, alpha)):
+        if row is None or row["baseline"] or not (text := words.single_image_words(finding.rows, alpha)):
             continue
         if row["wins"] > words.MOST:
             agreeing.append(f"{finding.name} ({row['method']}, {words.percent(row['wins'])})")

@@ -85,7 +85,7 @@ def open_words(leading: pd.DataFrame, on: str = "") -> str:
 def leading_words(leading: pd.DataFrame) -> str:
     """Return the names of methods as text, baselines marked as such."""
     return joined(
-        f"{row['method']} (a baseline)" if row["control"] else row["method"]
+        f"{row['method']} (a baseline)" if row["baseline"] else row["method"]
         for row in leading.to_dict("records")
     )
 
@@ -133,13 +133,13 @@ def baseline_words(rows: pd.DataFrame) -> str:
     """Return the sentence that compares the methods with the baselines, which do not use the model.
 
     - A baseline has ``rank_low`` 1, so no method is better than it: a good score is no evidence.
-    - Else ``above_controls`` is 0: the method is not significantly better than at least one baseline.
-    - Else ``above_controls`` is 1 for every other ranked method: all are better.
+    - Else ``above_baselines`` is 0: the method is not significantly better than at least one baseline.
+    - Else ``above_baselines`` is 1 for every other ranked method: all are better.
 
     Empty if no baseline or no other method is ranked.
     """
     scored = ranked(rows)
-    baselines, others = scored[scored["control"]], scored[~scored["control"]]
+    baselines, others = scored[scored["baseline"]], scored[~scored["baseline"]]
     if baselines.empty:
         return ""
     names = joined(baselines["method"])
@@ -155,15 +155,15 @@ def baseline_words(rows: pd.DataFrame) -> str:
         if len(baselines) > 1:
             return f"Not shown to be better than all baselines ({names}): {joined(not_better)}."
         return f"Not significantly better than the baseline ({names}): {joined(not_better)}."
-    if len(others) and (others["above_controls"] == 1).all():
+    if len(others) and (others["above_baselines"] == 1).all():
         every = "every" if len(baselines) > 1 else "the"
         return f"Every other method is significantly better than {every} baseline ({names})."
     return ""
 
 
 def weak_methods(rows: pd.DataFrame) -> list[str]:
-    """Return the methods that are not significantly better than all baselines: ``above_controls`` is 0."""
-    return list(rows.loc[rows["above_controls"] == 0, "method"])
+    """Return the methods that are not significantly better than all baselines: ``above_baselines`` is 0."""
+    return list(rows.loc[rows["above_baselines"] == 0, "method"])
 
 
 def undefined_words(rows: pd.DataFrame, name: str) -> list[str]:
@@ -206,7 +206,7 @@ def reliability_words(row: Mapping[str, Any], level: float) -> str:
         row: result of ``alpha_row``.
         level: confidence level of the interval.
     """
-    of = " without baselines" if row["controls"] == "without" else ""
+    of = " without baselines" if row["baselines"] == "without" else ""
     if np.isnan(row["alpha"]):
         return f"α{of} is {alpha_words(row)}."
     details = [images_text(row["images"])]
@@ -289,11 +289,11 @@ def alpha_row(table: pd.DataFrame, metric: str, variant: str) -> dict[str, Any] 
     For several seeds: the mean with the outermost ends of their intervals, NaN if one is missing. ``seeds`` is their
     number, ``undefined_seeds`` the number of seeds without α, and ``images`` the number of images of each.
     """
-    rows = table[(table["metric"] == metric) & (table["variant"] == variant) & (table["controls"] != "with")]
+    rows = table[(table["metric"] == metric) & (table["variant"] == variant) & (table["baselines"] != "with")]
     if rows.empty:
         return None
     return {
-        "controls": rows["controls"].iloc[0],
+        "baselines": rows["baselines"].iloc[0],
         "seeds": len(rows),
         "undefined_seeds": int(rows["alpha"].isna().sum()),
         "methods": rows["methods"].max(),

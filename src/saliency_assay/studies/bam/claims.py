@@ -2,7 +2,7 @@
 
 Scores are means over training seeds. A claim about methods is judged on the methods that both the paper and the study
 compare; other methods are named where they score higher, but do not affect the verdict. A tie does not end a lead.
-A claim about metrics is judged on all methods except the controls (baselines that do not use the model). Each check
+A claim about metrics is judged on all methods except the baselines, which do not use the model. Each check
 returns whether the claim holds and a text with the measured values; it raises ``UntestedError`` if its input is
 missing.
 """
@@ -200,7 +200,7 @@ def high_but_low(tables: BamTables, method: str, high: tuple[str, ...], low: str
 
 
 def largest_contrast(tables: BamTables) -> tuple[bool, str]:
-    """Check that for most methods, controls excluded, MCS of f_o and f_s is above that of every f_k with k < 1."""
+    """Check that for most methods, baselines excluded, MCS of f_o and f_s is above that of every f_k with k < 1."""
     series = _mcs_by_k(tables)
     series_maximum = series[[k for k in series.columns if float(k) < 1]].T.max()
     both = pd.concat(
@@ -240,10 +240,10 @@ def _mcs_ranges(tables: BamTables, method: str) -> tuple[float, Scores]:
 
 
 def _mcs_by_k(tables: BamTables) -> pd.DataFrame:
-    """Return the MCS of every method except the controls (rows) at every k (columns)."""
+    """Return the MCS of every method except the baselines (rows) at every k (columns)."""
     if tables.series is None:
         raise UntestedError("no commonality series in the study")
-    table = tables.series[[method not in tables.controls for method in tables.series["method"]]]
+    table = tables.series[[method not in tables.baselines for method in tables.series["method"]]]
     if table["k"].nunique() < 2:
         raise UntestedError(f"{table['k'].nunique()} value of k, expected at least 2")
     return table.groupby(["method", "k"], sort=False)["mcs"].mean().unstack("k")
@@ -322,10 +322,10 @@ def _spearman(one: Scores, other: Scores) -> tuple[float, int]:
 
 
 def _mean_baselines(tables: BamTables, metric: str) -> pd.DataFrame:
-    """Return the mean baseline on X_os of every method except the controls, and its fewest images of any seed."""
+    """Return the mean baseline on X_os of every method except the baselines, and its fewest images of any seed."""
     of_metric = tables.metrics["metric"] == metric
     table = tables.metrics[of_metric & (tables.metrics["data"] == f"{tables.data}_os")]
-    table = table[[method not in tables.controls for method in table["method"]]]
+    table = table[[method not in tables.baselines for method in table["method"]]]
     means = table.groupby("method", sort=False).agg({"baseline": "mean", "images": "min"}).dropna()
     if means.empty:
         raise UntestedError(f"no method has a baseline of {label(metric)}")
@@ -350,7 +350,9 @@ _REST = ("gradcam", *_SMOOTHED)
 
 
 def _robustness_claims(metric: str, source: str) -> tuple[Claim, ...]:
-    bar = f"Spearman's ρ of the scores of all methods but the controls with those on X_os is at least {AGREE}"
+    bar = (
+        f"Spearman's ρ of the scores of all methods but the baselines with those on X_os is at least {AGREE}"
+    )
     return tuple(
         (
             f"{metric.upper()} is robust to the {variant} of objects: {bar}",
@@ -403,7 +405,7 @@ ABOUT_PREMISE: tuple[Claim, ...] = (
 ABOUT_MCS: tuple[Claim, ...] = (
     (
         "MCS is largest between f_o and f_s: above that of every f_k, k < 1, against f_1.0 for more than half of the "
-        "methods, with TCAV and without controls",
+        "methods, with TCAV and without baselines",
         "section 4.2",
         largest_contrast,
     ),
@@ -435,7 +437,7 @@ ABOUT_MCS: tuple[Claim, ...] = (
     ),
     *_robustness_claims("mcs", "section 5.1, Fig. 4"),
     (
-        f"MCS of random pixels is near zero: within ±{ZERO} for every method but the controls",
+        f"MCS of random pixels is near zero: within ±{ZERO} for every method but the baselines",
         "section 5.1, Fig. 4",
         baseline_near_zero,
     ),
@@ -464,7 +466,7 @@ ABOUT_MCS: tuple[Claim, ...] = (
         partial(leads, metric=SERIES, leaders=("gradcam",)),
     ),
     (
-        "both kinds of MCS rank alike: Spearman's ρ, over TCAV and all methods but the controls, of the MCS between "
+        "both kinds of MCS rank alike: Spearman's ρ, over TCAV and all methods but the baselines, of the MCS between "
         f"f_o and f_s and the correlation with the accuracy drop is at least {AGREE}",
         "section 5.1",
         partial(agrees, one="mcs", other=SERIES),
@@ -484,7 +486,7 @@ ABOUT_IDR_AND_IIR: tuple[Claim, ...] = (
     ),
     (
         f"IDR of random pixels is near 50 %: within {HALF:.0f} points, or two standard errors if that is more, for "
-        "every method but the controls",
+        "every method but the baselines",
         "section 5.2, Fig. 8",
         baseline_near_half,
     ),
@@ -506,13 +508,13 @@ ABOUT_IDR_AND_IIR: tuple[Claim, ...] = (
         partial(exceeds, metric="iir", better="gradient", worse="gradient_x_input"),
     ),
     (
-        "the average attribution difference ranks roughly as IIR: Spearman's ρ over all methods but the controls, best "
-        f"first in both, is at least {AGREE}",
+        "the average attribution difference ranks roughly as IIR: Spearman's ρ over all methods but the baselines, "
+        f"best first in both, is at least {AGREE}",
         "appendix C, Fig. 11",
         partial(agrees, one="iir", other="iir_difference"),
     ),
     (
-        "rankings differ between metrics: Spearman's ρ over all methods but the controls of some two of MCS, IDR and "
+        "rankings differ between metrics: Spearman's ρ over all methods but the baselines of some two of MCS, IDR and "
         f"IIR is below {AGREE}",
         "sections 1 and 5",
         partial(rankings_differ, metrics=("mcs", "idr", "iir")),

@@ -143,7 +143,7 @@ def metrics_table(
 def spread(
     scores: np.ndarray, *, generator: np.random.Generator, samples: int = 10, sample_size: int = 100
 ) -> float:
-    """Return the standard deviation of means over ``samples`` samples of ``sample_size`` images (BAM, Figs. 4, 8).
+    """Return the standard deviation of means over ``samples`` subsets of ``sample_size`` images (BAM, Figs. 4, 8).
 
     ``scores`` is ``[N]``; NaN is left out. Each sample contains an image at most once; samples are independent. The
     deviation has ``samples − 1`` in the denominator. NaN unless more than ``sample_size`` images are valid: otherwise

@@ -340,7 +340,7 @@ class BamParams(StudyParams):
             study=study.name,
             **self._compared(study.name),
             methods={name: self.facts.paper_method(name) for name in study.methods},
-            controls=self.studies.controls(study.name),
+            baselines=self.studies.baselines(study.name),
             classes={"object": len(data.objects), "scene": len(data.scenes)},
         )
 

@@ -20,7 +20,7 @@ def ranking(tables: BamTables) -> pd.DataFrame:
         ``metric, method, score, spread, rank``: ``score`` is the mean over seeds; ``spread`` the standard deviation
         between seeds (n − 1) where several have a score, else that over samples of images, NaN where the table has
         none; ``rank`` is 1 for the best, equal scores share the mean of their ranks, NaN without a score (those come
-        last). Controls are ranked like all other methods. A metric that the study lacks has no row.
+        last). Baselines are ranked like all other methods. A metric that the study lacks has no row.
     """
     parts = []
     for metric, direction in DIRECTIONS.items():
@@ -34,7 +34,7 @@ def ranking(tables: BamTables) -> pd.DataFrame:
 
 
 def agreement(table: pd.DataFrame, tables: BamTables) -> pd.DataFrame:
-    """Return the rank correlation of each pair of metrics over the methods that both score, controls excluded.
+    """Return the rank correlation of each pair of metrics over the methods that both score, baselines excluded.
 
     Args:
         table: from ``ranking``.
@@ -44,7 +44,7 @@ def agreement(table: pd.DataFrame, tables: BamTables) -> pd.DataFrame:
         ``one, other, methods`` (their number), ``kendall`` (τ-b) and ``spearman``, in [−1, 1], 1 where both order the
         methods equally from best to worst; NaN for fewer than three methods and where one metric ranks all equally.
     """
-    table = table[[method not in tables.controls for method in table["method"]]]
+    table = table[[method not in tables.baselines for method in table["method"]]]
     ranks = {
         metric: metric_rows.set_index("method")["rank"].dropna()
         for metric, metric_rows in table.groupby("metric", sort=False)
@@ -65,7 +65,7 @@ def ranking_shown(table: pd.DataFrame, tables: BamTables) -> pd.DataFrame:
     """Return a ``ranking`` for display: methods × metrics, ``rank (score ± spread)``, ordered by the first metric."""
     rows: dict[str, dict[str, str]] = {}
     for row in table.to_dict("records"):
-        name = f"{row['method']} (control)" if row["method"] in tables.controls else row["method"]
+        name = f"{row['method']} (baseline)" if row["method"] in tables.baselines else row["method"]
         heading, scale = SHOWN[row["metric"]]
         rows.setdefault(name, {"method": name})[heading] = _cell_text(row, scale)
     headings = [SHOWN[metric][0] for metric in dict.fromkeys(table["metric"])]

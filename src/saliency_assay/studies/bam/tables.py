@@ -59,7 +59,7 @@ class BamTables:
     methods: Mapping[str, str]
     """Registered method of each configuration entry; a method that smooths another base than the gradient is
     ``METHOD of BASE``."""
-    controls: Collection[str]
+    baselines: Collection[str]
     """Entries of baseline methods that do not use the model."""
     classes: Mapping[str, int]
     """Number of classes of ``object`` and ``scene``."""
@@ -85,7 +85,7 @@ class BamTables:
         return registered if registered in entries else entries[0]
 
     def by_seed(self, metric: str, member: str = "os") -> pd.DataFrame:
-        """Return a metric's ``method, seed, score, spread``, with controls; empty if the study lacks the metric.
+        """Return a metric's ``method, seed, score, spread``, with baselines; empty if the study lacks the metric.
 
         ``member`` is the set of MCS and IDR: ``os`` or a variant of it. TCAV has an MCS over X_os, the difference of
         its G_c between f_o and f_s, and a row in the series if that includes it. A score that is not finite is NaN.
@@ -115,7 +115,7 @@ class BamTables:
         return contrast.rename("score").reset_index().assign(method=TCAV, spread=np.nan)[COLUMNS]
 
     def scores(self, metric: str, member: str = "os") -> Scores:
-        """Return means over seeds by method, without controls and without methods that have no score.
+        """Return means over seeds by method, without baselines and without methods that have no score.
 
         Raises:
             UntestedError: no method has a score, or too few changed images have nearly the original output for IIR.
@@ -128,7 +128,7 @@ class BamTables:
             share = f"{100 * self.deltas['similar'].min():.0f} % of the changed images"
             raise UntestedError(f"{share} have nearly the same output: IIR then says nothing about methods")
         means = self.by_seed(metric, member).groupby("method", sort=False)["score"].mean().dropna()
-        means = means[[method not in self.controls for method in means.index]]
+        means = means[[method not in self.baselines for method in means.index]]
         if means.empty:
             set_text = "" if member == "os" else f" on {self.data}_{member}"
             raise UntestedError(f"no method has a score of {label(metric)}{set_text}")

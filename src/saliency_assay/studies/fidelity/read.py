@@ -91,8 +91,8 @@ def _check_printed(study: Study, sections: Sections) -> None:
             _check_score(f"{place}.printed.{method}", name, pairs)
     use_model = [sections.methods[name].uses_model for name in study.methods]
     missing = {
-        "with": "no control" if all(use_model) else "",
-        "without": "" if any(use_model) else "controls alone",
+        "with": "no baseline" if all(use_model) else "",
+        "without": "" if any(use_model) else "baselines alone",
     }
     for name, alphas in study.printed_alpha.items():
         _check_score(f"{place}.printed_alpha", name, pairs)

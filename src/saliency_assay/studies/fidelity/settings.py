@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from saliency_assay.config.records import Controls
+from saliency_assay.config.records import BaselineSubset
 from saliency_assay.config.settings import StudySettings
 from saliency_assay.registry.settings import NUMBER, Distinct, Number, OrAbsent
 
@@ -28,9 +28,9 @@ class FidelityStudy(StudySettings):
         description="Values that a paper reports, to stand beside the study's means: for a method, values by score "
         "([tables](metrics.md#tables)).",
     )
-    printed_alpha: dict[str, Annotated[dict[Controls, Alpha], Field(min_length=1)]] = Field(
+    printed_alpha: dict[str, Annotated[dict[BaselineSubset, Alpha], Field(min_length=1)]] = Field(
         {},
-        description="Values that a paper reports of α of a score's rankings, `with` and `without` controls "
+        description="Values that a paper reports of α of a score's rankings, `with` and `without` baselines "
         "([reliability](reliability.md)).",
     )
     printed_correlation: dict[str, dict[str, dict[str, Correlation]]] = Field(

@@ -21,12 +21,12 @@ PANEL = 3.2
 LINE = 0.19
 LETTERS_AN_INCH = 12
 COLORS = (BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY)
-LINES = ("-", "-.", ":")  # dashes are used for the controls
-CONTROLS: dict[str, dict[str, Any]] = {
+LINES = ("-", "-.", ":")  # dashes are used for the baselines
+BASELINE_STYLES: dict[str, dict[str, Any]] = {
     "random": {"color": GRAY, "linestyle": "--", "marker": "x"},
     "edge": {"color": "black", "linestyle": "--", "marker": "+"},
 }
-method_styles = partial(line_styles, colors=COLORS, lines=LINES, fixed=CONTROLS)
+method_styles = partial(line_styles, colors=COLORS, lines=LINES, fixed=BASELINE_STYLES)
 CHANCE: dict[str, Any] = {"color": "black", "linewidth": 1, "linestyle": (0, (1, 3))}
 RANDOM: dict[str, Any] = {"color": GRAY, "linewidth": 6, "alpha": 0.35, "solid_capstyle": "butt"}
 MOST: dict[str, Any] = {"color": "black", "linewidth": 1, "linestyle": ":"}

@@ -44,7 +44,7 @@ SCORES = {
     "gradient_x_input": (0.10, 0.45, 0.05, 0.8, 0.04, 0.60),
     "guided_backprop": (0.05, 0.65, 0.02, 0.9, 0.02, 0.30),
     "mine": (0.03, 0.60, 0.015, 0.92, 0.01, 0.10),
-    "random": (0.9, 1.0, 0.99, 0.01, 0.0, 0.99),  # a control decides nothing
+    "random": (0.9, 1.0, 0.99, 0.01, 0.0, 0.99),  # a baseline decides nothing
     "edges": (-0.9, 0.0, 0.0, 9.0, 2.0, -1.0),
     "constant": (NAN, NAN, NAN, NAN, NAN, NAN),
 }
@@ -143,7 +143,7 @@ def study(seeds: tuple[int, ...] = (0,)) -> BamTables:
         object_model="f_o",
         scene_model="f_s",
         methods=METHODS,
-        controls=["random", "edges", "constant"],
+        baselines=["random", "edges", "constant"],
         classes={"object": 10, "scene": 10},
         premise=premise(seeds),
         metrics=measured(
@@ -647,7 +647,7 @@ def test_robustness_is_of_ranks(metric: str, variant: str) -> None:
     name = f"d_os_{variant}"
     begins = f"{metric.upper()} is robust to the {variant}"
     row = found_of(study(), begins)
-    assert row["measured"] == "ρ = 1.00 over 10 methods"  # no control, no TCAV
+    assert row["measured"] == "ρ = 1.00 over 10 methods"  # no baseline, no TCAV
     some = swapped(study(), metric, name, ("gradcam", "vanilla"))
     far = swapped(study(), metric, name, ("gradcam", "guided_backprop"), ("smoothgrad", "mine"))
     kept = [method for method in SCORES if method not in ("random", "edges", "constant")]
@@ -875,13 +875,13 @@ def test_the_ranking_to_read() -> None:
         "ρ over the series",
     ]
     rows = {row["method"]: row for row in shown.to_dict("records")}
-    assert list(rows)[:3] == ["random (control)", "tcav", "gradcam"]
+    assert list(rows)[:3] == ["random (baseline)", "tcav", "gradcam"]
     assert rows["gradcam"]["MCS"] == "3 (0.400 ± 0.020)"
     assert rows["gradcam"]["IDR (%)"] == "2 (90.0 ± 2.0)"
     assert rows["gradcam"]["ρ over the series"] == "3 (0.950)"
     assert rows["tcav"]["IDR (%)"] == "–"
-    assert rows["constant (control)"]["IIR (%)"] == "no score"
-    assert "edges (control)" in rows
+    assert rows["constant (baseline)"]["IIR (%)"] == "no score"
+    assert "edges (baseline)" in rows
     agreed = agreement_shown(agreement(ranking(tables), tables))
     assert list(agreed.columns) == ["metric", "and", "methods", "Kendall's τ", "Spearman's ρ"]
     assert agreed.iloc[0, :2].tolist() == ["MCS", "IDR"]

@@ -13,7 +13,7 @@ import torch
 from support import conv_classifier, cyclic_targets
 from torch import Tensor, nn
 
-from saliency_assay.methods.controls import random
+from saliency_assay.methods.model_free import random
 from saliency_assay.runtime import shards
 from saliency_assay.storage import zarr_store
 from saliency_assay.studies.retrain import state as remask_state

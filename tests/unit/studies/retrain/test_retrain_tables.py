@@ -593,7 +593,7 @@ def test_methods_are_told_apart_without_color() -> None:
     assert len({(look["linestyle"], look["color"]) for look in styles.values()}) == 11
     assert (styles["random"]["color"], styles["edge"]["color"]) == (GRAY, "black")
     assert [name for name, look in styles.items() if look["linestyle"] == "--"] == ["random", "edge"]
-    assert method_styles(names)["method5"] == styles["method5"]  # with controls or without
+    assert method_styles(names)["method5"] == styles["method5"]  # with baselines or without
 
 
 # --- masks --------------------------------------------------------------------------------------------------
