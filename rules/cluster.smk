@@ -1,6 +1,6 @@
 """Start and end of a run: sharing of GPUs, and locks of the working directory and the folder of results."""
 
-from saliency_assay.runtime.slurm import begin_submitting, check_alone, end_submitting
+from saliency_assay.runtime.slurm import begin_submitting, check_no_other_run, end_submitting
 from saliency_assay.runtime.environment import announce
 from saliency_assay.runtime.gpus import check_requests, share_gpus
 from saliency_assay.runtime.lock import check_writable, hold
@@ -24,7 +24,7 @@ if CONFIG.device != "cpu":
         workflow.register_resource("gpu", len(gpus))
 
 
-def on_gpu_if_there():
+def gpu_resources():
     """Yield rule and resources of each job to run that uses a GPU if one is available."""
     for job in workflow.dag.needrun_jobs():
         if (job.params.get("settings") or {}).get("device") == "auto":
@@ -43,10 +43,10 @@ def packages_of_jobs():
 
 onstart:
     try:
-        check_alone(Path.cwd())
+        check_no_other_run(Path.cwd())
         if ON_CLUSTER:
             announce(packages_of_jobs())
-            check_requests(on_gpu_if_there())
+            check_requests(gpu_resources())
         # Runs that only read, such as those of the rule ``plan``, use --nolock.
         if workflow.execution_settings.lock:
             hold(Path(CONFIG.results))

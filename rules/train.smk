@@ -5,7 +5,7 @@ rule train:
     """Train a model."""
     input:
         unpack(INPUTS.initial_weights),
-        unpack(INPUTS.chosen),
+        unpack(INPUTS.hyperparameters),
         data=INPUTS.model_data,
     output:
         weights="<results>/models/{model}/seed{seed}/weights.pt",
@@ -49,7 +49,7 @@ rule select_hyperparameters:
     input:
         INPUTS.trials,
     output:
-        "<results>/search/{model}/chosen.json",
+        "<results>/search/{model}/hyperparameters.json",
     log:
         "<logs>/select_hyperparameters/{model}.log",
     benchmark:

@@ -48,7 +48,7 @@ rule retrain:
     """Train f_i on the occluded images."""
     input:
         unpack(RETRAIN_INPUTS.initial_weights),
-        unpack(RETRAIN_INPUTS.chosen),
+        unpack(RETRAIN_INPUTS.hyperparameters),
         data=RETRAIN_INPUTS.model_data,
         first=RETRAIN_INPUTS.first_weights,
         masks=RETRAIN_INPUTS.masks_before,
@@ -75,7 +75,7 @@ rule retrain:
 rule measure_mask_leakage:
     """Train classifiers on masks alone to measure mask leakage."""
     input:
-        unpack(RETRAIN_INPUTS.chosen),
+        unpack(RETRAIN_INPUTS.hyperparameters),
         data=RETRAIN_INPUTS.model_data,
         masks=RETRAIN_INPUTS.masks_before,
     output:

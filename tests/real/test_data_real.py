@@ -66,8 +66,8 @@ def test_real_composites(collection: Collection, leak_free: bool) -> None:
     )
     assert (drawing.split == TEST).sum() == 1000
     tested = drawing.split == TEST
-    photos = collection.photo[drawing.cutout]
-    assert bool(set(photos[tested].tolist()) & set(photos[~tested].tolist())) != leak_free
+    coco_images = collection.coco_image[drawing.cutout]
+    assert bool(set(coco_images[tested].tolist()) & set(coco_images[~tested].tolist())) != leak_free
     chosen = explained_images(drawing.split, [drawing.label_object, drawing.label_scene], 100)
     few = replace(
         drawing,

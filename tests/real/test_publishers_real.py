@@ -28,7 +28,7 @@ def test_cocos_masks_are_those_of_its_api(real_data: Path, half: str) -> None:
         (annotation,) = api.loadAnns(instance.annotation)
         mask = api.annToMask(annotation).astype(bool)
         assert instance.area == mask.sum()
-        assert api.loadImgs(annotation["image_id"])[0]["file_name"] == instance.photo.name
+        assert api.loadImgs(annotation["image_id"])[0]["file_name"] == instance.coco_image.name
         rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
         cropped = mask[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
         np.testing.assert_array_equal(cut_out(instance)[..., 3] > 0, cropped)

@@ -104,7 +104,7 @@ RESULTS = {
     *STORES,
     "sources/bam/SHA256SUMS",
     *(f"models/{model}/seed0/{name}" for model in MODELS for name in MODEL_FILES),
-    *(f"search/searched/{name}" for name in ("trial0.csv", "trial1.csv", "chosen.json")),
+    *(f"search/searched/{name}" for name in ("trial0.csv", "trial1.csv", "hyperparameters.json")),
     *(
         f"{ARM}/mean/seed0/iteration{iteration}/{name}"
         for iteration in (1, 2)
@@ -403,7 +403,7 @@ def test_a_retrain_study_scores_every_test_image(finished_once: Checkout) -> Non
 
 def test_a_search_keeps_the_most_accurate_trial(finished_once: Checkout) -> None:
     results = finished_once.root / "results"
-    chosen = json.loads((results / "search/searched/chosen.json").read_text())
+    chosen = json.loads((results / "search/searched/hyperparameters.json").read_text())
     trials = [pd.read_csv(results / f"search/searched/trial{i}.csv") for i in range(2)]
     accuracies = [trial["validation_accuracy"].iloc[-1] for trial in trials]
     assert [trial["validation_accuracy"] for trial in chosen["trials"]] == pytest.approx(accuracies)

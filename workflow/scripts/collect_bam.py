@@ -50,7 +50,7 @@ with run_job(snakemake) as job:
         attributes={
             **attributes,
             "objects": settings["objects"],
-            "files": [i.photo.relative_to(sources[i.source].images).as_posix() for i in instances],
+            "files": [i.coco_image.relative_to(sources[i.source].images).as_posix() for i in instances],
         },
     )
     zarr_store.write(

@@ -5,7 +5,7 @@ from saliency_assay.plotting.style import save, styled
 from saliency_assay.runtime.job import run_job
 from saliency_assay.storage.csv_tables import read_table
 from saliency_assay.studies.caption.figures import infidelity_bars, share_bars
-from saliency_assay.studies.caption.tables import beside_printed, statements
+from saliency_assay.studies.caption.tables import compare_with_printed, statements
 
 with run_job(snakemake) as job:
     study, methods = job.settings["study"], job.settings["methods"]
@@ -15,7 +15,7 @@ with run_job(snakemake) as job:
     )
     tables = {
         f"{study}: the premise": premise_table,
-        f"{study}: means over images and seeds, beside Table 3": beside_printed(table, methods),
+        f"{study}: means over images and seeds, beside Table 3": compare_with_printed(table, methods),
         f"{study}: what the paper says": statements(checks, table, methods),
         f"{study}: all scores": table,
     }

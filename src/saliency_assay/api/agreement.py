@@ -67,8 +67,8 @@ def assess(
         raise ValueError(f"scores: found the method {repeated!r} twice, expected each once")
     shapes = {values.shape for values in columns.values()}
     if len(columns) < 2 or len(shapes) != 1 or len(*shapes) != 1:
-        found_shapes = {name: list(values.shape) for name, values in columns.items()}
-        raise ValueError(f"scores: found {found_shapes}, expected [N] of at least two methods")
+        shapes_by_name = {name: list(values.shape) for name, values in columns.items()}
+        raise ValueError(f"scores: found {shapes_by_name}, expected [N] of at least two methods")
     if not 0 < rank_level < 1:
         raise ValueError(f"rank_level: found {rank_level}, expected a share in (0, 1)")
     raw = np.stack(list(columns.values()), axis=1)

@@ -58,23 +58,23 @@ def _place_and_fault(error: "ErrorDetails") -> tuple[list[int | str], str]:
         del place[2]
         if place[0] == "data" and place[2:3] == ["coco"]:
             del place[3:4]
-    found_text = f"found {shown(list(value) if isinstance(value, tuple) else value)}"
+    found_value = f"found {shown(list(value) if isinstance(value, tuple) else value)}"
     if kind == "fault":
         return place, context["message"]
     if place[-1:] == ["[key]"]:
         if kind == "literal_error":
             return place[:-2], unknown("key", value, _choices(context))
-        return place[:-2], f"{found_text}, {NAME if len(place) == 3 else 'expected a string'}"
+        return place[:-2], f"{found_value}, {NAME if len(place) == 3 else 'expected a string'}"
     if kind in ("union_tag_invalid", "union_tag_not_found"):
         if not isinstance(value, Mapping) or "kind" not in value:
             return place, "key 'kind' is missing; required: kind"
         return [*place, "kind"], f"found {shown(value['kind'])}; valid: {', '.join(_choices(context))}"
     if kind == "literal_error":
-        return place, f"{found_text}; valid: {', '.join(_choices(context))}"
+        return place, f"{found_value}; valid: {', '.join(_choices(context))}"
     if kind in RANGES:
-        return place, f"{found_text}, {RANGES[kind].format(**context)}"
+        return place, f"{found_value}, {RANGES[kind].format(**context)}"
     expected = TYPES.get(kind.removesuffix("_type"))
-    return place, f"{found_text}, expected {expected}" if expected else f"{found_text}, {error['msg']}"
+    return place, f"{found_value}, expected {expected}" if expected else f"{found_value}, {error['msg']}"
 
 
 def _choices(context: Mapping[str, Any]) -> list[str]:

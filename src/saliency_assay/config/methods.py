@@ -83,7 +83,7 @@ def _custom_method(name: str, entry: CustomMethod) -> Method:
         check_call(entry.function, entry.parameters, positional=POSITIONAL)
     except ValueError as error:
         raise ConfigError(f"{place}.{error}") from None
-    description = describe_function(entry.function, given=(*POSITIONAL, GENERATOR))
+    description = describe_function(entry.function, passed=(*POSITIONAL, GENERATOR))
     return Method(
         name,
         "",

@@ -86,7 +86,7 @@ def _custom_metric(name: str, entry: CustomMetric) -> Metric:
         takes = check_call(entry.function, entry.parameters, positional=POSITIONAL, offered=OFFERED)
     except ValueError as error:
         raise ConfigError(f"{place}.{error}") from None
-    description = describe_function(entry.function, given=(*POSITIONAL, GENERATOR, *OFFERED))
+    description = describe_function(entry.function, passed=(*POSITIONAL, GENERATOR, *OFFERED))
     return Metric(
         name=name,
         metric="",

@@ -202,7 +202,7 @@ def _in_canonical_form(module: fx.GraphModule, name: str) -> fx.GraphModule:
     _separate_calls(module)
     _fold_norms(module, name)
     module.graph.eliminate_dead_code()
-    _check_known(module, name)
+    _check_supported(module, name)
     module.delete_all_unused_submodules()
     module.recompile()
     return module
@@ -315,7 +315,7 @@ def _writes(node: fx.Node) -> bool:
 
 
 def _replace_functions(module: fx.GraphModule) -> None:
-    """Replace functions by equivalent modules; others stay, and ``_check_known`` rejects those without a rule."""
+    """Replace functions by equivalent modules; others stay, and ``_check_supported`` rejects those without a rule."""
     for node in list(module.graph.nodes):
         if _function(node) is None:
             continue
@@ -388,7 +388,7 @@ def _folded(linear: nn.Conv2d | nn.Linear, norm: nn.BatchNorm2d | nn.BatchNorm1d
     return folded
 
 
-def _check_known(module: fx.GraphModule, name: str) -> None:
+def _check_supported(module: fx.GraphModule, name: str) -> None:
     sizes: set[fx.Node] = set()
     for node in module.graph.nodes:
         if _function(node) in _SIZES or (_function(node) is operator.getitem and node.args[0] in sizes):

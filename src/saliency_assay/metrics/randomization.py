@@ -56,10 +56,10 @@ def randomization(
     if stages < 1:
         raise ValueError(f"stages: found {stages}, expected at least 1")
     trained, new = predict.state_dict(), randomized_model.state_dict()
-    _check_alike(trained, new)
+    _check_same_entries(trained, new)
     saliency, model_copy, all_stages = reduce(maps, "sum"), deepcopy(predict), staged(predict, stages)
 
-    def likeness_with(replaced: Sequence[Stage]) -> Tensor:
+    def similarity_after(replaced: Sequence[Stage]) -> Tensor:
         names = [name for stage in replaced for name in stage.tensors]
         model_copy.load_state_dict({**trained, **{name: new[name] for name in names}})
         new_maps = explain(images, targets, model=model_copy)
@@ -67,11 +67,11 @@ def randomization(
             raise ValueError(f"explain: returned {describe(new_maps)}, expected maps like {describe(maps)}")
         return likeness(saliency, reduce(new_maps.detach(), "sum"))
 
-    first = likeness_with(all_stages[:1])  # the same in both orders
+    first = similarity_after(all_stages[:1])  # the same in both orders
     further = range(2, len(all_stages) + 1)
     likenesses = {
-        "cascading": [first, *(likeness_with(all_stages[:number]) for number in further)],
-        "independent": [first, *(likeness_with(all_stages[number - 1 : number]) for number in further)],
+        "cascading": [first, *(similarity_after(all_stages[:number]) for number in further)],
+        "independent": [first, *(similarity_after(all_stages[number - 1 : number]) for number in further)],
     }
     return _scored(likenesses, all_stages, likeness(saliency, saliency))
 
@@ -177,7 +177,7 @@ def _scored(by_order: Mapping[str, Sequence[Tensor]], stages: Sequence[Stage], u
     return Scored(scores, curves)
 
 
-def _check_alike(trained: Mapping[str, Tensor], new: Mapping[str, Tensor]) -> None:
+def _check_same_entries(trained: Mapping[str, Tensor], new: Mapping[str, Tensor]) -> None:
     for name in sorted({*trained, *new}):
         shapes = [list(state[name].shape) if name in state else "none" for state in (trained, new)]
         if shapes[0] != shapes[1]:

@@ -53,10 +53,12 @@ class Results:
             return {}
         return {"weights": weights if self.is_result(weights) else self.ancient(weights)}
 
-    def chosen(self, wildcards: Wildcards) -> Files:
+    def hyperparameters(self, wildcards: Wildcards) -> Files:
         """Return the file of the hyperparameters selected for a job's model; empty if there is no search."""
         model = self.model(wildcards)
-        return {"chosen": self.paths.chosen.format(model=model.name)} if model.trials else {}
+        return (
+            {"hyperparameters": self.paths.hyperparameters.format(model=model.name)} if model.trials else {}
+        )
 
     # ---- files by the names of sets, studies and models
 

@@ -23,7 +23,7 @@ class Paths:
         self.data = f"{results}/data/{{data}}.zarr.zip"
 
         self.trial = f"{results}/search/{{model}}/trial{{trial}}.csv"
-        self.chosen = f"{results}/search/{{model}}/chosen.json"
+        self.hyperparameters = f"{results}/search/{{model}}/hyperparameters.json"
         self.model = f"{results}/models/{{model}}/seed{{seed}}"
         self.weights = f"{self.model}/weights.pt"
         self.predictions = f"{self.model}/predictions.parquet"

@@ -142,10 +142,10 @@ class FunctionDoc:
     defaults: dict[str, Any]  # defaults of its arguments that are plain JSON values
 
 
-def describe_function(function: str, *, given: Collection[str]) -> FunctionDoc:
+def describe_function(function: str, *, passed: Collection[str]) -> FunctionDoc:
     """Describe ``package.module:name``, which ``check_call`` has accepted, from its source code.
 
-    Arguments called ``given``, which the caller passes, are left out of the defaults.
+    Arguments called ``passed``, which the caller passes, are left out of the defaults.
     """
     module, _, name = function.partition(":")
     path = source_of(module)
@@ -162,7 +162,7 @@ def describe_function(function: str, *, given: Collection[str]) -> FunctionDoc:
     plain = {
         argument.arg: ast.literal_eval(value)
         for argument, value in pairs
-        if value is not None and _is_plain(value) and argument.arg not in given
+        if value is not None and _is_plain(value) and argument.arg not in passed
     }
     first = (ast.get_docstring(functions[-1]) or "").partition("\n")[0].strip()
     return FunctionDoc(first.removesuffix("."), plain)

@@ -15,7 +15,7 @@ from typing import IO
 
 from saliency_assay.runtime.atomic import machine
 from saliency_assay.runtime.run_lock import JOBS, LOCK, RUN, TURN, lock, unlock
-from saliency_assay.runtime.slurm import check_alone
+from saliency_assay.runtime.slurm import check_no_other_run
 
 NAME = ".lock"
 
@@ -136,4 +136,4 @@ def _check_free(path: Path, file: IO[str], content: str) -> None:
             f"(fuser {results / NAME} lists them)"
         ) from None
     unlock(file, JOBS)
-    check_alone(Path(folder))
+    check_no_other_run(Path(folder))

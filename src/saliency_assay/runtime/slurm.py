@@ -31,7 +31,7 @@ def running_jobs(folder: Path) -> list[str]:
     ]
 
 
-def check_alone(folder: Path) -> None:
+def check_no_other_run(folder: Path) -> None:
     """Check that no jobs of an earlier run are in the queue; they continue when their Snakemake is killed.
 
     Raises:

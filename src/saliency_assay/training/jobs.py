@@ -34,7 +34,7 @@ def task_of(job: Job, data: Store, images: Any, masks: Sequence[Store] = ()) -> 
 
 def training_settings(job: Job) -> dict[str, Any]:
     """Return the settings of the job's training, with the hyperparameters that a search has selected."""
-    return training_of(job.settings["training"], job.input.get("chosen"))
+    return training_of(job.settings["training"], job.input.get("hyperparameters"))
 
 
 def runtime_of(job: Job, device: torch.device) -> RuntimeOptions:

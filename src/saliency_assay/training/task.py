@@ -60,9 +60,9 @@ class RuntimeOptions:
         return cls(device, Path(state), seconds, limit, threads or torch.get_num_threads())
 
 
-def training_of(training: Mapping[str, Any], chosen: Path | None) -> dict[str, Any]:
-    """Return the settings ``training`` of the configuration, updated by those in the JSON file ``chosen``."""
-    selected = json.loads(chosen.read_text(encoding="utf-8"))["training"] if chosen else {}
+def training_of(training: Mapping[str, Any], hyperparameters: Path | None) -> dict[str, Any]:
+    """Return the settings ``training`` of the configuration, updated by those in the JSON file ``hyperparameters``."""
+    selected = json.loads(hyperparameters.read_text(encoding="utf-8"))["training"] if hyperparameters else {}
     return {**training, **selected}
 
 

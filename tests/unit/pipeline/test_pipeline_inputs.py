@@ -143,7 +143,9 @@ def test_dates_of_weights_count_only_if_a_job_of_the_run_may_write_them(tmp_path
 
 def test_a_model_that_is_searched_for_waits_for_all_trials() -> None:
     tiny = inputs(TINY)
-    assert tiny.chosen({"model": "searched"}) == {"chosen": "results/search/searched/chosen.json"}
+    assert tiny.hyperparameters({"model": "searched"}) == {
+        "hyperparameters": "results/search/searched/hyperparameters.json"
+    }
     assert tiny.chosen({"model": "digits"}) == {}
     assert tiny.trials({"model": "searched"}) == [f"results/search/searched/trial{n}.csv" for n in (0, 1)]
 

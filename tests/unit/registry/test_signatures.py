@@ -216,8 +216,8 @@ def test_what_a_function_says_of_itself(module: Path) -> None:
     assert describe_function(
         "own_package.functions:shown", given=("images", "mean", "generator")
     ) == FunctionDoc("The share of it, [N]", {"scale": 2, "level": -0.5, "sides": [1, 2], "name": "a"})
-    assert describe_function("own_package.functions:plain", given=POSITIONAL) == FunctionDoc("", {})
-    assert describe_function("own_package.functions:made", given=POSITIONAL) == FunctionDoc("", {})
+    assert describe_function("own_package.functions:plain", passed=POSITIONAL) == FunctionDoc("", {})
+    assert describe_function("own_package.functions:made", passed=POSITIONAL) == FunctionDoc("", {})
 
 
 REGISTERED = """

@@ -186,7 +186,7 @@ def test_slurm_jobs_that_a_killed_run_left_are_looked_for_where_it_worked(
 ) -> None:
     kill(other)
     asked = []
-    monkeypatch.setattr(lock, "check_alone", asked.append)
+    monkeypatch.setattr(lock, "check_no_other_run", asked.append)
     hold(results)
     assert asked == [results.parent]
 

@@ -9,7 +9,7 @@ from saliency_assay.runtime.slurm import (
     ATTEMPTS,
     SKIP,
     begin_submitting,
-    check_alone,
+    check_no_other_run,
     end_submitting,
     running_jobs,
 )
@@ -47,7 +47,7 @@ def test_jobs_of_this_folder_are_named(queue: Path, tmp_path: Path) -> None:
     squeue(queue, QUEUE.format(here=here, elsewhere=tmp_path / "b"))
     assert running_jobs(here) == ["7", "8"]
     with pytest.raises(ValueError, match="Slurm jobs of an earlier run") as error:
-        check_alone(here)
+        check_no_other_run(here)
     told = str(error.value)
     assert f"still work in {here}: 7 8;" in told
     assert "scancel 7 8 " in told
@@ -56,7 +56,7 @@ def test_jobs_of_this_folder_are_named(queue: Path, tmp_path: Path) -> None:
 
 def test_jobs_of_another_folder_are_no_reason(queue: Path, tmp_path: Path) -> None:
     squeue(queue, QUEUE.format(here=tmp_path / "a", elsewhere=tmp_path / "b"))
-    check_alone(tmp_path)
+    check_no_other_run(tmp_path)
 
 
 def test_no_slurm_is_no_reason(queue: Path, tmp_path: Path) -> None:
@@ -71,12 +71,12 @@ def test_no_slurm_is_a_reason_after_an_interrupted_run(
     begin_submitting(tmp_path)
     (queue / "squeue").unlink()
     with pytest.raises(ValueError, match=f"squeue: .*{SKIP}"):
-        check_alone(tmp_path)
+        check_no_other_run(tmp_path)
 
 
 def test_an_interrupted_run_on_another_scheduler_is_no_reason(queue: Path, tmp_path: Path) -> None:
     begin_submitting(tmp_path)
-    check_alone(tmp_path)
+    check_no_other_run(tmp_path)
 
 
 DOWN = "slurm_load_jobs error: Unable to contact slurm controller\n"
@@ -96,14 +96,14 @@ def test_a_slurm_that_does_not_answer_is_a_reason_after_an_interrupted_run(
     squeue(queue, DOWN, status=1)
     begin_submitting(tmp_path)
     with pytest.raises(ValueError, match=SKIP) as error:
-        check_alone(tmp_path)
+        check_no_other_run(tmp_path)
     message = str(error.value)
     assert message.startswith(f"squeue: {DOWN.strip()}; ")
     assert str(tmp_path) in message
     assert len(message.splitlines()) == 1
     assert sum(seconds > 0 for seconds in pauses) == ATTEMPTS - 1
     monkeypatch.setenv(SKIP, "1")
-    check_alone(tmp_path)
+    check_no_other_run(tmp_path)
 
 
 def test_a_slurm_that_answers_the_second_time_is_heard(
@@ -126,4 +126,4 @@ def test_a_slurm_that_does_not_answer_is_no_reason_where_no_job_can_be_left(
     if earlier:
         begin_submitting(tmp_path)
         end_submitting(tmp_path)
-    check_alone(tmp_path)
+    check_no_other_run(tmp_path)

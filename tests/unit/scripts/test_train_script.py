@@ -155,10 +155,12 @@ def test_a_trial_is_a_training_that_leaves_its_curve_alone(tmp_path: Path) -> No
 
 
 def test_what_a_search_has_chosen_counts(tmp_path: Path) -> None:
-    chosen = tmp_path / "chosen.json"
-    chosen.write_text('{"training": {"epochs": 3}, "trials": []}')
+    hyperparameters = tmp_path / "hyperparameters.json"
+    hyperparameters.write_text('{"training": {"epochs": 3}, "trials": []}')
     curve = pd.read_csv(
-        run(tmp_path, initial=False, files={"chosen": chosen}, epochs=1, batch_size=7)["curve"]
+        run(tmp_path, initial=False, files={"hyperparameters": hyperparameters}, epochs=1, batch_size=7)[
+            "curve"
+        ]
     )
     assert curve["epoch"].tolist() == [1, 2, 3]
 

@@ -296,7 +296,7 @@ def test_a_place_is_what_the_jobs_resources_say() -> None:
 
 def test_what_a_search_has_chosen_takes_the_place_of_what_is_configured(tmp_path: Path) -> None:
     given = {"epochs": 3, "learning_rate": 0.1, "momentum": 0.9}
-    path = tmp_path / "chosen.json"
+    path = tmp_path / "hyperparameters.json"
     path.write_text(json.dumps({"training": {"learning_rate": 0.4}, "trials": []}), encoding="utf-8")
     assert training_of(given, path) == {"epochs": 3, "learning_rate": 0.4, "momentum": 0.9}
     assert training_of(given, None) == given

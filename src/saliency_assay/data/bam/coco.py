@@ -48,7 +48,7 @@ class Instance:
     """
 
     category: str
-    photo: Path
+    coco_image: Path
     annotation: int
     area: int
     mask: dict[str, Any] = field(repr=False)
@@ -90,7 +90,7 @@ def find_instances(
         for candidate in _find_largest(number, source, content, skipped, min_area):
             by_category[candidate.instance.category].append(candidate)
     files = ", ".join(str(source.annotations) for source in sources)
-    photos = KnownFiles()
+    coco_images = KnownFiles()
     selected = []
     for category in categories:
         if category not in known_categories:
@@ -98,26 +98,26 @@ def find_instances(
         if not by_category[category]:
             counts = ", ".join(f"{reason} {count}" for reason, count in (+skipped[category]).items())
             raise ValueError(f"{files}: no usable instance of {category!r}; found: {counts or 'none at all'}")
-        candidates = _select_largest_per_photo(by_category[category], photos)
+        candidates = _select_largest_per_image(by_category[category], coco_images)
         skipped[category]["same photograph listed again"] += len(by_category[category]) - len(candidates)
         skipped[category]["beyond the limit"] += len(candidates[limit:])
         selected += candidates[:limit]
     for candidate in selected:
-        photo = candidate.instance.photo
-        if not photo.is_file():
-            error = no_file(photo)
+        coco_image = candidate.instance.coco_image
+        if not coco_image.is_file():
+            error = no_file(coco_image)
             raise type(error)(f"{error}; {candidate.location} needs it")
     return [candidate.instance for candidate in selected], {name: +counts for name, counts in skipped.items()}
 
 
-def _select_largest_per_photo(candidates: Sequence[_Candidate], photos: KnownFiles) -> list[_Candidate]:
+def _select_largest_per_image(candidates: Sequence[_Candidate], coco_images: KnownFiles) -> list[_Candidate]:
     """Return the largest candidate of each image in order, the first of equally large ones."""
     largest: dict[Path, _Candidate] = {}
     for candidate in sorted(candidates, key=lambda candidate: candidate.order):
-        photo = photos.first(candidate.instance.photo)
-        rival = largest.setdefault(photo, candidate)
+        coco_image = coco_images.first(candidate.instance.coco_image)
+        rival = largest.setdefault(coco_image, candidate)
         if candidate.instance.area > rival.instance.area:
-            largest[photo] = candidate
+            largest[coco_image] = candidate
     return sorted(largest.values(), key=lambda candidate: candidate.order)
 
 
@@ -128,15 +128,17 @@ def cut_out(instance: Instance) -> Pixels:
         FileNotFoundError: the image file is missing.
         ValueError: the file is not an image, is truncated, or differs in size from the annotations.
     """
-    photo = read_rgb(instance.photo)
+    coco_image = read_rgb(instance.coco_image)
     height, width = instance.mask["size"]
-    if photo.size != (width, height):
-        actual = f"{photo.width} × {photo.height}"
-        raise ValueError(f"{instance.photo}: found {actual} pixels, its annotations say {width} × {height}")
+    if coco_image.size != (width, height):
+        actual = f"{coco_image.width} × {coco_image.height}"
+        raise ValueError(
+            f"{instance.coco_image}: found {actual} pixels, its annotations say {width} × {height}"
+        )
     mask = _decode_mask(instance.mask)
     rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
     box = np.s_[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
-    return np.dstack([np.asarray(photo)[box], mask[box] * np.uint8(255)])
+    return np.dstack([np.asarray(coco_image)[box], mask[box] * np.uint8(255)])
 
 
 def _load_annotations(file: Path) -> dict[str, Any]:
@@ -220,9 +222,11 @@ def _find_largest(
                 f"{_format_location(location)}: image_id {image_id} is not the id of any of the file's images"
             )
         image_index, image = images[image_id]
-        photo = source.images / _read_file_name(image, (file, "images", image_index))
+        coco_image = source.images / _read_file_name(image, (file, "images", image_index))
         size = _read_size(image, (file, "images", image_index))
-        instance = _read_instance(category, photo, annotation, size, min_area, skipped[category], location)
+        instance = _read_instance(
+            category, coco_image, annotation, size, min_area, skipped[category], location
+        )
         if instance:
             instance = replace(instance, source=number)
             rival = largest.get((category, image_id))
@@ -236,7 +240,7 @@ def _find_largest(
 
 def _read_instance(
     category: str,
-    photo: Path,
+    coco_image: Path,
     annotation: dict[str, Any],
     size: tuple[int, int],
     min_area: int,
@@ -255,7 +259,7 @@ def _read_instance(
     if area < min_area:
         skipped[f"smaller than {min_area} px²"] += 1
         return None
-    return Instance(category, photo, _get_typed(annotation, "id", int, location), area, mask)
+    return Instance(category, coco_image, _get_typed(annotation, "id", int, location), area, mask)
 
 
 def _read_file_name(image: Any, location: _Location) -> str:

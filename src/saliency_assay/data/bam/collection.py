@@ -31,15 +31,15 @@ def collect_cutouts(
 
     Yields, in the order of ``instances``:
         ``image`` uint8 ``[n, 4, canvas, canvas]``, RGBA, the cut-out in the top left corner; its ``height`` and
-        ``width``; ``label_object``, index in ``objects``; ``photo``, equal for cut-outs from files with equal
+        ``width``; ``label_object``, index in ``objects``; ``coco_image``, equal for cut-outs from files with equal
         content; ``source``, index of the annotation file; ``annotation``, COCO's id.
 
     Raises:
         FileNotFoundError, ValueError: an image file cannot be read (``coco.cut_out``).
     """
     registered_files = KnownFiles()
-    photos = [registered_files.first(instance.photo) for instance in instances]
-    photo_numbers = {photo: number for number, photo in enumerate(dict.fromkeys(photos))}
+    coco_images = [registered_files.first(instance.coco_image) for instance in instances]
+    image_numbers = {coco_image: number for number, coco_image in enumerate(dict.fromkeys(coco_images))}
     cropped = 0
     labels = {name: label for label, name in enumerate(objects)}
     for start in range(0, len(instances), block):
@@ -58,7 +58,9 @@ def collect_cutouts(
             "height": sizes[:, 0].copy(),
             "width": sizes[:, 1].copy(),
             "label_object": np.array([labels[i.category] for i in block_instances], dtype=np.int64),
-            "photo": np.array([photo_numbers[p] for p in photos[start : start + block]], dtype=np.int64),
+            "coco_image": np.array(
+                [image_numbers[p] for p in coco_images[start : start + block]], dtype=np.int64
+            ),
             "source": np.array([i.source for i in block_instances], dtype=np.int64),
             "annotation": np.array([i.annotation for i in block_instances], dtype=np.int64),
         }

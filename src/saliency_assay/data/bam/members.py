@@ -114,7 +114,7 @@ def _restrict_to(collection: Collection, members: np.ndarray, name: str) -> Coll
         heights=collection.heights[members],
         widths=collection.widths[members],
         label_object=np.zeros(len(members), dtype=np.int64),
-        photo=collection.photo[members],
+        coco_image=collection.coco_image[members],
     )
 
 

@@ -24,7 +24,7 @@ class Collection:
     heights: Ints
     widths: Ints
     label_object: Ints
-    photo: Ints
+    coco_image: Ints
     scenes: Any
     label_scene: Ints
 
@@ -40,7 +40,7 @@ def collection_of(
         heights=cutouts["height"][:],
         widths=cutouts["width"][:],
         label_object=cutouts["label_object"][:],
-        photo=cutouts["photo"][:],
+        coco_image=cutouts["coco_image"][:],
         scenes=scenes["image"],
         label_scene=scenes["label_scene"][:],
     )
@@ -183,8 +183,8 @@ def _plan_leak_free(
 ) -> tuple[Ints, Ints, Split]:
     """Return cut-outs, scenes and split ``[N]``; in each pair, the test composites come last."""
     scene_ids = np.arange(len(collection.label_scene))
-    objects = _split_by_photo(collection.label_object, collection.photo, test_share, splitting)
-    scenes = _split_by_photo(collection.label_scene, scene_ids, test_share, splitting)
+    objects = _split_by_image(collection.label_object, collection.coco_image, test_share, splitting)
+    scenes = _split_by_image(collection.label_scene, scene_ids, test_share, splitting)
     _check_split(collection.object_names, collection.label_object, objects, "cut-outs")
     _check_split(collection.scene_names, collection.label_scene, scenes, "scenes")
     test_images = test_count(images_per_pair, test_share)
@@ -203,19 +203,23 @@ def _plan_leak_free(
     return cutout, scene, split
 
 
-def _split_by_photo(labels: Ints, photos: Ints, test_share: float, generator: np.random.Generator) -> Split:
+def _split_by_image(
+    labels: Ints, coco_images: Ints, test_share: float, generator: np.random.Generator
+) -> Split:
     """Split cut-outs or scenes ``[n]`` within each class, keeping all of one source image in the same split."""
-    split_of_photo: dict[int, int] = {}
+    split_of_image: dict[int, int] = {}
     # Classes with few members are split first, while the split of their source images is not yet fixed.
     for label in sorted(set(labels.tolist()), key=lambda label: (int((labels == label).sum()), label)):
         members = np.flatnonzero(labels == label)
         missing_tests = test_count(len(members), test_share)
-        missing_tests -= sum(split_of_photo.get(photo) == TEST for photo in photos[members].tolist())
-        for photo in photos[generator.permutation(members)].tolist():
-            if photo not in split_of_photo:
-                split_of_photo[photo] = TEST if missing_tests > 0 else TRAIN
+        missing_tests -= sum(
+            split_of_image.get(coco_image) == TEST for coco_image in coco_images[members].tolist()
+        )
+        for coco_image in coco_images[generator.permutation(members)].tolist():
+            if coco_image not in split_of_image:
+                split_of_image[coco_image] = TEST if missing_tests > 0 else TRAIN
                 missing_tests -= 1
-    return np.array([split_of_photo[photo] for photo in photos.tolist()], dtype=np.uint8)
+    return np.array([split_of_image[coco_image] for coco_image in coco_images.tolist()], dtype=np.uint8)
 
 
 def _check_split(names: Sequence[str], labels: Ints, split: Split, kind: str) -> None:

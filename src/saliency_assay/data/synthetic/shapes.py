@@ -65,9 +65,9 @@ def place(name: str, size: int, share: float, generator: np.random.Generator) ->
     )
 
 
-def paint(photo: Pixels, drawing: Drawing, generator: np.random.Generator) -> Pixels:
+def paint(background: Pixels, drawing: Drawing, generator: np.random.Generator) -> Pixels:
     """Paint a drawing with random colors and lighting on an image ``[size, size, 3]``."""
-    size = len(photo)
+    size = len(background)
     large_size = (size * OVERSAMPLING, size * OVERSAMPLING)
     colors = [tuple(color) for color in np.rint(sample_object_colors(generator) * 255).astype(int).tolist()]
     if generator.random() < 0.5:  # so that details are as often lighter as darker than the body
@@ -82,7 +82,7 @@ def paint(photo: Pixels, drawing: Drawing, generator: np.random.Generator) -> Pi
     shrunk = np.asarray(canvas.resize((size, size), Image.Resampling.BOX), dtype=np.float64)
     opacity = np.asarray(mask.resize((size, size), Image.Resampling.BOX), dtype=np.float64)[..., None] / 255
     shaded = np.clip(shrunk * _lighting(size, generator)[..., None], 0, 255)
-    return np.rint(opacity * shaded + (1 - opacity) * photo).astype(np.uint8)
+    return np.rint(opacity * shaded + (1 - opacity) * background).astype(np.uint8)
 
 
 def _lighting(size: int, generator: np.random.Generator) -> npt.NDArray[np.float64]:

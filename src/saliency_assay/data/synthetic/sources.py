@@ -49,14 +49,14 @@ def write_sources(
         source_size: side of object images and scenes in pixels.
         generator: object images and scenes use separate child generators of it.
     """
-    photo_generator, scene_generator = generator.spawn(2)
-    source = _write_coco(folder / "coco", objects, cutouts_per_object, source_size, photo_generator)
+    coco_generator, scene_generator = generator.spawn(2)
+    source = _write_coco(folder / "coco", objects, cutouts_per_object, source_size, coco_generator)
     _write_miniplaces(folder / "miniplaces", scenes, scenes_per_class, source_size, scene_generator)
     return source, folder / "miniplaces"
 
 
 def _write_coco(
-    folder: Path, objects: Sequence[str], photo_count: int, size: int, generator: np.random.Generator
+    folder: Path, objects: Sequence[str], image_count: int, size: int, generator: np.random.Generator
 ) -> Source:
     source = Source(folder / "annotations" / "instances.json", folder / "images")
     source.annotations.parent.mkdir(parents=True, exist_ok=True)
@@ -64,11 +64,11 @@ def _write_coco(
     images: list[dict[str, Any]] = []
     annotations: list[dict[str, Any]] = []
     for category, name in enumerate(objects, 1):
-        for number in range(photo_count):
+        for number in range(image_count):
             image_id = len(images) + 1
-            photo, drawings = _generate_photo(name, size, number % COMPANION_EVERY == 1, generator)
+            coco_image, drawings = _generate_coco_image(name, size, number % COMPANION_EVERY == 1, generator)
             file_name = f"{image_id:012d}.jpg"
-            _save(photo, source.images / file_name)
+            _save(coco_image, source.images / file_name)
             images.append({"id": image_id, "file_name": file_name, "height": size, "width": size})
             entries = [_make_annotation(drawing) for drawing in drawings]
             if number % CROWD_EVERY == 2:
@@ -86,16 +86,16 @@ def _write_coco(
     return source
 
 
-def _generate_photo(
+def _generate_coco_image(
     name: str, size: int, companion: bool, generator: np.random.Generator
 ) -> tuple[Pixels, list[Drawing]]:
     """Generate an image of one object, with ``companion`` in front of a smaller one; return it and its drawings."""
-    photo = generate_background(size, generator)
+    coco_image = generate_background(size, generator)
     shares = [generator.uniform(0.25, 0.35)] if companion else []
     drawings = [place(name, size, share, generator) for share in [*shares, generator.uniform(0.7, 0.95)]]
     for drawing in drawings:
-        photo = paint(photo, drawing, generator)
-    return photo, drawings
+        coco_image = paint(coco_image, drawing, generator)
+    return coco_image, drawings
 
 
 def _make_annotation(drawing: Drawing) -> dict[str, Any]:

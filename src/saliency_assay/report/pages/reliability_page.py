@@ -30,10 +30,10 @@ def page_tables(tables: Mapping[str, pd.DataFrame], study: str, *, level: float)
     titled_tables = {}
     alphas, correlations = tables["reliability"], tables["consistency"]
     if alphas["printed"].notna().any():
-        titled_tables[f"{study}: α, ours [{100 * level:.4g} % interval] / printed"] = alphas_beside(alphas)
+        titled_tables[f"{study}: α, ours [{100 * level:.4g} % interval] / printed"] = compare_alphas(alphas)
     if correlations["printed"].notna().any():
         title = f"{study}: Spearman's ρ between two scores, ours / printed"
-        titled_tables[title] = correlations_beside(correlations)
+        titled_tables[title] = compare_correlations(correlations)
     titled_tables |= {
         f"{study}: reliability ({100 * level:.4g} % confidence intervals)": alphas,
         f"{study}: agreement of seeds, classes, variants and halves of the images": tables["agreement"],
@@ -51,7 +51,7 @@ def page_tables(tables: Mapping[str, pd.DataFrame], study: str, *, level: float)
     return titled_tables
 
 
-def alphas_beside(table: pd.DataFrame) -> pd.DataFrame:
+def compare_alphas(table: pd.DataFrame) -> pd.DataFrame:
     """Return α of the scores with printed values: a row for each, with columns for all methods and without baselines.
 
     Args:
@@ -75,7 +75,7 @@ def alphas_beside(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def correlations_beside(table: pd.DataFrame) -> pd.DataFrame:
+def compare_correlations(table: pd.DataFrame) -> pd.DataFrame:
     """Return ρ, averaged over seeds, of the pairs with printed values: a row for each pair, a column for each method.
 
     Args:

@@ -16,7 +16,7 @@ TABLES = {
         "found: share of images in which it has most",
         {
             **{"method": "method", "model": "model", "seed": "seed", "used": "used"},
-            **{"infidelity": "INFD", "share": "share", "found": "found", "images": "images"},
+            **{"infidelity": "INFD", "share": "share", "above_half": "above half", "images": "images"},
         },
     ),
 }

@@ -95,8 +95,8 @@ def caption_table(scores: pd.DataFrame, checks: pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         One row per model, seed and method: ``used``, the half; ``infidelity``, the mean INFD over images, in squared
-        logits; ``share``, the mean share of absolute attribution on that half; ``found``, the share of images in which
-        it has more than half; ``…_error``, the standard error of each; ``images`` and ``undefined``, the numbers of
+        logits; ``share``, the mean share of absolute attribution on that half; ``above_half``, the share of images in
+        which it has more than half; ``…_error``, the standard error of each; ``images`` and ``undefined``, the numbers of
         images with and without an INFD.
     """
     infidelity = scores[(scores["metric"] == "infidelity") & (scores["variant"] == "infidelity_halves")]
@@ -110,16 +110,16 @@ def caption_table(scores: pd.DataFrame, checks: pd.DataFrame) -> pd.DataFrame:
             shares = 1 - shares
         if not used:
             shares = np.full_like(shares, np.nan)
-        is_found = np.where(np.isnan(shares), np.nan, shares > 0.5)
+        above_half = np.where(np.isnan(shares), np.nan, shares > 0.5)
         row: dict[str, Any] = {"model": model, "seed": seed, "method": method, "used": used}
-        for name, values in (("infidelity", squared), ("share", shares), ("found", is_found)):
+        for name, values in (("infidelity", squared), ("share", shares), ("above_half", above_half)):
             row[name], row[f"{name}_error"] = mean_and_error(values)
         defined = int(np.isfinite(squared).sum())
         rows.append({**row, "images": defined, "undefined": len(squared) - defined})
     return pd.DataFrame(rows)
 
 
-def beside_printed(table: pd.DataFrame, methods: Mapping[str, str]) -> pd.DataFrame:
+def compare_with_printed(table: pd.DataFrame, methods: Mapping[str, str]) -> pd.DataFrame:
     """Return one row per method: means over seeds of each model and of both, beside Table 3.
 
     Args:
@@ -127,7 +127,7 @@ def beside_printed(table: pd.DataFrame, methods: Mapping[str, str]) -> pd.DataFr
         methods: the paper's method of each of the study's methods.
     """
     models = list(dict.fromkeys(table["model"]))
-    by_model = table.groupby(["method", "model"])[["infidelity", "share", "found"]].mean()
+    by_model = table.groupby(["method", "model"])[["infidelity", "share", "above_half"]].mean()
     rows: list[dict[str, Any]] = []
     for method in dict.fromkeys(table["method"]):
         model_means = by_model.loc[method].reindex(models)
@@ -136,7 +136,7 @@ def beside_printed(table: pd.DataFrame, methods: Mapping[str, str]) -> pd.DataFr
         row |= {"INFD, mean of both": model_means["infidelity"].mean(skipna=False)}
         row |= {"INFD, printed": PRINTED_INFIDELITY.get(methods.get(method, ""), np.nan)}
         row |= {f"share on the used half, {model}": model_means.loc[model, "share"] for model in models}
-        rows.append({**row, "images where it has most": model_means["found"].mean(skipna=False)})
+        rows.append({**row, "images where it has most": model_means["above_half"].mean(skipna=False)})
     return pd.DataFrame(rows)
 
 
@@ -147,7 +147,7 @@ def statements(checks: pd.DataFrame, table: pd.DataFrame, methods: Mapping[str, 
         _reliance_claim(checks, model, role)
         for role, model in zip(ROLES, dict.fromkeys(checks["model"]), strict=True)
     ]
-    means = beside_printed(table, methods)[["method", "INFD, mean of both", "INFD, printed"]]
+    means = compare_with_printed(table, methods)[["method", "INFD, mean of both", "INFD, printed"]]
     order = [row for row in means.itertuples(index=False, name=None) if not np.isnan(row[2])]
     rows += [_optimal_claim(order), _order_claim(order)]
     return pd.DataFrame(rows, columns=["claim", "source", "measured", "verdict"])

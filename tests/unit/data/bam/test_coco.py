@@ -64,7 +64,7 @@ def test_the_largest_instance_of_each_photograph(tmp_path: Path) -> None:
         ],
     )
     found, skipped = find(source)
-    assert [(i.annotation, i.photo.name, i.area) for i in found] == [(4, "1.png", 50), (2, "2.png", 900)]
+    assert [(i.annotation, i.coco_image.name, i.area) for i in found] == [(4, "1.png", 50), (2, "2.png", 900)]
     assert skipped == {
         "dog": {"not the largest of its photograph": 2, "crowd": 1, "smaller than 10 px²": 1},
     }
@@ -131,7 +131,7 @@ def test_sources_are_pooled_in_order_and_limited(tmp_path: Path) -> None:
     )
     found, skipped = find(first, second, categories=("stop sign", "dog"), limit=2)
     assert [(i.category, i.annotation) for i in found] == [("stop sign", 4), ("dog", 2), ("dog", 1)]
-    assert found[1].photo == tmp_path / "a" / "photos" / "1.png"
+    assert found[1].coco_image == tmp_path / "a" / "photos" / "1.png"
     assert skipped == {"stop sign": {}, "dog": {"beyond the limit": 1}}
 
 
@@ -172,7 +172,7 @@ def test_a_photograph_in_two_folders_is_one(tmp_path: Path) -> None:
 def test_one_id_is_of_one_image(tmp_path: Path) -> None:
     images = [{"id": 4, "file_name": f"{n}.png", "height": HEIGHT, "width": WIDTH} for n in (1, 1, 2)]
     source = write(tmp_path, [annotation(1, 4, [box(0, 0, 9, 9)])], images=images[:2])
-    assert [i.photo.name for i in find(source)[0]] == ["1.png"]
+    assert [i.coco_image.name for i in find(source)[0]] == ["1.png"]
     write(tmp_path, [annotation(1, 4, [box(0, 0, 9, 9)])], images=images)
     message = f"{source.annotations}: images[2]: id is 4, as of images[0]; expected an id of its own"
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
@@ -189,9 +189,11 @@ def test_one_id_is_of_one_category(tmp_path: Path) -> None:
 def test_photographs_of_other_modes_become_rgb(tmp_path: Path, mode: str) -> None:
     source = write(tmp_path, [annotation(1, 1, [box(0, 0, WIDTH, HEIGHT)])])
     (instance,), _ = find(source)
-    photo = Image.fromarray(pixels(1)).convert("RGB").convert("L" if mode == "LA" else mode).convert(mode)
-    photo.save(instance.photo, format="JPEG" if mode == "CMYK" else "PNG")
-    with Image.open(instance.photo) as stored:
+    coco_image = (
+        Image.fromarray(pixels(1)).convert("RGB").convert("L" if mode == "LA" else mode).convert(mode)
+    )
+    coco_image.save(instance.coco_image, format="JPEG" if mode == "CMYK" else "PNG")
+    with Image.open(instance.coco_image) as stored:
         assert stored.mode == mode
         expected = np.asarray(stored.convert("RGB"))
     assert (cut_out(instance)[..., :3] == expected).all()
@@ -200,9 +202,9 @@ def test_photographs_of_other_modes_become_rgb(tmp_path: Path, mode: str) -> Non
 def test_palette_with_transparency_in_bytes(tmp_path: Path) -> None:
     source = write(tmp_path, [annotation(1, 1, [box(0, 0, WIDTH, HEIGHT)])])
     (instance,), _ = find(source)
-    photo = Image.fromarray(pixels(1)).quantize(8)
-    photo.save(instance.photo, transparency=bytes([0, 128, 255, 255, 255, 255, 255, 255]))
-    assert (cut_out(instance)[..., :3] == np.asarray(photo.convert("RGB"))).all()
+    coco_image = Image.fromarray(pixels(1)).quantize(8)
+    coco_image.save(instance.coco_image, transparency=bytes([0, 128, 255, 255, 255, 255, 255, 255]))
+    assert (cut_out(instance)[..., :3] == np.asarray(coco_image.convert("RGB"))).all()
 
 
 def test_not_json(tmp_path: Path) -> None:
@@ -311,24 +313,26 @@ def test_files_that_are_missing(tmp_path: Path) -> None:
 def test_a_truncated_photograph_is_an_error(tmp_path: Path, format_: str) -> None:
     source = write(tmp_path, [GOOD])
     (instance,), _ = find(source)
-    Image.fromarray(pixels(1)).save(instance.photo, format=format_)
-    instance.photo.write_bytes(instance.photo.read_bytes()[:2000])
-    with pytest.raises(ValueError, match=rf"{re.escape(str(instance.photo))}: truncated, or not an image"):
+    Image.fromarray(pixels(1)).save(instance.coco_image, format=format_)
+    instance.coco_image.write_bytes(instance.coco_image.read_bytes()[:2000])
+    with pytest.raises(
+        ValueError, match=rf"{re.escape(str(instance.coco_image))}: truncated, or not an image"
+    ):
         cut_out(instance)
 
 
 def test_photographs_that_are_none(tmp_path: Path) -> None:
     source = write(tmp_path, [GOOD])
     (instance,), _ = find(source)
-    instance.photo.write_text("<html>not found</html>")
+    instance.coco_image.write_text("<html>not found</html>")
     with pytest.raises(
         ValueError,
         match=r"1\.png: truncated, or not an image \(valid: BMP, GIF, JPEG, PNG, .+",
     ):
         cut_out(instance)
-    Image.fromarray(np.full((HEIGHT, WIDTH), 40_000, np.uint16)).save(instance.photo)
+    Image.fromarray(np.full((HEIGHT, WIDTH), 40_000, np.uint16)).save(instance.coco_image)
     with pytest.raises(ValueError, match=r"1\.png: found 16 bits, expected 8 bits a channel"):
         cut_out(instance)
-    Image.fromarray(pixels(1)[:, :50]).save(instance.photo)
+    Image.fromarray(pixels(1)[:, :50]).save(instance.coco_image)
     with pytest.raises(ValueError, match=r"1\.png: found 50 × 60 pixels, its annotations say 80 × 60"):
         cut_out(instance)

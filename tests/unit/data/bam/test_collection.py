@@ -20,11 +20,11 @@ def photograph(folder: Path, name: str, size: tuple[int, int]) -> Path:
 
 
 def instance(
-    photo: Path, category: str, annotation: int, size: tuple[int, int], box: tuple[int, int]
+    coco_image: Path, category: str, annotation: int, size: tuple[int, int], box: tuple[int, int]
 ) -> Instance:
     mask = np.zeros(size, np.uint8, order="F")
     mask[: box[0], : box[1]] = 1
-    return Instance(category, photo, annotation, int(mask.sum()), rle.encode(mask))
+    return Instance(category, coco_image, annotation, int(mask.sum()), rle.encode(mask))
 
 
 def test_cutouts_are_shrunk_to_the_canvas_and_never_enlarged(tmp_path: Path) -> None:
@@ -43,11 +43,11 @@ def test_cutouts_are_shrunk_to_the_canvas_and_never_enlarged(tmp_path: Path) -> 
     assert whole["height"].tolist() == [12, 10, 20]  # 50 · 20/80, as it was, 48 · 20/48
     assert whole["width"].tolist() == [20, 7, 2]
     assert whole["label_object"].tolist() == [1, 1, 0]
-    assert whole["photo"].tolist() == [0, 1, 0]
+    assert whole["coco_image"].tolist() == [0, 1, 0]
     assert whole["source"].tolist() == [0, 0, 0]
     assert whole["annotation"].tolist() == [11, 12, 13]
-    photo = np.asarray(Image.open(second))
-    assert (whole["image"][1, :3, :10, :7] == photo[:10, :7].transpose(2, 0, 1)).all()
+    coco_image = np.asarray(Image.open(second))
+    assert (whole["image"][1, :3, :10, :7] == coco_image[:10, :7].transpose(2, 0, 1)).all()
     for image, height, width in zip(whole["image"], whole["height"], whole["width"], strict=True):
         assert (image[3, :height, :width] == 255).all()
         assert image.any(axis=0)[height:].sum() == image.any(axis=0)[:, width:].sum() == 0
@@ -55,14 +55,14 @@ def test_cutouts_are_shrunk_to_the_canvas_and_never_enlarged(tmp_path: Path) -> 
 
 def test_cutouts_of_one_photograph_have_one_number(tmp_path: Path) -> None:
     size = (50, 90)
-    photos = [photograph(tmp_path, name, size) for name in ("a.png", "bb.png", "ccc.png")]
-    photos[2].write_bytes(photos[0].read_bytes())
+    coco_images = [photograph(tmp_path, name, size) for name in ("a.png", "bb.png", "ccc.png")]
+    coco_images[2].write_bytes(coco_images[0].read_bytes())
     instances = [
-        replace(instance(photo, "dog", 1, size, (40, 40)), source=number)
-        for number, photo in enumerate(photos)
+        replace(instance(coco_image, "dog", 1, size, (40, 40)), source=number)
+        for number, coco_image in enumerate(coco_images)
     ]
     (block,) = collect_cutouts(instances, ("dog",), canvas=20, least=10)
-    assert block["photo"].tolist() == [0, 1, 0]
+    assert block["coco_image"].tolist() == [0, 1, 0]
     assert block["source"].tolist() == [0, 1, 2]
 
 

@@ -28,7 +28,7 @@ def material(cutouts: tuple[int, ...] = (6, 7, 5), scenes: tuple[int, ...] = (8,
         heights=generator.integers(5, CANVAS + 1, count),
         widths=generator.integers(5, CANVAS + 1, count),
         label_object=np.repeat(np.arange(len(cutouts)), cutouts),
-        photo=np.arange(count),
+        coco_image=np.arange(count),
         scenes=generator.integers(0, 256, (sum(scenes), 3, SIZE, SIZE), dtype=np.uint8),
         label_scene=np.repeat(np.arange(len(scenes)), scenes),
     )
@@ -75,7 +75,7 @@ def test_leak_free_shares_no_material() -> None:
     collection = material()
     drawing = planned(collection, leak_free=True)
     tested = drawing.split == TEST
-    for used in (collection.photo[drawing.cutout], drawing.scene):
+    for used in (collection.coco_image[drawing.cutout], drawing.scene):
         assert not set(used[tested].tolist()) & set(used[~tested].tolist())
     assert np.bincount(drawing.label_scene[tested]).tolist() == [3] * SCENES
     assert len(set(drawing.cutout[tested].tolist())) == 2  # a quarter of 7
@@ -95,7 +95,7 @@ def test_other_objects_change_nothing() -> None:
         heights=collection.heights[dogs],
         widths=collection.widths[dogs],
         label_object=np.zeros(len(dogs), np.int64),
-        photo=collection.photo[dogs],
+        coco_image=collection.coco_image[dogs],
     )
     one, other = planned(collection), planned(alone)
     assert (one.cutout == dogs[other.cutout]).all()

@@ -22,7 +22,7 @@ def material() -> Collection:
             "height": generator.integers(5, CANVAS + 1, 15),
             "width": generator.integers(5, CANVAS + 1, 15),
             "label_object": label_object,
-            "photo": np.arange(15),
+            "coco_image": np.arange(15),
         },
         {
             "image": generator.integers(0, 256, (24, 3, SIZE, SIZE), dtype=np.uint8),

@@ -34,7 +34,7 @@ CUTOUTS = {
     "height": GENERATOR.integers(8, CANVAS + 1, 16),
     "width": GENERATOR.integers(8, CANVAS + 1, 16),
     "label_object": np.repeat([0, 1], 8),
-    "photo": np.arange(16),
+    "coco_image": np.arange(16),
 }
 SCENERY = {
     "image": GENERATOR.integers(0, 256, (6 * SCENES, 3, SIZE, SIZE), dtype=np.uint8),

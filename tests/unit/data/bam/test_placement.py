@@ -12,7 +12,7 @@ AREA = {"measure": "area", "smallest": 1 / 3, "largest": 1 / 2}
 
 
 def collection(
-    cutouts: tuple[int, ...] = (7, 12, 20), scenes: tuple[int, ...] = (15, 30), photo: Any = None
+    cutouts: tuple[int, ...] = (7, 12, 20), scenes: tuple[int, ...] = (15, 30), coco_image: Any = None
 ) -> Collection:
     """Classes with so many cut-outs and scenes, of random proportions; the pixels are not needed to plan."""
     generator = np.random.default_rng(0)
@@ -24,7 +24,7 @@ def collection(
         heights=generator.integers(1, 40, sum(cutouts)),
         widths=generator.integers(1, 40, sum(cutouts)),
         label_object=label_object,
-        photo=np.arange(sum(cutouts)) if photo is None else np.asarray(photo),
+        coco_image=np.arange(sum(cutouts)) if coco_image is None else np.asarray(coco_image),
         scenes=np.empty((sum(scenes), 3, 0, 0), np.uint8),
         label_scene=np.repeat(np.arange(len(scenes)), scenes),
     )
@@ -142,7 +142,7 @@ def test_leak_free_shares_no_material() -> None:
     material = collection()
     drawing = drawn(material, leak_free=True)
     tested = drawing.split == TEST
-    for used in (material.photo[drawing.cutout], drawing.scene):
+    for used in (material.coco_image[drawing.cutout], drawing.scene):
         assert not set(used[tested].tolist()) & set(used[~tested].tolist())
     pairs = 2 * drawing.label_object + drawing.label_scene
     assert np.bincount(pairs[tested]).tolist() == [4] * 6
@@ -171,12 +171,12 @@ def test_leak_free_uses_material_evenly_within_each_half(images_per_pair: int) -
 
 def test_leak_free_keeps_cutouts_of_one_photograph_together() -> None:
     # Photographs 0 to 9 show a dog, a kite and a zebra each.
-    material = collection(cutouts=(10, 10, 12), photo=[*range(10), *range(10), *range(12)])
+    material = collection(cutouts=(10, 10, 12), coco_image=[*range(10), *range(10), *range(12)])
     for seed in range(5):
         drawing = drawn(material, leak_free=True, test_share=0.3, seed=seed)
-        photos, tested = material.photo[drawing.cutout], drawing.split == TEST
-        assert not set(photos[tested].tolist()) & set(photos[~tested].tolist())
-        assert len(set(photos[tested & (drawing.label_object == 0)].tolist())) == 3
+        coco_images, tested = material.coco_image[drawing.cutout], drawing.split == TEST
+        assert not set(coco_images[tested].tolist()) & set(coco_images[~tested].tolist())
+        assert len(set(coco_images[tested & (drawing.label_object == 0)].tolist())) == 3
 
 
 @pytest.mark.parametrize(

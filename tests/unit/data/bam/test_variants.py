@@ -19,7 +19,7 @@ def collection(cutouts: int = 30) -> Collection:
         heights=generator.integers(1, 60, 2 * cutouts),
         widths=generator.integers(1, 60, 2 * cutouts),
         label_object=np.repeat([0, 1], cutouts),
-        photo=np.arange(2 * cutouts),
+        coco_image=np.arange(2 * cutouts),
         scenes=np.empty((50, 3, 0, 0), np.uint8),
         label_scene=np.repeat([0, 1], 25),
     )

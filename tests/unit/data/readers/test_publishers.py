@@ -232,7 +232,11 @@ def test_cocos_archives(tmp_path: Path) -> None:
         unpack(tmp_path / archive, tmp_path / "coco")
     source = Source(tmp_path / "coco/annotations/instances_val2017.json", tmp_path / "coco/val2017")
     (instance,), _ = find_instances([source], ["dog"], min_area=1, limit=9)
-    assert (instance.photo.read_bytes(), instance.annotation, instance.area) == (PHOTO, 900100581904, 300)
+    assert (instance.coco_image.read_bytes(), instance.annotation, instance.area) == (
+        PHOTO,
+        900100581904,
+        300,
+    )
 
 
 def test_miniplaces_archive_beside_its_kits_lists(tmp_path: Path) -> None:

@@ -61,14 +61,14 @@ def test_the_annotation_covers_what_is_painted(name: str, tmp_path: Path) -> Non
     generator = np.random.default_rng(7)
     drawing = place(name, 128, 0.8, generator)
     blank = np.full((128, 128, 3), 255, np.uint8)
-    photo = paint(blank, drawing, generator)
-    painted = (photo != blank).any(axis=-1)
+    coco_image = paint(blank, drawing, generator)
+    painted = (coco_image != blank).any(axis=-1)
     left, top, width, height = drawing.box()
     assert min(left, top) >= -1e-6
     assert max(left + width, top + height) <= 128 + 1e-6
     assert max(width, height) == pytest.approx(0.8 * 128)
     (tmp_path / "photos").mkdir()
-    Image.fromarray(photo).save(tmp_path / "photos" / "1.png")
+    Image.fromarray(coco_image).save(tmp_path / "photos" / "1.png")
     content = {
         "images": [{"id": 1, "file_name": "1.png", "height": 128, "width": 128}],
         "annotations": [

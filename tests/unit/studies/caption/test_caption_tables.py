@@ -14,8 +14,8 @@ from saliency_assay.storage import zarr_store
 from saliency_assay.studies.caption.figures import infidelity_bars, share_bars
 from saliency_assay.studies.caption.tables import (
     CHECKS,
-    beside_printed,
     caption_table,
+    compare_with_printed,
     premise,
     statements,
     used_half,
@@ -168,7 +168,7 @@ def test_seeds_are_apart_in_the_table_and_averaged_beside_the_paper_s() -> None:
     table = caption_table(scored(seeds=(0, 2)), checks(seeds=(0, 2)))
     assert len(table) == 20
     assert one(table, model="looks", method="g", seed=2)["infidelity"] == pytest.approx(6)
-    found = beside_printed(table, METHODS)
+    found = compare_with_printed(table, METHODS)
     row = one(found, method="g")
     assert row["INFD, looks"] == pytest.approx(5)
     assert row["INFD, reads"] == pytest.approx(2)
@@ -182,7 +182,7 @@ def test_seeds_are_apart_in_the_table_and_averaged_beside_the_paper_s() -> None:
 def test_a_mean_of_both_needs_both() -> None:
     table = scored()
     table.loc[(table["model"] == "reads") & (table["method"] == "g"), "score"] = NAN
-    row = one(beside_printed(caption_table(table, checks()), METHODS), method="g")
+    row = one(compare_with_printed(caption_table(table, checks()), METHODS), method="g")
     assert np.isnan(row["INFD, mean of both"])
     assert row["INFD, looks"] == pytest.approx(4)
 
