@@ -214,7 +214,7 @@ def shown(images, scale=2, *, level=-0.5, sides=[1, 2], name="a", power=3 ** 2, 
 def test_what_a_function_says_of_itself(module: Path) -> None:
     module.write_text(FUNCTIONS + SHOWN)
     assert describe_function(
-        "own_package.functions:shown", given=("images", "mean", "generator")
+        "own_package.functions:shown", passed=("images", "mean", "generator")
     ) == FunctionDoc("The share of it, [N]", {"scale": 2, "level": -0.5, "sides": [1, 2], "name": "a"})
     assert describe_function("own_package.functions:plain", passed=POSITIONAL) == FunctionDoc("", {})
     assert describe_function("own_package.functions:made", passed=POSITIONAL) == FunctionDoc("", {})

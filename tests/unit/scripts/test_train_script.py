@@ -179,7 +179,7 @@ def test_a_network_that_takes_contiguous_images_alone(tmp_path: Path, channels: 
     evaluation = {"predictions": tmp_path / "predictions.parquet", "evaluation": tmp_path / "evaluation.json"}
     settings = {"model": VIEW, "sets": ["d"], "label": "class", "validation_share": 0, "batch_size": 4}
     settings |= {"device": "cpu"}
-    at = {"model": "m", "data": "d", "seed": "0", "part": ""}
+    at = {"model": "m", "data": "d", "seed": "0", "shard": ""}
     run_script("evaluate", tmp_path, settings, {**paths, "data": [paths["data"]]}, evaluation, **at)
     explained = {"limit": 5, "order": "first", "label": "class", "target": "label", "batch_size": 2}
     settings = {

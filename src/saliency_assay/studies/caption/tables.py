@@ -96,8 +96,8 @@ def caption_table(scores: pd.DataFrame, checks: pd.DataFrame) -> pd.DataFrame:
     Returns:
         One row per model, seed and method: ``used``, the half; ``infidelity``, the mean INFD over images, in squared
         logits; ``share``, the mean share of absolute attribution on that half; ``above_half``, the share of images in
-        which it has more than half; ``…_error``, the standard error of each; ``images`` and ``undefined``, the numbers of
-        images with and without an INFD.
+        which it has more than half; ``…_error``, the standard error of each; ``images`` and ``undefined``, the numbers
+        of images with and without an INFD.
     """
     infidelity = scores[(scores["metric"] == "infidelity") & (scores["variant"] == "infidelity_halves")]
     attribution = scores[scores["metric"] == "block_attribution"]

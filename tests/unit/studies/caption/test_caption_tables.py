@@ -131,23 +131,23 @@ def test_the_table_has_means_and_errors_of_what_is_defined() -> None:
     assert row["infidelity_error"] == pytest.approx(values.std(ddof=1) / np.sqrt(3))
     assert row["share"] == pytest.approx(shares.mean())
     assert row["share_error"] == pytest.approx(shares.std(ddof=1) / np.sqrt(3))
-    assert row["found"] == pytest.approx(2 / 3)
+    assert row["above_half"] == pytest.approx(2 / 3)
     assert (row["images"], row["undefined"]) == (3, 0)
     row = one(found, model="reads", method="g")
     assert row["used"] == "caption"
     assert row["share"] == pytest.approx(0.8)
-    assert row["found"] == pytest.approx(2 / 3)  # half and half is not more than half
+    assert row["above_half"] == pytest.approx(2 / 3)  # half and half is not more than half
     row = one(found, model="reads", method="e")
     assert row["infidelity"] == pytest.approx((3.5 + 7) / 2)
     assert row["share"] == pytest.approx(0.7)
-    assert row["found"] == pytest.approx(1 / 2)
+    assert row["above_half"] == pytest.approx(1 / 2)
     assert (row["images"], row["undefined"]) == (2, 1)
 
 
 def test_a_model_that_uses_neither_half_has_no_share() -> None:
     found = caption_table(scored(), checks({**RIGHT, ("looks", "image"): 50, ("looks", "caption"): 50}))
     of_model = found[found["model"] == "looks"]
-    assert of_model[["share", "share_error", "found", "found_error"]].isna().all(axis=None)
+    assert of_model[["share", "share_error", "above_half", "above_half_error"]].isna().all(axis=None)
     assert of_model["infidelity"].notna().all()
     assert found[found["model"] == "reads"]["share"].notna().all()
 
@@ -156,7 +156,7 @@ def test_a_method_without_any_score_has_none() -> None:
     table = scored()
     table.loc[table["method"] == "g", "score"] = NAN
     row = one(caption_table(table, checks()), model="looks", method="g")
-    assert row[["infidelity", "infidelity_error", "share", "found"]].isna().all()
+    assert row[["infidelity", "infidelity_error", "share", "above_half"]].isna().all()
     assert (row["images"], row["undefined"]) == (0, 3)
     single = scored()
     row = one(caption_table(single[single["image"] == 1], checks()), model="looks", method="g")
