@@ -118,7 +118,6 @@ def record_of(records: Iterable[R], name: str, kind: str) -> R:
 
 
 RENAMED = {
-    "center": "center",
     "centre": "center",
     "criteria": "necessity_sufficiency",
     "draw_size": "sample_size",
@@ -126,22 +125,15 @@ RENAMED = {
     "embedded": "synthetic",
     "explain": "max_explained_images",
     "explain_order": "explanation_order",
-    "explanation_order": "explanation_order",
     "halves": "optimal_halves",
     "mask_mass": "relevance_mass_accuracy",
     "mask_rank": "relevance_rank_accuracy",
     "noisy_baseline": "optimal_noisy_baseline",
     "normalisation": "normalization",
-    "normalization": "normalization",
     "randomisation": "randomization",
     "randomisation_spearman": "randomization_spearman",
     "randomisation_spearman_absolute": "randomization_spearman_absolute",
     "randomisation_ssim": "randomization_ssim",
-    "randomization": "randomization",
-    "randomization_spearman": "randomization_spearman",
-    "randomization_spearman_absolute": "randomization_spearman_absolute",
-    "randomization_ssim": "randomization_ssim",
-    "sample_size": "sample_size",
     "square": "optimal_square",
 }
 """Names of version 0.1 and their replacements."""
