@@ -47,7 +47,7 @@ def taken(raw: Any, catalog: Catalog) -> str:
         assert line.startswith(f"{FILE}: ")
         return line
     assert config.data
-    assert config.studies
+    assert config.studies or "studies" not in raw  # data and models alone are a configuration
     return ""
 
 
