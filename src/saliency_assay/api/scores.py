@@ -193,7 +193,7 @@ def _check_optional_inputs(
         if value is None and key in takes and description:
             raise ValueError(f"{name}: {argument}: missing, expected {description}")
     if method_seed is not None and "explain" not in takes:
-        raise ValueError(f"method_seed: {name} draws no maps")
+        raise ValueError(f"method_seed: {name} computes no maps")
 
 
 def _randomized_classifier(randomized_model: nn.Module, classifier: Classifier) -> Classifier:

@@ -52,7 +52,7 @@ class Method:
         """Return the reason why it cannot be smoothed by another method; empty if it can."""
         if "background" in self.takes:
             return "takes a background"
-        return "" if self.uses_model and not self.stochastic else "draws random numbers or looks at no model"
+        return "" if self.uses_model and not self.stochastic else "is stochastic or does not use the model"
 
 
 _BASELINE = {"baseline": Limits(choices=("black", "mean"))}

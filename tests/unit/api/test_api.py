@@ -284,7 +284,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"base": "gradcam"}, "base: gradient takes none; valid: smoothgrad, smoothgrad_squared, vargrad"),
     (
         {"method": "smoothgrad", "base": "random"},
-        "base: found random, which draws random numbers or looks at no model, expected one such as gradient",
+        "base: found random, which is stochastic or does not use the model, expected one such as gradient",
     ),
     (
         {"method": "smoothgrad", "base": {"samples": 2}},
@@ -374,7 +374,7 @@ BAD_SCORES: list[tuple[dict[str, Any], str]] = [
     ({"mask": MASK}, "mask: deletion takes none; valid: pointing_game, mask_attribution, block_attribution"),
     ({"method": "gradient"}, "method: deletion takes none; valid: sensitivity_max, randomization"),
     ({"randomized_model": nn.Flatten()}, "randomized_model: deletion takes none; valid: randomization"),
-    ({"method_seed": 3}, "method_seed: deletion draws no maps"),
+    ({"method_seed": 3}, "method_seed: deletion computes no maps"),
     (
         {"metric": "pointing_game"},
         "pointing_game: mask: missing, expected the object's pixels, bool [N, H, W]",

@@ -179,7 +179,7 @@ methods.smooth.base: gradcm
     methods.smooth.base: unknown method 'gradcm'; did you mean 'gradcam'? valid: gradcam, gradient
 
 methods.smooth.base: noise
-    methods.smooth.base: found noise, which draws random numbers or looks at no model; expected a method that
+    methods.smooth.base: found noise, which is stochastic or does not use the model; expected a method that
     does not, such as gradient
 
 methods.smooth.base: shap
