@@ -57,16 +57,16 @@ download: $(READY) ## Fetch public data: DATA="cifar10 coco"; MIRROR=https://…
 	@$(BIN)/python -m saliency_assay.data.download.command $(DATA) >$(if $(DATA),/dev/null,/dev/stdout)
 	@$(if $(DATA),$(SNAKEMAKE) --nolock --quiet all --forcerun download -- $(DATA:%=data/downloaded/%.json))
 
-# Those that start Snakemake share what it made, file by file. Beside them run those on a Slurm of this machine's own, which
-# wait for it most of the time; what they say comes last.
+# Tests that start Snakemake share its results, file by file. Tests on a local Slurm run at the same time, because they
+# mostly wait; their output comes last.
 test: $(READY) ## Run all tests
-	@status=0; said=$$(mktemp); \
+	@status=0; log=$$(mktemp); \
 	  $(BIN)/python -m pytest --numprocesses 2 --dist worksteal \
 	    --ignore tests/workflow --ignore tests/real --ignore tests/cluster || status=1; \
-	  $(BIN)/python -m pytest tests/cluster >$$said 2>&1 & beside=$$!; \
+	  $(BIN)/python -m pytest tests/cluster >$$log 2>&1 & cluster=$$!; \
 	  $(BIN)/python -m pytest --numprocesses 2 --dist loadfile tests/workflow tests/real || status=1; \
-	  wait $$beside || status=1; \
-	  cat $$said; rm $$said; exit $$status
+	  wait $$cluster || status=1; \
+	  cat $$log; rm $$log; exit $$status
 
 generate: $(READY) ## Write what the schema and the documentation take from records and settings
 	$(BIN)/python -m tools.configuration_reference

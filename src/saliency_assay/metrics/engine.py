@@ -146,7 +146,9 @@ def metric_seed(seed: int, model: str, data: str, noise_group: str) -> int:
 
 def randomized_model_seed(seed: int, model: str) -> int:
     """Return the seed of the new weights with which a metric compares a trained model."""
-    return seed_of(seed, "fresh", model)  # as in version 0.1, so that weights stay the same
+    return seed_of(
+        seed, "fresh", model
+    )  # as in version 0.1, so that weights stay the same  # as in version 0.1, so that weights stay the same
 
 
 def build_randomized_model(classifier: Classifier, blueprint: Blueprint, seed: int) -> Classifier:
