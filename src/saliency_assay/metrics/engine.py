@@ -146,9 +146,8 @@ def metric_seed(seed: int, model: str, data: str, noise_group: str) -> int:
 
 def randomized_model_seed(seed: int, model: str) -> int:
     """Return the seed of the new weights with which a metric compares a trained model."""
-    return seed_of(
-        seed, "fresh", model
-    )  # as in version 0.1, so that weights stay the same  # as in version 0.1, so that weights stay the same
+    # The name in the seed is that of version 0.1, so that weights stay the same
+    return seed_of(seed, "fresh", model)
 
 
 def build_randomized_model(classifier: Classifier, blueprint: Blueprint, seed: int) -> Classifier:
