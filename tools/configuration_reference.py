@@ -64,21 +64,37 @@ TOP = (
 )  # fmt: skip
 """Models whose section is on the top level of headings."""
 
-INTRODUCTION = f"""# Configuration reference
+INTRODUCTION = """# Configuration reference
 
-A configuration is one YAML file, named by `CONFIG=path/to/configuration.yaml` in `make` commands or by Snakemake's
-`--configfile`. The demo's, `config/config.yaml`, is an example. It is checked before any job is planned; an error is
-one line with the file, the place, the value found and the values that are valid.
+This page lists every key of a configuration, for everyone who writes one. A configuration is one YAML file. The demo's,
+`config/config.yaml`, is a complete example, and the [tutorial](tutorial.md#a-first-study) has a short one.
 
-Values are taken as they are written: 3.0 is no integer, and `true` no number. Integers have 64 bits; `.nan` and `.inf`
-are refused. An unknown key is an error. Parameters of [data](data.md), [architectures and training](models.md),
-[methods](methods.md) and [metrics](metrics.md) are on their pages.
+The file is named by `CONFIG=path/to/configuration.yaml` in `make` commands, and by `--configfile` in Snakemake's. It is
+checked before any job is planned. An error is one line with the file, the place in it, the value and the valid values;
+[Troubleshooting](troubleshooting.md#configuration-errors) explains common ones.
 
-Editors that know JSON Schema complete and check keys against `config/schema.yaml`, for example by a first line
-`# yaml-language-server: $schema=schema.yaml` in a file beside it.
+- An unknown key is an error, and so is a key that occurs twice.
+- Types are not converted: 3.0 is not an integer, and `true` is not a number. Integers have 64 bits. `.nan` and `.inf`
+  are refused.
+- Paths are absolute or relative to the folder in which the command runs.
+- Parameters of [data sets](data.md), [architectures and training](models.md), [methods](methods.md) and
+  [metrics](metrics.md) are on their own pages.
 
-This page and the schema are generated from the models in `src/saliency_assay/config/settings.py` and
-`src/saliency_assay/studies/*/settings.py`: `{COMMAND}`.
+Editors that support JSON Schema complete and check keys against `config/schema.yaml` if the first line of a file in the
+same folder is `# yaml-language-server: $schema=schema.yaml`.
+
+## Display names
+
+Every data set, model, method, metric and study of a configuration has a name, which is part of file paths, and a label,
+which figures, tables and the report show. The optional key `label` sets the label. Without it, an entry with the name
+of a registered object has the label of that object, such as *Grad-CAM* for `gradcam: {}`. Every other entry has its
+name with spaces. Set labels where the same method or metric has several entries, for example:
+
+- `smoothgrad_10: {method: smoothgrad, samples: 10, label: "SmoothGrad (10 samples)"}`
+- `smoothgrad_50: {method: smoothgrad, samples: 50, label: "SmoothGrad (50 samples)"}`
+
+A label is one line of text, and no two entries of a section may have the same one. The label of the images on which a
+model is trained is another key, [`trained_on`](#models).
 """
 
 LINK = re.compile(r"\[([^]]+)\]\([^)]+\)")

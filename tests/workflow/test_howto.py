@@ -69,7 +69,7 @@ def test_a_metric_of_ones_own(project: Checkout) -> None:
 
 
 def test_a_folder_of_images(project: Checkout) -> None:
-    python(project, "my_images/draw.py")
+    python(project, "my_images/make_images.py")
     assert len(list((project.root / "my_images/photos/two").glob("*.png"))) == 177
     own = quick(project, "images")
     assert "report" in own.planned()

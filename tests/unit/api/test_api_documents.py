@@ -33,7 +33,7 @@ def test_the_pages_code_runs() -> None:
     for number, block in enumerate(run):
         exec(compile(block, f"docs/api.md, block {number}", "exec"), names)
     assert list(names["assessed"].order.index) == ["gradient", "occlusion", "random"]
-    assert list(names["found"]) == [
+    assert list(names["aopc"]) == [
         f"aopc_{kind} L={steps}" for kind in ("morf", "lerf") for steps in (20, 40)
     ]
 
