@@ -29,7 +29,7 @@ if not workflow.configfiles:
     configfile: f"{workflow.basedir}/config/config.yaml"
 
 
-# Custom functions are in the folder of the configuration that names them.
+# Custom functions are imported from the folder of the configuration file.
 run_this_source(*(Path(file).parent for file in workflow.configfiles))
 
 
@@ -46,14 +46,14 @@ include: "rules/plan.smk"
 include: "rules/cluster.smk"
 
 
-# The rules of each kind of study that has additional ones.
+# The rules of single kinds of study; kinds without such a file use only the rules above.
 for path in sorted(Path(workflow.basedir).glob("rules/studies/*.smk")):
 
     include: path
 
 
 rule all:
-    """Make the report."""
+    """Create the report."""
     default_target: True
     input:
         "<results>/report.html",

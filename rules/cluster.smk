@@ -24,7 +24,7 @@ if CONFIG.device != "cpu":
         workflow.register_resource("gpu", len(gpus))
 
 
-def gpu_resources():
+def gpu_jobs():
     """Yield rule and resources of each job to run that uses a GPU if one is available."""
     for job in workflow.dag.needrun_jobs():
         if (job.params.get("settings") or {}).get("device") == "auto":
@@ -34,10 +34,10 @@ def gpu_resources():
 def packages_of_jobs():
     """Return the packages of all jobs to run.
 
-    Parameters of jobs collect the packages, and Snakemake computes them only when a job starts.
+    Computing the parameters of a job collects its packages, and Snakemake would do so only when the job starts.
     """
     for job in workflow.dag.needrun_jobs():
-        job.params
+        job.params  # computed on access
     return JOB_SETTINGS.packages
 
 
@@ -46,7 +46,7 @@ onstart:
         check_no_other_run(Path.cwd())
         if ON_CLUSTER:
             announce(packages_of_jobs())
-            check_requests(gpu_resources())
+            check_requests(gpu_jobs())
         # Runs that only read, such as those of the rule ``plan``, use --nolock.
         if workflow.execution_settings.lock:
             hold(Path(CONFIG.results))

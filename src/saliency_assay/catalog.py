@@ -1,4 +1,4 @@
-"""All registries, by name, for the configuration; the import of records does not import their callables."""
+"""All registries, by name, for the configuration; importing the records does not import their callables."""
 
 from saliency_assay.config.records import Catalog
 from saliency_assay.data import DATA_KINDS

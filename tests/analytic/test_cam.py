@@ -187,12 +187,12 @@ def test_a_layer_without_feature_maps_is_refused(network: nn.Module, layer: str)
     model = classifier(with_random_state(network, seed=1), layer)
     with pytest.raises(ValueError, match="cam_layer: ") as error:
         cam(model, IMAGES, TARGETS, generator=generator())
-    assert str(error.value) == f"cam_layer: '{layer}' gives no feature maps [N, K, h, w]"
+    assert str(error.value) == f"cam_layer: '{layer}' returns no feature maps [N, K, h, w]"
 
 
 def test_a_model_without_a_cam_layer_is_refused() -> None:
     model = with_random_state(SmoothNet(108), seed=1)
     with pytest.raises(
-        ValueError, match=r"^model: found SmoothNet, expected a Classifier, which names its cam_layer$"
+        ValueError, match=r"^model: found SmoothNet, expected a Classifier, which has a cam_layer$"
     ):
         cam(model, IMAGES, TARGETS, generator=generator())

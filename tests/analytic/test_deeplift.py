@@ -690,7 +690,7 @@ def test_relus_without_a_module_of_their_own_are_refused(
     with pytest.raises(ValueError, match=f"^{name}: the ReLU") as error:
         method(network.double().eval(), IMAGES, TARGETS, generator=generator())
     assert str(error.value) == (
-        f"{name}: {found}, and a rule belongs to one layer; give each call an nn.ReLU of its own, or use "
+        f"{name}: {found}, and a rule belongs to one layer; use a separate nn.ReLU for each call, or use "
         f"integrated_gradients"
     )
 

@@ -111,7 +111,7 @@ def test_baselines_are_black_and_the_training_mean() -> None:
         gradient_x_input(model, IMAGES, TARGETS, generator=generator(), baseline="mean"),
         (IMAGES - model.mean) * gradient(model, IMAGES, TARGETS, generator=generator()),
     )
-    line = "baseline: found 'mean' with a SkipNet, expected a Classifier, which knows its mean, or 'black'"
+    line = "baseline: found 'mean' with a SkipNet, expected a Classifier, which stores a mean, or 'black'"
     with pytest.raises(ValueError, match=f"^{line}$"):
         baseline(SkipNet(), IMAGES, "mean")
 
@@ -165,7 +165,7 @@ def test_a_base_that_draws_or_loses_images_is_refused() -> None:
         with pytest.raises(ValueError, match=r"^base: found maps") as error:
             smoothgrad(skip_classifier(), IMAGES, TARGETS, generator=generator(), base=base)
         assert str(error.value) == (
-            f"base: found maps {found} of 6 images, expected a map of each, and no random numbers drawn"
+            f"base: found maps {found} of 6 images, expected one map per image and no random numbers sampled"
         )
 
 

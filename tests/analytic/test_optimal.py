@@ -322,10 +322,10 @@ def test_many_passes_say_how_far_they_are(
     with caplog.at_level(logging.INFO):
         optimal_noisy_baseline(conv_classifier(), IMAGES, TARGETS, generator=generator(), samples=12)
     assert caplog.messages == [
-        "0 of 12 baselines added up",
-        "0 of 12 baselines through the model",
-        "5 of 12 baselines through the model",
-        "10 of 12 baselines through the model",
+        "0 of 12 baselines summed",
+        "0 of 12 baselines passed through the model",
+        "5 of 12 baselines passed through the model",
+        "10 of 12 baselines passed through the model",
     ]
 
 

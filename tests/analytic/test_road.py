@@ -141,7 +141,7 @@ def test_an_image_without_a_known_pixel_is_refused() -> None:
     removed[1] = True
     with pytest.raises(ValueError, match=r"^removed: ") as error:
         impute(torch.zeros(3, 1, 4, 4), removed)
-    assert str(error.value) == "removed: found all pixels of an image, expected one at least to be known"
+    assert str(error.value) == "removed: found all pixels of an image, expected at least one known pixel"
 
 
 def test_nothing_removed_is_nothing_solved() -> None:

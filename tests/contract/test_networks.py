@@ -49,9 +49,11 @@ def together(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
 def refusal(method: str, kind: Kind) -> str:
     """The one line of a method that does not apply to a network; empty where it does."""
     if method == "guided_backprop" and not kind.relu:
-        return "^guided_backprop: found no ReLU in .*; without one it is the gradient, use that$"
+        return (
+            "^guided_backprop: found no ReLU in .*; without one the result is the gradient, so use gradient$"
+        )
     if method == "gradcam" and not kind.feature_maps:
-        return r"^cam_layer: 'encoder' gives no feature maps \[N, K, h, w\]$"
+        return r"^cam_layer: 'encoder' returns no feature maps \[N, K, h, w\]$"
     return ""
 
 

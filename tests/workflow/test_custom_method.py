@@ -91,7 +91,7 @@ FAULTS = {
     ),
     "change": (
         "return images.mul_(2)",
-        "changed the images in place; a method leaves images, targets and classifier alone",
+        "changed the images in place; a method must not modify images, targets or classifier",
     ),
 }
 

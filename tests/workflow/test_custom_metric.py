@@ -69,7 +69,7 @@ def test_it_runs_through_the_workflow_and_again_after_an_edit(elsewhere: Checkou
 FAULTS = {
     "infinity": (
         "return maps.sum((1, 2, 3)) / 0",
-        "mine:sparseness: returned infinity in 20 of 20 scores as sparse, expected NaN for none",
+        "mine:sparseness: returned infinity in 20 of 20 scores as sparse, expected NaN if undefined",
     ),
     "an error": ("return {}['a']", r"KeyError: 'a' \(mine\.py, line 5\)"),
     "wrong shape": (

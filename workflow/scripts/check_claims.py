@@ -28,7 +28,7 @@ with run_job(snakemake) as job:
     study = settings["study"]
     page_contents = {
         f"{study}: rank (score ± spread), 1 is the best": ranking_shown(rank_table, tables),
-        "Agreement of the rankings, baselines aside": agreement_shown(agreement(rank_table, tables)),
+        "Agreement of the rankings, without baselines": agreement_shown(agreement(rank_table, tables)),
     }
     page = tables_page(page_contents, title=f"{study}: ranking", digits=2)
     output.ranking_page.write_text(page, encoding="utf-8")

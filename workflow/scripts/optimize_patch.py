@@ -1,4 +1,4 @@
-"""Optimize changes of images at an object's place that leave the model output as it is: a set of image pairs."""
+"""Optimize image patches that do not change the model output; write pairs of images without and with a patch."""
 
 from saliency_assay.models.classifier import digest
 from saliency_assay.models.jobs import load_model

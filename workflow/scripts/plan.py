@@ -18,8 +18,8 @@ with run_job(snakemake) as job:
     command += ["--snakefile", str(snakefile)]
     rows = []
     for study in settings["studies"]:
-        # The configuration of this run, including changes on the command line. It is in a separate folder, because
-        # modules beside a configuration can be imported.
+        # The configuration of this run, including changes on the command line. It is written to a separate folder,
+        # because jobs can import all modules in the folder of a configuration.
         with TemporaryDirectory() as folder:
             configuration = Path(folder, "configuration.yaml")
             text = yaml.safe_dump(settings["configuration"], sort_keys=False, allow_unicode=True)

@@ -15,8 +15,10 @@ with run_job(snakemake) as job:
     )
     tables = {
         f"{study}: the premise": premise_table,
-        f"{study}: means over images and seeds, beside Table 3": compare_with_printed(table, methods),
-        f"{study}: what the paper says": statements(checks, table, methods),
+        f"{study}: means over images and seeds, with the values of Table 3": compare_with_printed(
+            table, methods
+        ),
+        f"{study}: claims of the paper": statements(checks, table, methods),
         f"{study}: all scores": table,
     }
     page = tables_page(tables, title=f"{study}: image or caption", digits=3)

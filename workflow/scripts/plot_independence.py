@@ -1,4 +1,4 @@
-"""Plot input independence: bars, tables, and the images changed without effect on the output."""
+"""Plot input independence: bars, tables, and images with patches that do not change the model output."""
 
 import numpy as np
 
@@ -35,8 +35,8 @@ with run_job(snakemake) as job:
         )
         save(convergence_curves(convergence, norms, seeds=len(changes)), output.convergence)
         save(delta_images(*panels, first["mask"][shown], notes=notes), output.image)
-    page = image_page(output.image.read_bytes(), title=f"{study}: changes without effect")
+    page = image_page(output.image.read_bytes(), title=f"{study}: patches without effect on the output")
     output.delta.write_text(page, encoding="utf-8")
-    tables = {f"{study}: IIR and relative change": table, f"{study}: changes (medians)": change_table}
+    tables = {f"{study}: IIR and relative change": table, f"{study}: patches (medians)": change_table}
     page = tables_page(tables, title=f"{study}: input independence", digits=3)
     output.independence.write_text(page, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Plot the accuracy from masks alone beside that with random labels: a page and bars."""
+"""Plot the accuracy of classifiers trained on masks alone, and of those with random labels: a page and bars."""
 
 import pandas as pd
 
@@ -11,7 +11,7 @@ from saliency_assay.studies.retrain.leakage_tables import ALPHA
 
 with run_job(snakemake) as job:
     table = read_table(job.input.table, "reason")
-    title = f"{job.wildcards.study}: what masks alone tell"
+    title = f"{job.wildcards.study}: mask leakage"
     job.output.page.write_text(table_page(leakage_shown(table), title=title, digits=3), encoding="utf-8")
     with styled():
         save(leakage_bars(pd.read_parquet(job.input.means), table, alpha=ALPHA), job.output.figure)

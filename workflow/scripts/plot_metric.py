@@ -13,7 +13,7 @@ with run_job(snakemake) as job:
     settings, paths = job.settings, job.input
 
     def stacked(files, kind):
-        """Return the concatenated arrays of several stores by name; each store is given by the files of its shards."""
+        """Return the concatenated arrays of several stores by name; each store is a list of the files of its shards."""
         stores = [job.open(open_stores(paths, kind=kind)) for paths in files]
         names = stores[0].names if stores else []
         return {name: np.concatenate([opened[name][:] for opened in stores]) for name in names}

@@ -1,4 +1,4 @@
-"""Plot the maps of images with and without a change that does not affect the model, for every method."""
+"""Plot the maps of images without and with a patch that does not change the model output, for every method."""
 
 import numpy as np
 import torch
@@ -27,5 +27,5 @@ with run_job(snakemake) as job:
             maps[method] = reduce(torch.from_numpy(store["map"][map_rows]), "visual").numpy()
     with styled():
         save(gallery(images, {settings["model"]: maps}, titles=captions, masks=masks), output.image)
-    title = f"{settings['study']}: maps before and after the change"
+    title = f"{settings['study']}: maps without and with the patch"
     output.page.write_text(image_page(output.image.read_bytes(), title=title), encoding="utf-8")

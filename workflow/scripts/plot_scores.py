@@ -1,4 +1,4 @@
-"""Write the scores of a study as tables, beside the values printed in a paper."""
+"""Write the scores of a study as tables, with the values printed in a paper."""
 
 from saliency_assay.plotting.html import tables_page
 from saliency_assay.reliability.printed import score_tables

@@ -11,7 +11,7 @@ from saliency_assay.runtime.job import run_job
 
 with run_job(snakemake) as job:
     settings, output = job.settings, job.output
-    # The configuration of this run, including changes on the command line, from which the report is made too.
+    # The configuration of this run, including changes on the command line; the command below reads it.
     output.configuration.write_text(
         yaml.safe_dump(settings["configuration"], sort_keys=False, allow_unicode=True),
         encoding="utf-8",

@@ -1,4 +1,4 @@
-"""Train f_i on D_i: images occluded by all previous masks, all else as for f_0."""
+"""Train f_i on D_i, the images occluded by all previous masks, with all other settings as for f_0."""
 
 from saliency_assay.data.batching import resident
 from saliency_assay.data.splits import with_validation

@@ -13,7 +13,7 @@ with run_job(snakemake, f"metrics.{snakemake.wildcards.metric}") as job:
     data = job.open(zarr_store.open_store(job.input.data, kind="data"))
     classifier = load_model(job, data)
     device, identity = classifier.device, origin(data, classifier, shard_of(wildcards.shard))
-    # Noise depends on the device, so recomputed maps must be of the same one.
+    # Random numbers differ between CPU and GPU, so recomputed maps must come from the device of the scored maps.
     device_identity = {**identity, "device": device.type}
     expect = device_identity if "explain" in takes else identity
     maps = job.open(zarr_store.open_store(job.input.maps, kind="maps", expect=expect))

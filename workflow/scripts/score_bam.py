@@ -46,7 +46,7 @@ with run_job(snakemake) as job:
         )
     images = zarr_store.same("image", *(maps for _, *stores in sets for maps in stores), s_0s)
     predictions = pd.concat(map(pd.read_parquet, (paths.predictions_o, paths.predictions_s)))
-    parts = []
+    tables = []
     for name, (with_object, maps_o, maps_s) in zip(set_names, sets, strict=True):
         maps = dict(zip(PAIRS, (maps_o, maps_s, s_0s), strict=True))
         models = settings["object_model"], settings["scene_model"]
@@ -62,6 +62,6 @@ with run_job(snakemake) as job:
         )
         # The set without objects is the same for all variants, so it has rows only under the mask of X_os.
         pairs = PAIRS if name == set_names[0] else PAIRS[:2]
-        parts.append(score_rows(scores, correct, images, model_pairs, pairs=pairs))
+        tables.append(score_rows(scores, correct, images, model_pairs, pairs=pairs))
     columns = {key: settings[key] for key in ("study", "seed", "method")}
-    score_tables.write(job.output[0], pd.concat(parts, ignore_index=True).assign(**columns))
+    score_tables.write(job.output[0], pd.concat(tables, ignore_index=True).assign(**columns))

@@ -1,4 +1,4 @@
-"""Score one method: changes of its maps under changes of the image that leave the model output as it is."""
+"""Score one method by IIR: changes of its maps under patches that do not change the model output."""
 
 import numpy as np
 import pandas as pd

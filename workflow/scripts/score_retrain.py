@@ -19,7 +19,7 @@ with run_job(snakemake) as job:
     test = np.flatnonzero(data["split"][:] == TEST)
     masks = open_masks(job.stack, paths.masks, data)
     layers = layers_of(masks, wildcards.fill, settings["iterations"])
-    # Predictions of f_0 may be of several sets; a table at a time is read and reduced to scores.
+    # Predictions of f_0 may contain several sets. Tables are read one at a time and reduced to scores, to save memory.
     read_predictions = partial(pd.read_parquet, columns=COLUMNS, filters=[("data", "==", settings["data"])])
     tables = [accuracy_scores(map(read_predictions, paths.predictions)), overlap_scores(layers, test)]
     if paths.leakage:

@@ -1,4 +1,4 @@
-"""Tabulate TCAV of every model of a study, for each layer and in the mean."""
+"""Tabulate TCAV of every model of a study, for each layer and as the mean over layers."""
 
 from saliency_assay.runtime.job import run_job
 from saliency_assay.storage import score_tables

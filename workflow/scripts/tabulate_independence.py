@@ -1,4 +1,4 @@
-"""Tabulate input independence: IIR and relative change, and the changes of images without effect."""
+"""Tabulate input independence: IIR and relative change, and the patches that do not change the model output."""
 
 from saliency_assay.runtime.job import run_job
 from saliency_assay.storage import score_tables

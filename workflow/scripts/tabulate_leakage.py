@@ -1,4 +1,4 @@
-"""Tabulate the accuracy from masks alone, tested against that with random labels."""
+"""Tabulate the accuracy of classifiers trained on masks alone, tested against that with random labels."""
 
 import pandas as pd
 

@@ -1,4 +1,4 @@
-"""Generate the images and scenes of a synthetic data set, as COCO and MiniPlaces folders."""
+"""Generate the objects and scenes of a synthetic data set, as COCO and MiniPlaces folders."""
 
 import shutil
 from pathlib import Path

@@ -37,8 +37,8 @@ def assess(
     """Assess one metric from its scores of several methods.
 
     Args:
-        scores: for the name of each method its scores ``[N]`` of the same images in the same order; NaN or infinite if
-            an image has no score. Methods are compared on images for which both have a score.
+        scores: for each method, by name, its scores ``[N]`` of the same images in the same order; NaN or infinite if an
+            image has no score. Two methods are compared on the images that have a score for both.
         direction: ``higher``, ``lower``, or ``target X`` if scores closest to X are best.
         clusters: for images that are not independent, the cluster of each image, ``[N]``, by name of the grouping, such
             as ``{"patients": patient_of_image}``.
@@ -64,7 +64,7 @@ def assess(
     names = [str(name) for name in (scores.columns if isinstance(scores, pd.DataFrame) else scores)]
     if len(columns) < len(names):
         repeated = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"scores: found the method {repeated!r} twice, expected each once")
+        raise ValueError(f"scores: found the method {repeated!r} twice, expected each method once")
     shapes = {values.shape for values in columns.values()}
     if len(columns) < 2 or len(shapes) != 1 or len(*shapes) != 1:
         shapes_by_name = {name: list(values.shape) for name, values in columns.items()}

@@ -47,7 +47,7 @@ def choose(
     positional: tuple[str, ...],
     offered: Iterable[str],
 ) -> Choice[R]:
-    """Return the chosen function with the parameter ``values``, and defaults of the other parameters.
+    """Return the chosen function with the parameter ``values``, and the defaults of all other parameters.
 
     Args:
         kind: ``method`` or ``metric``, for error messages.
@@ -55,7 +55,7 @@ def choose(
         records: all registered methods or metrics.
         values: parameters by name.
         positional: names of the positional arguments of a custom function.
-        offered: keywords that a custom function receives if its signature has them, beside ``generator``.
+        offered: keywords that a custom function receives if its signature has them, in addition to ``generator``.
 
     Raises:
         ValueError: the name is unknown, the function does not have a parameter, or a value is not valid.
@@ -67,8 +67,8 @@ def choose(
             parameters = with_defaults(record.parameters, values)
         except ValueError as error:
             raise ValueError(f"{choice}: {error}") from None
-        if misfit := resolve(record.check)(parameters) if record.check else "":
-            raise ValueError(f"{choice}: {misfit}")
+        if problem := resolve(record.check)(parameters) if record.check else "":
+            raise ValueError(f"{choice}: {problem}")
         return Choice(choice, resolve(record.function), parameters, record)
     function = resolve(choice) if isinstance(choice, str) else choice
     if not callable(function):
@@ -117,13 +117,13 @@ def bind(
         entry = {**method, **parameters}
         if "method" not in entry:
             raise ValueError(f"method: found {sorted(method)}, expected the key method: a name or a function")
-        own_base, own_background = entry.pop("base", None), entry.pop("background", None)
+        entry_base, entry_background = entry.pop("base", None), entry.pop("background", None)
         return bind(
             entry.pop("method"),
             classifier,
             has_mean=has_mean,
-            base=own_base if base is None else base,
-            background=own_background if background is None else background,
+            base=entry_base if base is None else base,
+            background=entry_background if background is None else background,
             **entry,
         )
     chosen = choose(
@@ -147,13 +147,13 @@ def bind(
     check_mean(chosen, has_mean)
     smoothed_method = None
     if base is not None:
-        inner = bind(base, classifier, has_mean=has_mean)
+        bound_base = bind(base, classifier, has_mean=has_mean)
         unsmoothable = {registered.name: registered.unsmoothable for registered in METHODS}
-        if reason := unsmoothable.get(inner.name, "") if inner.registered else "":
-            raise ValueError(f"base: found {inner.name}, which {reason}, expected one such as gradient")
-        smoothed_method = partial(inner.function, **inner.arguments)
-    sample = () if background is None else images_of(background, "background")
-    keywords = arguments(chosen.parameters, smoothed_method, sample, classifier.device)
+        if reason := unsmoothable.get(bound_base.name, "") if bound_base.registered else "":
+            raise ValueError(f"base: found {bound_base.name}, which {reason}, expected one such as gradient")
+        smoothed_method = partial(bound_base.function, **bound_base.arguments)
+    background_images = () if background is None else images_of(background, "background")
+    keywords = arguments(chosen.parameters, smoothed_method, background_images, classifier.device)
     return Bound(chosen.name, chosen.function, keywords, record is not None)
 
 
@@ -168,7 +168,7 @@ def check_mean(chosen: Choice[Any], has_mean: bool, remedy: str = "saliency_assa
         if parameter and value == "mean" and not has_mean:
             valid = ", ".join(choice for choice in parameter.choices if choice != "mean")
             raise ValueError(
-                f"{chosen.name}: {key}: found 'mean', but the model knows no mean of its images; give it by "
+                f"{chosen.name}: {key}: found 'mean', but the model stores no mean of its images; pass it with "
                 f"{remedy}, or choose: {valid}"
             )
 
@@ -177,7 +177,7 @@ def takes_of(chosen: Choice[Any], offered: Iterable[str]) -> tuple[str, ...]:
     """Return the optional inputs of the function; for a custom function those of ``offered`` in its signature."""
     if chosen.record:
         return tuple(chosen.record.takes)
-    # ``choose`` has refused functions that require an argument which is not passed.
+    # Any of them may be absent: ``choose`` raises if the function requires an argument that is not passed.
     declared = inspect.signature(chosen.function).parameters
     return tuple(key for key in offered if key in declared)
 
@@ -211,7 +211,7 @@ def workflow_seed(
         metric: for scores, the registered name, or the ``function`` of a custom metric.
 
     Raises:
-        ValueError: the method or metric is unknown, or not exactly one of them is given.
+        ValueError: the method or metric is unknown, or neither or both of them are passed.
 
     >>> import saliency_assay
     >>> saliency_assay.workflow_seed(0, model="f_o", data="bam_os", method="smoothgrad")

@@ -17,7 +17,7 @@ def images_of(images: Arrays, name: str = "images") -> Tensor:
     """Return images ``[N, C, H, W]`` as uint8 or float32, on their device.
 
     Raises:
-        ValueError: the shape or type is another one, there is no image, or floating-point values are outside [0, 1].
+        ValueError: another shape or type, no image, or floating-point values outside [0, 1].
     """
     tensor = _to_tensor(images, name)
     expected = "uint8 [N, C, H, W], or floating point in [0, 1]"
@@ -33,7 +33,7 @@ def images_of(images: Arrays, name: str = "images") -> Tensor:
         return tensor
     low, high = tensor.amin().item(), tensor.amax().item()
     if not (low >= 0 and high <= 1):  # also True for NaN
-        hint = "a network that takes normalized images is given its mean and std by saliency_assay.wrap"
+        hint = "for a network that takes normalized images, pass its mean and std to saliency_assay.wrap"
         raise ValueError(f"{name}: found values from {low:.4g} to {high:.4g}, expected within [0, 1]; {hint}")
     return tensor.to(torch.float32)
 
@@ -73,7 +73,7 @@ def mask_of(mask: Arrays, images: Tensor) -> npt.NDArray[np.bool_]:
     """Return the object's pixels, bool ``[N, H, W]``.
 
     Raises:
-        ValueError: the type or shape is another one.
+        ValueError: another type or shape.
     """
     tensor, expected = _to_tensor(mask, "mask"), [len(images), *images.shape[2:]]
     if tensor.dtype != torch.bool or list(tensor.shape) != expected:
@@ -90,13 +90,13 @@ def mean_of(mean: Any, channels: int) -> Tensor:
     tensor = torch.as_tensor(mean, dtype=torch.float32).cpu()
     if tensor.shape != (channels,) or not bool(((tensor >= 0) & (tensor <= 1)).all()):
         raise ValueError(
-            f"mean: found {tensor.tolist()}, expected {channels} values in [0, 1], one a channel"
+            f"mean: found {tensor.tolist()}, expected {channels} values in [0, 1], one per channel"
         )
     return tensor
 
 
 def _to_tensor(values: Any, name: str) -> Tensor:
-    """Return a tensor as it is, and an array as a copy in a tensor."""
+    """Return a tensor unchanged, and an array as a copy in a tensor."""
     if isinstance(values, Tensor):
         return values
     array = np.asarray(values)
@@ -104,4 +104,5 @@ def _to_tensor(values: Any, name: str) -> Tensor:
         raise ValueError(
             f"{name}: found {type(values).__name__} of {array.dtype}, expected an array or a tensor"
         )
+    # torch supports only the machine's byte order; arrays from files may have the other one.
     return torch.tensor(array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("=")))

@@ -41,7 +41,7 @@ def attribute(
         base: for smoothing methods, the method to smooth, by default the gradient: a name, a function, or a mapping
             with its ``method`` and parameters.
         background: for DeepSHAP, images that represent the absence of features.
-        parameters: parameters of the method; those not given have their registered defaults.
+        parameters: parameters of the method; the others have their registered defaults.
 
     Raises:
         ValueError: the method or a parameter is unknown, a value is not valid, images or targets have another shape,

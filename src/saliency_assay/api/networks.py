@@ -36,7 +36,7 @@ def wrap(
 
     Raises:
         ValueError: the network does not have the layer, ``mean`` and ``std`` have different lengths, the weights have
-            another type, or ``network`` is no module.
+            another type, or ``network`` is not a module.
 
     >>> from torch import nn
     >>> import saliency_assay
@@ -69,10 +69,11 @@ def load(weights: str | Path, model: Mapping[str, Any], *, device: str = "cpu") 
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: the file does not hold the weights of such a model.
+        ValueError: the file does not contain the weights of such a model.
     """
     classifier = load_classifier(Path(weights), Blueprint(**model))
-    # Convolutions sum in another order in another memory format. (torch's stubs know the argument of tensors alone.)
+    # As in the jobs: with another memory format, convolutions sum in another order and round differently. (torch's type
+    # stubs have this argument only for tensors.)
     classifier.to(torch.device(device), memory_format=torch.channels_last)  # type: ignore[call-overload]
     return classifier
 
@@ -93,7 +94,7 @@ class Prediction(nn.Module):
 
 
 def classifier_of(model: Model, images: Tensor) -> Classifier:
-    """Return the model as a classifier: a ``Classifier`` as it is, any other model without normalization.
+    """Return the model as a classifier: a ``Classifier`` unchanged, any other model without normalization.
 
     The number of classes is determined by a prediction for the first of ``images``.
 
@@ -138,5 +139,5 @@ def check_differentiable(name: str, classifier: Classifier) -> None:
     """
     if isinstance(classifier.network, Prediction):
         raise ValueError(
-            f"{name}: found a function as the model, which gives no gradients, expected a torch.nn.Module"
+            f"{name}: found a function as the model, which has no gradients, expected a torch.nn.Module"
         )

@@ -100,11 +100,11 @@ def score(
             ``method`` and parameters.
         method_seed: the seed of ``maps``; by default ``seed``.
         randomized_model: for metrics that compare the model with a randomized one, the network with random weights.
-        parameters: parameters of the metric; those not given have their registered defaults.
+        parameters: parameters of the metric; the others have their registered defaults.
 
     Raises:
-        ValueError: the metric or a parameter is unknown, a value is not valid, arrays have other shapes, types or
-            ranges, or an optional input is missing or not taken by the metric.
+        ValueError: the metric or a parameter is unknown, a value is not valid, arrays have another shape, type or
+            range, or an optional input is missing although the metric needs it, or passed although it does not.
 
     >>> import numpy as np
     >>> import saliency_assay
@@ -171,8 +171,8 @@ def score(
 
 NEEDED = {
     "mask": ("mask", "the object's pixels, bool [N, H, W]"),
-    "explain": ("method", "the method that drew the maps"),
-    "randomized_model": ("randomized_model", "the same network with new weights"),
+    "explain": ("method", "the method that computed the maps"),
+    "randomized_model": ("randomized_model", "the same network with random weights"),
 }
 """For inputs that metrics require, the argument of ``score`` and its description."""
 

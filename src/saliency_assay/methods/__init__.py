@@ -1,4 +1,4 @@
-"""Registry of attribution methods; the Snakefile reads it, so this module imports nothing heavy.
+"""Registry of attribution methods; the Snakefile reads it, so this module must not import torch.
 
 To add a method, write its function in a module of this package and its record in ``METHODS``.
 """
@@ -23,22 +23,21 @@ class Method:
     signed: bool = True
     """True if maps with the default parameters have negative values."""
     passes: float | str = 1
-    """Passes of one image through the model: a number, or ``package.module:name`` of a function (``methods.cost``)."""
+    """Passes through the model per image: a number, or ``package.module:name`` of a function (``methods.cost``)."""
     needs: tuple[str, ...] = ()
     """Requirements on the model: ``gradients``, ``relu`` (at least one between pixels and logits), ``layers`` (a
-    forward
-    that can be traced layer by layer), ``single_relus`` (every ReLU is a module that is called once), ``cam_layer``,
-    ``pool_linear_head`` (logits are one linear layer over the mean of the CAM layer)."""
+    forward that can be traced layer by layer), ``single_relus`` (every ReLU is a module that is called once),
+    ``cam_layer``, ``pool_linear_head`` (logits are one linear layer over the spatial mean of the CAM layer)."""
     takes: tuple[str, ...] = ()
     """Arguments in addition to its parameters: ``base``, the method to smooth; ``background``, training images."""
     stochastic: bool = False
     noise_group: str = ""
-    """Part of the seed of its random numbers, by default its name; methods of one group use the same samples."""
+    """Name of the method whose random samples this one reuses for the same seed; empty for independent samples."""
     uses_model: bool = True
     limits: Mapping[str, Limits] = field(default_factory=dict)
     """Valid values of the parameters that do not accept every value of their type."""
     check: str = ""
-    """``package.module:name`` of a function that returns why parameters are inconsistent, without heavy imports."""
+    """``package.module:name`` of a function that returns why parameters are inconsistent; it must not import torch."""
     one_channel: bool = False
     """True if maps have one channel; by default they have as many as the images."""
 
@@ -49,7 +48,7 @@ class Method:
 
     @property
     def unsmoothable(self) -> str:
-        """Return the reason why it cannot be smoothed by another method; empty if it can."""
+        """Return the reason why no smoothing method can take it as its base; empty if one can."""
         if "background" in self.takes:
             return "takes a background"
         return "" if self.uses_model and not self.stochastic else "is stochastic or does not use the model"
@@ -74,14 +73,14 @@ METHODS: tuple[Method, ...] = (
         "gradient",
         "saliency_assay.methods.gradient:gradient",
         "Simonyan et al., 2013",
-        "gradient of the target's logit",
+        "gradient of the target's logit with respect to the pixels",
         needs=("gradients",),
     ),
     Method(
         "sensitivity",
         "saliency_assay.methods.gradient:sensitivity",
         "Simonyan et al., 2013",
-        "largest absolute gradient over the channels",
+        "absolute gradient of the target's logit, maximum over the channels",
         signed=False,
         one_channel=True,
         needs=("gradients",),
@@ -98,14 +97,14 @@ METHODS: tuple[Method, ...] = (
         "guided_backprop",
         "saliency_assay.methods.guided:guided_backprop",
         "Springenberg et al., 2014",
-        "gradient without its negative part at every ReLU",
+        "gradient with negative values set to zero at every ReLU of the backward pass",
         needs=("gradients", "relu"),
     ),
     Method(
         "cam",
         "saliency_assay.methods.cam:cam",
         "Zhou et al., 2016",
-        "last block's activations weighted by the linear layer behind their mean",
+        "activations of the last block, weighted by the linear layer after global average pooling",
         one_channel=True,
         needs=("cam_layer", "pool_linear_head"),
         limits=_UPSAMPLING,
@@ -114,7 +113,7 @@ METHODS: tuple[Method, ...] = (
         "gradcam",
         "saliency_assay.methods.cam:gradcam",
         "Selvaraju et al., 2017",
-        "last block's activations weighted by their mean gradients",
+        "activations of the last block, each channel weighted by its mean gradient, without the negative part",
         signed=False,
         one_channel=True,
         needs=("gradients", "cam_layer"),
@@ -124,7 +123,7 @@ METHODS: tuple[Method, ...] = (
         "guided_gradcam",
         "saliency_assay.methods.guided:guided_gradcam",
         "Selvaraju et al., 2017",
-        "guided backpropagation ⊙ GradCAM",
+        "guided backpropagation ⊙ Grad-CAM",
         passes=2,
         needs=("gradients", "relu", "cam_layer"),
         limits=_UPSAMPLING,
@@ -133,7 +132,7 @@ METHODS: tuple[Method, ...] = (
         "smoothgrad",
         "saliency_assay.methods.smoothing:smoothgrad",
         "Smilkov et al., 2017",
-        "a method's maps averaged over noisy copies of the image",
+        "mean of a method's maps over noisy copies of the image",
         passes="saliency_assay.methods.cost:samples_of_base",
         needs=("gradients",),
         takes=("base",),
@@ -144,7 +143,7 @@ METHODS: tuple[Method, ...] = (
         "smoothgrad_squared",
         "saliency_assay.methods.smoothing:smoothgrad_squared",
         "Hooker et al., 2019",
-        "SmoothGrad²: the mean of the squares of the same maps",
+        "mean of a method's squared maps over noisy copies of the image",
         signed=False,
         passes="saliency_assay.methods.cost:samples_of_base",
         needs=("gradients",),
@@ -157,7 +156,7 @@ METHODS: tuple[Method, ...] = (
         "vargrad",
         "saliency_assay.methods.smoothing:vargrad",
         "Adebayo et al., 2018",
-        "the variance of the same maps",
+        "variance of a method's maps over noisy copies of the image",
         signed=False,
         passes="saliency_assay.methods.cost:samples_of_base",
         needs=("gradients",),
@@ -170,7 +169,7 @@ METHODS: tuple[Method, ...] = (
         "integrated_gradients",
         "saliency_assay.methods.path:integrated_gradients",
         "Sundararajan et al., 2017",
-        "gradient integrated from a baseline to the image",
+        "mean gradient along the straight path from a baseline to the image, ⊙ (image − baseline)",
         passes="saliency_assay.methods.cost:steps",
         needs=("gradients",),
         limits=_PATH,
@@ -180,7 +179,7 @@ METHODS: tuple[Method, ...] = (
         "integrated_gradients_smoothgrad",
         "saliency_assay.methods.path:integrated_gradients_smoothgrad",
         "Smilkov et al., 2017",
-        "IG-SG: integrated gradients averaged over noisy copies of the image",
+        "mean of Integrated Gradients over noisy copies of the image",
         passes="saliency_assay.methods.cost:steps_of_samples",
         needs=("gradients",),
         stochastic=True,
@@ -191,7 +190,7 @@ METHODS: tuple[Method, ...] = (
         "occlusion",
         "saliency_assay.methods.occlusion:occlusion",
         "Zeiler and Fergus, 2014",
-        "what the logit loses where a window hides the image",
+        "decrease of the target's logit when a sliding window covers part of the image",
         one_channel=True,
         passes="saliency_assay.methods.cost:windows",
         limits={
@@ -205,7 +204,7 @@ METHODS: tuple[Method, ...] = (
         "lrp_alpha_beta",
         "saliency_assay.methods.relevance:lrp_alpha_beta",
         "Bach et al., 2015; Montavon et al., 2018",
-        "LRP-α2β1: relevance shared by positive and by negative contributions",
+        "layer-wise relevance propagation, positive contributions weighted by α = 2 and negative ones by β = 1",
         needs=("gradients", "relu", "layers"),
         limits={
             "alpha": Limits(minimum=1),
@@ -219,7 +218,7 @@ METHODS: tuple[Method, ...] = (
         "lrp_epsilon",
         "saliency_assay.methods.relevance:lrp_epsilon",
         "Bach et al., 2015",
-        "LRP-ε: relevance shared in proportion to contributions",
+        "layer-wise relevance propagation in proportion to the contributions, stabilized by ε",
         needs=("gradients", "relu", "layers"),
         limits={"epsilon": Limits(minimum=1e-12), "input_rule": Limits(choices=_INPUT_RULES)},
     ),
@@ -227,7 +226,7 @@ METHODS: tuple[Method, ...] = (
         "deep_taylor",
         "saliency_assay.methods.relevance:deep_taylor",
         "Montavon et al., 2017",
-        "deep Taylor decomposition: relevance shared by positive contributions",
+        "relevance propagated layer by layer in proportion to the positive contributions",
         needs=("gradients", "relu", "layers"),
         limits={"rule": Limits(choices=("z_plus", "w_squared")), "input_rule": Limits(choices=_INPUT_RULES)},
     ),
@@ -235,7 +234,7 @@ METHODS: tuple[Method, ...] = (
         "deeplift",
         "saliency_assay.methods.deeplift:deeplift",
         "Shrikumar et al., 2017",
-        "contributions of the differences from a baseline",
+        "contribution of each value's difference from a baseline to the change of the target's logit",
         needs=("gradients", "layers", "single_relus"),
         limits={"rule": Limits(choices=("rescale", "reveal_cancel")), **_BASELINE},
     ),
@@ -243,7 +242,7 @@ METHODS: tuple[Method, ...] = (
         "deep_shap",
         "saliency_assay.methods.deeplift:deep_shap",
         "Lundberg and Lee, 2017",
-        "DeepLIFT averaged over a background of training images",
+        "mean of DeepLIFT maps with training images as baselines",
         passes="saliency_assay.methods.cost:background_images",
         needs=("gradients", "layers", "single_relus"),
         takes=("background",),
@@ -252,7 +251,7 @@ METHODS: tuple[Method, ...] = (
         "kernel_shap",
         "saliency_assay.methods.kernel_shap:kernel_shap",
         "Lundberg and Lee, 2017",
-        "Shapley values of segments of the image",
+        "Shapley values of image segments, estimated by weighted least squares",
         one_channel=True,
         passes="saliency_assay.methods.cost:coalitions",
         stochastic=True,
@@ -268,7 +267,7 @@ METHODS: tuple[Method, ...] = (
         "optimal_square",
         "saliency_assay.methods.optimal:optimal_square",
         "Yeh et al., 2019",
-        "explanation of least infidelity under removal of squares",
+        "explanation with the least infidelity when squares of pixels are removed",
         one_channel=True,
         passes="saliency_assay.methods.cost:squares",
         limits={
@@ -284,7 +283,7 @@ METHODS: tuple[Method, ...] = (
         "optimal_halves",
         "saliency_assay.methods.optimal:optimal_halves",
         "Yeh et al., 2019",
-        "explanation of least infidelity under removal of the left or the right half",
+        "explanation with the least infidelity when the left or the right half is removed",
         one_channel=True,
         passes=3,
     ),
@@ -292,10 +291,9 @@ METHODS: tuple[Method, ...] = (
         "optimal_noisy_baseline",
         "saliency_assay.methods.optimal:optimal_noisy_baseline",
         "Yeh et al., 2019",
-        "explanation of least infidelity under a noisy baseline",
+        "explanation with the least infidelity when pixels are replaced by a noisy baseline",
         passes="saliency_assay.methods.cost:shared_samples",
         stochastic=True,
-        noise_group="noisy_baseline",  # as for "optimal_square"
         limits={
             "samples": Limits(minimum=1),
             "noise": Limits(minimum=0),
@@ -306,7 +304,7 @@ METHODS: tuple[Method, ...] = (
         "random",
         "saliency_assay.methods.model_free:random",
         "baseline",
-        "independent uniform values",
+        "independent uniform random value for each pixel",
         signed=False,
         one_channel=True,
         passes=0,
@@ -317,7 +315,7 @@ METHODS: tuple[Method, ...] = (
         "edge",
         "saliency_assay.methods.model_free:edge",
         "baseline; Adebayo et al., 2018",
-        "Sobel magnitude of the image",
+        "Sobel gradient magnitude of the image",
         signed=False,
         passes=0,
         uses_model=False,

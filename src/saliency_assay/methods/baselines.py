@@ -25,6 +25,6 @@ def baseline(model: nn.Module, images: Tensor, name: str) -> Tensor:
     if not isinstance(model, Classifier):
         kind = type(model).__name__
         raise ValueError(
-            f"baseline: found 'mean' with a {kind}, expected a Classifier, which knows its mean, or 'black'"
+            f"baseline: found 'mean' with a {kind}, expected a Classifier, which stores a mean, or 'black'"
         )
     return model.mean.to(images)

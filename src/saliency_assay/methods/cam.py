@@ -30,6 +30,7 @@ def cam(
     """
     classifier = _classifier(model, images, targets, upsampling)
     activations, logits = _activations(classifier, images)
+    # Found by its values rather than its name: equation 2 only applies if the logits are this layer of the mean of A.
     head = next(
         (head for head in _heads(classifier, activations) if _is_head(head, activations, logits)), None
     )
@@ -72,15 +73,13 @@ def _classifier(model: nn.Module, images: Tensor, targets: Tensor, upsampling: s
     if upsampling not in UPSAMPLINGS:
         raise ValueError(f"upsampling: found {upsampling!r}, valid: {', '.join(UPSAMPLINGS)}")
     if not isinstance(model, Classifier):
-        raise ValueError(
-            f"model: found {type(model).__name__}, expected a Classifier, which names its cam_layer"
-        )
+        raise ValueError(f"model: found {type(model).__name__}, expected a Classifier, which has a cam_layer")
     return model
 
 
 def _check_feature_maps(classifier: Classifier, output: object) -> None:
     if not isinstance(output, Tensor) or output.ndim != 4:
-        raise ValueError(f"cam_layer: {classifier.cam_layer!r} gives no feature maps [N, K, h, w]")
+        raise ValueError(f"cam_layer: {classifier.cam_layer!r} returns no feature maps [N, K, h, w]")
 
 
 def _upsampled(maps: Tensor, images: Tensor, upsampling: str, *, relu: bool) -> Tensor:
@@ -104,7 +103,7 @@ def _activations(classifier: Classifier, images: Tensor) -> tuple[Tensor, Tensor
             logits: Tensor = classifier(images)
     finally:
         handle.remove()
-    output = outputs[-1] if outputs else None
+    output = outputs[-1] if outputs else None  # the last call, if the layer is called several times
     _check_feature_maps(classifier, output)
     assert isinstance(output, Tensor)
     return output, logits
@@ -121,9 +120,9 @@ def _is_head(head: nn.Linear, activations: Tensor, logits: Tensor) -> bool:
     """Return True if the logits are ``head`` of the activations' spatial mean, up to rounding."""
     pooled = activations.mean((2, 3))
     weight, bias = head.weight.detach(), None if head.bias is None else head.bias.detach()
-    gap = (linear(pooled, weight, bias) - logits).abs()
+    difference = (linear(pooled, weight, bias) - logits).abs()
     # Rounding error grows with the terms, which may be far larger than their sum.
-    size = linear(pooled.abs(), weight.abs(), None if bias is None else bias.abs())
+    scale = linear(pooled.abs(), weight.abs(), None if bias is None else bias.abs())
     tolerance = torch.finfo(logits.dtype).eps ** 0.5
-    # NaN passes here and is visible in the map.
-    return not bool((gap > tolerance * size).any())
+    # Written so that NaN counts as equal: the runner reports NaN in the map, which is clearer than "no such head".
+    return not bool((difference > tolerance * scale).any())

@@ -138,7 +138,7 @@ _AVERAGES: dict[Any, Callable[..., nn.Module]] = {
 }
 
 
-_FRESH = {*_RELUS, *_ADDITIONS, *_MEANS, *_AVERAGES, functional.max_pool2d}
+_ALLOCATING = {*_RELUS, *_ADDITIONS, *_MEANS, *_AVERAGES, functional.max_pool2d}
 """Functions whose result is newly allocated; any other function may return a view of its input."""
 
 
@@ -172,9 +172,9 @@ def canonical(model: nn.Module) -> fx.GraphModule:
     """Return the network of ``model``, from normalized images to logits, in canonical form and evaluation mode.
 
     Its graph contains only ``REARRANGEMENTS`` and calls of modules (``Add`` among them), without dropout or BatchNorm,
-    each module called once and none in place. The result is cached, so do not modify it: modify a ``copy.deepcopy``. A
-    network that has changed since is analyzed again; a write through ``Parameter.data`` is not detected, as in
-    autograd.
+    each module called once and none in place. The result is cached and must not be modified; modify a
+    ``copy.deepcopy`` instead. A network that was changed after the last call is analyzed again; like autograd, this
+    does not detect writes through ``Parameter.data``.
 
     Raises:
         ValueError: the network cannot be traced, is in training mode, uses an unknown function, or overwrites memory
@@ -277,7 +277,7 @@ def _order_by_writing(module: fx.GraphModule, name: str) -> None:
                 if view < node and any(node < user for user in view.users):
                     raise ValueError(
                         f"{name}: found {node.name!r} in place, over memory that is read later ({view.name!r}); "
-                        f"expected inplace=False, or no view of what is written over"
+                        f"expected inplace=False, or no view of the overwritten tensor"
                     )
             for user in [user for user in source.users if node < user]:
                 user.replace_input_with(source, node)
@@ -304,7 +304,9 @@ def _is_view(module: fx.GraphModule, node: fx.Node) -> bool:
     if node.op == "call_module":
         return isinstance(_layer(module, node), nn.Flatten | nn.Unflatten)
     function = _function(node)
-    return function is not None and function not in _FRESH and function not in _SIZES and not _writes(node)
+    return (
+        function is not None and function not in _ALLOCATING and function not in _SIZES and not _writes(node)
+    )
 
 
 def _writes(node: fx.Node) -> bool:
@@ -322,6 +324,7 @@ def _replace_functions(module: fx.GraphModule) -> None:
         if node.target in _ADDITIONS and _are_nodes(node.args, 2) and not node.kwargs:
             _call_layer(module, node, Add())
         elif node.target in _MEANS and _is_over_space(node):
+            # The pooling layer keeps two dimensions of size 1, which a mean without ``keepdim`` drops.
             if not (node.kwargs.get("keepdim") or node.args[2:] == (True,)):
                 with module.graph.inserting_after(node):
                     flat = module.graph.call_function(torch.flatten, (node, 1))
@@ -352,9 +355,10 @@ def _fold_norms(module: fx.GraphModule, name: str) -> None:
         if norm.running_var is None:
             raise ValueError(
                 f"{name}: found {type(norm).__name__} ({node.target!r}) without running statistics; "
-                f"expected one that keeps them"
+                f"expected track_running_stats=True"
             )
         previous = node.all_input_nodes[0]
+        # Folding changes the output of the linear layer, so no other node may read it.
         linear = _layer(module, previous) if len(previous.users) == 1 else None
         if isinstance(linear, nn.Conv2d | nn.Linear):
             _call_layer(module, previous, _folded(linear, norm))
@@ -363,7 +367,7 @@ def _fold_norms(module: fx.GraphModule, name: str) -> None:
             _call_layer(module, node, _folded(_identity_convolution(norm.running_var), norm))
         else:
             raise ValueError(
-                f"{name}: found BatchNorm1d ({node.target!r}) that follows no linear layer; expected one that does"
+                f"{name}: found BatchNorm1d ({node.target!r}) without a linear layer directly before it; expected one"
             )
 
 
@@ -392,13 +396,14 @@ def _check_supported(module: fx.GraphModule, name: str) -> None:
     sizes: set[fx.Node] = set()
     for node in module.graph.nodes:
         if _function(node) in _SIZES or (_function(node) is operator.getitem and node.args[0] in sizes):
-            sizes.add(node)  # an operation that uses it is reported instead
+            # A size alone is harmless; an unsupported operation that uses it is reported below.
+            sizes.add(node)
         if node.op in ("placeholder", "output", "call_module") or node in sizes:
             continue
         if node.target not in REARRANGEMENTS or not _stays_within_images(node):
             operation = getattr(node.target, "__name__", node.target)
             raise ValueError(
-                f"{name}: found the operation {operation!r} ({node.name}), which has no rule of its own; valid: "
+                f"{name}: found the operation {operation!r} ({node.name}), which has no rule; valid: "
                 f"modules, relu, addition of two, flatten, pooling, mean over space, slices of images and zero padding"
             )
 

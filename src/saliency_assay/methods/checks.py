@@ -1,7 +1,7 @@
 """Checks of parameter combinations, run when a workflow is planned and again by the functions themselves.
 
-Each check takes a function's parameters and returns why they are inconsistent, or an empty string. This module imports
-nothing heavy.
+Each check takes a function's parameters and returns why they are inconsistent, or an empty string. The Snakefile runs
+them, so this module must not import torch.
 """
 
 from collections.abc import Mapping

@@ -1,8 +1,8 @@
 """Cost of a map: the number of passes of one image through the model, shown in the report.
 
 A pass is one forward and one backward pass, or a forward pass only if no gradients are needed. The record of a method
-has this number or names a function that computes it; the functions of the built-in methods are here. This module
-imports nothing heavy.
+has this number or names a function that computes it; the functions of the built-in methods are here. This module must
+not import torch.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -84,7 +84,7 @@ def shared_samples(inputs: Map) -> float:
 class Stopwatch:
     """Seconds that an iterator takes to produce its blocks, without the time of their consumer.
 
-    Imports on the first request of a block count, too; to exclude a method's imports, resolve it first.
+    The time includes imports made while the first block is produced; to exclude a method's imports, resolve it first.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:

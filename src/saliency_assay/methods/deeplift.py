@@ -58,7 +58,7 @@ def fit_network(method: str, model: nn.Module) -> fx.GraphModule:
     name = type(network_of(model)).__name__
     for unfit in unfit_relus(model):
         raise ValueError(
-            f"{method}: {unfit} in {name}, and a rule belongs to one layer; give each call an nn.ReLU of its own, "
+            f"{method}: {unfit} in {name}, and a rule belongs to one layer; use a separate nn.ReLU for each call, "
             f"or use integrated_gradients"
         )
     network = canonical(model)
@@ -80,6 +80,7 @@ def contributions(
     Raises:
         ValueError: the network does not return ``[N, K]``.
     """
+    # The leaf of the autograd graph is Δx rather than x: m is then its gradient, by the chain rule for multipliers.
     difference = (images - references).detach().requires_grad_()
     with torch.enable_grad():
         is_split = rule == "reveal_cancel"
@@ -117,6 +118,7 @@ class _DifferencePropagation(fx.Interpreter):
         return _LAYERS[type(layer)](layer, *args)
 
     def call_function(self, target: Any, args: Any, kwargs: Any) -> Signal:
+        # The functions that remain in a canonical network only move values, so they apply to each part.
         signal, *rest = args
         return _each(lambda value: target(value, *rest, **kwargs), signal)
 
@@ -158,6 +160,7 @@ def _linear(layer: nn.Conv2d | nn.Linear, signal: Signal) -> Signal:
     with torch.no_grad():
         reference = layer(signal.reference)
     weight, whole = layer.weight.detach(), signal.whole
+    # Without the bias, which cancels in differences and is part of the reference.
     change = apply(whole, weight, None)
     value = reference + change.detach()
     if len(signal.parts) == 1:
@@ -186,8 +189,10 @@ def _reveal_cancel(
 ) -> list[tuple[Tensor, Tensor]]:
     """Return (m⁺, Δy⁺) and (m⁻, Δy⁻): the effect of each part, averaged over both orders (section 3.5.3)."""
     y_plus, y_minus = g(x0 + plus), g(x0 + minus)
+    # Each part once added to the baseline and once added after the other part.
     up = ((y_plus - y0) + (y - y_minus)) / 2
     down = ((y_minus - y0) + (y - y_plus)) / 2
+    # As a part vanishes, its multiplier approaches the mean slope at the two points to which it is added.
     slope, smallest = _slope(g, x0), _smallest(x0, plus, minus)
     return [
         (_ratio(up, plus, (slope + _slope(g, x0 + minus)) / 2, smallest), up),
@@ -207,8 +212,8 @@ def _smallest(*terms: Tensor) -> Tensor:
     float64 and 2e-5 in float32.
     """
     largest = [term.abs().amax(tuple(range(1, term.ndim)), keepdim=True) for term in terms]
-    size = functools.reduce(torch.maximum, largest)
-    return float(torch.finfo(size.dtype).eps ** (2 / 3)) * size
+    scale = functools.reduce(torch.maximum, largest)
+    return float(torch.finfo(scale.dtype).eps ** (2 / 3)) * scale
 
 
 def _slope(g: nn.Module, x: Tensor) -> Tensor:
@@ -228,11 +233,14 @@ def _max_pool(layer: nn.MaxPool2d, signal: Signal) -> Signal:
     with torch.no_grad():
         winner, reference_winner = _winners(layer, signal.value), _winners(layer, signal.reference)
         value, reference = layer(signal.value), layer(signal.reference)
-        lag = reference - _gather(winner, signal.reference.expand_as(signal.value))
+        # How far the baseline's value at the image's maximum is below the baseline's own maximum.
+        shortfall = reference - _gather(winner, signal.reference.expand_as(signal.value))
         change = value - reference
-        stays = (change >= 0) | (lag < _EQUAL * _rounding(signal.reference))
+        stays = (change >= 0) | (shortfall < _EQUAL * _rounding(signal.reference))
         winner = torch.where(stays, winner, reference_winner)
         smallest = _smallest(signal.reference, *signal.parts)
+        # Not 1 where image and baseline have their maxima at different positions: the difference at the winner is then
+        # not that of the output.
         multiplier = _ratio(change, _gather(winner, signal.whole), 1.0, smallest)
     return Signal(value, reference, tuple(multiplier * _gather(winner, part) for part in signal.parts))
 
@@ -248,6 +256,7 @@ def _winners(layer: nn.MaxPool2d, values: Tensor) -> Tensor:
     )
     tall, wide = (dilation * (size - 1) + 1 for size, dilation in zip(sizes, dilations, strict=True))
     rows, columns = (torch.arange(length, device=values.device) for length in values.shape[2:])
+    # Modulo the window's extent, so that the penalties of all positions in a window differ, wherever it lies.
     penalty = (rows % tall)[:, None] * wide + columns % wide
     step = _rounding(values)
     (_, positions), (largest, largest_positions) = (

@@ -74,29 +74,33 @@ def attribute_batches(
     state after their maps.
     """
     name = name_of(method)
-    parts = [
-        (block, part) for block, part in batches(len(images), batch_size, offset=offset) if part.start >= done
+    batch_slices = [
+        (block, batch)
+        for block, batch in batches(len(images), batch_size, offset=offset)
+        if batch.start >= done
     ]
 
+    # A nested generator, so that a wrong offset raises at the call and not when the first batch is requested.
     def attributed() -> Iterator[tuple[Tensor, Tensor]]:
-        progress = _Progress(name, sum(part.stop - part.start for _, part in parts))
-        for number, (block, part) in enumerate(parts):
-            stored = _stored_images(images[part], classifier.device)
+        progress = _Progress(name, sum(batch.stop - batch.start for _, batch in batch_slices))
+        for number, (block, batch) in enumerate(batch_slices):
+            stored = _stored_images(images[batch], classifier.device)
             pixels = to_pixels(stored)
-            batch_targets = torch.tensor(targets[part], device=classifier.device)
+            batch_targets = torch.tensor(targets[batch], device=classifier.device)
+            # Only for the first batch, since this copies all weights; a method that writes in place does so every time.
             before = _snapshot(classifier, pixels, batch_targets) if number == 0 else {}
             with evaluating(classifier), frozen(classifier), exact_float32():
                 maps = method(classifier, pixels, batch_targets, generator=generator.at(block), **parameters)
             if before:
                 _check_unchanged(name, before, _snapshot(classifier, pixels, batch_targets))
             _check_maps(name, maps, pixels)
-            broken = ~maps.isfinite().flatten(1).all(1)
-            if finite and broken.any():
-                first = offset + part.start + int(broken.nonzero()[0])
+            non_finite = ~maps.isfinite().flatten(1).all(1)
+            if finite and non_finite.any():
+                first = offset + batch.start + int(non_finite.nonzero()[0])
                 raise ValueError(
                     f"{name}: returned NaN or infinity for image {first}, expected finite values"
                 )
-            progress.add(len(maps), int(broken.sum()))
+            progress.add(len(maps), int(non_finite.sum()))
             yield stored, maps.detach()
         progress.close()
 
@@ -113,7 +117,7 @@ def check_targets(targets: np.ndarray, images: int, classes: int) -> None:
         actual = f"{targets.dtype} {list(targets.shape)} for {images} images"
         raise ValueError(f"targets: found {actual}, expected int64 [N] with N >= 1 images")
     outside = targets[(targets < 0) | (targets >= classes)]
-    if len(outside):  # on a GPU, an index out of range would end the whole process
+    if len(outside):  # on a GPU, an index out of range would make every later CUDA call of the process fail
         raise ValueError(f"targets: found class {outside[0]}, expected 0 to {classes - 1}")
 
 
@@ -156,7 +160,7 @@ def _stored_images(images: Any, device: torch.device) -> Tensor:
 
 @contextmanager
 def frozen(classifier: Classifier) -> Iterator[None]:
-    """Disable gradients of the parameters: no method needs them, and they are a third of the backward pass."""
+    """Disable gradients of the parameters: no method needs them, and they take a third of the backward pass."""
     trainable = [parameter for parameter in classifier.parameters() if parameter.requires_grad]
     classifier.requires_grad_(False)
     try:
@@ -176,7 +180,7 @@ def _check_unchanged(name: str, before: dict[str, Tensor], after: dict[str, Tens
     for key, old in before.items():
         if not torch.allclose(old, after[key], rtol=0, atol=0, equal_nan=True):
             raise ValueError(
-                f"{name}: changed {key} in place; a method leaves images, targets and classifier alone"
+                f"{name}: changed {key} in place; a method must not modify images, targets or classifier"
             )
 
 
@@ -201,12 +205,12 @@ class _Progress:
 
     def __init__(self, name: str, images: int) -> None:
         self.name, self.images = name, images
-        self.done = self.broken = 0
+        self.done = self.non_finite = 0
         self.start = self.last = time.monotonic()
 
-    def add(self, done: int, broken: int) -> None:
+    def add(self, done: int, non_finite: int) -> None:
         self.done += done
-        self.broken += broken
+        self.non_finite += non_finite
         if time.monotonic() - self.last > SECONDS_BETWEEN_LINES:
             self.last = time.monotonic()
             log.info("%s: %d of %d images", self.name, self.done, self.images)
@@ -214,7 +218,5 @@ class _Progress:
     def close(self) -> None:
         seconds = time.monotonic() - self.start
         log.info("%s: %d images in %.1f s", self.name, self.done, seconds)
-        if self.broken:
-            log.warning(
-                "%s: %d of %d maps hold values that are not finite", self.name, self.broken, self.images
-            )
+        if self.non_finite:
+            log.warning("%s: %d of %d maps contain NaN or infinity", self.name, self.non_finite, self.images)

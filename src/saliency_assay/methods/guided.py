@@ -31,8 +31,9 @@ def guided_backprop(
     if not relus:
         kind = type(model).__name__
         raise ValueError(
-            f"guided_backprop: found no ReLU in {kind}; without one it is the gradient, use that"
+            f"guided_backprop: found no ReLU in {kind}; without one the result is the gradient, so use gradient"
         )
+    # The backward function of a ReLU already applies 1[h > 0]; clamping its result adds 1[g > 0].
     for node in relus:
         node.register_hook(lambda inputs, outputs: (inputs[0].clamp(min=0),))
     guided = torch.autograd.grad(score, pixels)[0]

@@ -59,7 +59,7 @@ def explained(
     indices, offset = indices[shard_slice], shard_slice.start
     if target == "label":
         return Explained(indices, data[f"label_{label}"][indices], offset)
-    # In the same batches for every number of shards, since rounding could change the most probable class.
+    # Blocks do not depend on the number of shards: with other batches, rounding could change the most probable class.
     targets = np.empty(len(indices), dtype=np.int64)
     for _, block in blocks(len(indices), offset):
         block_logits = logits(classifier, data["image"].at(indices[block]), batch_size=batch_size)
@@ -77,10 +77,10 @@ def arguments_of(
 ) -> dict[str, Any]:
     """Return a method's keyword arguments: its ``parameters``, its ``base`` and its ``background`` images.
 
-    The background is taken from ``data`` or, if not None, from ``images``: the same images after a change.
+    The background is taken from ``data`` or, if not None, from ``images``: a modified copy of the same images.
     """
-    sample = background_images(data["split"][:], labels_of(data), method.get("background", 0))
-    background = (data["image"] if images is None else images)[sample]
+    indices = background_images(data["split"][:], labels_of(data), method.get("background", 0))
+    background = (data["image"] if images is None else images)[indices]
     base = method.get("base")
     smoothed = partial(resolve(base["function"]), **base["parameters"]) if base else None
     return arguments(method["parameters"], smoothed, background, device)

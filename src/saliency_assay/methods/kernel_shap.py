@@ -100,8 +100,8 @@ def kernel_shap(
     # Pixels of each segment [N, M], M the largest number of segments; 0 for segments that an image does not have.
     sizes = flat.new_zeros(len(flat), int(flat.max()) + 1).scatter_add(1, flat, torch.ones_like(flat))
     members, weights = _padded_coalitions(sizes, samples, sample_seeds(len(images), 1, generator))
-    worth = _coalition_values(model, images, targets, labels, members, color)
-    games = zip(members, weights, worth, sizes > 0, strict=True)
+    values = _coalition_values(model, images, targets, labels, members, color)
+    games = zip(members, weights, values, sizes > 0, strict=True)
     density = torch.stack([_solve(*game) for game in games]) / sizes.clamp(min=1)
     maps = density.gather(1, flat).reshape(len(images), 1, *labels.shape[1:])
     return maps.to(images.dtype)
@@ -127,10 +127,11 @@ def coalitions(segments: int, samples: int, seed: int) -> tuple[Tensor, Tensor]:
         members = (torch.arange(1, total + 1)[:, None] >> torch.arange(segments)) % 2 == 1
         kernel = totals / _float64([comb(segments, size) for size in sizes])
         return members, kernel[members.sum(1) - 1]
-    single, left = torch.eye(segments, dtype=torch.bool), samples - 2 * segments
-    sampled = _sample_pairs(totals[1:-1], (left + 1) // 2, seed)[:left]
-    weights = [1 / segments] * (2 * segments) + [float(totals[1:-1].sum()) / left] * left
-    return torch.cat([single, ~single, sampled]), _float64(weights)
+    singles, remaining = torch.eye(segments, dtype=torch.bool), samples - 2 * segments
+    sampled = _sample_pairs(totals[1:-1], (remaining + 1) // 2, seed)[:remaining]
+    # π of one segment and of all but one is (M − 1) / (M (M − 1)) = 1 / M.
+    weights = [1 / segments] * (2 * segments) + [float(totals[1:-1].sum()) / remaining] * remaining
+    return torch.cat([singles, ~singles, sampled]), _float64(weights)
 
 
 def _float64(values: list[float]) -> Tensor:
@@ -141,6 +142,7 @@ def _sample_pairs(shares: Tensor, pairs: int, seed: int) -> Tensor:
     """Sample coalitions of 2 to M − 2 segments, with sizes in proportion to ``shares``, each before its complement."""
     child = torch.Generator().manual_seed(seed)
     sizes = torch.multinomial(shares, pairs, replacement=True, generator=child) + 2
+    # ``shares`` has an entry for each of M − 3 sizes. The ranks of M uniform values are a random permutation.
     ranks = torch.rand(pairs, len(shares) + 3, generator=child).argsort(1).argsort(1)
     members = ranks < sizes[:, None]
     return torch.stack([members, ~members], 1).flatten(0, 1)
@@ -169,24 +171,25 @@ def _coalition_values(
 ) -> Tensor:
     """Compute f_t of each image for each of its coalitions, float64 ``[N, R]``; absent segments have the ``color``."""
     count, rows = members.shape[:2]
-    worth = torch.empty(count * rows, dtype=torch.float64, device=images.device)
+    values = torch.empty(count * rows, dtype=torch.float64, device=images.device)
     for chunk in chunks(count, rows, images.device):
         present = members[chunk.images, chunk.passes].gather(1, labels[chunk.images].flatten(1))
         visible = present.reshape(len(present), 1, *labels.shape[1:])
         masked = torch.where(visible, images[chunk.images], color)
-        worth[chunk.pairs] = target_logits(model, masked, targets[chunk.images]).double()
-    return worth.reshape(count, rows)
+        values[chunk.pairs] = target_logits(model, masked, targets[chunk.images]).double()
+    return values.reshape(count, rows)
 
 
-def _solve(members: Tensor, weights: Tensor, worth: Tensor, exists: Tensor) -> Tensor:
-    """Return φ that minimizes Σ_z weight(z) (worth(z) − worth(∅) − Σ_{j in z} φ_j)² with Σ φ = worth(all) − worth(∅).
+def _solve(members: Tensor, weights: Tensor, values: Tensor, exists: Tensor) -> Tensor:
+    """Return φ that minimizes Σ_z π(z) (v(z) − v(∅) − Σ_{j in z} φ_j)² subject to Σ φ = v(all) − v(∅).
 
-    ``members [R, M]``, ``weights [R]`` and ``worth [R]`` of one image begin with the empty and the full coalition. φ is
-    0 for segments where ``exists [M]`` is False. The first segment always exists; its φ follows from the constraint.
+    ``members [R, M]``, ``weights [R]`` (π) and ``values [R]`` (v) of one image begin with the empty and the full
+    coalition. φ is 0 for segments where ``exists [M]`` is False. The first segment always exists; substituting its φ
+    from the constraint leaves an unconstrained problem in the others.
     """
-    change = worth[1] - worth[0]
+    change = values[1] - values[0]
     # A segment that does not exist has an empty row and column: a 1 on the diagonal makes its value 0.
-    normal, sums = torch.diag((~exists[1:]).double()), worth.new_zeros(len(exists) - 1)
+    normal, sums = torch.diag((~exists[1:]).double()), values.new_zeros(len(exists) - 1)
     # In blocks, since the coalitions of many segments are large in float64.
     for start in range(0, len(members), BLOCK):
         rows = slice(start, start + BLOCK)
@@ -194,6 +197,6 @@ def _solve(members: Tensor, weights: Tensor, worth: Tensor, exists: Tensor) -> T
         design = (present[:, 1:] - present[:, :1]) * exists[1:]
         weighted = design.mT * weights[rows]
         normal += weighted @ design
-        sums += weighted @ (worth[rows] - worth[0] - present[:, 0] * change)
+        sums += weighted @ (values[rows] - values[0] - present[:, 0] * change)
     others = torch.linalg.solve(normal, sums)
     return torch.cat([(change - others.sum())[None], others])

@@ -11,7 +11,7 @@ from saliency_assay.methods.sampling import sample_seeds
 def random(model: nn.Module, images: Tensor, targets: Tensor, *, generator: torch.Generator) -> Tensor:
     """Sample independent uniform values in [0, 1), one for each pixel, ``[N, 1, H, W]``.
 
-    With one nonnegative channel, every reduction orders the pixels alike.
+    With one nonnegative channel, the order of the pixels does not depend on the reduction.
     """
     check_inputs(images, targets)
     maps = images.new_empty((len(images), 1, *images.shape[2:]))
@@ -24,7 +24,7 @@ def random(model: nn.Module, images: Tensor, targets: Tensor, *, generator: torc
 def constant(model: nn.Module, images: Tensor, targets: Tensor, *, generator: torch.Generator) -> Tensor:
     """Return 1 for every pixel, ``[N, 1, H, W]``: a map without information, which no metric should reward.
 
-    No map changes less with the image (Yeh et al., 2019, section 4). Reductions that rescale it are undefined.
+    Its sensitivity is 0, the minimum (Yeh et al., 2019, section 4). Reductions that rescale maps make it NaN.
     """
     check_inputs(images, targets)
     return images.new_ones((len(images), 1, *images.shape[2:]))
@@ -38,6 +38,7 @@ def edge(model: nn.Module, images: Tensor, targets: Tensor, *, generator: torch.
     check_inputs(images, targets)
     smoothing, slope = images.new_tensor([1, 2, 1]), images.new_tensor([-1, 0, 1])
     kernels = torch.stack([torch.outer(smoothing, slope), torch.outer(slope, smoothing)])[:, None]
-    flat = images.detach().flatten(0, 1)[:, None]
-    across, down = conv2d(pad(flat, (1, 1, 1, 1), mode="replicate"), kernels).unbind(1)
-    return torch.hypot(across, down).reshape(images.shape)
+    # Channels as images of one channel, so that one convolution filters each of them separately.
+    planes = images.detach().flatten(0, 1)[:, None]
+    horizontal, vertical = conv2d(pad(planes, (1, 1, 1, 1), mode="replicate"), kernels).unbind(1)
+    return torch.hypot(horizontal, vertical).reshape(images.shape)

@@ -36,14 +36,17 @@ def occlusion(
     rows = _bands(height, window, stride).to(images.device)
     columns = _bands(width, window, stride).to(images.device)
     drops = _drops(model, images, targets, rows, columns, baseline(model, images, fill))
-    down, across = rows.to(images), columns.to(images)
-    total = torch.einsum("nij,ih,jw->nhw", drops, down, across)
-    return (total / (down.sum(0)[:, None] * across.sum(0)))[:, None]
+    row_cover, column_cover = rows.to(images), columns.to(images)
+    # A window is the product of two bands, so no mask of every window is in memory.
+    total = torch.einsum("nij,ih,jw->nhw", drops, row_cover, column_cover)
+    # The number of windows differs between pixels: those near the border are in fewer.
+    return (total / (row_cover.sum(0)[:, None] * column_cover.sum(0)))[:, None]
 
 
 def _bands(side: int, window: float, stride: float) -> Tensor:
     """Return the pixels of one side that each position of the window covers, bool ``[positions, side]``."""
     size, step = max(1, round(window * side)), max(1, round(stride * side))
+    # Up to the first window that reaches the border; the comparisons below clip it there.
     starts = torch.arange(0, side - size + step, step)[:, None]
     pixels = torch.arange(side)
     return (starts <= pixels) & (pixels < starts + size)

@@ -1,8 +1,8 @@
-"""Explanations of least infidelity under three perturbations (Yeh et al., 2019, proposition 2.1).
+"""Explanations with the least infidelity under three perturbations (Yeh et al., 2019, proposition 2.1).
 
-The explanation of least infidelity is the least-squares solution of XΦ ≈ Δ, where X has one row for each perturbation
-and Δ is the drop of the logit under it. Only XᵀX and XᵀΔ are computed, in float64: their size does not depend on the
-number of perturbations.
+The explanation with the least infidelity is the least-squares solution of XΦ ≈ Δ, where X has one row for each
+perturbation and Δ is the drop of the logit under it. Only XᵀX and XᵀΔ are computed: their size does not depend on the
+number of perturbations. They are float64, because the normal equations square the condition number of X.
 """
 
 import math
@@ -21,8 +21,9 @@ LARGEST = 10_000
 """Largest number of unknowns: their Gram matrix takes 0.8 GB in float64, and its factor another 0.8 GB."""
 
 SAFE = 1e-9
-"""Smallest ratio of pivots at which a Cholesky factor is used. The ratio is far smaller for a singular matrix, but not
-always as small as the ratio of eigenvalues, which decides about the pseudoinverse."""
+"""Smallest ratio of the smallest to the largest pivot at which a Cholesky factor is used; below it, the eigenvalues
+decide about the pseudoinverse. The ratio of pivots is only an upper bound on that of the eigenvalues, hence the margin:
+it is far below this value for a singular matrix."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,7 @@ def factorize(gram: Tensor, rows: int, ridge: float = 0.0) -> Factor:
     """
     gram.diagonal().add_(ridge)
     if rows >= len(gram) or ridge > 0:
+        # Much faster than eigh, which is needed only for the pseudoinverse of a singular matrix.
         lower, failed = torch.linalg.cholesky_ex(gram)
         pivots = lower.diagonal().square()
         if not failed and pivots.min() > SAFE * pivots.max():
@@ -116,17 +118,18 @@ def optimal_square(
     squares: int = 0,
     ridge: float = 0.0,
 ) -> Tensor:
-    """Compute ψ = M⁺Δ, the global explanation of least infidelity when squares turn black, ``[N, 1, H, W]``, in logits.
+    """Compute ψ = M⁺Δ, the global explanation with the least infidelity when squares turn black, ``[N, 1, H, W]``.
 
-    A row of M marks the pixels of one square; Δ is the drop of the logit when they turn black. Squares have sides
-    ``smallest`` to ``largest``, at stride 1 inside the image: all of them, or a sample of ``squares``. A ``ridge`` λ
-    gives (MᵀM + λ)⁻¹MᵀΔ. Yeh et al. (2019), section 2.4; one pass for each square, without gradients.
+    A row of M marks the pixels of one square; Δ is the drop of the logit when they turn black, so ψ is in logits.
+    Squares have sides ``smallest`` to ``largest``, at stride 1 inside the image: all of them, or a sample of
+    ``squares``. A ``ridge`` λ gives (MᵀM + λ)⁻¹MᵀΔ. Yeh et al. (2019), section 2.4; one pass for each square, without
+    gradients.
 
     Raises:
         ValueError: a parameter out of range, squares and pixels both more than ``LARGEST``, or inputs that do not fit.
     """
     check_inputs(images, targets)
-    # From the initial seed, since the generator's state would give other squares for each batch.
+    # From the initial seed, since the generator's state differs between batches and all images share one design.
     seed = generator.initial_seed() if squares else None
     design = make_design(*images.shape[2:], smallest, largest, squares, float(ridge), seed, images.device)
     maps = explain_squares(design, square_drops(model, images, targets, design.squares))
@@ -208,11 +211,11 @@ def every_square(height: int, width: int, smallest: int, largest: int) -> Tensor
 
     Sides longer than the image are ignored.
     """
-    parts = [torch.empty(0, 3, dtype=torch.int64)]
+    squares = [torch.empty(0, 3, dtype=torch.int64)]
     for side in range(smallest, min(largest, height, width) + 1):
         tops, lefts = torch.arange(height - side + 1), torch.arange(width - side + 1)
-        parts.append(torch.cartesian_prod(tops, lefts, torch.tensor([side])))
-    return torch.cat(parts)
+        squares.append(torch.cartesian_prod(tops, lefts, torch.tensor([side])))
+    return torch.cat(squares)
 
 
 def covered(squares: Tensor, height: int, width: int) -> Tensor:
@@ -256,6 +259,7 @@ def shared_squares(squares: Tensor, height: int, width: int) -> Tensor:
         )
         table = gram.new_zeros(len(rows), len(columns))
         table.index_put_((tops, lefts), table.new_ones(()), accumulate=True)
+        # The sums over t and over l are separate products, whose cost does not depend on the number of squares.
         gram.addmm_(rows.T @ table, columns)
     pixels = height * width
     return gram.reshape(height, height, width, width).transpose(1, 2).reshape(pixels, pixels)
@@ -266,9 +270,9 @@ def shared_pixels(squares: Tensor) -> Tensor:
     starts, stops = squares[:, :2], squares[:, :2] + squares[:, 2:]
     areas = torch.empty(len(squares), len(squares), dtype=torch.float64, device=squares.device)
     for first in range(0, len(squares), 1024):  # in blocks, to bound the memory of broadcasting
-        part = slice(first, first + 1024)
-        lengths = torch.minimum(stops[part, None], stops) - torch.maximum(starts[part, None], starts)
-        areas[part] = lengths.clamp(min=0).prod(2).double()
+        block = slice(first, first + 1024)
+        lengths = torch.minimum(stops[block, None], stops) - torch.maximum(starts[block, None], starts)
+        areas[block] = lengths.clamp(min=0).prod(2).double()
     return areas
 
 
@@ -286,7 +290,7 @@ def _covered_pairs(length: int, side: int, device: torch.device) -> Tensor:
 def optimal_halves(
     model: nn.Module, images: Tensor, targets: Tensor, *, generator: torch.Generator
 ) -> Tensor:
-    """Compute the global explanation of least infidelity if the left or the right half turns black, ``[N, 1, H, W]``.
+    """Compute the global explanation with the least infidelity when either half turns black, ``[N, 1, H, W]``.
 
     With M ``[2, H·W]`` the pixels of each half and Δ ``[2]`` the drop of the logit without it, MMᵀ is diagonal and the
     solution of least norm, M⁺Δ, distributes each drop evenly: Φ_p = Δ_j / |half j|, in logits per pixel. Its infidelity
@@ -353,12 +357,12 @@ class Baselines:
         and ``size`` depends on the batch.
         """
         child = torch.Generator(self.device).manual_seed(self.seed)
-        left = torch.empty(0, *self.shape, dtype=self.dtype, device=self.device)
+        remainder = torch.empty(0, *self.shape, dtype=self.dtype, device=self.device)
         while True:
-            while len(left) < size:
-                left = torch.cat([left, self._block(child)])
-            yield left[:size]
-            left = left[size:]
+            while len(remainder) < size:
+                remainder = torch.cat([remainder, self._block(child)])
+            yield remainder[:size]
+            remainder = remainder[size:]
 
     def _block(self, child: torch.Generator) -> Tensor:
         """Sample the next ``BLOCK`` baselines."""
@@ -386,10 +390,10 @@ def optimal_noisy_baseline(
     noise: float = 0.2,
     protocol: str = "printed",
 ) -> Tensor:
-    """Compute Φ, the local explanation of least infidelity under a noisy black baseline, ``[N, C, H, W]``, in logits.
+    """Compute Φ, the local explanation with the least infidelity under a noisy black baseline, ``[N, C, H, W]``.
 
-    It minimizes Σ (IᵀΦ − (f(x) − f(x − I)))² over ``samples`` perturbations I = x − z with z ~ N(0, ``noise``²),
-    ``noise`` in units of pixels in [0, 1]. With ``protocol`` ``released``, z is clipped to [0, 1], which is the
+    It minimizes Σ (IᵀΦ − (f(x) − f(x − I)))² over ``samples`` perturbations I = x − z with z ~ N(0, ``noise``²), and is
+    in logits per unit of a pixel in [0, 1]. With ``protocol`` ``released``, z is clipped to [0, 1], which is the
     released I = clip(x + noise, x − 1, x). Yeh et al. (2019), section 2.4; one pass for each z serves all images,
     without gradients. With fewer samples than values in an image, it is the solution of least norm.
 
@@ -407,7 +411,7 @@ def optimal_noisy_baseline(
         raise ValueError(f"samples, noise: found {samples}, {noise}, expected at least 1 and 0")
     if protocol not in PROTOCOLS:
         raise ValueError(f"protocol: found {protocol!r}, valid: {', '.join(PROTOCOLS)}")
-    # From the initial seed, since the generator's state would give other baselines for each batch of a run.
+    # From the initial seed, since the generator's state differs between batches and all images share the baselines.
     seed, shape = generator.initial_seed(), tuple(images.shape[1:])
     baselines = Baselines(seed, shape, images.dtype, images.device, float(noise), protocol == "released")
     images = images.detach()
@@ -427,7 +431,7 @@ def make_scatter(baselines: Baselines, samples: int) -> Scatter:
     gram = torch.zeros(size, size, dtype=torch.float64, device=baselines.device)
     total = gram.new_zeros(size)
     portions = baselines.portions(BLOCK)
-    for first in reported(samples, BLOCK, "baselines added up"):
+    for first in reported(samples, BLOCK, "baselines summed"):
         rows = next(portions)[: samples - first].flatten(1).double()
         total += rows.sum(0)
         # Only panels from the diagonal on: the matrix is symmetric.
@@ -435,6 +439,7 @@ def make_scatter(baselines: Baselines, samples: int) -> Scatter:
             panel = slice(start, start + PANEL)
             gram[panel, start:].addmm_(rows[:, panel].T, rows[:, start:])
     mean = total / samples
+    # C = Σ z zᵀ − n z̄ z̄ᵀ. This difference loses few digits, since z̄ is at most of the order of the noise.
     gram.addr_(mean, total, alpha=-1).triu_()
     gram += gram.triu(1).T
     return Scatter(samples, mean, factorize(gram, samples - 1))
@@ -451,12 +456,12 @@ def responses(
     """
     pending: list[tuple[Tensor, Tensor]] = []
     rows = baselines.portions(len(images))
-    for first in reported(samples, len(images), "baselines through the model"):
+    for first in reported(samples, len(images), "baselines passed through the model"):
         batch = torch.empty_like(images).copy_(next(rows))  # in the images' memory format
         pending.append((batch.flatten(1), all_logits(model, batch)))
         stop = first + len(images)
         if len(pending) * len(images) >= BLOCK or stop >= samples:
-            evaluated, logits = (torch.cat(parts) for parts in zip(*pending, strict=True))
+            evaluated, logits = (torch.cat(batches) for batches in zip(*pending, strict=True))
             count = min(stop, samples) - (stop - len(evaluated))
             yield evaluated[:count], logits[:count]
             pending.clear()

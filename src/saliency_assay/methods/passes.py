@@ -48,13 +48,13 @@ def chunks(images: int, passes: int, device: torch.device) -> Iterator[Chunk]:
         yield Chunk(slice(start, stop), rows // passes, rows % passes, runs)
 
 
-def reported(total: int, step: int, what: str) -> Iterator[int]:
+def reported(total: int, step: int, unit: str) -> Iterator[int]:
     """Yield the multiples of ``step`` below ``total``; long loops log their progress."""
     last = time.monotonic()
     for first in range(0, total, step):
         if time.monotonic() - last > SECONDS_BETWEEN_LINES:
             last = time.monotonic()
-            log.info("%d of %d %s", first, total, what)
+            log.info("%d of %d %s", first, total, unit)
         yield first
 
 

@@ -28,9 +28,9 @@ def integrated_gradients(
 ) -> Tensor:
     """Compute (x − x′) ⊙ ∫₀¹ ∂f_t(x′ + α(x − x′)) / ∂x dα, x′ the baseline, ``[N, C, H, W]``.
 
-    The integral is approximated by ``steps`` points of quadrature ``rule``, one pass each. Complete up to the
-    quadrature error: a map sums to f_t(x) − f_t(x′). Without ``times_input``, the integral alone, a local explanation.
-    Sundararajan et al. (2017).
+    The integral is approximated by ``steps`` points of quadrature ``rule``, one pass each. Completeness: a map sums to
+    f_t(x) − f_t(x′), up to the quadrature error. Without ``times_input``, the integral alone, a local explanation in
+    the sense of Yeh et al. (2019), section 2.5. Sundararajan et al. (2017).
 
     Raises:
         ValueError: as ``quadrature`` and ``baselines.baseline``.
@@ -73,9 +73,11 @@ def mean_gradient(
     total = torch.zeros_like(images)
     for chunk in chunks(len(images), len(nodes), images.device):
         start, end = baseline[chunk.images], images[chunk.images]
-        # From the end point, to keep the memory layout of the images; an expanded baseline color does not have it.
+        # Computed from the end point, whose memory format (channels_last or not) the result takes over; the start is
+        # an expanded color without one.
         points = end - per_row(1 - nodes[chunk.passes]) * (end - start)
         slopes = per_row(weights[chunk.passes]) * input_gradient(model, points, targets[chunk.images])
+        # The steps of an image may be spread over several chunks, so its sum is updated with each.
         for run in chunk.runs:
             total[run.image] += slopes[run.rows].sum(0)
     return total
@@ -94,11 +96,12 @@ def quadrature(rule: str, steps: int) -> tuple[Tensor, Tensor]:
     checks.raise_for(checks.steps({"rule": rule, "steps": steps}))
     if rule == "gauss_legendre":
         roots, weights = np.polynomial.legendre.leggauss(steps)
+        # From [−1, 1], where numpy defines the rule, to [0, 1].
         return torch.from_numpy((roots + 1) / 2), torch.from_numpy(weights / 2)
     if rule == "trapezoid":
         node_weights = torch.full((steps,), 1 / (steps - 1), dtype=torch.float64)
-        node_weights[[0, -1]] /= 2
+        node_weights[[0, -1]] /= 2  # both ends belong to one interval, all other nodes to two
         return torch.linspace(0, 1, steps, dtype=torch.float64), node_weights
     offset = {"left": 0.0, "middle": 0.5, "right": 1.0}[rule]
-    parts = torch.arange(steps, dtype=torch.float64)
-    return (parts + offset) / steps, torch.full((steps,), 1 / steps, dtype=torch.float64)
+    indices = torch.arange(steps, dtype=torch.float64)
+    return (indices + offset) / steps, torch.full((steps,), 1 / steps, dtype=torch.float64)

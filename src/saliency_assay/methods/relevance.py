@@ -137,6 +137,7 @@ def _propagate(
     with torch.enable_grad(), Composite(_rule_choice(rules, first)).context(network):
         logits = network(pixels)
         check_logits(logits, images)
+        # The backward pass of zennit's hooks propagates relevance in place of gradients, so it starts with the logit.
         relevance = logits.detach() * nn.functional.one_hot(targets, logits.shape[1])
         return torch.autograd.grad(logits, pixels, relevance)[0]
 
@@ -196,6 +197,7 @@ def _input_layer_rules(
     """Return the rule of each layer that receives pixels without a weighted layer before it, by name."""
     if input_rule == "same":
         return {}
+    # The range of the inputs for z^B: that of pixels in [0, 1], normalized.
     blank = images.new_zeros(1, *images.shape[1:])
     bounds = _bounds(network, normalized(model, blank), normalized(model, blank + 1))
     rules: dict[str, Hook] = {}
@@ -223,6 +225,7 @@ def _bounds(network: fx.GraphModule, low: Tensor, high: Tensor) -> dict[str, tup
         if node.op == "placeholder":
             for end, pixels in zip(ends, (low, high), strict=True):
                 end.env[node] = pixels
+        # Weighted layers get no value here, so that all nodes behind them are skipped.
         elif node.op != "output" and all(source in ends[0].env for source in node.all_input_nodes):
             layer = network.get_submodule(node.target) if node.op == "call_module" else None
             if isinstance(layer, Add):

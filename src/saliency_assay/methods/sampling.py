@@ -49,11 +49,12 @@ class BlockGenerator(torch.Generator):
 
 
 def sample_seeds(images: int, samples: int, generator: torch.Generator) -> list[int]:
-    """Sample seeds of ``samples`` samples for each of ``images`` images, image-major, ``images * samples`` in total.
+    """Sample one seed for each of ``samples`` samples of ``images`` images, image-major, ``images * samples`` in total.
 
     Consecutive calls with one generator return the same seeds as one call for all images.
     """
     shape = (images * samples,)
+    # 63 bits, the most that int64 holds: with few bits, seeds would repeat among millions of samples.
     return torch.randint(2**63 - 1, shape, generator=generator, device=generator.device).tolist()
 
 

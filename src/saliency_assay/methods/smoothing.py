@@ -54,7 +54,7 @@ def smoothgrad_squared(
     mean, variance = moments(
         explain, images, targets, generator=generator, samples=samples, noise=noise, distribution=distribution
     )
-    return variance + mean.square()
+    return variance + mean.square()  # E[M²] = Var M + (E M)²
 
 
 def vargrad(
@@ -86,10 +86,10 @@ def moments(
     noise: float,
     distribution: str,
 ) -> tuple[Tensor, Tensor]:
-    """Compute mean and population variance of ``explain(x + z, targets)`` over ``samples`` samples of z, like its maps.
+    """Compute mean and population variance of ``explain(x + z, targets)`` over ``samples`` samples of z.
 
-    z is N(0, σ²) for ``distribution`` gaussian and uniform in [−σ, σ] for uniform, with σ = ``noise`` · (max x − min x)
-    of each image.
+    Both have the shape of the maps. z is N(0, σ²) for ``distribution`` gaussian and uniform in [−σ, σ] for uniform,
+    with σ = ``noise`` · (max x − min x) of each image.
 
     Raises:
         ValueError: a parameter out of range, inputs that do not fit, or an ``explain`` that samples random numbers.
@@ -101,6 +101,7 @@ def moments(
     if distribution not in DISTRIBUTIONS:
         raise ValueError(f"distribution: found {distribution!r}, valid: {', '.join(DISTRIBUTIONS)}")
     sample_noise = DISTRIBUTIONS[distribution]
+    # Per image, as in Smilkov et al. (2017): the noise level is a share of the range of the image's values.
     sigma = noise * (images.amax((1, 2, 3)) - images.amin((1, 2, 3)))
     seeds = sample_seeds(len(images), samples, generator)
     merged: Tensor | None = None
@@ -108,13 +109,15 @@ def moments(
         noises = per_row(sigma[chunk.images]) * sample_noise(seeds[chunk.pairs], images)
         state = generator.get_state()
         maps = explain(images[chunk.images] + noises, targets[chunk.images])
+        # A base that advances the generator would make the noise of later images depend on the batch size.
         if len(maps) != len(noises) or not torch.equal(generator.get_state(), state):
             raise ValueError(
-                f"base: found maps {list(maps.shape)} of {len(noises)} images, expected a map of each, and no "
-                f"random numbers drawn"
+                f"base: found maps {list(maps.shape)} of {len(noises)} images, expected one map per image and no "
+                f"random numbers sampled"
             )
         if merged is None:
             merged = maps.new_zeros(2, len(images), *maps.shape[1:])
+        # The samples of an image may be spread over several chunks, so its moments are updated with each.
         for run in chunk.runs:
             _merge(merged[:, run.image], run.first, maps[run.rows])
     assert merged is not None

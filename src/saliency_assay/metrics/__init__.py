@@ -1,4 +1,4 @@
-"""Registry of metrics; the Snakefile reads it, so this module imports nothing heavy.
+"""Registry of metrics; the Snakefile reads it, so this module must not import torch.
 
 To add a metric, write its function in a module of this package and its record in ``METRICS``. Metrics that compare the
 maps of two models or of two inputs are computed in ``studies/bam``.
@@ -68,7 +68,7 @@ class Metric:
     limits: Mapping[str, Limits] = field(default_factory=dict)
     """Valid values of the parameters that do not accept every value of their type."""
     check: str = ""
-    """``package.module:name`` of a function that returns why parameters are inconsistent, without heavy imports."""
+    """``package.module:name`` of a function that returns why parameters are inconsistent; it must not import torch."""
     read_by: tuple[str, ...] = ()
     """``package.module:name`` of the functions and records that take its parameters; by default its function and its
     ``responses``."""
@@ -101,7 +101,7 @@ METRICS: tuple[Metric, ...] = (
         "aopc",
         "saliency_assay.metrics.aopc:aopc",
         "Samek et al., 2017; Tomsett et al., 2020",
-        "area over the perturbation curve: how far the output falls as pixels go one by one",
+        "area over the perturbation curve: decrease of the output as pixels are replaced one at a time",
         formula="AOPC_L = 1/(L + 1) Σ_{k=1..L} (f(x⁰) − f(x^k)), x^k without its k most (MoRF) or least "
         "(LeRF) relevant",
         scores=(
@@ -123,7 +123,7 @@ METRICS: tuple[Metric, ...] = (
         "faithfulness",
         "saliency_assay.metrics.faithfulness:faithfulness",
         "Alvarez-Melis & Jaakkola, 2018; Tomsett et al., 2020",
-        "correlation of relevance with the fall of the output when a pixel goes",
+        "correlation of a pixel's relevance with the decrease of the output when that pixel is replaced",
         formula="F = Pearson's ρ(R_i, f(x) − f(x without pixel i)) over random pixels i",
         scores=(Score("faithfulness", "higher", (-1, 1), "faithfulness F (Pearson's ρ)"),),
         takes=("mean", "responses"),
@@ -135,7 +135,7 @@ METRICS: tuple[Metric, ...] = (
         "necessity_sufficiency",
         "saliency_assay.metrics.necessity_sufficiency:necessity_sufficiency",
         "Wang et al., 2020",
-        "necessity and sufficiency of positive pixels, by order (N-Ord, S-Ord) and by share (TPN, TPS)",
+        "necessity and sufficiency of the positive pixels, by order (N-Ord, S-Ord) and by proportion (TPN, TPS)",
         formula="N-Ord = mean_m max(R_m − y_b, 0); S-Ord = mean_m (min(R′_m, y_0) − y_b); TPN = ∫|R(π) − R(π "
         "reversed)| dk / (r y_0), TPS the same of R′ and r′",
         scores=(
@@ -166,7 +166,7 @@ METRICS: tuple[Metric, ...] = (
         "deletion",
         "saliency_assay.metrics.deletion:deletion",
         "Petsiuk et al., 2018",
-        "area under the output as the most salient pixels are removed",
+        "area under the curve of the output as pixels are removed, the most salient first",
         formula="∫₀¹ f(x with the share p of its most salient pixels replaced by the fill) dp",
         scores=(Score("deletion", "lower", (0, 1), "deletion AUC"),),
         takes=("mean",),
@@ -177,7 +177,7 @@ METRICS: tuple[Metric, ...] = (
         "insertion",
         "saliency_assay.metrics.deletion:insertion",
         "Petsiuk et al., 2018",
-        "area under the output as the most salient pixels are put in",
+        "area under the curve of the output as pixels are inserted, the most salient first",
         formula="∫₀¹ f(fill image with the share p of x's most salient pixels put in) dp",
         scores=(Score("insertion", "higher", (0, 1), "insertion AUC"),),
         takes=("mean",),
@@ -188,7 +188,7 @@ METRICS: tuple[Metric, ...] = (
         "road",
         "saliency_assay.metrics.road:road",
         "Rong et al., 2022",
-        "output after pixels are replaced by a noisy interpolation of their neighbors",
+        "mean output as a growing share of pixels is replaced by a noisy interpolation of their neighbors",
         formula="mean over shares p of f(x with its most (MoRF) or least (LeRF) relevant p imputed from its "
         "neighbors)",
         scores=(
@@ -202,7 +202,7 @@ METRICS: tuple[Metric, ...] = (
         "sensitivity_n",
         "saliency_assay.metrics.sensitivity_n:sensitivity_n",
         "Ancona et al., 2018",
-        "correlation of a subset's summed attribution with the fall of the output without it, over subset sizes",
+        "correlation of a random subset's summed attribution with the decrease of the output when it is removed",
         formula="mean over n of Pearson's ρ(Σ_{i ∈ S} R_i, f(x) − f(x without S)) over random sets S of n pixels",
         scores=(Score("sensitivity_n", "higher", (-1, 1), "sensitivity-n (Pearson's ρ)"),),
         takes=("mean", "responses"),
@@ -220,7 +220,7 @@ METRICS: tuple[Metric, ...] = (
         "infidelity_square",
         "saliency_assay.metrics.infidelity:infidelity_square",
         "Yeh et al., 2019",
-        "squared error of the predicted fall of the logit when a square turns black",
+        "squared error of the map's prediction of how the logit changes when a square turns black",
         formula=f"{_INFD}, I the image inside a square",
         scores=_INFIDELITY,
         reduction="",
@@ -238,7 +238,7 @@ METRICS: tuple[Metric, ...] = (
         "infidelity_noisy_baseline",
         "saliency_assay.metrics.infidelity:infidelity_noisy_baseline",
         "Yeh et al., 2019",
-        "squared error of the predicted fall of the logit towards a noisy black image",
+        "squared error of the map's prediction of how the logit changes when pixels are replaced by noise around black",
         formula=f"{_INFD}, I = x − z, z noise about black",
         scores=_INFIDELITY,
         reduction="",
@@ -254,7 +254,7 @@ METRICS: tuple[Metric, ...] = (
         "infidelity_subset",
         "saliency_assay.metrics.infidelity:infidelity_subset",
         "Yeh et al., 2019",
-        "squared error of the predicted fall of the logit when random pixels turn black",
+        "squared error of the map's prediction of how the logit changes when random pixels turn black",
         formula=f"{_INFD}, I the image at a random subset of pixels",
         scores=_INFIDELITY,
         reduction="",
@@ -266,7 +266,7 @@ METRICS: tuple[Metric, ...] = (
         "infidelity_shap",
         "saliency_assay.metrics.infidelity:infidelity_shap",
         "Yeh et al., 2019; Lundberg & Lee, 2017",
-        "squared error of the predicted fall of the logit over the subsets of the Shapley kernel",
+        "squared error of the map's prediction of how the logit changes when a Shapley coalition of pixels turns black",
         formula=f"{_INFD}, I the image at a subset sampled by the Shapley kernel",
         scores=_INFIDELITY,
         reduction="",
@@ -278,7 +278,7 @@ METRICS: tuple[Metric, ...] = (
         "infidelity_halves",
         "saliency_assay.metrics.infidelity:infidelity_halves",
         "Yeh et al., 2019",
-        "squared error of the predicted fall of the logit when the left or the right half turns black",
+        "squared error of the map's prediction of how the logit changes when the left or the right half turns black",
         formula=f"{_INFD}, I the image inside its left or its right half",
         scores=_INFIDELITY,
         reduction="",
@@ -290,7 +290,7 @@ METRICS: tuple[Metric, ...] = (
         "sensitivity_max",
         "saliency_assay.metrics.sensitivity_max:sensitivity_max",
         "Yeh et al., 2019",
-        "largest change of the map under a small change of the image",
+        "largest change of the map under small perturbations of the image, relative to the map's norm",
         formula="max over ‖y − x‖_∞ ≤ r of ‖Φ(f, y) − Φ(f, x)‖ / ‖Φ(f, x)‖ (undivided unless relative)",
         scores=(Score("sensitivity_max", "lower", (0, inf), "SENS_MAX", True),),
         reduction="",
@@ -301,7 +301,7 @@ METRICS: tuple[Metric, ...] = (
         "pointing_game",
         "saliency_assay.metrics.localization:pointing_game",
         "Zhang et al., 2018",
-        "whether the greatest value lies on the object",
+        "hit rate: share of maps whose maximum lies on the object",
         formula="1 if the greatest value lies at most the tolerance from the object, else 0",
         scores=(Score("pointing_game", "higher", (0, 1), "pointing game (hit rate)"),),
         takes=("mask",),
@@ -311,7 +311,7 @@ METRICS: tuple[Metric, ...] = (
         "mask_attribution",
         "saliency_assay.metrics.localization:mask_attribution",
         "Arras et al., 2022",
-        "share of positive attribution, and of the strongest pixels, that lies on the object",
+        "share of the positive attribution, and share of the most relevant pixels, that lies on the object",
         formula="mass = Σ_M max(s, 0) / Σ max(s, 0); rank = |(the |M| pixels of greatest s) ∩ M| / |M|",
         scores=(
             Score("relevance_mass_accuracy", "higher", (0, 1), "share of positive attribution on the object"),
@@ -328,7 +328,7 @@ METRICS: tuple[Metric, ...] = (
         "block_attribution",
         "saliency_assay.metrics.block_attribution:block_attribution",
         "Yeh et al., 2019",
-        "share of absolute attribution that lies on the caption, or on the object",
+        "share of the absolute attribution that lies on the caption or the object",
         formula="Σ_M |Φ| / Σ |Φ|",
         scores=(
             Score("block_attribution", "higher", (0, 1), "share of absolute attribution on the block", True),
@@ -340,7 +340,7 @@ METRICS: tuple[Metric, ...] = (
         "randomization",
         "saliency_assay.metrics.randomization:randomization",
         "Adebayo et al., 2018",
-        "likeness of the map to that of the model with random weights",
+        "similarity of the map to the map after the model's weights are randomized",
         formula="Spearman's ρ, or SSIM, of Φ(f, x) and Φ(f with new weights in some layers, x)",
         scores=(
             Score("randomization_spearman", "target 0", (-1, 1), "Spearman's ρ, signed"),
@@ -355,7 +355,8 @@ METRICS: tuple[Metric, ...] = (
         "mcs",
         "saliency_assay.studies.bam.mcs_and_idr:model_contrast",
         "Yang & Kim, 2019",
-        "model contrast: how much more a region gets in the model that needs it",
+        "model contrast score: attribution on the object in the model trained on object labels minus that in the "
+        "model trained on scene labels",
         formula="MCS = G_c(f_o, X_os) − G_c(f_s, X_os), G_c the mean of visual attribution on the object's pixels c",
         scores=(Score("mcs", "higher", (-1, 1), "MCS"),),
         reduction="visual",
@@ -368,7 +369,8 @@ METRICS: tuple[Metric, ...] = (
         "idr",
         "saliency_assay.studies.bam.mcs_and_idr:input_dependence",
         "Yang & Kim, 2019",
-        "input dependence: share of images where an unimportant object gets less than what it covers",
+        "input dependence rate: share of images in which an unimportant object gets less attribution than the scene "
+        "that it covers",
         formula="IDR = share of images with g_c(f_s, x with the object) < g_c(f_s, x without it)",
         scores=(Score("idr", "higher", (0, 1), "IDR"),),
         reduction="visual",
@@ -381,7 +383,8 @@ METRICS: tuple[Metric, ...] = (
         "iir",
         "saliency_assay.studies.bam.input_independence:input_independence",
         "Yang & Kim, 2019",
-        "input independence: share of images where a change without effect on the output leaves the region's share",
+        "input independence rate: share of images in which a patch that does not change the output leaves the "
+        "attribution of its region nearly unchanged",
         formula="IIR = share of images with |g_c(f, x + δ) − g_c(f, x)| / g_c(f, x) < t, where f(x + δ) ≈ f(x)",
         scores=(
             Score("iir", "higher", (0, 1), "IIR"),
@@ -411,7 +414,8 @@ METRICS: tuple[Metric, ...] = (
         "tcav",
         "saliency_assay.studies.bam.tcav:tcav",
         "Kim et al., 2018; Yang & Kim, 2019",
-        "share of images whose logit rises along a concept's direction, over the layers where that is significant",
+        "share of images whose logit increases in the direction of a concept, mean over the layers where this is "
+        "significant",
         formula="TCAV = |{x : ∂f_t(x)/∂a_l · v_l > 0}| / |X|, v_l the direction towards the concept at layer l",
         scores=(Score("tcav", "higher", (0, 1), "TCAV"),),
         reduction="",

@@ -1,4 +1,4 @@
-"""AOPC: how far the output falls as pixels are perturbed one by one (Samek et al., 2017; Tomsett et al., 2020)."""
+"""AOPC: decrease of the output as pixels are perturbed one by one (Samek et al., 2017; Tomsett et al., 2020)."""
 
 import torch
 from torch import Tensor
@@ -45,6 +45,7 @@ def aopc(
     fill_seeds, _ = _seeds(len(images), generator)
     fill_pixels = fill_of(fill, images, mean=mean, seeds=fill_seeds)
     saliency = reduce(maps, "sum")
+    # LeRF removes the end of the same order instead of sorting again, which would order ties differently.
     first = Span(torch.zeros_like(removed), removed)
     last = Span(pixels - removed, torch.full_like(removed, pixels))
     outputs = evaluate_order(
@@ -87,6 +88,7 @@ def random_orders(
     fill_seeds, order_seeds = _seeds(len(images), generator)
     fill_pixels = fill_of(fill, images, mean=mean, seeds=fill_seeds)
     batch = perturbation_batch(predict, images, targets, fill_pixels, output=output)
+    # Without step 0: the output for the unperturbed image is the same for all orders and evaluated once.
     span = Span(torch.zeros_like(removed[:, 1:]), removed[:, 1:])
     unperturbed = original(batch)[:, None]
     generators = [torch.Generator().manual_seed(seed) for seed in order_seeds]

@@ -79,15 +79,17 @@ def block_ends(pixels: Tensor, blocks: int) -> Tensor:
     With fewer pixels than blocks, every number up to ``pixels`` occurs, some of them repeatedly.
     """
     number = torch.arange(blocks + 1, device=pixels.device)
+    # In integers, because floating-point division could round a half either way.
     return (2 * number * pixels[:, None] + blocks).div(2 * blocks, rounding_mode="floor")
 
 
 def _area_under(
     name: str, batch: PerturbationBatch, saliency: Tensor, steps: int | str, *, kept: bool
 ) -> Scored:
-    """Compute the area by the trapezoid rule over the true shares of pixels, which are i/S rounded to whole pixels."""
+    """Compute the area by the trapezoid rule over the exact shares of removed pixels, i/S rounded to whole pixels."""
     check_steps(steps)
     size = batch.height * batch.width
+    # With more blocks than pixels, points would repeat.
     blocks = size if isinstance(steps, str) else min(steps, size)
     removed = block_ends(torch.full((len(saliency),), size, device=saliency.device), blocks)
     curve = evaluate_order(batch, ranks_of(saliency), [Span(torch.zeros_like(removed), removed, kept)])[0]

@@ -70,7 +70,7 @@ def model_responses(
     """
     generator = BlockGenerator(seed)
     for batch in _batches(classifier, images, targets, batch_size, offset, name_of(function)):
-        keywords = _metric_arguments(function, parameters, inputs or MetricInputs(), batch.part, classifier)
+        keywords = _metric_arguments(function, parameters, inputs or MetricInputs(), batch.rows, classifier)
         generator.at(batch.block)
         with evaluating(classifier), frozen(classifier), exact_float32():
             responses = function(classifier, batch.pixels, batch.targets, generator=generator, **keywords)
@@ -100,22 +100,22 @@ def score(
     set is split into shards; ``offset`` is the number of images before this shard.
 
     Raises:
-        ValueError: images, targets, maps or offset do not fit each other; the metric returns anything but a score for
-            each image, or raises it.
+        ValueError: images, targets, maps or offset do not fit each other; the metric raises it, or does not return one
+            score for each image.
     """
     generator, undefined = BlockGenerator(seed), Counter[str]()
     explain = _Explain(classifier, inputs.explainer) if inputs.explainer else None
     inputs = replace(inputs, whole={**inputs.whole, "explain": explain}) if explain else inputs
     for batch in _batches(classifier, images, targets, batch_size, offset, name_of(function)):
-        block_maps = torch.tensor(np.asarray(maps[batch.part]), device=classifier.device)
-        _check_maps(block_maps, batch.pixels, len(maps), len(images))
-        keywords = _metric_arguments(function, parameters, inputs, batch.part, classifier)
+        batch_maps = torch.tensor(np.asarray(maps[batch.rows]), device=classifier.device)
+        _check_maps(batch_maps, batch.pixels, len(maps), len(images))
+        keywords = _metric_arguments(function, parameters, inputs, batch.rows, classifier)
         generator.at(batch.block)
         if explain:
             explain.begin(batch.block)
         with evaluating(classifier), frozen(classifier), exact_float32():
             scores = function(
-                classifier, batch.pixels, batch.targets, block_maps, generator=generator, **keywords
+                classifier, batch.pixels, batch.targets, batch_maps, generator=generator, **keywords
             )
         result = scores if isinstance(scores, Scored) else Scored({(names[0], ""): scores})
         _check_scores(name_of(function), result, names, len(batch.pixels))
@@ -123,14 +123,14 @@ def score(
         for key, values in result.scores.items():
             undefined[" ".join(key).strip()] += int(values.isnan().sum())
         yield result
-    for label, count in (+undefined).items():
+    for label, count in (+undefined).items():  # the plus drops counts of 0
         log.warning("%s is not defined for %d of %d images", label, count, len(images))
 
 
 def explainer_of(
     method: Mapping[str, Any], data: Any, device: torch.device, seed: int, model: str, name: str
 ) -> Explainer:
-    """Return the method whose maps of ``model`` on data set ``name`` are scored, as passed to ``methods.engine``.
+    """Return the method whose maps of ``model`` on data set ``name`` are scored, with the seed of these maps.
 
     ``method`` has ``function``, ``parameters`` and ``noise_group``, and optionally ``base`` and ``background``;
     ``data`` is the open store of the data set.
@@ -145,7 +145,7 @@ def metric_seed(seed: int, model: str, data: str, noise_group: str) -> int:
 
 
 def randomized_model_seed(seed: int, model: str) -> int:
-    """Return the seed of the new weights with which a metric compares a trained model."""
+    """Return the seed of the random weights of the model that a metric compares with the trained one."""
     # The name in the seed is that of version 0.1, so that weights stay the same
     return seed_of(seed, "fresh", model)
 
@@ -197,6 +197,7 @@ class _Explain:
         self.state = self.generator.at(block).get_state()
 
     def __call__(self, images: Tensor, targets: Tensor, model: nn.Module | None = None) -> Tensor:
+        # The same noise in all calls, so that maps differ by the image or the model and not by their random samples.
         self.generator.set_state(self.state)
         explained = self.classifier if model is None else model
         maps = self.explainer.method(
@@ -209,27 +210,27 @@ class _Batch(NamedTuple):
     """Images that are scored together: their block, their slice, and their pixels and targets on the device."""
 
     block: int
-    part: slice
+    rows: slice
     pixels: Tensor
     targets: Tensor
 
 
 def _batches(
-    classifier: Classifier, images: Any, targets: np.ndarray, batch_size: int, offset: int, what: str
+    classifier: Classifier, images: Any, targets: np.ndarray, batch_size: int, offset: int, name: str
 ) -> Iterator[_Batch]:
-    parts = list(batches(len(images), batch_size, offset=offset, even=True))
+    batch_slices = list(batches(len(images), batch_size, offset=offset, even=True))
     check_targets(targets, len(images), classifier.classes)
-    for number in reported(len(parts), 1, f"batches of images: {what}"):
-        block, part = parts[number]
-        pixels = pixels_of(images[part], classifier.device)
-        yield _Batch(block, part, pixels, torch.tensor(targets[part], device=classifier.device))
+    for number in reported(len(batch_slices), 1, f"batches of images: {name}"):
+        block, rows = batch_slices[number]
+        pixels = pixels_of(images[rows], classifier.device)
+        yield _Batch(block, rows, pixels, torch.tensor(targets[rows], device=classifier.device))
 
 
 def _metric_arguments(
     function: Callable[..., Any],
     parameters: Mapping[str, Any],
     inputs: MetricInputs,
-    part: slice,
+    rows: slice,
     classifier: Classifier,
 ) -> dict[str, Any]:
     """Return the keyword arguments of ``function``: the parameters and the inputs that it declares."""
@@ -239,7 +240,7 @@ def _metric_arguments(
     def slice_of(values: Any) -> Any:
         if isinstance(values, Mapping):
             return {key: slice_of(value) for key, value in values.items()}
-        return torch.tensor(np.asarray(values[part]), device=classifier.device)
+        return torch.tensor(np.asarray(values[rows]), device=classifier.device)
 
     arguments = {key: value for key, value in parameters.items() if any_name or key in declared}
     shared_inputs = {"mean": classifier.mean.flatten(), **inputs.whole}
@@ -272,5 +273,5 @@ def _check_scores(metric: str, result: Scored, names: Sequence[str], images: int
         if bool(values.isinf().any()):
             count = f"{int(values.isinf().sum())} of {images} scores"
             raise ValueError(
-                f"{metric}: returned infinity in {count} as {' '.join(key).strip()}, expected NaN for none"
+                f"{metric}: returned infinity in {count} as {' '.join(key).strip()}, expected NaN if undefined"
             )

@@ -65,6 +65,7 @@ def single_pixels(
     sampled = torch.randperm(available, generator=shared)[:pixels].sort().values
     pixel = sampled.to(images.device).repeat(len(images), 1)
     fill_pixels = fill_of(fill, images, mean=mean, seeds=sample_seeds(len(images), 1, generator))
+    # With pixels ranked in reading order, a span of one rank is one pixel.
     ranks = torch.arange(available, device=images.device).expand(len(images), -1)
     zero = torch.zeros_like(pixel[:, :1])
     spans = [Span(zero, zero), Span(pixel, pixel + 1)]

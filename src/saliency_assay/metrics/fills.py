@@ -38,7 +38,7 @@ def fill(name: str, images: Tensor, *, mean: Tensor | None = None, seeds: list[i
             raise ValueError(
                 f"seeds: found {actual}, expected one for each of {count} images for fill 'random'"
             )
-        return (uniform(seeds, images) + 1) / 2
+        return (uniform(seeds, images) + 1) / 2  # from [−1, 1) to [0, 1)
     if name == "blur":
         sigma = BLUR * min(height, width)
         blurred = gaussian_filter(images.detach().cpu().numpy(), (0, 0, sigma, sigma), mode="mirror")

@@ -28,10 +28,10 @@ def infidelity(predicted: Tensor, drop: Tensor) -> Tensor:
 
 
 def optimal_scale(predicted: Tensor, drop: Tensor) -> Tensor:
-    """Return the β, float64 ``[N]``, for which βΦ has the least infidelity: E[IᵀΦ (f(x) − f(x − I))] / E[(IᵀΦ)²].
+    """Return the β, float64 ``[N]``, that minimizes the infidelity of βΦ: E[IᵀΦ (f(x) − f(x − I))] / E[(IᵀΦ)²].
 
-    It may be negative. It is 0 where IᵀΦ is always 0, since every β then gives the same infidelity. From the released
-    code; not in the paper.
+    It may be negative. It is 0 where IᵀΦ is always 0, since every β then gives the same infidelity. The released code
+    multiplies maps by it; the paper does not mention it.
     """
     power = predicted.square().mean(1)
     return torch.where(power > 0, (predicted * drop).mean(1) / power, 0)
@@ -48,8 +48,9 @@ def score(maps: Tensor, predicted: Tensor, drop: Tensor, rescale: bool) -> Score
 def contributions(maps: Tensor, images: Tensor, explanation: str) -> Tensor:
     """Return the contribution of each pixel to IᵀΦ when it turns black, float64 ``[N, H·W]``.
 
-    For ``global`` explanations Φ ``[N, C or 1, H, W]`` it is Σ_c Φ_c. For ``local`` ones, I holds the removed pixels,
-    and it is Σ_c x_c Φ_c, where a map of one channel has the same value in all channels. Section 2.5, with x_0 = 0.
+    For ``global`` explanations Φ ``[N, C or 1, H, W]`` it is Σ_c Φ_c. For ``local`` ones, I contains the values of the
+    removed pixels, and it is Σ_c x_c Φ_c, where a map of one channel has the same value in all channels. Section 2.5,
+    with x_0 = 0.
 
     Raises:
         ValueError: unknown ``explanation``, or maps that do not fit the images.
@@ -90,7 +91,7 @@ def removed_squares(
     """Compute ``drop``: f(x) − f(x with a square black), in logits, float64 ``[N, S]``; see ``infidelity_square``.
 
     Raises:
-        ValueError: sides or a number of squares that do not fit the images, or what the engine raises.
+        ValueError: sides or a number of squares that do not fit the images, or an error of ``perturbation``.
     """
     batch = perturbation_batch(predict, images, targets, fill("black", images), output="logit")
     selected = _choose_squares(images, smallest, largest, squares, generator)
@@ -137,15 +138,16 @@ def square_sums(values: Tensor, squares: Tensor) -> Tensor:
     t(top, right) − t(bottom, left) + t(top, left).
     """
     count, height, width = values.shape
+    # Four lookups per square, whatever its area. float64, since the table's sums exceed those of small squares by far.
     table = values.new_zeros(count, height + 1, width + 1)
     table[:, 1:, 1:] = values.cumsum(1).cumsum(2)
     totals = values.new_empty(count, len(squares))
     for first in range(0, len(squares), SQUARES):
-        part = slice(first, first + SQUARES)
-        top, left, side = squares[part].unbind(1)
+        block = slice(first, first + SQUARES)
+        top, left, side = squares[block].unbind(1)
         bottom, right = top + side, left + side
         lower = table[:, bottom, right] - table[:, bottom, left]
-        totals[:, part] = lower - (table[:, top, right] - table[:, top, left])
+        totals[:, block] = lower - (table[:, top, right] - table[:, top, left])
     return totals
 
 
@@ -181,13 +183,13 @@ def noisy_baselines(
     batch = perturbation_batch(predict, images, targets, fill("black", images), output="logit")
     original_logits = original(batch)[:, None]
     portions = _baselines(images, samples, noise, protocol, generator, batch.rows)
-    # In the memory format of the perturbation engine's images.
+    # In the memory format of the images in f(x), so that both terms of the drop use the same convolution algorithm.
     reformatted = (z.contiguous(memory_format=torch.channels_last) for z in portions)
     baseline_logits = torch.cat([all_logits(predict, z)[:, targets] for z in reformatted]).T
-    broken = int((~baseline_logits.isfinite()).sum())
-    if broken:
+    non_finite = int((~baseline_logits.isfinite()).sum())
+    if non_finite:
         raise ValueError(
-            f"predict: the logit of {broken} of {baseline_logits.numel()} noisy baselines is NaN or infinite, "
+            f"predict: the logit of {non_finite} of {baseline_logits.numel()} noisy baselines is NaN or infinite, "
             f"expected finite values"
         )
     return {"drop": original_logits - baseline_logits}
@@ -218,6 +220,7 @@ def infidelity_noisy_baseline(
     check_maps(maps, images)
     portions = _baselines(images, samples, noise, protocol, generator, BLOCK)
     local = maps.double().expand(images.shape).flatten(1)
+    # IᵀΦ = xᵀΦ − zᵀΦ: the perturbations I themselves, one image for each pair of x and z, are never computed.
     image_term = (images.flatten(1) * local).sum(1, keepdim=True)
     predicted = torch.cat([image_term - local @ z.flatten(1).double().T for z in portions], dim=1)
     return score(maps, predicted, drop_of(responses, maps, samples), rescale)
@@ -257,7 +260,7 @@ def removed_subsets(
     """Compute ``drop``: f(x) − f(x with a subset black), in logits, float64 ``[N, samples]``.
 
     Raises:
-        ValueError: a parameter out of range, or what the engine raises.
+        ValueError: a parameter out of range, or an error of ``perturbation``.
     """
     batch = perturbation_batch(predict, images, targets, fill("black", images), output="logit")
     return {"drop": drops(batch, _subsets(images, samples, share, generator))}
@@ -295,7 +298,7 @@ def removed_coalitions(
     """Compute ``drop``: f(x) − f(x with a coalition black), in logits, float64 ``[N, samples]``.
 
     Raises:
-        ValueError: fewer than one sample or two pixels, or what the engine raises.
+        ValueError: fewer than one sample or two pixels, or an error of ``perturbation``.
     """
     batch = perturbation_batch(predict, images, targets, fill("black", images), output="logit")
     return {"drop": drops(batch, _coalitions(images, samples, generator))}
@@ -364,7 +367,7 @@ def removed_halves(
     """Compute ``drop``: f(x) − f(x with the left or the right half black), in logits, float64 ``[N, 2]``.
 
     Raises:
-        ValueError: images of fewer than two columns, or what the engine raises.
+        ValueError: images of fewer than two columns, or an error of ``perturbation``.
     """
     batch = perturbation_batch(predict, images, targets, fill("black", images), output="logit")
     sides = _sides(images)

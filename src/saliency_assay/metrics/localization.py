@@ -34,8 +34,8 @@ def pointing_game(
     saliency = _checked(reduce(maps, "sum"), mask)
     near = dilated(mask, tolerance).flatten(1)
     flat = saliency.flatten(1)
-    greatest = flat == flat.amax(1, keepdim=True)
-    hits = (greatest & near).sum(1).double() / greatest.sum(1)
+    is_maximum = flat == flat.amax(1, keepdim=True)
+    hits = (is_maximum & near).sum(1).double() / is_maximum.sum(1)
     return Scored({("pointing_game", ""): nan_unless(_is_defined(saliency, mask), hits)})
 
 
@@ -78,6 +78,7 @@ def rank_inside(saliency: Tensor, inside: Tensor) -> Tensor:
     Pixels tied for the last of the K places count with the expectation over random orders of equal values.
     """
     area = inside.sum(1, keepdim=True)
+    # The K-th largest value. Larger ones are all among the K pixels; equal ones share the places that are left.
     weakest = saliency.sort(dim=1, descending=True).values.gather(1, (area - 1).clamp(min=0))
     above, tied = saliency > weakest, saliency == weakest
     tied_share = (area - above.sum(1, keepdim=True)).double() / tied.sum(1, keepdim=True)
@@ -88,7 +89,8 @@ def dilated(mask: Tensor, radius: int) -> Tensor:
     """Return the pixels within ``radius`` of a True pixel, from center to center, bool ``[N, H, W]`` like the mask."""
     if radius == 0:
         return mask
-    near = [distance_transform_edt(~row) <= radius if row.any() else row for row in mask.cpu().numpy()]
+    # An empty mask stays empty: without a True pixel, SciPy's distances are undefined.
+    near = [distance_transform_edt(~each) <= radius if each.any() else each for each in mask.cpu().numpy()]
     return torch.from_numpy(np.stack(near)).to(mask.device)
 
 

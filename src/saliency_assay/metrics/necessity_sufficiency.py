@@ -140,12 +140,14 @@ def positive_shares(saliency: Tensor) -> Shares:
     """Return the cumulative shares of the positive pixels of ``[N, H, W]``, both divided by the same total."""
     flat = saliency.flatten(1).double()
     positive = flat > 0  # False for NaN
-    greatest = flat.where(positive, 0).sort(1, descending=True).values
-    least = flat.where(positive, torch.inf).sort(1).values.nan_to_num(posinf=0)
-    sums = greatest.cumsum(1)
+    descending = flat.where(positive, 0).sort(1, descending=True).values
+    # Not 1 − the share of the others: the smallest values would be lost in the rounding error of the large ones.
+    ascending = flat.where(positive, torch.inf).sort(1).values.nan_to_num(posinf=0)
+    sums = descending.cumsum(1)
     total = sums[:, -1:].where(positive.any(1, keepdim=True), 1)
     zero = torch.zeros_like(total)
-    first, last = torch.cat([zero, sums], 1) / total, torch.cat([zero, least.cumsum(1)], 1) / total
+    first, last = torch.cat([zero, sums], 1) / total, torch.cat([zero, ascending.cumsum(1)], 1) / total
+    # The two sums have different rounding errors, so the last share could exceed 1.
     return Shares(first, last.clamp(max=1), positive.sum(1))
 
 
@@ -154,6 +156,7 @@ def fewest(shares: Tensor, share: Tensor, positive: Tensor) -> Tensor:
 
     ``shares`` is ``[N, H·W + 1]``, ``share`` is k, ``[N, S]``. n(1) = M, however small the smallest values are.
     """
+    # A share of exactly k may be slightly below k after rounding, which would add a pixel.
     number = torch.searchsorted(shares, share - ROUNDING).minimum(positive[:, None])
     return torch.where(share == 1, positive[:, None], number)
 
@@ -191,7 +194,7 @@ def _scores(outputs: Curves, evaluated: Points, protocol: str) -> dict[str, Tens
     counted[:, 1:] = evaluated.number[:, 1:] > evaluated.number[:, :-1]
     y_0, y_b = outputs.n_ord[:, 0], outputs.s_ord[:, 0]
     all_removed, all_shown = outputs.n_ord[:, -1], outputs.s_ord[:, -1]  # R_M and R′_M
-    if protocol == "printed":
+    if protocol == "printed":  # Eq. 4 as printed; it contradicts the paper's text and Fig. 5
         sufficiency = s_ord_printed(outputs.s_ord, all_shown, y_0, counted)
     else:
         sufficiency = s_ord(outputs.s_ord, y_0, y_b, counted)

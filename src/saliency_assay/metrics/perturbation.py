@@ -18,7 +18,7 @@ Predict = Callable[[Tensor], Tensor]
 """Function from images ``[B, C, H, W]`` to logits ``[B, K]``, such as a model."""
 
 OUTPUTS = ("probability", "logit")
-LEAST_ROWS = 32  # smallest model batch of perturbed images, if a batch holds fewer images
+LEAST_ROWS = 32  # smallest model batch of perturbed images, however few images are scored together
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def perturbation_batch(
     fits = fill.ndim == 4 and fill.shape[1] == channels and fill.shape[0] in (1, count)
     if not fits or tuple(fill.shape[2:]) not in ((1, 1), (height, width)):
         raise ValueError(
-            f"fill: found {list(fill.shape)}, expected {list(images.shape)} or what broadcasts to it"
+            f"fill: found {list(fill.shape)}, expected {list(images.shape)} or a shape that broadcasts to it"
         )
     pixels, fill_pixels = (
         values.detach().permute(0, 2, 3, 1).flatten(1, 2).contiguous() for values in (images, fill)
@@ -84,7 +84,7 @@ def ranks_of(saliency: Tensor) -> Tensor:
 
 
 def differs(batch: PerturbationBatch) -> Tensor:
-    """Return the pixels that differ from their fill, bool ``[N, H·W]``."""
+    """Return True for pixels that differ from their fill in any channel, bool ``[N, H·W]``."""
     return (batch.pixels != batch.fill).any(2)
 
 
@@ -114,6 +114,7 @@ def evaluate_order(batch: PerturbationBatch, ranks: Tensor, spans: Sequence[Span
     # unique sorts the keys, so the rows of an image are adjacent.
     unique_keys, inverse = torch.unique(keys, return_inverse=True)
     outputs = unique_keys.new_empty(len(unique_keys), dtype=torch.float64)
+    # Gathering [rows, H·W] ranks is bound by memory bandwidth, and int32 needs half of it.
     ranks32 = ranks.to(torch.int32)
     for first in reported(len(unique_keys), batch.rows, "perturbed images"):
         rows = slice(first, first + batch.rows)
@@ -170,7 +171,9 @@ def _keys(span: Span, count: int, pixels: int) -> Tensor:
     if bool((start < 0).any()) or bool((stop > pixels).any()):
         actual = f"{int(start.min())} to {int(stop.max())}"
         raise ValueError(f"span: found {actual}, expected within 0 to {pixels}, the pixels of an image")
+    # 1 if the pixels outside the span show the fill, 0 if those inside do.
     outside = torch.full_like(start, int(span.kept))
+    # All empty spans are the same perturbed image and get the same key.
     empty = start >= stop
     start, stop = start.masked_fill(empty, 0), stop.masked_fill(empty, 0)
     if span.kept:  # the complement of a span that reaches an end of the order is a span of removed pixels
@@ -202,9 +205,9 @@ def _outputs(batch: PerturbationBatch, image: Tensor, removed: Tensor) -> Tensor
 
 
 def _check_finite(batch: PerturbationBatch, outputs: Tensor) -> None:
-    broken = int((~outputs.isfinite()).sum())  # after all batches, since it waits for the device
-    if broken:
+    non_finite = int((~outputs.isfinite()).sum())  # after all batches, since int() waits for the GPU
+    if non_finite:
         raise ValueError(
-            f"predict: the {batch.output} of {broken} of {outputs.numel()} perturbed images is NaN or infinite, "
+            f"predict: the {batch.output} of {non_finite} of {outputs.numel()} perturbed images is NaN or infinite, "
             f"expected finite values"
         )

@@ -56,24 +56,28 @@ def randomization(
     if stages < 1:
         raise ValueError(f"stages: found {stages}, expected at least 1")
     trained, new = predict.state_dict(), randomized_model.state_dict()
-    _check_same_entries(trained, new)
+    _check_same_shapes(trained, new)
     saliency, model_copy, all_stages = reduce(maps, "sum"), deepcopy(predict), staged(predict, stages)
 
-    def similarity_after(replaced: Sequence[Stage]) -> Tensor:
+    def similarity_with(replaced: Sequence[Stage]) -> Tensor:
         names = [name for stage in replaced for name in stage.tensors]
+        # All weights are loaded, so that none of an earlier stage remain.
         model_copy.load_state_dict({**trained, **{name: new[name] for name in names}})
         new_maps = explain(images, targets, model=model_copy)
         if len(new_maps) != len(maps) or new_maps.shape[2:] != maps.shape[2:]:
             raise ValueError(f"explain: returned {describe(new_maps)}, expected maps like {describe(maps)}")
         return likeness(saliency, reduce(new_maps.detach(), "sum"))
 
-    first = similarity_after(all_stages[:1])  # the same in both orders
-    further = range(2, len(all_stages) + 1)
-    likenesses = {
-        "cascading": [first, *(similarity_after(all_stages[:number]) for number in further)],
-        "independent": [first, *(similarity_after(all_stages[number - 1 : number]) for number in further)],
+    first = similarity_with(all_stages[:1])  # the same for both orders
+    later_stages = range(2, len(all_stages) + 1)
+    similarities = {
+        "cascading": [first, *(similarity_with(all_stages[:number]) for number in later_stages)],
+        "independent": [
+            first,
+            *(similarity_with(all_stages[number - 1 : number]) for number in later_stages),
+        ],
     }
-    return _scored(likenesses, all_stages, likeness(saliency, saliency))
+    return _scored(similarities, all_stages, likeness(saliency, saliency))
 
 
 def staged(model: nn.Module, stages: int) -> list[Stage]:
@@ -124,12 +128,14 @@ def weight_layers(network: nn.Module) -> list[tuple[str, list[str]]]:
 
 def likeness(first: Tensor, second: Tensor) -> Tensor:
     """Compute ``MEASURES`` of two maps ``[N, H, W]`` each, float64 ``[N, 3]``, NaN where either is NaN or constant."""
-    sizes = first.abs(), second.abs()
-    both, both_sizes = is_rankable(first) & is_rankable(second), is_rankable(sizes[0]) & is_rankable(sizes[1])
+    magnitudes = first.abs(), second.abs()
+    defined = is_rankable(first) & is_rankable(second)
+    # A map of values ±a ranks pixels, but its magnitudes do not.
+    magnitudes_defined = is_rankable(magnitudes[0]) & is_rankable(magnitudes[1])
     measures = [
-        nan_unless(both, spearman(first, second)),
-        nan_unless(both_sizes, spearman(*sizes)),
-        ssim(first.double(), second.double(), both),
+        nan_unless(defined, spearman(first, second)),
+        nan_unless(magnitudes_defined, spearman(*magnitudes)),
+        ssim(first.double(), second.double(), defined),
     ]
     return torch.stack(measures, dim=1)
 
@@ -144,7 +150,7 @@ def mean_ranks(values: Tensor) -> Tensor:
     ordered = values.sort(dim=1).values
     below = torch.searchsorted(ordered, values.contiguous())
     not_above = torch.searchsorted(ordered, values.contiguous(), right=True)
-    return (below + not_above + 1).double() / 2
+    return (below + not_above + 1).double() / 2  # the mean of the ranks from below + 1 to not_above
 
 
 def ssim(first: Tensor, second: Tensor, defined: Tensor) -> Tensor:
@@ -154,6 +160,7 @@ def ssim(first: Tensor, second: Tensor, defined: Tensor) -> Tensor:
     below 3 pixels.
     """
     window = min(WINDOW, (min(first.shape[1:]) - 1) // 2 * 2 + 1)
+    # Values are then in [−1, 1], which is ``data_range`` 2: SSIM's stabilizing constants are relative to it.
     pairs = [(maps / maps.abs().amax((1, 2), keepdim=True)).cpu().numpy() for maps in (first, second)]
     similarities = [
         float(structural_similarity(one, other, win_size=window, data_range=2))  # type: ignore[no-untyped-call]
@@ -167,8 +174,8 @@ def ssim(first: Tensor, second: Tensor, defined: Tensor) -> Tensor:
 def _scored(by_order: Mapping[str, Sequence[Tensor]], stages: Sequence[Stage], unchanged: Tensor) -> Scored:
     """Return the scores of all stages, and curves that begin with the unchanged model."""
     scores, curves = {}, {}
-    for order, likenesses in by_order.items():
-        curve = torch.stack([unchanged, *likenesses], dim=1)
+    for order, similarities in by_order.items():
+        curve = torch.stack([unchanged, *similarities], dim=1)
         for index, measure in enumerate(MEASURES):
             curves[f"{order}_{measure}"] = curve[:, :, index]
             for number, stage in enumerate(stages, start=1):
@@ -177,7 +184,7 @@ def _scored(by_order: Mapping[str, Sequence[Tensor]], stages: Sequence[Stage], u
     return Scored(scores, curves)
 
 
-def _check_same_entries(trained: Mapping[str, Tensor], new: Mapping[str, Tensor]) -> None:
+def _check_same_shapes(trained: Mapping[str, Tensor], new: Mapping[str, Tensor]) -> None:
     for name in sorted({*trained, *new}):
         shapes = [list(state[name].shape) if name in state else "none" for state in (trained, new)]
         if shapes[0] != shapes[1]:

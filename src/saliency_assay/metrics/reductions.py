@@ -59,6 +59,7 @@ def percentile(values: Tensor, percent: float) -> Tensor:
     ``torch.quantile`` accepts at most 2²⁴ values in total, which is 334 maps of 224 × 224 pixels.
     """
     rank = percent / 100 * (values.shape[1] - 1)
+    # Only the values from this rank up, 1 % of them in BAM's reduction, instead of sorting all.
     top = values.topk(values.shape[1] - floor(rank), dim=1).values
     below, above = top[:, -1], top[:, -1 - (ceil(rank) - floor(rank))]
     return below + (above - below) * (rank - floor(rank))

@@ -89,7 +89,8 @@ def impute(images: Tensor, removed: Tensor) -> Tensor:
         ValueError: an image in which no pixel is known.
     """
     if bool(removed.flatten(1).all(1).any()):
-        raise ValueError("removed: found all pixels of an image, expected one at least to be known")
+        raise ValueError("removed: found all pixels of an image, expected at least one known pixel")
+    # Removed pixels count 0, so the sums are those over known neighbors: the right-hand side of the system.
     known_pixels = images.double() * ~removed[:, None]
     sums = _weighted_sums(known_pixels).permute(0, 2, 3, 1)[removed].cpu().numpy()
     totals = _weighted_sums(known_pixels.new_ones(1, 1, *images.shape[2:]))[0, 0].cpu().numpy()
@@ -115,10 +116,11 @@ def solve(removed: np.ndarray, totals: np.ndarray, sums: np.ndarray) -> np.ndarr
     number[:height, 1:-1][removed] = np.arange(len(sums))
     band = np.zeros((width + 2, len(sums)))
     band[0], widest = totals[removed], 0
+    # The matrix is symmetric, so its lower band, the neighbors that follow each unknown, is enough.
     for down, right in FOLLOWING:
-        other = number[down : down + height, 1 + right : 1 + right + width][removed]
-        columns = np.flatnonzero(other >= 0)
-        distance = other[columns] - columns
+        neighbor = number[down : down + height, 1 + right : 1 + right + width][removed]
+        columns = np.flatnonzero(neighbor >= 0)
+        distance = neighbor[columns] - columns
         band[distance, columns] = -WEIGHTS[1 + down][1 + right]
         widest = max(widest, int(distance.max(initial=0)))
     values: np.ndarray = solveh_banded(band[: widest + 1], sums, lower=True, check_finite=False)

@@ -41,11 +41,12 @@ def correlation(first: Tensor, second: Tensor) -> Tensor:
     defined = _is_finite_nonconstant(first) & _is_finite_nonconstant(second)
     first, second = (values - values.mean(-1, keepdim=True) for values in (first, second))
     rho = (first * second).sum(-1) / (first.norm(dim=-1) * second.norm(dim=-1))
-    return torch.where(defined, rho.clamp(-1, 1), torch.nan)
+    return torch.where(defined, rho.clamp(-1, 1), torch.nan)  # rounding can exceed ±1
 
 
 def _is_finite_nonconstant(values: Tensor) -> Tensor:
     """Return True where the values along the last axis are finite and differ by more than rounding."""
     low, high = values.amin(-1), values.amax(-1)
+    # 16 ε: a few roundings of the largest magnitude, as interpolation of equal values has.
     rounding = 16 * torch.finfo(values.dtype).eps * torch.maximum(low.abs(), high.abs())
     return values.isfinite().all(-1) & (high - low > rounding)

@@ -38,6 +38,7 @@ def sensitivity_max(
     seeds = sample_seeds(len(images), samples, generator)
     largest = maps.new_zeros(len(maps), dtype=torch.float64)
     for sample in reported(samples, 1, "neighbors explained"):
+        # Seeds are ordered by image, so this is one neighbor of every image.
         neighbors = images + radius * uniform(seeds[sample::samples], images)
         explained = explain(neighbors, targets)
         if explained.shape != maps.shape:

@@ -30,7 +30,7 @@ def random_subsets(
     """Compute ``drop``: f(x) − f(x without the subset), float64 ``[N, sizes, subsets]``; see ``sensitivity_n``.
 
     Raises:
-        ValueError: a parameter out of range, or what the engine raises.
+        ValueError: a parameter out of range, or an error of ``perturbation``.
     """
     seeds = sample_seeds(len(images), 1, generator) if fill == "random" else None
     fill_pixels = fill_of(fill, images, mean=mean, seeds=seeds)
@@ -71,6 +71,7 @@ def sensitivity_n(
     output_varies = _varies(drop)
     defined = output_varies & _varies(summed) & is_rankable(relevance)[:, None]
     rho = torch.where(defined, correlation(summed, drop), torch.nan)
+    # NaN where the map's sums are constant at a size that counts, and 0 / 0 where the output never varies.
     average = torch.where(output_varies, rho, 0).sum(1) / output_varies.sum(1)
     by_size = {("sensitivity_n", f"n={size}"): rho[:, i] for i, size in enumerate(sizes)}
     return Scored({("sensitivity_n", ""): average, **by_size}, {"correlation": rho})

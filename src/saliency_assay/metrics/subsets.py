@@ -24,8 +24,10 @@ def sample_subsets(
     positions = torch.arange(pixels)
     for first in range(0, len(sizes), BLOCK):
         block = sizes[first : first + BLOCK]
+        # float64: among float32 keys of many pixels, equal ones are likely, and ties would favor the first pixels.
         keys = torch.rand(len(block), pixels, generator=generator, dtype=torch.float64)
         inside = positions < block[:, None]
+        # The first ``size`` pixels, moved to random places: the argsort of random keys is a random permutation.
         yield inside.scatter(1, keys.argsort(dim=1), inside).to(device)
 
 

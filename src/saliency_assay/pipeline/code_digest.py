@@ -23,8 +23,8 @@ from saliency_assay.runtime.provenance import SOURCE, digest_of_file, fingerprin
 PACKAGE = "saliency_assay"
 INSTALLED = {"site-packages", "dist-packages"}
 """Folders of installed packages, which are identified by version; all other modules are identified by content."""
-BESIDE = re.compile(r"Path\(__file__\)((?:\.parent)*)\.with_name\('([^']+)'\)")
-"""The expression by which a module of the package names a file or folder beside it."""
+COMPANION = re.compile(r"Path\(__file__\)((?:\.parent)*)\.with_name\('([^']+)'\)")
+"""The expression by which a module of the package refers to a file or folder relative to its own path."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Code:
 def run_this_source(*folders: Path) -> None:
     """Put the source folder of this package first on the import path of all jobs, before an installed version.
 
-    Otherwise a job could run code other than the digested code. ``folders``, those of the configuration files, follow
+    Otherwise a job could run other code than that of the digest. ``folders``, those of the configuration files, follow
     on the path, so that jobs can import custom functions from them.
 
     Raises:
@@ -46,10 +46,10 @@ def run_this_source(*folders: Path) -> None:
     """
     for folder in folders:
         for file in sorted(folder.resolve().glob("*.py")):
-            other = find_spec(file.stem) if file.stem.isidentifier() and file.stem != "__main__" else None
-            if other is not None and other.origin != str(file):
+            existing = find_spec(file.stem) if file.stem.isidentifier() and file.stem != "__main__" else None
+            if existing is not None and existing.origin != str(file):
                 message = f"has the name of another module, {file.stem}, and jobs would import it instead"
-                raise SystemExit(f"{file}: {message}; call it something else")
+                raise SystemExit(f"{file}: {message}; rename it")
     paths = [str(SOURCE), *(str(folder.resolve()) for folder in folders)]
     others = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(filter(None, [*paths, *others])))
@@ -62,7 +62,7 @@ def code_of(*roots: str) -> Code:
     A root is a dotted module name or the path of a script. Docstrings, comments, layout and statements under
     ``if TYPE_CHECKING:`` are ignored. The ``__init__`` of a package is included only if a name is imported from it:
     registries list every method, and a rule for one method must not depend on all of them. A file or folder that a
-    module of the package names as ``Path(__file__).with_name("templates")`` is included with its whole content. The
+    module of the package refers to as ``Path(__file__).with_name("templates")`` is included with its whole content. The
     digest is the same in every checkout and under every version of Python that parses the code.
 
     Raises:
@@ -118,11 +118,11 @@ def _read(path: Path) -> tuple[str, tuple[Path, ...], tuple[str, ...]]:
 
 
 def _companion_files(tree: ast.Module, path: Path) -> Iterator[Path]:
-    """Yield the files that a module names relative to its own path, and all files of such folders."""
+    """Yield the files that a module refers to relative to its own path, and all files of such folders."""
     for node in ast.walk(tree):
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
             continue
-        if node.func.attr == "with_name" and (match := BESIDE.fullmatch(ast.unparse(node))):
+        if node.func.attr == "with_name" and (match := COMPANION.fullmatch(ast.unparse(node))):
             companion = path.parents[match[1].count(".parent")] / match[2]
             yield from (
                 [companion] if companion.is_file() else sorted(filter(Path.is_file, companion.rglob("*")))
@@ -207,11 +207,11 @@ def _absolute_import(names: list[str]) -> Iterator[tuple[list[Path], list[str]]]
     """Yield the folders and names of an absolute import; nothing for the standard library."""
     top = names[0].partition(".")[0]
     if top == PACKAGE:
-        # The package's __init__ is left out: it holds the version, and a new version alone changes no result.
+        # The package's __init__ is left out: it contains the version, and a new version alone changes no result.
         yield [SOURCE], [name for name in names if name != PACKAGE]
     elif top not in sys.stdlib_module_names and (spec := _find(top)):
-        places = map(Path, spec.submodule_search_locations or filter(None, [spec.origin]))
-        yield [place.resolve().parent for place in places], names
+        locations = map(Path, spec.submodule_search_locations or filter(None, [spec.origin]))
+        yield [location.resolve().parent for location in locations], names
 
 
 @cache

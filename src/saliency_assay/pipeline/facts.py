@@ -51,7 +51,7 @@ class Facts:
         """Return a caution for each method that is constructed to be optimal under one of the study's metrics."""
         study = self.studies.study(name)
         return [
-            f"{method} is fitted to the least {metric} there can be: a reference under this metric, not a candidate."
+            f"{method} minimizes {metric} by construction: under this metric it is a reference, not a candidate."
             for metric in study.metrics
             for method in study.methods
             if self.config.methods[method].method
@@ -103,7 +103,7 @@ class Facts:
     def paper_method(self, name: str) -> str:
         """Return the name under which papers report a method.
 
-        A smoothing method with a base other than the gradient has a name of its own, which contains the base.
+        The name of a smoothing method includes its base unless the base is the gradient.
         """
         method = self.config.methods[name]
         if method.base and method.base.method != "gradient":
@@ -112,6 +112,6 @@ class Facts:
 
 
 def range_text(low: float, high: float) -> str:
-    """Return a range as the text of an interval; an infinite end is open."""
+    """Return a range as the text of an interval, such as ``[0, ∞)``."""
     ends = [f"{end:g}" if abs(end) < float("inf") else "∞" for end in (low, high)]
     return f"[{ends[0]}, {ends[1]}{')' if ends[1] == '∞' else ']'}"

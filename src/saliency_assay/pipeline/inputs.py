@@ -1,7 +1,7 @@
 """Input files of rules that depend on wildcards or on the configuration.
 
-A method that takes the wildcards of a job is named after the input that it returns, a path or a list of paths. Methods
-that return a mapping of names to paths are for rules whose input names vary, and are unpacked there.
+A method that takes the wildcards of a job has the name of the input that it returns, a path or a list of paths. Methods
+that return a mapping of input names to paths are for rules whose input names vary; rules unpack them.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -21,7 +21,8 @@ Files: TypeAlias = dict[str, str | list[str]]
 class Results:
     """Files of data sets, models and studies.
 
-    ``ancient`` marks a file whose modification time must not rerun a job, because its digest is part of the settings.
+    ``ancient`` is Snakemake's mark for files whose modification time must not rerun a job; the digests of these files
+    are part of the settings instead.
     """
 
     def __init__(

@@ -31,7 +31,7 @@ class JobSettings:
         """Rules that run models."""
         self._scripts = scripts
         self._with_versions = with_versions
-        # Cached because thousands of jobs share code, and so that a plan uses the code as of the start of Snakemake.
+        # Cached because thousands of jobs share code, and so that an edit during the run does not change the plan.
         self._code_of = cache(code_of)
 
     def __call__(self, script: str, functions: Iterable[str] = (), /, **values: Any) -> dict[str, Any]:
@@ -42,9 +42,10 @@ class JobSettings:
         """
         modules = list(map(module_of, functions))
         code = self._code_of(str(self._scripts / f"{script}.py"), *modules)
-        users = [module for module in modules if module.partition(".")[0] != "saliency_assay"]
+        custom_modules = [module for module in modules if module.partition(".")[0] != "saliency_assay"]
         ignored = TABLE_PACKAGES if script in self.on_device else frozenset()
-        names = {*code.packages} - ignored | {*self._code_of(*users).packages}
+        # A custom function may compute with a table package, so its packages are never ignored.
+        names = {*code.packages} - ignored | {*self._code_of(*custom_modules).packages}
         packages = versions_of(names) if self._with_versions else {}
         self.packages.update(packages)
         settings: dict[str, Any] = plain({**values, "code": code.digest, "environment": packages})

@@ -1,4 +1,4 @@
-"""Settings of every rule: the method of a rule's name takes the wildcards of a job and returns its only parameter.
+"""Settings of every rule: the method with a rule's name takes the wildcards of a job and returns its only parameter.
 
 A job reruns when its settings change, so they contain exactly the values on which its results depend.
 """
@@ -50,7 +50,7 @@ class EntrySettings:
         self.files = files or FileDigests(Path(inputs.paths.state) / "digests.json")
 
     def method(self, name: str) -> Settings:
-        """Return the settings by which a job calls a method: only those on which its maps depend."""
+        """Return the settings with which a job calls a method: only those on which its maps depend."""
         method = self.config.methods[name]
         settings: Settings = {
             "function": method.function,
@@ -87,7 +87,7 @@ class EntrySettings:
 
 
 class StudyParams(EntrySettings):
-    """Settings of the rules of one kind of study; the method of a rule's name returns those of a job."""
+    """Settings of the rules of one kind of study; the method with a rule's name returns those of a job."""
 
     def plan(self, study: str, plan: Settings) -> Settings:
         """Return the ``plan`` of a study, adapted to the rules of its kind."""
@@ -95,7 +95,7 @@ class StudyParams(EntrySettings):
 
 
 class Params(EntrySettings):
-    """Settings of the rules that all kinds of study share; the method of a rule's name returns those of a job."""
+    """Settings of the rules that all kinds of study share; the method with a rule's name returns those of a job."""
 
     inputs: Inputs
 
@@ -116,7 +116,7 @@ class Params(EntrySettings):
         return self.settings("write_sources", parameters=select(entry.parameters, *names))
 
     def collect_bam(self, wildcards: Wildcards) -> Settings:
-        # The lists of real images count by content.
+        # The lists of real images are tracked by content: a copy with another modification time reruns nothing.
         entry = self.config.data[wildcards["collection"]]
         names = ("size", "measure", "smallest", "cutouts_per_object", "scenes_per_class", "min_object_area")
         parameters = select(entry.parameters, *names)
@@ -133,13 +133,13 @@ class Params(EntrySettings):
         )
 
     def _image_lists(self, entry: DataEntry) -> Settings:
-        """Return the digest of the image lists, and of the paths alone of the thousands of scene annotations."""
+        """Return the digests of the image lists' content, and of the paths of the thousands of scene annotations."""
         lists = {"files": self.files.of_all(image_lists(entry))}
         root = Path(entry.miniplaces) / "objects"
         return {**lists, "annotated_scenes": paths_digest(root)} if root.is_dir() else lists
 
     def compose_bam(self, wildcards: Wildcards) -> Settings:
-        # Each set has only its own parameters: a change of a variant must not recompose the other sets.
+        # Only the parameters of this set: a change of a variant must not recompose the other sets.
         entry = self.config.sets[wildcards["data"]]
         member = wildcards["data"].removeprefix(f"{entry.name}_")
         is_common = entry.is_common(wildcards["data"])
@@ -164,7 +164,7 @@ class Params(EntrySettings):
         )
 
     def build_data(self, wildcards: Wildcards) -> Settings:
-        # The files that the function reads are part of the settings by content.
+        # The files that the function reads are tracked by content.
         entry = self.config.sets[wildcards["data"]]
         return self.settings(
             "build_data",
@@ -200,7 +200,7 @@ class Params(EntrySettings):
         )
 
     def _training(self, model: Model, training: Mapping[str, Any]) -> Settings:
-        # If the entry has no normalization, a retraining takes it from the weights of the first model.
+        # Without a normalization in the entry, a retrained model takes over that of the first model's weights.
         normalization = {"normalization": model.normalization} if model.normalization else {}
         return {
             "model": rebuilding(model),
@@ -231,7 +231,7 @@ class Params(EntrySettings):
     def resident_limit_of_model(self, wildcards: Wildcards) -> int:
         """Return the megabytes of images that the training of a model may keep on its device.
 
-        This is a resource and not a setting, because the place of the images must not rerun a training.
+        This is a resource and not a setting, because a training must not rerun when only the limit changes.
         """
         return self._resident_limit(self.config.models[wildcards["model"]].data)
 
@@ -410,7 +410,7 @@ class Params(EntrySettings):
         return self.settings("report", targets=self.inputs.pages(), configuration=self.configuration)
 
     def _cautions(self, *studies: str) -> list[str]:
-        """Return the functions that state the limits of the ranks of studies."""
+        """Return the references to the functions that list the limits of the studies' ranks."""
         return sorted({self.studies.kind(name).cautions for name in studies} - {""})
 
     def table(self, wildcards: Wildcards) -> Settings:
@@ -477,7 +477,7 @@ def read_by(function: str, parameters: Mapping[str, Any]) -> Settings:
 
 
 def select(parameters: Mapping[str, Any], *names: str) -> Settings:
-    """Return the parameters called ``names``, those that a job reads: a change of the others must not rerun it."""
+    """Return the parameters called ``names``, which a job reads: a change of the others must not rerun it."""
     return {name: parameters[name] for name in names}
 
 

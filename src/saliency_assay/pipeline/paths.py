@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Paths:
-    """Patterns of the files that ``Inputs`` and ``Params`` name; rules repeat the patterns of their outputs."""
+    """Patterns of the files that ``Inputs`` and ``Params`` refer to; rules repeat the patterns of their outputs."""
 
     def __init__(self, results: str) -> None:
         self.results = results

@@ -55,7 +55,7 @@ def job_counts(printed: str) -> dict[str, int]:
     """
     _, heading, table = printed.partition("Job stats:\n")
     if not heading:
-        raise ValueError("the dry run of snakemake printed no job stats")
+        raise ValueError("the dry run of snakemake printed no table of job stats")
     rows = (COUNTED.match(line.strip()) for line in table.partition("\ntotal ")[0].splitlines())
     return {row[1]: int(row[2]) for row in rows if row}
 
@@ -106,7 +106,7 @@ def storage_of(shape: Sequence[int], mask_stores: Iterable[tuple[int, int]], map
 def row_of(study: Study, on_device: Iterable[str], benchmarks: Path) -> dict[str, Any]:
     """Return a row of the plan: ``COLUMNS``, with hours and storage as pairs (value, True if incomplete).
 
-    The entry ``unmeasured`` holds the rules without a measured time.
+    The entry ``unmeasured`` lists the rules without a measured time.
     """
     seconds = {rule: seconds_of(rule, study, benchmarks) for rule in study.jobs}
     device_rules = set(on_device)
@@ -135,9 +135,13 @@ def plan_text(rows: Sequence[Mapping[str, Any]]) -> str:
         lines.append("".join([name.ljust(widths[0]), *aligned]))
     missing = sorted({rule for row in rows for rule in row["unmeasured"]})
     if missing:
-        lines.append(f"hours marked {MORE} or {UNKNOWN}: no job has run yet of {', '.join(missing)}")
+        lines.append(
+            f"hours marked {MORE} or {UNKNOWN}: no job has run yet of the rules {', '.join(missing)}"
+        )
     if any(row["storage"][1] for row in rows):
-        lines.append(f"storage marked {UNKNOWN}: the data set or the first model has not been made yet")
+        lines.append(
+            f"storage marked {UNKNOWN}: the data set or the weights of the first model do not exist yet"
+        )
     return "\n".join(lines)
 
 

@@ -21,7 +21,7 @@ class Studies:
         self.pair_sets = {
             name: pairs for study in config.studies.values() for name, pairs in study.pair_sets.items()
         }
-        """For each set of image pairs (original and changed copy) that a study makes, the number of pairs."""
+        """For each set of image pairs (original and modified copy) that a study creates, the number of pairs."""
 
     def of_kind(self, kind: str, option: str = "") -> list[str]:
         """Return the studies of a kind; with ``option``, only those that have it."""

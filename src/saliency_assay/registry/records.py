@@ -89,7 +89,7 @@ def resolve(function: str) -> Callable[..., Any]:
     """Import and return the callable with the reference ``package.module:name``.
 
     Raises:
-        ValueError: the reference has another form, the import of the module fails, or it has no such callable.
+        ValueError: ``function`` has another form, the import of the module fails, or the module has no such callable.
     """
     module, _, name = function.partition(":")
     if not module or not name:
@@ -142,7 +142,7 @@ RENAMED = {
 def unknown(kind: str, name: object, valid: Iterable[str]) -> str:
     """Return an error message for an unknown name, with its new name or the closest valid one as a hint.
 
-    ``name`` may be no string, because keys in YAML can have any type.
+    ``name`` may have any type, because keys in YAML can.
     """
     names = sorted(valid)
     matches = get_close_matches(str(name), names, n=1)

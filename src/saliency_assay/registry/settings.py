@@ -1,7 +1,7 @@
 """Base classes and field types of the Pydantic models of the configuration.
 
-Values are not converted: 3.0 is no integer and ``true`` no number, and numbers keep their type, because they become
-parameters of jobs. Each fault is one phrase, to which ``config.errors`` adds the place.
+Values are not converted: 3.0 is not an integer and ``true`` is not a number. Numbers keep their type, because they
+become parameters of jobs. Each fault is one phrase, to which ``config.errors`` adds the place.
 """
 
 from collections.abc import Mapping
@@ -53,7 +53,7 @@ class Settings(BaseModel):
         required = sorted(name for name, field in cls.model_fields.items() if field.is_required())
         for missing in (name for name in required if name not in raw):
             matches = get_close_matches(missing, map(str, unknown_keys), n=1)
-            hint = f"did you mean it by {matches[0]!r}? " if matches else ""
+            hint = f"is {matches[0]!r} a misspelling of it? " if matches else ""
             raise fault(f"key {missing!r} is missing; {hint}required: {', '.join(required)}")
         return cls._with_parameters(raw, unknown_keys)
 
@@ -74,7 +74,7 @@ class Entry(Settings):
 
     @classmethod
     def own_keys(cls) -> list[str]:
-        """Return the keys that are no parameters."""
+        """Return the keys that are not parameters."""
         return [name for name in cls.model_fields if name != "parameters"]
 
     @classmethod
@@ -110,7 +110,7 @@ def _check_distinct(values: tuple[T, ...]) -> tuple[T, ...]:
     """Refuse duplicate entries; 1 and true are different in YAML, but equal in Python."""
     typed_values = [(isinstance(value, bool), value) for value in values]
     if any(value in typed_values[:index] for index, value in enumerate(typed_values)):
-        raise fault(f"found {shown(list(values))}, expected no entry twice")
+        raise fault(f"found {shown(list(values))}, expected no duplicate entries")
     return values
 
 

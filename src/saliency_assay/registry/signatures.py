@@ -30,7 +30,7 @@ def source_of(module: str) -> Path | None:
             f"{module!r}: {type(error).__name__} when its package is imported: {error}"
         ) from None
     if spec is None:
-        raise ValueError(f"no module {module!r} beside the configuration or on PYTHONPATH")
+        raise ValueError(f"no module {module!r} in the configuration's folder or on PYTHONPATH")
     return Path(spec.origin) if spec.origin and spec.origin.endswith(".py") else None
 
 
@@ -110,7 +110,7 @@ def _check_signature(
     parameter_names = [name for name in keywords if name not in named and name not in offered_keywords]
     for name in names:
         if name in offered_keywords:
-            raise ValueError(f"{name}: found a value, expected none: the workflow gives it to the function")
+            raise ValueError(f"{name}: found a value, expected none: the workflow passes it to the function")
         if name not in parameter_names and not arguments.kwarg:
             raise ValueError(f"{name}: {unknown('parameter', name, parameter_names)}")
     optional = {
@@ -145,7 +145,7 @@ class FunctionDoc:
 def describe_function(function: str, *, passed: Collection[str]) -> FunctionDoc:
     """Describe ``package.module:name``, which ``check_call`` has accepted, from its source code.
 
-    Arguments called ``passed``, which the caller passes, are left out of the defaults.
+    The arguments named in ``given``, which the caller passes, are left out of the defaults.
     """
     module, _, name = function.partition(":")
     path = source_of(module)
@@ -181,7 +181,7 @@ def _is_plain(value: ast.expr) -> bool:
 
 
 def declared(function: str) -> frozenset[str]:
-    """Return the names of all arguments of a registered ``package.module:name``."""
+    """Return the names of all arguments of a registered function ``package.module:name``."""
     definition = _definition(function)
     assert isinstance(definition, ast.FunctionDef)
     arguments = definition.args
@@ -195,8 +195,8 @@ def parameters_of(
 ) -> dict[str, Parameter]:
     """Return the keyword-only parameters of registered functions, and the fields of registered dataclasses.
 
-    The default, which defines the type, is that of the first signature with the parameter. The generator and arguments
-    called ``apart`` are no parameters.
+    The default, which defines the type, is that of the first signature with the parameter. The generator and the
+    arguments named in ``apart`` are not parameters.
 
     Raises:
         ValueError: a parameter has no default of a valid type, or ``limits`` names no parameter.

@@ -1,4 +1,4 @@
-"""The record of a kind of study, which the Snakefile imports, so this module imports nothing heavy."""
+"""Record of a kind of study; the Snakefile imports it, so this module must not import torch."""
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class Outputs:
 
 @dataclass(frozen=True)
 class StudyKind:
-    """One kind of study; callables are given as references ``package.module:name``."""
+    """One kind of study; callables are references ``package.module:name``."""
 
     name: str
     """Value of ``kind`` in entries under ``studies``."""
@@ -47,7 +47,7 @@ class StudyKind:
     outputs: tuple[Outputs, ...] = ()
     """Outputs in addition to those of all studies, or of all rated studies."""
     mask_question: str = ""
-    """Research question if all metrics take the object's mask; empty if it is the same."""
+    """Research question if all metrics take the object's mask; empty if it is ``question``."""
     metrics: tuple[str, ...] = ()
     """Metrics that rate its methods; empty if the study's entry selects them."""
     scores: tuple[RatingScore, ...] = ()
@@ -55,7 +55,7 @@ class StudyKind:
     rated_scores: str = ""
     """``(paths, *, data, models) -> RatedScores`` (``reliability.rated_scores``); empty if no method is rated."""
     variants: str = "variants"
-    """Meaning of the variants of a score: ``variants`` of a metric, or ``models``, whose maps should differ."""
+    """Kind of a score's variants: ``variants`` of a metric, or ``models``, whose maps should differ."""
     label: str = ""
     """Label whose classes are raters; empty for the label of the first model."""
     explains_all_images: bool = False

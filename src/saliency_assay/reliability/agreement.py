@@ -28,8 +28,8 @@ def agreement_table(
     """Return the agreement of raters on the order of all methods, for every metric and variant.
 
     Args:
-        scores: a score table, or its parts by variant; scores of whole sets are left out. A rater scores a method by
-            its mean over images, on common images of the methods (``statistics.paired_means``).
+        scores: a score table, or its parts by variant; set-level scores are left out. A rater scores a method by its
+            mean over images, corrected for images that some methods lack (``statistics.paired_means``).
         directions: for each metric the direction of its scores, see ``directions``.
         labels: the class of each image of the set, indexed by the image numbers of the table.
         variants: name of the variants of a score as raters.
@@ -38,9 +38,9 @@ def agreement_table(
     Returns:
         ``metric, variant, data, model, between, raters, methods`` (with a score), ``alpha, correlation, low, high`` as
         in ``reliability.raters.Agreement``. ``between`` is ``seeds`` or ``classes`` (of the images) if there are
-        several; ``halves`` (of the images), with 95 % of the ``splits`` between ``low`` and ``high``; and ``variants``
-        in a last row of each metric with several variants, whose ``variant`` is empty. Except for ``seeds``, an image's
-        scores are averaged over seeds first.
+        several; ``halves`` (of the images), with 95 % of the ``splits`` between ``low`` and ``high``; and, for metrics
+        with several variants, ``variants`` in a last row, whose ``variant`` is empty. Except for ``seeds``, an image's
+        scores are first averaged over seeds.
     """
     rows: list[Row] = []
     metrics: dict[tuple[object, ...], list[Means]] = {}

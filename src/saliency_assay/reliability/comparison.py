@@ -52,12 +52,13 @@ class Mean:
 
     def p_value(self) -> float:
         """Return the one-sided p-value of the hypothesis that the expectation is at most 0."""
+        # Without any variance, the p-value is 0, 0.5 or 1; ``compare`` bounds it from below.
         if self.variance == 0:
             return 0.5 - 0.5 * float(np.sign(self.value))
         t = abs(self.value) / self.variance**0.5
         if self._quantile(MIN_P_VALUE) <= t:
             tail = MIN_P_VALUE
-        else:
+        else:  # the quantile has no closed inverse; on a log scale, small tails are as precise as large ones
             tail = np.exp(
                 brentq(lambda log: self._quantile(np.exp(log)) - t, np.log(MIN_P_VALUE), np.log(0.5))
             )
@@ -113,6 +114,7 @@ def compare(scores: Array, factors: Factors = NO_FACTORS) -> Array:
     scores = np.asarray(scores, dtype=np.float64)
     methods = scores.shape[1]
     scored = int(np.count_nonzero((~np.isnan(scores)).any(0)))
+    # Scaled to at most 1, so that ROUNDING is relative to the largest score and squares cannot overflow.
     scores = scores / (np.nanmax(np.abs(scores), initial=0) or 1.0)
     designs: dict[bytes, _Design] = {}
     comparisons: dict[tuple[int, int], tuple[_Moments, float]] = {}
@@ -168,7 +170,7 @@ def rank_sets(scores: Array, factors: Factors = NO_FACTORS, *, level: float = 0.
 def holm(p: Array, error: float) -> Array:
     """Return a bool array of the hypotheses that Holm's (1979) procedure rejects at family-wise ``error``.
 
-    ``p`` holds their p-values; NaN stands for no hypothesis and is not rejected.
+    ``p`` contains their p-values; NaN stands for no hypothesis and is not rejected.
     """
     tested = np.flatnonzero(~np.isnan(p))
     ordered = tested[np.argsort(p.flat[tested], kind="stable")]
@@ -179,7 +181,7 @@ def holm(p: Array, error: float) -> Array:
 
 
 class _Design:
-    """Factor levels of the defined values, and all that the moments need besides the values themselves."""
+    """Factor levels of the defined values, and the sums over them that do not depend on the values themselves."""
 
     def __init__(self, defined: Array, factors: Factors) -> None:
         self.count = int(defined.sum())

@@ -91,7 +91,7 @@ def printed_correlations(
 
 
 def _best_named(named: Iterable[tuple[Key, int, float]]) -> dict[Key, float]:
-    """Return the value of each key whose name is closest to a full name; the smallest one of a tie."""
+    """Return for each key the value with the name of highest precedence; the smallest value of a tie."""
     best: dict[Key, tuple[int, float]] = {}
     for key, rank, value in named:
         best[key] = min(best.get(key, (rank, value)), (rank, value))
@@ -127,9 +127,10 @@ def _candidates(name: str, pairs: list[Pair]) -> tuple[list[Pair], list[Pair], l
 def side_by_side(table: pd.DataFrame) -> pd.DataFrame:
     """Return a table of methods × scores of a ``summary`` with means over seeds as "ours / printed".
 
-    It has only metrics, variants and methods with printed values. Each column is followed by the same values relative
-    to the first method that has both numbers, neither of them zero, if there is one: scores that scale with a model's
-    outputs can only be compared as ratios. Three significant digits, a dash for missing values.
+    It contains only metrics, variants and methods with printed values. Each column is followed by the same values
+    relative to the first method that has both numbers, neither of them zero, because scores that scale with a model's
+    outputs can only be compared as ratios; this second column is left out if there is no such method. Three significant
+    digits, a dash for missing values.
     """
     with_printed = table[table["printed"].notna()]
     methods = list(with_printed["method"].unique())
@@ -157,5 +158,5 @@ def score_tables(table: pd.DataFrame, study: str) -> dict[str, pd.DataFrame]:
     tables = {f"{study}: all scores": table}
     if table["printed"].isna().all():
         return tables
-    title = f"{study}: ours beside the paper's (means over images and seeds / printed values)"
+    title = f"{study}: ours and the paper's (means over images and seeds / printed values)"
     return {title: side_by_side(table), **tables}

@@ -12,14 +12,14 @@ import pandas as pd
 from saliency_assay.storage import score_tables
 
 CLUSTERS = {"cut-outs": "cutout", "scenes": "scene"}
-"""Clusters of images that are not independent, and the arrays of composed data sets that hold them."""
+"""Clusters of images that are not independent, and the arrays of composed data sets that contain their numbers."""
 
 
 class RatedScores(Protocol):
     """Score table of one set and one model with categorical text, in parts that fit into memory."""
 
     def parts(self, *keys: str) -> Iterator[pd.DataFrame]:
-        """Yield tables that together are the whole table; rows with equal ``keys`` are in one of them, in order."""
+        """Yield tables that together are the whole table, in order; rows with equal ``keys`` are in the same table."""
         ...
 
 

@@ -47,8 +47,8 @@ def agreement(rated: Array) -> Agreement:
 def halves(scores: Array, *, splits: int = SPLITS, level: float = 0.95, seed: int = 0) -> Agreement:
     """Return the agreement of two random disjoint halves of the images, over many splits.
 
-    It is lower than the agreement of two full sets of images, because each half has only half of them. α is NaN: for
-    two raters it adds nothing to ρ.
+    It is lower than the agreement of two full sets of images, because each half has only half of them. α is NaN,
+    because with two raters it has the same information as ρ.
 
     Args:
         scores: ``[N, M]``, NaN where missing. Images without any score are left out; of an odd number of images, one
@@ -77,21 +77,21 @@ def paired_correlations(
 ) -> Array:
     """Return Spearman's ρ ``[B]`` over methods of each row of ``one`` with the same row of ``other``, both ``[B, M]``.
 
-    Only methods that both rows have count. NaN for fewer than three of them, and if all values of a row are equal.
-    ``rows`` and ``other_rows`` ``[B]`` are indices of the rows to compare.
+    Only methods with a value in both rows count. NaN for fewer than three of them, and if all values of a row are
+    equal. ``rows`` and ``other_rows`` ``[B]`` are indices of the rows to compare.
     """
     rows = np.arange(len(one)) if rows is None else rows
     other_rows = rows if other_rows is None else other_rows
     rho = np.full(len(rows), np.nan)
     chunk = max(1, statistics.HELD // max(8 * one.shape[1] ** 2, 1))
     for start in range(0, len(rows), chunk):
-        part = slice(start, start + chunk)
-        a, b = one[rows[part]], other[other_rows[part]]
+        batch = slice(start, start + chunk)
+        a, b = one[rows[batch]], other[other_rows[batch]]
         common = ~(np.isnan(a) | np.isnan(b))
         a, b = (_centered_ranks(np.where(common, values, np.nan)) for values in (a, b))
         squares = (a**2).sum(1) * (b**2).sum(1)
         defined = (squares > 0) & (common.sum(1) >= LEAST_METHODS)
-        rho[part] = np.where(defined, (a * b).sum(1) / np.sqrt(np.where(defined, squares, 1)), np.nan)
+        rho[batch] = np.where(defined, (a * b).sum(1) / np.sqrt(np.where(defined, squares, 1)), np.nan)
     return rho
 
 

@@ -16,12 +16,12 @@ from scipy.stats import rankdata
 
 from saliency_assay.reliability.comparison import NO_FACTORS, Factors, mean_of
 
-HELD = 20_000_000  # most numbers held in memory at once by a computation over all images
+HELD = 20_000_000  # largest number of values in memory at once in a computation over all images
 LEAST_IMAGES = 5
-"""Fewest images, and clusters of them, for an interval of α or of the mean correlation."""
+"""Smallest number of images, and of clusters of them, for an interval of α or of the mean correlation."""
 MOST_SETS = 1024
-"""Most sets of common methods that α uses, and most sets of scored methods that these are intersections of: up to ten
-methods have no more, twenty with randomly missing scores have a hundred thousand."""
+"""Largest number of sets of common methods that α uses, and of sets of scored methods that these are intersections of:
+ten methods have at most so many, twenty with randomly missing scores have a hundred thousand."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class _Agreement:
     """Number of their scores."""
     norm: Array
     """``[n]``, mean product of an image's standardized ranks with another's under perfect agreement; of mean 1."""
-    apart: Array
+    disagreement: Array
     """``[n]``, reduction of ``norm`` by disagreement; 1 − its mean is the mean correlation of two images."""
 
 
@@ -58,14 +58,15 @@ def alpha(
 ) -> Estimate:
     """Return the inter-rater reliability: Krippendorff's α (ordinal) of the ranks within images, with its interval.
 
-    At most 1: 1 if all images rank the methods alike, about 0 if they agree as often as by chance, and negative if less
-    often. NaN if no two images score the same two methods, or all ranks are equal.
+    1 if all images rank the methods in the same order, about 0 if they agree as often as by chance, and negative if
+    less often. NaN if no two images score the same two methods, or all ranks are equal.
 
     α = 1 − (1 − ρ̄)(n − 1)/n with n ratings and ρ̄ the mean correlation of two images' ordinal ranks. Where scores are
-    missing, ρ̄ is a mean over sets T of methods. For each T that is the exact overlap of some two images, it takes the
-    mean correlation of the images that score all of T, ranked among T, weighted by the number of such pairs of images
-    times |T| − 1, the degrees of freedom of their correlation. Images are thus compared on common methods only, and an
-    identical order gives 1 whatever is missing. Of more than 1,024 sets, those with the largest weights count.
+    missing, ρ̄ is a weighted mean over sets T of methods: all T that are exactly the methods that some two images both
+    score. The term of T is the mean correlation of all images that score every method of T, with ranks among T; its
+    weight is the number of pairs of images with the overlap T times |T| − 1, the degrees of freedom of a correlation.
+    Images are thus compared on common methods only, and identical orders give 1 whichever scores are missing. Of more
+    than 1,024 sets, those with the largest weights count.
 
     The interval refers to the population from which the images are sampled. It is the Bayesian bootstrap of the mean
     correlation of the images' ranks with the mean ranks, with one additional image that agrees perfectly for the upper
@@ -87,7 +88,7 @@ def alpha(
     count = len(agreement.images)
     if not count:
         return Estimate(np.nan, np.nan, np.nan, 0)
-    value = 1 - float(agreement.apart.mean()) * (agreement.ratings - 1) / agreement.ratings
+    value = 1 - float(agreement.disagreement.mean()) * (agreement.ratings - 1) / agreement.ratings
     factors = {name: np.asarray(factor)[agreement.images] for name, factor in clusters.items()}
     least = min(len(np.unique(factor)) for factor in (agreement.images, *factors.values()))
     if resamples < 1 or least < LEAST_IMAGES:
@@ -100,7 +101,7 @@ def _bounds(
     agreement: _Agreement, factors: Factors, clusters: int, resamples: int, error: float, seed: int
 ) -> tuple[float, float]:
     """Return the ends of the interval of the mean correlation of two images, each missed with probability ``error``."""
-    count, shared = len(agreement.images), agreement.norm - agreement.apart
+    count, shared = len(agreement.images), agreement.norm - agreement.disagreement
     r = float(shared.mean())
     # Correlation of each image with the mean ranks: of all images, which is too high, for the upper end; of the others,
     # which is too low, for the lower end. The mean of either is about the root of the mean correlation of two images.
@@ -116,14 +117,16 @@ def _bounds(
     chunk = max(1, min(resamples, HELD // count))
     sampled = []
     for start in range(0, resamples, chunk):
-        weights, extra = _weights(count, factors, min(chunk, resamples - start), generator)
-        sums, extra = weights @ values, extra * agreement.norm.max()
-        total = sums[:, 2] + extra
-        sampled.append(np.stack([(sums[:, 0] + extra) / total, (sums[:, 1] - extra) / total], axis=1))
+        weights, added_weight = _weights(count, factors, min(chunk, resamples - start), generator)
+        # The additional image agrees perfectly for the upper end and is exactly opposed for the lower end.
+        sums, added = weights @ values, added_weight * agreement.norm.max()
+        total = sums[:, 2] + added
+        sampled.append(np.stack([(sums[:, 0] + added) / total, (sums[:, 1] - added) / total], axis=1))
     high, low = np.concatenate(sampled).T
     # Near noise the mean ranks vary as much as the images or clusters, which doubles the variance.
     center, wider = float(lower.mean()), (1 + count / clusters / signal) ** 0.5
     ends = np.clip([center + wider * (np.quantile(low, error) - center), np.quantile(high, 1 - error)], -1, 1)
+    # From correlations with the mean ranks back to correlations of two images: their squares, with the sign kept.
     return float(ends[0] * abs(ends[0])), float(ends[1] * abs(ends[1]))
 
 
@@ -136,8 +139,8 @@ def _weights(
         return weights[:, 1:], weights[:, 0]
     weights, size = np.ones((resamples, images)), 1.0
     for factor in factors.values():
-        levels, places = np.unique(factor, return_inverse=True)
-        weights *= generator.standard_exponential((resamples, len(levels)))[:, places]
+        levels, level_of = np.unique(factor, return_inverse=True)
+        weights *= generator.standard_exponential((resamples, len(levels)))[:, level_of]
         size = max(size, images / len(levels))
     return weights, size * generator.standard_exponential(resamples)
 
@@ -146,19 +149,19 @@ def _image_agreement(scores: Array) -> _Agreement:
     """Return the agreement of every two images on the methods that both score."""
     _check(scores)
     defined = ~np.isnan(scores)
-    norm, apart = np.zeros((2, len(scores)))
+    norm, disagreement = np.zeros((2, len(scores)))
     total = 0.0
     for methods, weight in zip(*_common_methods(defined), strict=True):
         images = np.flatnonzero(defined[:, methods].all(1))
         ranked = rankdata(scores[np.ix_(images, methods)], axis=1)
-        value, places = np.unique(ranked, return_inverse=True)
-        if len(value) < 2:
+        rank_values, rank_index = np.unique(ranked, return_inverse=True)
+        if len(rank_values) < 2:
             continue  # all ranks are equal
         # The ordinal distance of two ranks is that of their mid-ranks among all ratings.
-        places = places.reshape(ranked.shape)
-        totals = np.bincount(places.ravel())
+        rank_index = rank_index.reshape(ranked.shape)
+        totals = np.bincount(rank_index.ravel())
         middle = totals.cumsum() - totals / 2 - totals.sum() / 2
-        ratings = middle[places]
+        ratings = middle[rank_index]
         count, square = len(images), (ratings**2).sum(1)
         distance = ((ratings - ratings.mean(0)) ** 2).sum(1)
         # Means over the other images, of their squared norms and of the squared distances to them.
@@ -166,12 +169,12 @@ def _image_agreement(scores: Array) -> _Agreement:
         distances = (count * distance + distance.sum()) / (count - 1)
         scale = 2 * square.mean() * count / weight
         norm[images] += (square + others) / scale
-        apart[images] += distances / scale
+        disagreement[images] += distances / scale
         total += float(weight)
     images = np.flatnonzero(norm)
     per_image = len(images) / max(total, 1.0)
     ratings = np.count_nonzero(defined[images])
-    return _Agreement(images, int(ratings), norm[images] * per_image, apart[images] * per_image)
+    return _Agreement(images, int(ratings), norm[images] * per_image, disagreement[images] * per_image)
 
 
 def _common_methods(defined: Array) -> tuple[Array, Array]:
@@ -187,16 +190,17 @@ def _common_methods(defined: Array) -> tuple[Array, Array]:
     pair_sums: list[Array] = [np.empty(0, np.float64)]
     chunk = max(1, HELD // max(8 * bits.size, 1))
     for start in range(0, len(bits), chunk):
-        part = slice(start, start + chunk)
-        common = (bits[part, None] & bits[None]).reshape(-1, bits.shape[1])
-        pair_counts = counts[part, None] * counts[None] / 2
+        rows = slice(start, start + chunk)
+        common = (bits[rows, None] & bits[None]).reshape(-1, bits.shape[1])
+        # Every pair of patterns occurs twice in the table; within a pattern of c images there are c (c − 1) / 2 pairs.
+        pair_counts = counts[rows, None] * counts[None] / 2
         diagonal = np.arange(len(pair_counts))
-        pair_counts[diagonal, start + diagonal] -= counts[part] / 2
-        distinct, place = np.unique(common, axis=0, return_inverse=True)
+        pair_counts[diagonal, start + diagonal] -= counts[rows] / 2
+        distinct, set_index = np.unique(common, axis=0, return_inverse=True)
         sets.append(distinct)
-        pair_sums.append(np.bincount(place.ravel(), pair_counts.ravel()))
-    distinct, place = np.unique(np.concatenate(sets), axis=0, return_inverse=True)
-    pairs: Array = np.bincount(place.ravel(), np.concatenate(pair_sums), minlength=len(distinct))
+        pair_sums.append(np.bincount(set_index.ravel(), pair_counts.ravel()))
+    distinct, set_index = np.unique(np.concatenate(sets), axis=0, return_inverse=True)
+    pairs: Array = np.bincount(set_index.ravel(), np.concatenate(pair_sums), minlength=len(distinct))
     methods = np.unpackbits(distinct, axis=1, count=defined.shape[1]).astype(bool)
     weight = pairs * np.maximum(methods.sum(1) - 1.0, 0)
     first = np.argsort(-weight, kind="stable")[:MOST_SETS]
@@ -222,11 +226,11 @@ def correlations(scores: Array) -> Array:
 
 
 def mean_correlation(scores: Array, *, clusters: Factors = NO_FACTORS, level: float = 0.999) -> Estimate:
-    """Return the inter-method reliability: the mean of Spearman's ρ over images, of every two methods that have one.
+    """Return the inter-method reliability: Spearman's ρ over images, averaged over all pairs of methods that have one.
 
-    The interval is Student's on Fisher's z. Its variance is that of the infinitesimal jackknife: of the derivatives of
-    the statistic with respect to the weights of images. NaN if any ρ has fewer than 5 images, or with fewer than 5
-    clusters. ``images`` of the result is the smallest number of images of any ρ.
+    The interval is a t interval of Fisher's z. Its variance is that of the infinitesimal jackknife, the variance of the
+    derivatives of the statistic with respect to the weights of images. NaN if any ρ has fewer than 5 images, or with
+    fewer than 5 clusters. ``images`` of the result is the smallest number of images of any ρ.
 
     Args:
         scores: ``[N, M]``.
@@ -258,7 +262,8 @@ def mean_correlation(scores: Array, *, clusters: Factors = NO_FACTORS, level: fl
     least = min([fewest, *(len(np.unique(np.asarray(factor)[rated])) for factor in clusters.values())])
     if least < LEAST_IMAGES or abs(value) > 1 - 1e-12 or np.isnan(mean.variance):
         return Estimate(value, np.nan, np.nan, fewest)
-    # Factor n / (n − 3), because Fisher's z of n images has variance 1 / (n − 3).
+    # From ρ to z = artanh ρ, whose derivative is 1 / (1 − ρ²). The factor n / (n − 3) is there because Fisher's z of n
+    # images has variance 1 / (n − 3).
     half = (mean.interval(level)[1] - mean.value) / (1 - value**2) * (least / (least - 3)) ** 0.5
     low, high = np.tanh(np.arctanh(value) + np.array([-half, half]))
     return Estimate(value, float(low), float(high), fewest)
@@ -280,9 +285,9 @@ def _spearman(one: Array, other: Array) -> tuple[float, Array]:
 
 def _sum_above(column: Array, values: Array) -> Array:
     """Return for each image the sum of the ``values`` of the images above it in ``column``; ties count half."""
-    _, places = np.unique(column, return_inverse=True)
-    sums = np.bincount(places, values)
-    above: Array = (sums[::-1].cumsum()[::-1] - sums / 2)[places]
+    _, level_of = np.unique(column, return_inverse=True)
+    sums = np.bincount(level_of, values)
+    above: Array = (sums[::-1].cumsum()[::-1] - sums / 2)[level_of]
     return above
 
 
@@ -312,21 +317,22 @@ def paired_means(scores: Array, weights: Array | None = None) -> Array:
     else:
         indicator = defined.astype(np.float64)
         share = indicator / indicator.sum(1, keepdims=True)
+        # Normal equations of the methods after the images' effects are eliminated: scores minus their image's mean.
         centered = np.where(defined, scores - (np.where(defined, scores, 0) * share).sum(1, keepdims=True), 0)
         methods = scores.shape[1]
         matrices = np.zeros((len(image_weights), methods**2))
         chunk = max(1, HELD // methods**2)
         for start in range(0, len(indicator), chunk):
-            part = slice(start, start + chunk)
-            within = indicator[part, :, None] * (np.eye(methods) - share[part, None])
-            matrices += image_weights[:, part] @ within.reshape(-1, methods**2)
+            rows = slice(start, start + chunk)
+            within = indicator[rows, :, None] * (np.eye(methods) - share[rows, None])
+            matrices += image_weights[:, rows] @ within.reshape(-1, methods**2)
         centered_means = _solve_centered(matrices.reshape(-1, methods, methods), image_weights @ centered)
     result: Array = centered_means[0] if weights is None else centered_means
     return result
 
 
 def _solve_centered(matrices: Array, sides: Array) -> Array:
-    """Return the solutions ``[B, M]`` of mean 0 of singular normal equations; NaN as in ``paired_means``."""
+    """Return the solutions ``[B, M]`` with mean 0 of singular normal equations; NaN as in ``paired_means``."""
     scored = np.diagonal(matrices, axis1=1, axis2=2) > 0
     values, vectors = np.linalg.eigh(matrices)
     # One eigenvalue is 0 because the common level is free, and one for each method without a score.

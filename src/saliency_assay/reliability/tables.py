@@ -16,7 +16,7 @@ from saliency_assay.reliability.raters import paired_correlations
 from saliency_assay.storage.score_tables import WHOLE_SET
 
 Scores: TypeAlias = pd.DataFrame | Iterable[pd.DataFrame]
-"""A score table, or parts of one; all rows with the same grouping keys of a function are in one part."""
+"""A score table, or parts of one; rows with equal values of a function's grouping keys are in the same part."""
 
 SCORED = ["metric", "variant", "data", "model"]
 """Keys of the scores of one metric, of all training seeds."""
@@ -28,7 +28,7 @@ ORDERED = ["metric", "variant", "direction", "data", "model", "method", "baselin
 ORDERED += ["undefined", "mean", "low", "high", "rank_low", "rank_high", "above_baselines", "wins"]
 RANKINGS = ["data", "model", *PAIR, "images", "methods", "correlation"]
 NO_CLUSTERS: comparison.Factors = MappingProxyType({})
-"""Clusters of images: for each name, such as ``cut-outs``, the cluster of each image, indexed by image number."""
+"""Default of ``clusters``: for each name, such as ``cut-outs``, the cluster of each image, indexed by image number."""
 
 
 def reliability_table(
@@ -44,7 +44,7 @@ def reliability_table(
     """Return inter-rater and inter-method reliability of every metric, variant, set, model and seed.
 
     Args:
-        scores: a score table, or its parts by variant and seed; scores of whole sets are left out.
+        scores: a score table, or its parts by variant and seed; set-level scores are left out.
         directions: for each metric the direction of its scores, see ``directions``.
         baselines: baselines, which do not use the model; if the table has some, there are rows with and without them.
         resamples: number of resamples for the intervals of α.
@@ -53,11 +53,11 @@ def reliability_table(
         printed: α printed in a paper, in the form that ``printed_alphas`` takes.
 
     Returns:
-        ``metric, variant, data, model, seed, baselines`` (``with``, ``without``, or ``none`` if there are none),
-        ``methods``; ``images`` that α compares; ``alpha, alpha_low, alpha_high``: Krippendorff's α;
-        ``correlation, correlation_low, correlation_high``: the mean of Spearman's ρ between two methods over images;
-        ``correlation_images``: the smallest number of images of one of these ρ; and ``printed``: the paper's α, NaN
-        for none.
+        ``metric, variant, data, model, seed``; ``baselines``: ``with`` or ``without`` baselines, ``none`` if the table
+        has none; ``methods``: their number; ``images`` that α compares; ``alpha, alpha_low, alpha_high``:
+        Krippendorff's α; ``correlation, correlation_low, correlation_high``: Spearman's ρ over images, averaged over
+        pairs of methods; ``correlation_images``: the smallest number of images of one of these ρ; and ``printed``: the
+        paper's α, NaN if it prints none.
 
     Raises:
         ValueError: see ``printed_alphas``.
@@ -98,14 +98,14 @@ def consistency_table(
     """Return internal consistency: Spearman's ρ over images between every two metrics or variants, for each method.
 
     Args:
-        scores: a score table, or its parts by method and seed; scores of whole sets are left out.
+        scores: a score table, or its parts by method and seed; set-level scores are left out.
         directions: for each metric the direction of its scores, see ``directions``.
         printed: ρ printed in a paper, in the form that ``printed_correlations`` takes.
 
     Returns:
         ``data, model, seed, method, metric, variant, other_metric, other_variant, images`` (with both scores),
         ``correlation``: ρ of the raw scores, as in the paper; ``agreement``: ρ of the oriented scores, so that 1 means
-        that both rate the same maps as good; and ``printed``: the paper's ρ, NaN for none.
+        that both rate the same maps as good; and ``printed``: the paper's ρ, NaN if it prints none.
 
     Raises:
         ValueError: see ``printed_correlations``.
@@ -163,8 +163,9 @@ def order_table(
         sources of variation in the intervals, such as ``images × seeds``; ``images``: number of images with a score;
         ``undefined``: share of scores that are NaN; ``mean, low, high``: see ``comparison.mean_of``; ``rank_low,
         rank_high``: see ``comparison.rank_sets``; ``above_baselines``: 1 if the method is better than every baseline,
-        else 0; NaN for baselines and if none of them has a score; ``wins``: share of the images with scores of this
-        and another method on which no method has a better score. Rows are in the order of the score table.
+        else 0; NaN for baselines and if none of them has a score; ``wins``: share of images on which no method has a
+        better score, among the images with scores of this and another method. Rows are in the order of the score
+        table.
     """
     rows = []
     for names, of_metric in groups(scores, SCORED):
@@ -198,7 +199,7 @@ def order_table(
 
 
 def _above_baselines(ranks: comparison.Ranks, baselines: Array) -> Array:
-    """Return ``[M]``: 1 for a method that is better than all scored ``baselines``, else 0; NaN for baselines."""
+    """Return ``[M]``: 1 for a method that is better than all scored baselines (``baselines``), else 0; NaN for them."""
     scored = ~np.isnan(ranks.low)
     if not (baselines & scored).any():
         return np.full(len(baselines), np.nan)
@@ -224,8 +225,8 @@ def rankings_table(
     Unlike a correlation over images, it is not raised by images that are easy for all methods under all metrics.
 
     Args:
-        scores: a score table, or its parts by variant; scores of whole sets are left out. An image's scores are
-            averaged over seeds first.
+        scores: a score table, or its parts by variant; set-level scores are left out. An image's scores are first
+            averaged over seeds.
         directions: for each metric the direction of its scores, see ``directions``.
         baselines: methods to leave out.
 
@@ -281,8 +282,8 @@ def groups(scores: Scores, keys: list[str]) -> Iterator[tuple[dict[str, object],
     for table in [scores] if isinstance(scores, pd.DataFrame) else scores:
         of_images = table[table["image"] != WHOLE_SET]
         of_images = of_images.assign(score=of_images["score"].where(np.isfinite(of_images["score"])))
-        for names, part in of_images.groupby(keys, sort=False, observed=True):
-            yield dict(zip(keys, names, strict=True)), part
+        for names, group in of_images.groupby(keys, sort=False, observed=True):
+            yield dict(zip(keys, names, strict=True)), group
 
 
 def by_method(scores: pd.DataFrame, direction: str = "higher") -> pd.DataFrame:

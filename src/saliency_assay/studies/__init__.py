@@ -1,8 +1,8 @@
-"""The kinds of study, each a folder with its record; the Snakefile imports this, so it must stay lightweight.
+"""The kinds of study, each a folder with its record; the Snakefile imports this, so it must not import torch.
 
 To add one, write a folder in this package with its record, ``registry.study_kind.StudyKind``, its rules, if any, in
-``rules/studies/<kind>.smk``, and one line here. Scripts are in ``workflow/scripts``, captions of
-figures in ``workflow/report``. ``caption`` is the smallest kind with rules of its own.
+``rules/studies/<kind>.smk``, and one line here. Scripts are in ``workflow/scripts``, captions of figures in
+``workflow/report``. ``caption`` is the smallest kind that has rules.
 """
 
 from saliency_assay.studies.bam import BAM

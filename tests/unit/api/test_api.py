@@ -301,7 +301,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"method": "gradient_x_input", "baseline": "mean"},
-        "gradient_x_input: baseline: found 'mean', but the model knows no mean of its images; give it by "
+        "gradient_x_input: baseline: found 'mean', but the model stores no mean of its images; pass it with "
         "saliency_assay.wrap, or choose: black",
     ),
     (
@@ -326,8 +326,8 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"images": IMAGES / 100.0},
-        "images: found values from 0 to 2.55, expected within [0, 1]; a network that takes normalized images is "
-        "given its mean and std by saliency_assay.wrap",
+        "images: found values from 0 to 2.55, expected within [0, 1]; for a network that takes normalized images, pass "
+        "its mean and std to saliency_assay.wrap",
     ),
     (
         {"images": np.full((1, 3, 8, 8), np.nan), "targets": [0]},
@@ -343,7 +343,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"model": nn.Linear(8, 2).double()}, "network: found weights of torch.float64, expected torch.float32"),
     (
         {"model": lambda images: np.zeros((len(images), CLASSES))},
-        "gradient: found a function as the model, which gives no gradients, expected a torch.nn.Module",
+        "gradient: found a function as the model, which has no gradients, expected a torch.nn.Module",
     ),
     ({"batch_size": 0}, "batch_size: found 0, expected at least 1"),
 ]
@@ -366,11 +366,14 @@ BAD_SCORES: list[tuple[dict[str, Any], str]] = [
     ({"fill": "gray"}, "deletion: fill: found 'gray', valid: black, mean, image_mean, random, blur"),
     (
         {"fill": "mean"},
-        "deletion: fill: found 'mean', but the model knows no mean of its images; give it by mean= "
+        "deletion: fill: found 'mean', but the model stores no mean of its images; pass it with mean= "
         "or saliency_assay.wrap, or choose: black, image_mean, random, blur",
     ),
-    ({"mean": [0.5]}, "mean: found [0.5], expected 3 values in [0, 1], one a channel"),
-    ({"mean": [0.5, 0.5, 124]}, "mean: found [0.5, 0.5, 124.0], expected 3 values in [0, 1], one a channel"),
+    ({"mean": [0.5]}, "mean: found [0.5], expected 3 values in [0, 1], one per channel"),
+    (
+        {"mean": [0.5, 0.5, 124]},
+        "mean: found [0.5, 0.5, 124.0], expected 3 values in [0, 1], one per channel",
+    ),
     ({"mask": MASK}, "mask: deletion takes none; valid: pointing_game, mask_attribution, block_attribution"),
     ({"method": "gradient"}, "method: deletion takes none; valid: sensitivity_max, randomization"),
     ({"randomized_model": nn.Flatten()}, "randomized_model: deletion takes none; valid: randomization"),
@@ -385,11 +388,11 @@ BAD_SCORES: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"metric": "sensitivity_max"},
-        "sensitivity_max: method: missing, expected the method that drew the maps",
+        "sensitivity_max: method: missing, expected the method that computed the maps",
     ),
     (
         {"metric": "randomization", "method": "gradient"},
-        "randomization: randomized_model: missing, expected the same network with new weights",
+        "randomization: randomized_model: missing, expected the same network with random weights",
     ),
     (
         {"metric": "randomization", "method": "gradient", "randomized_model": 3},
@@ -505,7 +508,7 @@ def test_clusters_have_any_labels_and_names_and_infinite_scores_are_missing() ->
     [
         ({"a": [1, 2], "b": [3, 4]}, "up", "direction: found 'up', valid: higher, lower, target followed"),
         ({"a": [1, 2]}, "lower", "scores: found {'a': [2]}, expected [N] of at least two methods"),
-        ({1: [1, 2], "1": [3, 4]}, "lower", "scores: found the method '1' twice, expected each once"),
+        ({1: [1, 2], "1": [3, 4]}, "lower", "scores: found the method '1' twice, expected each method once"),
         (
             {"a": [1, 2], "b": [3]},
             "lower",

@@ -94,7 +94,7 @@ def test_bam_needs_its_folders() -> None:
     needed = "required: coco, kind, miniplaces"
     assert fault(changed("data.bam", {"kind": "bam"})) == f"data.bam: key 'coco' is missing; {needed}"
     assert fault(changed("data.bam", {"kind": "bam", "coco": "a", "miniplace": "b"})) == (
-        f"data.bam: key 'miniplaces' is missing; did you mean it by 'miniplace'? {needed}"
+        f"data.bam: key 'miniplaces' is missing; is 'miniplace' a misspelling of it? {needed}"
     )
 
 

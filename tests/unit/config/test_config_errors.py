@@ -94,7 +94,7 @@ seeds: []
     seeds: found [], expected 1 or more entries
 
 seeds: [0, 1, 0]
-    seeds: found [0, 1, 0], expected no entry twice
+    seeds: found [0, 1, 0], expected no duplicate entries
 
 seeds: [0, -1]
     seeds.1: found -1, expected at least 0
@@ -285,7 +285,7 @@ def test_what_is_missing(place: str, message: str) -> None:
 def test_a_required_key_that_is_misspelt() -> None:
     raw = changed("models.d", {"architecure": "mlp", "data": "digits", "label": "class"})
     assert fault(raw) == (
-        "models.d: key 'architecture' is missing; did you mean it by 'architecure'? "
+        "models.d: key 'architecture' is missing; is 'architecure' a misspelling of it? "
         "required: architecture, data, label"
     )
 

@@ -112,7 +112,7 @@ metrics.mine: {function: 'own_metrics:tuned', direction: higher}
     metrics.mine.level: missing, the function has no default for it
 
 metrics.mine: {function: 'own_metrics:greedy', direction: higher, mask: 3}
-    metrics.mine.mask: found a value, expected none: the workflow gives it to the function
+    metrics.mine.mask: found a value, expected none: the workflow passes it to the function
 """
 
 # As above, of a fidelity study of the model d, the method gradient, and the metrics deletion and few.
@@ -151,7 +151,7 @@ printed_alpha: {fwe: {without: 0.3}}
     studies.s.printed_alpha: unknown score 'fwe'; did you mean 'few'? valid: deletion, deletion_score, few
 
 printed_alpha: {few: {with: 0.3}}
-    studies.s.printed_alpha.few.with: the study has no baseline (methods that do not use the model);
+    studies.s.printed_alpha.few.with: the study has no baselines (methods that do not use the model);
     valid: without
 
 printed_alpha: {few: {without: 2}}
@@ -333,7 +333,7 @@ def test_what_is_printed_of_reliability_is_kept(monkeypatch: pytest.MonkeyPatch)
     assert reading(raw).studies["s"].printed_alpha == {"few": {"with": 0.3}}
     raw["studies"]["s"] |= {"methods": ["noise"], "printed_alpha": alphas, "printed_correlation": {}}
     assert fault(raw) == (
-        "studies.s.printed_alpha.few.without: the study has baselines alone (methods that do not use the model); "
+        "studies.s.printed_alpha.few.without: the study has only baselines (methods that do not use the model); "
         "valid: with"
     )
 

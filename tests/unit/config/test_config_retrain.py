@@ -164,7 +164,7 @@ leakage: {iterations: []}
     .leakage.iterations: found [], expected 1 or more entries
 
 leakage: {iterations: [2, 2]}
-    .leakage.iterations: found [2, 2], expected no entry twice
+    .leakage.iterations: found [2, 2], expected no duplicate entries
 """
 
 

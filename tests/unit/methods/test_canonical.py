@@ -336,7 +336,7 @@ class Refused(nn.Module):
 
 
 VALID = (
-    "which has no rule of its own; valid: modules, relu, addition of two, flatten, pooling, mean over space, "
+    "which has no rule; valid: modules, relu, addition of two, flatten, pooling, mean over space, "
     "slices of images and zero padding"
 )
 
@@ -436,7 +436,7 @@ def test_a_write_that_a_view_passes_on_is_refused(forward: object, found: str) -
     with pytest.raises(ValueError, match=r"^Refused: found '") as error:
         canonical(network)
     assert str(error.value) == (
-        f"Refused: found {found}; expected inplace=False, or no view of what is written over"
+        f"Refused: found {found}; expected inplace=False, or no view of the overwritten tensor"
     )
 
 
@@ -488,11 +488,11 @@ def test_training_mode_is_of_no_matter_without_a_layer_that_knows_it() -> None:
     [
         (
             [nn.Conv2d(3, 3, 1), nn.BatchNorm2d(3, track_running_stats=False)],
-            "Sequential: found BatchNorm2d ('1') without running statistics; expected one that keeps them",
+            "Sequential: found BatchNorm2d ('1') without running statistics; expected track_running_stats=True",
         ),
         (
             [nn.Flatten(), nn.BatchNorm1d(192), nn.Linear(192, 4)],
-            "Sequential: found BatchNorm1d ('1') that follows no linear layer; expected one that does",
+            "Sequential: found BatchNorm1d ('1') without a linear layer directly before it; expected one",
         ),
     ],
 )

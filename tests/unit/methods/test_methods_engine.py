@@ -279,7 +279,7 @@ def test_maps_that_are_not_finite_are_kept_and_counted(
     np.testing.assert_array_equal(np.isnan(maps).all((1, 2, 3)), TARGETS == 1)
     np.testing.assert_array_equal(np.isinf(maps).any((1, 2, 3)), TARGETS == 2)
     (warning,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
-    assert warning.endswith("broken: 4 of 7 maps hold values that are not finite")
+    assert warning.endswith("broken: 4 of 7 maps contain NaN or infinity")
 
 
 @pytest.mark.parametrize("value", [torch.nan, torch.inf])
@@ -313,7 +313,7 @@ def test_a_classifier_that_learned_nan_gets_maps_of_nan(
 ) -> None:
     torch.nn.init.constant_(next(model.parameters()), torch.nan)
     assert np.isnan(maps_of(gradient, model)).all()
-    assert "gradient:gradient: 7 of 7 maps hold values that are not finite" in caplog.text
+    assert "gradient:gradient: 7 of 7 maps contain NaN or infinity" in caplog.text
 
 
 @pytest.mark.parametrize(

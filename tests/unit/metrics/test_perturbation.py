@@ -372,7 +372,7 @@ def test_images_and_targets_that_do_not_fit_are_refused(images: Tensor, targets:
 def test_a_fill_that_does_not_fit_is_refused(shape: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match=r"^fill: ") as error:
         perturbation_batch(conv_classifier(), some_images(3), cyclic_targets(3), torch.zeros(shape))
-    expected = "expected [3, 3, 6, 5] or what broadcasts to it"
+    expected = "expected [3, 3, 6, 5] or a shape that broadcasts to it"
     assert str(error.value) == f"fill: found {list(shape)}, {expected}"
 
 

@@ -234,7 +234,7 @@ def test_a_file_beside_the_configuration_that_hides_a_module_is_refused(name: st
     before = list(sys.path), os.environ.get("PYTHONPATH")
     with pytest.raises(SystemExit) as stopped:
         run_this_source(tmp_path)
-    said = f"has the name of another module, {name}, and jobs would import it instead; call it something else"
+    said = f"has the name of another module, {name}, and jobs would import it instead; rename it"
     assert stopped.value.code == f"{tmp_path / name}.py: {said}"
     assert (list(sys.path), os.environ.get("PYTHONPATH")) == before
 

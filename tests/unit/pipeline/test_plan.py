@@ -59,7 +59,7 @@ def test_jobs_are_those_of_the_table() -> None:
 
 
 def test_a_dry_run_without_a_table_is_an_error() -> None:
-    with pytest.raises(ValueError, match=r"^the dry run of snakemake printed no job stats$"):
+    with pytest.raises(ValueError, match=r"^the dry run of snakemake printed no table of job stats$"):
         job_counts("Nothing to be done (all requested files are present and up to date).\n")
 
 
@@ -217,7 +217,7 @@ def test_the_plan_is_a_table_and_says_what_it_does_not_know() -> None:
         "iteroar_stl10    2,500     663        1,235       0.0204        5,217",
         "b                    7       0         100+            0            ?",
         "c                    7       0            ?       <0.001          0.5",
-        "hours marked + or ?: no job has run yet of a, measure_mask_leakage",
-        "storage marked ?: the data set or the first model has not been made yet",
+        "hours marked + or ?: no job has run yet of the rules a, measure_mask_leakage",
+        "storage marked ?: the data set or the weights of the first model do not exist yet",
     ]
     assert len(plan_text(rows[:1]).splitlines()) == 2

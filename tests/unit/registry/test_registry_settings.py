@@ -52,8 +52,8 @@ def test_values_are_kept_as_they_are_written() -> None:
         ("count", 1 << 63, "found 9223372036854775808, expected an integer of 64 bits"),
         ("share", 1 << 63, "found 9223372036854775808, expected a finite number"),
         ("share", float("nan"), "found nan, expected a finite number"),
-        ("once", [1, 1.0], "found [1, 1.0], expected no entry twice"),
-        ("once", [[1], [1]], "found [[1], [1]], expected no entry twice"),
+        ("once", [1, 1.0], "found [1, 1.0], expected no duplicate entries"),
+        ("once", [[1], [1]], "found [[1], [1]], expected no duplicate entries"),
         ("once", "a", "found 'a', expected a list"),
         ("count", 3.0, "integer"),
         ("count", True, "integer"),
@@ -80,7 +80,7 @@ def test_unknown_and_missing_keys_are_named_with_the_valid_ones() -> None:
         (): "unknown key 'cuont'; did you mean 'count'? valid: count, inner, once, share, words"
     }
     assert faults(Inner, {"nmae": "a"}) == {
-        (): "key 'name' is missing; did you mean it by 'nmae'? required: name"
+        (): "key 'name' is missing; is 'nmae' a misspelling of it? required: name"
     }
 
 

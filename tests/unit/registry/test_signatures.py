@@ -136,7 +136,7 @@ def test_of_what_is_offered_a_function_takes_what_it_names(
 def test_what_is_offered_is_no_parameter(module: Path) -> None:
     offered = ("mean", "mask")
     assert fault("greedy", "level", "mean", offered=offered) == (
-        "mean: found a value, expected none: the workflow gives it to the function"
+        "mean: found a value, expected none: the workflow passes it to the function"
     )
     assert fault("greedy", offered=offered) == "level: missing, the function has no default for it"
     assert fault("greedy", "level") == "mask: missing, the function has no default for it"
@@ -176,7 +176,7 @@ def test_what_cannot_be_found_or_parsed_is_one_line(module: Path) -> None:
         "mine": "function: found 'mine', expected package.module:name",
         "mine:": "function: found 'mine:', expected package.module:name",
         "no_such_module:f": (
-            "function: found 'no_such_module:f', no module 'no_such_module' beside the configuration or on "
+            "function: found 'no_such_module:f', no module 'no_such_module' in the configuration's folder or on "
             "PYTHONPATH"
         ),
         "no_such_package.module:f": (

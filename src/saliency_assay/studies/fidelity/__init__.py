@@ -1,10 +1,10 @@
-"""Fidelity of single maps to their model, by the study's metrics."""
+"""Fidelity of maps to their model: scores of single maps under the study's metrics."""
 
 from saliency_assay.registry.study_kind import Outputs, StudyKind
 
 FIDELITY = StudyKind(
     "fidelity",
-    "Do maps say what the model answers? Metrics of single maps, image by image.",
+    "Are the maps faithful to the model's output? Metrics that score single maps.",
     settings="saliency_assay.studies.fidelity.settings:FidelityStudy",
     read="saliency_assay.studies.fidelity.read:read_study",
     inputs="saliency_assay.studies.fidelity.pipeline:FidelityInputs",
@@ -14,8 +14,8 @@ FIDELITY = StudyKind(
         Outputs(figures=("infidelity_sensitivity.svg",), option="scatter"),
         Outputs(figures=("scores.html",)),
     ),
-    mask_question="Do maps lie on the object that the model was trained to name? Metrics of single maps, image by"
-    " image.",
+    mask_question="Do the maps highlight the object that the model was trained to classify? Metrics that score single "
+    "maps.",
     rated_scores="saliency_assay.studies.fidelity.rated_scores:rated_scores",
     printed_table="summary",
 )

@@ -41,7 +41,7 @@ def read_study(name: str, entry: FidelityStudy, methods: tuple[str, ...], sectio
 
 
 def _select_metrics(place: str, entry: FidelityStudy, sections: Sections) -> tuple[str, ...]:
-    """Return the metrics of the entry; by default all under ``metrics`` that evaluate single maps."""
+    """Return the metrics of the entry; by default all under ``metrics`` that score single maps."""
     configured = [name for name, metric in sections.metrics.items() if metric.scores_single_maps]
     registered = [name for name, record in sections.catalog.metrics.items() if record.scores_single_maps]
     valid = dict.fromkeys([*configured, *registered])
@@ -91,8 +91,8 @@ def _check_printed(study: Study, sections: Sections) -> None:
             _check_score(f"{place}.printed.{method}", name, pairs)
     use_model = [sections.methods[name].uses_model for name in study.methods]
     missing = {
-        "with": "no baseline" if all(use_model) else "",
-        "without": "" if any(use_model) else "baselines alone",
+        "with": "no baselines" if all(use_model) else "",
+        "without": "" if any(use_model) else "only baselines",
     }
     for name, alphas in study.printed_alpha.items():
         _check_score(f"{place}.printed_alpha", name, pairs)
@@ -100,7 +100,7 @@ def _check_printed(study: Study, sections: Sections) -> None:
             if missing[kind]:
                 other = "without" if kind == "with" else "with"
                 raise ConfigError(
-                    f"{place}.printed_alpha.{name}.{kind}: the study has {missing[kind]} (methods that look at no "
+                    f"{place}.printed_alpha.{name}.{kind}: the study has {missing[kind]} (methods that do not use the "
                     f"model); valid: {other}"
                 )
     for name, others in study.printed_correlation.items():

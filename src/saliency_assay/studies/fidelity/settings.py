@@ -25,7 +25,7 @@ class FidelityStudy(StudySettings):
     )
     printed: dict[str, dict[str, Number]] = Field(
         {},
-        description="Values that a paper reports, to stand beside the study's means: for a method, values by score "
+        description="Values that a paper reports, to compare with the study's means: for a method, values by score "
         "([tables](metrics.md#tables)).",
     )
     printed_alpha: dict[str, Annotated[dict[BaselineSubset, Alpha], Field(min_length=1)]] = Field(

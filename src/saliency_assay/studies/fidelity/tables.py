@@ -9,7 +9,7 @@ from saliency_assay.reliability.printed import printed_values
 
 
 def summary(scores: pd.DataFrame, printed: Mapping[str, Mapping[str, float]]) -> pd.DataFrame:
-    """Return mean and spread over images of every metric, variant, method and seed, beside a paper's values.
+    """Return mean and spread over images of every metric, variant, method and seed, with a paper's values.
 
     Args:
         scores: the score table of one model and set.

@@ -486,7 +486,7 @@ def test_the_page_of_scores_begins_with_what_is_printed(tmp_path: Path) -> None:
     page = tables_page(score_tables(read, "table <1>"), title="both", digits=3)
     captions = re.findall("<caption>(.*?)</caption>", page)
     assert captions == [
-        "table &lt;1&gt;: ours beside the paper&#39;s (means over images and seeds / printed values)",
+        "table &lt;1&gt;: ours and the paper&#39;s (means over images and seeds / printed values)",
         "table &lt;1&gt;: all scores",
     ]
     beside, everything = page.split("<table>")[1:]
