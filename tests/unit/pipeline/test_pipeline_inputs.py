@@ -146,7 +146,7 @@ def test_a_model_that_is_searched_for_waits_for_all_trials() -> None:
     assert tiny.hyperparameters({"model": "searched"}) == {
         "hyperparameters": "results/search/searched/hyperparameters.json"
     }
-    assert tiny.chosen({"model": "digits"}) == {}
+    assert tiny.hyperparameters({"model": "digits"}) == {}
     assert tiny.trials({"model": "searched"}) == [f"results/search/searched/trial{n}.csv" for n in (0, 1)]
 
 
