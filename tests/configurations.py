@@ -27,9 +27,9 @@ data:
   bam: {kind: synthetic}
   digits: {kind: digits}
 models:
-  f_o: {architecture: resnet, data: bam_os, label: object}
-  f_s: {architecture: resnet, data: bam_os, label: scene}
-  d: {architecture: mlp, data: digits, label: class}
+  f_o: {architecture: resnet, data: bam_os, trained_on: object}
+  f_s: {architecture: resnet, data: bam_os, trained_on: scene}
+  d: {architecture: mlp, data: digits, trained_on: class}
 methods:
   gradient: {}
   gradcam: {}
@@ -57,20 +57,40 @@ def with_parameters(record: R, **parameters: Parameter) -> R:
 
 
 def bam_kind(name: str) -> DataKind:
-    labels, sets = ("object", "scene"), ("os", "0s", "og")
-    return DataKind(name, f"package.{name}:make", "", "", labels, sets, table={**SIZE, **SCALE})
+    labels, sets = ("object", "scene"), {"os": "objects", "0s": "no objects", "og": "gray"}
+    return DataKind(
+        name,
+        f"the data {name}",
+        f"package.{name}:make",
+        "",
+        "",
+        labels,
+        tuple(sets),
+        sets,
+        table={**SIZE, **SCALE},
+    )
 
 
 def method(
     name: str, *needs: str, takes: tuple[str, ...] = (), stochastic: bool = False, **parameters: Parameter
 ) -> Method:
-    record = Method(name, f"package.{name}:{name}", "", "", needs=needs, takes=takes, stochastic=stochastic)
+    record = Method(
+        name,
+        f"the method {name}",
+        f"package.{name}:{name}",
+        "",
+        "",
+        needs=needs,
+        takes=takes,
+        stochastic=stochastic,
+    )
     return with_parameters(record, **parameters)
 
 
 def metric(name: str, *takes: str, scores_single_maps: bool = True, **parameters: Parameter) -> Metric:
     record = Metric(
         name,
+        f"the metric {name}",
         f"package.{name}:{name}",
         "",
         f"what {name} is",
@@ -88,16 +108,16 @@ CATALOG = Catalog(
     data_kinds=by_name(
         bam_kind("bam"),
         bam_kind("synthetic"),
-        DataKind("digits", "package.digits:make", "", "", table=SIZE),
-        with_parameters(DataKind("mnist", "package.mnist:make", "", "", sources=("path",))),
+        DataKind("digits", "Digits", "package.digits:make", "", "", table=SIZE),
+        with_parameters(DataKind("mnist", "MNIST", "package.mnist:make", "", "", sources=("path",))),
     ),
     architectures=by_name(
         with_parameters(
-            Architecture("resnet", "package.resnet:resnet", "", "", "last", ("one", "two"), True),
+            Architecture("resnet", "ResNet", "package.resnet:resnet", "", "", "last", ("one", "two"), True),
             width=Parameter(16, minimum=1),
         ),
-        with_parameters(Architecture("mlp", "package.mlp:mlp", "", "", "", (), False)),
-        with_parameters(Architecture("vgg", "package.vgg:vgg", "", "", "last", (), False)),
+        with_parameters(Architecture("mlp", "MLP", "package.mlp:mlp", "", "", "", (), False)),
+        with_parameters(Architecture("vgg", "VGG", "package.vgg:vgg", "", "", "last", (), False)),
     ),
     methods=by_name(
         method("gradient", "gradients"),

@@ -23,7 +23,12 @@ RETRAIN: dict[str, Any] = {
         "digits": {"kind": "digits", "size": 8, "test_share": 0.5, "max_explained_images": 898, "shards": 2}
     },
     "models": {
-        "digits": {"architecture": "resnet8", "data": "digits", "label": "class", "training": {"epochs": 1}}
+        "digits": {
+            "architecture": "resnet8",
+            "data": "digits",
+            "trained_on": "class",
+            "training": {"epochs": 1},
+        }
     },
     "methods": {"gradient": {}, "random": {}},
     "studies": {

@@ -26,15 +26,15 @@ def test_galleries_have_no_ranks() -> None:
 
 
 def test_a_study_asks_about_the_object_where_all_its_metrics_take_the_mask() -> None:
-    kind = StudyKind("k", "fidelity?", "", "", mask_question="localization?")
+    kind = StudyKind("k", "K", "fidelity?", "", "", mask_question="localization?")
     assert kind.question_for([("mask",), ("mean", "mask")]) == "localization?"
     assert kind.question_for([("mask",), ("mean",)]) == "fidelity?"
-    assert StudyKind("k", "fidelity?", "", "").question_for([("mask",)]) == "fidelity?"
+    assert StudyKind("k", "K", "fidelity?", "", "").question_for([("mask",)]) == "fidelity?"
 
 
 def test_options_add_tables_and_figures_in_the_order_of_the_record() -> None:
     first, second = Outputs(("a",), ("a.svg",)), Outputs(("b",), ("b.svg", "b.html"), option="more")
-    kind = StudyKind("k", "?", "", "", outputs=(first, second, Outputs(figures=("c.svg",))))
+    kind = StudyKind("k", "K", "?", "", "", outputs=(first, second, Outputs(figures=("c.svg",))))
     assert kind.tables(()) == ["a"]
     assert kind.figures(()) == ["a.svg", "c.svg"]
     assert kind.tables(["more", "other"]) == ["a", "b"]

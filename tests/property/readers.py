@@ -308,9 +308,9 @@ data:
   bam: {kind: synthetic, size: 32}
   digits: {kind: digits, max_explained_images: 20}
 models:
-  f_o: {architecture: resnet8, data: bam_os, label: object, training: {epochs: 2, learning_rate: 0.1}}
-  f_s: &f_s {architecture: resnet8, data: bam_os, label: scene}
-  d: {architecture: reliability_cnn, data: digits, label: class}
+  f_o: {architecture: resnet8, data: bam_os, trained_on: object, training: {epochs: 2, learning_rate: 0.1}}
+  f_s: &f_s {architecture: resnet8, data: bam_os, trained_on: scene}
+  d: {architecture: reliability_cnn, data: digits, trained_on: class}
 methods:
   gradient: {}
   smooth: {method: smoothgrad, samples: 5}

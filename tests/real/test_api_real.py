@@ -42,7 +42,7 @@ CONFIGURATION = {
             "architecture": "resnet8",
             "width": 4,
             "data": "cifar10",
-            "label": "class",
+            "trained_on": "class",
             "batch_size": 8,
             "training": {"epochs": 2, "batch_size": 32, "learning_rate": 0.1},
         }

@@ -19,7 +19,7 @@ CONFIGURATION = {
             "architecture": "resnet8",
             "width": 8,
             "data": "mnist",
-            "label": "class",
+            "trained_on": "class",
             "training": {"epochs": 8, "batch_size": 32, "learning_rate": 0.1, "validation_share": 0.15},
         }
     },

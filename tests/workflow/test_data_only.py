@@ -6,7 +6,13 @@ import yaml
 from checkout import Checkout
 
 DATA = {"digits": {"kind": "digits", "size": 8}, "large": {"kind": "digits", "size": 12}}
-MODEL = {"architecture": "resnet8", "width": 4, "data": "digits", "label": "class", "training": {"epochs": 1}}
+MODEL = {
+    "architecture": "resnet8",
+    "width": 4,
+    "data": "digits",
+    "trained_on": "class",
+    "training": {"epochs": 1},
+}
 REPORT = {"overview", "provenance", "report"}
 
 

@@ -292,10 +292,10 @@ data:
   bam: {commonality: [0.1, 0.5, 1.0]}
   cifar10: {kind: cifar10, path: images}
 models:
-  cifar10: {architecture: resnet8, data: cifar10, label: class}
-  f_0s: {architecture: resnet8, data: bam_0s, label: scene}
-  f_k05: {architecture: resnet8, data: bam_os_k05, label: scene}
-  f_image: {architecture: resnet8, data: picture_both, label: class}
+  cifar10: {architecture: resnet8, data: cifar10, trained_on: class}
+  f_0s: {architecture: resnet8, data: bam_0s, trained_on: scene}
+  f_k05: {architecture: resnet8, data: bam_os_k05, trained_on: scene}
+  f_image: {architecture: resnet8, data: picture_both, trained_on: class}
 metrics:
   aopc_mean: {metric: aopc, steps: 100}
   faithfulness_mean: {metric: faithfulness}

@@ -28,7 +28,7 @@ STUDY = """
 results: results
 data: {stripes: {kind: stripes, images: 200, max_explained_images: 10}}
 models:
-  small: {architecture: small_cnn, width: 4, data: stripes, label: class, training: {epochs: 1, batch_size: 60}}
+  small: {architecture: small_cnn, width: 4, data: stripes, trained_on: class, training: {epochs: 1, batch_size: 60}}
 methods: {gradient_squared: {scale: 2}, gradcam: {}}
 metrics: {top_share: {share: 0.2}}
 studies:

@@ -31,7 +31,7 @@ CONFIGURATION = {
             "architecture": "resnet8",
             "width": 4,
             "data": "digits",
-            "label": "class",
+            "trained_on": "class",
             "target": "predicted",
             "batch_size": 50,
             "training": {"epochs": 1},

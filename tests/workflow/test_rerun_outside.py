@@ -35,7 +35,7 @@ CONFIGURATION = {
         "net": {
             "function": "lab.nets:build",
             "data": "mnist",
-            "label": "class",
+            "trained_on": "class",
             "weights": "start.pt",
             "training": {"epochs": 1, "batch_size": 8},
         }

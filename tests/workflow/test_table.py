@@ -46,7 +46,7 @@ def test_all_results_are_exported_once_and_again_after_an_edit_of_the_export(fin
     for study in COPIES:
         text = files[f"{study}.tex"].decode()
         assert text.count(r"\begin{table}") == text.count(r"\end{table}") >= 1
-    assert "smooth & " in files["digits.tex"].decode()
+    assert "Smooth & " in files["digits.tex"].decode()
     assert b"warning" not in (finished.root / "results/logs/table.log").read_bytes().lower()
 
     assert finished.planned("table") == set()

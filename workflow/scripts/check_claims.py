@@ -1,6 +1,7 @@
 """Rank the methods of a BAM study by every metric, and check the claims of the paper."""
 
 from saliency_assay.plotting.html import table_page, tables_page
+from saliency_assay.registry.labels import Labels
 from saliency_assay.runtime.job import run_job
 from saliency_assay.storage.csv_tables import read_table
 from saliency_assay.studies.bam.claims import claims, summary
@@ -21,11 +22,12 @@ with run_job(snakemake) as job:
     )
     study_tables = {name: read_table(path) for name in names if (path := job.input.get(name))}
     keys = ("data", "object_model", "scene_model", "methods", "baselines", "classes")
-    tables = BamTables(**{key: settings[key] for key in keys}, **study_tables)
+    labels = Labels(**settings["labels"])
+    tables = BamTables(**{key: settings[key] for key in keys}, **study_tables, labels=labels)
     rank_table, claim_table = ranking(tables), claims(tables)
     rank_table.to_csv(output.ranking, index=False)
     claim_table.to_csv(output.claims, index=False)
-    study = settings["study"]
+    study = labels.study(settings["study"])
     page_contents = {
         f"{study}: rank (score ± spread), 1 is the best": ranking_shown(rank_table, tables),
         "Agreement of the rankings, without baselines": agreement_shown(agreement(rank_table, tables)),

@@ -7,6 +7,7 @@ from saliency_assay.metrics.reductions import reduce
 from saliency_assay.plotting.gallery import gallery, titles
 from saliency_assay.plotting.html import image_page
 from saliency_assay.plotting.style import save, styled
+from saliency_assay.registry.labels import Labels
 from saliency_assay.runtime.job import run_job
 from saliency_assay.storage import zarr_store
 from saliency_assay.storage.shards import grouped, open_stores
@@ -29,6 +30,7 @@ with run_job(snakemake) as job:
                 rows = zarr_store.rows_of("image", chosen, store)
                 maps[model][method] = reduce(torch.from_numpy(store["map"][rows]), "visual").numpy()
     with styled():
-        save(gallery(images, maps, titles=captions, masks=masks), job.output.image)
+        figure = gallery(images, maps, titles=captions, masks=masks, labels=Labels(**settings["labels"]))
+        save(figure, job.output.image)
     page = image_page(job.output.image.read_bytes(), title="The same images under every method")
     job.output.page.write_text(page, encoding="utf-8")

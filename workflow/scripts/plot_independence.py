@@ -2,9 +2,11 @@
 
 import numpy as np
 
+from saliency_assay.plotting.gallery import class_text
 from saliency_assay.plotting.html import image_page, tables_page
+from saliency_assay.plotting.labels import with_labels
 from saliency_assay.plotting.style import save, styled
-from saliency_assay.plotting.text import readable
+from saliency_assay.registry.labels import Labels
 from saliency_assay.runtime.job import run_job
 from saliency_assay.storage.csv_tables import read_table
 from saliency_assay.storage.zarr_store import open_store
@@ -15,7 +17,12 @@ from saliency_assay.studies.bam.input_independence_tables import NORMS, changes_
 
 with run_job(snakemake) as job:
     settings, paths, output = job.settings, job.input, job.output
-    study, table, change_table = settings["study"], read_table(paths.metrics), read_table(paths.changes)
+    labels, table, change_table = (
+        Labels(**settings["labels"]),
+        read_table(paths.metrics),
+        read_table(paths.changes),
+    )
+    study = labels.study(settings["study"])
     stores = [job.open(open_store(path, kind="data")) for path in paths.deltas]
     data = job.open(open_store(paths.data, kind="data"))
     changes = [changes_of(store) for store in stores]
@@ -23,12 +30,12 @@ with run_job(snakemake) as job:
     count = len(first) // 2
     shown = np.arange(min(settings["images"], count))
     source, scenes = first["source"][shown], first.attributes["classes"]["scene"]
-    names = [readable(scenes[label]) for label in first["label_scene"][shown]]
+    names = [class_text(scenes[label]) for label in first["label_scene"][shown]]
     notes = [note(name, *(float(first_changes[key][row]) for key in NORMS)) for row, name in enumerate(names)]
     panels = (first["image"][shown], data["image"][source], first["image"][count + shown])
     with styled():
         for metric in METRICS:
-            save(metric_bars(table, metric), output[metric])
+            save(metric_bars(table, metric, labels), output[metric])
         convergence, norms = (
             np.concatenate([seed_changes[name] for seed_changes in changes])
             for name in ("convergence", "output_norm")
@@ -37,6 +44,9 @@ with run_job(snakemake) as job:
         save(delta_images(*panels, first["mask"][shown], notes=notes), output.image)
     page = image_page(output.image.read_bytes(), title=f"{study}: patches without effect on the output")
     output.delta.write_text(page, encoding="utf-8")
-    tables = {f"{study}: IIR and relative change": table, f"{study}: patches (medians)": change_table}
+    tables = {
+        f"{study}: IIR and relative change": with_labels(table, labels),
+        f"{study}: patches (medians)": with_labels(change_table, labels),
+    }
     page = tables_page(tables, title=f"{study}: input independence", digits=3)
     output.independence.write_text(page, encoding="utf-8")

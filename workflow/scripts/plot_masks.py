@@ -8,19 +8,23 @@ import torch
 
 from saliency_assay.data.selection import explained_images
 from saliency_assay.methods.inputs import labels_of
+from saliency_assay.plotting.gallery import class_text
 from saliency_assay.plotting.html import images_page
 from saliency_assay.plotting.style import png, save, styled
+from saliency_assay.registry.labels import Labels
 from saliency_assay.runtime.job import run_job
 from saliency_assay.storage import zarr_store
 from saliency_assay.studies.retrain.mask_figures import iteration_images, overlap_matrices
 from saliency_assay.studies.retrain.occluded import layers_of, open_masks, states_of
 from saliency_assay.studies.retrain.parameters import pixels
+from saliency_assay.studies.retrain.tables import named
 
 with run_job(snakemake) as job:
     settings, paths, wildcards = job.settings, job.input, job.wildcards
     methods, iterations = settings["methods"], settings["iterations"]
     data = job.open(zarr_store.open_store(paths.data, kind="data"))
-    names = data.attributes["classes"][settings["label"]]
+    classes, labels = data.attributes["classes"][settings["label"]], Labels(**settings["labels"])
+    method_labels = [labels.method(method) for method in methods]
     area = data["image"].shape[2] * data["image"].shape[3]
     counts = {"area": area, "occluded": pixels(area, settings["percentile"]), "iterations": iterations}
     chosen = explained_images(data["split"][:], labels_of(data), settings["images"], order=settings["order"])
@@ -33,18 +37,18 @@ with run_job(snakemake) as job:
     table = pd.read_parquet(paths.means)
     with styled():
         arm = {"protocol": wildcards.protocol, "fill": wildcards.fill}
-        save(overlap_matrices(table, **arm, **counts), job.output.matrices)
+        save(overlap_matrices(table, **arm, **counts, labels=labels), job.output.matrices)
         plots = {}
         for index, (image, label) in enumerate(
             zip(chosen, data[f"label_{settings['label']}"][chosen], strict=True)
         ):
             title = (
-                f"test image {image}: {names[label]} "
-                f"({wildcards.protocol}, {wildcards.fill}, seed {settings['seed']})"
+                f"test image {image}: {class_text(classes[label])} "
+                f"({named(wildcards.protocol, wildcards.fill)}, seed {settings['seed']})"
             )
             visible, occluded = (
                 torch.stack([state[part][:, index] for state in states]).numpy() for part in (0, 1)
             )
-            plots[title] = png(iteration_images(visible, occluded, names=methods, title=title))
-    page = images_page(plots, title=f"{wildcards.study}: the same images over the iterations")
+            plots[title] = png(iteration_images(visible, occluded, names=method_labels, title=title))
+    page = images_page(plots, title=f"{labels.study(wildcards.study)}: the same images over the iterations")
     job.output.images.write_text(page, encoding="utf-8")

@@ -4,6 +4,7 @@ import numpy as np
 
 from saliency_assay.plotting.metric_results import MetricResults
 from saliency_assay.plotting.style import save, styled
+from saliency_assay.registry.labels import Labels
 from saliency_assay.registry.records import resolve
 from saliency_assay.runtime.job import run_job
 from saliency_assay.storage import score_tables
@@ -33,6 +34,8 @@ with run_job(snakemake) as job:
         curves=curves,
         responses=stacked(grouped(responses, seeds), "responses"),
         methods=settings["methods"],
+        units=settings["units"],
+        names=Labels(**settings["names"]),
     )
     with styled():
         save(resolve(settings["function"])(results), job.output[0])

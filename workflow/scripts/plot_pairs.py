@@ -7,11 +7,12 @@ from saliency_assay.metrics.reductions import reduce
 from saliency_assay.plotting.gallery import gallery, titles
 from saliency_assay.plotting.html import image_page
 from saliency_assay.plotting.style import save, styled
+from saliency_assay.registry.labels import Labels
 from saliency_assay.runtime.job import run_job
 from saliency_assay.storage import zarr_store
 
 with run_job(snakemake) as job:
-    settings, output = job.settings, job.output
+    settings, output, labels = job.settings, job.output, Labels(**job.settings["labels"])
     with zarr_store.open_store(job.input.data, kind="data") as data:
         count = len(data) // 2
         shown = np.arange(min(settings["images"], count))
@@ -26,6 +27,7 @@ with run_job(snakemake) as job:
             map_rows = zarr_store.rows_of("image", rows, store)
             maps[method] = reduce(torch.from_numpy(store["map"][map_rows]), "visual").numpy()
     with styled():
-        save(gallery(images, {settings["model"]: maps}, titles=captions, masks=masks), output.image)
-    title = f"{settings['study']}: maps without and with the patch"
+        figure = gallery(images, {settings["model"]: maps}, titles=captions, masks=masks, labels=labels)
+        save(figure, output.image)
+    title = f"{labels.study(settings['study'])}: maps without and with the patch"
     output.page.write_text(image_page(output.image.read_bytes(), title=title), encoding="utf-8")

@@ -2,6 +2,7 @@
 
 from saliency_assay.plotting.html import tables_page
 from saliency_assay.plotting.style import save, styled
+from saliency_assay.registry.labels import Labels
 from saliency_assay.reliability.figures import (
     agreement_figure,
     consistency_figure,
@@ -14,16 +15,17 @@ from saliency_assay.storage.csv_tables import read_table
 
 with run_job(snakemake) as job:
     settings, paths, output = job.settings, job.input, job.output
-    study, level = job.wildcards.study, settings["level"]
+    study, level, labels = job.wildcards.study, settings["level"], Labels(**settings["labels"])
     tables = {
         name: read_table(paths[name])
         for name in ("reliability", "agreement", "order", "consistency", "rankings", "variance")
     }
     with styled():
-        save(reliability_figure(tables["reliability"], level=level), output.reliability)
-        save(agreement_figure(tables["agreement"]), output.agreement)
-        save(order_figure(tables["order"]), output.order)
-        save(consistency_figure(tables["consistency"], settings["baselines"]), output.consistency)
+        save(reliability_figure(tables["reliability"], level=level, labels=labels), output.reliability)
+        save(agreement_figure(tables["agreement"], labels), output.agreement)
+        save(order_figure(tables["order"], labels), output.order)
+        figure = consistency_figure(tables["consistency"], settings["baselines"], labels)
+        save(figure, output.consistency)
     page_contents = page_tables(tables, study, level=level)
     output.page.write_text(
         tables_page(page_contents, title=f"{study}: reliability", digits=3), encoding="utf-8"

@@ -4,6 +4,7 @@ import pandas as pd
 
 from saliency_assay.plotting.html import tables_page
 from saliency_assay.plotting.style import save, styled
+from saliency_assay.registry.labels import Labels
 from saliency_assay.runtime.job import run_job
 from saliency_assay.storage.csv_tables import read_table
 from saliency_assay.storage.zarr_store import open_store
@@ -12,7 +13,7 @@ from saliency_assay.studies.retrain.parameters import pixels
 from saliency_assay.studies.retrain.tables import summary_tables
 
 with run_job(snakemake) as job:
-    settings, study = job.settings, job.wildcards.study
+    settings, study, labels = job.settings, job.wildcards.study, Labels(**job.settings["labels"])
     data = job.open(open_store(job.input.data, kind="data"))
     area = data["image"].shape[2] * data["image"].shape[3]
     classes = len(data.attributes["classes"][settings["label"]])
@@ -23,8 +24,8 @@ with run_job(snakemake) as job:
         "iterations": settings["iterations"],
     }
     with styled():
-        save(accuracy_curves(table, **counts, classes=classes), job.output.accuracy)
-        save(overlap_curves(table, **counts), job.output.overlap)
-    tables = summary_tables(read_table(job.input.summary), study)
-    page = tables_page(tables, title=f"{study}: retrain and remask", digits=1)
+        save(accuracy_curves(table, **counts, classes=classes, labels=labels), job.output.accuracy)
+        save(overlap_curves(table, **counts, labels=labels), job.output.overlap)
+    tables = summary_tables(read_table(job.input.summary), study, labels)
+    page = tables_page(tables, title=f"{labels.study(study)}: retraining on occluded images", digits=1)
     job.output.summary.write_text(page, encoding="utf-8")

@@ -1,6 +1,7 @@
 """Plot infidelity against sensitivity for the methods of a study."""
 
 from saliency_assay.plotting.style import save, styled
+from saliency_assay.registry.labels import Labels
 from saliency_assay.runtime.job import run_job
 from saliency_assay.storage import score_tables
 from saliency_assay.studies.fidelity.scatter import infidelity_sensitivity
@@ -8,4 +9,5 @@ from saliency_assay.studies.fidelity.scatter import infidelity_sensitivity
 with run_job(snakemake) as job:
     table = score_tables.read(job.input)
     with styled():
-        save(infidelity_sensitivity(table, job.settings["pairs"]), job.output[0])
+        figure = infidelity_sensitivity(table, job.settings["pairs"], Labels(**job.settings["labels"]))
+        save(figure, job.output[0])

@@ -5,9 +5,10 @@ import pandas as pd
 import torch
 
 from saliency_assay.metrics.reductions import reduce
+from saliency_assay.plotting.gallery import class_text
 from saliency_assay.plotting.html import image_page, tables_page
 from saliency_assay.plotting.style import png, save, styled
-from saliency_assay.plotting.text import readable
+from saliency_assay.registry.labels import Labels
 from saliency_assay.runtime.job import run_job
 from saliency_assay.storage import zarr_store
 from saliency_assay.storage.csv_tables import read_table
@@ -18,16 +19,17 @@ COLUMNS = ["model", "seed", "data", "image", "label", "predicted"]
 
 with run_job(snakemake) as job:
     settings, paths = job.settings, job.input
-    study, scene, commonalities, seed = (
-        job.wildcards.study,
-        *(settings[key] for key in ("scene", "k", "seed")),
-    )
+    labels = Labels(**settings["labels"])
+    study = labels.study(job.wildcards.study)
+    scene, commonalities, seed = (settings[key] for key in ("scene", "k", "seed"))
     series = [
         SeriesModel(*arm) for arm in zip(settings["models"], settings["sets"], commonalities, strict=True)
     ]
     tables = [read_table(path) for path in (paths.commonality, paths.series, paths.correlation)]
     accuracy, mcs, correlation = tables
-    page = tables_page(series_tables(*tables, scene=scene), title=f"{study}: the series", digits=3)
+    page = tables_page(
+        series_tables(*tables, scene=class_text(scene), labels=labels), title=f"{study}: the series", digits=3
+    )
     job.output.accuracy.write_text(page, encoding="utf-8")
     row_filters = [("data", "in", settings["sets"])]
     prediction_tables = (
@@ -46,9 +48,10 @@ with run_job(snakemake) as job:
                 row = zarr_store.rows_of("image", np.array([chosen]), store)
                 maps[method].append(reduce(torch.from_numpy(store["map"][row]), "visual").numpy()[0])
     image, mask = (sets[-1][name][chosen] for name in ("image", "mask"))
-    title = f"test image {chosen}:\n{readable(scene)}, seed {seed}"
+    title = f"test image {chosen}:\n{class_text(scene)}, seed {seed}"
     with styled():
-        save(series_figure(mcs, accuracy, correlation), job.output.figure)
-        picture = png(series_maps(image, mask, maps, ks=commonalities, right=is_correct, title=title))
+        save(series_figure(mcs, accuracy, correlation, labels), job.output.figure)
+        texts = {"title": title, "labels": labels}
+        picture = png(series_maps(image, mask, maps, ks=commonalities, right=is_correct, **texts))
     page = image_page(picture, title=f"{study}: one image under every f_k")
     job.output.maps.write_text(page, encoding="utf-8")

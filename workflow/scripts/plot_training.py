@@ -10,7 +10,8 @@ from saliency_assay.report.pages.models_page import accuracy_table, training_cur
 from saliency_assay.runtime.job import run_job
 
 with run_job(snakemake) as job:
-    arms = [tuple(arm) for arm in job.settings["arms"]]
+    labels = job.settings["labels"]
+    arms = [(labels[model], seed) for model, seed in job.settings["arms"]]
     curves = dict(zip(arms, map(pd.read_csv, job.input.curves), strict=True))
     with styled():
         save(training_curves(curves), job.output.curves)

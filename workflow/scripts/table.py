@@ -5,6 +5,7 @@ import shutil
 
 import pandas as pd
 
+from saliency_assay.registry.labels import Labels
 from saliency_assay.registry.records import resolve
 from saliency_assay.report.export.export import TIDY, study_tex, tidy_table
 from saliency_assay.report.pages.models_page import accuracy_table
@@ -13,6 +14,7 @@ from saliency_assay.storage.csv_tables import read_table
 
 with run_job(snakemake) as job:
     settings, paths, output = job.settings, job.input, job.output
+    labels = Labels(**settings["labels"])
     arms = [tuple(arm) for arm in settings["arms"]]
     evaluations = (json.loads(path.read_text(encoding="utf-8")) for path in paths.evaluations)
     accuracy_table(dict(zip(arms, evaluations, strict=True))).to_csv(output.models, index=False)
@@ -29,7 +31,8 @@ with run_job(snakemake) as job:
                 study, facts["kind"], study_tables["order"], study_tables["reliability"], printed
             )
             tidy_tables.append(scores)
-        study_latex = resolve(facts["latex"])(study, study_tables) if facts["latex"] else []
-        tex.write_text(study_tex(study, scores, study_latex, level=settings["level"]), encoding="utf-8")
+        study_latex = resolve(facts["latex"])(study, study_tables, labels) if facts["latex"] else []
+        text = study_tex(study, scores, study_latex, level=settings["level"], labels=labels)
+        tex.write_text(text, encoding="utf-8")
     table = pd.concat(tidy_tables) if tidy_tables else pd.DataFrame(columns=TIDY)
     table.to_csv(output.results, index=False)

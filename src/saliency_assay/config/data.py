@@ -5,6 +5,7 @@ from pathlib import Path
 
 from saliency_assay.config.checks import file, folder, look_up, parameters_of
 from saliency_assay.config.errors import ConfigError
+from saliency_assay.config.labels import label_of
 from saliency_assay.config.records import Catalog, DataEntry, Parameters
 from saliency_assay.config.settings import (
     BamData,
@@ -15,7 +16,7 @@ from saliency_assay.config.settings import (
     SyntheticData,
 )
 from saliency_assay.data.bam.classes import OBJECTS, SCENES
-from saliency_assay.data.bam.set_names import set_names
+from saliency_assay.data.bam.set_names import set_label, set_names
 from saliency_assay.runtime.shards import too_many
 
 
@@ -34,10 +35,12 @@ def read_data(name: str, entry: DataSettings, catalog: Catalog) -> DataEntry:
         if parameters.get(least, 0) >= parameters.get(greatest, 1):
             problem = f"found {parameters[least]}, expected less than {greatest} ({parameters[greatest]})"
             raise ConfigError(f"{place}.{least}: {problem}")
+    common_sets = _common_sets(place, entry, sources)
     if fault := too_many(entry.shards, entry.max_explained_images):
         raise ConfigError(f"{place}.shards: {fault}")
     return DataEntry(
         name=name,
+        label=label_of(name, entry.label, kind),
         kind=kind.name,
         function=kind.function,
         max_explained_images=entry.max_explained_images,
@@ -45,7 +48,8 @@ def read_data(name: str, entry: DataSettings, catalog: Catalog) -> DataEntry:
         shards=entry.shards,
         resident_limit=entry.resident_limit,
         labels=kind.labels,
-        members=(*kind.sets, *_common_sets(place, entry, sources)),
+        members=(*kind.sets, *common_sets),
+        member_labels={**kind.set_labels, **common_sets},
         parameters=parameters,
         files=tuple(
             str(path) for pattern in kind.files for path in sorted(Path(parameters["path"]).glob(pattern))
@@ -89,14 +93,16 @@ def _common_object(place: str, entry: ComposedData, objects: tuple[str, ...]) ->
     return entry.common_object
 
 
-def _common_sets(place: str, entry: DataSettings, sources: Parameters) -> tuple[str, ...]:
-    """Return the members of the entry's commonality series; empty if there is none."""
+def _common_sets(place: str, entry: DataSettings, sources: Parameters) -> dict[str, str]:
+    """Return the members of the entry's commonality series and their labels; empty if there is none."""
     if not isinstance(entry, ComposedData) or not entry.commonality:
-        return ()
+        return {}
+    scenes = len(sources["scenes"])
     try:
-        return set_names(entry.commonality, len(sources["scenes"]))
+        names = set_names(entry.commonality, scenes)
     except ValueError as error:
         raise ConfigError(f"{place}.{error}") from None
+    return {name: set_label(name, sources["common_object"], scenes) for name in names}
 
 
 def check_sources(data: Mapping[str, DataEntry]) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 from saliency_assay.config.checks import look_up, parameters_of
 from saliency_assay.config.errors import ConfigError
+from saliency_assay.config.labels import label_of
 from saliency_assay.config.records import Catalog, Method, Model, Study
 from saliency_assay.config.settings import CustomMethod, RegisteredMethod
 from saliency_assay.registry.records import resolve
@@ -40,7 +41,7 @@ def _method(
     if isinstance(entry, CustomMethod):
         return _custom_method(name, entry)
     record = look_up(place, "method", name if entry.method is None else entry.method, catalog.methods)
-    keys = ("method", *record.takes)
+    keys = ("method", "label", *record.takes)
     # Optional keys that this method does not take are passed on as parameters, to be reported as unknown keys.
     misplaced = dict.fromkeys(entry.model_fields_set - {"parameters", *keys})
     parameters = parameters_of(place, record.parameters, {**misplaced, **entry.parameters}, keys)
@@ -50,6 +51,7 @@ def _method(
     base = None if entry.base is None else _base(place, entry.base, others, catalog)
     return Method(
         name=name,
+        label=label_of(name, entry.label, record),
         method=record.name,
         function=record.function,
         parameters=parameters,
@@ -86,6 +88,7 @@ def _custom_method(name: str, entry: CustomMethod) -> Method:
     description = describe_function(entry.function, passed=(*POSITIONAL, GENERATOR))
     return Method(
         name,
+        label_of(name, entry.label),
         "",
         entry.function,
         {**description.defaults, **entry.parameters},

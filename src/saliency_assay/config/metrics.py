@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from saliency_assay.config.checks import look_up, parameters_of
 from saliency_assay.config.errors import ConfigError
+from saliency_assay.config.labels import label_of
 from saliency_assay.config.records import Catalog, Metric
 from saliency_assay.config.settings import CustomMetric, RegisteredMetric
 from saliency_assay.registry.records import resolve
@@ -64,6 +65,7 @@ def _metric(name: str, entry: RegisteredMetric | CustomMetric, catalog: Catalog)
         raise ConfigError(f"{place}.{misfit}")
     return Metric(
         name=name,
+        label=label_of(name, entry.label, record),
         metric=record.name,
         function=record.function,
         parameters=parameters,
@@ -72,6 +74,8 @@ def _metric(name: str, entry: RegisteredMetric | CustomMetric, catalog: Catalog)
         responses=record.responses,
         directions={score.name: score.direction for score in record.scores},
         labels={score.name: score.label for score in record.scores},
+        units={score.name: score.unit for score in record.scores},
+        sub_variants=record.sub_variants,
         figures=dict(record.figures),
         summary=record.summary,
     )
@@ -87,8 +91,10 @@ def _custom_metric(name: str, entry: CustomMetric) -> Metric:
     except ValueError as error:
         raise ConfigError(f"{place}.{error}") from None
     description = describe_function(entry.function, passed=(*POSITIONAL, GENERATOR, *OFFERED))
+    label = label_of(name, entry.label)
     return Metric(
         name=name,
+        label=label,
         metric="",
         function=entry.function,
         parameters={**description.defaults, **entry.parameters},
@@ -96,7 +102,9 @@ def _custom_metric(name: str, entry: CustomMetric) -> Metric:
         takes=takes,
         responses="",
         directions={name: _direction(place, entry)},
-        labels={name: name},
+        labels={name: label},
+        units={name: ""},
+        sub_variants={},
         figures={"scores": BOXES},
         summary=description.summary or entry.function,
     )

@@ -6,6 +6,7 @@ from typing import Any
 
 from saliency_assay.config.checks import file, look_up, parameters_of
 from saliency_assay.config.errors import ConfigError
+from saliency_assay.config.labels import label_of
 from saliency_assay.config.records import Catalog, DataEntry, Model, Parameters
 from saliency_assay.config.settings import CustomModel, ModelSettings, RegisteredModel
 from saliency_assay.registry.records import shown
@@ -31,7 +32,7 @@ def read_model(
     network = _network_fields(place, entry, catalog)
     sets = {set_name: maker for maker in data.values() for set_name in maker.sets}
     maker = look_up(f"{place}.data", "set", entry.data, sets)
-    look_up(f"{place}.label", "label", entry.label, dict.fromkeys(maker.labels_of(entry.data)))
+    look_up(f"{place}.trained_on", "label", entry.trained_on, dict.fromkeys(maker.labels_of(entry.data)))
     weights = file(f"{place}.weights", entry.weights) if entry.weights else ""
     training = parameters_of(f"{place}.training", catalog.training, entry.training)
     _check_training(f"{place}.training", training)
@@ -41,9 +42,10 @@ def read_model(
         )
     return Model(
         name=name,
+        label=label_of(name, entry.label, catalog.architectures.get(network["architecture"])),
         **network,
         data=entry.data,
-        label=entry.label,
+        trained_on=entry.trained_on,
         target=entry.target,
         weights=weights,
         batch_size=entry.batch_size,

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from saliency_assay.config.checks import look_up
 from saliency_assay.config.data import check_sources, read_data
 from saliency_assay.config.errors import ConfigError, line_of
+from saliency_assay.config.labels import check_distinct, label_of
 from saliency_assay.config.methods import check_needs, read_methods
 from saliency_assay.config.metrics import read_metrics
 from saliency_assay.config.models import read_model
@@ -59,6 +60,14 @@ def _read(raw: Configuration, catalog: Catalog) -> Config:
     metrics = read_metrics(raw.metrics, requested, catalog)
     sections = Sections(data, models, methods, metrics, tuple(raw.metrics), raw.seeds, catalog)
     studies = {name: _study(name, entry, sections) for name, entry in raw.studies.items()}
+    for section, records in (
+        ("data", data),
+        ("models", models),
+        ("methods", methods),
+        ("metrics", metrics),
+        ("studies", studies),
+    ):
+        check_distinct(section, records, getattr(raw, section))
     for study in studies.values():
         check_needs(study, models, methods, catalog)
     return Config(
@@ -104,4 +113,5 @@ def _study(name: str, entry: StudySettings, sections: Sections) -> Study:
         look_up(f"studies.{name}.methods", "method", method, sections.methods)
     kind = sections.catalog.study_kinds[entry.kind]
     study: Study = resolve(kind.read)(name, entry, methods, sections)
-    return replace(study, metrics=kind.metrics) if kind.metrics else study
+    label = label_of(name, entry.label, kind)
+    return replace(study, label=label, metrics=kind.metrics or study.metrics)

@@ -29,6 +29,8 @@ class DataEntry:
     """One entry under ``data``, which provides one set for each of ``members``, or without members one of its name."""
 
     name: str
+    label: str
+    """Name in figures, tables and pages, as in all entries."""
     kind: str
     function: str
     max_explained_images: int
@@ -39,6 +41,8 @@ class DataEntry:
     """Gigabytes of training images that are kept on the device."""
     labels: tuple[str, ...]
     members: tuple[str, ...]
+    """Sets that it provides, without the name of the entry."""
+    member_labels: Mapping[str, str]
     parameters: Parameters
     coco: tuple[tuple[str, str], ...] = ()
     miniplaces: str = ""
@@ -57,6 +61,16 @@ class DataEntry:
     def sets(self) -> tuple[str, ...]:
         """Names of the sets that it provides."""
         return tuple(f"{self.name}_{member}" for member in self.members) or (self.name,)
+
+    @property
+    def labels_of_sets(self) -> dict[str, str]:
+        """Label of each set that it provides."""
+        if not self.members:
+            return {self.name: self.label}
+        return {
+            f"{self.name}_{member}": f"{self.label} ({self.member_labels[member]})".replace(") (", ", ")
+            for member in self.members
+        }
 
     def labels_of(self, name: str) -> tuple[str, ...]:
         """Return the labels of the images of the set ``name``.
@@ -88,13 +102,15 @@ class Model:
     """One entry under ``models``."""
 
     name: str
+    label: str
     architecture: str
     function: str
     cam_layer: str
     concept_layers: tuple[str, ...]
     parameters: Parameters
     data: str
-    label: str
+    trained_on: str
+    """The label of the training set that it predicts."""
     target: str
     """The class that maps explain: ``label`` or ``predicted``."""
     weights: str
@@ -113,6 +129,7 @@ class Method:
     """One entry under ``methods``: a registered method, or a custom function (then ``method`` is empty)."""
 
     name: str
+    label: str
     method: str
     function: str
     parameters: Parameters
@@ -139,6 +156,7 @@ class Metric:
     """One entry under ``metrics``: a registered metric, or a custom function (then ``metric`` is empty)."""
 
     name: str
+    label: str
     metric: str
     function: str
     parameters: Parameters
@@ -148,7 +166,11 @@ class Metric:
     directions: Mapping[str, str]
     """For each of its scores ``higher`` or ``lower``, which is better, or ``target X`` (``registry.directions``)."""
     labels: Mapping[str, str]
-    """Axis label of each of its scores."""
+    """Label of each of its scores, as registered."""
+    units: Mapping[str, str]
+    """Unit or statistic of each of its scores, for axes; empty if it has none."""
+    sub_variants: Mapping[str, str]
+    """Patterns of the labels of sub-variants (``registry.labels``)."""
     figures: Mapping[str, Any]
     """Figures by name, each with its ``function`` and the results that it ``reads``."""
     summary: str
@@ -166,6 +188,8 @@ class Study:
     methods: tuple[str, ...]
     metrics: tuple[str, ...] = ()
     """Metrics of its kind, or those that its entry selects if the kind has none."""
+    label: str = ""
+    """Set by ``config.read`` for all kinds of study."""
     settings: Any = None
     """Settings that are specific to its kind."""
     options: tuple[str, ...] = ()

@@ -5,9 +5,10 @@ itself reads; parameters of registered objects are checked against their registr
 ``config/schema.yaml`` and ``docs/configuration.md`` are generated from these models.
 """
 
+from collections.abc import Mapping
 from functools import cache, reduce
 from operator import or_
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Discriminator, Field, Tag, create_model
 
@@ -19,6 +20,7 @@ from saliency_assay.registry.settings import (
     NUMBER,
     Distinct,
     Entry,
+    Line,
     Natural,
     Number,
     OrAbsent,
@@ -36,6 +38,10 @@ PLAIN = tuple(kind.name for kind in DATA_KINDS if kind.name not in (*COMPOSED, *
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]
 Above0 = Annotated[float, Field(gt=0), NUMBER]
+LABEL = (
+    "Name in figures, tables and the report; by default that of the registered object if the entry has its name, "
+    "else the entry's name with spaces."
+)
 FUNCTION = "`package.module:name`, in the folder of the configuration or on `PYTHONPATH`."
 
 
@@ -46,6 +52,7 @@ class DataSettings(Entry):
     """Keys of every data set. All other keys are parameters of its [kind](data.md)."""
 
     kind: str = Field(description="The registered kind of data.")
+    label: OrAbsent[Line] = Field(None, description=LABEL)
     max_explained_images: Positive = Field(
         1000, description="Maximum number of test images for which saliency maps are generated."
     )
@@ -187,8 +194,11 @@ class Normalization(Settings):
 class ModelSettings(Entry):
     """Keys of every model."""
 
+    replaced_keys: ClassVar[Mapping[str, str]] = {"trained_on": "label"}
+
     data: str = Field(description="The training set.")
-    label: str = Field(description="The label of that set on which the model is trained.")
+    trained_on: str = Field(description="The label of that set on which the model is trained.")
+    label: OrAbsent[Line] = Field(None, description=LABEL)
     target: Literal["label", "predicted"] = Field(
         "label",
         description="The class that maps explain: the label of the image, or the class that the model predicts.",
@@ -240,6 +250,7 @@ class RegisteredMethod(Entry):
     method: OrAbsent[str] = Field(
         None, description="The registered [method](methods.md); by default the name of the entry."
     )
+    label: OrAbsent[Line] = Field(None, description=LABEL)
     base: OrAbsent[str] = Field(
         None,
         description="The method to smooth, for smoothing methods: a name under `methods`, or a registered method.",
@@ -253,6 +264,7 @@ class CustomMethod(Entry):
     """A custom method. All other keys are parameters of the function."""
 
     function: str = Field(description=f"The function that generates maps, {FUNCTION}")
+    label: OrAbsent[Line] = Field(None, description=LABEL)
 
 
 class RegisteredMetric(Entry):
@@ -261,12 +273,14 @@ class RegisteredMetric(Entry):
     metric: OrAbsent[str] = Field(
         None, description="The registered [metric](metrics.md); by default the name of the entry."
     )
+    label: OrAbsent[Line] = Field(None, description=LABEL)
 
 
 class CustomMetric(Entry):
     """A custom metric, with a `direction` or a `target`. All other keys are parameters of the function."""
 
     function: str = Field(description=f"The function that scores maps, {FUNCTION}")
+    label: OrAbsent[Line] = Field(None, description=LABEL)
     direction: OrAbsent[Literal["higher", "lower"]] = Field(
         None, description="Whether higher or lower scores are better."
     )
@@ -298,6 +312,7 @@ class StudySettings(Settings):
     if TYPE_CHECKING:
         kind: str  # a literal in the model of each kind
 
+    label: OrAbsent[Line] = Field(None, description=LABEL)
     methods: OrAbsent[Distinct[str]] = Field(
         None, min_length=1, description="Names under `methods`; by default all."
     )

@@ -20,19 +20,22 @@ SEED = Parameter(0, minimum=0)  # parameter of every kind: the seed of the gener
 class DataKind:
     """Record of one kind of data set in the configuration.
 
-    ``labels`` are the labels of each image. ``sets`` are the aligned image sets that one entry produces, each a
-    separate data set; empty where the entry is a single data set. ``limits`` are the valid values of the parameters of
+    ``label`` is its name in figures, tables and pages. ``labels`` are the labels of each image. ``sets`` are the
+    aligned image sets that one entry produces, each a separate data set; empty where the entry is a single data set.
+    ``set_labels`` are their names in figures, tables and pages. ``limits`` are the valid values of the parameters of
     ``function``; ``table`` contains all parameters of a kind that is built in several steps. ``sources`` are keys that
     name folders, which are passed to the builder unchanged. ``files`` are patterns, relative to ``path``, of the files
     that the builder reads: their content counts as a parameter.
     """
 
     name: str
+    label: str
     function: str
     summary: str
     reference: str
     labels: tuple[str, ...] = ("class",)
     sets: tuple[str, ...] = ()
+    set_labels: Mapping[str, str] = field(default_factory=dict)
     limits: Mapping[str, Limits] = field(default_factory=dict)
     table: Mapping[str, Parameter] = field(default_factory=dict)
     sources: tuple[str, ...] = ()
@@ -69,21 +72,33 @@ _BAM: Mapping[str, Parameter] = {
     "seed": SEED,
 }
 
+_BAM_SETS: Mapping[str, str] = {
+    "os": "objects on scenes",
+    "0s": "scenes without objects",
+    "og": "objects on gray",
+    "os_scale": "other object sizes",
+    "os_location": "other object positions",
+}
+
 DATA_KINDS = (
     DataKind(
         name="bam",
+        label="BAM",
         function="saliency_assay.data.bam.compose:compose",
         labels=("object", "scene"),
-        sets=("os", "0s", "og", "os_scale", "os_location"),
+        sets=tuple(_BAM_SETS),
+        set_labels=_BAM_SETS,
         summary="objects cut from COCO photographs, pasted on MiniPlaces scenes",
         reference="Yang and Kim 2019, Benchmarking Attribution Methods with Relative Feature Importance",
         table=_BAM,
     ),
     DataKind(
         name="synthetic",
+        label="Synthetic BAM",
         function="saliency_assay.data.synthetic.sources:write_sources",
         labels=("object", "scene"),
-        sets=("os", "0s", "og", "os_scale", "os_location"),
+        sets=tuple(_BAM_SETS),
+        set_labels=_BAM_SETS,
         summary="drawn objects and scenes, written as COCO and MiniPlaces folders and read as bam reads them",
         reference="this project; composed as in Yang and Kim 2019",
         table={
@@ -99,14 +114,17 @@ DATA_KINDS = (
     ),
     DataKind(
         name="caption",
+        label="Captioned images",
         function="saliency_assay.data.caption:compose",
         sets=("both", "image", "caption"),
+        set_labels={"both": "picture and caption", "image": "picture alone", "caption": "caption alone"},
         summary="pictures of two classes of another set, each beside a caption that names a class",
         reference="Yeh et al. 2019, On the (In)fidelity and Sensitivity of Explanations, section 5",
         limits={"image_noise": _SHARE, "caption_noise": _SHARE, "images_per_class": _COUNT},
     ),
     DataKind(
         name="digits",
+        label="Digits",
         function="saliency_assay.data.readers.digits:digits",
         summary="scikit-learn's 1,797 handwritten digits, 8 × 8 pixels, enlarged",
         reference="Alpaydin and Kaynak 1998, Optical Recognition of Handwritten Digits, UCI repository",
@@ -114,6 +132,7 @@ DATA_KINDS = (
     ),
     DataKind(
         name="mnist",
+        label="MNIST",
         function="saliency_assay.data.readers.mnist:mnist",
         summary="70,000 handwritten digits, 28 × 28 pixels, from the four original files",
         reference="LeCun et al. 1998, Gradient-based Learning Applied to Document Recognition",
@@ -123,6 +142,7 @@ DATA_KINDS = (
     ),
     DataKind(
         name="cifar10",
+        label="CIFAR-10",
         function="saliency_assay.data.readers.cifar10:cifar10",
         summary="60,000 photographs of ten classes, 32 × 32 pixels, from the original files, binary version",
         reference="Krizhevsky 2009, Learning Multiple Layers of Features from Tiny Images",
@@ -136,6 +156,7 @@ DATA_KINDS = (
     ),
     DataKind(
         name="stl10",
+        label="STL-10",
         function="saliency_assay.data.readers.stl10:stl10",
         summary="STL-10's 13,000 labeled photographs of ten classes, 96 × 96 pixels, from the original binary files",
         reference="Coates, Ng and Lee 2011, An Analysis of Single-Layer Networks in Unsupervised Feature Learning",
@@ -145,6 +166,7 @@ DATA_KINDS = (
     ),
     DataKind(
         name="folder",
+        label="Image folder",
         function="saliency_assay.data.readers.folder:folder",
         summary="image files of any size in a folder for each class, as ImageNet is laid out",
         reference="Russakovsky et al. 2015, ImageNet Large Scale Visual Recognition Challenge",

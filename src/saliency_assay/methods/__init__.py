@@ -16,6 +16,8 @@ class Method:
     """An attribution method ``(model, images, targets, *, generator, **parameters) -> maps [N, C or 1, H, W]``."""
 
     name: str
+    label: str
+    """Name in figures, tables and pages, as papers write it."""
     function: str
     """``package.module:name`` of the callable."""
     reference: str
@@ -71,6 +73,7 @@ _UPSAMPLING = {"upsampling": Limits(choices=("bilinear", "bicubic", "nearest"))}
 METHODS: tuple[Method, ...] = (
     Method(
         "gradient",
+        "Gradient",
         "saliency_assay.methods.gradient:gradient",
         "Simonyan et al., 2013",
         "gradient of the target's logit with respect to the pixels",
@@ -78,6 +81,7 @@ METHODS: tuple[Method, ...] = (
     ),
     Method(
         "sensitivity",
+        "Sensitivity",
         "saliency_assay.methods.gradient:sensitivity",
         "Simonyan et al., 2013",
         "absolute gradient of the target's logit, maximum over the channels",
@@ -87,6 +91,7 @@ METHODS: tuple[Method, ...] = (
     ),
     Method(
         "gradient_x_input",
+        "Gradient × Input",
         "saliency_assay.methods.gradient:gradient_x_input",
         "Shrikumar et al., 2016",
         "gradient ⊙ (input − baseline)",
@@ -95,6 +100,7 @@ METHODS: tuple[Method, ...] = (
     ),
     Method(
         "guided_backprop",
+        "Guided Backpropagation",
         "saliency_assay.methods.guided:guided_backprop",
         "Springenberg et al., 2014",
         "gradient with negative values set to zero at every ReLU of the backward pass",
@@ -102,6 +108,7 @@ METHODS: tuple[Method, ...] = (
     ),
     Method(
         "cam",
+        "CAM",
         "saliency_assay.methods.cam:cam",
         "Zhou et al., 2016",
         "activations of the last block, weighted by the linear layer after global average pooling",
@@ -111,6 +118,7 @@ METHODS: tuple[Method, ...] = (
     ),
     Method(
         "gradcam",
+        "Grad-CAM",
         "saliency_assay.methods.cam:gradcam",
         "Selvaraju et al., 2017",
         "activations of the last block, each channel weighted by its mean gradient, without the negative part",
@@ -121,6 +129,7 @@ METHODS: tuple[Method, ...] = (
     ),
     Method(
         "guided_gradcam",
+        "Guided Grad-CAM",
         "saliency_assay.methods.guided:guided_gradcam",
         "Selvaraju et al., 2017",
         "guided backpropagation ⊙ Grad-CAM",
@@ -130,6 +139,7 @@ METHODS: tuple[Method, ...] = (
     ),
     Method(
         "smoothgrad",
+        "SmoothGrad",
         "saliency_assay.methods.smoothing:smoothgrad",
         "Smilkov et al., 2017",
         "mean of a method's maps over noisy copies of the image",
@@ -141,6 +151,7 @@ METHODS: tuple[Method, ...] = (
     ),
     Method(
         "smoothgrad_squared",
+        "SmoothGrad²",
         "saliency_assay.methods.smoothing:smoothgrad_squared",
         "Hooker et al., 2019",
         "mean of a method's squared maps over noisy copies of the image",
@@ -154,6 +165,7 @@ METHODS: tuple[Method, ...] = (
     ),
     Method(
         "vargrad",
+        "VarGrad",
         "saliency_assay.methods.smoothing:vargrad",
         "Adebayo et al., 2018",
         "variance of a method's maps over noisy copies of the image",
@@ -167,6 +179,7 @@ METHODS: tuple[Method, ...] = (
     ),
     Method(
         "integrated_gradients",
+        "Integrated Gradients",
         "saliency_assay.methods.path:integrated_gradients",
         "Sundararajan et al., 2017",
         "mean gradient along the straight path from a baseline to the image, ⊙ (image − baseline)",
@@ -177,6 +190,7 @@ METHODS: tuple[Method, ...] = (
     ),
     Method(
         "integrated_gradients_smoothgrad",
+        "Integrated Gradients (SmoothGrad)",
         "saliency_assay.methods.path:integrated_gradients_smoothgrad",
         "Smilkov et al., 2017",
         "mean of Integrated Gradients over noisy copies of the image",
@@ -188,6 +202,7 @@ METHODS: tuple[Method, ...] = (
     ),
     Method(
         "occlusion",
+        "Occlusion",
         "saliency_assay.methods.occlusion:occlusion",
         "Zeiler and Fergus, 2014",
         "decrease of the target's logit when a sliding window covers part of the image",
@@ -202,6 +217,7 @@ METHODS: tuple[Method, ...] = (
     ),
     Method(
         "lrp_alpha_beta",
+        "LRP-αβ",
         "saliency_assay.methods.relevance:lrp_alpha_beta",
         "Bach et al., 2015; Montavon et al., 2018",
         "layer-wise relevance propagation, positive contributions weighted by α = 2 and negative ones by β = 1",
@@ -216,6 +232,7 @@ METHODS: tuple[Method, ...] = (
     ),
     Method(
         "lrp_epsilon",
+        "LRP-ε",
         "saliency_assay.methods.relevance:lrp_epsilon",
         "Bach et al., 2015",
         "layer-wise relevance propagation in proportion to the contributions, stabilized by ε",
@@ -224,6 +241,7 @@ METHODS: tuple[Method, ...] = (
     ),
     Method(
         "deep_taylor",
+        "Deep Taylor decomposition",
         "saliency_assay.methods.relevance:deep_taylor",
         "Montavon et al., 2017",
         "relevance propagated layer by layer in proportion to the positive contributions",
@@ -232,6 +250,7 @@ METHODS: tuple[Method, ...] = (
     ),
     Method(
         "deeplift",
+        "DeepLIFT",
         "saliency_assay.methods.deeplift:deeplift",
         "Shrikumar et al., 2017",
         "contribution of each value's difference from a baseline to the change of the target's logit",
@@ -240,6 +259,7 @@ METHODS: tuple[Method, ...] = (
     ),
     Method(
         "deep_shap",
+        "DeepSHAP",
         "saliency_assay.methods.deeplift:deep_shap",
         "Lundberg and Lee, 2017",
         "mean of DeepLIFT maps with training images as baselines",
@@ -249,6 +269,7 @@ METHODS: tuple[Method, ...] = (
     ),
     Method(
         "kernel_shap",
+        "Kernel SHAP",
         "saliency_assay.methods.kernel_shap:kernel_shap",
         "Lundberg and Lee, 2017",
         "Shapley values of image segments, estimated by weighted least squares",
@@ -264,8 +285,9 @@ METHODS: tuple[Method, ...] = (
         check="saliency_assay.methods.checks:coalitions",
     ),
     Method(
-        "optimal_square",
-        "saliency_assay.methods.optimal:optimal_square",
+        "square",
+        "Optimal (squares)",
+        "saliency_assay.methods.optimal:square",
         "Yeh et al., 2019",
         "explanation with the least infidelity when squares of pixels are removed",
         one_channel=True,
@@ -280,16 +302,18 @@ METHODS: tuple[Method, ...] = (
         noise_group="square",  # its name in version 0.1, so that samples stay the same
     ),
     Method(
-        "optimal_halves",
-        "saliency_assay.methods.optimal:optimal_halves",
+        "halves",
+        "Optimal (halves)",
+        "saliency_assay.methods.optimal:halves",
         "Yeh et al., 2019",
         "explanation with the least infidelity when the left or the right half is removed",
         one_channel=True,
         passes=3,
     ),
     Method(
-        "optimal_noisy_baseline",
-        "saliency_assay.methods.optimal:optimal_noisy_baseline",
+        "noisy_baseline",
+        "Optimal (noisy baseline)",
+        "saliency_assay.methods.optimal:noisy_baseline",
         "Yeh et al., 2019",
         "explanation with the least infidelity when pixels are replaced by a noisy baseline",
         passes="saliency_assay.methods.cost:shared_samples",
@@ -302,6 +326,7 @@ METHODS: tuple[Method, ...] = (
     ),
     Method(
         "random",
+        "Random",
         "saliency_assay.methods.model_free:random",
         "baseline",
         "independent uniform random value for each pixel",
@@ -313,6 +338,7 @@ METHODS: tuple[Method, ...] = (
     ),
     Method(
         "edge",
+        "Edge detection",
         "saliency_assay.methods.model_free:edge",
         "baseline; Adebayo et al., 2018",
         "Sobel gradient magnitude of the image",
@@ -322,6 +348,7 @@ METHODS: tuple[Method, ...] = (
     ),
     Method(
         "constant",
+        "Constant",
         "saliency_assay.methods.model_free:constant",
         "baseline; Yeh et al., 2019",
         "1 for every pixel",

@@ -23,9 +23,11 @@ class Score:
     range: tuple[float, float]
     """Smallest and largest possible score, inclusive, with the metric's default parameters."""
     label: str
-    """Axis label: the metric's usual name, with its unit if it has one."""
+    """Name in figures, tables and pages, as papers write it."""
     rates_constant_maps: bool = False
     """True if a constant map has a score; by default its score is NaN."""
+    unit: str = ""
+    """Unit or statistic, for axes."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,8 @@ class Metric:
     """A metric ``(predict, images, targets, maps, *, generator, **parameters) -> Scored``, or one of BAM studies."""
 
     name: str
+    label: str
+    """Name in figures, tables and pages, as papers write it."""
     function: str
     """``package.module:name`` of the callable."""
     reference: str
@@ -63,6 +67,8 @@ class Metric:
     not depend on the maps: ``(predict, images, targets, *, generator, **parameters) -> {name: [N, …]}``, with the
     metric's seed. Figures may read them, too."""
     figures: Mapping[str, Figure] = field(default_factory=lambda: {"scores": BOXES})
+    sub_variants: Mapping[str, str] = field(default_factory=dict)
+    """Labels of sub-variants: regular expressions and formats of their groups; see ``registry.labels``."""
     formula: str = ""
     """Formula in one line of text; docs/metrics.md explains its symbols."""
     limits: Mapping[str, Limits] = field(default_factory=dict)
@@ -89,7 +95,7 @@ _FILLS = ("black", "mean", "image_mean", "random", "blur")
 _OUTPUT = {"output": Limits(choices=("probability", "logit"))}
 _STEPS = {"steps": Limits(minimum=1, words=("exact",))}
 _EXPLANATION = {"explanation": Limits(choices=("global", "local"))}
-_INFIDELITY = (Score("infidelity", "lower", (0, inf), "INFD (squared logits)", True),)
+_INFIDELITY = (Score("infidelity", "lower", (0, inf), "INFD", True, "squared logits"),)
 _INFD = "INFD = E_I (IᵀΦ − (f(x) − f(x − I)))²"
 _AOPC_CURVES = Figure("saliency_assay.studies.fidelity.curves:aopc_curves", ("curves", "responses"))
 _REMOVAL_CURVES = Figure("saliency_assay.studies.fidelity.curves:removal_curves", ("curves",))
@@ -99,17 +105,19 @@ _RANDOMIZATION_CURVES = Figure("saliency_assay.studies.fidelity.curves:randomiza
 METRICS: tuple[Metric, ...] = (
     Metric(
         "aopc",
+        "AOPC",
         "saliency_assay.metrics.aopc:aopc",
         "Samek et al., 2017; Tomsett et al., 2020",
         "area over the perturbation curve: decrease of the output as pixels are replaced one at a time",
         formula="AOPC_L = 1/(L + 1) Σ_{k=1..L} (f(x⁰) − f(x^k)), x^k without its k most (MoRF) or least "
         "(LeRF) relevant",
         scores=(
-            Score("aopc_morf", "higher", (-1, 1), "AOPC, most relevant first"),
-            Score("aopc_lerf", "lower", (-1, 1), "AOPC, least relevant first"),
+            Score("aopc_morf", "higher", (-1, 1), "AOPC (MoRF)"),
+            Score("aopc_lerf", "lower", (-1, 1), "AOPC (LeRF)"),
         ),
         takes=("mean",),
         responses="saliency_assay.metrics.aopc:random_orders",
+        sub_variants={"L=(.+)": "(L = {})"},
         figures={"curves": _AOPC_CURVES, "scores": BOXES},
         limits={
             "steps": Limits(minimum=1),
@@ -121,19 +129,21 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "faithfulness",
+        "Faithfulness",
         "saliency_assay.metrics.faithfulness:faithfulness",
         "Alvarez-Melis & Jaakkola, 2018; Tomsett et al., 2020",
         "correlation of a pixel's relevance with the decrease of the output when that pixel is replaced",
         formula="F = Pearson's ρ(R_i, f(x) − f(x without pixel i)) over random pixels i",
-        scores=(Score("faithfulness", "higher", (-1, 1), "faithfulness F (Pearson's ρ)"),),
+        scores=(Score("faithfulness", "higher", (-1, 1), "Faithfulness", unit="Pearson's ρ"),),
         takes=("mean", "responses"),
         responses="saliency_assay.metrics.faithfulness:single_pixels",
         figures={"scores": Figure("saliency_assay.studies.fidelity.figures:distributions")},
         limits={"pixels": Limits(minimum=2), "fill": Limits(choices=_FILLS), **_OUTPUT},
     ),
     Metric(
-        "necessity_sufficiency",
-        "saliency_assay.metrics.necessity_sufficiency:necessity_sufficiency",
+        "criteria",
+        "Necessity and sufficiency",
+        "saliency_assay.metrics.necessity_sufficiency:criteria",
         "Wang et al., 2020",
         "necessity and sufficiency of the positive pixels, by order (N-Ord, S-Ord) and by proportion (TPN, TPS)",
         formula="N-Ord = mean_m max(R_m − y_b, 0); S-Ord = mean_m (min(R′_m, y_0) − y_b); TPN = ∫|R(π) − R(π "
@@ -145,7 +155,6 @@ METRICS: tuple[Metric, ...] = (
             Score("tps", "lower", (0, inf), "TPS", True),
         ),
         takes=("mean",),
-        noise_group="criteria",  # its name in version 0.1, so that random fills stay the same
         figures={
             "boxes": Figure(
                 "saliency_assay.studies.fidelity.necessity_sufficiency_figures:necessity_sufficiency_boxes"
@@ -164,49 +173,54 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "deletion",
+        "Deletion",
         "saliency_assay.metrics.deletion:deletion",
         "Petsiuk et al., 2018",
         "area under the curve of the output as pixels are removed, the most salient first",
         formula="∫₀¹ f(x with the share p of its most salient pixels replaced by the fill) dp",
-        scores=(Score("deletion", "lower", (0, 1), "deletion AUC"),),
+        scores=(Score("deletion", "lower", (0, 1), "Deletion", unit="AUC"),),
         takes=("mean",),
         figures={"curves": _REMOVAL_CURVES, "scores": BOXES},
         limits={**_STEPS, "fill": Limits(choices=_FILLS), **_OUTPUT},
     ),
     Metric(
         "insertion",
+        "Insertion",
         "saliency_assay.metrics.deletion:insertion",
         "Petsiuk et al., 2018",
         "area under the curve of the output as pixels are inserted, the most salient first",
         formula="∫₀¹ f(fill image with the share p of x's most salient pixels put in) dp",
-        scores=(Score("insertion", "higher", (0, 1), "insertion AUC"),),
+        scores=(Score("insertion", "higher", (0, 1), "Insertion", unit="AUC"),),
         takes=("mean",),
         figures={"curves": _REMOVAL_CURVES, "scores": BOXES},
         limits={**_STEPS, "fill": Limits(choices=_FILLS), **_OUTPUT},
     ),
     Metric(
         "road",
+        "ROAD",
         "saliency_assay.metrics.road:road",
         "Rong et al., 2022",
         "mean output as a growing share of pixels is replaced by a noisy interpolation of their neighbors",
         formula="mean over shares p of f(x with its most (MoRF) or least (LeRF) relevant p imputed from its "
         "neighbors)",
         scores=(
-            Score("road_morf", "lower", (0, 1), "ROAD, most relevant first"),
-            Score("road_lerf", "higher", (0, 1), "ROAD, least relevant first"),
+            Score("road_morf", "lower", (0, 1), "ROAD (MoRF)"),
+            Score("road_lerf", "higher", (0, 1), "ROAD (LeRF)"),
         ),
         figures={"curves": _REMOVAL_CURVES, "scores": BOXES},
         limits={"points": Limits(minimum=1), "noise": Limits(minimum=0), **_OUTPUT},
     ),
     Metric(
         "sensitivity_n",
+        "Sensitivity-n",
         "saliency_assay.metrics.sensitivity_n:sensitivity_n",
         "Ancona et al., 2018",
         "correlation of a random subset's summed attribution with the decrease of the output when it is removed",
         formula="mean over n of Pearson's ρ(Σ_{i ∈ S} R_i, f(x) − f(x without S)) over random sets S of n pixels",
-        scores=(Score("sensitivity_n", "higher", (-1, 1), "sensitivity-n (Pearson's ρ)"),),
+        scores=(Score("sensitivity_n", "higher", (-1, 1), "Sensitivity-n", unit="Pearson's ρ"),),
         takes=("mean", "responses"),
         responses="saliency_assay.metrics.sensitivity_n:random_subsets",
+        sub_variants={"n=(.+)": "(n = {})"},
         figures={"curves": _SUBSET_CURVES, "scores": BOXES},
         limits={
             "points": Limits(minimum=1),
@@ -218,6 +232,7 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "infidelity_square",
+        "INFD (squares)",
         "saliency_assay.metrics.infidelity:infidelity_square",
         "Yeh et al., 2019",
         "squared error of the map's prediction of how the logit changes when a square turns black",
@@ -236,6 +251,7 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "infidelity_noisy_baseline",
+        "INFD (noisy baseline)",
         "saliency_assay.metrics.infidelity:infidelity_noisy_baseline",
         "Yeh et al., 2019",
         "squared error of the map's prediction of how the logit changes when pixels are replaced by noise around black",
@@ -252,6 +268,7 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "infidelity_subset",
+        "INFD (subsets)",
         "saliency_assay.metrics.infidelity:infidelity_subset",
         "Yeh et al., 2019",
         "squared error of the map's prediction of how the logit changes when random pixels turn black",
@@ -264,6 +281,7 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "infidelity_shap",
+        "INFD (Shapley kernel)",
         "saliency_assay.metrics.infidelity:infidelity_shap",
         "Yeh et al., 2019; Lundberg & Lee, 2017",
         "squared error of the map's prediction of how the logit changes when a Shapley coalition of pixels turns black",
@@ -276,6 +294,7 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "infidelity_halves",
+        "INFD (halves)",
         "saliency_assay.metrics.infidelity:infidelity_halves",
         "Yeh et al., 2019",
         "squared error of the map's prediction of how the logit changes when the left or the right half turns black",
@@ -288,6 +307,7 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "sensitivity_max",
+        "SENS_MAX",
         "saliency_assay.metrics.sensitivity_max:sensitivity_max",
         "Yeh et al., 2019",
         "largest change of the map under small perturbations of the image, relative to the map's norm",
@@ -299,60 +319,69 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "pointing_game",
+        "Pointing game",
         "saliency_assay.metrics.localization:pointing_game",
         "Zhang et al., 2018",
         "hit rate: share of maps whose maximum lies on the object",
         formula="1 if the greatest value lies at most the tolerance from the object, else 0",
-        scores=(Score("pointing_game", "higher", (0, 1), "pointing game (hit rate)"),),
+        scores=(Score("pointing_game", "higher", (0, 1), "Pointing game", unit="hit rate"),),
         takes=("mask",),
         limits={"tolerance": Limits(minimum=0)},
     ),
     Metric(
         "mask_attribution",
+        "Relevance accuracy",
         "saliency_assay.metrics.localization:mask_attribution",
         "Arras et al., 2022",
         "share of the positive attribution, and share of the most relevant pixels, that lies on the object",
         formula="mass = Σ_M max(s, 0) / Σ max(s, 0); rank = |(the |M| pixels of greatest s) ∩ M| / |M|",
         scores=(
-            Score("relevance_mass_accuracy", "higher", (0, 1), "share of positive attribution on the object"),
+            Score("relevance_mass_accuracy", "higher", (0, 1), "Relevance mass accuracy"),
             Score(
                 "relevance_rank_accuracy",
                 "higher",
                 (0, 1),
-                "share of the object's area among the strongest pixels",
+                "Relevance rank accuracy",
             ),
         ),
         takes=("mask",),
     ),
     Metric(
         "block_attribution",
+        "Block attribution",
         "saliency_assay.metrics.block_attribution:block_attribution",
         "Yeh et al., 2019",
         "share of the absolute attribution that lies on the caption or the object",
         formula="Σ_M |Φ| / Σ |Φ|",
-        scores=(
-            Score("block_attribution", "higher", (0, 1), "share of absolute attribution on the block", True),
-        ),
+        scores=(Score("block_attribution", "higher", (0, 1), "Block attribution", True),),
         reduction="abs_sum",
         takes=("mask",),
     ),
     Metric(
         "randomization",
+        "Randomization test",
         "saliency_assay.metrics.randomization:randomization",
         "Adebayo et al., 2018",
         "similarity of the map to the map after the model's weights are randomized",
         formula="Spearman's ρ, or SSIM, of Φ(f, x) and Φ(f with new weights in some layers, x)",
         scores=(
-            Score("randomization_spearman", "target 0", (-1, 1), "Spearman's ρ, signed"),
-            Score("randomization_spearman_absolute", "target 0", (-1, 1), "Spearman's ρ, absolute values"),
+            Score("randomization_spearman", "target 0", (-1, 1), "Spearman's ρ"),
+            Score("randomization_spearman_absolute", "target 0", (-1, 1), "Spearman's ρ of absolute values"),
             Score("randomization_ssim", "target 0", (-1, 1), "SSIM"),
         ),
         takes=("explain", "randomized_model"),
         figures={"curves": _RANDOMIZATION_CURVES},
+        sub_variants={
+            "cascading [0-9]+": "after cascading randomization of the network",
+            "cascading [0-9]+ (.+)": "after cascading randomization to {}",
+            "independent [0-9]+": "after randomizing the network",
+            "independent [0-9]+ (.+)": "after randomizing {}",
+        },
         limits={"stages": Limits(minimum=1)},
     ),
     Metric(
         "mcs",
+        "MCS",
         "saliency_assay.studies.bam.mcs_and_idr:model_contrast",
         "Yang & Kim, 2019",
         "model contrast score: attribution on the object in the model trained on object labels minus that in the "
@@ -367,6 +396,7 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "idr",
+        "IDR",
         "saliency_assay.studies.bam.mcs_and_idr:input_dependence",
         "Yang & Kim, 2019",
         "input dependence rate: share of images in which an unimportant object gets less attribution than the scene "
@@ -381,6 +411,7 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "iir",
+        "IIR",
         "saliency_assay.studies.bam.input_independence:input_independence",
         "Yang & Kim, 2019",
         "input independence rate: share of images in which a patch that does not change the output leaves the "
@@ -388,7 +419,7 @@ METRICS: tuple[Metric, ...] = (
         formula="IIR = share of images with |g_c(f, x + δ) − g_c(f, x)| / g_c(f, x) < t, where f(x + δ) ≈ f(x)",
         scores=(
             Score("iir", "higher", (0, 1), "IIR"),
-            Score("iir_difference", "lower", (0, inf), "relative change of concept attribution"),
+            Score("iir_difference", "lower", (0, inf), "Relative change of concept attribution"),
         ),
         reduction="visual",
         scores_single_maps=False,
@@ -412,6 +443,7 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "tcav",
+        "TCAV",
         "saliency_assay.studies.bam.tcav:tcav",
         "Kim et al., 2018; Yang & Kim, 2019",
         "share of images whose logit increases in the direction of a concept, mean over the layers where this is "

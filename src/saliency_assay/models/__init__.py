@@ -18,13 +18,15 @@ from saliency_assay.registry.signatures import parameters_of
 class Architecture:
     """Record of an architecture.
 
-    ``cam_layer`` is the layer whose channels CAM and Grad-CAM weight; ``concept_layers`` are the layers for TCAV, from
-    first to last. Both are paths inside the network, as for ``get_submodule``. ``head_is_pool_linear`` is True if the
-    logits are one linear layer over the spatial mean of ``cam_layer``, which CAM needs. ``limits`` are the limits of
-    parameters for which not all values of their type are valid.
+    ``label`` is its name in figures, tables and pages. ``cam_layer`` is the layer whose channels CAM and Grad-CAM
+    weight; ``concept_layers`` are the layers for TCAV, from first to last. Both are paths inside the network, as for
+    ``get_submodule``. ``head_is_pool_linear`` is True if the logits are one linear layer over the spatial mean of
+    ``cam_layer``, which CAM needs. ``limits`` are the limits of parameters for which not all values of their type are
+    valid.
     """
 
     name: str
+    label: str
     function: str
     reference: str
     summary: str
@@ -51,6 +53,7 @@ _VGG_LIMITS = {
 ARCHITECTURES = (
     Architecture(
         name="resnet8",
+        label="ResNet-8",
         function="saliency_assay.models.resnet:resnet8",
         reference=f"{_HE}, section 4.2 with n = 1",
         summary="three stages of one basic block, for images of 8 to 64 pixels",
@@ -61,6 +64,7 @@ ARCHITECTURES = (
     ),
     Architecture(
         name="resnet20",
+        label="ResNet-20",
         function="saliency_assay.models.resnet:resnet20",
         reference=f"{_HE}, section 4.2 with n = 3, shortcuts of option A",
         summary="three stages of three basic blocks, for images of 8 to 64 pixels",
@@ -71,6 +75,7 @@ ARCHITECTURES = (
     ),
     Architecture(
         name="resnet18",
+        label="ResNet-18",
         function="saliency_assay.models.resnet:resnet18",
         reference=f"{_HE}, table 1",
         summary="torchvision's layout and state-dict names, for images of 64 pixels and more",
@@ -80,6 +85,7 @@ ARCHITECTURES = (
     ),
     Architecture(
         name="resnet50",
+        label="ResNet-50",
         function="saliency_assay.models.resnet:resnet50",
         reference=f"{_HE}, table 1; stride on the 3×3 convolution as in torchvision",
         summary="torchvision's layout and state-dict names, for images of 64 pixels and more",
@@ -89,6 +95,7 @@ ARCHITECTURES = (
     ),
     Architecture(
         name="vgg16",
+        label="VGG-16",
         function="saliency_assay.models.cnn:vgg16",
         reference=_VGG,
         summary="torchvision's layout and state-dict names, for images of 32 pixels and more",
@@ -98,6 +105,7 @@ ARCHITECTURES = (
     ),
     Architecture(
         name="vgg16_bn",
+        label="VGG-16 with BatchNorm",
         function="saliency_assay.models.cnn:vgg16_bn",
         reference=f"{_VGG}; Ioffe & Szegedy 2015",
         summary="vgg16 with BatchNorm after each convolution",
@@ -107,6 +115,7 @@ ARCHITECTURES = (
     ),
     Architecture(
         name="reliability_cnn",
+        label="CNN of Tomsett et al.",
         function="saliency_assay.models.cnn:reliability_cnn",
         reference="Tomsett et al. 2020, Sanity Checks for Saliency Metrics, Methods",
         summary="three blocks of two convolutions without biases, for images of 32 pixels",
@@ -120,6 +129,7 @@ ARCHITECTURES = (
     ),
     Architecture(
         name="mnist_cnn",
+        label="CNN of Yeh et al.",
         function="saliency_assay.models.cnn:mnist_cnn",
         reference="Yeh et al. 2019, On the (In)fidelity and Sensitivity of Explanations, released code",
         summary="two 5×5 convolutions and a hidden layer, for images of 28 pixels",

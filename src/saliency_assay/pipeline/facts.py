@@ -1,8 +1,10 @@
 """Descriptions of studies, methods and metrics as plain data, for the pages of the report."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
+from saliency_assay.config.labels import labels_of
 from saliency_assay.config.records import Catalog, Config, Method, Metric
 from saliency_assay.pipeline.studies import Studies
 
@@ -22,11 +24,17 @@ class Facts:
         self.catalog = catalog
         self.studies = studies
 
+    def labels(self, *studies: str) -> dict[str, Any]:
+        """Return the ``registry.labels.Labels`` of studies, without names those of all entries, as plain data."""
+        return asdict(labels_of(self.config, self.catalog, studies or None))
+
     def study(self, name: str) -> dict[str, Any]:
         """Return the description of a study for the overview and its summary."""
         study, kind = self.studies.study(name), self.studies.kind(name)
         return {
             "name": name,
+            "label": study.label,
+            "labels": self.labels(name),
             "question": self.studies.study_question(name),
             "variants": kind.variants,
             "explains_all_images": kind.explains_all_images,
@@ -35,8 +43,9 @@ class Facts:
             "data": self.studies.gallery_set(name),
             "models": {
                 model: {
-                    "architecture": self.config.models[model].architecture,
                     "label": self.config.models[model].label,
+                    "architecture": self._architecture_label(self.config.models[model].architecture),
+                    "trained_on": self.config.models[model].trained_on,
                     "data": self.config.models[model].data,
                 }
                 for model in study.models
@@ -47,11 +56,17 @@ class Facts:
             "level": self.config.reliability.level,
         }
 
+    def _architecture_label(self, architecture: str) -> str:
+        """Return the label of a registered architecture, or the reference of a custom function."""
+        record = self.catalog.architectures.get(architecture)
+        return record.label if record else architecture
+
     def _references(self, name: str) -> list[str]:
         """Return a caution for each method that is constructed to be optimal under one of the study's metrics."""
         study = self.studies.study(name)
         return [
-            f"{method} minimizes {metric} by construction: under this metric it is a reference, not a candidate."
+            f"{self.config.methods[method].label} minimizes {self.config.metrics[metric].label}: it is a reference for "
+            "this metric, not a candidate."
             for metric in study.metrics
             for method in study.methods
             if self.config.methods[method].method
@@ -62,9 +77,10 @@ class Facts:
         """Return the description of a method for the page of methods."""
         record = self.catalog.methods.get(method.method)
         base = self.method(method.base) if method.base else None
-        base_text = f" ({base['name']})" if base else ""
+        base_text = f" ({base['label']})" if base else ""
         return {
             "name": method.name or method.method,
+            "label": method.label,
             "method": method.method,
             "summary": f"{record.summary}{base_text}" if record else method.summary or method.function,
             "reference": record.reference if record else method.function,
@@ -82,6 +98,7 @@ class Facts:
         ranges = {score.name: range_text(*score.range) for score in record.scores} if record else {}
         return {
             "name": metric.name,
+            "label": metric.label,
             "metric": metric.metric,
             "scores_single_maps": metric.scores_single_maps,
             "summary": metric.summary,
@@ -93,6 +110,7 @@ class Facts:
                 {
                     "name": name,
                     "label": metric.labels[name],
+                    "unit": metric.units[name],
                     "direction": direction,
                     "range": ranges.get(name, ""),
                 }

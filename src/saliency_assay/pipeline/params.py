@@ -204,7 +204,7 @@ class Params(EntrySettings):
         normalization = {"normalization": model.normalization} if model.normalization else {}
         return {
             "model": rebuilding(model),
-            "label": model.label,
+            "label": model.trained_on,
             "training": training,
             **normalization,
             **self.initial(model),
@@ -220,7 +220,7 @@ class Params(EntrySettings):
             "evaluate",
             [model.function],
             model=rebuilding(model),
-            label=model.label,
+            label=model.trained_on,
             sets=self.studies.evaluated_sets(model.name),
             validation_share=model.training["validation_share"],
             seed=int(wildcards["seed"]),
@@ -302,7 +302,7 @@ class Params(EntrySettings):
     def _explained(self, wildcards: Wildcards) -> Settings:
         """Return the settings that select the explained images of a set, and the explained class of each."""
         model = self.config.models[wildcards["model"]]
-        target = {"label": model.label, "target": model.target, "batch_size": model.batch_size}
+        target = {"label": model.trained_on, "target": model.target, "batch_size": model.batch_size}
         if pairs := self.studies.pair_sets.get(wildcards["data"]):
             return {"limit": 2 * pairs, "order": "first", "where": {}, **target}
         data = self.config.sets[wildcards["data"]]
@@ -319,10 +319,12 @@ class Params(EntrySettings):
             order=self.config.sets[data].explanation_order,
             where=self._explained_where(data),
             seed=self.config.seeds[0],
+            labels=self.facts.labels(study.name),
         )
 
     def plot_training(self, wildcards: Wildcards) -> Settings:
-        return self.settings("plot_training", arms=self._model_seeds())
+        labels = {name: self.config.models[name].label for name in self.studies.models}
+        return self.settings("plot_training", arms=self._model_seeds(), labels=labels)
 
     def _model_seeds(self) -> list[list[str | int]]:
         return [[model, seed] for model in self.studies.models for seed in self.config.seeds]
@@ -349,7 +351,12 @@ class Params(EntrySettings):
 
     def plot_reliability(self, wildcards: Wildcards) -> Settings:
         baselines = self.studies.baselines(wildcards["study"])
-        return self.settings("plot_reliability", baselines=baselines, level=self.config.reliability.level)
+        return self.settings(
+            "plot_reliability",
+            baselines=baselines,
+            level=self.config.reliability.level,
+            labels=self.facts.labels(wildcards["study"]),
+        )
 
     def summarize(self, wildcards: Wildcards) -> Settings:
         study = wildcards["study"]
@@ -376,6 +383,7 @@ class Params(EntrySettings):
             ],
             sets=self.studies.gallery_sets,
             studies=self.studies.rated,
+            labels=self.facts.labels(*studies),
         )
 
     def overview(self, wildcards: Wildcards) -> Settings:
@@ -393,6 +401,7 @@ class Params(EntrySettings):
             studies=studies,
             sets=[] if studies else self.studies.gallery_sets,
             models=list(self.config.models),
+            labels=self.facts.labels(*self.studies.all),
             seeds=self.config.seeds,
             benchmarks=self.paths.benchmarks,
         )
@@ -423,6 +432,7 @@ class Params(EntrySettings):
                 for name, kind in kinds.items()
             },
             arms=self._model_seeds(),
+            labels=self.facts.labels(*self.studies.all),
             level=self.config.reliability.level,
         )
 

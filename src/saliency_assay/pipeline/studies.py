@@ -111,7 +111,7 @@ class Studies:
 
     def class_label(self, name: str) -> str:
         """Return the label whose classes are raters: that of the study's kind, or else of its first model."""
-        return self.kind(name).label or self.first_model(name).label
+        return self.kind(name).class_label or self.first_model(name).trained_on
 
     def baselines(self, name: str) -> list[str]:
         """Return the methods of a study that do not use the model."""

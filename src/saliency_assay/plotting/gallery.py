@@ -1,7 +1,7 @@
 """Plots of images, maps and outlines, and the gallery of the same images under every method and model."""
 
 from collections.abc import Mapping, Sequence
-from textwrap import wrap
+from textwrap import fill, wrap
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from numpy import ndarray as Array
 
 from saliency_assay.plotting.style import SKY
-from saliency_assay.plotting.text import readable
+from saliency_assay.registry.labels import UNLABELED, Labels
 
 
 def show_image(axes: Axes, image: Array, mask: Array | None = None) -> None:
@@ -46,6 +46,12 @@ def bare(figure: Figure) -> None:
 
 MOST_COLUMNS = 12
 CELL = 1.15  # inches
+METHOD_LETTERS = 13
+
+
+def class_text(name: str) -> str:
+    """Return the name of a class as text; names of folders and categories have underscores for spaces."""
+    return name.replace("_", " ")
 
 
 def titles(labels: Mapping[str, Array], classes: Mapping[str, Sequence[str]]) -> list[str]:
@@ -58,7 +64,7 @@ def titles(labels: Mapping[str, Array], classes: Mapping[str, Sequence[str]]) ->
     named = [
         [classes[key.removeprefix("label_")][index] for index in column] for key, column in labels.items()
     ]
-    return [", ".join(map(readable, names)) for names in zip(*named, strict=True)]
+    return [", ".join(map(class_text, names)) for names in zip(*named, strict=True)]
 
 
 def gallery(
@@ -67,6 +73,7 @@ def gallery(
     *,
     titles: Sequence[str],
     masks: Array | None = None,
+    labels: Labels = UNLABELED,
 ) -> Figure:
     """Plot images in rows and methods in columns, with one row per image and model.
 
@@ -78,7 +85,12 @@ def gallery(
             and plotted as a cross.
         titles: titles of the ``N`` images.
         masks: ``[N, H, W]`` bool, pixels of the object, plotted as an outline.
+        labels: labels of methods and models.
     """
+    maps = {
+        labels.model(model): {labels.method(method): of_method for method, of_method in of_model.items()}
+        for model, of_model in maps.items()
+    }
     models = list(maps)
     methods = list(maps[models[0]])
     if len(models) == 1 and len(methods) > MOST_COLUMNS:
@@ -102,7 +114,7 @@ def _methods_in_rows(
         for row, of_method in enumerate(maps.values(), start=1):
             show_map(grid[row, column], of_method[column], outline)
     for row, name in enumerate(["image", *maps]):
-        label = "\n".join(wrap(readable(name), 17, break_long_words=False))
+        label = "\n".join(wrap(name, 17, break_long_words=False))
         grid[row, 0].set_ylabel(label, rotation=0, ha="right", va="center", fontsize=8)
     return figure
 
@@ -126,7 +138,7 @@ def _methods_in_columns(
         for column, method in enumerate(methods, start=1):
             show_map(grid[row, column], maps[models[model]][method][item], outline)
             if row == 0:
-                grid[row, column].set_title(readable(method).replace(" ", "\n"), fontsize=8)
+                grid[row, column].set_title(fill(method, METHOD_LETTERS, break_long_words=False), fontsize=8)
     return figure
 
 

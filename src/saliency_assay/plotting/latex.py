@@ -6,8 +6,6 @@ from textwrap import wrap
 
 import numpy as np
 
-from saliency_assay.plotting.text import readable
-
 NONE = "--"
 DIGITS = 3  # significant digits of a number
 LEAST, MOST = -3, 4  # smallest and largest power of ten that is written as a decimal
@@ -31,11 +29,6 @@ SPECIAL = str.maketrans(
 def escaped(text: str) -> str:
     """Escape a text for LaTeX, in one line; non-ASCII characters stay as they are (UTF-8)."""
     return re.sub("-(?=-)", "-{}", " ".join(text.split()).translate(SPECIAL))
-
-
-def named(name: str) -> str:
-    """Return a name from the configuration as a label in LaTeX."""
-    return escaped(readable(name))
 
 
 def label(*names: str) -> str:
@@ -87,9 +80,9 @@ def stacked(lines: Sequence[str]) -> str:
     return "".join([r"\begin{tabular}[b]{@{}c@{}}", r"\\".join(lines), r"\end{tabular}"])
 
 
-def wrapped(name: str, letters: int) -> list[str]:
-    """Wrap a name from the configuration into LaTeX lines of at most ``letters`` characters, without breaking words."""
-    return [escaped(line) for line in wrap(readable(name), letters, break_long_words=False)] or [""]
+def wrapped(text: str, letters: int) -> list[str]:
+    """Wrap a text into LaTeX lines of at most ``letters`` characters, without breaking words."""
+    return [escaped(line) for line in wrap(text, letters, break_long_words=False)] or [""]
 
 
 def floating(caption: str, reference: str, header: Sequence[str], groups: Sequence[Sequence[str]]) -> str:

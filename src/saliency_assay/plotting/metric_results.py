@@ -1,12 +1,14 @@
 """Results of one metric, the input of its figures."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy import ndarray as Array
+
+from saliency_assay.registry.labels import UNLABELED, Labels
 
 
 @dataclass(frozen=True)
@@ -19,7 +21,7 @@ class MetricResults:
     scores: pd.DataFrame
     """Rows of the entry in the score table; for each method and score in the order of its curves."""
     labels: Mapping[str, str]
-    """Axis label of each score, by name."""
+    """Label of each score, by name."""
     directions: Mapping[str, str]
     """``higher``, ``lower`` or ``target X`` (``directions``) of each score, by name."""
     curves: Mapping[str, Mapping[str, Array]]
@@ -29,6 +31,15 @@ class MetricResults:
     """Model responses that all methods share, ``[n, …]`` like the curves; empty if there are none or the figure plots
     none."""
     methods: Sequence[str]
+    units: Mapping[str, str] = field(default_factory=dict)
+    """Unit or statistic of each score, by name; absent or empty if it has none."""
+    names: Labels = UNLABELED
+    """Labels of methods, data sets and sub-variants."""
+
+    def axis(self, score: str) -> str:
+        """Return the label of a score with its unit."""
+        unit = self.units.get(score)
+        return f"{self.labels[score]} ({unit})" if unit else self.labels[score]
 
     @property
     def seeds(self) -> int:

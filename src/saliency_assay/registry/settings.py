@@ -7,7 +7,7 @@ become parameters of jobs. Each fault is one phrase, to which ``config.errors`` 
 from collections.abc import Mapping
 from difflib import get_close_matches
 from types import NoneType
-from typing import Annotated, Any, TypeVar, get_args
+from typing import Annotated, Any, ClassVar, TypeVar, get_args
 
 from pydantic import (
     AfterValidator,
@@ -37,6 +37,8 @@ class Settings(BaseModel):
     """A mapping of the configuration: its keys, their types, defaults and ranges."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    replaced_keys: ClassVar[Mapping[str, str]] = {}
+    """For required keys their names in version 0.1, if these have another meaning today."""
 
     @classmethod
     def own_keys(cls) -> list[str]:
@@ -54,6 +56,8 @@ class Settings(BaseModel):
         for missing in (name for name in required if name not in raw):
             matches = get_close_matches(missing, map(str, unknown_keys), n=1)
             hint = f"is {matches[0]!r} a misspelling of it? " if matches else ""
+            if (old := cls.replaced_keys.get(missing)) in raw:
+                hint = f"{old!r} is called {missing!r} since version 0.2; "
             raise fault(f"key {missing!r} is missing; {hint}required: {', '.join(required)}")
         return cls._with_parameters(raw, unknown_keys)
 
@@ -114,6 +118,13 @@ def _check_distinct(values: tuple[T, ...]) -> tuple[T, ...]:
     return values
 
 
+def _check_line(value: str) -> str:
+    """Refuse a text that is blank or has line breaks or control characters."""
+    if not value.strip() or len(value.splitlines()) > 1 or not "".join(value.split()).isprintable():
+        raise fault(f"found {shown(value)}, expected one line of text")
+    return value
+
+
 class _NoNull:
     """Annotation that validates ``T | None`` as ``T``: a key may be absent, but its value cannot be null."""
 
@@ -130,6 +141,7 @@ Natural = Annotated[int, Field(ge=0), INTEGER]
 Positive = Annotated[int, Field(ge=1), INTEGER]
 Number = Annotated[float, NUMBER]
 Text = Annotated[str, Field(min_length=1)]
+Line = Annotated[str, AfterValidator(_check_line), Field(json_schema_extra={"minLength": 1})]
 Sequence = Annotated[tuple[T, ...], BeforeValidator(_to_tuple)]
 Distinct = Annotated[
     tuple[T, ...],

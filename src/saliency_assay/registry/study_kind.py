@@ -1,7 +1,7 @@
 """Record of a kind of study; the Snakefile imports it, so this module must not import torch."""
 
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -9,6 +9,8 @@ class RatingScore:
     """A score of single images that rates methods but is not computed by a registered metric."""
 
     name: str
+    label: str
+    """Name in figures, tables and pages."""
     direction: str
     """``higher`` or ``lower`` is better, or ``target X`` (``registry.directions``)."""
     summary: str
@@ -32,6 +34,8 @@ class StudyKind:
 
     name: str
     """Value of ``kind`` in entries under ``studies``."""
+    label: str
+    """Name in figures, tables and pages."""
     question: str
     """Research question, for the pages of the report."""
     settings: str
@@ -56,8 +60,13 @@ class StudyKind:
     """``(paths, *, data, models) -> RatedScores`` (``reliability.rated_scores``); empty if no method is rated."""
     variants: str = "variants"
     """Kind of a score's variants: ``variants`` of a metric, or ``models``, whose maps should differ."""
-    label: str = ""
-    """Label whose classes are raters; empty for the label of the first model."""
+    sub_variants: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Labels of the sub-variants of its scores: regular expressions and formats of their groups; see
+    ``registry.labels``."""
+    method_labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Labels of rows of its tables that are not methods but listed among them, such as TCAV."""
+    class_label: str = ""
+    """Label whose classes are raters; empty for the label on which the first model is trained."""
     explains_all_images: bool = False
     """True if all images of a set are explained, not a selection of test images."""
     printed_table: str = ""

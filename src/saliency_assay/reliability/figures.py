@@ -1,6 +1,5 @@
 """Figures of reliability: agreement of images on the order of methods, rank sets, agreement of metrics."""
 
-from collections import Counter
 from collections.abc import Collection
 from textwrap import fill
 
@@ -14,15 +13,16 @@ from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
 from saliency_assay.plotting.style import BLUE, GRAY, GREEN, ORANGE, VERMILION
-from saliency_assay.plotting.text import readable, span_text
+from saliency_assay.plotting.text import span_text
+from saliency_assay.registry.labels import UNLABELED, Labels
 from saliency_assay.reliability.raters import SPLITS
 from saliency_assay.reliability.tables import PAIR, rank_text
 
 RELIABLE = 0.65
 """Smallest α of reliable raters, by a common rule (Tomsett et al., 2020, "Local saliency metric reliability")."""
 PANELS = {
-    "alpha": "inter-rater reliability: Krippendorff's α\nhigher: images rank methods more alike →",
-    "correlation": "inter-method reliability: mean Spearman's ρ\nhigher: methods find the same images hard →",
+    "alpha": "inter-rater reliability: Krippendorff's α\n(higher is more reliable →)",
+    "correlation": "inter-method reliability: mean Spearman's ρ\n(higher is more reliable →)",
 }
 SUBSETS = {
     "with": ("with baselines", ORANGE, "s", "white"),
@@ -39,12 +39,12 @@ RATERS = {
 """Label, color and marker of each kind of rater."""
 MOST_ROWS, MOST_COLUMNS = 30, 14
 COLOR_RANGE = 1.4  # times the number of methods, so that the last rank is not white
-UNSCORED = "no image has a score that rates methods"
+UNSCORED = "no scores of single images"
 CELL = 0.55  # inches
-LETTERS = 34
+LETTERS, COLUMN_LETTERS = 34, 24
 
 
-def reliability_figure(table: pd.DataFrame, *, level: float) -> Figure:
+def reliability_figure(table: pd.DataFrame, *, level: float, labels: Labels = UNLABELED) -> Figure:
     """Plot α and the mean correlation of methods for every metric and variant, with their intervals.
 
     A point has no whiskers if a seed has too few images for an interval.
@@ -52,10 +52,11 @@ def reliability_figure(table: pd.DataFrame, *, level: float) -> Figure:
     Args:
         table: result of ``reliability.tables.reliability_table`` for one set and model.
         level: confidence level of the intervals.
+        labels: labels of scores.
     """
     if table.empty:
         return _message_figure(UNSCORED)
-    names = scored_names(table, most=MOST_ROWS)
+    names = scored_names(table, labels, most=MOST_ROWS)
     kinds = [kind for kind in SUBSETS if (table["baselines"] == kind).any()]
     figure = Figure(figsize=(11.5, 0.34 * len(names) + 1.9))
     panels = figure.subplots(1, 2, sharey=True)
@@ -76,7 +77,7 @@ def reliability_figure(table: pd.DataFrame, *, level: float) -> Figure:
     if seeds > 1:
         whiskers += f", outermost ends of {seeds} seeds"
     handles = [_legend_line(kind) for kind in kinds]
-    handles.append(Line2D([], [], color=GRAY, linestyle="--", label=f"α = {RELIABLE}, often asked for"))
+    handles.append(Line2D([], [], color=GRAY, linestyle="--", label=f"α = {RELIABLE}, common threshold"))
     title = f"n = {span_text(table['images'])} images (α), {span_text(table['correlation_images'])} (ρ); {whiskers}"
     figure.legend(handles=handles, title=title, loc="outside upper center", ncols=len(handles))
     return figure
@@ -103,15 +104,16 @@ def _legend_line(kind: str) -> Line2D:
     return Line2D([], [], color=color, marker=marker, markerfacecolor=face, label=label)
 
 
-def order_figure(table: pd.DataFrame) -> Figure:
+def order_figure(table: pd.DataFrame, labels: Labels = UNLABELED) -> Figure:
     """Plot the rank sets of methods × metrics, colored by the middle of each set.
 
     Args:
         table: result of ``reliability.tables.order_table`` for one set and model.
+        labels: labels of methods and scores.
     """
     if table.empty:
         return _message_figure(UNSCORED)
-    names, methods = scored_names(table, most=MOST_COLUMNS), list(dict.fromkeys(table["method"]))
+    names, methods = scored_names(table, labels, most=MOST_COLUMNS), list(dict.fromkeys(table["method"]))
     ends = np.full((2, len(methods), len(names)), np.nan)
     for column, (metric, variant) in enumerate(names):
         of_name = table[(table["metric"] == metric) & (table["variant"] == variant)].set_index("method")
@@ -124,24 +126,25 @@ def order_figure(table: pd.DataFrame) -> Figure:
         text = rank_text(*ends[:, row, column]) or "no rank"
         dark = middle[row, column] < 0.45 * COLOR_RANGE * len(methods)
         axes.text(column, row, text, ha="center", va="center", fontsize=8, color="white" if dark else "black")
-    _style_matrix(axes, list(names.values()), [readable(method) for method in methods])
+    _style_matrix(axes, list(names.values()), [labels.method(method) for method in methods])
     axes.set_xlabel(
-        "rank sets: the ranks that a method may have, simultaneously for all methods\n"
-        "of a metric with 95 % confidence; a method with the set 1 is ranked first"
+        "rank sets: simultaneous 95 % confidence sets of the ranks under each metric;\n"
+        "a method with the set 1 is ranked first"
     )
     return figure
 
 
-def agreement_figure(table: pd.DataFrame) -> Figure:
+def agreement_figure(table: pd.DataFrame, labels: Labels = UNLABELED) -> Figure:
     """Plot the agreement of raters other than single images on the order of the methods, by metric and variant.
 
     Args:
         table: result of ``reliability.agreement.agreement_table``, a missing variant as an empty string.
+        labels: labels of scores.
     """
     table = table[table["correlation"].notna()]
     if table.empty:
-        return _message_figure("fewer than three methods, or four images, have scores: no orders to compare")
-    names = scored_names(table, most=MOST_ROWS)
+        return _message_figure("fewer than three methods or four images with scores: no rankings to compare")
+    names = scored_names(table, labels, most=MOST_ROWS)
     kinds = [kind for kind in RATERS if (table["between"] == kind).any()]
     figure = Figure(figsize=(8.5, 0.4 * len(names) + 2.2))
     axes = figure.subplots()
@@ -163,20 +166,22 @@ def agreement_figure(table: pd.DataFrame) -> Figure:
     axes.axvline(0, color=GRAY, linewidth=1)
     axes.set_xlim(-1.05, 1.05)
     axes.set_ylim(len(names) - 0.5, -0.5)
-    labels = [name if variant else f"{name}, all variants" for (_, variant), name in names.items()]
-    axes.set_yticks(range(len(names)), [fill(label, LETTERS) for label in labels])
+    titles = [name if variant else f"{name}, all variants" for (_, variant), name in names.items()]
+    axes.set_yticks(range(len(names)), [fill(title, LETTERS) for title in titles])
     axes.grid(visible=True, axis="x")
     axes.set_xlabel(
-        "mean Spearman's ρ between two raters' orders of the methods\nhigher: raters order methods more alike →"
+        "mean Spearman's ρ between two raters' rankings of the methods\n(higher is more similar →)"
     )
-    title = f"{span_text(table['methods'])} methods; whiskers: the two raters least and most alike"
+    title = f"{span_text(table['methods'])} methods; whiskers: smallest and largest ρ of two raters"
     if "halves" in kinds:
-        title += f",\nof halves 95 % of {SPLITS} splits"
+        title += f";\nfor halves, central 95 % of {SPLITS} splits"
     figure.legend(handles=handles, title=title, loc="outside upper center", ncols=min(len(handles), 3))
     return figure
 
 
-def consistency_figure(table: pd.DataFrame, baselines: Collection[str] = ()) -> Figure:
+def consistency_figure(
+    table: pd.DataFrame, baselines: Collection[str] = (), labels: Labels = UNLABELED
+) -> Figure:
     """Plot the correlations of metrics over images as a matrix in which metrics that agree are adjacent.
 
     Entries are means of ``agreement`` over methods (without baselines) and seeds; metrics are ordered by hierarchical
@@ -185,14 +190,15 @@ def consistency_figure(table: pd.DataFrame, baselines: Collection[str] = ()) -> 
     Args:
         table: result of ``reliability.tables.consistency_table`` for one set and model.
         baselines: methods to leave out.
+        labels: labels of scores.
     """
     of_methods = table[~table["method"].isin(baselines)]
     other = of_methods[["other_metric", "other_variant"]].set_axis(["metric", "variant"], axis=1)
     scored = pd.concat([of_methods[["metric", "variant"]], other])
-    named = scored_names(scored, most=MOST_COLUMNS)
+    named = scored_names(scored, labels, most=MOST_COLUMNS)
     names = list(named)
     if not names:
-        return _message_figure("one metric without variants: nothing to correlate")
+        return _message_figure("only one score: no correlation between metrics")
     places = {name: place for place, name in enumerate(names)}
     matrix = np.full((len(names), len(names)), np.nan)
     np.fill_diagonal(matrix, 1)
@@ -203,7 +209,7 @@ def consistency_figure(table: pd.DataFrame, baselines: Collection[str] = ()) -> 
             matrix[a, b] = matrix[b, a] = mean
     order = grouped(matrix)
     matrix = matrix[np.ix_(order, order)]
-    labels = [named[names[place]] for place in order]
+    titles = [named[names[place]] for place in order]
     side = CELL * len(names)
     figure = Figure(figsize=(side + 3.6, side + 2.6))
     axes = figure.subplots()
@@ -213,8 +219,8 @@ def consistency_figure(table: pd.DataFrame, baselines: Collection[str] = ()) -> 
         text = "–" if np.isnan(value) else f"{value:.2f}".replace("-0.00", "0.00")
         color = "white" if abs(value) > 0.7 else "black"
         axes.text(column, row, text, ha="center", va="center", fontsize=8, color=color)
-    _style_matrix(axes, labels, labels)
-    label = "Spearman's ρ over images, mean over methods\n1: both find the same maps good"
+    _style_matrix(axes, titles, titles)
+    label = "Spearman's ρ over images, mean over methods\n(1: both prefer the same maps)"
     figure.colorbar(image, ax=axes, shrink=0.8, label=label)
     return figure
 
@@ -237,8 +243,8 @@ def grouped(agreement: Array) -> list[int]:
     return [int(place) for place in leaves_list(tree)]
 
 
-def scored_names(table: pd.DataFrame, *, most: int) -> dict[tuple[str, str], str]:
-    """Return the name of every metric and variant, in the order of the table.
+def scored_names(table: pd.DataFrame, labels: Labels = UNLABELED, *, most: int) -> dict[tuple[str, str], str]:
+    """Return the label of every metric and variant, in the order of the table.
 
     If there are more than ``most``, only the last sub-variant of each score of an entry is kept.
     """
@@ -246,24 +252,12 @@ def scored_names(table: pd.DataFrame, *, most: int) -> dict[tuple[str, str], str
     if len(pairs) > most:
         last = {(metric, variant.partition(" ")[0]): variant for metric, variant in pairs}
         pairs = [(metric, variant) for (metric, _), variant in last.items()]
-    named = {pair: _score_name(*pair) for pair in pairs}
-    alike = Counter(name for (_, variant), name in named.items() if variant)
-    return {
-        pair: name if alike[name] < 2 or not pair[1] else f"{name} ({pair[1]})"
-        for pair, name in named.items()
-    }
-
-
-def _score_name(metric: str, variant: str) -> str:
-    """Return the name of a score or of its entry, whichever is more specific, and the sub-variant."""
-    entry, _, sub_variant = variant.partition(" ")
-    if metric.startswith(entry):
-        return readable(f"{metric} {sub_variant}".strip())
-    return readable(variant if entry.startswith(metric) else f"{variant}: {metric}")
+    return {pair: labels.score(*pair) for pair in pairs}
 
 
 def _style_matrix(axes: Axes, columns: list[str], rows: list[str]) -> None:
-    axes.set_xticks(range(len(columns)), columns, rotation=35, ha="left", rotation_mode="anchor", fontsize=8)
+    titles = [fill(column, COLUMN_LETTERS) for column in columns]
+    axes.set_xticks(range(len(columns)), titles, rotation=35, ha="left", rotation_mode="anchor", fontsize=8)
     axes.set_yticks(range(len(rows)), rows, fontsize=8)
     axes.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False, length=0)
     axes.grid(visible=False)

@@ -6,6 +6,8 @@ from typing import TypeVar
 import numpy as np
 import pandas as pd
 
+from saliency_assay.plotting.labels import with_labels
+from saliency_assay.registry.labels import UNLABELED, Labels
 from saliency_assay.registry.records import unknown
 
 Pair = tuple[str, str]
@@ -124,8 +126,8 @@ def _candidates(name: str, pairs: list[Pair]) -> tuple[list[Pair], list[Pair], l
     )
 
 
-def side_by_side(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table of methods × scores of a ``summary`` with means over seeds as "ours / printed".
+def side_by_side(table: pd.DataFrame, labels: Labels = UNLABELED) -> pd.DataFrame:
+    """Return a table of methods × scores of a ``summary`` with means over seeds as "this study / published".
 
     It contains only metrics, variants and methods with printed values. Each column is followed by the same values
     relative to the first method that has both numbers, neither of them zero, because scores that scale with a model's
@@ -134,17 +136,19 @@ def side_by_side(table: pd.DataFrame) -> pd.DataFrame:
     """
     with_printed = table[table["printed"].notna()]
     methods = list(with_printed["method"].unique())
-    columns: dict[str, list[str]] = {"method": methods}
+    columns: dict[str, list[str]] = {"method": [labels.method(method) for method in methods]}
     for metric, variant in (
         with_printed[["metric", "variant"]].drop_duplicates().itertuples(index=False, name=None)
     ):
         rows = table[(table["metric"] == metric) & (table["variant"] == variant)]
         means = rows.groupby("method")[["mean", "printed"]].mean().reindex(methods)
-        name = metric if metric == variant else f"{metric}, {variant}"
-        columns[f"{name}: ours / printed"] = _pair_texts(means)
+        name = labels.score(metric, variant)
+        columns[f"{name}: this study / published"] = _pair_texts(means)
         complete = means.replace(0, np.nan).dropna()
         if len(complete):
-            columns[f"{name}: relative to {complete.index[0]}"] = _pair_texts(means / complete.iloc[0])
+            columns[f"{name}: relative to {labels.method(complete.index[0])}"] = _pair_texts(
+                means / complete.iloc[0]
+            )
     return pd.DataFrame(columns)
 
 
@@ -153,10 +157,11 @@ def _pair_texts(means: pd.DataFrame) -> list[str]:
     return [f"{ours} / {printed}" for ours, printed in texts.itertuples(index=False)]
 
 
-def score_tables(table: pd.DataFrame, study: str) -> dict[str, pd.DataFrame]:
+def score_tables(table: pd.DataFrame, study: str, labels: Labels = UNLABELED) -> dict[str, pd.DataFrame]:
     """Return a ``summary`` by its title, after the table ``side_by_side`` if there are printed values."""
-    tables = {f"{study}: all scores": table}
+    title = labels.study(study)
+    tables = {f"{title}: all scores": with_labels(table, labels)}
     if table["printed"].isna().all():
         return tables
-    title = f"{study}: ours and the paper's (means over images and seeds / printed values)"
-    return {title: side_by_side(table), **tables}
+    title = f"{title}: this study / published values (means over images and seeds)"
+    return {title: side_by_side(table, labels), **tables}

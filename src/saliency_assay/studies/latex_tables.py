@@ -7,6 +7,8 @@ import numpy as np
 import pandas as pd
 
 from saliency_assay.plotting import latex
+from saliency_assay.plotting.labels import with_labels
+from saliency_assay.registry.labels import UNLABELED, Labels
 
 MOST_ROWS = 40
 METHOD_LETTERS = 20
@@ -14,7 +16,6 @@ DECIMALS = 3
 LARGE = 1e5
 PERCENT = ("percent", "printed", "with_object", "without", "drop", "printed_with", "printed_without")
 DECIMALS_OF = {**dict.fromkeys(PERCENT, 1), "rank": 1, "k": 2}
-SPOKEN = ("method", "metric")  # columns whose names are formatted with spaces, as in the figures
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,10 @@ PREMISE = {"set": "set", "percent": r"accuracy (\%)", "printed": "printed", "ima
 
 
 def floats_of(
-    study: str, specs: Mapping[str, StudyTableSpec], tables: Mapping[str, pd.DataFrame]
+    study: str,
+    specs: Mapping[str, StudyTableSpec],
+    tables: Mapping[str, pd.DataFrame],
+    labels: Labels = UNLABELED,
 ) -> list[str]:
     """Return the LaTeX tables specific to a study, in the order of ``specs``.
 
@@ -37,20 +41,24 @@ def floats_of(
         study: name of the study.
         specs: specs by table name.
         tables: the study's tables under ``tables/`` by name; those without a spec are ignored.
+        labels: labels of the keys in the tables.
     """
     return [
         text
         for name, spec in specs.items()
         if name in tables
-        for text in _floats(study, name, spec, tables[name])
+        for text in _floats(study, name, spec, with_labels(tables[name], labels), labels)
     ]
 
 
-def _floats(study: str, name: str, spec: StudyTableSpec, table: pd.DataFrame) -> list[str]:
+def _floats(study: str, name: str, spec: StudyTableSpec, table: pd.DataFrame, labels: Labels) -> list[str]:
     cells = [_column_cells(table[column], column) for column in spec.heads]
     rows = [latex.row(row) for row in zip(*cells, strict=True)]
     parts = [rows[start : start + MOST_ROWS] for start in range(0, len(rows), MOST_ROWS)]
-    header, caption = list(spec.heads.values()), f"Study {latex.escaped(study)}: {spec.caption}."
+    header, caption = (
+        list(spec.heads.values()),
+        f"Study {latex.escaped(labels.study(study))}: {spec.caption}.",
+    )
     return [
         latex.floating(caption, reference_of(study, name, number, len(parts)), header, [part])
         for number, part in enumerate(parts)
@@ -67,8 +75,7 @@ def _column_cells(values: pd.Series, column: str) -> list[str]:
     if values.notna().any() and all(isinstance(value, bool | np.bool_) for value in values.dropna()):
         return [latex.NONE if pd.isna(value) else "yes" if value else "no" for value in values]
     if not pd.api.types.is_numeric_dtype(values):
-        show = latex.named if column in SPOKEN else latex.escaped
-        return [latex.NONE if pd.isna(value) else show(str(value)) for value in values]
+        return [latex.NONE if pd.isna(value) else latex.escaped(str(value)) for value in values]
     integers = column not in PERCENT and bool((values.dropna() % 1 == 0).all())
     return [
         _fixed(value, 0 if integers else DECIMALS_OF.get(column, DECIMALS)) for value in values.astype(float)

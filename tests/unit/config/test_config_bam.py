@@ -46,7 +46,7 @@ scenes: [attic, yes]
 
 objetcs: [dog, cat]
     data.bam: unknown key 'objetcs'; did you mean 'objects'? valid: coco, common_object,
-    commonality, explanation_order, kind, largest, max_explained_images, miniplaces, objects,
+    commonality, explanation_order, kind, label, largest, max_explained_images, miniplaces, objects,
     resident_limit, scenes, shards, size,
     smallest
 """
@@ -136,8 +136,8 @@ data.bam.common_object: horse
     data.bam.common_object: unknown object 'horse'; valid: backpack, bird, dog, elephant, kite, pizza, stop sign,
     toilet, truck, zebra
 
-models.f_k01.label: object
-    models.f_k01.label: unknown label 'object'; valid: scene
+models.f_k01.trained_on: object
+    models.f_k01.trained_on: unknown label 'object'; valid: scene
 
 studies.bam.independence: {model: d}
     studies.bam.independence.model: found d, which is trained on digits; expected one of bam_os, bam_0s, bam_og,
@@ -155,7 +155,7 @@ studies.bam.methods: [gradient, shap]
 
 data.bam.objects: [dog, bird]
     data.bam: unknown key 'objects'; did you mean 'common_object'? valid: common_object, commonality,
-    explanation_order, kind, largest, max_explained_images, resident_limit, shards, size, smallest
+    explanation_order, kind, label, largest, max_explained_images, resident_limit, shards, size, smallest
 
 studies.bam.robustness: [color]
     studies.bam.robustness.0: found 'color'; valid: scale, location
@@ -168,7 +168,7 @@ def whole() -> Any:
     raw["data"]["bam"]["commonality"] = [0.1, 0.5, 1.0]
     trained = {"f_0s": "bam_0s", "f_k01": "bam_os_k01", "f_k05": "bam_os_k05", "f_k10": "bam_os_k10"}
     for name, data in trained.items():
-        raw["models"][name] = {"architecture": "resnet", "data": data, "label": "scene"}
+        raw["models"][name] = {"architecture": "resnet", "data": data, "trained_on": "scene"}
     raw["methods"] |= {"tcav": {"method": "gradient"}, "shap": {}}
     raw["studies"]["bam"] |= {
         "methods": ["gradient"],

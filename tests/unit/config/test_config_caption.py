@@ -19,7 +19,7 @@ data:
   words: {kind: caption, source: digits, classes: ["3", "8"], captions: [drei, acht]}
   other: {kind: caption, source: digits, classes: ["1", "8"]}
 models:
-  d: &model {architecture: resnet8, data: digits, label: class}
+  d: &model {architecture: resnet8, data: digits, trained_on: class}
   f_image: {<<: *model, data: one_both}
   f_caption: {<<: *model, data: two_both}
   f_words: {<<: *model, data: words_both}
@@ -43,7 +43,7 @@ data.one.image_noise: 1.5
     data.one.image_noise: found 1.5, expected at most 1
 
 data.digits.classes: ["3", "8"]
-    data.digits: unknown key 'classes'; valid: explanation_order, kind, max_explained_images, resident_limit, seed,
+    data.digits: unknown key 'classes'; valid: explanation_order, kind, label, max_explained_images, resident_limit, seed,
     shards, size, test_share
 
 studies.s.image_model: d

@@ -21,22 +21,22 @@ report.gallery_image: 3
 
 data.digits.explain: 8
     data.digits: unknown key 'explain'; it is called 'max_explained_images' since version 0.2; valid: explanation_order,
-    kind, max_explained_images, resident_limit, shards, size
+    kind, label, max_explained_images, resident_limit, shards, size
 
 data.digits.sice: 8
-    data.digits: unknown key 'sice'; did you mean 'size'? valid: explanation_order, kind, max_explained_images,
+    data.digits: unknown key 'sice'; did you mean 'size'? valid: explanation_order, kind, label, max_explained_images,
     resident_limit, shards, size
 
 models.f_o.widht: 8
     models.f_o: unknown key 'widht'; did you mean 'width'? valid: architecture, batch_size, data, label,
-    normalization, search, target, training, weights, width
+    normalization, search, target, trained_on, training, weights, width
 
 models.f_o.training.epoch: 2
     models.f_o.training: unknown key 'epoch'; did you mean 'epochs'? valid: epochs, learning_rate,
     validation_share
 
 methods.smooth.sample: 2
-    methods.smooth: unknown key 'sample'; did you mean 'samples'? valid: base, method, noise, samples,
+    methods.smooth: unknown key 'sample'; did you mean 'samples'? valid: base, label, method, noise, samples,
     statistic
 
 methods.smooth: {metod: smoothgrad}
@@ -44,11 +44,11 @@ methods.smooth: {metod: smoothgrad}
     noise, shap, smoothgrad
 
 metrics.mcs.sample: 2
-    metrics.mcs: unknown key 'sample'; did you mean 'samples'? valid: metric, samples
+    metrics.mcs: unknown key 'draw'; did you mean 'draws'? valid: draws, label, metric
 
 studies.bam.mehtods: [gradient]
     studies.bam: unknown key 'mehtods'; did you mean 'methods'? valid: concepts, data, independence,
-    kind, methods, object_model, robustness, scene_model, series
+    kind, label, methods, object_model, robustness, scene_model, series
 """
 
 MISSING = """
@@ -64,8 +64,8 @@ methods
 data.digits.kind
     data.digits: key 'kind' is missing; required: kind
 
-models.d.label
-    models.d: key 'label' is missing; required: architecture, data, label
+models.d.trained_on
+    models.d: key 'trained_on' is missing; required: architecture, data, trained_on
 
 studies.bam.kind
     studies.bam: key 'kind' is missing; required: kind
@@ -190,7 +190,7 @@ methods.smooth.base: smooth
     methods.smooth.base: unknown method 'smooth'; valid: gradcam, gradient
 
 methods.gradient.base: gradcam
-    methods.gradient: unknown key 'base'; valid: method
+    methods.gradient: unknown key 'base'; valid: label, method
 
 methods.shap: {background: 0}
     methods.shap.background: found 0, expected at least 1
@@ -233,8 +233,8 @@ models.d.architecture: resent
 models.d.data: bam
     models.d.data: unknown set 'bam'; did you mean 'bam_os'? valid: bam_0s, bam_og, bam_os, digits
 
-models.d.label: object
-    models.d.label: unknown label 'object'; valid: class
+models.d.trained_on: object
+    models.d.trained_on: unknown label 'object'; valid: class
 
 methods.smooth.method: smothgrad
     methods.smooth: unknown method 'smothgrad'; did you mean 'smoothgrad'? valid: cam, gradcam, gradient,
@@ -283,10 +283,10 @@ def test_what_is_missing(place: str, message: str) -> None:
 
 
 def test_a_required_key_that_is_misspelt() -> None:
-    raw = changed("models.d", {"architecure": "mlp", "data": "digits", "label": "class"})
+    raw = changed("models.d", {"architecure": "mlp", "data": "digits", "trained_on": "class"})
     assert fault(raw) == (
         "models.d: key 'architecture' is missing; is 'architecure' a misspelling of it? "
-        "required: architecture, data, label"
+        "required: architecture, data, trained_on"
     )
 
 
@@ -322,7 +322,7 @@ def test_keys_that_are_no_strings(key: object, shown: str) -> None:
     assert fault(raw) == f"top level: unknown key {shown}; valid: {SECTIONS}"
     raw = base()
     raw["methods"]["gradcam"][key] = 3
-    assert fault(raw) == f"methods.gradcam: unknown key {shown}; valid: method, relu"
+    assert fault(raw) == f"methods.gradcam: unknown key {shown}; valid: label, method, relu"
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def method(model, images, targets, *, generator):
 # Each mistake is a change to configurations.BASE, and below it the message.
 WRONG = """
 metrics.deletion.stepps: 3
-    metrics.deletion: unknown key 'stepps'; did you mean 'steps'? valid: fill, metric, steps
+    metrics.deletion: unknown key 'stepps'; did you mean 'steps'? valid: fill, label, metric, steps
 
 metrics.few: {metric: deletio, steps: 3}
     metrics.few: unknown metric 'deletio'; did you mean 'deletion'? valid: deletion, idr, mcs, pointing_game
@@ -128,7 +128,7 @@ metrics: []
     studies.s.metrics: found [], expected 1 or more entries
 
 metric: [few]
-    studies.s: unknown key 'metric'; did you mean 'metrics'? valid: kind, methods, metrics, model, printed,
+    studies.s: unknown key 'metric'; did you mean 'metrics'? valid: kind, label, methods, metrics, model, printed,
     printed_alpha, printed_correlation
 
 model: digits
@@ -207,6 +207,7 @@ def test_an_entry_takes_all_from_its_record() -> None:
     deletion = reading(changed("metrics.deletion", {})).metrics["deletion"]
     assert deletion == Metric(
         name="deletion",
+        label="the metric deletion",
         metric="deletion",
         function="package.deletion:deletion",
         parameters={"steps": 100, "fill": "black"},
@@ -215,6 +216,8 @@ def test_an_entry_takes_all_from_its_record() -> None:
         responses="package.deletion:responses",
         directions={"deletion_score": "higher"},
         labels={"deletion_score": "the deletion"},
+        units={"deletion_score": ""},
+        sub_variants={},
         figures={"scores": Figure("saliency_assay.studies.fidelity.figures:boxes")},
         summary="what deletion is",
     )
@@ -254,6 +257,7 @@ def test_a_function_of_ones_own_is_a_metric(own: Path, direction: str) -> None:
     found = mine(function="own_metrics:tuned", direction=direction, level=2)
     assert found == Metric(
         name="mine",
+        label="Mine",
         metric="",
         function="own_metrics:tuned",
         parameters={"power": 1, "level": 2},
@@ -261,7 +265,9 @@ def test_a_function_of_ones_own_is_a_metric(own: Path, direction: str) -> None:
         takes=(),
         responses="",
         directions={"mine": direction},
-        labels={"mine": "mine"},
+        labels={"mine": "Mine"},
+        units={"mine": ""},
+        sub_variants={},
         figures={"scores": BOXES},
         summary="own_metrics:tuned",
     )
@@ -434,7 +440,7 @@ def test_parameters_that_exclude_each_other_are_told() -> None:
     raw["models"]["d"] = raw["models"]["f_o"] | {
         "architecture": "resnet8",
         "data": "digits",
-        "label": "class",
+        "trained_on": "class",
     }
     raw["models"]["f_o"]["architecture"] = raw["models"]["f_s"]["architecture"] = "resnet8"
     with pytest.raises(ConfigError) as error:

@@ -19,7 +19,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def entry(**changes: Any) -> Any:
-    given = {"function": "own_net:build", "data": "digits", "label": "class", **changes}
+    given = {"function": "own_net:build", "data": "digits", "trained_on": "class", **changes}
     return changed("models.d", {key: value for key, value in given.items() if value is not None})
 
 
@@ -64,7 +64,7 @@ def test_without_a_layer_methods_that_need_one_are_refused() -> None:
             {"function": "own_net:bild"},
             "models.d.function: unknown function 'bild'; did you mean 'build'? valid: build, narrow (in ",
         ),
-        ({"label": None}, "models.d: key 'label' is missing; required: data, function, label"),
+        ({"trained_on": None}, "models.d: key 'trained_on' is missing; required: data, function, trained_on"),
         ({"concept_layers": []}, "models.d.concept_layers: found [], expected 1 or more entries"),
         (
             {"normalization": {"mean": [0.5, 0.5], "std": [1]}},

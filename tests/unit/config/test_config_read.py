@@ -60,7 +60,7 @@ def test_defaults_of_all_keys() -> None:
         },
         "models": {
             name: {
-                "architecture": architecture, "data": data, "label": label, "target": "label", "batch_size": 64,
+                "architecture": architecture, "data": data, "trained_on": label, "target": "label", "batch_size": 64,
                 "training": {}, "parameters": {},
             }
             for name, architecture, data, label in (
@@ -134,6 +134,7 @@ def test_records_of_a_configuration() -> None:
     assert f_o.target == "label"
     assert found.methods["smooth"] == Method(
         "smooth",
+        "Smooth",
         "smoothgrad",
         "package.smoothgrad:smoothgrad",
         {"samples": 25, "noise": 0.15, "statistic": "mean"},
@@ -159,7 +160,7 @@ def test_records_of_a_configuration() -> None:
 
 def test_parameters_are_taken_where_they_belong() -> None:
     raw = changed("models.f_o", {
-        "architecture": "resnet", "width": 24, "data": "bam_os", "label": "object", "batch_size": 8,
+        "architecture": "resnet", "width": 24, "data": "bam_os", "trained_on": "object", "batch_size": 8,
         "target": "predicted", "training": {"epochs": 3},
     })  # fmt: skip
     raw["data"]["digits"] |= {"size": 16, "explanation_order": "first", "shards": 4, "resident_limit": 0.5}
@@ -261,7 +262,7 @@ def test_a_function_of_ones_own_is_a_method(tmp_path: Path, monkeypatch: pytest.
     (tmp_path / "own_module.py").write_text("def f(model, images, targets, *, generator, level=1): ...\n")
     monkeypatch.syspath_prepend(tmp_path)
     method = reading(changed("methods.mine", {"function": "own_module:f", "level": 2})).methods["mine"]
-    assert method == Method("mine", "", "own_module:f", {"level": 2}, noise_group="own_module:f")
+    assert method == Method("mine", "Mine", "", "own_module:f", {"level": 2}, noise_group="own_module:f")
     assert fault(changed("methods.mine", {"function": "own_module:f", "levl": 2})) == (
         "methods.mine.levl: unknown parameter 'levl'; did you mean 'level'? valid: level"
     )

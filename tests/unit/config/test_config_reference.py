@@ -39,7 +39,7 @@ def test_editors_accept_the_configurations_that_are_shipped(path: Path) -> None:
         changed("studies.digits.data", "digits"),
         changed("studies.digits.methods", []),
         changed("studies.bam.kind", "bamm"),
-        without("models.d.label"),
+        without("models.d.trained_on"),
     ],
     ids=str,
 )

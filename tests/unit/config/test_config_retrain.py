@@ -57,7 +57,7 @@ def test_every_key_of_a_study_is_heard() -> None:
         "keep_maps": True,
         "shards": 4,
     }
-    assert set(given) == {*RetrainStudy.own_keys()} - {"kind", "model"}
+    assert set(given) == {*RetrainStudy.own_keys()} - {"kind", "label", "model"}
     found = reading(with_study(**given)).studies["r"]
     assert found.methods == ("smooth", "gradcam")
     assert found.settings == Retraining(
@@ -81,8 +81,8 @@ kind: retrian
     .kind: found 'retrian'; valid: bam, caption, fidelity, gallery, retrain
 
 modle: f_o
-    : unknown key 'modle'; did you mean 'model'? valid: fills, keep_maps, kind, leakage, methods, model, occluded,
-    percentile, protocols, reduction, reductions, shards, transform
+    : unknown key 'modle'; did you mean 'model'? valid: fills, keep_maps, kind, label, leakage, methods, model,
+    occluded, percentile, protocols, reduction, reductions, shards, transform
 
 model: fo
     .model: unknown model 'fo'; did you mean 'f_o'? valid: d, f_o, f_s

@@ -56,7 +56,7 @@ def test_kinds_that_read_files_are_given_their_path(kind: str, tmp_path: Path) -
     def configured(entry: dict[str, object]) -> Config:
         raw = {
             "data": {"some": {"kind": kind, **entry}},
-            "models": {"m": {"architecture": "resnet8", "data": "some", "label": "class"}},
+            "models": {"m": {"architecture": "resnet8", "data": "some", "trained_on": "class"}},
             "methods": {"gradient": {}},
             "studies": {"s": {"kind": "gallery", "model": "m"}},
         }

@@ -133,7 +133,7 @@ def test_a_training_keeps_images_by_the_limit_of_its_set() -> None:
 def test_cautions_are_of_methods_that_are_fitted_to_a_metric() -> None:
     tiny = params(TINY)
     (caution,) = tiny.summarize({"study": "captions"})["study"]["references"]
-    assert caution.startswith("halves minimizes infidelity_halves by construction")
+    assert caution.startswith("Optimal (halves) minimizes INFD (halves)")
     assert tiny.summarize({"study": "digits"})["study"]["references"] == []
 
 

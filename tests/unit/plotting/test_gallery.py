@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 import torch
 from matplotlib.figure import Figure
+from spaced import SPACED
 
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.plotting.gallery import gallery, titles
 from saliency_assay.plotting.style import save, styled
-from saliency_assay.plotting.text import readable
 
 SIDE = 6
 
@@ -38,7 +38,13 @@ def grid(figure: Figure, columns: int) -> np.ndarray:
 def test_gallery_puts_images_in_rows_and_methods_in_columns() -> None:
     images, edge, gradient = pictures(), visual(raw_maps()), visual(raw_maps().flip(0)) / 2
     shown = grid(
-        gallery(images, {"f_o": {"edge": edge, "guided_backprop": gradient}}, titles=["dog", "cat"]), 3
+        gallery(
+            images,
+            {"f_o": {"edge": edge, "guided_backprop": gradient}},
+            titles=["dog", "cat"],
+            labels=SPACED,
+        ),
+        3,
     )
     assert shown.shape == (2, 3)
     for item in range(2):
@@ -49,7 +55,7 @@ def test_gallery_puts_images_in_rows_and_methods_in_columns() -> None:
         assert first.get_clim() == second.get_clim() == (0, 1)  # one scale for all maps
     assert [axes.get_title() for axes in shown[0]] == ["dog", "edge", "guided\nbackprop"]
     assert [axes.get_title() for axes in shown[1]] == ["cat", "", ""]
-    assert [axes.get_ylabel() for axes in shown[:, 0]] == ["f_o", "f_o"]
+    assert [axes.get_ylabel() for axes in shown[:, 0]] == ["f o", "f o"]
 
 
 def test_gallery_of_two_models_has_two_rows_an_image() -> None:
@@ -64,7 +70,7 @@ def test_gallery_of_two_models_has_two_rows_an_image() -> None:
 def test_gallery_of_many_methods_has_them_in_rows() -> None:
     maps = {f"method_{i}": visual(raw_maps()) * (i + 1) / 13 for i in range(13)}
     images = pictures()
-    figure = gallery(images, {"f_o": maps}, titles=["dog, track", "cat"])
+    figure = gallery(images, {"f_o": maps}, titles=["dog, track", "cat"], labels=SPACED)
     shown = grid(figure, 2)
     assert shown.shape == (14, 2)
     assert [axes.get_ylabel() for axes in shown[:, 0]] == ["image", *(f"method {i}" for i in range(13))]
@@ -165,7 +171,3 @@ def test_style_ends_with_its_block() -> None:
     with styled():
         assert mpl.rcParams["svg.hashsalt"] == "saliency-assay"
     assert dict(mpl.rcParams) == before
-
-
-def test_readable() -> None:
-    assert readable("guided_grad_cam") == "guided grad cam"

@@ -7,8 +7,10 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 from report_tables import order_rows
+from spaced import SPACED
 
 from saliency_assay.plotting.style import save, styled
+from saliency_assay.registry.labels import Labels
 from saliency_assay.reliability.figures import (
     agreement_figure,
     consistency_figure,
@@ -51,7 +53,7 @@ def reliability_rows(kinds: tuple[str, ...] = ("with", "without"), seeds: int = 
 def test_reliability_has_an_interval_for_every_metric(kinds: tuple[str, ...], tmp_path: Path) -> None:
     figure = drawn(reliability_figure(reliability_rows(kinds), level=0.999), tmp_path)
     left, right = figure.axes
-    assert [label.get_text() for label in left.get_yticklabels()] == ["aopc MoRF", "squares: infidelity"]
+    assert [label.get_text() for label in left.get_yticklabels()] == ["aopc MoRF", "infidelity squares"]
     for axes, ends in ((left, [0.2, 0.4]), (right, [0.4, 0.6])):
         whiskers = [
             line for line in axes.lines if line.get_linestyle() == "-" and len(set(line.get_ydata())) == 1
@@ -94,7 +96,7 @@ def test_unknown_reliability_is_left_out(tmp_path: Path) -> None:
 
 def test_the_order_has_a_rank_set_for_every_method(tmp_path: Path) -> None:
     rows = order_rows({"grad_cam": (1, 1), "edge": (2, 3), "broken": (np.nan, np.nan)})
-    figure = drawn(order_figure(rows), tmp_path)
+    figure = drawn(order_figure(rows, SPACED), tmp_path)
     assert [text.get_text() for text in figure.axes[0].texts] == ["1", "2–3", "no rank"]
     np.testing.assert_array_equal(figure.axes[0].images[0].get_array(), [[1], [2.5], [np.nan]])
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["grad cam", "edge", "broken"]
@@ -116,7 +118,7 @@ def test_consistency_is_the_mean_over_methods_without_baselines(tmp_path: Path) 
 def test_a_single_score_has_nothing_to_be_consistent_with(tmp_path: Path) -> None:
     columns = ["method", "metric", "variant", "other_metric", "other_variant", "agreement"]
     figure = drawn(consistency_figure(pd.DataFrame(columns=columns)), tmp_path)
-    assert "nothing to correlate" in figure.axes[0].texts[0].get_text()
+    assert "no correlation between metrics" in figure.axes[0].texts[0].get_text()
 
 
 def test_what_agrees_stands_together() -> None:
@@ -138,15 +140,18 @@ def test_names_are_short_and_many_variants_become_the_last_of_each_score() -> No
         ("infidelity", "infidelity_square"),
     ]
     table = pd.DataFrame(pairs, columns=["metric", "variant"])
-    names = [
-        "aopc morf L=20",
-        "aopc morf L=100",
-        "aopc lerf L=100",
-        "necessity sufficiency: n ord",
-        "infidelity square",
-    ]
-    assert list(scored_names(table, most=5).values()) == names
-    assert list(scored_names(table, most=4).values()) == names[1:]
+    labels = Labels(
+        scores={"aopc_morf": "AOPC (MoRF)"},
+        entry_scores={
+            "aopc": {"aopc_morf": "AOPC (MoRF)", "aopc_lerf": "AOPC (LeRF)"},
+            "necessity_sufficiency": {"n_ord": "N-Ord"},
+            "infidelity_square": {"infidelity": "INFD (squares)"},
+        },
+        sub_variants={"aopc": {"L=(.+)": "(L = {})"}},
+    )
+    names = ["AOPC (MoRF, L = 20)", "AOPC (MoRF, L = 100)", "AOPC (LeRF, L = 100)", "N-Ord", "INFD (squares)"]
+    assert list(scored_names(table, labels, most=5).values()) == names
+    assert list(scored_names(table, labels, most=4).values()) == names[1:]
 
 
 def agreement_rows() -> pd.DataFrame:

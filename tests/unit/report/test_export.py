@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from spaced import SPACED
 
 from saliency_assay.plotting import latex
 from saliency_assay.report.export.export import TIDY, score_floats, study_tex, tidy_table
@@ -180,7 +181,7 @@ def test_what_latex_would_take_for_a_command_is_escaped() -> None:
 
 
 def test_methods_are_rows_baselines_below_and_the_best_bold() -> None:
-    (text,) = score_floats(tidy(), "my_study", level=0.9)
+    (text,) = score_floats(tidy(), "my_study", level=0.9, labels=SPACED)
     rows = body(text)
     assert [cell.count("arrow") for cell in rows[0]] == [0, 1, 1]
     assert r"$\uparrow$" in rows[0][1]
@@ -199,7 +200,7 @@ def test_methods_are_rows_baselines_below_and_the_best_bold() -> None:
     assert "gradient" in before
     assert "random" in baselines
     assert "alpha" in reliability
-    assert r"Study my\_study, model m, set set\_1:" in text
+    assert r"Study my study, model m, set set 1:" in text
     assert r"(n = 12 images, 1 training seed), below it the 95\,\% confidence interval over images;" in text
     assert r"90\,\%" in text
     assert r"\label{tab:my-study-scores}" in text
@@ -208,7 +209,7 @@ def test_methods_are_rows_baselines_below_and_the_best_bold() -> None:
 def test_methods_that_may_be_first_are_bold_with_their_rank_sets() -> None:
     table = tidy(seeds=3)
     table["rank_low"], table["rank_high"] = [1.0, 1.0, 3.0] * 2, [2.0, 2.0, 3.0] * 2
-    (text,) = score_floats(table, "s", level=0.9)
+    (text,) = score_floats(table, "s", level=0.9, labels=SPACED)
     upper = {row[0]: row[1] for row in body(text)[1::2]}
     assert upper["gradient x input"] == r"\textbf{0.00} (1--2)"
     assert upper[r"a \& b"] == r"\textbf{10.0} (1--2)"
@@ -219,7 +220,7 @@ def test_methods_that_may_be_first_are_bold_with_their_rank_sets() -> None:
 def test_a_score_with_a_target_has_it_in_its_head() -> None:
     table = tidy()
     table.loc[table["metric"] == "infidelity", "direction"] = "target -0.5"
-    (text,) = score_floats(table, "s", level=0.9)
+    (text,) = score_floats(table, "s", level=0.9, labels=SPACED)
     assert r"$\rightarrow -0.5$" in body(text)[0][2]
     assert r"$\rightarrow$ closer to the value is better" in text
     assert "closer" not in score_floats(tidy(), "s", level=0.9)[0]
@@ -240,7 +241,7 @@ def test_a_method_without_a_score_has_a_dash() -> None:
         ["mean", "low", "high", "rank_low", "rank_high"],
     ] = np.nan
     table = table[~((table["method"] == METHODS[1]) & (table["metric"] == "infidelity"))]
-    (text,) = score_floats(table, "s", level=0.9)
+    (text,) = score_floats(table, "s", level=0.9, labels=SPACED)
     upper = {row[0]: row[1:] for row in body(text)[1::2]}
     assert upper["random"][0] == "--"
     assert upper[r"a \& b"][1] == "--"
@@ -276,16 +277,16 @@ def retrained(iterations: int = 2, seeds: int = 1) -> pd.DataFrame:
 
 
 def test_accuracy_after_retraining_is_by_share_occluded() -> None:
-    (text,) = retrain.latex_tables("s", {"summary": retrained()})
+    (text,) = retrain.latex_tables("s", {"summary": retrained()}, SPACED)
     assert body(text) == [
         ["method", r"0\,\%", r"10\,\%", r"20\,\%"],
         ["gradient x input", "90.0", "80.0", "70.0"],
         [r"a \& b", "90.0", "80.0", "70.0"],
         ["random", "90.0", "80.0", "70.0"],
     ]
-    assert "protocol iteroar, fill mean" in text
+    assert "IteROAR, mean fill" in text
     assert r"chance: 10.0\,\%" in text
-    first, second = retrain.latex_tables("s", {"summary": retrained(8, seeds=3)})
+    first, second = retrain.latex_tables("s", {"summary": retrained(8, seeds=3)}, SPACED)
     assert len(body(first)[0]) == 1 + 8
     assert [row[1] for row in body(second)] == [r"80\,\%", *["10.0", r"{\scriptsize $\pm$ 2.0}"] * 3]
 

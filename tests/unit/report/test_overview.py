@@ -64,7 +64,7 @@ def study(tables: dict[str, pd.DataFrame], **changed: Any) -> StudyResult:
 def test_a_score_is_its_variant_without_a_sub_variant_else_its_last() -> None:
     variants = ["aopc L=10", "aopc L=20", "mcs", "mcs scale"]
     order = pd.DataFrame({"metric": ["aopc_morf"] * 2 + ["mcs"] * 2, "variant": variants})
-    assert main_names(order) == {("aopc_morf", "aopc L=20"): "aopc morf L=20", ("mcs", "mcs"): "mcs"}
+    assert main_names(order) == {("aopc_morf", "aopc L=20"): "aopc_morf aopc L=20", ("mcs", "mcs"): "mcs"}
 
 
 # --- pages --------------------------------------------------------------------------------------------------

@@ -57,13 +57,13 @@ def test_the_page_begins_with_ours_beside_the_papers() -> None:
     first, second, *others = shown.items()
     assert first[0] == "s: α, ours [99.9 % interval] / printed"
     assert first[1].to_dict("list") == {
-        "score": ["mean L=100: aopc", "faithfulness"],
+        "score": ["aopc mean L=100", "faithfulness"],
         "with baselines": ["0.35 [0.20, 0.50] / 0.48", "0.35 [0.20, 0.50] / 0.04"],
         "without baselines": ["– / –", "0.35 [0.20, 0.50] / 0.04"],
     }
     assert second[0] == "s: Spearman's ρ between two scores, ours / printed"
     assert second[1].to_dict("list") == {
-        "scores": ["mean L=100: aopc and faithfulness"],
+        "scores": ["aopc mean L=100 and faithfulness"],
         "edge": ["0.20 / 0.00"],
     }
     assert [next(iter(table)) for _, table in others] == [

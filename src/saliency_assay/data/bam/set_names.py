@@ -36,6 +36,17 @@ def set_names(commonality: Sequence[float], scenes: int) -> tuple[str, ...]:
     return (*names, "0s_k") if names else ()
 
 
+def set_label(member: str, common_object: str, scenes: int) -> str:
+    """Return the label of a set of the series: the number of scene classes with the object.
+
+    Raises:
+        ValueError: ``member`` is not a set of the series.
+    """
+    if classes := classes_of(member):
+        return f"{common_object} in {classes} of {scenes} scene classes"
+    return f"scenes of the series without {common_object}"
+
+
 def classes_of(member: str) -> int:
     """Return the number of scene classes with the object in the set ``member``: NN for ``os_kNN``, 0 for ``0s_k``.
 

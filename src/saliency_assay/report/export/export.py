@@ -8,6 +8,7 @@ import pandas as pd
 from saliency_assay.plotting import latex
 from saliency_assay.plotting.text import joined
 from saliency_assay.registry.directions import target_of
+from saliency_assay.registry.labels import UNLABELED, Labels
 from saliency_assay.reliability.figures import scored_names
 from saliency_assay.reliability.tables import ORDERED, SCORED, rank_text
 
@@ -79,7 +80,9 @@ def _mean_over_seeds(reliability: pd.DataFrame) -> pd.DataFrame:
     return table.reset_index()
 
 
-def study_tex(study: str, scores: pd.DataFrame, own: Sequence[str], *, level: float) -> str:
+def study_tex(
+    study: str, scores: pd.DataFrame, own: Sequence[str], *, level: float, labels: Labels = UNLABELED
+) -> str:
     """Return a study's tables as LaTeX for ``\\input``; the only required package is booktabs.
 
     Args:
@@ -87,12 +90,13 @@ def study_tex(study: str, scores: pd.DataFrame, own: Sequence[str], *, level: fl
         scores: rows of the study in the tidy table; empty if its methods are not scored.
         own: LaTeX floats that its kind of study adds.
         level: confidence level of the intervals of α.
+        labels: labels of the keys in the tables.
     """
-    floats = [*score_floats(scores, study, level=level), *own]
-    return "\n\n".join([HEAD.format(study=latex.escaped(study)), *floats]) + "\n"
+    floats = [*score_floats(scores, study, level=level, labels=labels), *own]
+    return "\n\n".join([HEAD.format(study=latex.escaped(labels.study(study))), *floats]) + "\n"
 
 
-def score_floats(scores: pd.DataFrame, study: str, *, level: float) -> list[str]:
+def score_floats(scores: pd.DataFrame, study: str, *, level: float, labels: Labels = UNLABELED) -> list[str]:
     """Return tables of methods × scores with means, intervals and rank sets, and α in the last rows.
 
     Many scores are split into several tables. If there are more variants than columns, only the last of each score is
@@ -102,11 +106,12 @@ def score_floats(scores: pd.DataFrame, study: str, *, level: float) -> list[str]
         scores: rows of a study in the tidy table.
         study: name of the study.
         level: confidence level of the intervals of α.
+        labels: labels of the keys in the tables.
     """
     names: dict[tuple[str, ...], str] = {}
     for set_and_model, rows in scores.groupby(["data", "model"], sort=False, dropna=False):
-        labels = scored_names(rows, most=MOST_COLUMNS)
-        names |= {(*map(str, set_and_model), *pair): label for pair, label in labels.items()}
+        named = scored_names(rows, labels, most=MOST_COLUMNS)
+        names |= {(*map(str, set_and_model), *pair): label for pair, label in named.items()}
     varying = [name for name in ("data", "model") if scores[name].nunique() > 1]
     columns = list(names)
     parts = [columns[start : start + MOST_COLUMNS] for start in range(0, len(columns), MOST_COLUMNS)]
@@ -114,12 +119,16 @@ def score_floats(scores: pd.DataFrame, study: str, *, level: float) -> list[str]
         _score_float(
             {column: scores[(scores[COLUMN] == list(column)).all(axis=1)] for column in set_and_model},
             {
-                column: [names[column], *(column[COLUMN.index(name)] for name in varying)]
+                column: [
+                    names[column],
+                    *(_label(column[COLUMN.index(name)], name, labels) for name in varying),
+                ]
                 for column in set_and_model
             },
             study,
             latex.label(study, "scores", *([str(place + 1)] if len(parts) > 1 else [])),
             level=level,
+            labels=labels,
         )
         for place, set_and_model in enumerate(parts)
     ]
@@ -132,6 +141,7 @@ def _score_float(
     reference: str,
     *,
     level: float,
+    labels: Labels,
 ) -> str:
     """Return one table with a column for each of ``columns``, which are the tidy rows of one score."""
     all_rows = pd.concat(columns.values())
@@ -142,7 +152,7 @@ def _score_float(
     groups: list[list[str]] = [[], []]
     for method, baseline in dict(zip(all_rows["method"], all_rows["baseline"], strict=True)).items():
         cells = [_score_cell(rows[rows["method"] == method]) for rows in columns.values()]
-        groups[bool(baseline)] += latex.paired(latex.wrapped(method, METHOD_LETTERS), cells)
+        groups[bool(baseline)] += latex.paired(latex.wrapped(labels.method(method), METHOD_LETTERS), cells)
     baselines = bool(all_rows["baseline"].any())
     alpha_rows = {"all methods": "", "without baselines": "_without_baselines"} if baselines else {"": ""}
     alpha_lines: list[str] = []
@@ -151,7 +161,7 @@ def _score_float(
         cells = [latex.with_interval(*rows[alpha].iloc[0]) for rows in columns.values()]
         alpha_lines += latex.paired([r"$\alpha$", *([kind] if kind else [])], cells)
     return latex.floating(
-        _score_caption(all_rows, study, baselines, level), reference, header, [*groups, alpha_lines]
+        _score_caption(all_rows, study, baselines, level, labels), reference, header, [*groups, alpha_lines]
     )
 
 
@@ -172,7 +182,11 @@ def _arrow(direction: str) -> str:
     return ARROWS[direction] if target is None else rf"$\rightarrow {target:g}$"
 
 
-def _score_caption(rows: pd.DataFrame, study: str, baselines: bool, level: float) -> str:
+def _label(key: str, column: str, labels: Labels) -> str:
+    return labels.model(key) if column == "model" else labels.data_set(key)
+
+
+def _score_caption(rows: pd.DataFrame, study: str, baselines: bool, level: float, labels: Labels) -> str:
     counts = rows.loc[rows["mean"].notna(), "images"]
     images = " to ".join(map(str, dict.fromkeys((counts.min(), counts.max())))) if len(counts) else "0"
     seed_count = rows["seeds"].max()
@@ -187,13 +201,15 @@ def _score_caption(rows: pd.DataFrame, study: str, baselines: bool, level: float
     fixed = ""
     for name in ("model", "data"):
         if rows[name].nunique() == 1:
-            fixed += f", {'set' if name == 'data' else name} {latex.escaped(str(rows[name].iloc[0]))}"
+            text = latex.escaped(_label(str(rows[name].iloc[0]), name, labels))
+            fixed += f", {'set' if name == 'data' else name} {text}"
     return (
-        f"Study {latex.escaped(study)}{fixed}: mean score of each method (n = {images} images{seeds}), below it the "
+        f"Study {latex.escaped(labels.study(study))}{fixed}: mean score of each method "
+        f"(n = {images} images{seeds}), below it the "
         rf"95\,\% confidence interval over {over}; {legend}. "
-        r"In brackets the set of ranks that a method may have, with simultaneous 95\,\% confidence over the methods of "
-        "a score, not over scores; bold where no method is significantly better. "
-        f"{'Baselines stand apart. ' if baselines else ''}"
+        r"In parentheses the rank set, with simultaneous 95\,\% confidence over the methods of a score, not over "
+        "scores; bold: no method is significantly better. "
+        f"{'Baselines are listed separately. ' if baselines else ''}"
         rf"$\alpha$: inter-rater reliability of the ranking (Krippendorff), with its {100 * level:.4g}\,\% "
         "confidence interval."
     )

@@ -6,6 +6,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from saliency_assay.registry.labels import Labels
 from saliency_assay.registry.records import resolve
 from saliency_assay.report.pages.overview import StudyResult
 from saliency_assay.storage import zarr_store
@@ -24,15 +25,16 @@ def study_result(
     """Read the results of a study for the overview and its summary page.
 
     Args:
-        facts: ``name, data, models`` (``{name: {architecture, label, data}}``), ``methods, score_summaries,
-            references, level`` (of the intervals of α); from its kind ``question, variants, explains_all_images,
-            cautions``.
+        facts: ``name, data, models`` (``{name: {label, architecture, trained_on, data}}``), ``methods, asks``,
+            ``references``, ``level`` (of the intervals of α), and from its kind ``question, variants``,
+            ``explains_all_images, cautions``.
         files: ``data``, the data set; ``TABLES``, if methods are scored; and the tables that ``cautions`` takes.
         maps: all parts of the maps of one method.
         evaluations: for each model the ``evaluation.json`` files of all seeds.
     """
     models = [
-        f"{name} ({model['architecture']}, told the {model['label']}; {_accuracy(evaluations[name], model['data'])})"
+        f"{model['label']} ({model['architecture']}, trained on {model['trained_on']} labels; "
+        f"{_accuracy(evaluations[name], model['data'])})"
         for name, model in facts["models"].items()
     ]
     return StudyResult(
@@ -45,7 +47,7 @@ def study_result(
         methods=facts["methods"],
         level=facts["level"],
         tables={name: read_table(files[name]) for name in TABLES if name in files},
-        cautions=[*facts["references"], *_read_cautions(facts["cautions"], files)],
+        cautions=[*facts["references"], *_read_cautions(facts, files)],
     )
 
 
@@ -69,9 +71,9 @@ def _accuracy(files: Sequence[Path], data: str) -> str:
     return f"{percent_correct:.1f} % of {images} test images right{seeds}"
 
 
-def _read_cautions(function: str, files: Mapping[str, Path]) -> list[str]:
-    if not function:
+def _read_cautions(facts: Mapping[str, Any], files: Mapping[str, Path]) -> list[str]:
+    if not facts["cautions"]:
         return []
     tables = {name: read_table(path) for name, path in files.items() if name not in ("data", *TABLES)}
-    cautions: list[str] = resolve(function)(tables)
+    cautions: list[str] = resolve(facts["cautions"])(tables, Labels(**facts["labels"]))
     return cautions

@@ -4,6 +4,7 @@ from saliency_assay.registry.study_kind import Outputs, StudyKind
 
 BAM = StudyKind(
     "bam",
+    "BAM",
     "Do maps show what the model was made to rely on? Objects are pasted into scenes, so it is known which pixels"
     " matter: one model is told the objects, another the scenes (BAM: Yang & Kim, 2019).",
     settings="saliency_assay.studies.bam.settings:BamStudy",
@@ -33,7 +34,9 @@ BAM = StudyKind(
     ),
     metrics=("mcs", "idr", "iir"),
     rated_scores="saliency_assay.studies.bam.rated_scores:rated_scores",
-    label="scene",  # MCS, IDR and IIR all use the scene model
+    sub_variants={"scale": "(other object sizes)", "location": "(other object positions)"},
+    method_labels={"tcav": "TCAV"},
+    class_label="scene",  # MCS, IDR and IIR all use the scene model
     latex="saliency_assay.studies.bam.latex_tables:latex_tables",
     cautions="saliency_assay.studies.bam.claims:cautions",
     caution_tables=("claims",),

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import spearmanr
 
+from saliency_assay.registry.labels import UNLABELED, Labels
 from saliency_assay.studies.bam.tables import (
     DECIMALS,
     DIRECTIONS,
@@ -25,7 +26,6 @@ from saliency_assay.studies.bam.tables import (
     Scores,
     UntestedError,
     label,
-    named,
     value,
 )
 
@@ -110,7 +110,9 @@ def _accuracies(tables: BamTables, role: str, member: str) -> tuple[float, float
     before, images_before, _ = _mean_premise(tables, model, f"{tables.data}_os")
     after, images, printed = _mean_premise(tables, model, f"{tables.data}_{member}")
     if before <= chance + ERRORS * _standard_error(chance, images_before):
-        raise UntestedError(f"{model} has learned nothing: {before:.1f} % on X_os, chance {chance:.1f} %")
+        raise UntestedError(
+            f"{tables.labels.model(model)} has learned nothing: {before:.1f} % on X_os, chance {chance:.1f} %"
+        )
     text = f"{before:.1f} % on X_os, {after:.1f} % on X_{member} ({printed}), chance {chance:.1f} %"
     return chance, before, after, images, text
 
@@ -120,7 +122,9 @@ def _mean_premise(tables: BamTables, model: str, name: str) -> tuple[float, floa
     checks = tables.premise[(tables.premise["model"] == model) & (tables.premise["set"] == name)]
     percent = float(checks["percent"].mean())
     if np.isnan(percent):
-        raise UntestedError(f"{model} has no image of {name} to be judged on")
+        raise UntestedError(
+            f"{tables.labels.model(model)} has no image of {tables.labels.data_set(name)} to be judged on"
+        )
     return percent, float(checks["images"].min()), f"paper: {checks['printed'].iloc[0]:.1f} %"
 
 
@@ -149,11 +153,11 @@ def leads(
     other_scores = tables.without(scores, (*leaders, *besides)).round(DECIMALS)
     peers = _paper_methods(tables, other_scores)
     ordered = not in_this_order or leader_scores.is_monotonic_decreasing
-    text = f"{named(leader_scores, metric)}; the best other: {named(peers.nlargest(1), metric)}"
+    text = f"{tables.named(leader_scores, metric)}; the best other: {tables.named(peers.nlargest(1), metric)}"
     beyond_paper = other_scores.drop(peers.index)
     beyond_paper = beyond_paper[beyond_paper > leader_scores.min()].sort_values(ascending=False)
     if len(beyond_paper):
-        text += f"; higher, but not in the paper: {named(beyond_paper, metric)}"
+        text += f"; higher, but not in the paper: {tables.named(beyond_paper, metric)}"
     return bool(leader_scores.min() >= peers.max()) and ordered, text
 
 
@@ -163,7 +167,8 @@ def exceeds(tables: BamTables, metric: str, better: str, worse: str) -> tuple[bo
     pair = pd.Series({name: tables.score(scores, metric, name) for name in (better, worse)})
     seed_scores = tables.by_seed(metric).pivot_table(index="seed", columns="method", values="score")
     better_by_seed, worse_by_seed = (seed_scores[tables.entry(name)] for name in (better, worse))
-    text = f"{named(pair, metric)}; higher in {int((better_by_seed > worse_by_seed).sum())} of {len(seed_scores)} seeds"
+    seeds = int((better_by_seed > worse_by_seed).sum())
+    text = f"{tables.named(pair, metric)}; higher in {seeds} of {len(seed_scores)} seeds"
     return round(pair[better] - pair[worse], DECIMALS) > 0, text
 
 
@@ -172,7 +177,7 @@ def nearly_best(tables: BamTables, metric: str, method: str) -> tuple[bool, str]
     scores = tables.scores(metric)
     score, peers = tables.score(scores, metric, method), tables.of_paper(scores)
     below = 100 * float(peers.max() - score)
-    text = f"{method} {value(score, metric)}, the best: {named(peers.nlargest(1), metric)}"
+    text = f"{tables.label_of(method)} {value(score, metric)}, the best: {tables.named(peers.nlargest(1), metric)}"
     return round(below, DECIMALS) <= BEST, f"{text}; {below:.1f} points below"
 
 
@@ -182,7 +187,7 @@ def most_fail(tables: BamTables, spared: tuple[str, ...]) -> tuple[bool, str]:
     spared_scores = pd.Series({name: tables.score(scores, "iir", name) for name in spared})
     others = _paper_methods(tables, tables.without(scores, spared))
     failing = int(((100 * others).round(DECIMALS) < PASSED).sum())
-    text = f"{failing} of {len(others)} others below {PASSED:.0f} %; {named(spared_scores, 'iir')}"
+    text = f"{failing} of {len(others)} others below {PASSED:.0f} %; {tables.named(spared_scores, 'iir')}"
     return 2 * failing > len(others) and bool(((100 * spared_scores).round(DECIMALS) >= PASSED).all()), text
 
 
@@ -196,7 +201,7 @@ def high_but_low(tables: BamTables, method: str, high: tuple[str, ...], low: str
         middle = (len(scores) + 1) / 2
         conditions.append(rank > middle if metric == low else rank < middle)
         rank_texts.append(f"rank {rank:g} of {len(scores)} in {label(metric)}")
-    return all(conditions), f"{method}: {', '.join(rank_texts)}"
+    return all(conditions), f"{tables.label_of(method)}: {', '.join(rank_texts)}"
 
 
 def largest_contrast(tables: BamTables) -> tuple[bool, str]:
@@ -212,21 +217,21 @@ def largest_contrast(tables: BamTables) -> tuple[bool, str]:
     larger = (both["models"] - both["series"]).round(DECIMALS) > 0
     text = f"for {int(larger.sum())} of {len(both)} methods"
     if not larger.all():
-        text += f"; not for {', '.join(map(str, larger.index[~larger]))}"
+        text += f"; not for {', '.join(tables.label_of(str(name)) for name in larger.index[~larger])}"
     return bool(2 * larger.sum() > len(both)), text
 
 
 def changes_least(tables: BamTables, method: str) -> tuple[bool, str]:
     """Check that no other method of the paper has a smaller range of MCS over k."""
     method_range, other_ranges = _mcs_ranges(tables, method)
-    text = f"range {method_range:.3f}; the least other: {named(other_ranges.nsmallest(1), 'mcs')}"
+    text = f"range {method_range:.3f}; the least other: {tables.named(other_ranges.nsmallest(1), 'mcs')}"
     return bool(method_range <= other_ranges.min()), text
 
 
 def changes_most(tables: BamTables, method: str) -> tuple[bool, str]:
     """Check that the range of MCS over k of every other method of the paper is at most ``MUCH`` times this one's."""
     method_range, other_ranges = _mcs_ranges(tables, method)
-    text = f"range {method_range:.3f}; the largest other: {named(other_ranges.nlargest(1), 'mcs')}"
+    text = f"range {method_range:.3f}; the largest other: {tables.named(other_ranges.nlargest(1), 'mcs')}"
     return bool(other_ranges.max() <= round(MUCH * method_range, DECIMALS)), text
 
 
@@ -235,7 +240,7 @@ def _mcs_ranges(tables: BamTables, method: str) -> tuple[float, Scores]:
     series, entry = _mcs_by_k(tables).dropna(), tables.entry(method)
     ranges = (series.max(axis=1) - series.min(axis=1)).round(DECIMALS)
     if entry not in ranges:
-        raise UntestedError(f"{entry} lacks a score at some k")
+        raise UntestedError(f"{tables.label_of(entry)} lacks a score at some k")
     return float(ranges[entry]), _paper_methods(tables, tables.without(ranges, [method]))
 
 
@@ -264,7 +269,7 @@ def robust(tables: BamTables, metric: str, variant: str) -> tuple[bool, str]:
     """Check that Spearman's ρ between the methods' scores on X_os and on a variant is at least ``AGREE``."""
     name = f"{tables.data}_os_{variant}"
     if name not in set(tables.metrics["data"]):
-        raise UntestedError(f"no variant {name} in the study")
+        raise UntestedError(f"no variant {tables.labels.data_set(name)} in the study")
     rho, count = _spearman(tables.scores(metric), tables.scores(metric, f"os_{variant}"))
     return rho >= AGREE, f"ρ = {rho:.2f} over {count} methods"
 
@@ -293,7 +298,7 @@ def rankings_differ(tables: BamTables, metrics: Iterable[str]) -> tuple[bool, st
 def baseline_near_zero(tables: BamTables) -> tuple[bool, str]:
     """Check that MCS of random pixels lies within ``ZERO`` of 0 for every method."""
     baselines = _mean_baselines(tables, "mcs")["baseline"]
-    return bool((baselines.abs().round(DECIMALS) <= ZERO).all()), _range_text(baselines, "mcs")
+    return bool((baselines.abs().round(DECIMALS) <= ZERO).all()), _range_text(tables, baselines, "mcs")
 
 
 def baseline_near_half(tables: BamTables) -> tuple[bool, str]:
@@ -301,7 +306,7 @@ def baseline_near_half(tables: BamTables) -> tuple[bool, str]:
     baselines = _mean_baselines(tables, "idr")
     away = (100 * baselines["baseline"] - 50).abs().round(DECIMALS)
     bar = np.maximum(HALF, ERRORS * 50 / np.sqrt(baselines["images"]))
-    return bool((away <= bar).all()), _range_text(baselines["baseline"], "idr")
+    return bool((away <= bar).all()), _range_text(tables, baselines["baseline"], "idr")
 
 
 def _metric_correlation(tables: BamTables, one: str, other: str) -> tuple[float, int]:
@@ -332,9 +337,9 @@ def _mean_baselines(tables: BamTables, metric: str) -> pd.DataFrame:
     return means
 
 
-def _range_text(baselines: Scores, metric: str) -> str:
+def _range_text(tables: BamTables, baselines: Scores, metric: str) -> str:
     """Return the number of methods and the smallest and largest baseline, as text."""
-    least, most = named(baselines.nsmallest(1), metric), named(baselines.nlargest(1), metric)
+    least, most = (tables.named(ends, metric) for ends in (baselines.nsmallest(1), baselines.nlargest(1)))
     return f"over {len(baselines)} methods from {least} to {most}"
 
 
@@ -555,7 +560,7 @@ def summary(table: pd.DataFrame) -> str:
     return f"{holds} hold, {fails} do not, {untested} not tested"
 
 
-def cautions(tables: Mapping[str, pd.DataFrame]) -> list[str]:
+def cautions(tables: Mapping[str, pd.DataFrame], labels: Labels = UNLABELED) -> list[str]:
     """Return one sentence on the verdicts of the table ``claims``."""
     counts = summary(tables["claims"])
     return [f"Of the paper's claims (Yang & Kim, 2019), {counts} here; the report lists each of them."]

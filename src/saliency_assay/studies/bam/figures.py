@@ -10,7 +10,8 @@ from matplotlib.figure import Figure
 from numpy import ndarray as Array
 
 from saliency_assay.plotting.style import BLUE, GRAY, ORANGE, VERMILION
-from saliency_assay.plotting.text import readable, span_text
+from saliency_assay.plotting.text import span_text
+from saliency_assay.registry.labels import UNLABELED, Labels
 from saliency_assay.studies.bam.tables import DIRECTIONS
 
 AXIS = {
@@ -21,7 +22,7 @@ AXIS = {
 }
 SCALE = {"mcs": 1.0, "idr": 100.0, "iir": 100.0, "iir_difference": 1.0}
 BASE = "object's mask"
-VARIANTS = {"scale": "robustness: other sizes", "location": "robustness: other places"}
+VARIANTS = {"scale": "other object sizes", "location": "other object positions"}
 VARIANT_BARS: tuple[dict[str, Any], ...] = (
     {"color": VERMILION},
     {"facecolor": "#F6CDB2", "edgecolor": VERMILION, "hatch": "///"},
@@ -29,13 +30,14 @@ VARIANT_BARS: tuple[dict[str, Any], ...] = (
 )
 
 
-def metric_bars(table: pd.DataFrame, metric: str) -> Figure:
+def metric_bars(table: pd.DataFrame, metric: str, labels: Labels = UNLABELED) -> Figure:
     """Plot one BAM metric as bars, best method first, beside its robustness variants and its random-mask baseline.
 
     Args:
         table: from ``metric_tables.metrics_table``; its first data set determines the order of methods and has the
             baseline, all others are its variants (Yang & Kim 2019, Figs. 4 and 8).
         metric: ``mcs``, ``idr``, ``iir`` or ``iir_difference``.
+        labels: labels of methods.
 
     Returns:
         Bars are means over seeds, whiskers the spread over samples of images, dots the seeds if there are several.
@@ -67,7 +69,7 @@ def metric_bars(table: pd.DataFrame, metric: str) -> Figure:
         order["baseline"],
         order["baseline_spread"],
         width=width,
-        label="baseline: as many random pixels",
+        label="baseline: the same number of random pixels",
         color=ORANGE,
     )
     if metric == "idr":
@@ -75,13 +77,12 @@ def metric_bars(table: pd.DataFrame, metric: str) -> Figure:
     if scale == 100:
         axes.set_ylim(0, 105)
     axes.axhline(0, color="black", linewidth=0.8)
-    axes.set_xticks(
-        np.arange(len(order)), [readable(str(method)) for method in order.index], rotation=30, ha="right"
-    )
+    names = [labels.method(str(method)) for method in order.index]
+    axes.set_xticks(np.arange(len(order)), names, rotation=30, ha="right")
     axes.set_ylabel(AXIS[metric])
     counts_text = span_text(table["images"]) if len(table) else "0"
     axes.set_xlabel(
-        f"method; {counts_text} images a method, {seeds} training seed{'' if seeds == 1 else 's'}"
+        f"method; {counts_text} images per method, {seeds} training seed{'' if seeds == 1 else 's'}"
     )
     figure.legend(loc="outside upper center", ncols=3)
     return figure
@@ -95,7 +96,7 @@ def _means(table: pd.DataFrame) -> pd.DataFrame:
 
 def _variant_label(data: str, first: str) -> str:
     member = data.removeprefix(f"{first}_")
-    return VARIANTS.get(member, readable(member))
+    return VARIANTS.get(member, member)
 
 
 def _plot_bars(

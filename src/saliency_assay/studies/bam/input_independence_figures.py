@@ -11,7 +11,7 @@ from saliency_assay.plotting.style import BLUE, GRAY, ORANGE
 from saliency_assay.studies.bam.input_independence_tables import SIMILAR, relative_change
 
 LEAST_STEPS = 5
-COLUMNS = ("x", "x with the object", "x + δ", "δ: gray is 0", "x + δ less the composite")
+COLUMNS = ("x", "x with the object", "x + δ", "δ (gray: 0)", "x + δ minus the composite")
 
 
 def convergence_curves(convergence: Array, output_norm: Array, *, seeds: int) -> Figure:
@@ -44,7 +44,7 @@ def convergence_curves(convergence: Array, output_norm: Array, *, seeds: int) ->
     changing_steps = np.flatnonzero((np.diff(convergence, axis=1) != 0).any(axis=0))
     last_change = int(changing_steps[-1]) + 1 if len(changing_steps) else 0
     share_axes.set_xlim(0, max(last_change, LEAST_STEPS))
-    share_axes.set_xlabel(f"step (the last that changes an image is {last_change} of {steps[-1]}); {counted}")
+    share_axes.set_xlabel(f"step (last change of an image at {last_change} of {steps[-1]}); {counted}")
     return figure
 
 

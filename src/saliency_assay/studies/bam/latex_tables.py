@@ -4,6 +4,8 @@ from collections.abc import Mapping
 
 import pandas as pd
 
+from saliency_assay.registry.labels import UNLABELED, Labels
+from saliency_assay.studies.bam.tables import label
 from saliency_assay.studies.latex_tables import PREMISE, StudyTableSpec, floats_of
 
 TABLES = {
@@ -39,6 +41,10 @@ TABLES = {
 }
 
 
-def latex_tables(study: str, tables: Mapping[str, pd.DataFrame]) -> list[str]:
+def latex_tables(study: str, tables: Mapping[str, pd.DataFrame], labels: Labels = UNLABELED) -> list[str]:
     """Return the tables of ``TABLES`` that the study has, as LaTeX floats."""
-    return floats_of(study, TABLES, tables)
+    shown = {
+        name: table.assign(metric=table["metric"].map(label)) if name == "ranking" else table
+        for name, table in tables.items()
+    }
+    return floats_of(study, TABLES, shown, labels)

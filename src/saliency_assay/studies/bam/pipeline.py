@@ -270,7 +270,7 @@ class BamParams(StudyParams):
             name=model.name,
             study=study.name,
             data=model.data,
-            label=model.label,
+            label=model.trained_on,
             concept=data.common_object,
             # Sets of one commonality have no label of the object; their first scenes have it under every k.
             where={"label_scene": 0} if data.is_common(model.data) else {},
@@ -283,7 +283,8 @@ class BamParams(StudyParams):
 
     def plot_bam(self, wildcards: Wildcards) -> Settings:
         metrics = self._metric_parameters("mcs", "idr")
-        return self.settings("plot_bam", study=wildcards["study"], metrics=metrics)
+        labels = self.facts.labels(wildcards["study"])
+        return self.settings("plot_bam", study=wildcards["study"], metrics=metrics, labels=labels)
 
     def tabulate_series(self, wildcards: Wildcards) -> Settings:
         return self.settings("tabulate_series", **self._series(wildcards["study"]))
@@ -291,6 +292,7 @@ class BamParams(StudyParams):
     def plot_series(self, wildcards: Wildcards) -> Settings:
         return self.settings(
             "plot_series",
+            labels=self.facts.labels(wildcards["study"]),
             methods=self.studies.study(wildcards["study"]).methods,
             seed=self.config.seeds[0],
             **self._series(wildcards["study"]),
@@ -303,6 +305,7 @@ class BamParams(StudyParams):
     def plot_concepts(self, wildcards: Wildcards) -> Settings:
         return self.settings(
             "plot_concepts",
+            labels=self.facts.labels(wildcards["study"]),
             concept=self.config.data[self.studies.study(wildcards["study"]).data].common_object,
             **select(self.config.metrics["tcav"].parameters, "significance", "experiments"),
         )
@@ -318,6 +321,7 @@ class BamParams(StudyParams):
     def plot_independence(self, wildcards: Wildcards) -> Settings:
         return self.settings(
             "plot_independence",
+            labels=self.facts.labels(wildcards["study"]),
             study=wildcards["study"],
             images=self.config.gallery_images,
             iir=select(self.config.metrics["iir"].parameters, "threshold", "samples", "sample_size"),
@@ -326,6 +330,7 @@ class BamParams(StudyParams):
     def plot_pairs(self, wildcards: Wildcards) -> Settings:
         return self.settings(
             "plot_pairs",
+            labels=self.facts.labels(wildcards["study"]),
             study=wildcards["study"],
             model=self.inputs.independence(wildcards["study"]).model,
             methods=self.studies.study(wildcards["study"]).methods,
@@ -337,6 +342,7 @@ class BamParams(StudyParams):
         data = self.config.data[study.data]
         return self.settings(
             "check_claims",
+            labels=self.facts.labels(wildcards["study"]),
             study=study.name,
             **self._compared(study.name),
             methods={name: self.facts.paper_method(name) for name in study.methods},

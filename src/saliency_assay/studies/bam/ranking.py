@@ -65,7 +65,7 @@ def ranking_shown(table: pd.DataFrame, tables: BamTables) -> pd.DataFrame:
     """Return a ``ranking`` for display: methods × metrics, ``rank (score ± spread)``, ordered by the first metric."""
     rows: dict[str, dict[str, str]] = {}
     for row in table.to_dict("records"):
-        name = f"{row['method']} (baseline)" if row["method"] in tables.baselines else row["method"]
+        name = tables.label_of(row["method"]) + (" (baseline)" if row["method"] in tables.baselines else "")
         heading, scale = SHOWN[row["metric"]]
         rows.setdefault(name, {"method": name})[heading] = _cell_text(row, scale)
     headings = [SHOWN[metric][0] for metric in dict.fromkeys(table["metric"])]

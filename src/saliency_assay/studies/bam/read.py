@@ -77,9 +77,9 @@ def _check_series(place: str, names: tuple[str, ...], data: DataEntry, models: M
     if not series_sets:
         raise ConfigError(f"data.{data.name}.commonality: missing, {place} needs the sets of several k")
     for index, model in enumerate(series):
-        if model.data not in series_sets or model.label != "scene":
+        if model.data not in series_sets or model.trained_on != "scene":
             expected = f"expected the scene label and one of {', '.join(series_sets)}"
-            actual = f"{model.name} is trained on {model.data} with the {model.label} label"
+            actual = f"{model.name} is trained on {model.data} with the {model.trained_on} label"
             raise ConfigError(f"{place}.{index}: {actual}, {expected}")
     classes = [classes_of(model.data.removeprefix(prefix)) for model in series]
     for index, (before, after) in enumerate(pairwise(classes), start=1):
@@ -104,6 +104,6 @@ def _check_independence(place: str, name: str, data: DataEntry, models: Mapping[
 
 def _check_training(place: str, model: Model, data: str, label: str) -> None:
     """Check the data and the label that a model was trained on."""
-    if (model.data, model.label) != (data, label):
-        actual = f"trained on {model.data} with the {model.label} label"
+    if (model.data, model.trained_on) != (data, label):
+        actual = f"trained on {model.data} with the {model.trained_on} label"
         raise ConfigError(f"{place}: {model.name} is {actual}, expected {data} and {label}")

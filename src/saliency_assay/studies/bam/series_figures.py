@@ -15,7 +15,8 @@ from numpy import ndarray as Array
 
 from saliency_assay.plotting.gallery import bare, show_image, show_map
 from saliency_assay.plotting.style import BLUE, GRAY, GREEN, ORANGE, PURPLE, SKY, VERMILION, line_styles
-from saliency_assay.plotting.text import readable, seeds_text, span_text
+from saliency_assay.plotting.text import seeds_text, span_text
+from saliency_assay.registry.labels import UNLABELED, Labels
 from saliency_assay.studies.bam.series_tables import SeriesModel
 from saliency_assay.studies.bam.tables import TCAV
 
@@ -45,7 +46,9 @@ NAMES = 1.4
 ROW_LETTERS = 14
 
 
-def series_figure(series: pd.DataFrame, commonality: pd.DataFrame, correlation: pd.DataFrame) -> Figure:
+def series_figure(
+    series: pd.DataFrame, commonality: pd.DataFrame, correlation: pd.DataFrame, labels: Labels = UNLABELED
+) -> Figure:
     """Plot MCS of every method against k, and below its correlation with the accuracy drop, best method first.
 
     Lines and bars are means over seeds. Bands are the range of seeds or, for a single seed, one standard error over
@@ -56,9 +59,10 @@ def series_figure(series: pd.DataFrame, commonality: pd.DataFrame, correlation: 
         series: from ``series_tables.series_table``.
         commonality: from ``commonality_table``.
         correlation: from ``correlation_table``.
+        labels: labels of methods.
     """
     styles = method_styles(list(series["method"].unique()))
-    names = _wrapped_names(styles)
+    names = _wrapped_names(styles, labels)
     lines = sum(1 + name.count("\n") for name in names.values()) + 4
     above = max(ABOVE, LEGEND_LINE * lines)
     figure = Figure(figsize=(WIDTH, above + BELOW))
@@ -74,8 +78,8 @@ def series_figure(series: pd.DataFrame, commonality: pd.DataFrame, correlation: 
         f"commonality k: share of scene classes with the object in training\n{_counts_text(series)}"
     )
     axes.set_ylabel(MCS_AXIS)
-    _plot_legend(figure.add_subplot(grid[0, 1]), series, styles)
-    _plot_bars(figure.add_subplot(grid[1, :]), correlation, styles)
+    _plot_legend(figure.add_subplot(grid[0, 1]), series, styles, labels)
+    _plot_bars(figure.add_subplot(grid[1, :]), correlation, styles, labels)
     return figure
 
 
@@ -123,25 +127,25 @@ def _align_zeros(left: Axes, right: Axes) -> None:
 def _counts_text(series: pd.DataFrame) -> str:
     counts = series.loc[series["method"] != TCAV, "images"]
     counts = counts if len(counts) else series["images"]
-    return f"n = {span_text(counts.tolist())} images a point{seeds_text(series['seed'].nunique())}"
+    return f"n = {span_text(counts.tolist())} images per point{seeds_text(series['seed'].nunique())}"
 
 
-def _wrapped_names(methods: Iterable[object]) -> dict[str, str]:
+def _wrapped_names(methods: Iterable[object], labels: Labels) -> dict[str, str]:
     """Return the displayed name of each method, wrapped to short lines."""
     return {
         str(method): "TCAV"
         if method == TCAV
-        else fill(readable(str(method)), LEGEND_LETTERS, break_long_words=False)
+        else fill(labels.method(str(method)), LEGEND_LETTERS, break_long_words=False)
         for method in methods
     }
 
 
-def _plot_legend(axes: Axes, series: pd.DataFrame, styles: dict[str, dict[str, Any]]) -> None:
+def _plot_legend(axes: Axes, series: pd.DataFrame, styles: dict[str, dict[str, Any]], labels: Labels) -> None:
     """Fill ``axes`` with the legend of the lines, ordered by their value at the smallest k."""
     smallest_k = series[series["k"] == series["k"].min()].groupby("method", sort=False)["mcs"].mean()
     order = smallest_k.sort_values(ascending=False, kind="stable").index
     handles: list[Artist] = [Line2D([], [], label=DROP_LABEL, **DROP)]
-    for method, name in _wrapped_names(order).items():
+    for method, name in _wrapped_names(order, labels).items():
         handles.append(Line2D([], [], markersize=5, label=name, **styles[method]))
     axes.set_axis_off()
     axes.legend(
@@ -150,13 +154,15 @@ def _plot_legend(axes: Axes, series: pd.DataFrame, styles: dict[str, dict[str, A
         borderaxespad=0,
         fontsize=9,
         handlelength=3.4,
-        title="in the order of MCS\nat the smallest k",
+        title="ordered by MCS\nat the smallest k",
         title_fontsize=9,
         alignment="left",
     ).set_in_layout(False)
 
 
-def _plot_bars(axes: Axes, correlation: pd.DataFrame, styles: dict[str, dict[str, Any]]) -> None:
+def _plot_bars(
+    axes: Axes, correlation: pd.DataFrame, styles: dict[str, dict[str, Any]], labels: Labels
+) -> None:
     means = correlation.groupby("method", sort=False)["correlation"].mean()
     means = means.sort_values(ascending=False, kind="stable")
     places = np.arange(len(means))
@@ -185,7 +191,7 @@ def _plot_bars(axes: Axes, correlation: pd.DataFrame, styles: dict[str, dict[str
     lowest = min(0.0, float(np.nan_to_num(correlation["correlation"].min())))
     axes.set_ylim(-1.18 if lowest < 0 else -0.05, 1.18)
     axes.set_xlim(-0.6, len(means) - 0.4)  # keeps room for undefined bars
-    axes.set_xticks(places, list(_wrapped_names(means.index).values()), rotation=30, ha="right")
+    axes.set_xticks(places, list(_wrapped_names(means.index, labels).values()), rotation=30, ha="right")
     axes.set_ylabel(RHO_AXIS)
 
 
@@ -230,6 +236,7 @@ def series_maps(
     ks: Sequence[float],
     right: Sequence[bool],
     title: str,
+    labels: Labels = UNLABELED,
 ) -> Figure:
     """Plot maps of one image, methods in rows and k growing from left to right, beside the image.
 
@@ -241,6 +248,7 @@ def series_maps(
         ks: k of each map.
         right: for each f_k, whether it classifies the image correctly.
         title: title of the image.
+        labels: labels of methods.
     """
     rows, columns = max(len(maps), 2), len(ks)
     figure = Figure(figsize=(COMPOSITE + NAMES + CELL * columns, (CELL + 0.17) * rows + 0.6))
@@ -257,10 +265,10 @@ def series_maps(
                 "–" if np.isnan(concept_score) else f"{concept_score:.2f}", fontsize=8, labelpad=2
             )
             if row == 0:
-                verdict = "right" if right[column] else "wrong"
+                verdict = "correct" if right[column] else "incorrect"
                 axes.set_title(f"k = {ks[column]:.3g}\n{verdict}", fontsize=9)
             if column == 0:
-                name = fill(readable(method), ROW_LETTERS, break_long_words=False)
+                name = fill(labels.method(method), ROW_LETTERS, break_long_words=False)
                 axes.set_ylabel(name, rotation=0, ha="right", va="center", fontsize=9)
     bare(figure)
     return figure

@@ -12,8 +12,10 @@ import pandas as pd
 import torch
 
 from saliency_assay.metrics.scored import correlation
+from saliency_assay.plotting.labels import with_labels
 from saliency_assay.plotting.statistics import mean_and_error
 from saliency_assay.plotting.text import span_text
+from saliency_assay.registry.labels import UNLABELED, Labels
 from saliency_assay.studies.bam.mcs_and_idr import BASELINE_REGIONS
 from saliency_assay.studies.bam.series import contrast
 from saliency_assay.studies.bam.tables import TCAV
@@ -191,7 +193,12 @@ def correlation_table(series: pd.DataFrame, commonality: pd.DataFrame) -> pd.Dat
 
 
 def series_tables(
-    commonality: pd.DataFrame, series: pd.DataFrame, correlation: pd.DataFrame, *, scene: str
+    commonality: pd.DataFrame,
+    series: pd.DataFrame,
+    correlation: pd.DataFrame,
+    *,
+    scene: str,
+    labels: Labels = UNLABELED,
 ) -> dict[str, pd.DataFrame]:
     """Return the three displayed tables by title: accuracy beside the paper's, MCS by k, and its baseline.
 
@@ -200,7 +207,11 @@ def series_tables(
         series: a ``series_table``.
         correlation: the ``correlation_table`` of both.
         scene: the first scene class.
+        labels: labels of methods and models.
     """
+    commonality, series, correlation = (
+        with_labels(table, labels) for table in (commonality, series, correlation)
+    )
     drop = commonality["printed_with"] - commonality["printed_without"]
     accuracy = commonality[["seed", "model", "k"]].assign(k=[f"{k:.3g}" for k in commonality["k"]])
     columns = {
@@ -209,7 +220,7 @@ def series_tables(
         "drop (points)": (commonality["drop"], drop),
     }
     for name, values in columns.items():
-        accuracy[f"{name}: ours / printed"] = [
+        accuracy[f"{name}: this study / published"] = [
             f"{_percent_text(ours)} / {_percent_text(paper)}" for ours, paper in zip(*values, strict=True)
         ]
     rho = correlation[["method", "seed", "correlation"]].rename(columns={"correlation": "ρ with the drop"})

@@ -7,6 +7,8 @@ from typing import TypeAlias
 import numpy as np
 import pandas as pd
 
+from saliency_assay.registry.labels import UNLABELED, Labels
+
 TCAV = "tcav"  # TCAV's name in the tables; it produces no map
 SERIES = "series"
 """Pearson's ρ between a method's MCS over the commonality series and the drop of accuracy (Yang & Kim 2019, Fig. 6)."""
@@ -72,6 +74,8 @@ class BamTables:
     series: pd.DataFrame | None = None
     correlation: pd.DataFrame | None = None
     concepts: pd.DataFrame | None = None
+    labels: Labels = UNLABELED
+    """Labels of methods and models, for texts."""
 
     def entry(self, registered: str) -> str:
         """Return the entry of a registered method: of several, the one with the method's name, else the first.
@@ -81,7 +85,7 @@ class BamTables:
         """
         entries = [name for name, method in self.methods.items() if method == registered]
         if not entries:
-            raise UntestedError(f"{registered} is not in the study")
+            raise UntestedError(f"{self.labels.method(registered)} is not in the study")
         return registered if registered in entries else entries[0]
 
     def by_seed(self, metric: str, member: str = "os") -> pd.DataFrame:
@@ -130,7 +134,7 @@ class BamTables:
         means = self.by_seed(metric, member).groupby("method", sort=False)["score"].mean().dropna()
         means = means[[method not in self.baselines for method in means.index]]
         if means.empty:
-            set_text = "" if member == "os" else f" on {self.data}_{member}"
+            set_text = "" if member == "os" else f" on {self.labels.data_set(f'{self.data}_{member}')}"
             raise UntestedError(f"no method has a score of {label(metric)}{set_text}")
         return means
 
@@ -144,7 +148,7 @@ class BamTables:
             raise UntestedError("TCAV is not in the study")
         entry = TCAV if registered == TCAV else self.entry(registered)
         if entry not in scores:
-            raise UntestedError(f"{entry} has no score of {label(metric)}")
+            raise UntestedError(f"{self.labels.method(entry)} has no score of {label(metric)}")
         return float(scores[entry])
 
     def of_paper(self, scores: Scores) -> Scores:
@@ -156,6 +160,16 @@ class BamTables:
         left_out = {*registered, TCAV}
         return scores[[self.methods.get(str(method), method) not in left_out for method in scores.index]]
 
+    def label_of(self, method: str) -> str:
+        """Return the label of an entry, of the entry of a registered method, or of TCAV."""
+        return self.labels.method(method if method in self.methods or method == TCAV else self.entry(method))
+
+    def named(self, scores: Scores, metric: str) -> str:
+        """Format methods and their scores for use in a sentence."""
+        return ", ".join(
+            f"{self.label_of(str(name))} {value(float(score), metric)}" for name, score in scores.items()
+        )
+
 
 def label(metric: str) -> str:
     """Return a metric's label for use in a sentence."""
@@ -165,8 +179,3 @@ def label(metric: str) -> str:
 def value(score: float, metric: str) -> str:
     """Format a score for use in a sentence."""
     return f"{100 * score:.1f} %" if SHOWN[metric][1] == 100 else f"{score:.3f}"
-
-
-def named(scores: Scores, metric: str) -> str:
-    """Format methods and their scores for use in a sentence."""
-    return ", ".join(f"{name} {value(float(score), metric)}" for name, score in scores.items())

@@ -7,12 +7,15 @@ from matplotlib.figure import Figure
 
 from saliency_assay.plotting.style import BLUE, GRAY, ORANGE
 from saliency_assay.plotting.text import span_text
+from saliency_assay.registry.labels import UNLABELED, Labels
 from saliency_assay.studies.bam.tcav_tables import MEAN, Layers, measured
 
 PANELS = 4  # in a row of the figure
 
 
-def concept_figure(scores: pd.DataFrame, table: pd.DataFrame, *, significance: float) -> Figure:
+def concept_figure(
+    scores: pd.DataFrame, table: pd.DataFrame, *, significance: float, labels: Labels = UNLABELED
+) -> Figure:
     """Plot scores of concept and random CAVs by layer, one panel per model.
 
     ``table`` is the ``concepts_table`` of ``scores`` for this ``significance``.
@@ -29,24 +32,24 @@ def concept_figure(scores: pd.DataFrame, table: pd.DataFrame, *, significance: f
     model_layers = [(model, layers) for model, _, _, layers in measured(scores)]
     for axes, model in zip(panels.flat, models, strict=False):
         seeds = [layers for name, layers in model_layers if name == model]
-        _plot_panel(axes, table[table["model"] == model], seeds)
+        _plot_panel(axes, table[table["model"] == model], seeds, labels.model(model))
     for axes in panels.flat[len(models) :]:
         axes.set_axis_off()
     for axes in panels[:, 0]:
         axes.set_ylabel("TCAV: share of images")
-    handles, labels = panels[0, 0].get_legend_handles_labels()
-    title = f"hollow: left out, p > {significance:g}"
-    figure.legend(handles, labels, loc="outside upper center", ncols=3, title=title)
+    handles, texts = panels[0, 0].get_legend_handles_labels()
+    title = f"hollow: not significant (p > {significance:g}), excluded from the mean"
+    figure.legend(handles, texts, loc="outside upper center", ncols=3, title=title)
     return figure
 
 
-def _plot_panel(axes: Axes, table: pd.DataFrame, seeds: list[Layers]) -> None:
+def _plot_panel(axes: Axes, table: pd.DataFrame, seeds: list[Layers], model: str) -> None:
     layers = list(seeds[0])
     layer_rows = table[table["layer"] != MEAN]
     kept = layer_rows.groupby("layer")["kept"].sum()
     places = np.arange(len(layers))
     styles = (("concept", "concept", BLUE, -0.12), ("random", "random CAVs", ORANGE, 0.12))
-    axes.axhline(0.5, color=GRAY, linewidth=1, linestyle="--", label="0.5: no direction")
+    axes.axhline(0.5, color=GRAY, linewidth=1, linestyle="--", label="0.5: no preferred direction")
     for kind, label, color, shift in styles:
         scores = [np.concatenate([layers_of[layer][kind] for layers_of in seeds]) for layer in layers]
         centers = np.array([values.mean() for values in scores])
@@ -64,7 +67,7 @@ def _plot_panel(axes: Axes, table: pd.DataFrame, seeds: list[Layers]) -> None:
     means = table.loc[table["layer"] == MEAN, "score"]
     images_text = span_text(table["images"])
     mean_text = f"{means.mean():.2f}" if means.notna().any() else "×"
-    axes.set_title(f"{table['model'].iloc[0]}: {mean_text} ({images_text} images)", fontsize=10)
+    axes.set_title(f"{model}: {mean_text} ({images_text} images)", fontsize=10)
 
 
 def _test_text(p_values: "pd.Series[float]", kept: int) -> str:

@@ -4,6 +4,7 @@ from saliency_assay.registry.study_kind import Outputs, StudyKind
 
 CAPTION = StudyKind(
     "caption",
+    "Captions",
     "Do maps point at the half of an image that the model uses, the picture or its caption?"
     " (Yeh et al., 2019, section 5, Table 3)",
     settings="saliency_assay.studies.caption.settings:CaptionStudy",

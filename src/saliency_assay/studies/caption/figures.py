@@ -9,25 +9,28 @@ from matplotlib.figure import Figure
 from numpy import ndarray as Array
 
 from saliency_assay.plotting.style import BLUE, GRAY, ORANGE
-from saliency_assay.plotting.text import readable, span_text
+from saliency_assay.plotting.text import span_text
+from saliency_assay.registry.labels import UNLABELED, Labels
 from saliency_assay.studies.caption.tables import ZERO
 
 
-def infidelity_bars(table: pd.DataFrame) -> Figure:
+def infidelity_bars(table: pd.DataFrame, labels: Labels = UNLABELED) -> Figure:
     """Plot INFD of each method for both models; ``table`` is from ``caption_table``."""
-    return _bar_figure(table, "infidelity", 1.0, "INFD: mean over images (squared logits)")
+    return _bar_figure(table, "infidelity", 1.0, "INFD: mean over images (squared logits)", labels)
 
 
-def share_bars(table: pd.DataFrame) -> Figure:
+def share_bars(table: pd.DataFrame, labels: Labels = UNLABELED) -> Figure:
     """Plot the share of absolute attribution on the half that each model uses, by method."""
-    figure = _bar_figure(table, "share", 100.0, "absolute attribution on the half\nthat the model uses (%)")
+    figure = _bar_figure(
+        table, "share", 100.0, "absolute attribution on the half\nthat the model uses (%)", labels
+    )
     axes = figure.axes[0]
     axes.set_ylim(0, 105)
     axes.axhline(50, color=GRAY, linewidth=1, linestyle="--")
     return figure
 
 
-def _bar_figure(table: pd.DataFrame, column: str, scale: float, label: str) -> Figure:
+def _bar_figure(table: pd.DataFrame, column: str, scale: float, label: str, labels: Labels) -> Figure:
     """Plot means over seeds as bars, 95 % intervals of the mean over images as whiskers, and several seeds as dots."""
     methods, models = (list(dict.fromkeys(table[name])) for name in ("method", "model"))
     figure = Figure(figsize=(max(6.5, 1.1 * len(methods) + 2), 4.4))
@@ -42,26 +45,29 @@ def _bar_figure(table: pd.DataFrame, column: str, scale: float, label: str) -> F
             "error_kw": {"linewidth": 1},
             "color": (BLUE, ORANGE)[number % 2],
         }
-        axes.bar(places, means, 0.4, yerr=whiskers, label=_model_label(model, rows["used"]), **style)
+        axes.bar(
+            places, means, 0.4, yerr=whiskers, label=_model_label(labels.model(model), rows["used"]), **style
+        )
         _mark_missing_and_zero(axes, places, means)
         if rows["seed"].nunique() > 1:
             positions = rows["method"].map(dict(zip(methods, places, strict=True)))
             axes.plot(positions, rows["shown"], "o", color="black", markersize=3)
     axes.axhline(0, color="black", linewidth=0.8)
-    axes.set_xticks(
-        range(len(methods)), [readable(str(method)) for method in methods], rotation=30, ha="right"
-    )
+    names = [labels.method(str(method)) for method in methods]
+    axes.set_xticks(range(len(methods)), names, rotation=30, ha="right")
     axes.set_ylabel(label)
     seeds = table["seed"].nunique()
     images_text = span_text(table["images"])
-    axes.set_xlabel(f"method; {images_text} images a model, {seeds} training seed{'s' if seeds > 1 else ''}")
+    axes.set_xlabel(
+        f"method; {images_text} images per model, {seeds} training seed{'s' if seeds > 1 else ''}"
+    )
     figure.legend(loc="outside upper center", ncols=2)
     return figure
 
 
 def _model_label(model: str, used: "pd.Series[str]") -> str:
     halves = " or ".join(half or "neither" for half in dict.fromkeys(used))
-    return f"{readable(model)} (uses: {halves})"
+    return f"{model} (uses the {halves})" if any(used) else f"{model} (uses neither)"
 
 
 def _mark_missing_and_zero(axes: Axes, places: Array, heights: "pd.Series[float]") -> None:

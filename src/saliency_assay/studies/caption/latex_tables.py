@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import pandas as pd
 
+from saliency_assay.registry.labels import UNLABELED, Labels
 from saliency_assay.studies.latex_tables import PREMISE, StudyTableSpec, floats_of
 
 TABLES = {
@@ -22,6 +23,6 @@ TABLES = {
 }
 
 
-def latex_tables(study: str, tables: Mapping[str, pd.DataFrame]) -> list[str]:
+def latex_tables(study: str, tables: Mapping[str, pd.DataFrame], labels: Labels = UNLABELED) -> list[str]:
     """Return the tables of ``TABLES`` that the study has, as LaTeX floats."""
-    return floats_of(study, TABLES, tables)
+    return floats_of(study, TABLES, tables, labels)

@@ -27,7 +27,8 @@ class CaptionParams(StudyParams):
     def plot_caption(self, wildcards: Wildcards) -> Settings:
         methods = self.studies.study(wildcards["study"]).methods
         names = {name: self._table_method(name) for name in methods}
-        return self.settings("plot_caption", study=wildcards["study"], methods=names)
+        labels = self.facts.labels(wildcards["study"])
+        return self.settings("plot_caption", study=wildcards["study"], methods=names, labels=labels)
 
     def _table_method(self, name: str) -> str:
         """Return the name of a method in the paper's Table 3.

@@ -8,7 +8,7 @@ import pandas as pd
 from numpy import ndarray as Array
 
 from saliency_assay.plotting.statistics import mean_and_error
-from saliency_assay.plotting.text import readable
+from saliency_assay.registry.labels import UNLABELED, Labels
 
 ROLES = ("image", "caption")
 """Half of the image that the first and the second model of a study should use; also the halves shown alone."""
@@ -119,35 +119,43 @@ def caption_table(scores: pd.DataFrame, checks: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def compare_with_printed(table: pd.DataFrame, methods: Mapping[str, str]) -> pd.DataFrame:
+def compare_with_printed(
+    table: pd.DataFrame, methods: Mapping[str, str], labels: Labels = UNLABELED
+) -> pd.DataFrame:
     """Return one row per method: means over seeds of each model and of both, beside Table 3.
 
     Args:
         table: from ``caption_table``.
         methods: the paper's method of each of the study's methods.
+        labels: labels of methods and models.
     """
     models = list(dict.fromkeys(table["model"]))
     by_model = table.groupby(["method", "model"])[["infidelity", "share", "above_half"]].mean()
     rows: list[dict[str, Any]] = []
     for method in dict.fromkeys(table["method"]):
         model_means = by_model.loc[method].reindex(models)
-        row: dict[str, Any] = {"method": method}
-        row |= {f"INFD, {model}": model_means.loc[model, "infidelity"] for model in models}
+        row: dict[str, Any] = {"method": labels.method(method)}
+        row |= {f"INFD, {labels.model(model)}": model_means.loc[model, "infidelity"] for model in models}
         row |= {"INFD, mean of both": model_means["infidelity"].mean(skipna=False)}
         row |= {"INFD, printed": PRINTED_INFIDELITY.get(methods.get(method, ""), np.nan)}
-        row |= {f"share on the used half, {model}": model_means.loc[model, "share"] for model in models}
+        row |= {
+            f"share on the used half, {labels.model(model)}": model_means.loc[model, "share"]
+            for model in models
+        }
         rows.append({**row, "images where it has most": model_means["above_half"].mean(skipna=False)})
     return pd.DataFrame(rows)
 
 
-def statements(checks: pd.DataFrame, table: pd.DataFrame, methods: Mapping[str, str]) -> pd.DataFrame:
+def statements(
+    checks: pd.DataFrame, table: pd.DataFrame, methods: Mapping[str, str], labels: Labels = UNLABELED
+) -> pd.DataFrame:
     """Return the paper's claims about the experiment and their verdicts: ``claim, source, measured, verdict``."""
     rows = [_accuracy_claim(checks)]
     rows += [
-        _reliance_claim(checks, model, role)
+        _reliance_claim(checks, model, role, labels)
         for role, model in zip(ROLES, dict.fromkeys(checks["model"]), strict=True)
     ]
-    means = compare_with_printed(table, methods)[["method", "INFD, mean of both", "INFD, printed"]]
+    means = compare_with_printed(table, methods, labels)[["method", "INFD, mean of both", "INFD, printed"]]
     order = [row for row in means.itertuples(index=False, name=None) if not np.isnan(row[2])]
     rows += [_optimal_claim(order), _order_claim(order)]
     return pd.DataFrame(rows, columns=["claim", "source", "measured", "verdict"])
@@ -160,13 +168,13 @@ def _accuracy_claim(checks: pd.DataFrame) -> list[str]:
     return [claim, "section 5", measured, _verdict(bool((accuracies > ABOVE).all()))]
 
 
-def _reliance_claim(checks: pd.DataFrame, model: str, role: str) -> list[str]:
+def _reliance_claim(checks: pd.DataFrame, model: str, role: str, labels: Labels) -> list[str]:
     """Check that a model's accuracy is above chance on one half alone and at chance on the other, for all seeds."""
     other = ROLES[1 - ROLES.index(role)]
     seeds = dict.fromkeys(checks.loc[checks["model"] == model, "seed"])
     alone = np.array([[accuracy(checks, model, seed, half) for half in (role, other)] for seed in seeds])
     half = "picture" if role == "image" else "caption"
-    claim = f"{readable(model)} relies on the {half} alone."
+    claim = f"{labels.model(model)} relies on the {half} alone."
     pairs_text = ", ".join(f"{used:.1f} % and {unused:.1f} %" for used, unused in alone)
     measured = f"{half} alone, other half alone: {pairs_text}; chance is {CHANCE[0]:g} to {CHANCE[1]:g} %"
     low, high = CHANCE
@@ -181,12 +189,12 @@ def _optimal_claim(order: Sequence[tuple[str, float, float]]) -> list[str]:
         return [claim, source, "no method of the study is optimal for the halves", "not tested"]
     if unscored := _missing_scores_text(optimal):
         return [claim, source, unscored, "not tested"]
-    measured = ", ".join(f"{readable(method)} {infidelity:.2g}" for method, infidelity, _ in optimal)
+    measured = ", ".join(f"{method} {infidelity:.2g}" for method, infidelity, _ in optimal)
     return [claim, source, measured, _verdict(all(infidelity <= ZERO for _, infidelity, _ in optimal))]
 
 
 def _missing_scores_text(rows: Sequence[tuple[str, float, float]]) -> str:
-    names = [readable(method) for method, infidelity, _ in rows if np.isnan(infidelity)]
+    names = [method for method, infidelity, _ in rows if np.isnan(infidelity)]
     return f"without a score: {', '.join(names)}" if names else ""
 
 
@@ -198,7 +206,7 @@ def _order_claim(order: Sequence[tuple[str, float, float]]) -> list[str]:
         return [claim, source, "fewer than two of these methods are in the study", "not tested"]
     if unscored := _missing_scores_text(order):
         return [claim, source, unscored, "not tested"]
-    measured = ", ".join(f"{readable(method)} {infidelity:.3g}" for method, infidelity, _ in order)
+    measured = ", ".join(f"{method} {infidelity:.3g}" for method, infidelity, _ in order)
     pairs = [(first, second) for first in order for second in order if first[2] > second[2]]
     return [claim, source, measured, _verdict(all(first[1] >= second[1] for first, second in pairs))]
 

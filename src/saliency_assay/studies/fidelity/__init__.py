@@ -4,6 +4,7 @@ from saliency_assay.registry.study_kind import Outputs, StudyKind
 
 FIDELITY = StudyKind(
     "fidelity",
+    "Fidelity",
     "Are the maps faithful to the model's output? Metrics that score single maps.",
     settings="saliency_assay.studies.fidelity.settings:FidelityStudy",
     read="saliency_assay.studies.fidelity.read:read_study",

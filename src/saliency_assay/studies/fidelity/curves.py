@@ -14,7 +14,7 @@ from numpy import ndarray as Array
 from saliency_assay.plotting.metric_results import MetricResults
 from saliency_assay.plotting.statistics import mean_and_band, mean_of, over_seeds, sparse
 from saliency_assay.plotting.style import GRAY, look
-from saliency_assay.plotting.text import NO_SCORE, better, readable, seeds_text, span_text
+from saliency_assay.plotting.text import NO_SCORE, better, seeds_text, span_text
 
 MARKERS_A_LINE = 5
 LETTERS_AN_INCH = 13
@@ -22,13 +22,13 @@ LINE = 0.2  # inches
 LAYER_LETTERS = 22
 COUNT_LETTERS = 30
 BAND = "mean and its 95 % band"
-SPARSE = "faint or broken: fewer than half of a method's images"
+SPARSE = "faint or interrupted: under half of a method's images"
 FAINT: dict[str, Any] = {"linewidth": 1.2, "alpha": 0.5}
 ORDERS = ("morf", "lerf")
 LIKENESS = ("spearman", "spearman_absolute", "ssim")
 RANDOMIZED = {
-    "cascading": "cascading: from the output down to the layer",
-    "independent": "independent: the layer alone",
+    "cascading": "cascading: all layers from the output to this one",
+    "independent": "independent: this layer only",
 }
 
 
@@ -49,7 +49,8 @@ def aopc_curves(results: MetricResults) -> Figure:
         axes.set_title(results.labels[f"aopc_{name}"], fontsize=11)
         axes.set_xlabel(f"perturbed pixels L\n{_counts_text(results, values, name)}")
         axes.set_ylabel(
-            f"AOPC − random orders' ({results.parameters['output']})\n{better(results.directions[f'aopc_{name}'])}"
+            f"AOPC minus mean AOPC of random orders\n({results.parameters['output']})\n"
+            f"{better(results.directions[f'aopc_{name}'])}"
         )
     _add_legend(figure, results, ORDERS, extra=[band])
     return figure
@@ -68,7 +69,7 @@ def _plot_random_band(axes: Axes, results: MetricResults) -> Patch:
     prefixes = [0, *_sub_variant_numbers(results, "aopc_morf", "L=")]
     low, high = np.percentile(means - means.mean(axis=0), (2.5, 97.5), axis=0)
     axes.fill_between(prefixes, [0, *low], [0, *high], color=GRAY, alpha=0.35, linewidth=0)
-    return Patch(color=GRAY, alpha=0.35, label=f"random orders: middle 95 % of {len(means)}")
+    return Patch(color=GRAY, alpha=0.35, label=f"random orders: central 95 % of {len(means)}")
 
 
 def removal_curves(results: MetricResults) -> Figure:
@@ -86,7 +87,7 @@ def removal_curves(results: MetricResults) -> Figure:
         inserted = score == "insertion"
         axes.set_title(results.labels[score], fontsize=11)
         axes.set_xlabel(
-            f"pixels {'put in' if inserted else 'removed'} (%)\n{_counts_text(results, values, name)}"
+            f"pixels {'inserted' if inserted else 'removed'} (%)\n{_counts_text(results, values, name)}"
         )
         axes.set_ylabel(f"output ({results.parameters['output']})\n{better(results.directions[score])}")
         axes.tick_params(labelleft=True)
@@ -103,7 +104,7 @@ def subset_curves(results: MetricResults) -> Figure:
     axes.axhline(0, color="black", linewidth=0.8, linestyle=":")
     axes.set_xscale("log")
     axes.set_xlabel(f"pixels in a subset\n{_counts_text(results, values, 'correlation')}")
-    label = results.labels["sensitivity_n"]
+    label = results.axis("sensitivity_n")
     axes.set_ylabel(f"{label}\n{better(results.directions['sensitivity_n'])}")
     _add_legend(figure, results, ["correlation"])
     return figure
@@ -123,7 +124,7 @@ def randomization_curves(results: MetricResults) -> Figure:
             axes.set_title(meaning, fontsize=10)
             axes.set_xlabel(f"randomized layer\n{_counts_text(results, values, curve)}", fontsize=9)
             score = f"randomization_{name}"
-            axes.set_ylabel(f"{results.labels[score]}\n{better(results.directions[score])}", fontsize=9)
+            axes.set_ylabel(f"{results.axis(score)}\n{better(results.directions[score])}", fontsize=9)
     names = [f"{kind}_{name}" for kind in RANDOMIZED for name in LIKENESS]
     _add_legend(figure, results, names, rows=len(RANDOMIZED))
     return figure
@@ -175,7 +176,7 @@ def _counts_text(results: MetricResults, values: Mapping[str, Array], name: str)
         return NO_SCORE
     by_image = [over_seeds(method_values, results.seeds) for method_values in values.values()]
     counts = [(~np.isnan(method_values)).sum(axis=0) for method_values in by_image]
-    a_point = " a point" if any(np.ptp(method_values) for method_values in counts) else ""
+    a_point = " per point" if any(np.ptp(method_values) for method_values in counts) else ""
     images = f"n = {span_text(np.concatenate(counts).tolist())} images{a_point}{seeds_text(results.seeds)}"
     lines = [f"{BAND}, {images}"] if len(images) <= COUNT_LETTERS else [BAND, images]
     missing = [
@@ -204,7 +205,8 @@ def _add_legend(
     handles: list[Artist] = []
     for index, method in enumerate(results.methods):
         has_no_curve = all(results.curve(method, name) is None for name in names)
-        label = f"{readable(method)}: {NO_SCORE}" if has_no_curve else readable(method)
+        name = results.names.method(method)
+        label = f"{name}: {NO_SCORE}" if has_no_curve else name
         handles.append(Line2D([], [], markersize=5, label=label, **look(index)))
     handles += extra
     longest = max(len(str(handle.get_label())) for handle in handles) + 8

@@ -18,8 +18,9 @@ from numpy import ndarray as Array
 from saliency_assay.plotting.metric_results import MetricResults
 from saliency_assay.plotting.statistics import mean_and_band
 from saliency_assay.plotting.style import BLUE, SKY, VERMILION, spread_out
-from saliency_assay.plotting.text import NO_SCORE, better, readable, seeds_text, span_text
+from saliency_assay.plotting.text import NO_SCORE, better, seeds_text, span_text
 from saliency_assay.registry.directions import target_of
+from saliency_assay.registry.labels import UNLABELED, Labels
 
 MOST_PANELS = 4
 MOST_IN_A_ROW = 4
@@ -87,11 +88,10 @@ def _plot_panels(results: MetricResults, plot_panel: Callable[..., None], spread
         axes.set_axis_off()
     for axes, (score, sub_variant, count) in zip(grid.flat, panels, strict=False):
         rows = results.rows(score, sub_variant)
-        plot_panel(
-            axes, rows, results.methods, label=results.labels[score], direction=results.directions[score]
-        )
-        note = f", the last of {count}" if count > 1 and sub_variant else ""
-        axes.set_title(f"{sub_variant}{note}", fontsize=10)
+        texts = {"label": results.axis(score), "direction": results.directions[score], "names": results.names}
+        plot_panel(axes, rows, results.methods, **texts)
+        note = f" (last of {count})" if count > 1 and sub_variant else ""
+        axes.set_title(f"{results.names.sub_variant(results.entry, sub_variant)}{note}", fontsize=10)
     mark(figure, spread, several_seeds=results.seeds > 1)
     return figure
 
@@ -108,7 +108,15 @@ def _select_panels(results: MetricResults) -> list[tuple[str, str, int]]:
     ]
 
 
-def box_panel(axes: Axes, rows: pd.DataFrame, methods: Sequence[str], *, label: str, direction: str) -> None:
+def box_panel(
+    axes: Axes,
+    rows: pd.DataFrame,
+    methods: Sequence[str],
+    *,
+    label: str,
+    direction: str,
+    names: Labels = UNLABELED,
+) -> None:
     """Plot boxes of the ``score`` in ``rows``, one per method from top to bottom; see ``boxes``."""
     valid = _valid_scores(rows, methods)
     defined = {place: values for place, values in enumerate(valid) if len(values)}
@@ -140,10 +148,18 @@ def box_panel(axes: Axes, rows: pd.DataFrame, methods: Sequence[str], *, label: 
             visible.append([target])
             all_values = np.append(all_values, target)
         spread_out(axes, "x", np.concatenate(visible), float(all_values.min()), lows=lows)
-    _finish_panel(axes, rows, methods, valid, label=label, direction=direction)
+    _finish_panel(axes, rows, methods, valid, label=label, direction=direction, names=names)
 
 
-def rate_panel(axes: Axes, rows: pd.DataFrame, methods: Sequence[str], *, label: str, direction: str) -> None:
+def rate_panel(
+    axes: Axes,
+    rows: pd.DataFrame,
+    methods: Sequence[str],
+    *,
+    label: str,
+    direction: str,
+    names: Labels = UNLABELED,
+) -> None:
     """Plot the mean of the ``score`` in ``rows``, 0 or 1, with whiskers by normal approximation; see ``boxes``."""
     for place, method in enumerate(methods):
         by_image = rows[rows["method"] == method].groupby("image")["score"].mean()
@@ -151,11 +167,19 @@ def rate_panel(axes: Axes, rows: pd.DataFrame, methods: Sequence[str], *, label:
         ends = np.nan_to_num([[np.fmin(half, mean)], [np.fmin(half, 1 - mean)]])  # clipped to 0 and 1
         axes.errorbar([mean], [place], xerr=ends, color=BLUE, capsize=6, linestyle="none")
     axes.set_xlim(-0.03, 1.03)
-    _finish_panel(axes, rows, methods, _valid_scores(rows, methods), label=label, direction=direction)
+    _finish_panel(
+        axes, rows, methods, _valid_scores(rows, methods), label=label, direction=direction, names=names
+    )
 
 
 def density_panel(
-    axes: Axes, rows: pd.DataFrame, methods: Sequence[str], *, label: str, direction: str
+    axes: Axes,
+    rows: pd.DataFrame,
+    methods: Sequence[str],
+    *,
+    label: str,
+    direction: str,
+    names: Labels = UNLABELED,
 ) -> None:
     """Plot densities of the ``score`` in ``rows``, one per method from top to bottom; see ``distributions``."""
     valid = _valid_scores(rows, methods)
@@ -176,7 +200,7 @@ def density_panel(
             axes.plot([low, high], [place, place], color=BLUE, linewidth=4, solid_capstyle="butt")
             axes.plot([middle], [place], marker="|", color="black", markersize=12, markeredgewidth=1.6)
     axes.axvline(0, color="black", linewidth=0.8, linestyle="--", zorder=1)
-    _finish_panel(axes, rows, methods, valid, label=label, direction=direction)
+    _finish_panel(axes, rows, methods, valid, label=label, direction=direction, names=names)
 
 
 def _valid_scores(rows: pd.DataFrame, methods: Sequence[str]) -> list[Array]:
@@ -191,6 +215,7 @@ def _finish_panel(
     *,
     label: str,
     direction: str,
+    names: Labels,
 ) -> None:
     """Add the common elements of all panels: means, methods without a score, names and counts."""
     for place, (method, values) in enumerate(zip(methods, valid, strict=True)):
@@ -207,7 +232,7 @@ def _finish_panel(
     if target is not None:
         axes.axvline(target, color="black", linewidth=0.8, linestyle=":", zorder=1)
     axes.set_ylim(len(methods) - 0.5, -0.5)
-    axes.set_yticks(range(len(methods)), _tick_labels(axes, rows, methods, valid))
+    axes.set_yticks(range(len(methods)), _tick_labels(axes, rows, methods, valid, names))
     axes.grid(visible=False, axis="y")
     axes.grid(visible=True, axis="x")
     if axes.get_xscale() == "linear":
@@ -224,9 +249,11 @@ def counted(rows: pd.DataFrame) -> str:
     return f"n = {images} images{seeds_text(rows['seed'].nunique())}\n{undefined_text}"
 
 
-def _tick_labels(axes: Axes, rows: pd.DataFrame, methods: Sequence[str], valid: Sequence[Array]) -> list[str]:
+def _tick_labels(
+    axes: Axes, rows: pd.DataFrame, methods: Sequence[str], valid: Sequence[Array], labels: Labels
+) -> list[str]:
     """Return the methods' names, only for the first panel of a row, and the score count of incomplete methods."""
-    names = [readable(method) for method in methods]
+    names = [labels.method(method) for method in methods]
     subplot = axes.get_subplotspec()
     if subplot is not None and not subplot.is_first_col():
         names = [""] * len(names)

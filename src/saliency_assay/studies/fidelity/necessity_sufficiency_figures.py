@@ -11,7 +11,7 @@ from numpy import ndarray as Array
 
 from saliency_assay.plotting.metric_results import MetricResults
 from saliency_assay.plotting.style import BLUE, GRAY, VERMILION
-from saliency_assay.plotting.text import NO_SCORE, readable
+from saliency_assay.plotting.text import NO_SCORE
 from saliency_assay.studies.fidelity.figures import BOX, box_panel, mark
 
 CRITERIA = ("n_ord", "s_ord", "tpn", "tps")
@@ -27,10 +27,10 @@ def necessity_sufficiency_boxes(results: MetricResults) -> Figure:
     figure = Figure(figsize=(14, height))
     for axes, score in zip(figure.subplots(1, 4), CRITERIA, strict=True):
         rows = results.rows(score, "")
-        label = results.labels[score]
+        label = results.axis(score)
         if score == "s_ord":
             rows, label = rows.assign(score=1 - rows["score"]), f"1 − {label}"
-        box_panel(axes, rows, results.methods, label=label, direction="lower")
+        box_panel(axes, rows, results.methods, label=label, direction="lower", names=results.names)
     mark(figure, Patch(**BOX), several_seeds=results.seeds > 1)
     return figure
 
@@ -55,7 +55,7 @@ def necessity_sufficiency_areas(results: MetricResults) -> Figure:
             axes.set_visible(True)
             area = _plot_area(axes, results, method, score, image_row)
             area_text = NO_SCORE if area is None else f"area {area:.3g}"
-            name = readable(method)
+            name = results.names.method(method)
             axes.set_title(f"{name}\n{area_text}" if line == 0 else area_text, fontsize=9)
             if column == 0:
                 axes.set_ylabel(f"{side}\noutput ({results.parameters['output']})")
@@ -109,4 +109,4 @@ def _image_text(results: MetricResults, row: int) -> str:
     method_rows = table[table["method"] == results.methods[0]]
     image_row = method_rows.iloc[row]
     seed = f", seed {image_row['seed']}" if results.seeds > 1 else ""
-    return f"image {image_row['image']} of {readable(str(image_row['data']))}{seed}"
+    return f"image {image_row['image']} of {results.names.data_set(str(image_row['data']))}{seed}"

@@ -34,17 +34,21 @@ class FidelityParams(StudyParams):
         return self.settings("tabulate_scores", study=study.name, printed=study.printed)
 
     def plot_scores(self, wildcards: Wildcards) -> Settings:
-        return self.settings("plot_scores")
+        return self.settings("plot_scores", labels=self.facts.labels(wildcards["study"]))
 
     def plot_metric(self, wildcards: Wildcards) -> Settings:
         metric = self.config.metrics[wildcards["metric"]]
         function = metric.figures[wildcards["figure"]].function
+        labels = self.facts.labels(wildcards["study"])
         return self.settings(
             "plot_metric",
             [function],
             function=function,
             parameters=metric.parameters,
-            labels=metric.labels,
+            label=metric.label,
+            labels=labels["entry_scores"][metric.name],
+            units=metric.units,
+            names=labels,
             directions=metric.directions,
             methods=self.studies.study(wildcards["study"]).methods,
             seeds=self.config.seeds,
@@ -52,4 +56,5 @@ class FidelityParams(StudyParams):
         )
 
     def plot_scatter(self, wildcards: Wildcards) -> Settings:
-        return self.settings("plot_scatter", pairs=metric_pairs(self.studies.metrics(wildcards["study"])))
+        pairs = metric_pairs(self.studies.metrics(wildcards["study"]))
+        return self.settings("plot_scatter", pairs=pairs, labels=self.facts.labels(wildcards["study"]))

@@ -11,7 +11,8 @@ from numpy import ndarray as Array
 
 from saliency_assay.plotting.statistics import mean_and_band
 from saliency_assay.plotting.style import GRAY, look, spread_out
-from saliency_assay.plotting.text import NO_SCORE, readable, seeds_text, span_text
+from saliency_assay.plotting.text import NO_SCORE, seeds_text, span_text
+from saliency_assay.registry.labels import UNLABELED, Labels
 
 PANEL = 4.4  # inches
 LOG_SPAN = 10.0  # for points; smaller than for boxes with long whiskers
@@ -22,12 +23,15 @@ LEADER: dict[str, Any] = {
 MARK: dict[str, Any] = {"markersize": 7, "markeredgecolor": "black", "markeredgewidth": 0.6}
 
 
-def infidelity_sensitivity(scores: pd.DataFrame, pairs: Sequence[tuple[str, str]]) -> Figure:
+def infidelity_sensitivity(
+    scores: pd.DataFrame, pairs: Sequence[tuple[str, str]], labels: Labels = UNLABELED
+) -> Figure:
     """Plot INFD against SENS_MAX: one point per method, with 95 % intervals of both means over images.
 
     Args:
         scores: score table rows with the scores ``infidelity`` and ``sensitivity_max``.
         pairs: the variants of both, such as ``("infidelity_square", "sensitivity_max")``; each pair is a panel.
+        labels: labels of methods and metrics.
     """
     methods = list(scores["method"].unique())
     seeds = scores["seed"].nunique()
@@ -37,14 +41,17 @@ def infidelity_sensitivity(scores: pd.DataFrame, pairs: Sequence[tuple[str, str]
     ):
         y_values = _image_means(scores, "infidelity", infidelity)
         x_values = _image_means(scores, "sensitivity_max", sensitivity)
-        _plot_points(axes, methods, x_values, y_values)
+        _plot_points(axes, methods, x_values, y_values, labels)
         counts = [
             np.isfinite(values).sum()
             for axis_values in (x_values, y_values)
             for values in axis_values.values()
         ]
         images_text = span_text(int(count) for count in counts if count) if any(counts) else "0"
-        axes.set_title(f"{readable(infidelity)} against {readable(sensitivity)}", fontsize=10)
+        axes.set_title(
+            " against ".join(labels.metrics.get(name, name) for name in (infidelity, sensitivity)),
+            fontsize=10,
+        )
         axes.set_xlabel(
             f"SENS_MAX\n← lower is better\nmeans with 95 % intervals, n = {images_text} images{seeds_text(seeds)}"
         )
@@ -63,7 +70,11 @@ def _image_means(scores: pd.DataFrame, metric: str, variant: str) -> dict[str, A
 
 
 def _plot_points(
-    axes: Axes, methods: Sequence[str], x_values: dict[str, Array], y_values: dict[str, Array]
+    axes: Axes,
+    methods: Sequence[str],
+    x_values: dict[str, Array],
+    y_values: dict[str, Array],
+    labels: Labels,
 ) -> None:
     """Plot one marker per method, connected to its name in the margin by a thin line."""
     missing = np.full(1, np.nan)
@@ -85,10 +96,13 @@ def _plot_points(
     for axis, position in (("x", 0), ("y", 1)):
         means = np.array([pair[position][0] for pair in defined.values()], dtype=np.float64)
         spread_out(axes, axis, means, least=0, span=LOG_SPAN)  # neither can be negative
-    _plot_names(axes, methods, {method: (float(x[0]), float(y[0])) for method, (x, y) in defined.items()})
+    places = {method: (float(x[0]), float(y[0])) for method, (x, y) in defined.items()}
+    _plot_names(axes, methods, places, labels)
 
 
-def _plot_names(axes: Axes, methods: Sequence[str], points: dict[str, tuple[float, float]]) -> None:
+def _plot_names(
+    axes: Axes, methods: Sequence[str], points: dict[str, tuple[float, float]], labels: Labels
+) -> None:
     """Plot names in a column right of the axes, ordered by the height of their points so that they do not overlap."""
     axes.set_xlim(axes.get_xlim())  # the lines to the names must not move the axes
     axes.set_ylim(axes.get_ylim())
@@ -97,12 +111,14 @@ def _plot_names(axes: Axes, methods: Sequence[str], points: dict[str, tuple[floa
     heights = 1 - (np.arange(len(methods)) + 0.5) / len(methods)
     for height, method in zip(heights, [*order, *missing], strict=True):
         if method in missing:
-            axes.text(1.09, height, f"{readable(method)}: {NO_SCORE}", transform=axes.transAxes, va="center")
+            axes.text(
+                1.09, height, f"{labels.method(method)}: {NO_SCORE}", transform=axes.transAxes, va="center"
+            )
             continue
         style = {**MARK, **look(methods.index(method)), "linestyle": "none"}
         axes.plot([1.06], [height], transform=axes.transAxes, clip_on=False, **style)
         axes.annotate(
-            readable(method),
+            labels.method(method),
             xy=points[method],
             xytext=(1.09, height),
             textcoords="axes fraction",

@@ -4,6 +4,7 @@ from saliency_assay.registry.study_kind import Outputs, RatingScore, StudyKind
 
 RETRAIN = StudyKind(
     "retrain",
+    "Retraining",
     "Is what a map marks missed when the model is trained again without it? (ROAR: Hooker et al., 2019; IteROAR)",
     settings="saliency_assay.studies.retrain.settings:RetrainStudy",
     read="saliency_assay.studies.retrain.read:read_study",
@@ -23,11 +24,16 @@ RETRAIN = StudyKind(
     scores=(
         RatingScore(
             "accuracy",
+            "Accuracy after retraining",
             "lower",  # important pixels are occluded
             "accuracy on test images when the model is trained again without the pixels that a method marks",
         ),
     ),
     rated_scores="saliency_assay.studies.retrain.rated_scores:rated_scores",
+    sub_variants={
+        "roar/(.+) iteration (.+)": "(ROAR, {} fill, iteration {})",
+        "iteroar/(.+) iteration (.+)": "(IteROAR, {} fill, iteration {})",
+    },
     explains_all_images=True,
     latex="saliency_assay.studies.retrain.latex_tables:latex_tables",
     cautions="saliency_assay.studies.retrain.cautions:cautions",

@@ -5,18 +5,20 @@ from collections.abc import Mapping
 import pandas as pd
 
 from saliency_assay.plotting.text import joined
+from saliency_assay.registry.labels import UNLABELED, Labels
 
 
-def cautions(tables: Mapping[str, pd.DataFrame]) -> list[str]:
+def cautions(tables: Mapping[str, pd.DataFrame], labels: Labels = UNLABELED) -> list[str]:
     """Return one sentence on mask leakage.
 
     Args:
         tables: ``leakage`` from ``leakage_tables.leakage_table``, if it was measured.
+        labels: labels of methods.
     """
-    return [_leakage_sentence(tables.get("leakage"))]
+    return [_leakage_sentence(tables.get("leakage"), labels)]
 
 
-def _leakage_sentence(leakage: pd.DataFrame | None) -> str:
+def _leakage_sentence(leakage: pd.DataFrame | None, labels: Labels) -> str:
     """Return a sentence on leakage: if masks alone predict the class, ranks need not reflect saliency.
 
     - There is no table, or no arm was tested (``p`` is NaN): unknown.
@@ -34,7 +36,8 @@ def _leakage_sentence(leakage: pd.DataFrame | None) -> str:
         return f"No mask leakage was detected in any tested arm ({len(tested)})."
     greatest_accuracy = leaking.groupby("method", sort=False)["accuracy"].max()
     methods = joined(
-        f"{method} ({100 * accuracy:.0f} % accuracy)" for method, accuracy in greatest_accuracy.items()
+        f"{labels.method(str(method))} ({100 * accuracy:.0f} % accuracy)"
+        for method, accuracy in greatest_accuracy.items()
     )
     chance = f"chance {100 * leaking['chance'].iloc[0]:.0f} %"
     return (

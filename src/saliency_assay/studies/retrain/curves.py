@@ -13,7 +13,8 @@ from matplotlib.lines import Line2D
 from numpy import ndarray as Array
 
 from saliency_assay.plotting.style import BLUE, GRAY, GREEN, ORANGE, PURPLE, SKY, VERMILION, line_styles
-from saliency_assay.plotting.text import NO_SCORE, readable, span_text
+from saliency_assay.plotting.text import NO_SCORE, span_text
+from saliency_assay.registry.labels import UNLABELED, Labels
 from saliency_assay.studies.retrain.tables import OVERLAPS, by_iteration, expected, named
 
 WIDTH = 10.4  # inches: the report's 1,000 pixels
@@ -31,8 +32,8 @@ CHANCE: dict[str, Any] = {"color": "black", "linewidth": 1, "linestyle": (0, (1,
 RANDOM: dict[str, Any] = {"color": GRAY, "linewidth": 6, "alpha": 0.35, "solid_capstyle": "butt"}
 MOST: dict[str, Any] = {"color": "black", "linewidth": 1, "linestyle": ":"}
 ACROSS = {
-    "nominal": "occluded if masks did not overlap,\ni·k / A (% of pixels)",
-    "measured": r"occluded in $D_i$ as measured,"
+    "nominal": "nominally occluded,\ni·k / A (% of pixels)",
+    "measured": r"occluded in $D_i$ (measured),"
     "\nmean CMA / A (% of pixels)",
 }
 MEANINGS = {
@@ -46,7 +47,13 @@ MEANINGS = {
 
 
 def accuracy_curves(
-    means: pd.DataFrame, *, area: int, occluded: int, iterations: int, classes: int
+    means: pd.DataFrame,
+    *,
+    area: int,
+    occluded: int,
+    iterations: int,
+    classes: int,
+    labels: Labels = UNLABELED,
 ) -> Figure:
     """Plot test accuracy of f_i against the share of pixels occluded in D_i, one panel per protocol and fill.
 
@@ -83,7 +90,7 @@ def accuracy_curves(
     upper_limit = min(102.0, 1.06 * float(accuracy["score"].max()))
     figure.axes[0].set_ylim(0, max(upper_limit, 110 / classes))
     chance = Line2D([], [], label=f"chance: {100 / classes:.3g} %", **CHANCE)
-    _add_legend(figure, styles, [chance], _legend_title(accuracy_rows, area, occluded))
+    _add_legend(figure, _labeled(styles, labels), [chance], _legend_title(accuracy_rows, area, occluded))
     return figure
 
 
@@ -101,7 +108,9 @@ def _shares_differ(accuracy: pd.DataFrame) -> bool:
     return not np.allclose(shares["nominal"], shares["measured"], rtol=0, atol=1e-6)
 
 
-def overlap_curves(means: pd.DataFrame, *, area: int, occluded: int, iterations: int) -> Figure:
+def overlap_curves(
+    means: pd.DataFrame, *, area: int, occluded: int, iterations: int, labels: Labels = UNLABELED
+) -> Figure:
     """Plot MMO, MAMO and CMA by iteration, in columns, one row per protocol and fill.
 
     Lines are means over images and seeds, bands the range of seeds. The wide gray line is the expectation for
@@ -138,7 +147,7 @@ def overlap_curves(means: pd.DataFrame, *, area: int, occluded: int, iterations:
         Line2D([], [], label="expected of random masks", **RANDOM),
         Line2D([], [], label="no overlap: (i + 1)·k", **MOST),
     ]
-    _add_legend(figure, styles, references, _legend_title(rows, area, occluded))
+    _add_legend(figure, _labeled(styles, labels), references, _legend_title(rows, area, occluded))
     return figure
 
 
@@ -190,10 +199,14 @@ def _plot_lines(axes: Axes, table: pd.DataFrame, styles: dict[str, dict[str, Any
 def _legend_title(rows: pd.DataFrame, area: int, occluded: int) -> str:
     """Return the meaning of lines and bands, the number of images and seeds, and the size of a mask."""
     seeds = rows["seed"].nunique()
-    spread = f"mean and range of {seeds} seeds" if seeds > 1 else "one seed, so no band"
+    spread = f"mean and range of {seeds} seeds" if seeds > 1 else "one seed (no band)"
     images = rows.loc[rows["images"] > 0, "images"].tolist()
     images_text = f"n = {span_text(images)} test images"
     return f"{spread}; {images_text}; masks of k = {occluded:,} of A = {area:,} pixels"
+
+
+def _labeled(styles: dict[str, dict[str, Any]], labels: Labels) -> dict[str, dict[str, Any]]:
+    return {labels.method(method): style for method, style in styles.items()}
 
 
 def _add_legend(
@@ -201,7 +214,7 @@ def _add_legend(
 ) -> None:
     """Add a legend of methods and references below the panels, with a title; the figure grows by its height."""
     handles: list[Artist] = [
-        Line2D([], [], markersize=5, label=readable(method), **style) for method, style in styles.items()
+        Line2D([], [], markersize=5, label=name, **style) for name, style in styles.items()
     ]
     handles += extra
     longest = max(len(str(handle.get_label())) for handle in handles) + 6

@@ -6,7 +6,9 @@ import numpy as np
 import pandas as pd
 
 from saliency_assay.plotting import latex
+from saliency_assay.registry.labels import UNLABELED, Labels
 from saliency_assay.studies.latex_tables import METHOD_LETTERS, StudyTableSpec, floats_of, reference_of
+from saliency_assay.studies.retrain.tables import protocol_label
 
 MOST_COLUMNS = 8
 TABLES = {
@@ -22,17 +24,23 @@ TABLES = {
 }
 
 
-def latex_tables(study: str, tables: Mapping[str, pd.DataFrame]) -> list[str]:
+def latex_tables(study: str, tables: Mapping[str, pd.DataFrame], labels: Labels = UNLABELED) -> list[str]:
     """Return accuracies from its ``summary``, and the tables of ``TABLES`` that the study has, as LaTeX floats."""
-    return [*_accuracy_tables(study, tables["summary"]), *floats_of(study, TABLES, tables)]
+    shown = {
+        name: table.assign(protocol=table["protocol"].map(protocol_label))
+        for name, table in tables.items()
+        if name in TABLES
+    }
+    return [*_accuracy_tables(study, tables["summary"], labels), *floats_of(study, TABLES, shown, labels)]
 
 
-def _accuracy_tables(study: str, summary: pd.DataFrame) -> list[str]:
+def _accuracy_tables(study: str, summary: pd.DataFrame, labels: Labels) -> list[str]:
     """Return the test accuracy of the retrained models, methods × occluded share, one table per arm.
 
     Args:
         study: name of the study.
         summary: from ``studies.retrain.tables.summary``.
+        labels: labels of the study and of methods.
     """
     floats = []
     for (protocol, fill), rows in summary.groupby(["protocol", "fill"], sort=False):
@@ -41,12 +49,12 @@ def _accuracy_tables(study: str, summary: pd.DataFrame) -> list[str]:
         for number, start in enumerate(starts):
             columns = rows[rows["iteration"].isin(iterations[start : start + MOST_COLUMNS])]
             reference = reference_of(study, f"accuracy-{protocol}-{fill}", number, len(starts))
-            caption = _accuracy_caption(study, str(protocol), str(fill), rows)
-            floats.append(_accuracy_float(caption, reference, columns))
+            caption = _accuracy_caption(labels.study(study), str(protocol), str(fill), rows)
+            floats.append(_accuracy_float(caption, reference, columns, labels))
     return floats
 
 
-def _accuracy_float(caption: str, reference: str, rows: pd.DataFrame) -> str:
+def _accuracy_float(caption: str, reference: str, rows: pd.DataFrame, labels: Labels) -> str:
     accuracy, spread = (
         100 * rows.pivot(index="method", columns="iteration", values=name)
         for name in ("accuracy_test", "accuracy_test_sd")
@@ -58,19 +66,19 @@ def _accuracy_float(caption: str, reference: str, rows: pd.DataFrame) -> str:
             (_percent(mean), rf"$\pm$ {_percent(sd)}" if np.isfinite(sd) else "")
             for mean, sd in zip(accuracy.loc[method], spread.loc[method], strict=True)
         ]
-        lines += latex.paired(latex.wrapped(method, METHOD_LETTERS), cells)
+        lines += latex.paired(latex.wrapped(labels.method(method), METHOD_LETTERS), cells)
     header = ["method", *(rf"{100 * share:.0f}\,\%" for share in shares)]
     return latex.floating(caption, reference, header, [lines])
 
 
 def _accuracy_caption(study: str, protocol: str, fill: str, rows: pd.DataFrame) -> str:
-    seeds = rows["seeds"].max()
+    seeds, chance = rows["seeds"].max(), _percent(100 * rows["chance"].iloc[0])
     spread = " Below: standard deviation between seeds." if seeds > 1 else ""
     return (
-        f"Study {latex.escaped(study)}, protocol {latex.escaped(protocol)}, fill {latex.escaped(fill)}: test accuracy "
-        r"(\%) after training on images of which the share above is occluded; the lower, the more the method found of "
-        f"what the model needs. n = {rows['images'].max():.0f} images, {seeds:.0f} training "
-        rf"seed{'s' if seeds > 1 else ''}; chance: {_percent(100 * rows['chance'].iloc[0])}\,\%.{spread}"
+        f"Study {latex.escaped(study)}, {latex.escaped(protocol_label(protocol))}, {latex.escaped(fill)} fill: test "
+        r"accuracy (\%) after training on images of which the share in the header is occluded; the lower, the more "
+        f"of the pixels that the model needs the method marks. n = {rows['images'].max():.0f} images, "
+        rf"{seeds:.0f} training seed{'s' if seeds > 1 else ''}; chance: {chance}\,\%.{spread}"
     )
 
 

@@ -11,9 +11,10 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from saliency_assay.plotting.style import BLUE, GRAY, SKY, VERMILION
-from saliency_assay.plotting.text import NO_SCORE, readable, span_text
+from saliency_assay.plotting.text import NO_SCORE, span_text
+from saliency_assay.registry.labels import UNLABELED, Labels
 from saliency_assay.studies.retrain.leakage_tables import METRICS, leakage_values
-from saliency_assay.studies.retrain.tables import KEYS, PROTOCOLS, named
+from saliency_assay.studies.retrain.tables import KEYS, named, protocol_label
 
 COLUMNS = 5
 WIDTH = 10.4  # inches: the report's 1,000 pixels
@@ -24,13 +25,13 @@ BAND: dict[str, Any] = {"color": GRAY, "alpha": 0.5, "linewidth": 0}
 CHANCE: dict[str, Any] = {"color": "black", "linewidth": 1, "linestyle": ":"}
 
 
-def leakage_shown(table: pd.DataFrame) -> pd.DataFrame:
+def leakage_shown(table: pd.DataFrame, labels: Labels = UNLABELED) -> pd.DataFrame:
     """Return a ``leakage_table`` for display: in percent, with its verdict as text."""
     verdicts = np.where(table["leaks"], "leaks", np.where(table["reason"] == "", "no", table["reason"]))
     shown: dict[str, Any] = {
-        "protocol": table["protocol"].map(lambda name: PROTOCOLS.get(name, readable(name))),
+        "protocol": table["protocol"].map(protocol_label),
         "fill": table["fill"],
-        "method": table["method"].map(readable),
+        "method": table["method"].map(labels.method),
         "iteration": table["iteration"],
         "accuracy on masks (%)": 100 * table["accuracy"],
         "sd": 100 * table["accuracy_sd"],
@@ -38,10 +39,10 @@ def leakage_shown(table: pd.DataFrame) -> pd.DataFrame:
         "loss (nats)": table["loss"],
         "sd of loss": table["loss_sd"],
         "with permuted labels (%)": 100 * table["random"],
-        "its sd": 100 * table["random_sd"],
-        "its n": table["random_values"],
-        "its loss (nats)": table["random_loss"],
-        "sd of its loss": table["random_loss_sd"],
+        "sd with permuted labels": 100 * table["random_sd"],
+        "n with permuted labels": table["random_values"],
+        "loss with permuted labels (nats)": table["random_loss"],
+        "sd of that loss": table["random_loss_sd"],
         "chance (%)": 100 * table["chance"],
         "test images": table["images"],
         "p": [_p_text(p) for p in table["p"]],
@@ -55,7 +56,9 @@ def _p_text(p: float) -> str:
     return "–" if np.isnan(p) else f"{p:.2g}"
 
 
-def leakage_bars(means: pd.DataFrame, table: pd.DataFrame, *, alpha: float) -> Figure:
+def leakage_bars(
+    means: pd.DataFrame, table: pd.DataFrame, *, alpha: float, labels: Labels = UNLABELED
+) -> Figure:
     """Plot test accuracy of classifiers of masks alone: a panel per protocol, fill and iteration, a bar per method.
 
     Dots are repeats and seeds; the band at a bar is the range of those with permuted labels. Arms that leak according
@@ -81,7 +84,7 @@ def leakage_bars(means: pd.DataFrame, table: pd.DataFrame, *, alpha: float) -> F
         for axes, iteration in zip(grid[line:].flat, iterations, strict=False):
             axes.set_visible(True)
             panel_rows = arm[arm["iteration"] == iteration].set_index("method")
-            _plot_panel(axes, methods, panel_rows, arm_values[arm_values["iteration"] == iteration])
+            _plot_panel(axes, methods, panel_rows, arm_values[arm_values["iteration"] == iteration], labels)
             axes.set_title(f"{named(protocol, fill)}, $D_{{{iteration}}}$", fontsize=9)
             axes.axvline(chance, **CHANCE)
     grid[0, 0].set_xlim(left=0)
@@ -89,7 +92,9 @@ def leakage_bars(means: pd.DataFrame, table: pd.DataFrame, *, alpha: float) -> F
     return figure
 
 
-def _plot_panel(axes: Axes, methods: Sequence[str], panel_rows: pd.DataFrame, values: pd.DataFrame) -> None:
+def _plot_panel(
+    axes: Axes, methods: Sequence[str], panel_rows: pd.DataFrame, values: pd.DataFrame, labels: Labels
+) -> None:
     """Plot a bar for each of ``methods`` from top to bottom, with dots, band and verdict."""
     for place, method in enumerate(methods):
         across = axes.get_yaxis_transform()
@@ -113,7 +118,7 @@ def _plot_panel(axes: Axes, methods: Sequence[str], panel_rows: pd.DataFrame, va
             1.02, place, mark, transform=across, va="center", color=color, fontsize=8, fontweight="bold"
         )
     axes.set_ylim(len(methods) - 0.5, -0.5)
-    axes.set_yticks(range(len(methods)), [readable(method) for method in methods], fontsize=8)
+    axes.set_yticks(range(len(methods)), [labels.method(method) for method in methods], fontsize=8)
     axes.grid(visible=False, axis="y")
     axes.grid(visible=True, axis="x")
     axes.tick_params(axis="x", labelsize=8, labelbottom=True)
@@ -128,12 +133,12 @@ def _add_legend(figure: Figure, values: pd.DataFrame, *, chance: float, alpha: f
     }
     seeds = values["seed"].nunique()
     title = (
-        f"classifiers of masks alone: {sizes.get('leakage', 0)} a bar, {sizes.get('leakage_random', 0)} a band, "
-        f"of {seeds} seed{'s' if seeds > 1 else ''}"
+        f"mask-only classifiers: {sizes.get('leakage', 0)} values per bar, {sizes.get('leakage_random', 0)} per band, "
+        f"{seeds} seed{'s' if seeds > 1 else ''}"
     )
     handles = [
-        Patch(color=SKY, label="mean with the images' labels"),
-        Patch(color=VERMILION, label=f"the same, leaks: corrected p < {alpha:g}"),
+        Patch(color=SKY, label="mean with true labels"),
+        Patch(color=VERMILION, label=f"leakage detected: corrected p < {alpha:g}"),
         Line2D([], [], label="one repeat of one seed", **VALUE),
         Patch(label="permuted labels: range, and mean (line)", **BAND),
         Line2D([], [], label=f"chance: {chance:.3g} %", **CHANCE),

@@ -14,7 +14,8 @@ from numpy import ndarray as Array
 
 from saliency_assay.plotting.gallery import bare
 from saliency_assay.plotting.style import ORANGE, PURPLE, SKY
-from saliency_assay.plotting.text import readable, seeds_text, span_text
+from saliency_assay.plotting.text import seeds_text, span_text
+from saliency_assay.registry.labels import UNLABELED, Labels
 from saliency_assay.studies.retrain.tables import named, split_variants
 
 WIDTH = 10.4  # inches: the report's 1,000 pixels
@@ -30,7 +31,14 @@ TINT = 0.8
 
 
 def overlap_matrices(
-    means: pd.DataFrame, *, protocol: str, fill: str, area: int, occluded: int, iterations: int
+    means: pd.DataFrame,
+    *,
+    protocol: str,
+    fill: str,
+    area: int,
+    occluded: int,
+    iterations: int,
+    labels: Labels = UNLABELED,
 ) -> Figure:
     """Plot the mean overlap ‖m̄_i ⊙ m̄_n‖₀ of all pairs of masks as a share of k, one matrix per method.
 
@@ -41,13 +49,14 @@ def overlap_matrices(
         means: the study's ``tables.means``, with ``overlap``.
         protocol, fill: the plotted arms.
         area, occluded, iterations: see ``tables.summary``.
+        labels: labels of methods.
 
     Raises:
         ValueError: no such arm; an iteration outside 0 … I − 1; or as in ``tables.split_variants``.
     """
     if iterations == 1:
         figure = Figure(figsize=(NARROW, 1))
-        figure.text(0.5, 0.5, "one iteration: there are no two masks", ha="center", va="center")
+        figure.text(0.5, 0.5, "one iteration: no pairs of masks", ha="center", va="center")
         return figure
     rows = split_variants(means, ["overlap"], "protocol/fill/first-second")
     rows = rows[(rows["protocol"] == protocol) & (rows["fill"] == fill)]
@@ -74,7 +83,7 @@ def overlap_matrices(
     for axes, (method, matrix) in zip(grid.flat, matrices.items(), strict=False):
         _show_matrix(axes, matrix, scale)
         spread = _spread_text(rows[rows["method"] == method])
-        axes.set_title(f"{readable(method)}\n{spread}", fontsize=9)
+        axes.set_title(f"{labels.method(method)}\n{spread}", fontsize=9)
     bar = figure.colorbar(ScalarMappable(scale, COLORMAP), ax=grid, shrink=min(1, 1.6 / lines), aspect=25)
     bar.set_label("mean overlap (% of a mask's k pixels)", fontsize=9)
     bar.ax.axhline(q, color="white", linewidth=2)
@@ -134,7 +143,7 @@ def iteration_images(images: Array, masks: Array, *, names: Sequence[str], title
     Args:
         images: the image in D_0 … D_I, uint8 ``[methods, I + 1, C, H, W]`` with 1 or 3 channels.
         masks: m̄_0 … m̄_{I−1}, True where occluded, bool ``[methods, I, H, W]``.
-        names: the methods.
+        names: labels of the methods.
         title: names the image, protocol, fill and seed.
     """
     methods, iterations = masks.shape[:2]
@@ -152,14 +161,14 @@ def iteration_images(images: Array, masks: Array, *, names: Sequence[str], title
             axes.imshow(_tint(images[row, i], last, earlier))
             axes.set_xlabel(f"{100 * (last | earlier).mean():.3g} %", fontsize=7, labelpad=2)
             if row == 0:
-                occluded_text = f"≤ {max_occluded[i - 1]:.3g} %" if i else "whole"
+                occluded_text = f"≤ {max_occluded[i - 1]:.3g} %" if i else "original"
                 axes.set_title(f"$D_{{{i}}}$\n{occluded_text}", fontsize=8)
-        method_text = "\n".join(wrap(readable(name), NAME_LETTERS, break_long_words=False))
+        method_text = "\n".join(wrap(name, NAME_LETTERS, break_long_words=False))
         grid[row, 0].set_ylabel(method_text, rotation=0, ha="right", va="center", fontsize=8)
     handles = [
         Patch(color=NEW, label="occluded by the last mask"),
         Patch(color=EARLIER, label="by an earlier mask"),
-        Patch(color=AGAIN, label="by the last, and already before"),
+        Patch(color=AGAIN, label="by the last and an earlier mask"),
     ]
     bare(figure)
     figure.suptitle(title, fontsize=10)

@@ -145,7 +145,7 @@ class RetrainParams(StudyParams):
             model=self.explaining_model(model.name, method.name),
             name=model.name,
             data=model.data,
-            label=model.label,
+            label=model.trained_on,
             target=model.target,
             batch_size=model.batch_size,
             method=method.method,
@@ -171,7 +171,7 @@ class RetrainParams(StudyParams):
             model=rebuilding(model),
             name=model.name,
             data=model.data,
-            label=model.label,
+            label=model.trained_on,
             training=model.training,
             **self.initial(model),
             fill=wildcards["fill"],
@@ -187,7 +187,7 @@ class RetrainParams(StudyParams):
             "measure_mask_leakage",
             [model.function],
             model=rebuilding(model),
-            label=model.label,
+            label=model.trained_on,
             training=model.training,
             repeats=self.inputs.retraining(wildcards["study"]).repeats,
             iteration=int(wildcards["iteration"]),
@@ -212,12 +212,17 @@ class RetrainParams(StudyParams):
         return self.settings("tabulate_retrain", **retrained, seeds=len(self.config.seeds))
 
     def plot_retrain(self, wildcards: Wildcards) -> Settings:
-        return self.settings("plot_retrain", **self._retrained(wildcards["study"]))
+        return self.settings(
+            "plot_retrain",
+            **self._retrained(wildcards["study"]),
+            labels=self.facts.labels(wildcards["study"]),
+        )
 
     def plot_masks(self, wildcards: Wildcards) -> Settings:
         data = self.config.sets[self.studies.gallery_set(wildcards["study"])]
         return self.settings(
             "plot_masks",
+            labels=self.facts.labels(wildcards["study"]),
             **self._retrained(wildcards["study"]),
             methods=self.studies.study(wildcards["study"]).methods,
             images=min(self.config.gallery_images, data.max_explained_images),
@@ -226,17 +231,17 @@ class RetrainParams(StudyParams):
         )
 
     def tabulate_leakage(self, wildcards: Wildcards) -> Settings:
-        label = self.studies.first_model(wildcards["study"]).label
+        label = self.studies.first_model(wildcards["study"]).trained_on
         return self.settings("tabulate_leakage", label=label)
 
     def plot_leakage(self, wildcards: Wildcards) -> Settings:
-        return self.settings("plot_leakage")
+        return self.settings("plot_leakage", labels=self.facts.labels(wildcards["study"]))
 
     def _retrained(self, study: str) -> Settings:
         """Return the settings that convert the numbers of a retrain study to shares."""
         retraining = self.inputs.retraining(study)
         return {
-            "label": self.studies.first_model(study).label,
+            "label": self.studies.first_model(study).trained_on,
             "percentile": retraining.percentile,
             "iterations": retraining.iterations,
         }

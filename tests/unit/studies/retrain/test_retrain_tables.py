@@ -429,7 +429,7 @@ def test_leakage_to_read() -> None:
         assert 0 < float(shown[name].iloc[0]) < 0.01
         assert shown[name].iloc[2] == "–"
     assert shown["loss (nats)"].iloc[0] == pytest.approx(3 - 0.84)
-    assert shown["its loss (nats)"].iloc[0] == pytest.approx(3 - 2 * 0.21)
+    assert shown["loss with permuted labels (nats)"].iloc[0] == pytest.approx(3 - 2 * 0.21)
 
 
 def words(axes: Axes) -> dict[float, str]:
@@ -447,10 +447,10 @@ def test_leakage_bars_show_means_values_bands_and_verdicts() -> None:
     figure = bars_of(means(leaking(OWN, PERMUTED, iterations=(2, 1))))
     visible = [axes for axes in figure.axes if axes.get_visible()]
     assert [axes.get_title() for axes in visible] == [
-        "ROAR, fill zero, $D_{1}$",
-        "ROAR, fill zero, $D_{2}$",
-        "IteROAR, fill zero, $D_{1}$",
-        "IteROAR, fill zero, $D_{2}$",
+        "ROAR, zero fill, $D_{1}$",
+        "ROAR, zero fill, $D_{2}$",
+        "IteROAR, zero fill, $D_{1}$",
+        "IteROAR, zero fill, $D_{2}$",
     ]
     for axes in visible:
         assert axes.get_xlabel() == "test accuracy (%)"
@@ -471,9 +471,9 @@ def test_leakage_bars_show_means_values_bands_and_verdicts() -> None:
         assert words(axes) == {0: "leaks", 2: "?"}
     assert [label.get_text() for label in visible[0].get_yticklabels()] == list(OWN)
     legend = figure.legends[0]
-    assert legend.get_title().get_text() == "classifiers of masks alone: 1–4 a bar, 1–4 a band, of 2 seeds"
+    assert legend.get_title().get_text() == "mask-only classifiers: 1–4 values per bar, 1–4 per band, 2 seeds"
     said = [text.get_text() for text in legend.get_texts()]
-    assert "the same, leaks: corrected p < 0.01" in said
+    assert "leakage detected: corrected p < 0.01" in said
     assert "chance: 20 %" in said
     assert said[-1] == "too few values to test"
 
@@ -498,12 +498,12 @@ def test_accuracy_is_drawn_against_what_is_occluded() -> None:
     figure = accuracy_curves(means(table), **SIZES, classes=CLASSES)
     visible = [axes for axes in figure.axes if axes.get_visible()]
     assert [(axes.get_title(), "measured" in axes.get_xlabel()) for axes in visible] == [
-        ("IteROAR, fill zero", False),
-        ("IteROAR, fill mean", False),
-        ("IteROAR, fill zero", True),
-        ("IteROAR, fill mean", True),
-        ("ROAR, fill zero", False),
-        ("ROAR, fill mean", False),
+        ("IteROAR, zero fill", False),
+        ("IteROAR, mean fill", False),
+        ("IteROAR, zero fill", True),
+        ("IteROAR, mean fill", True),
+        ("ROAR, zero fill", False),
+        ("ROAR, mean fill", False),
     ]
     assert [text.get_text() for text in visible[-1].texts] == ["no score"]
     for axes, fill in zip(visible[:4], ("zero", "mean") * 2, strict=True):
@@ -532,9 +532,9 @@ def test_accuracy_is_drawn_against_what_is_occluded() -> None:
 def test_masks_that_never_overlap_need_no_panel_of_what_is_measured() -> None:
     table = study(seeds=[0])
     figure = accuracy_curves(means(table[table["variant"].str.startswith("roar")]), **SIZES, classes=CLASSES)
-    assert [axes.get_title() for axes in figure.axes] == ["ROAR, fill zero"]
+    assert [axes.get_title() for axes in figure.axes] == ["ROAR, zero fill"]
     assert not figure.axes[0].collections
-    assert figure.legends[0].get_title().get_text().startswith("one seed, so no band; n = 4 test images; ")
+    assert figure.legends[0].get_title().get_text().startswith("one seed (no band); n = 4 test images; ")
 
 
 def test_chance_is_seen_above_every_accuracy() -> None:
@@ -548,7 +548,7 @@ def test_overlap_is_drawn_beside_what_random_masks_have() -> None:
     figure = overlap_curves(means(table), **SIZES)
     names = [axes.get_ylabel().split(":")[0] for axes in figure.axes]
     assert names == ["MMO", "MAMO", "CMA"] * 3
-    titles = ["IteROAR, fill zero", "IteROAR, fill mean", "ROAR, fill zero"]
+    titles = ["IteROAR, zero fill", "IteROAR, mean fill", "ROAR, zero fill"]
     assert [axes.get_title() for axes in figure.axes] == [title for title in titles for _ in range(3)]
     for place, axes in enumerate(figure.axes):
         metric, (protocol, fill) = names[place].lower(), ARMS[place // 3]
@@ -625,7 +625,7 @@ def test_matrices_hold_every_two_masks() -> None:
     assert bar.get_ylim() == pytest.approx((0, max(drawn)))
     assert bar.get_title() == "white line:\nq = 25 %"
     assert [line.get_ydata()[0] for line in bar.lines if len(line.get_ydata()) == 2][-1] == 25
-    assert figure.get_supxlabel().startswith("IteROAR, fill mean\nmeans of n = 4 test images × 2 seeds")
+    assert figure.get_supxlabel().startswith("IteROAR, mean fill\nmeans of n = 4 test images × 2 seeds")
 
 
 def test_matrices_of_little_overlap_show_what_random_masks_have() -> None:
@@ -657,7 +657,7 @@ def test_one_iteration_has_no_two_masks() -> None:
         occluded=OCCLUDED,
         iterations=1,
     )
-    assert [text.get_text() for text in figure.texts] == ["one iteration: there are no two masks"]
+    assert [text.get_text() for text in figure.texts] == ["one iteration: no pairs of masks"]
 
 
 @pytest.mark.parametrize(
@@ -688,7 +688,7 @@ def example() -> tuple[np.ndarray, np.ndarray]:
 
 def test_images_show_the_last_masks_the_earlier_and_both() -> None:
     images, masks = example()
-    figure = iteration_images(images, masks, names=["one", "guided_gradcam_again"], title="a title")
+    figure = iteration_images(images, masks, names=["one", "guided gradcam again"], title="a title")
     grid = np.array(figure.axes).reshape(2, 3)
     plain = np.full(3, 100 / 255)
     new, earlier, again = (0.8 * np.array(to_rgb(color)) for color in (ORANGE, SKY, PURPLE))  # over black
@@ -701,7 +701,11 @@ def test_images_show_the_last_masks_the_earlier_and_both() -> None:
         np.testing.assert_allclose(grid[place].images[0].get_array(), np.array(pixels))
     for row in range(2):
         np.testing.assert_allclose(grid[row, 0].images[0].get_array(), np.broadcast_to(plain, (2, 4, 3)))
-    assert [axes.get_title() for axes in grid[0]] == ["$D_{0}$\nwhole", "$D_{1}$\n≤ 25 %", "$D_{2}$\n≤ 50 %"]
+    assert [axes.get_title() for axes in grid[0]] == [
+        "$D_{0}$\noriginal",
+        "$D_{1}$\n≤ 25 %",
+        "$D_{2}$\n≤ 50 %",
+    ]
     assert [axes.get_xlabel() for axes in grid.flat] == ["0 %", "25 %", "50 %", "0 %", "25 %", "37.5 %"]
     assert [axes.get_ylabel() for axes in grid[:, 0]] == ["one", "guided gradcam\nagain"]
     assert figure.get_suptitle() == "a title"

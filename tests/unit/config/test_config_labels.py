@@ -1,0 +1,172 @@
+"""Labels of entries: defaults, configured labels, and labels that are not valid."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from configurations import base, changed, fault, reading
+from pipelines import TINY
+
+from saliency_assay.catalog import CATALOG
+from saliency_assay.config.labels import labels_of
+from saliency_assay.config.read import read
+from saliency_assay.config.records import Config
+from saliency_assay.runtime.provenance import SOURCE
+
+
+def tiny(**changes: Mapping[str, Any]) -> Config:
+    """The configuration ``TINY`` with changed entries of its sections."""
+    raw = {**TINY, **{section: {**TINY[section], **entries} for section, entries in changes.items()}}
+    return read(raw, catalog=CATALOG, source="some.yaml")
+
+
+def test_an_entry_of_a_registered_name_has_its_label() -> None:
+    config = tiny()
+    methods = {name: method.label for name, method in config.methods.items()}
+    assert (methods["gradient"], methods["gradcam"], methods["edge"]) == (
+        "Gradient",
+        "Grad-CAM",
+        "Edge detection",
+    )
+    assert config.metrics["faithfulness"].label == "Faithfulness"
+    assert config.data["digits"].label == "Digits"
+    assert (config.studies["bam"].label, config.studies["retrain"].label) == ("BAM", "Retraining")
+
+
+def test_an_entry_of_another_name_has_its_name_with_spaces() -> None:
+    config = tiny(
+        methods={"my_gradient_2": {"method": "gradient"}, "vargrad": {"method": "smoothgrad"}},
+        metrics={"square_removal": {"metric": "infidelity_square"}},
+    )
+    assert config.methods["my_gradient_2"].label == "My gradient 2"
+    assert config.methods["vargrad"].label == "Vargrad"  # not the label of what it does not configure
+    assert config.metrics["square_removal"].label == "Square removal"
+    assert config.models["f_o"].label == "F o"
+
+
+def test_labels_of_custom_functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own_label.py").write_text("def f(model, images, targets, *, generator): ...\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    own = {"function": "own_label:f"}
+    methods = tiny(methods={"my_own": own, "other": {**own, "label": "Another"}}).methods
+    assert (methods["my_own"].label, methods["other"].label) == ("My own", "Another")
+
+
+def test_configured_labels() -> None:
+    config = tiny(
+        data={"bam": {**TINY["data"]["bam"], "label": "Toys"}},
+        models={"f_o": {**TINY["models"]["f_o"], "label": "Object model"}},
+        methods={"gradient": {"label": "Vanilla"}},
+        metrics={
+            "mcs": {"label": "Contrast"},
+            "infidelity": {**TINY["metrics"]["infidelity"], "label": "Squares"},
+        },
+        studies={"digits": {**TINY["studies"]["digits"], "label": "Digits, three metrics"}},
+    )
+    labels = labels_of(config, CATALOG)
+    assert (labels.data["bam"], labels.data["bam_os"]) == ("Toys", "Toys (objects on scenes)")
+    assert labels.data["bam_os_k01"] == "Toys (dog in 1 of 10 scene classes)"
+    assert labels.models["f_o"] == "Object model"
+    assert labels.methods["gradient"] == "Vanilla"
+    assert labels.studies["digits"] == "Digits, three metrics"
+    assert labels.score("mcs", "mcs scale") == "Contrast (other object sizes)"
+    assert labels.score("infidelity", "infidelity") == "Squares"
+    assert labels.methods["tcav"] == "TCAV"
+
+
+@pytest.mark.parametrize(
+    ("label", "morf"),
+    [
+        ("AOPC", "AOPC (MoRF)"),
+        ("AOPC (mean fill)", "AOPC (MoRF, mean fill)"),
+        ("Removal", "Removal: AOPC (MoRF)"),
+    ],
+)
+def test_several_scores_of_an_entry(label: str, morf: str) -> None:
+    config = tiny(metrics={"mine": {"metric": "aopc", "label": label}})
+    assert labels_of(config, CATALOG).entry_scores["mine"]["aopc_morf"] == morf
+
+
+def test_a_study_has_the_labels_of_its_entries() -> None:
+    labels = labels_of(tiny(), CATALOG, ["digits"])
+    assert list(labels.methods) == ["gradient", "smooth"]
+    assert list(labels.metrics) == ["faithfulness", "infidelity", "sensitivity"]
+    assert (list(labels.models), list(labels.data), list(labels.studies)) == (["digits"],) * 3
+
+
+@pytest.mark.parametrize(
+    ("section", "one", "other"),
+    [
+        ("data", "bam", "digits"),
+        ("models", "f_o", "d"),
+        ("methods", "gradient", "smooth"),
+        ("metrics", "mine", "mcs"),
+        ("studies", "bam", "digits"),
+    ],
+)
+def test_no_two_entries_have_one_label(section: str, one: str, other: str) -> None:
+    raw = base()
+    if section == "metrics":
+        raw["metrics"] = {"mine": {"metric": "deletion"}, "mcs": {}}
+    for name in (one, other):
+        raw[section][name]["label"] = "Same"
+    assert fault(raw) == (
+        f"{section}.{other}.label: found 'Same', the label of {section}.{one}, too; "
+        f"expected a label that no other entry of {section} has"
+    )
+
+
+def test_a_label_may_not_be_the_default_of_another_entry() -> None:
+    message = "methods.smooth.label: found 'the method gradient', the label of methods.gradient, too; "
+    assert fault(changed("methods.smooth.label", "the method gradient")).startswith(message)
+    # The other metric is in every configuration, under its registered name.
+    raw = changed("metrics", {"mine": {"metric": "deletion", "label": "the metric mcs"}})
+    assert fault(raw).startswith(
+        "metrics.mine.label: found 'the metric mcs', the label of metrics.mcs, too; "
+    )
+
+
+@pytest.mark.parametrize("label", ["", " ", "two\nlines", "tab\x07"])
+@pytest.mark.parametrize("place", ["data.bam", "models.d", "methods.gradient", "studies.digits"])
+def test_a_label_is_one_line(place: str, label: str) -> None:
+    assert (
+        fault(changed(f"{place}.label", label))
+        == f"{place}.label: found {label!r}, expected one line of text"
+    )
+
+
+def test_a_label_is_a_string() -> None:
+    assert fault(changed("methods.gradient.label", 3)) == "methods.gradient.label: found 3, expected a string"
+
+
+def test_labels_may_have_any_letters() -> None:
+    assert (
+        reading(changed("methods.gradient.label", "∂f / ∂x, \u00e9")).methods["gradient"].label
+        == "∂f / ∂x, é"
+    )
+
+
+def test_the_old_key_of_a_models_training_label_is_named() -> None:
+    raw = base()
+    raw["models"]["d"] = {"architecture": "mlp", "data": "digits", "label": "class"}
+    assert fault(raw) == (
+        "models.d: key 'trained_on' is missing; 'label' is called 'trained_on' since version 0.2; "
+        "required: architecture, data, trained_on"
+    )
+
+
+def test_shipped_configurations_label_every_entry_by_hand_or_by_its_kind() -> None:
+    """No label of a shipped configuration is an abbreviation that was only capitalized."""
+    for path in sorted((SOURCE.parent / "config").glob("*.yaml")):
+        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
+        for section, records in {
+            "data": {name: entry["kind"] for name, entry in raw.get("data", {}).items()},
+            "models": {name: entry["architecture"] for name, entry in raw.get("models", {}).items()},
+            "methods": {name: entry.get("method", name) for name, entry in raw.get("methods", {}).items()},
+            "metrics": {name: entry.get("metric", name) for name, entry in raw.get("metrics", {}).items()},
+            "studies": {name: entry["kind"] for name, entry in raw.get("studies", {}).items()},
+        }.items():
+            for name, record in records.items():
+                assert "label" in raw[section][name] or name == record, f"{path.name}: {section}.{name}"
