@@ -22,7 +22,7 @@ from support import (
 )
 from torch import Tensor, nn
 
-from saliency_assay.methods.optimal import noisy_baseline, square
+from saliency_assay.methods.optimal import optimal_noisy_baseline, optimal_square
 from saliency_assay.metrics import infidelity as infidelity_module
 from saliency_assay.metrics import subsets as subsets_module
 from saliency_assay.metrics.infidelity import (
@@ -301,7 +301,7 @@ def test_square_has_the_least_infidelity(squares: int, rescale: bool) -> None:
     """Fitted with a generator of the metric's seed, it is fitted to the metric's squares."""
     model, images, targets = conv_classifier(), random_images(5, size=SIZE), cyclic_targets(5)
     parameters = {"smallest": 1, "largest": 3, "squares": squares}
-    optimal = square(model, images, targets, generator=generator(SEED), **parameters)
+    optimal = optimal_square(model, images, targets, generator=generator(SEED), **parameters)
     case = (removed_squares, infidelity_square, {**parameters, "rescale": rescale})
     least = scored(case, model, images, targets, optimal)
     for maps in others(optimal):
@@ -314,7 +314,7 @@ def test_noisy_baseline_has_the_least_infidelity(protocol: str) -> None:
     images, targets = random_images(5, size=SIZE), cyclic_targets(5)
     model = with_random_state(SmoothNet(images[0].numel()), 2)
     parameters = {"samples": 300, "noise": 0.2, "protocol": protocol}
-    optimal = noisy_baseline(model, images, targets, generator=generator(SEED), **parameters)
+    optimal = optimal_noisy_baseline(model, images, targets, generator=generator(SEED), **parameters)
     case = (noisy_baselines, infidelity_noisy_baseline, parameters)
     least = scored(case, model, images, targets, optimal)
     for maps in others(optimal):

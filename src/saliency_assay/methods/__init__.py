@@ -285,9 +285,9 @@ METHODS: tuple[Method, ...] = (
         check="saliency_assay.methods.checks:coalitions",
     ),
     Method(
-        "square",
+        "optimal_square",
         "Optimal (squares)",
-        "saliency_assay.methods.optimal:square",
+        "saliency_assay.methods.optimal:optimal_square",
         "Yeh et al., 2019",
         "explanation with the least infidelity when squares of pixels are removed",
         one_channel=True,
@@ -302,18 +302,18 @@ METHODS: tuple[Method, ...] = (
         noise_group="square",  # its name in version 0.1, so that samples stay the same
     ),
     Method(
-        "halves",
+        "optimal_halves",
         "Optimal (halves)",
-        "saliency_assay.methods.optimal:halves",
+        "saliency_assay.methods.optimal:optimal_halves",
         "Yeh et al., 2019",
         "explanation with the least infidelity when the left or the right half is removed",
         one_channel=True,
         passes=3,
     ),
     Method(
-        "noisy_baseline",
+        "optimal_noisy_baseline",
         "Optimal (noisy baseline)",
-        "saliency_assay.methods.optimal:noisy_baseline",
+        "saliency_assay.methods.optimal:optimal_noisy_baseline",
         "Yeh et al., 2019",
         "explanation with the least infidelity when pixels are replaced by a noisy baseline",
         passes="saliency_assay.methods.cost:shared_samples",
@@ -323,6 +323,7 @@ METHODS: tuple[Method, ...] = (
             "noise": Limits(minimum=0),
             "protocol": Limits(choices=("printed", "released")),
         },
+        noise_group="noisy_baseline",  # as for "optimal_square"
     ),
     Method(
         "random",

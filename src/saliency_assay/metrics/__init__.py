@@ -141,9 +141,9 @@ METRICS: tuple[Metric, ...] = (
         limits={"pixels": Limits(minimum=2), "fill": Limits(choices=_FILLS), **_OUTPUT},
     ),
     Metric(
-        "criteria",
+        "necessity_sufficiency",
         "Necessity and sufficiency",
-        "saliency_assay.metrics.necessity_sufficiency:criteria",
+        "saliency_assay.metrics.necessity_sufficiency:necessity_sufficiency",
         "Wang et al., 2020",
         "necessity and sufficiency of the positive pixels, by order (N-Ord, S-Ord) and by proportion (TPN, TPS)",
         formula="N-Ord = mean_m max(R_m − y_b, 0); S-Ord = mean_m (min(R′_m, y_0) − y_b); TPN = ∫|R(π) − R(π "
@@ -155,6 +155,7 @@ METRICS: tuple[Metric, ...] = (
             Score("tps", "lower", (0, inf), "TPS", True),
         ),
         takes=("mean",),
+        noise_group="criteria",  # its name in version 0.1, so that random fills stay the same
         figures={
             "boxes": Figure(
                 "saliency_assay.studies.fidelity.necessity_sufficiency_figures:necessity_sufficiency_boxes"

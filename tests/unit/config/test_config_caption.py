@@ -43,8 +43,8 @@ data.one.image_noise: 1.5
     data.one.image_noise: found 1.5, expected at most 1
 
 data.digits.classes: ["3", "8"]
-    data.digits: unknown key 'classes'; valid: explanation_order, kind, label, max_explained_images, resident_limit, seed,
-    shards, size, test_share
+    data.digits: unknown key 'classes'; valid: explanation_order, kind, label, max_explained_images, resident_limit,
+    seed, shards, size, test_share
 
 studies.s.image_model: d
     studies.s.image_model: d: data: unknown set with pictures and captions 'digits'; valid: one_both,

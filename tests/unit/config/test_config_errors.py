@@ -44,7 +44,7 @@ methods.smooth: {metod: smoothgrad}
     noise, shap, smoothgrad
 
 metrics.mcs.sample: 2
-    metrics.mcs: unknown key 'draw'; did you mean 'draws'? valid: draws, label, metric
+    metrics.mcs: unknown key 'sample'; did you mean 'samples'? valid: label, metric, samples
 
 studies.bam.mehtods: [gradient]
     studies.bam: unknown key 'mehtods'; did you mean 'methods'? valid: concepts, data, independence,

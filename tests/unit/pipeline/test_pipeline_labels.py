@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pipelines import TINY, params
 
-MAP = {"model": "digits", "seed": "0", "data": "digits", "method": "gradient", "part": ""}
+MAP = {"model": "digits", "seed": "0", "data": "digits", "method": "gradient", "shard": ""}
 ARM = {"study": "retrain", "protocol": "roar", "method": "gradient", "fill": "mean", "seed": "0", "shard": ""}
 
 
