@@ -145,7 +145,7 @@ def test_x_corr_is_right_under_both() -> None:
 
 def test_images_of_other_scenes_are_refused() -> None:
     check_images(np.array([7, 2]), np.array([0, 0]))
-    message = r"^series: found maps of image 2 of class 1, expected the first scene class alone$"
+    message = r"^series: found maps of image 2 of class 1, expected only the first scene class$"
     with pytest.raises(ValueError, match=message):
         check_images(np.array([7, 2, 9]), np.array([0, 1, 3]))
 
@@ -176,7 +176,7 @@ def test_streams_that_do_not_fit_are_refused() -> None:
     swapped = {model: correct[model] for model in ("f_k05", "f_k01", "f_k10")}
     assert message(parts, swapped) == (
         "series: found maps of f_k01, f_k05, f_k10 and correct of f_k05, f_k01, f_k10, "
-        "expected the same two models or more"
+        "expected two or more models, the same in both"
     )
     single = {"f_k10": blocks["f_k10"]}
     with pytest.raises(ValueError, match=r"^series: found maps of f_k10 and correct of f_k10, expected"):
@@ -259,7 +259,7 @@ def test_the_job_refuses_stores_that_do_not_fit(tmp_path: Path, capsys: pytest.C
     with pytest.raises(SystemExit):
         run(tmp_path)
     assert capsys.readouterr().err == (
-        f"score_series: {tmp_path}/f_k05.zarr.zip: 'image' differs from that of {tmp_path}/f_k01.zarr.zip\n"
+        f"score_series: {tmp_path}/f_k05.zarr.zip: 'image' differs from that in {tmp_path}/f_k01.zarr.zip\n"
     )
     written(tmp_path)
     of_last = {"map": kept["f_k10"], "image": IMAGES}
@@ -276,5 +276,5 @@ def test_the_job_refuses_stores_that_do_not_fit(tmp_path: Path, capsys: pytest.C
     with pytest.raises(SystemExit):
         run(tmp_path)
     assert capsys.readouterr().err == (
-        "score_series: series: found maps of image 41 of class 1, expected the first scene class alone\n"
+        "score_series: series: found maps of image 41 of class 1, expected only the first scene class\n"
     )

@@ -336,7 +336,7 @@ def test_logits_that_are_not_finite_are_refused() -> None:
     images[:, 0, 0, 0] = 0
     images[1, 0, 0, 0] = 1
     composites[:, 0, 0, 0] = images[:, 0, 0, 0]
-    message = "^logits of 3 of 3 images, or of changes of them, are not finite$"
+    message = "^logits of 3 of 3 images, original or changed, are not finite$"
     with pytest.raises(ValueError, match=message):
         change_images(linear_classifier(weights), images, composites, masks, Descent(steps=2))
 
@@ -374,7 +374,9 @@ def test_chosen_images_have_the_object_and_take_scenes_in_turn(caplog: pytest.Lo
         everything = chosen_images(split, labels, OBJECTS, "dog", 7)
     assert sorted(everything) == [14, 15, 18, 19, 22, 23]
     assert everything[:4].tolist() == found.tolist()
-    assert caplog.messages == ["images: 6 test images of 'dog', fewer than 7: all are taken"]
+    assert caplog.messages == [
+        "images: found 6 test images of 'dog', fewer than the requested 7; all are used"
+    ]
 
 
 def test_an_object_without_test_images_is_refused() -> None:

@@ -100,8 +100,8 @@ def test_more_pixels_than_there_are_are_refused() -> None:
     for count, masks in ((55, 1), (6, 10), (28, 2)):
         with pytest.raises(ValueError, match=r"^occluded: ") as error:
             highest(some_maps(), count, masks)
-        found = f"occluded: found {count * masks} pixels in all"
-        assert str(error.value) == f"{found}, expected at most the image's 54"
+        found = f"occluded: found {count * masks} pixels in total"
+        assert str(error.value) == f"{found}, expected at most 54, those of an image"
 
 
 # ------------------------------------------------------------------------------------------- the color
@@ -359,7 +359,7 @@ def test_maps_that_rank_nothing_occlude_in_reading_order_and_are_counted(
         for record in caplog.records
         if record.name == "saliency_assay.studies.retrain.masks"
     ]
-    assert lines == ["3 of 5 maps are constant or not finite and rank no pixels"]
+    assert lines == ["3 of 5 maps are constant or not finite, so they do not rank pixels"]
 
 
 def test_nothing_is_said_where_all_maps_rank(caplog: pytest.LogCaptureFixture) -> None:

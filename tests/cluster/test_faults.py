@@ -76,7 +76,7 @@ def half_way(checkout: Checkout, running: "subprocess.Popen[str]") -> None:
 def check_goes_on(checkout: Checkout) -> None:
     """The last attempt to train went on from a state that an earlier one had saved."""
     told = checkout.log("train/digits/seed0.log")
-    found = re.search(rf"{re.escape(STATE)}: going on after step \d+ of epoch (\d+)", told)
+    found = re.search(rf"{re.escape(STATE)}: resuming after step \d+ of epoch (\d+)", told)
     assert found, told
     assert EPOCHS // 8 < int(found[1]) < EPOCHS
 
@@ -192,7 +192,7 @@ def test_snakemake_is_killed_and_started_again(
     status, told = prepared.snakemake(*TABLES, profile=PROFILE)
     assert status != 0
     assert (
-        f"Slurm jobs of an earlier run still work in {prepared.root}: {job.number}; wait until they end"
+        f"Slurm jobs of an earlier run are still running in {prepared.root}: {job.number}; wait until they end"
         in told
     )
 
@@ -205,7 +205,7 @@ def test_snakemake_is_killed_and_started_again(
         patched.setenv("PATH", str(broken.parent), prepend=os.pathsep)
         status, told = prepared.snakemake(*TABLES, profile=PROFILE)
     assert status != 0
-    assert "squeue: no answer; jobs of an interrupted run may still work" in told
+    assert "squeue: no answer; jobs of an interrupted run may still be running" in told
 
     said("scancel", job.number)
     wait_until(

@@ -83,7 +83,7 @@ def test_a_job_that_requests_a_gpu_and_finds_none_fails(slurm: Slurm, untrained:
     assert status == 1
     (job,) = slurm.jobs("train")[before:]
     assert (job.state, job.gpus) == ("FAILED", 1)
-    assert "ValueError: device: the job requests a GPU, and PyTorch finds none on " in untrained.log(
+    assert "ValueError: device: the job requests a GPU, but PyTorch finds none on " in untrained.log(
         "train/digits/seed0.log"
     )
     assert not (untrained.root / WEIGHTS).exists()

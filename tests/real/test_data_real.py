@@ -112,8 +112,10 @@ def test_one_scene_of_the_publishers_annotations_holds_an_object(miniplaces: Pat
     seen = sum(path.with_suffix(".jpg").as_posix() in listed for path in files)
     scenes, skipped, left_out = find_scenes(miniplaces, SCENES, objects=OBJECTS, limit=1000)
     assert len(scenes) == 10 * 400 - 1
-    assert skipped == {name: {"holds one of the objects": 1} if name == "runway" else {} for name in SCENES}
-    assert left_out == {"images/train/r/runway/00000005.jpg": "holds truck"}
+    assert skipped == {
+        name: {"contains one of the objects": 1} if name == "runway" else {} for name in SCENES
+    }
+    assert left_out == {"images/train/r/runway/00000005.jpg": "contains truck"}
     # Names that many annotations hold are found in as many files as hold their number.
     assert seen == len(files)
     numbers = dict(line.split() for line in (miniplaces / "object_categories.txt").read_text().splitlines())

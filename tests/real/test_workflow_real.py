@@ -117,10 +117,10 @@ def test_all_sets_of_the_small_study_are_there(small: Path) -> None:
 
 @pytest.mark.parametrize("collection", ["bam", "bam_leak_free"])
 def test_the_scene_with_a_truck_is_left_out_counted_and_named(small: Path, collection: str) -> None:
-    file, reason = "images/train/r/runway/00000005.jpg", "holds truck"
+    file, reason = "images/train/r/runway/00000005.jpg", "contains truck"
     with open_store(small / f"collections/{collection}/scenes.zarr.zip", kind="scenes") as scenes:
         assert scenes.attributes["left_out"] == {file: reason}
-        assert scenes.attributes["skipped"]["runway"] == {"holds one of the objects": 1}
+        assert scenes.attributes["skipped"]["runway"] == {"contains one of the objects": 1}
         assert len(scenes) == len(scenes.attributes["files"]) == 3999
         assert file not in scenes.attributes["files"]
     log = (small / f"logs/collect_bam/{collection}.log").read_text()

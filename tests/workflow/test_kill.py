@@ -57,7 +57,7 @@ def test_a_killed_training_goes_on(
     if kill is kill_everything:  # Snakemake's own lock is still there
         finished.make("--unlock")
     finished.make(WEIGHTS)
-    assert f"{STATE}: going on after step" in finished.log(log)
+    assert f"{STATE}: resuming after step" in finished.log(log)
     assert int(finished.log(log).partition(" of epoch ")[2].split()[0]) == reached + 1
     for file in (WEIGHTS, CURVE):
         assert (finished.root / file).read_bytes() == (undisturbed.root / file).read_bytes()
@@ -74,7 +74,7 @@ def test_a_killed_training_with_other_settings_starts_anew(undisturbed: Checkout
     assert state.exists()
     finished.configure(models__f_o__training__learning_rate=0.2)
     finished.make(WEIGHTS)
-    assert f"{STATE}: discarded, of fingerprint" in finished.log("train/f_o/seed0.log")
+    assert f"{STATE}: discarded, found fingerprint" in finished.log("train/f_o/seed0.log")
     assert (finished.root / WEIGHTS).read_bytes() == (undisturbed.root / WEIGHTS).read_bytes()
 
 
@@ -147,7 +147,7 @@ def test_a_retrain_study_that_is_killed_at_every_turn_ends_as_if_never(
         "retrain/retrain/iteroar/gradient/mean/seed0/iteration2",
         "measure_mask_leakage/retrain/iteroar/gradient/mean/seed0/iteration2",
     ):
-        assert "going on after step" in finished.log(f"{step}.log")
+        assert "resuming after step" in finished.log(f"{step}.log")
     for file in (*MASKS, *RETRAINED, *TABLES):
         assert (finished.root / file).read_bytes() == (finished_once.root / file).read_bytes(), file
     assert [path for path in (finished.root / "results/.state").rglob("*") if path.is_file()] == []

@@ -59,7 +59,9 @@ def test_jobs_at_once_have_a_gpu_each(trainings: Checkout, monkeypatch: pytest.M
     assert together
     assert all(one[2] != other[2] for one, other in together)
     # PyTorch cannot use them: each job says so, and runs on the CPU.
-    assert message.count("device: this job runs on the CPU: PyTorch cannot use 4, 7 on ") == len(SEEDS)
+    assert message.count("device: this job runs on the CPU, because PyTorch cannot use 4, 7 on ") == len(
+        SEEDS
+    )
 
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4")
     assert trainings.planned(*WEIGHTS) == set()  # how many there are is no reason to train again

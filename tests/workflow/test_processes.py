@@ -25,7 +25,7 @@ def test_two_processes_give_what_one_gives(finished_once: Checkout, fresh: Check
         device, normalized, precision = told
         assert device.endswith(" device cpu, threads 1")
         assert " images are normalized with mean " in normalized
-        assert precision.endswith(" precision auto is float32 on this device")
+        assert precision.endswith(" precision: auto selects float32 on this device")
         assert "images/s" in fresh.log(f"{log}.log")
     for folder in (MODEL, RETRAINED):
         one, two = (read_state(checkout.root / folder / "weights.pt") for checkout in (finished_once, fresh))

@@ -67,7 +67,7 @@ def test_masks_of_a_killed_job_are_the_same_bytes(
     (checkout.root / FIRST).unlink()
     killed_half_way(checkout, kill, FIRST, f"results/.state/remask/{ARM}/shared/seed0/iteration0")
     checkout.make(FIRST)
-    assert "iteration0: going on after " in checkout.log(f"remask/{ARM}/shared/seed0/iteration0.log")
+    assert "iteration0: resuming after " in checkout.log(f"remask/{ARM}/shared/seed0/iteration0.log")
     assert (checkout.root / FIRST).read_bytes() == (whole.root / FIRST).read_bytes()
     assert checkout.files("results/.state") == {}
 
@@ -81,7 +81,7 @@ def test_what_follows_from_masks_in_shards_is_the_same(whole: Checkout, tmp_path
     shard = f"{FOLDERS[0]}/masks.shard2of3.zarr.zip"
     killed_half_way(checkout, kill_everything, shard, f"results/.state/remask/{ARM}/shared/seed0/{name}")
     checkout.make(*SAME)
-    assert f"{name}: going on after " in checkout.log(f"remask/{ARM}/shared/seed0/{name}.log")
+    assert f"{name}: resuming after " in checkout.log(f"remask/{ARM}/shared/seed0/{name}.log")
     for file in SAME:
         assert (checkout.root / file).read_bytes() == (whole.root / file).read_bytes(), file
     for folder in FOLDERS:

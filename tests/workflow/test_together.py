@@ -33,7 +33,9 @@ def test_two_checkouts_do_not_work_in_one_results_folder(fresh: Checkout, tmp_pa
     status, said = other.snakemake(weights)
     assert status == 1
     (line,) = lines(said, "results: ")
-    who = rf"another run works in {re.escape(str(results))}: process {running.pid} on \S+, started in {fresh.root};"
+    who = (
+        rf"another run uses {re.escape(str(results))}: process {running.pid} on \S+, started in {fresh.root};"
+    )
     assert re.match(f"results: {who} wait until it ends, stop it with: kill {running.pid}, or choose", line)
     # What writes nothing goes on beside it.
     assert other.planned(weights) == {"train digits 0"}
@@ -46,7 +48,7 @@ def test_two_checkouts_do_not_work_in_one_results_folder(fresh: Checkout, tmp_pa
     assert status == 1
     (line,) = lines(said, "results: ")
     assert line == (
-        f"results: jobs of a run that was killed still work in {results}; wait until they end, or stop them "
+        f"results: jobs of a killed run are still running in {results}; wait until they end, or stop them "
         f"(fuser {results / NAME} lists them)"
     )
     os.kill(job, signal.SIGTERM)
@@ -66,7 +68,7 @@ def test_a_results_folder_that_cannot_be_written(fresh: Checkout) -> None:
         status, said = fresh.snakemake(f"results/{TARGET}")
         assert list(results.iterdir()) == []
     assert status == 1
-    fault = f"cannot write in {results}: Read-only file system; valid: a folder that can be written"
+    fault = f"cannot write in {results}: Read-only file system; valid: a writable folder"
     assert lines(said, "results: ") == [f"results: {fault}"]
 
 
@@ -76,9 +78,7 @@ def test_a_working_directory_that_cannot_be_written(fresh: Checkout) -> None:
         status, said = fresh.snakemake(f"results/{TARGET}")
     assert status == 1
     (line,) = lines(said, f"{fresh.root}: ")
-    assert (
-        "Snakemake cannot write its notes, .snakemake, in the working directory; start it in one that" in line
-    )
+    assert "Snakemake cannot write its folder .snakemake in the working directory; start it in a" in line
     assert fresh.files(".") == before
 
 

@@ -1,9 +1,9 @@
 """Records of the data kinds that a configuration can name.
 
 To add a kind, write its builder in a module of this package (in ``readers/`` if it reads files) and its record here. A
-builder returns the class names of each label, and blocks: dicts of equally long arrays, including ``image`` uint8
-``[n, C, H, W]``, ``split`` (``data/splits.py``) and one ``label_<name>`` int64 for each label. Only BAM's kinds are
-built in several steps.
+builder returns a dict of the class names of each label, and an iterator of blocks. A block is a dict of equally long
+arrays: ``image`` uint8 ``[n, C, H, W]``, ``split`` (``data/splits.py``), one ``label_<name>`` int64 per label, and
+any others. Only the kinds ``bam`` and ``synthetic`` are built in several steps.
 """
 
 from collections.abc import Mapping
@@ -13,19 +13,27 @@ from functools import cached_property
 from saliency_assay.registry.records import Limits, Parameter
 from saliency_assay.registry.signatures import parameters_of
 
-SEED = Parameter(0, minimum=0)  # parameter of every kind: the seed of the generator passed to its function
+SEED = Parameter(0, minimum=0)  # every kind has this parameter; it seeds the generator passed to the builder
 
 
 @dataclass(frozen=True)
 class DataKind:
     """Record of one kind of data set in the configuration.
 
-    ``label`` is its name in figures, tables and pages. ``labels`` are the labels of each image. ``sets`` are the
-    aligned image sets that one entry produces, each a separate data set; empty where the entry is a single data set.
-    ``set_labels`` are their names in figures, tables and pages. ``limits`` are the valid values of the parameters of
-    ``function``; ``table`` contains all parameters of a kind that is built in several steps. ``sources`` are keys that
-    name folders, which are passed to the builder unchanged. ``files`` are patterns, relative to ``path``, of the files
-    that the builder reads: their content counts as a parameter.
+    Attributes:
+        name: value of ``kind`` in the configuration.
+        label: name in figures, tables and pages.
+        function: path of the builder, ``package.module:name``.
+        summary: one line for the documentation.
+        reference: source of the data.
+        labels: names of the labels of each image.
+        sets: suffixes of the aligned data sets that one entry produces; empty if the entry is a single data set.
+        set_labels: names of ``sets`` in figures, tables and pages.
+        limits: valid values of the builder's parameters, where not all values of their type are valid.
+        table: all parameters of a kind that is built in several steps; empty if they are those of ``function``.
+        sources: keys of folders, which are passed to the builder unchanged.
+        files: glob patterns, relative to ``path``, of the files that the builder reads. Their content counts as a
+            parameter: a change reruns the jobs that depend on it.
     """
 
     name: str
@@ -88,7 +96,7 @@ DATA_KINDS = (
         labels=("object", "scene"),
         sets=tuple(_BAM_SETS),
         set_labels=_BAM_SETS,
-        summary="objects cut from COCO photographs, pasted on MiniPlaces scenes",
+        summary="objects cut out of COCO images, pasted onto MiniPlaces scenes",
         reference="Yang and Kim 2019, Benchmarking Attribution Methods with Relative Feature Importance",
         table=_BAM,
     ),
@@ -99,7 +107,7 @@ DATA_KINDS = (
         labels=("object", "scene"),
         sets=tuple(_BAM_SETS),
         set_labels=_BAM_SETS,
-        summary="drawn objects and scenes, written as COCO and MiniPlaces folders and read as bam reads them",
+        summary="synthetic objects and scenes in the layouts of COCO and MiniPlaces, read like those of `bam`",
         reference="this project; composed as in Yang and Kim 2019",
         table={
             **_BAM,
@@ -118,7 +126,7 @@ DATA_KINDS = (
         function="saliency_assay.data.caption:compose",
         sets=("both", "image", "caption"),
         set_labels={"both": "picture and caption", "image": "picture alone", "caption": "caption alone"},
-        summary="pictures of two classes of another set, each beside a caption that names a class",
+        summary="images of two classes of another data set, each next to a caption that names one of the classes",
         reference="Yeh et al. 2019, On the (In)fidelity and Sensitivity of Explanations, section 5",
         limits={"image_noise": _SHARE, "caption_noise": _SHARE, "images_per_class": _COUNT},
     ),
@@ -144,7 +152,7 @@ DATA_KINDS = (
         name="cifar10",
         label="CIFAR-10",
         function="saliency_assay.data.readers.cifar10:cifar10",
-        summary="60,000 photographs of ten classes, 32 × 32 pixels, from the original files, binary version",
+        summary="60,000 real images of ten classes, 32 × 32 pixels, from the original files, binary version",
         reference="Krizhevsky 2009, Learning Multiple Layers of Features from Tiny Images",
         limits={"size": _SIZE, "images_per_class": _COUNT},
         sources=("path",),
@@ -158,7 +166,7 @@ DATA_KINDS = (
         name="stl10",
         label="STL-10",
         function="saliency_assay.data.readers.stl10:stl10",
-        summary="STL-10's 13,000 labeled photographs of ten classes, 96 × 96 pixels, from the original binary files",
+        summary="STL-10's 13,000 labeled real images of ten classes, 96 × 96 pixels, from the original binary files",
         reference="Coates, Ng and Lee 2011, An Analysis of Single-Layer Networks in Unsupervised Feature Learning",
         limits={"size": _SIZE, "images_per_class": _COUNT},
         sources=("path",),
@@ -168,7 +176,7 @@ DATA_KINDS = (
         name="folder",
         label="Image folder",
         function="saliency_assay.data.readers.folder:folder",
-        summary="image files of any size in a folder for each class, as ImageNet is laid out",
+        summary="image files of any size, one folder per class, as in ImageNet",
         reference="Russakovsky et al. 2015, ImageNet Large Scale Visual Recognition Challenge",
         limits={
             "size": _SIZE,

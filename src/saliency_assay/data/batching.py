@@ -1,4 +1,4 @@
-"""Batches of images, indexed in a tensor on the device or prefetched by a thread from any other source."""
+"""Batches of images: indexed directly if the images are on the device, otherwise prefetched by a thread."""
 
 import math
 from collections import deque
@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-BLOCK_BYTES = 32 << 20
+BLOCK_BYTES = 32 << 20  # bytes copied to the device at a time by ``resident``
 AHEAD = 2  # batches that are prefetched while one is processed
 
 
@@ -49,9 +49,9 @@ def batches(
 ) -> Generator[Tensor, None, None]:
     """Yield the images at the indices ``order`` int64 ``[n]``, or all in order, as uint8 batches on ``device``.
 
-    A batch has ``size`` images, the last one perhaps fewer. A tensor on ``device`` is indexed there. Any other source
-    is read by a thread, ``AHEAD`` batches in advance; the batches are the same. Close the generator
-    (``contextlib.closing``) to stop the thread.
+    A batch has ``size`` images; the last one may be smaller. A tensor on ``device`` is indexed there. Any other source
+    is read by a thread, ``AHEAD`` batches in advance; the batches are the same. A caller that may not exhaust the
+    generator must close it (``contextlib.closing``) to stop the thread.
 
     Raises:
         ValueError: the images are not uint8.
@@ -72,17 +72,19 @@ def _prefetch(images: Images, indices: list[Any], device: torch.device) -> Gener
     reader = ThreadPoolExecutor(1, thread_name_prefix="feed")
     try:
         pending: deque[Future[Tensor]] = deque()
+        # Negative numbers only fill the queue; every other step yields one batch and requests another.
         for number in range(-AHEAD, len(indices)):
             if number + AHEAD < len(indices):
                 pending.append(reader.submit(_load_batch, images, indices[number + AHEAD], device))
             if number >= 0:
                 yield pending.popleft().result().to(device, non_blocking=True)
     finally:
+        # Also reached by ``close``; without cancelling, it would wait for batches that nobody uses.
         reader.shutdown(cancel_futures=True)
 
 
 def _load_batch(images: Images, index: Any, device: torch.device) -> Tensor:
-    """Read one batch into memory; for a GPU into pinned memory, which allows asynchronous copies."""
+    """Read one batch into memory; for a GPU into pinned memory, from which copies are asynchronous."""
     batch = _as_tensor(images[index])
     return batch.pin_memory() if device.type == "cuda" and batch.device.type == "cpu" else batch
 
@@ -92,7 +94,7 @@ def _is_on(images: Images, device: torch.device) -> bool:
 
 
 def _as_tensor(batch: Any) -> Tensor:
-    # PyTorch tensors cannot share the memory of a read-only array.
+    # PyTorch tensors cannot share the memory of a read-only array, so ``require`` copies such an array.
     tensor = batch if isinstance(batch, Tensor) else torch.from_numpy(np.require(batch, requirements="W"))
     if tensor.dtype != torch.uint8:
         raise ValueError(f"images of {tensor.dtype}: expected torch.uint8")

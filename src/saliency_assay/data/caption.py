@@ -1,7 +1,7 @@
-"""Images beside captions, so that the part of the input that a model relies on is known (Yeh et al., 2019).
+"""Composites of a picture and a caption, for models that use a known half of the input (Yeh et al., 2019).
 
-The three sets of one entry are aligned index by index: ``both`` has the picture in the left half and the caption in
-the right half, ``image`` only the picture beside black, ``caption`` only the caption beside black.
+One entry produces three sets, aligned index by index: ``both`` has the picture in the left half and the caption in
+the right half; in ``image`` and ``caption``, the other half is black.
 """
 
 import logging
@@ -20,8 +20,8 @@ from saliency_assay.registry.records import unknown
 logger = logging.getLogger(__name__)
 
 SETS = ("both", "image", "caption")
-PARTS = {TRAIN: "training", TEST: "test"}
-WIDEST = 0.9  # largest share of the half's height and width that a caption may cover
+SPLIT_NAMES = {TRAIN: "training", TEST: "test"}
+WIDEST = 0.9  # largest share of the half's height and of its width that a caption may cover
 JITTER = 0.1  # largest offset of a caption from the center, as a share of the half's sides
 SMALLEST = 5  # font size in pixels below which words are no longer legible
 
@@ -56,10 +56,10 @@ def compose(
     generator: np.random.Generator,
     block: int = 256,
 ) -> tuple[dict[str, tuple[str, ...]], Iterator[Block]]:
-    """Compose the images of set ``member`` (one of ``SETS``) with H × 2W pixels, in blocks, in the source's order.
+    """Compose the images of set ``member`` (one of ``SETS``), H × 2W pixels, in blocks in the source's order.
 
-    Yeh et al. (2019), section 5, "Human Evaluation". The same random numbers are sampled for every set and every noise
-    level: entries with one seed differ only in the pictures and captions that their noise replaces.
+    Yeh et al. (2019), section 5, "Human Evaluation". All sets and all noise levels use the same random numbers: entries
+    with the same seed differ only in the pictures and captions that their noise replaces.
 
     Args:
         source: an open store or any mapping with its arrays: ``image`` uint8 ``[n, C, H, W]``, ``split`` and
@@ -67,10 +67,10 @@ def compose(
         names: class names of the source.
         member: name of the set.
         classes: the two classes among ``names`` that become labels 0 and 1.
-        captions: words for the two classes; by default the class names.
+        captions: text for each of the two classes; by default the class names.
         image_noise: probability that the picture is replaced by one of the other class from the same split.
         caption_noise: probability that the caption names the other class.
-        images_per_class: largest number of images sampled from each class in each split; 0 for all.
+        images_per_class: largest number of images sampled per class and split; 0 for all.
         generator: random generator for the images, the noise and the caption positions.
         block: number of images per block.
 
@@ -81,8 +81,8 @@ def compose(
         in the source. All arrays except ``image`` are equal in the three sets.
 
     Raises:
-        ValueError: an unknown ``member``; classes or captions that are not two different ones; a class that the source
-            does not have, or without images in one of the splits; a caption that does not fit beside the picture.
+        ValueError: an unknown ``member``; not two different classes or captions; a class that the source does not
+            have, or that has no images in one of the splits; a caption that does not fit into its half.
     """
     if member not in SETS:
         raise ValueError(f"set {member!r}: expected one of {', '.join(SETS)}")
@@ -106,7 +106,9 @@ def compose(
     height, width = source["image"].shape[2:]
     stamps = render_words(words, height, width)
     logger.info(
-        "%d of %d pictures do not fit their caption", (~arrangement.aligned).sum(), len(arrangement.aligned)
+        "%d of %d images: picture or caption does not match the class",
+        (~arrangement.aligned).sum(),
+        len(arrangement.aligned),
     )
     return {"class": tuple(classes)}, _compose_blocks(arrangement, source["image"], stamps, member, block)
 
@@ -130,7 +132,7 @@ def plan(
         ValueError: a class has no image in one of the splits.
     """
     pools = dict[tuple[int, int], Ints]()  # ascending source indices, by split and class
-    for split_value, split_name in PARTS.items():
+    for split_value, split_name in SPLIT_NAMES.items():
         for class_index, (value, name) in enumerate(zip(class_labels, classes, strict=True)):
             members = np.flatnonzero((labels == value) & (split == split_value))
             if not len(members):
@@ -140,10 +142,12 @@ def plan(
     rows = np.sort(np.concatenate(list(pools.values())))
     label = (labels[rows] == class_labels[1]).astype(np.int64)
     # All random numbers are sampled at once, so that they do not depend on the noise levels.
+    # Columns: swap the picture, swap the caption, choice of the other picture, and the caption's position (two).
     chance = generator.random((len(rows), 5))
     swap_picture, swap_caption = chance[:, 0] < image_noise, chance[:, 1] < caption_noise
     source = rows.copy()
     for (split_value, class_index), pool in pools.items():
+        # Pictures of the other class and the same split are replaced by pictures of this pool.
         replaced = swap_picture & (split[rows] == split_value) & (label == 1 - class_index)
         source[replaced] = pool[(chance[replaced, 2] * len(pool)).astype(np.int64)]
     caption = np.where(swap_caption, 1 - label, label)
@@ -158,10 +162,10 @@ def plan(
 
 
 def render_words(words: Sequence[str], height: int, width: int) -> list[Pixels]:
-    """Render each word in white on black, uint8 ``[h, w]``, cropped to its visible pixels, in Pillow's built-in font.
+    """Render each word in Pillow's built-in font, white on black, uint8 ``[h, w]``, cropped to its visible pixels.
 
-    All words have one font size, the largest at which each fits within ``WIDEST`` of ``height`` × ``width``, so that
-    classes differ in the letters and not in their size.
+    All words have the same font size, the largest at which each fits within ``WIDEST`` of ``height`` × ``width``, so
+    that the classes differ in their letters and not in the size of the letters.
 
     Raises:
         ValueError: a word has no visible pixel or does not fit at font size ``SMALLEST``.
@@ -174,7 +178,7 @@ def render_words(words: Sequence[str], height: int, width: int) -> list[Pixels]:
     longest = max(words, key=len)
     raise ValueError(
         f"captions: found {longest!r}, expected words that fit {height} × {width} pixels at font size {SMALLEST}; "
-        f"give shorter captions or larger images"
+        f"use shorter captions or larger images"
     )
 
 
@@ -186,7 +190,7 @@ def _render_word(word: str, size: int) -> Pixels:
     ImageDraw.Draw(image).text((2 - left, 2 - top), word, fill=255, font=font)
     box = image.getbbox()
     if box is None:
-        raise ValueError(f"captions: found {word!r}, expected a word that can be seen")
+        raise ValueError(f"captions: found {word!r}, expected a word with visible characters")
     return np.asarray(image.crop(box))
 
 
@@ -220,9 +224,9 @@ def _compose_blocks(
 def _stamp_caption(half: Pixels, stamp: Pixels, place: npt.NDArray[np.float64]) -> None:
     """Copy a rendered word into the black ``half`` ``[C, H, W]``, near its center."""
     corner = []
-    for length, taken, share in zip(half.shape[1:], stamp.shape, place, strict=True):
-        centered = (length - taken) // 2
-        reach = min(round(JITTER * length), centered)
+    for length, stamp_length, share in zip(half.shape[1:], stamp.shape, place, strict=True):
+        centered = (length - stamp_length) // 2
+        reach = min(round(JITTER * length), centered)  # largest offset that keeps the word inside the half
         corner.append(centered - reach + int(share * (2 * reach + 1)))
     top, left = corner
     half[:, top : top + stamp.shape[0], left : left + stamp.shape[1]] = stamp
@@ -230,4 +234,4 @@ def _stamp_caption(half: Pixels, stamp: Pixels, place: npt.NDArray[np.float64]) 
 
 def _check_two(key: str, names: Sequence[str]) -> None:
     if len(names) != 2 or names[0] == names[1]:
-        raise ValueError(f"{key}: found {', '.join(map(str, names))}, expected two different ones")
+        raise ValueError(f"{key}: found {', '.join(map(str, names))}, expected two different names")

@@ -1,4 +1,4 @@
-"""Reading, sampling and resizing of images, shared by the data kinds."""
+"""Reading, sampling and resizing of images for all data kinds."""
 
 import logging
 import os
@@ -22,14 +22,14 @@ logger = logging.getLogger(__name__)
 Pixels = npt.NDArray[np.uint8]
 Block = dict[str, npt.NDArray[Any]]
 
-# 16-bit and float images have no defined conversion to 8 bits; an arbitrary one could clip them to white.
+# Modes of 8 bits or fewer. Other modes have no defined conversion to 8 bits; an arbitrary one could clip them to white.
 _EIGHT_BIT = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "CMYK", "YCbCr", "LAB", "HSV")
 
-# Pillow identifies a file by its content, not by its name, and renders some formats with another program: PostScript,
-# a programming language, with Ghostscript. Only these formats are therefore allowed.
+# Pillow identifies a format by the content of the file, not by its name, and starts another program for some formats:
+# Ghostscript for PostScript, which is a programming language. Untrusted files are therefore limited to these formats.
 FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
 
-# Pillow's suffixes of these formats, without .pfm, whose pixels are always floats.
+# Pillow's suffixes for these formats, except .pfm, whose pixels are always floats.
 SUFFIXES = (
     *(".apng", ".bmp", ".gif", ".jfif", ".jpe", ".jpeg", ".jpg", ".pbm", ".pgm", ".png", ".pnm", ".ppm"),
     *(".tif", ".tiff", ".webp"),
@@ -54,10 +54,11 @@ def find_images(folder: Path) -> tuple[list[str], Counter[str]]:
     ancestors = {folder: [folder.resolve()]}  # by folder: resolved paths of the folder and its parents
     for directory, folders, files in os.walk(folder, onerror=_raise, followlinks=True):
         current, relative = Path(directory), Path(directory).relative_to(folder)
+        # A link to one of these folders would make the walk endless.
         outer_folders = ancestors.pop(current)
         left_out["hidden"] += sum(map(is_hidden, [*folders, *files]))
         resolved = {name: (current / name).resolve() for name in folders if not is_hidden(name)}
-        folders[:] = [
+        folders[:] = [  # in place: ``os.walk`` descends into the folders that remain in its list
             name
             for name, path in resolved.items()
             if not any(outer_folder.is_relative_to(path) for outer_folder in outer_folders)
@@ -71,7 +72,7 @@ def find_images(folder: Path) -> tuple[list[str], Counter[str]]:
                 images.append((relative / name).as_posix())
             else:
                 left_out[suffix or "no suffix"] += 1
-    return sorted(images), +left_out
+    return sorted(images), +left_out  # ``+`` drops counts of zero
 
 
 def is_hidden(name: str) -> bool:
@@ -109,35 +110,35 @@ def read_rgb(path: Path) -> Image.Image:
             bits = _bits_a_channel(image)
             image.load()
             mode = image.mode
-            # A palette may contain transparency as bytes; Pillow converts it without a warning only to RGBA.
+            # A palette may have transparency per color; Pillow converts it to RGB with a warning, to RGBA without.
             rgb = (image.convert("RGBA") if mode == "P" else image).convert("RGB")
     except UnidentifiedImageError as error:
         raise ValueError(f"{path}: truncated, or not an image (valid: {', '.join(FORMATS)})") from error
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
-        reason = f"found more than {Image.MAX_IMAGE_PIXELS} pixels, which is the most that is read"
+        reason = f"found more than {Image.MAX_IMAGE_PIXELS} pixels, expected at most that many"
         raise ValueError(f"{path}: {reason}") from error
     except Exception as error:  # the exception type of a damaged image depends on the format
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ValueError(f"{path}: truncated, or not an image ({reason})") from error
     if bits > 8 or mode not in _EIGHT_BIT:
         description = f"{bits} bits" if bits > 8 else f"pixels of mode {mode}"
-        raise ValueError(f"{path}: found {description}, expected 8 bits a channel")
+        raise ValueError(f"{path}: found {description}, expected 8 bits per channel")
     return rgb
 
 
 def _bits_a_channel(image: ImageFile) -> int:
     """Return the file's bits per channel where Pillow's mode does not show them, else 8. Call before loading pixels.
 
-    Pillow has no mode for 16-bit color images: it keeps the upper 8 bits and reports the mode RGB.
+    Pillow has no mode for 16-bit color images: it keeps the upper 8 bits and reports mode RGB.
     """
     if isinstance(image, TiffImageFile):
         bits: Sequence[int] = image.tag_v2.get(BITSPERSAMPLE, (1,))
         return max(bits)
     arguments = image.tile[0].args if image.format in ("PNG", "PPM") else None
     match arguments:
-        case str() if arguments.endswith(";16B"):
+        case str() if arguments.endswith(";16B"):  # PNG: raw mode, such as "RGB;16B"
             return 16
-        case (str(), int(largest_value)):
+        case (str(), int(largest_value)):  # PPM: raw mode and largest value of a pixel
             return largest_value.bit_length()
     return 8
 
@@ -150,7 +151,7 @@ def _open_image(path: Path) -> ImageFile:
 
 
 def no_file(path: Path) -> OSError | ValueError:
-    """Return the error for the path of a missing image file: no such path, or not a file."""
+    """Return the error for a path that is not an image file: it does not exist, or it is not a regular file."""
     if path.exists():
         return ValueError(f"{path}: found a folder, pipe or device, expected an image file")
     return FileNotFoundError(f"{path}: no such image file")
@@ -159,15 +160,15 @@ def no_file(path: Path) -> OSError | ValueError:
 def resize_rgba(rgba: Pixels, height: int, width: int) -> Pixels:
     """Resize ``[H, W, 4]`` to ``[height, width, 4]``: bilinear, antialiased, with premultiplied color.
 
-    Premultiplying (which Pillow does for RGBA) prevents the image around a cut-out from bleeding into its edge;
-    antialiasing widens the filter when shrinking.
+    Pillow premultiplies RGBA, so that the color of transparent pixels does not bleed into the edge of a cut-out, and
+    widens the filter when shrinking (antialiasing).
     """
     resized = Image.fromarray(rgba).resize((width, height), Image.Resampling.BILINEAR)
     return np.asarray(resized)
 
 
 def resize_squares(images: Pixels, size: int) -> Pixels:
-    """Resize ``[n, C, H, H]`` to ``[n, C, size, size]``: bilinear, antialiased; images of that size stay unchanged."""
+    """Resize ``[n, C, H, H]`` to ``[n, C, size, size]``: bilinear, antialiased; unchanged if H equals ``size``."""
     if images.shape[-1] == size:
         return np.ascontiguousarray(images)
     resized = np.empty((*images.shape[:2], size, size), dtype=np.uint8)
@@ -178,7 +179,7 @@ def resize_squares(images: Pixels, size: int) -> Pixels:
 
 
 def sample_per_class(labels: Ints, limit: int, generator: np.random.Generator) -> Ints:
-    """Sample at most ``limit`` images of each class; return ascending indices, of all images if ``limit`` is 0."""
+    """Sample at most ``limit`` images of each class, all if ``limit`` is 0; return their indices in ascending order."""
     if not limit:
         return np.arange(len(labels))
     members = [np.flatnonzero(labels == label) for label in np.unique(labels)]
@@ -216,8 +217,8 @@ def sample_blocks(
 ) -> Iterator[Block]:
     """Sample images of both splits (keys ``TRAIN`` and ``TEST``), read from ``path``, and return them in blocks.
 
-    The images are sampled by ``sample_per_class`` in the call itself, and their numbers are logged; the returned
-    iterator resizes them (``blocks_of``).
+    The images are sampled (``sample_per_class``), and their numbers logged, in the call itself; the returned iterator
+    resizes them (``blocks_of``).
     """
     rows = {
         split: sample_per_class(labels, images_per_class, generator) for split, (_, labels) in sources.items()
@@ -249,7 +250,7 @@ def read_class_names(file: Path, count: int) -> tuple[str, ...]:
 
 
 class KnownFiles:
-    """Files registered so far, compared by content; a file is read only if another one has the same size."""
+    """Registry of files by content; a file is read only if another one has the same size."""
 
     def __init__(self) -> None:
         self._first: dict[Path, Path] = {}
@@ -257,7 +258,7 @@ class KnownFiles:
         self._digests: dict[Path, str] = {}
 
     def first(self, path: Path) -> Path:
-        """Register a file and return the first registered file with the same content, perhaps the file itself.
+        """Register a file and return the first registered file with the same content, which may be the file itself.
 
         A path without a file is equal only to itself.
         """

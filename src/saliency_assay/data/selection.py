@@ -1,4 +1,4 @@
-"""Selection of the test images to explain, and of the training images of a background sample."""
+"""Selection of test images to explain, and of training images for a background sample."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,11 +19,10 @@ def explained_images(
     order: str = "balanced",
     among: npt.NDArray[np.bool_] | None = None,
 ) -> Ints:
-    """Return indices of at most ``limit`` test images, ``balanced`` over the combinations of ``labels`` or the
-    ``first``.
+    """Return the indices of at most ``limit`` test images, in the order of selection.
 
-    ``balanced`` takes one test image of each combination in turn, along the diagonals of the table of labels, so that
-    ten images of BAM show ten objects and ten scenes. The indices are in the order of selection and not random: a
+    The order ``balanced`` takes one test image of each combination of ``labels`` in turn, along the diagonals of the
+    table of labels, so that the first ten images of BAM show ten objects and ten scenes. The selection is not random: a
     larger limit returns the same indices followed by more.
 
     Args:
@@ -43,7 +42,11 @@ def explained_images(
 
 
 def fitting(data: Any, where: Mapping[str, int]) -> npt.NDArray[np.bool_]:
-    """Return a mask ``[N]`` of the images in an open store that have all values in ``where``, keyed by array name.
+    """Return a mask ``[N]`` of the images in an open store whose arrays have all values in ``where``.
+
+    Args:
+        data: the store.
+        where: required value of each array, by name, such as ``{"label_object": 2}``.
 
     Raises:
         ValueError: the store has no such array, or no test image matches.
@@ -62,7 +65,7 @@ def fitting(data: Any, where: Mapping[str, int]) -> npt.NDArray[np.bool_]:
 
 
 def background_images(split: Split, labels: Sequence[Ints], count: int) -> Ints:
-    """Return indices of ``count`` training images (all if there are fewer), balanced as in ``explained_images``."""
+    """Return the ascending indices of ``count`` training images, or all if fewer, balanced as ``explained_images``."""
     return np.sort(_balance(np.flatnonzero(split == TRAIN), labels)[:count])
 
 
@@ -71,7 +74,8 @@ def _balance(members: Ints, labels: Sequence[Ints]) -> Ints:
     if not len(members):
         return members.astype(np.int64)
     member_labels = [np.asarray(label)[members] for label in labels]
-    # Keys of ``lexsort``, the last one has priority: number of earlier members, diagonals, first label.
+    # The n-th members of all combinations precede the (n+1)-th. Among the n-th, images on one diagonal (equal
+    # difference of two labels) precede those on the next. ``lexsort`` sorts by its last key first.
     diagonals = [(label - member_labels[0]) % (int(label.max()) + 1) for label in member_labels[1:]]
     order = np.lexsort([member_labels[0], *diagonals, _count_earlier(member_labels)])
     return members[order].astype(np.int64)
@@ -80,6 +84,7 @@ def _balance(members: Ints, labels: Sequence[Ints]) -> Ints:
 def _count_earlier(labels: Sequence[Ints]) -> Ints:
     """Return, for each member, the number of earlier members with the same labels."""
     _, stratum = np.unique(np.stack(labels), axis=1, return_inverse=True)
+    # Position of each member in its stratum: its position in the sorted order minus that of the stratum's first member.
     by_stratum = np.argsort(stratum.ravel(), kind="stable")
     sizes = np.bincount(stratum.ravel())
     starts = np.repeat(np.cumsum(sizes) - sizes, sizes)

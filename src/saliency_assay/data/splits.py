@@ -7,7 +7,7 @@ from saliency_assay.runtime.provenance import seed_of
 
 TRAIN = 0
 TEST = 1
-VALIDATION = 2  # never stored: each training samples it from the training images (with_validation)
+VALIDATION = 2  # not stored: each training samples it from the training images (with_validation)
 
 Ints = npt.NDArray[np.int64]
 Split = npt.NDArray[np.uint8]
@@ -26,10 +26,10 @@ def random_split(count: int, test_share: float, generator: np.random.Generator) 
 
 
 def with_validation(split: Split, share: float, seed: int) -> Split:
-    """Return ``split`` ``[N]`` with the rounded ``share`` of its training images, but at least one, as validation.
+    """Return ``split`` ``[N]`` with a random ``share`` of its training images marked as validation images.
 
-    The images are sampled with ``seed``, the seed of the study, so that training and evaluation of a model use the
-    same ones. A ``share`` of 0 returns the split unchanged.
+    Their number is rounded, but at least one; a ``share`` of 0 returns the split unchanged. The images depend only on
+    the split and on ``seed``, the seed of the study, so that training and evaluation of a model use the same ones.
     """
     extended = split.copy()
     training = np.flatnonzero(split == TRAIN)

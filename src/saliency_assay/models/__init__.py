@@ -1,9 +1,9 @@
 """Registry of architectures.
 
 To add an architecture, write its builder in a module of this package and its record here. A builder is a function
-``builder(*, classes, channels, generator, **parameters) -> torch.nn.Module``. Its network maps normalized images
-``[N, channels, H, W]`` to logits ``[N, classes]``, samples all weights from ``generator`` and has a separate module,
-not in place, for each ReLU. ``models/classifier.py`` wraps the network.
+``builder(*, classes, channels, generator, **parameters) -> torch.nn.Module``, which samples all weights from
+``generator``. The network maps normalized images ``[N, channels, H, W]`` to logits ``[N, classes]`` and has a separate
+module, not in place, for each ReLU. ``models/classifier.py`` wraps the network.
 """
 
 from collections.abc import Mapping
@@ -18,11 +18,17 @@ from saliency_assay.registry.signatures import parameters_of
 class Architecture:
     """Record of an architecture.
 
-    ``label`` is its name in figures, tables and pages. ``cam_layer`` is the layer whose channels CAM and Grad-CAM
-    weight; ``concept_layers`` are the layers for TCAV, from first to last. Both are paths inside the network, as for
-    ``get_submodule``. ``head_is_pool_linear`` is True if the logits are one linear layer over the spatial mean of
-    ``cam_layer``, which CAM needs. ``limits`` are the limits of parameters for which not all values of their type are
-    valid.
+    Attributes:
+        name: value of ``architecture`` in the configuration.
+        label: name in figures, tables and pages.
+        function: path of the builder, ``package.module:name``.
+        reference: paper that describes the architecture.
+        summary: one line for the documentation.
+        cam_layer: layer whose channels CAM and Grad-CAM weight; a path inside the network, as for ``get_submodule``.
+        concept_layers: paths of the layers for TCAV, from first to last.
+        head_is_pool_linear: True if the logits are one linear layer over the spatial mean of ``cam_layer``, as CAM
+            requires.
+        limits: valid values of the builder's parameters, where not all values of their type are valid.
     """
 
     name: str
@@ -37,7 +43,7 @@ class Architecture:
 
     @cached_property
     def parameters(self) -> dict[str, Parameter]:
-        """Keyword-only parameters of its builder, by name."""
+        """Keyword-only parameters of the builder, by name."""
         return parameters_of(self.function, apart=("classes", "channels"), limits=self.limits)
 
 

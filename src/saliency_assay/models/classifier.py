@@ -1,4 +1,4 @@
-"""Common interface of all models: from images to logits, with layers by name."""
+"""Classifier: the common interface of all models, which maps images to logits and finds layers by name."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -12,10 +12,10 @@ from saliency_assay.registry.records import Json, resolve, unknown
 
 @dataclass(frozen=True)
 class Blueprint:
-    """Description of a network: architecture, builder ``package.module:name``, its parameters, and layers.
+    """Description of a network: architecture, builder (``package.module:name``), its parameters, and layers.
 
-    ``Blueprint(**settings)`` reads it from plain JSON. Settings of jobs that use no layer have none, so that a changed
-    layer name does not rerun them.
+    The fields are plain JSON, such as the settings of a job. Jobs that use no layers have none in their settings, so
+    that a change of a layer name does not rerun them.
     """
 
     architecture: str
@@ -28,7 +28,7 @@ class Blueprint:
 class Classifier(nn.Module):
     """A network with input normalization, from images ``[N, C, H, W]`` in [0, 1] to logits ``[N, K]``.
 
-    ``mean`` and ``std`` (one value per channel, for pixels in [0, 1]) are buffers ``[1, C, 1, 1]``, ``classes`` is K.
+    ``mean`` and ``std`` (one value per channel, for pixels in [0, 1]) are buffers ``[1, C, 1, 1]``; ``classes`` is K.
     ``cam_layer`` and ``concept_layers`` are paths of layers inside ``network``.
 
     Raises:
@@ -51,17 +51,19 @@ class Classifier(nn.Module):
     ) -> None:
         super().__init__()
         if len(mean) != len(std) or not all(value > 0 for value in std):
-            raise ValueError(f"mean {list(mean)}, std {list(std)}: expected one value a channel, std above 0")
+            raise ValueError(
+                f"mean {list(mean)}, std {list(std)}: expected one value per channel, std above 0"
+            )
         self.register_buffer("mean", torch.tensor(mean, dtype=torch.float32).reshape(1, -1, 1, 1))
         self.register_buffer("std", torch.tensor(std, dtype=torch.float32).reshape(1, -1, 1, 1))
         self.network = network
         self.memory_format = torch.channels_last
-        """Memory format of the network's input; ``layout.adapt`` makes it contiguous if the network requires that."""
+        """Memory format of the network's input; ``layout.adapt`` sets it to contiguous if the network requires that."""
         self.classes = classes
         self.cam_layer = cam_layer
         self.concept_layers = tuple(concept_layers)
         for name in (cam_layer, *self.concept_layers):
-            self.layer(name)
+            self.layer(name)  # raises if the network has no such layer
 
     @property
     def channels(self) -> int:
@@ -70,7 +72,7 @@ class Classifier(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Device of the buffers, on which the weights are too."""
+        """Device of the buffers and weights."""
         return self.mean.device
 
     def forward(self, pixels: Tensor) -> Tensor:
@@ -100,7 +102,7 @@ class Classifier(nn.Module):
         normalized = (pixels - self.mean) / self.std
         if self.memory_format == torch.channels_last:
             return normalized
-        # ``contiguous()`` would keep the channels-last strides of images with one channel.
+        # Not ``contiguous()``, which keeps the channels-last strides of images with one channel.
         return normalized.clone(memory_format=torch.contiguous_format)
 
     def layer(self, name: str) -> nn.Module:
@@ -117,9 +119,10 @@ class Classifier(nn.Module):
 
 
 def main_output(output: object) -> object:
-    """Return the logits in the output of a network with auxiliary outputs, and any other output as it is.
+    """Return the logits in the output of a network with auxiliary outputs; return any other output unchanged.
 
-    Logits are the attribute ``logits`` (as in outputs of torchvision and Hugging Face), or the first entry of a tuple.
+    The logits are the attribute ``logits``, as in outputs of torchvision and Hugging Face, or the first entry of a
+    tuple.
     """
     logits = getattr(output, "logits", output)
     return logits[0] if isinstance(logits, tuple | list) and logits else logits
@@ -133,13 +136,13 @@ def build(
     std: Sequence[float],
     generator: torch.Generator,
 ) -> Classifier:
-    """Build a blueprint's classifier for ``classes`` classes and ``len(mean)`` channels, weights from ``generator``.
+    """Build a classifier for ``classes`` classes and ``len(mean)`` channels, with weights sampled from ``generator``.
 
     Raises:
         ValueError: the builder does not exist or returns no module, or the network does not have a layer.
     """
     builder = resolve(blueprint.function)
-    # A custom network may sample its weights from the global generator, as torch's layers do by default.
+    # A custom network may sample its weights from the global generator, as PyTorch's layers do by default.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(generator.initial_seed())
         network = builder(classes=classes, channels=len(mean), generator=generator, **blueprint.parameters)

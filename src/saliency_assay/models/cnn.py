@@ -1,8 +1,8 @@
 """Convolutional networks of two papers, and VGG16, with a separate module for each ReLU.
 
-The head of the papers' networks takes the flattened last block of a fixed resolution. Adaptive average pooling to the
-resolution that the block has for the paper's images makes other image sizes possible and changes nothing for that
-size. VGG16 has torchvision's layers and state-dict names, so its weights load unchanged.
+In both papers, the head requires a fixed resolution of the last block. Adaptive average pooling to that resolution
+makes other image sizes possible, and is the identity for the papers' image size. VGG16 has torchvision's layers and
+state-dict names, so that torchvision's weights load unchanged.
 """
 
 from collections import OrderedDict
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from saliency_assay.models.initialization import initialized
 from saliency_assay.runtime.distributed import gathered
 
-MOMENTUM = 0.1  # PyTorch's default for running statistics
+MOMENTUM = 0.1  # PyTorch's default for the running statistics of BatchNorm
 
 
 def reliability_cnn(
@@ -28,9 +28,9 @@ def reliability_cnn(
 ) -> nn.Sequential:
     """Return three blocks of two 3×3 convolutions, of width w, 2w, 4w, and a linear layer (Tomsett et al. 2020).
 
-    No layer has a bias and BatchNorm has no learned shift. With ``center``, BatchNorm still subtracts a mean; without,
-    it only divides by the root mean square, so that in evaluation mode the network is positively homogeneous:
-    f(a·x) = a·f(x) for a > 0 and normalized images x.
+    No layer has a bias, and BatchNorm has no learned shift. With ``center``, BatchNorm still subtracts the mean;
+    without it, BatchNorm only divides by the root mean square, so that the network in evaluation mode is positively
+    homogeneous: f(a·x) = a·f(x) for a > 0 and normalized images x.
     """
 
     def make() -> nn.Sequential:
@@ -72,10 +72,10 @@ def mnist_cnn(
 
 
 class ScaleNorm(nn.Module):
-    """BatchNorm that divides by the root mean square and subtracts nothing.
+    """BatchNorm that divides by the root mean square without subtracting the mean.
 
-    In evaluation mode it applies the BatchNorm ``norm``, whose running mean stays 0 and whose running variance is the
-    running mean square.
+    The BatchNorm ``norm`` stores the statistics and is applied in evaluation mode. Its running mean stays 0, and its
+    running variance is the running mean square.
     """
 
     def __init__(self, channels: int) -> None:
@@ -90,9 +90,11 @@ class ScaleNorm(nn.Module):
         if not self.training:
             scaled: Tensor = self.norm(x)
             return scaled
+        # Under bf16 autocast, statistics need the precision of float32.
         square = x.to(torch.promote_types(x.dtype, torch.float32)).square().mean((0, 2, 3))
-        square = gathered(square).mean(0)  # over the whole batch if several processes share it
+        square = gathered(square).mean(0)  # of the whole batch, if several processes share it
         running = self.norm.get_buffer("running_var")
+        # Same momentum as BatchNorm: running ← (1 − m) · running + m · square.
         running.lerp_(square.detach().to(running), MOMENTUM)
         scale = self.norm.weight * (square + self.norm.eps).rsqrt()
         return x * scale.to(x)[:, None, None]
@@ -120,7 +122,7 @@ def _batch_norm_without_shift(channels: int) -> nn.BatchNorm2d:
     return norm
 
 
-CONVOLUTIONS = (2, 2, 3, 3, 3)  # number in each block, configuration D
+CONVOLUTIONS = (2, 2, 3, 3, 3)  # number of convolutions in each block, configuration D
 
 
 def vgg16(
@@ -134,8 +136,8 @@ def vgg16(
 ) -> nn.Sequential:
     """Return VGG16: 3×3 convolutions of width w, 2w, 4w, 8w, 8w and two hidden layers (Simonyan & Zisserman 2014).
 
-    Images must have at least 32 pixels; ``features`` has 1/32 of their resolution and is averaged to
-    ``pooled × pooled``.
+    The sides of the images must be at least 32 pixels. The output of ``features`` has 1/32 of their resolution and is
+    average-pooled to ``pooled × pooled``.
     """
     return initialized(lambda: _vgg(classes, channels, width, hidden, pooled, norm=False), generator)
 

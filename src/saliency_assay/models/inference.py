@@ -1,4 +1,4 @@
-"""Inference in batches, and float32 precision that does not depend on the GPU."""
+"""Inference in batches, in float32 precision that does not depend on the GPU."""
 
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from saliency_assay.data.batching import batches
 from saliency_assay.models.classifier import Classifier
 
-# Settings of torch for the precision of float32 products: defaults of other settings, and those of single operations.
+# PyTorch's settings for the precision of float32 products. Settings of single operations fall back on those of all.
 _FALLBACKS = (("generic", "all"), ("cuda", "all"), ("mkldnn", "all"))
 _MATMULS = (("cuda", "matmul"), ("mkldnn", "matmul"))
 _OTHERS = tuple((backend, operation) for backend in ("cuda", "mkldnn") for operation in ("conv", "rnn"))
@@ -18,11 +18,12 @@ _OTHERS = tuple((backend, operation) for backend in ("cuda", "mkldnn") for opera
 
 @contextmanager
 def exact_float32() -> Iterator[None]:
-    """Compute float32 products in float32 within the context, not in TF32 or bf16, whose rounding changes pixel ranks.
+    """Compute float32 products in full float32 precision within the context.
 
-    The settings are restored afterwards, by whichever of torch's interfaces they were made.
+    TF32 and bf16 would change the ranks of pixels by rounding. Afterwards the previous settings are restored, whichever
+    of PyTorch's interfaces they were made with.
     """
-    # Private functions, because ``torch.backends…fp32_precision`` does not give access to all settings.
+    # Private functions, because ``torch.backends…fp32_precision`` does not expose all settings.
     read, write = torch._C._get_fp32_precision_getter, torch._C._set_fp32_precision_setter
     settings_before = {}
     for setting in (*_FALLBACKS, *_MATMULS):  # read before the fallbacks are overwritten
@@ -33,8 +34,8 @@ def exact_float32() -> Iterator[None]:
     for setting in _FALLBACKS:
         write(*setting, "ieee")
     for setting in _OTHERS:
-        # The default for convolutions follows the fallbacks and cannot be restored once overwritten, so it is kept.
-        # For the same reason ``cudnn.allow_tf32``, which would overwrite it, is not used.
+        # Written only if necessary: the default for convolutions follows the fallbacks and cannot be restored once it
+        # is overwritten. ``cudnn.allow_tf32`` is not used, because it would overwrite it.
         if read(*setting) != "ieee":
             settings_before[setting] = read(*setting)
             write(*setting, "ieee")
@@ -49,19 +50,19 @@ def exact_float32() -> Iterator[None]:
 @contextmanager
 def evaluating(module: nn.Module) -> Iterator[None]:
     """Put ``module`` into evaluation mode within the context, and restore the mode of each submodule afterwards."""
-    modes = [(part, part.training) for part in module.modules()]
+    modes = [(submodule, submodule.training) for submodule in module.modules()]
     module.eval()
     try:
         yield
     finally:
-        for part, training in modes:
-            part.training = training
+        for submodule, training in modes:
+            submodule.training = training
 
 
 def to_pixels(images: Tensor) -> Tensor:
     """Return images ``[N, C, H, W]`` as float32 pixels in [0, 1], channels last, which makes convolutions faster.
 
-    uint8 images are divided by 255; float32 images, which are in [0, 1], are copied.
+    uint8 images are divided by 255; floating-point images, already in [0, 1], are copied.
     """
     if images.is_floating_point():
         return images.clone(memory_format=torch.channels_last)
@@ -71,14 +72,14 @@ def to_pixels(images: Tensor) -> Tensor:
 def logits(classifier: Classifier, images: Any, *, batch_size: int, indices: Tensor | None = None) -> Tensor:
     """Return float32 logits ``[N, K]``, on the CPU, of uint8 images ``[N, C, H, W]`` or of those at ``indices``.
 
-    See ``logit_batches`` for the types of ``images``, and for sets whose logits together need too much memory.
+    ``images`` may be of the types that ``logit_batches`` accepts; use that function if all logits need too much memory.
     """
     count = len(images) if indices is None else len(indices)
     result = torch.empty(count, classifier.classes, device=classifier.device)
-    logit_parts = logit_batches(classifier, images, batch_size=batch_size, indices=indices)
-    with closing(logit_parts):
+    logit_iterator = logit_batches(classifier, images, batch_size=batch_size, indices=indices)
+    with closing(logit_iterator):
         start = 0
-        for batch_logits in logit_parts:
+        for batch_logits in logit_iterator:
             result[start : start + len(batch_logits)] = batch_logits
             start += len(batch_logits)
     return result.cpu()
@@ -89,8 +90,8 @@ def logit_batches(
 ) -> Generator[Tensor, None, None]:
     """Yield the logits of ``batch_size`` images at a time, in order, on the classifier's device.
 
-    ``images`` are as in ``data.batching``; without ``indices`` they only need to support slices. Images that are not on
-    the device are prefetched, so the generator must be closed if it is not exhausted.
+    ``images`` are as in ``data.batching``; without ``indices``, they only need to support slices. Images that are not
+    on the device are prefetched by a thread, so a generator that is not exhausted must be closed.
 
     Raises:
         ValueError: the images are not uint8 or have another channel count, or the batch size is below 1.

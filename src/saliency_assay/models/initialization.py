@@ -1,4 +1,4 @@
-"""Initial weights of networks, all sampled from one generator."""
+"""Initialization of networks: all weights are sampled from one generator."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -11,7 +11,7 @@ N = TypeVar("N", bound=nn.Module)
 
 def initialized(make: Callable[[], N], generator: torch.Generator) -> N:
     """Return the network that ``make`` builds, on the CPU, with all weights sampled from ``generator``."""
-    with torch.device("meta"):  # on other devices layers sample weights from the global generator
+    with torch.device("meta"):  # on other devices, layers would sample weights from the global generator
         network = make()
     # ``network.to_empty`` would import SymPy for meta tensors, which takes two seconds in every job with a model.
     state = network.state_dict()
@@ -23,7 +23,7 @@ def initialized(make: Callable[[], N], generator: torch.Generator) -> N:
 
 
 def initialize(network: nn.Module, generator: torch.Generator) -> None:
-    """Sample all weights again, in the order of ``network.modules()``.
+    """Sample all weights anew, in the order of ``network.modules()``.
 
     Convolutions: He et al. 2015, normal with variance 2 / fan-out, biases 0. Linear layers: weights and biases uniform
     within ±1/√fan-in. BatchNorm: the identity.
@@ -45,4 +45,4 @@ def initialize(network: nn.Module, generator: torch.Generator) -> None:
             for name, parameter in module.named_parameters():
                 nn.init.constant_(parameter, 1.0 if name == "weight" else 0.0)
         elif any(True for _ in module.parameters(recurse=False)):
-            raise TypeError(f"no initialization for {module}; known: Conv2d, Linear, BatchNorm2d")
+            raise TypeError(f"no initialization for {module}; valid: Conv2d, Linear, BatchNorm2d")

@@ -1,4 +1,4 @@
-"""Model of a job: its device, and the attributes that identify its results."""
+"""Steps of every job with a model: selecting the device, loading the model, identifying the results."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ def device_of(job: Job) -> torch.device:
 
 
 def load_model(job: Job, data: Store) -> Classifier:
-    """Load the classifier of ``job.input.weights`` to the job's device, in the memory format for images of ``data``."""
+    """Load the classifier ``job.input.weights`` to the job's device, in the memory format for images of ``data``."""
     device = device_of(job)
     classifier = load_classifier(job.input.weights, Blueprint(**job.settings["model"]))
     return place(classifier, device, data["image"].shape[2:])

@@ -1,6 +1,7 @@
-"""Memory format of a network's input, determined by a trial pass.
+"""Selection of a network's memory format by a trial pass.
 
-Channels-last images make convolutions faster, but ``x.view(len(x), -1)`` and custom kernels do not accept them.
+Channels-last images make convolutions faster, but networks with ``x.view(len(x), -1)`` or custom kernels may not accept
+them.
 """
 
 import logging
@@ -20,8 +21,8 @@ log = logging.getLogger(__name__)
 def place(
     classifier: Classifier, device: torch.device, size: Sequence[int], *, training: bool = False
 ) -> Classifier:
-    """Move ``classifier`` to ``device``, with weights in the memory format of its input; see ``adapt``."""
-    # torch's stubs allow ``memory_format`` for tensors only.
+    """Move ``classifier`` to ``device`` and return it, in the memory format that ``adapt`` selects."""
+    # PyTorch's stubs allow ``memory_format`` only for tensors.
     classifier.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
     adapt(classifier, size, training=training)
     classifier.to(memory_format=classifier.memory_format)
@@ -31,9 +32,9 @@ def place(
 def adapt(classifier: Classifier, size: Sequence[int], *, training: bool = False) -> None:
     """Set the memory format of input and weights to contiguous if the network fails with channels-last images.
 
-    The test is a forward and backward pass of two images of height and width ``size``, with ``training`` also in
-    training mode. A network that fails in both formats is left unchanged, so that it fails where it is used. Modes,
-    buffers, gradients and random states are restored.
+    The test is a forward and backward pass of two images of height and width ``size`` in evaluation mode and, with
+    ``training``, another one in training mode. A network that fails in both formats is left unchanged, so that the
+    error appears where the network is used. Modes, buffers, gradients and random states are restored.
     """
     classifier.memory_format = torch.channels_last
     failure = _trial_error(classifier, size, training)
@@ -44,9 +45,7 @@ def adapt(classifier: Classifier, size: Sequence[int], *, training: bool = False
     classifier.to(memory_format=torch.contiguous_format)
     if _trial_error(classifier, size, training) is None:
         reason = str(failure).splitlines()[0] if str(failure) else type(failure).__name__
-        log.info(
-            "the network is given contiguous images, because it fails with channels-last ones: %s", reason
-        )
+        log.info("memory format: contiguous, because the network fails with channels-last images: %s", reason)
         return
     classifier.memory_format = torch.channels_last
     for parameter, data in zip(classifier.parameters(), weights, strict=True):
@@ -57,12 +56,12 @@ def leaves_unused(classifier: Classifier, size: Sequence[int]) -> bool:
     """Return True if a training step leaves parameters without a gradient, such as those of auxiliary heads."""
     try:
         return any(gradient is None for gradient in _trial_gradients(classifier, size, training=True))
-    except Exception:  # the network fails later, where it is used
+    except Exception:  # the error appears later, where the network is used
         return False
 
 
 def _trial_error(classifier: Classifier, size: Sequence[int], training: bool) -> Exception | None:
-    """Return the exception of a trial pass, with ``training`` of a second one in training mode; None if it succeeds."""
+    """Return the exception of a trial pass in evaluation or, with ``training``, training mode; None if none fails."""
     try:
         for mode in (False, True) if training else (False,):
             _trial_gradients(classifier, size, training=mode)
@@ -74,11 +73,11 @@ def _trial_error(classifier: Classifier, size: Sequence[int], training: bool) ->
 def _trial_gradients(
     classifier: Classifier, size: Sequence[int], *, training: bool
 ) -> Sequence[Tensor | None]:
-    """Return the gradients of a trial pass for the pixels, and in ``training`` for all trainable parameters."""
+    """Return the gradients of a trial pass: of the pixels and, in ``training`` mode, of all trainable parameters."""
     count = 2  # BatchNorm needs more than one value per channel in training
     shape, mean = (count, classifier.channels, *size), classifier.mean
     pixel_levels = torch.arange(math.prod(shape), device=mean.device).remainder(256).to(torch.uint8)
-    # Converted as all images are: with one channel, only the strides show the memory format.
+    # Converted in the same way as real images: with one channel, only the strides reveal the memory format.
     pixels = to_pixels(pixel_levels.reshape(shape)).to(mean.dtype)
     trainable = [parameter for parameter in classifier.parameters() if parameter.requires_grad]
     devices = [mean.device] if mean.device.type == "cuda" else []

@@ -1,4 +1,4 @@
-"""Mean and standard deviation for the normalization of pixels."""
+"""Mean and standard deviation by which pixels are normalized."""
 
 from contextlib import closing
 
@@ -17,9 +17,9 @@ def channel_statistics(
 ) -> tuple[list[float], list[float]]:
     """Return the mean and standard deviation of each channel over the images at ``indices``, for pixels in [0, 1].
 
-    ``images`` uint8 ``[N, C, H, W]`` are as in ``data.batching``. Pixel levels are counted, ``block`` images at a time,
-    so the result is exact; several processes count a part each. A constant channel has standard deviation 1, so that it
-    can be a divisor.
+    ``images`` uint8 ``[N, C, H, W]`` are as in ``data.batching``. The 256 pixel levels are counted, ``block`` images at
+    a time, so that the result is exact and independent of their order; several processes divide the images among them.
+    The standard deviation of a constant channel is set to 1, because it is a divisor.
     """
     counts = torch.zeros(images.shape[1], 256, dtype=torch.float64)
     device = images.device if isinstance(images, Tensor) else torch.device("cpu")

@@ -1,9 +1,9 @@
 """Residual networks with a separate module for each ReLU.
 
-Layers and state-dict names are torchvision's, so its weights load unchanged; ``resnet20`` has the names of published
-weights for CIFAR-10. There are two differences. Each ReLU is a separate module, called once in a forward pass and not
-in place, because guided backpropagation and DeepLIFT are silently wrong otherwise. All initial weights are sampled
-from the generator that is passed in.
+Layers and state-dict names are torchvision's, so that its weights load unchanged; ``resnet20`` has the names of
+published weights for CIFAR-10. There are two differences. Each ReLU is a separate module, called once per forward pass
+and not in place: otherwise guided backpropagation and DeepLIFT would be wrong without an error. All initial weights are
+sampled from the generator that is passed in.
 """
 
 from collections import OrderedDict
@@ -17,7 +17,7 @@ from saliency_assay.models.initialization import initialized
 
 
 class Subsample(nn.Module):
-    """Shortcut without parameters: every ``stride``-th position, with zeros in new channels (section 3.3, option A)."""
+    """Shortcut without parameters: every ``stride``-th position, zeros in added channels (section 3.3, option A)."""
 
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:
         super().__init__()
@@ -25,7 +25,7 @@ class Subsample(nn.Module):
         self.stride, self.padding = stride, (before, outputs - inputs - before)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return ``x`` ``[N, inputs, H, W]`` as ``[N, outputs, H/stride, W/stride]``, in the middle channels."""
+        """Return ``x`` ``[N, inputs, H, W]`` as ``[N, outputs, H/stride, W/stride]``, zeros around its channels."""
         return functional.pad(x[:, :, :: self.stride, :: self.stride], (0, 0, 0, 0, *self.padding))
 
 

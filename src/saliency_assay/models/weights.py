@@ -1,4 +1,4 @@
-"""Weights files: equal weights give equal bytes, and reading a file never runs code from it."""
+"""Reading and writing of weights files, without running code from them; equal weights give equal bytes."""
 
 import logging
 import pickletools
@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 VALID = "a state dict of tensors, written by torch.save"
 KEYS = ("state_dict", "model_state_dict", "model")
-"""Keys of the state dict in files that also hold other training state, such as that of the optimizer."""
+"""Keys of the state dict in files that also contain other training state, such as that of the optimizer."""
 WRAPPERS = re.compile(r"^(module\.)?(_orig_mod\.)?(?(1)|(module\.)?)")
 """Name prefixes from data parallelism (``module``) and ``torch.compile`` (``_orig_mod``), in either order."""
 PROTOCOL = b"\x80"  # the first opcode of a pickle
@@ -31,31 +31,31 @@ CALLS = {"GLOBAL", "STACK_GLOBAL", "INST", "OBJ", "NEWOBJ", "NEWOBJ_EX", "REDUCE
 
 
 def write(path: Path, content: object) -> None:
-    """Write ``content`` with ``torch.save`` atomically: an interruption leaves the old file or none."""
-    # A file object, because torch.save would write the name of a path into the file.
+    """Write ``content`` with ``torch.save``, atomically: after an interruption, the old file or none exists."""
+    # Passed as a file object, because ``torch.save`` would write the temporary path's name into the file.
     with replacing(path) as temporary, temporary.open("wb") as file:
         torch.save(content, file)
 
 
 def read(path: Path) -> Any:
-    """Load a file of ``torch.save`` to the CPU; only tensors and plain values are read, and no code is run.
+    """Load a file of ``torch.save`` to the CPU; read only tensors and plain values, and run no code.
 
     Raises:
         FileNotFoundError: there is no file at ``path``.
-        ValueError: the file holds code, is truncated or was not written by ``torch.save``.
+        ValueError: the file contains code, is truncated or was not written by ``torch.save``.
     """
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such file; expected {VALID}")
     _check_members(path)
     try:
-        with warnings.catch_warnings():  # for formats that are refused anyway
+        with warnings.catch_warnings():  # on formats that are rejected anyway
             warnings.simplefilter("ignore")
             return torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # damage shows as OSError, RuntimeError, KeyError, UnpicklingError, …
         executable = _code_in(path, str(error))
         if executable:
             raise ValueError(
-                f"{path}: holds code ({executable[:80]}), which is not run; valid: {VALID}"
+                f"{path}: contains code ({executable[:80]}), which is not run; valid: {VALID}"
             ) from None
         raise ValueError(f"{path}: truncated, or not written by torch.save; valid: {VALID}") from error
 
@@ -63,17 +63,17 @@ def read(path: Path) -> Any:
 def _check_members(path: Path) -> None:
     """Check that the members of a zip file are uncompressed, as torch writes them, and not larger than the file.
 
-    A small compressed file could otherwise fill the memory.
+    Otherwise a small compressed file could fill the memory.
 
     Raises:
         ValueError: the file is damaged, or its members are compressed or too large.
     """
     if not zipfile.is_zipfile(path):
-        return  # torch's older format, or a file that ``torch.load`` refuses
+        return  # torch's older format, or a file that ``torch.load`` rejects
     try:
         with zipfile.ZipFile(path) as archive:
             members = archive.infolist()
-    except Exception as error:  # a damaged directory
+    except Exception as error:  # a damaged central directory of the zip file
         raise ValueError(f"{path}: truncated, or not written by torch.save; valid: {VALID}") from error
     size, claimed = path.stat().st_size, sum(member.file_size for member in members)
     if claimed > size or any(member.compress_type != zipfile.ZIP_STORED for member in members):
@@ -85,16 +85,16 @@ def read_state(path: Path) -> dict[str, Tensor]:
 
     Raises:
         FileNotFoundError: there is no file at ``path``.
-        ValueError: as ``read``, or the file holds no state dict.
+        ValueError: as ``read``, or the file contains no state dict.
     """
     return _state_in(path, read(path))
 
 
 def save(path: Path, classifier: Classifier, blueprint: Blueprint) -> None:
-    """Write the weights of a classifier and the values to rebuild it.
+    """Write the weights of a classifier and the values from which it can be rebuilt.
 
-    The file is ``{"state_dict": …, "classifier": …}``; the second entry is plain JSON and contains the digest of the
-    weights and the versions of the loaded packages. Equal weights give equal bytes.
+    The file is ``{"state_dict": …, "classifier": …}``. The second entry is plain JSON and also contains the digest of
+    the weights and the versions of the loaded packages. Equal weights give equal bytes.
     """
     state = {
         # Contiguous copies, because memory layout and shared storage would change the bytes.
@@ -114,7 +114,7 @@ def save(path: Path, classifier: Classifier, blueprint: Blueprint) -> None:
 
 
 def libraries_in(path: Path) -> dict[str, str]:
-    """Return the versions of the packages that produced the weights; empty if ``save`` did not write the file."""
+    """Return the versions of the packages that produced the weights; empty if the file was not written by ``save``."""
     content = read(path)
     if not isinstance(content, Mapping) or "classifier" not in content:
         return {}
@@ -137,12 +137,12 @@ def load_classifier(path: Path, blueprint: Blueprint) -> Classifier:
     for key in ("architecture", "parameters"):
         if description[key] != getattr(blueprint, key):
             raise ValueError(
-                f"{path}: {key} {description[key]!r} in the file; expected {getattr(blueprint, key)!r}"
+                f"{path}: {key}: found {description[key]!r}, expected {getattr(blueprint, key)!r}"
             )
     classes = description["classes"]
     if all(classes != length for tensor in state.values() for length in tensor.shape[:1]):
         raise ValueError(
-            f"{path}: {shown(classes)} classes, but no weights of so many; expected a file from save"
+            f"{path}: found {shown(classes)} classes and no tensor of that length, expected a file of save"
         )
     classifier = build(
         blueprint,
@@ -153,14 +153,16 @@ def load_classifier(path: Path, blueprint: Blueprint) -> Classifier:
     )
     _load_state(classifier.network, state, f"{path}: not weights of {blueprint.architecture}")
     if digest(state) != description["digest"]:
-        raise ValueError(f"{path}: damaged, its weights' digest is not the {description['digest']} it names")
+        raise ValueError(
+            f"{path}: damaged: the digest of its weights is not {description['digest']}, as stated in it"
+        )
     return classifier.eval()
 
 
 def normalization_of(path: Path, channels: int) -> tuple[Sequence[float], Sequence[float]] | None:
-    """Return the mean and standard deviation for the weights in ``path``: those in a file of ``save``, else ImageNet's.
+    """Return mean and standard deviation that the weights in ``path`` expect; None if not for ``channels`` channels.
 
-    None if the number of channels is not ``channels``, as with ImageNet's for grayscale images.
+    They are those in a file of ``save``, and ImageNet's for any other file, which has three channels.
 
     Raises:
         FileNotFoundError, ValueError: as ``read``.
@@ -177,8 +179,8 @@ def load_initial(
 ) -> None:
     """Load initial weights from ``path``, such as torchvision's.
 
-    If the shapes of the head, the last linear layer, differ, it keeps its random weights and a warning is logged;
-    without ``head_may_start_anew`` such a file is refused.
+    If the head (the last linear layer) has another shape in the file, it keeps its random weights, and a warning is
+    logged; without ``head_may_start_anew``, such a file is rejected.
 
     Raises:
         FileNotFoundError: there is no file at ``path``.
@@ -195,10 +197,12 @@ def load_initial(
     if replaced and head_may_start_anew:
         name = replaced[0]
         shapes = list(state[name].shape), list(initial_state[name].shape)
-        logger.warning("%s: %s is %s, here %s; %s starts anew", path, name, *shapes, head)
+        logger.warning("%s: %s is %s, expected %s; %s keeps its random weights", path, name, *shapes, head)
         state |= {name: initial_state[name] for name in head_names}
     elif replaced:
-        problem += f" with {classifier.classes} classes, and without training {head} cannot start anew"
+        problem += (
+            f" with {classifier.classes} classes, and {head} cannot keep random weights without training"
+        )
     _load_state(classifier.network, state, problem)
     logger.info("%s: %d tensors loaded", path, len(state))
 
@@ -209,7 +213,7 @@ def _state_in(path: Path, content: Any) -> dict[str, Tensor]:
         key = next((key for key in KEYS if isinstance(content.get(key), Mapping)), None)
         content = content[key] if key else content
     if not isinstance(content, Mapping) or not content:
-        raise ValueError(f"{path}: holds {_kind(content)}; valid: {VALID}")
+        raise ValueError(f"{path}: contains {_kind(content)}; valid: {VALID}")
     for name, value in content.items():
         if not isinstance(name, str) or not isinstance(value, Tensor):
             raise ValueError(f"{path}: {shown(name)} is {_kind(value)}; valid: {VALID}")
@@ -220,7 +224,7 @@ def _state_in(path: Path, content: Any) -> dict[str, Tensor]:
 
 
 def _load_state(network: nn.Module, state: Mapping[str, Tensor], problem: str) -> None:
-    """Load a complete ``state``; only BatchNorm's ``num_batches_tracked``, which old files lack, may be absent.
+    """Load a complete ``state``; only BatchNorm's ``num_batches_tracked`` may be missing, as it is in old files.
 
     Raises:
         ValueError: names or shapes differ from those of the network; the message starts with ``problem``.
@@ -258,12 +262,14 @@ def _description(path: Path, content: Mapping[str, Any]) -> dict[str, Any]:
     if not is_complete or not all(
         isinstance(value, float) for value in [*description["mean"], *description["std"]]
     ):
-        raise ValueError(f"{path}: no entry 'classifier' with {', '.join(kinds)}; valid: a file from save")
+        raise ValueError(
+            f"{path}: no entry 'classifier' with {', '.join(kinds)}; valid: a file written by save"
+        )
     return description
 
 
 def _code_in(path: Path, message: str) -> str:
-    """Return the name of the code in a refused file, from torch's error ``message`` or the pickle; empty if none."""
+    """Return the name of the code in a rejected file, from torch's error ``message`` or the pickle; empty if none."""
     match = re.search(r"GLOBAL ([\w.]+)", message)
     if match:
         return match.group(1)
@@ -273,7 +279,8 @@ def _code_in(path: Path, message: str) -> str:
         if file.read(1) != PROTOCOL:
             return ""
         file.seek(0)
-        try:  # torch refuses pickles of newer protocols before it reaches their code, so the message does not name it
+        # torch rejects pickles of newer protocols before it reaches their code, which its message then does not name.
+        try:
             names = (operation.name for operation, _, _ in pickletools.genops(file))
             call = next((name for name in names if name in CALLS), "")
         except Exception:  # damaged before the first call

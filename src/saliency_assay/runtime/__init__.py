@@ -1,1 +1,1 @@
-"""The environment of a job: logging, device, processes, locks, shards and provenance."""
+"""Runtime of a job: logging, device, processes, locks, shards and provenance."""

@@ -1,4 +1,4 @@
-"""Atomic writing: files get their final name only when they are complete.
+"""Atomic writing of files, which get their final name only when they are complete.
 
 A writer uses a temporary name in the target's folder, ``.NAME.MACHINE-PROCESS.SUFFIX``, which no other process uses:
 two writers of one target never touch each other's file, and the last rename wins. The next writer of the same target
@@ -16,17 +16,18 @@ from functools import cache
 from pathlib import Path
 
 ABANDONED = 24 * 3600.0
-"""Seconds without a change after which the writer of a temporary file on another machine is considered killed."""
+"""Seconds without a change after which the writer of a temporary file is presumed dead, if it is on another machine."""
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary path; afterwards rename it to ``path``, or delete it if the block failed."""
+    """Yield a temporary path, which is then renamed to ``path``, or deleted if the block raises an exception."""
     path.parent.mkdir(parents=True, exist_ok=True)
     remove_leftovers(path)
     temporary = temporary_path(path, "tmp")
     try:
         yield temporary
+        # Otherwise a power failure after the rename could leave a file of the right name without its content.
         with temporary.open("rb") as written:
             os.fsync(written.fileno())
         temporary.replace(path)
@@ -42,7 +43,7 @@ def temporary_path(path: Path, suffix: str) -> Path:
 def remove_leftovers(path: Path) -> None:
     """Delete the temporary files and folders of ``path`` whose writers were killed.
 
-    A writer on this machine was killed if its process no longer exists. Processes on other machines are not visible:
+    A writer on this machine was killed if its process no longer exists. Processes on other machines are not visible, so
     their files are deleted after ``ABANDONED`` seconds without a change.
     """
     prefix = f".{path.name}."
@@ -51,13 +52,13 @@ def remove_leftovers(path: Path) -> None:
         if not (entry.name.startswith(prefix) and process.isdecimal()):
             continue
         same_machine = machine == machine_digest()
-        with suppress(OSError):  # another writer deletes it at the same time, or it belongs to another user
+        with suppress(OSError):  # another writer may delete it first, or it belongs to another user
             if not Path("/proc", process).exists() if same_machine else _seconds_unchanged(entry) > ABANDONED:
                 shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
 
 
 def machine() -> str:
-    """Return a name within which process ids are unique: host and PID namespace, as containers may share host names."""
+    """Return a name within which process ids are unique: host and PID namespace, as containers may share a host."""
     with suppress(OSError):
         return f"{socket.gethostname()} {Path('/proc/self/ns/pid').readlink()}"
     return socket.gethostname()

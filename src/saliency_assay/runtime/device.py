@@ -1,4 +1,4 @@
-"""Device of a job's tensors, and its number of threads."""
+"""Selection of a job's device and number of threads."""
 
 import logging
 import os
@@ -13,28 +13,28 @@ from saliency_assay.runtime.gpus import SUBMITTED, pin, requested_gpus, shared_g
 from saliency_assay.runtime.launch import launched
 
 log = logging.getLogger(__name__)
-# Environment variables that are written to the log: the cluster's job, node and GPUs.
+# Environment variables that identify the cluster's job, node and GPUs, written to the log.
 PLACE = ("SLURM_JOB_ID", "SLURMD_NODENAME", "CUDA_VISIBLE_DEVICES")
 
 
 def prepare(name: str, threads: int, resources: Mapping[str, Any] | None = None) -> torch.device:
     """Return the device for ``auto``, ``cpu`` or ``cuda``, and set torch's CPU threads to ``threads``.
 
-    CPU results are bit for bit reproducible only with the same number of threads. Device and threads are logged, with
-    the cluster's job, node and GPUs if present. On a machine with several GPUs, the job is pinned to as many as its
-    ``resources`` request, by default one. ``auto`` is the CPU for a job that requests ``gpu: 0``.
+    Results on a CPU are reproducible bit for bit only with the same number of threads. Device and threads are logged,
+    with the cluster's job, node and GPUs if present. On a machine with several GPUs, the job is pinned to as many as
+    its ``resources`` request, by default one. ``auto`` selects the CPU for a job that requests ``gpu: 0``.
 
     Raises:
-        ValueError: ``cuda`` without a GPU, or ``auto`` on a cluster for a job that requests a GPU if none is visible.
+        ValueError: no GPU is available, and the device is ``cuda`` or the job requests a GPU of a cluster.
     """
     torch.set_num_threads(threads)
     requested = requested_gpus(resources or {})
     use_gpu = name == "cuda" or (name == "auto" and requested != 0)
-    if use_gpu and not launched():  # several processes inherit the GPUs of the one that started them
+    if use_gpu and not launched():  # processes started by ``launch`` inherit the GPUs of their launcher
         pin(max(requested or 1, int((resources or {}).get("processes") or 1)))
     available = use_gpu and torch.cuda.is_available()
     if name == "cuda" and not available:
-        raise ValueError("device: found 'cuda', but no GPU is available here; valid: auto, cpu")
+        raise ValueError("device: found 'cuda', but no GPU is available; valid: auto, cpu")
     if use_gpu and not available:
         _explain_missing_gpu(requested)
     device = torch.device("cuda" if available else "cpu")
@@ -44,17 +44,17 @@ def prepare(name: str, threads: int, resources: Mapping[str, Any] | None = None)
 
 
 def _explain_missing_gpu(requested: int | None) -> None:
-    """Raise an error if a cluster's GPU would be occupied unused; warn if a GPU of this machine cannot be used."""
+    """Raise an error if a GPU of a cluster would be reserved but unused; warn if a GPU of this machine is unusable."""
     host = socket.gethostname()
     if SUBMITTED in os.environ and requested:
         raise ValueError(
-            f"device: the job requests a GPU, and PyTorch finds none on {host}; check the node's driver and PyTorch's "
-            "CUDA version, or run on CPUs: gpu: 0 in the profile, or device: cpu in the configuration"
+            f"device: the job requests a GPU, but PyTorch finds none on {host}; check the node's driver and "
+            "PyTorch's CUDA version, or run on CPUs: gpu: 0 in the profile, or device: cpu in the configuration"
         )
     if gpus := shared_gpus():
         line = (
-            f"device: this job runs on the CPU: PyTorch cannot use {', '.join(gpus)} on {host}; check the driver and "
-            "PyTorch's CUDA version, or set device: cpu"
+            f"device: this job runs on the CPU, because PyTorch cannot use {', '.join(gpus)} on {host}; check "
+            "the driver and PyTorch's CUDA version, or set device: cpu"
         )
         log.warning("%s", line)
         if not launched():
@@ -64,6 +64,6 @@ def _explain_missing_gpu(requested: int | None) -> None:
 def resident_bytes(resources: Mapping[str, Any]) -> int:
     """Return the limit in bytes for images kept on the device, from the resource ``resident_limit`` in megabytes.
 
-    It is a resource and not a parameter, because it changes no result and must not cause a rerun.
+    It is a resource and not a parameter, because it does not change results and must not cause a rerun.
     """
     return int(resources.get("resident_limit", 8000)) * 1_000_000

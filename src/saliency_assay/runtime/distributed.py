@@ -1,6 +1,6 @@
-"""Data-parallel training in several processes of one machine: division of the images, and sums over processes.
+"""Data-parallel training in several processes of one machine: division of batches, and sums over processes.
 
-With one process there is no communication, and all results are bit for bit the same as without this module.
+With a single process there is no communication, and all results are bit for bit the same as without this module.
 """
 
 import ctypes
@@ -24,9 +24,9 @@ PR_SET_PDEATHSIG = 1  # linux/prctl.h
 def joined(device: torch.device, threads: int, resources: Mapping[str, Any]) -> Iterator[torch.device]:
     """Join the job's process group and yield the device of this process; start the processes if there are several.
 
-    Their number is the resource ``processes``, else on GPUs the resource ``gpu``, else one. It is not a parameter,
-    because the results are the same up to the order of floating-point sums. The processes share the job's ``threads``,
-    at least one each.
+    Their number is the resource ``processes`` or, if that is not set, the resource ``gpu`` on GPUs and one on a CPU. It
+    is not a parameter, because the results are the same up to the order of floating-point sums. The processes share the
+    job's ``threads``, at least one each.
 
     Raises:
         ValueError: fewer than one process, or more processes than visible GPUs.
@@ -37,7 +37,7 @@ def joined(device: torch.device, threads: int, resources: Mapping[str, Any]) -> 
     if process_count == 1:
         yield device
         return
-    # Otherwise processes that outlive their launcher would continue beside the next attempt.
+    # Without this, processes that outlive a killed launcher would keep running during the next attempt.
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     torch.set_num_threads(max(1, threads // process_count))
     on_gpu = device.type == "cuda"
@@ -47,7 +47,7 @@ def joined(device: torch.device, threads: int, resources: Mapping[str, Any]) -> 
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # loopback: all processes are on one machine
     dist.init_process_group("cpu:gloo,cuda:nccl" if on_gpu else "gloo")
     yield device
-    # Not after an exception: the other processes would fail before this one has reported the cause.
+    # Skipped after an exception: the other processes would lose the connection and report that before the cause.
     dist.destroy_process_group()
 
 
@@ -61,28 +61,28 @@ def _requested_processes(device: torch.device, resources: Mapping[str, Any]) -> 
     visible = torch.cuda.device_count() if on_gpu else count
     if count > max(1, visible):
         raise ValueError(
-            f"resource {name}: found {count}, expected at most {visible}, the GPUs that are here"
+            f"resource {name}: found {count}, expected at most {visible}, the number of visible GPUs"
         )
     return max(1, count)
 
 
 def processes() -> int:
-    """Return the number of processes of the training."""
+    """Return the number of processes that train together, 1 without a process group."""
     return dist.get_world_size() if dist.is_initialized() else 1
 
 
 def leading() -> bool:
-    """Return True in the process that writes files: the first of several, or the only one."""
+    """Return True in the process that writes files: the first of several, or a single one."""
     return rank() == 0
 
 
 def own(values: Tensor) -> Tensor:
-    """Return this process's rows of ``values`` ``[n, …]``; concatenated over processes, they are ``values``."""
+    """Return this process's contiguous rows of ``values`` ``[n, …]``; over all processes, each row occurs once."""
     return values.tensor_split(processes())[rank()] if processes() > 1 else values
 
 
 def own_rows(steps: int, batch_size: int) -> Tensor:
-    """Return this process's row indices, int64, in an epoch of ``steps`` batches: contiguous rows of each batch.
+    """Return indices, int64, of this process's rows in an epoch of ``steps`` batches: contiguous rows of each batch.
 
     Raises:
         ValueError: the batch size is not a multiple of the number of processes.
@@ -113,20 +113,20 @@ def gathered(values: Tensor) -> Tensor:
 
 
 def anyone(flag: bool) -> bool:
-    """Return True if ``flag`` is set in any process; reduced in main memory to avoid a GPU synchronization."""
+    """Return True if ``flag`` is set in any process; also a barrier. In host memory, to avoid a GPU synchronization."""
     if processes() == 1:
         return flag
     return bool(summed(torch.tensor(int(flag))))
 
 
 class _Gather(torch.autograd.Function):
-    """All-gather with gradient: the backward pass is its adjoint, the sum over processes for this process's rows."""
+    """All-gather with gradient: the backward pass is the adjoint, the sum over processes of this process's gradient."""
 
     @staticmethod
     def forward(context: Any, values: Tensor) -> Tensor:
-        parts = [torch.empty_like(values) for _ in range(processes())]
-        dist.all_gather(parts, values)
-        return torch.stack(parts)
+        by_process = [torch.empty_like(values) for _ in range(processes())]
+        dist.all_gather(by_process, values)
+        return torch.stack(by_process)
 
     @staticmethod
     def backward(context: Any, gradient: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Versions of the installed packages that results depend on."""
+"""Versions of the installed packages on which results depend."""
 
 import json
 import os
@@ -10,17 +10,17 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
 
 DISTRIBUTIONS = {"PIL": "pillow", "skimage": "scikit-image", "sklearn": "scikit-learn", "yaml": "pyyaml"}
-"""Distribution names of modules whose import name differs."""
+"""Distribution names of modules, where they differ from the import name."""
 WITHOUT_EFFECT = frozenset({"tqdm", "yaml"})
-"""Modules that read configurations or show progress; results do not depend on their version."""
+"""Modules on whose version results do not depend: they read configurations or show progress."""
 RECORDED = ("PIL", "captum", "numpy", "pycocotools", "scipy", "skimage", "sklearn", "torch", "zarr", "zennit")
-"""Modules whose versions are recorded in result files if the writing process has loaded them."""
+"""Modules whose versions are recorded in result files, if the process that writes them has imported the modules."""
 
 PLANNED = "SALIENCY_ASSAY_PACKAGES"
-"""Environment variable of all jobs of a run: JSON of the package versions at planning time."""
+"""Environment variable of all jobs of a run: JSON of the package versions when the run was planned."""
 
 _COUNTING: ContextVar[frozenset[str] | None] = ContextVar("counting", default=None)
-"""Distributions whose versions are recorded in the running job; None outside of jobs."""
+"""Distributions whose versions the running job records; None for all, as outside of jobs."""
 
 
 def versions_of(modules: Iterable[str]) -> dict[str, str]:
@@ -31,7 +31,7 @@ def versions_of(modules: Iterable[str]) -> dict[str, str]:
 
 @contextmanager
 def counting(packages: Mapping[str, str]) -> Iterator[None]:
-    """Record only ``packages`` (versions by distribution) within the context; all loaded ones if it is empty."""
+    """Record only the versions of ``packages`` (versions by distribution) within the context; of all if it is empty."""
     token = _COUNTING.set(frozenset(packages) or None)
     try:
         yield
@@ -42,24 +42,24 @@ def counting(packages: Mapping[str, str]) -> Iterator[None]:
 def loaded_versions() -> dict[str, str]:
     """Return the versions of the packages of ``RECORDED`` that this process has loaded.
 
-    In a job, only the packages selected by ``counting`` are included: the results do not depend on others that
-    happen to be loaded, so another version of those causes no rerun and is not reported as a mixture.
+    In a job, only the packages selected by ``counting`` are included. Its results do not depend on other packages that
+    happen to be loaded, so another version of these causes no rerun and is not reported as a mixture of versions.
     """
     loaded, counting = versions_of(module for module in RECORDED if module in sys.modules), _COUNTING.get()
     return {name: number for name, number in loaded.items() if counting is None or name in counting}
 
 
 def announce(packages: Mapping[str, str]) -> None:
-    """Pass the package versions at planning time (by distribution) to the jobs that this process starts."""
+    """Pass the package versions of the plan (by distribution) to the jobs that this process starts."""
     os.environ[PLANNED] = json.dumps(packages)
 
 
 def check_environment(packages: Mapping[str, str]) -> None:
-    """Check that the installed versions of a job's ``packages`` equal those with which its run was planned.
+    """Check that the installed versions of a job's packages are those with which its run was planned.
 
-    Without the check, an update during a long run would mix environments in its results. ``packages`` contains versions
-    by distribution. A job on a cluster is planned again with the versions installed at that time, so versions passed by
-    ``announce`` have priority.
+    Without the check, an update during a long run would mix environments in its results. ``packages`` contains the
+    versions by distribution. Snakemake plans a job on a cluster again when the job starts, with the versions installed
+    then, so versions passed by ``announce`` have priority.
 
     Raises:
         ValueError: a package has another version or is missing.
@@ -70,13 +70,13 @@ def check_environment(packages: Mapping[str, str]) -> None:
         if (installed := installed_version(name)) != expected:
             raise ValueError(
                 f"environment: found {name} {installed or 'missing'}, expected {expected}, with which this run was "
-                "planned; start the run again to plan it with what is installed now"
+                "planned; start the run again to plan it with the installed versions"
             )
 
 
 @cache
 def installed_version(distribution: str) -> str | None:
-    """Return the version of a distribution, None if it is not installed."""
+    """Return the version of a distribution; None if it is not installed."""
     try:
         return version(distribution)
     except PackageNotFoundError:
@@ -86,7 +86,8 @@ def installed_version(distribution: str) -> str | None:
 @cache
 def _distribution(module: str) -> str:
     name = DISTRIBUTIONS.get(module, module)
-    # Slow, because it reads the files of every distribution: only if no distribution has the module's name.
+    # ``packages_distributions`` reads the files of every distribution, which is slow: only if no distribution has the
+    # module's name.
     if installed_version(name) is None:
         return next(iter(packages_distributions().get(module, [name])))
     return name

@@ -1,7 +1,7 @@
-"""Digests of files named by the user, cached so that an unchanged file is read once.
+"""Digests of the user's files, cached so that an unchanged file is read only once.
 
-Results depend on the content of a file, not on its date: ``mv``, ``cp -p`` and ``rsync`` replace a file with an older
-one, and ``touch`` or a new checkout gives an unchanged file a new date.
+Results depend on the content of a file and not on its date: ``mv``, ``cp -p`` and ``rsync`` can replace a file with an
+older one, and ``touch`` or a new checkout gives an unchanged file a new date.
 """
 
 import json
@@ -13,7 +13,7 @@ from pathlib import Path
 from saliency_assay.runtime.atomic import replacing
 from saliency_assay.runtime.provenance import digest_of_file
 
-SETTLED = 2_000_000_000  # ns; a younger file may change again without a new time stamp
+SETTLED = 2_000_000_000  # ns; a file changed more recently may change again within the same time stamp
 
 
 class FileDigests:
@@ -25,11 +25,11 @@ class FileDigests:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._stored = self._read()
-        # Digests computed by this process: a plan uses the state of each file at its first use.
+        # Digests computed by this process. A plan is consistent: it uses the content of each file at its first use.
         self._computed: dict[str, str] = {}
 
     def of(self, file: Path) -> str:
-        """Return the SHA-256 (hex) of a file's bytes; an empty text if the file does not exist."""
+        """Return the SHA-256 (hex) of a file's bytes; an empty string if the file does not exist."""
         try:
             state = file.stat()
         except OSError:
@@ -51,7 +51,7 @@ class FileDigests:
         return [[Path(file).name, self.of(Path(file))] for file in files]
 
     def _read(self) -> dict[str, object]:
-        """Return the cached digests of earlier runs; none if the cache cannot be read, as it can be computed again."""
+        """Return the cached digests of earlier runs; none if the cache is unreadable, as they can be recomputed."""
         try:
             content = json.loads(self.path.read_text(encoding="utf-8"))
         except (OSError, ValueError):
@@ -59,7 +59,7 @@ class FileDigests:
         return content if isinstance(content, dict) else {}
 
     def _write(self) -> None:
-        """Write the cache. Concurrent processes may overwrite each other's; lost digests are computed again."""
+        """Write the cache. Concurrent processes may overwrite each other's digests, which are then recomputed."""
         # If the cache cannot be written, the next process reads the files again.
         with suppress(OSError), replacing(self.path) as temporary:
             temporary.write_text(json.dumps(self._stored), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""GPUs of a job: GPUs of this machine that the job is pinned to, or those that a cluster's scheduler assigns.
+"""Assignment of GPUs to jobs: pinning on this machine; on a cluster, checks of what jobs request.
 
 This module does not import torch: the Snakefile imports it to count GPUs, and jobs are pinned before CUDA is
 initialized.
@@ -19,10 +19,10 @@ log = logging.getLogger(__name__)
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 SHARED = "SALIENCY_ASSAY_GPUS"
-"""Environment variable of the jobs of a local run: the GPUs that they share, as in CUDA_VISIBLE_DEVICES."""
+"""Environment variable of the jobs of a local run: the GPUs that they share, in the form of CUDA_VISIBLE_DEVICES."""
 SUBMITTED = "SALIENCY_ASSAY_SUBMITTED"
 """Environment variable of jobs that run on a cluster, where the scheduler assigns GPUs."""
-MOST_ON_ONE = 1000
+MOST_ON_ONE = 1000  # jobs per GPU
 OPTION = re.compile(r"--(gres|gpus(?:-per-\w+)?)[= ](\S+)")
 """Options of Slurm that request GPUs: ``--gres=gpu:a100:2``, ``--gpus=2``, ``--gpus-per-node=a100:2``."""
 QUOTES = str.maketrans("", "", "'\"")
@@ -30,10 +30,10 @@ NAME = re.compile(r"[0-9]+|(?:GPU|MIG)-.+")
 
 
 def visible_gpus() -> list[str]:
-    """Return the GPUs that CUDA would use, in the notation of CUDA_VISIBLE_DEVICES; none if they cannot be counted."""
+    """Return the GPUs that CUDA would use, in the form of CUDA_VISIBLE_DEVICES; none if they cannot be listed."""
     if VISIBLE in os.environ:
         names = (name.strip() for name in os.environ[VISIBLE].split(","))
-        # CUDA also ignores all names after an invalid one.
+        # As CUDA does, ignore an invalid name and all names after it.
         return list(dict.fromkeys(takewhile(NAME.fullmatch, names)))
     try:
         listed = subprocess.run(
@@ -41,11 +41,11 @@ def visible_gpus() -> list[str]:
         ).stdout
     except (OSError, subprocess.SubprocessError):
         return []
-    # MIG instances are listed after their GPU and are used instead of it.
+    # MIG instances (partitions of a GPU) are listed after their GPU and are used in its place.
     gpus: list[list[str]] = []
     for name in re.findall(r"\(UUID: ([^)]+)\)", listed):
         if name.startswith("MIG-") and gpus:
-            gpus[-1] = [*(part for part in gpus[-1] if part.startswith("MIG-")), name]
+            gpus[-1] = [*(other for other in gpus[-1] if other.startswith("MIG-")), name]
         else:
             gpus.append([name])
     return [name for names in gpus for name in names]
@@ -55,7 +55,7 @@ def share_gpus(*, main: bool, local: bool, submitted: bool) -> list[str]:
     """Return the GPUs that the jobs of a local run share, and pass them to the jobs in environment variables.
 
     Args:
-        main: True in the Snakemake process that a user started, not in one that it started for a job.
+        main: True in the Snakemake process that the user started; False in those that it starts for jobs.
         local: True if the jobs run on this machine.
         submitted: True in the Snakemake process of a job on a cluster.
     """
@@ -75,7 +75,7 @@ def shared_gpus() -> list[str]:
 
 
 def requested_gpus(resources: Mapping[str, Any]) -> int | None:
-    """Return the number of GPUs that a job requests by ``gpu`` or by Slurm's options; None if neither is given."""
+    """Return the number of GPUs that a job requests by ``gpu`` or by Slurm's options; None if by neither."""
     if (number := resources.get("gpu")) is not None:
         return int(number)
     options = f"--gres={resources.get('gres', '')} {resources.get('slurm_extra', '')}".translate(QUOTES)
@@ -89,7 +89,7 @@ def requested_gpus(resources: Mapping[str, Any]) -> int | None:
 
 
 def check_requests(jobs: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
-    """Check that the resources of all submitted jobs that can use a GPU specify the number of GPUs, even if it is 0.
+    """Check that every submitted job that can use a GPU specifies its number of GPUs, even if that is 0.
 
     Args:
         jobs: rule name and resources of each job.
@@ -107,8 +107,8 @@ def check_requests(jobs: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
 def pin(number: int) -> None:
     """Restrict CUDA to ``number`` of the GPUs that this run's jobs share: those used by the fewest other jobs.
 
-    The function never waits: if a user allows more simultaneous jobs than there are GPUs, jobs share GPUs. Call it
-    before CUDA is initialized. It does nothing on a cluster, where the scheduler assigns GPUs, or without GPUs.
+    The function never waits: if the user allows more simultaneous jobs than there are GPUs, jobs share GPUs. Call it
+    before CUDA is initialized. Without GPUs, or on a cluster, where the scheduler assigns them, it does nothing.
     """
     names = shared_gpus()
     number = min(number, len(names))
@@ -123,9 +123,10 @@ def pin(number: int) -> None:
 
 
 def _reserve(names: Sequence[str], number: int) -> list[str]:
-    """Reserve the least used GPUs until this process ends; the n-th job on a GPU holds the n-th lock of that GPU.
+    """Reserve the least used GPUs until this process ends.
 
-    File locks are released even if the process is killed.
+    Each GPU has numbered lock files. The n-th job on a GPU locks the n-th of them, so that the GPU with the lowest free
+    number has the fewest jobs. The kernel releases the locks even if the process is killed.
     """
     folder = Path(tempfile.gettempdir(), f"saliency_assay_gpus_{os.getuid()}")
     folder.mkdir(mode=0o700, exist_ok=True)
@@ -146,5 +147,7 @@ def _try_lock(path: Path) -> bool:
     except BlockingIOError:
         os.close(descriptor)
         return False
-    os.set_inheritable(descriptor, True)  # the launcher of several processes replaces this process by exec
+    os.set_inheritable(
+        descriptor, True
+    )  # keeps the lock if the launcher of several processes replaces this process (exec)
     return True

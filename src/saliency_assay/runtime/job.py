@@ -1,4 +1,4 @@
-"""Context manager of every script: log file, input and output paths, and errors as one line on standard error."""
+"""Context manager of every script: opens the log, provides input and output paths, and reports errors in one line."""
 
 import logging
 import sys
@@ -20,9 +20,9 @@ LONGEST = 1500  # characters of an error line; the log contains the complete mes
 
 
 class Files:
-    """Input or output files of a rule as paths, by name, by position, or all of them in order.
+    """Input or output files of a rule as paths, by name, by position, or in order.
 
-    A name of several files returns a list.
+    A name that stands for several files returns a list.
     """
 
     def __init__(self, files: Any) -> None:
@@ -38,7 +38,7 @@ class Files:
         return map(Path, self._files)
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Return the file or files with this ``name``, or ``default`` if the rule has none."""
+        """Return the file or files called ``name``, or ``default`` if the rule has none."""
         return _as_paths(self._files.get(name, default))
 
     def items(self) -> Iterator[tuple[str, Any]]:
@@ -54,7 +54,7 @@ def _as_paths(files: Any) -> Any:
 
 @dataclass(frozen=True)
 class Job:
-    """A running job: the values that Snakemake passes to its script, and the contexts that are open until it ends."""
+    """A running job: the values that Snakemake passes to its script, and the contexts that stay open until it ends."""
 
     settings: dict[str, Any]
     input: Files
@@ -71,19 +71,19 @@ class Job:
 
 @contextmanager
 def run_job(snakemake: Any, key: str = "") -> Iterator[Job]:
-    """Run a script with its log open, after checking that the installed packages are those of the plan.
+    """Run the body of a script with its log open, after checking that the installed packages are those of the plan.
 
     Standard error, ``logging`` and the traceback of an exception are written to the rule's log. The message of the
     exception, which is one line for the project's own errors, is also written to the original standard error, after the
-    name of the rule and the ``key`` of the configuration that the job is for. Of several processes (``launch``), the
-    first writes to the log, the others to ``log.process1`` and so on beside it.
+    name of the rule and the ``key``. Of several processes (``launch``), the first writes to the log, the others to
+    ``LOG.process1`` and so on.
 
     Args:
         snakemake: the object of this name in a script.
-        key: configuration key such as ``metrics.aopc``.
+        key: key of the configuration entry that the job computes, such as ``metrics.aopc``.
 
     Raises:
-        SystemExit: with status 1, after any exception, or if the script exits with status 0.
+        SystemExit: status 1, after any exception, or if the script exits with status 0 before its end.
     """
     name = f"{snakemake.rule}: {key}" if key else snakemake.rule
     settings = snakemake.params.settings
@@ -115,10 +115,10 @@ def _log_and_report(name: str, log: str, packages: Mapping[str, str]) -> Iterato
                 check_environment(packages)
                 yield
         except SystemExit as error:
-            if error.code:  # a training that saved its state and ended after SIGTERM
+            if error.code:  # such as a training that saved its state after SIGTERM
                 raise
             traceback.print_exc()
-            tell(f"{name}: exited before its work was done; a function of one's own may not exit", terminal)
+            tell(f"{name}: exited before its work was done; custom functions must not call exit", terminal)
             raise SystemExit(1) from None
         except Exception as error:
             traceback.print_exc()
@@ -127,20 +127,20 @@ def _log_and_report(name: str, log: str, packages: Mapping[str, str]) -> Iterato
 
 
 def print_anything() -> None:
-    """Make standard output escape characters that its encoding lacks: not all terminals use UTF-8."""
+    """Make standard output escape the characters that its encoding lacks, because not all terminals use UTF-8."""
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def in_one_line(error: Exception) -> str:
-    """Return the text of an error line: own messages unchanged, others with exception type and location."""
+    """Return the text of an error line: the message, for unexpected exceptions with their type and location."""
     message = printable(str(error).strip())
     if message and isinstance(error, ValueError | OSError):
         line = message.splitlines()[0]
         return line if len(line) <= LONGEST else f"{line[: LONGEST - 300]} … {line[-300:]}"
-    place = traceback.extract_tb(error.__traceback__)[-1]
+    location = traceback.extract_tb(error.__traceback__)[-1]
     summary = f"{type(error).__name__}{': ' if message else ''}{message.splitlines()[0] if message else ''}"
-    return f"{summary} ({Path(place.filename).name}, line {place.lineno})"
+    return f"{summary} ({Path(location.filename).name}, line {location.lineno})"
 
 
 def printable(text: str) -> str:

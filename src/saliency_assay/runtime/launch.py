@@ -1,7 +1,6 @@
 """Launch of a job as several processes of one machine, with a single error report.
 
-This module does not import torch, because every job imports it and few use several processes, which ``launcher``
-starts.
+Every job imports this module, and few use several processes: only ``launcher``, which starts them, imports torch.
 """
 
 import os
@@ -11,11 +10,11 @@ from pathlib import Path
 from typing import NoReturn, TextIO
 
 FAULT = "SALIENCY_ASSAY_FAULT"
-"""Environment variable of each of several processes: file for the error line of the first one that fails."""
+"""Environment variable of the processes of a job: file for the error line of the first process that fails."""
 
 
 def launched() -> bool:
-    """Return True in the processes that ``launch`` has started."""
+    """Return True in a process that ``launch`` has started."""
     return FAULT in os.environ
 
 
@@ -25,15 +24,16 @@ def rank() -> int:
 
 
 def launch(processes: int) -> NoReturn:
-    """Restart this script in several ``processes``; their launcher replaces this process and keeps its id."""
+    """Restart this script in several ``processes``; the launcher replaces this process and keeps its process id."""
     command = [sys.executable, "-m", "saliency_assay.runtime.launcher", str(processes), *sys.argv]
     os.execv(sys.executable, command)
 
 
 def tell(line: str, terminal: TextIO) -> None:
-    """Print the error ``line`` of this job on the ``terminal``; of several processes, only the first to fail.
+    """Print the error ``line`` of this job on the ``terminal``; of several processes, only that of the first to fail.
 
-    An error in one process soon causes lost connections in the others, and bad input causes the same error in all.
+    The others would only repeat it: invalid input causes the same error in all processes, and an error in one process
+    causes lost connections in the others.
     """
     if not launched():
         print(line, file=terminal, flush=True)

@@ -1,7 +1,7 @@
-"""Program that starts the processes of a job, waits for them and reports failures: ``python -m`` module, N, script.
+"""Program that starts N processes of a script and reports failures: ``python -m …launcher N SCRIPT``.
 
-The processes are started by torchrun's API; only the error report differs. The torchrun command always ends in a report
-of fifty lines and status 1; this program prints one line and exits with the status of the first process that failed.
+It uses torchrun's API and differs only in the error report. After a failure, the command torchrun prints fifty lines
+and exits with status 1; this program prints one line and exits with the status of the first process that failed.
 """
 
 import logging
@@ -23,9 +23,10 @@ def run(processes: int, command: Sequence[str]) -> int:
     """Run ``command``, a Python script and its arguments, in several processes and return the exit status.
 
     Each process has torchrun's environment variables. When one fails, or this process receives a signal to stop, all
-    get SIGTERM and torchrun's half minute to end; the status is then that of the first failure or of the signal.
+    receive SIGTERM and have 30 seconds to end, as with torchrun; the status is that of the first failure or of the
+    signal.
     """
-    logging.disable()  # torchrun would log failures that are reported below
+    logging.disable()  # torchrun would log the failures that are reported below
     with tempfile.TemporaryDirectory(prefix="saliency_assay_") as folder:
         error_file = Path(folder, "fault")
         os.environ[FAULT] = str(error_file)
@@ -53,10 +54,11 @@ def _report_failure(failures: Mapping[int, ProcessFailure], error_file: Path, na
     """Print why the processes in ``failures`` failed and return the status of the first failure."""
     first = min(failures.values(), key=lambda failure: failure.timestamp)
     for process, failure in failures.items():
-        # A process killed by a signal writes no report and makes the others fail; torchrun kills those later.
+        # A process that a signal kills writes no report, and the others then fail. Those that torchrun itself kills
+        # end later and are not the cause.
         signum, late = -failure.exitcode, failure.timestamp > first.timestamp + 1
         if signum > 0 and signum != signal.SIGTERM and not late:
-            print(f"{name}: process {process} was ended by {signal.Signals(signum).name}", file=sys.stderr)
+            print(f"{name}: process {process} was killed by {signal.Signals(signum).name}", file=sys.stderr)
             return 128 + signum
     if error_file.exists():
         print(error_file.read_text(encoding="utf-8"), end="", file=sys.stderr)

@@ -1,8 +1,8 @@
-"""Lock that allows one run at a time in a results folder; Snakemake's own lock covers only its working directory.
+"""Lock of a results folder for one run at a time; Snakemake's own lock covers only its working directory.
 
-The lock is a file in the results folder that names the run's machine, process and working directory. On one machine,
-the kernel's file locks are used: they end with the process, even if it is killed, and jobs that a killed run left
-behind still hold a shared lock (``run_lock``).
+The lock is a file in the results folder that contains the run's machine, process and working directory. Within one
+machine, locks of the kernel on this file show whether the run is alive: they end with its process, even if it is
+killed. Jobs hold a shared lock (``run_lock``), so that jobs that outlive a killed run are noticed.
 """
 
 import atexit
@@ -24,7 +24,7 @@ def hold(results: Path) -> None:
     """Lock the results folder for this process until it ends; create the folder if it does not exist.
 
     Raises:
-        ValueError: another run uses the folder, or it cannot be written; the message contains the remedy.
+        ValueError: another run uses the folder, or the folder is not writable; the message contains the remedy.
     """
     path = results / NAME
     try:
@@ -33,28 +33,28 @@ def hold(results: Path) -> None:
             pass
     except OSError as error:
         raise ValueError(
-            f"results: cannot write in {results.absolute()}: {error.strerror}; valid: a folder that can be written"
+            f"results: cannot write in {results.absolute()}: {error.strerror}; valid: a writable folder"
         ) from None
     os.environ[LOCK] = str(path.absolute())
     atexit.register(release, file, os.getpid())
 
 
 def check_writable(folder: Path) -> None:
-    """Check that Snakemake can write its state in the working directory; otherwise it would end in a traceback.
+    """Check that Snakemake can write to the working directory; otherwise it would end with a traceback.
 
     Raises:
-        ValueError: the working directory cannot be written.
+        ValueError: the working directory is not writable.
     """
     state = folder / ".snakemake"
     if not os.access(state if state.is_dir() else folder, os.W_OK):
         raise ValueError(
-            f"{folder}: Snakemake cannot write its notes, .snakemake, in the working directory; start it in one that "
-            "can be written, with --snakefile, --profile and --configfile pointing here"
+            f"{folder}: Snakemake cannot write its folder .snakemake in the working directory; start it in a "
+            "writable one, with --snakefile, --profile and --configfile pointing here"
         )
 
 
 def release(file: IO[str], process: int) -> None:
-    """Release the lock if this is the ``process`` that acquired it and not one forked from it."""
+    """Release the lock if this is the ``process`` that acquired it, not one forked from it."""
     if os.getpid() == process and not file.closed:
         with suppress(OSError):
             Path(file.name).unlink()
@@ -62,7 +62,7 @@ def release(file: IO[str], process: int) -> None:
 
 
 def _acquire(path: Path) -> IO[str] | None:
-    """Return the lock file, open and locked; None if it was deleted in the meantime.
+    """Return the lock file, open and locked; None if another process deleted it while this one waited.
 
     Raises:
         ValueError: another run uses the folder, or a run on another machine may use it.
@@ -74,7 +74,7 @@ def _acquire(path: Path) -> IO[str] | None:
         if not _still_exists(path, file):
             return None
         file.seek(0)
-        if content := file.read():
+        if content := file.read():  # the record of a run that was killed or is alive
             _check_free(path, file, content)
         with suppress(OSError):
             lock(file, RUN)
@@ -97,7 +97,7 @@ def _still_exists(path: Path, file: IO[str]) -> bool:
 
 
 def _check_free(path: Path, file: IO[str], content: str) -> None:
-    """Check that the run that wrote ``content`` to the lock file has ended, including all of its jobs.
+    """Check that the run that wrote ``content`` to the lock file has ended, with all of its jobs.
 
     Raises:
         ValueError: the run has not ended, or it was on another machine and may not have ended.
@@ -109,10 +109,10 @@ def _check_free(path: Path, file: IO[str], content: str) -> None:
         )
     except (ValueError, KeyError, TypeError):
         raise ValueError(
-            f"results: {path.absolute()} is no lock of a run; delete it if none works in that folder"
+            f"results: {path.absolute()}: not a lock file; delete it if no run uses this folder"
         ) from None
     results = path.parent.absolute()
-    description = f"another run works in {results}: process {process} on {host}, started in {folder}"
+    description = f"another run uses {results}: process {process} on {host}, started in {folder}"
     same_machine = run_machine == machine()
     try:
         lock(file, RUN)
@@ -122,7 +122,9 @@ def _check_free(path: Path, file: IO[str], content: str) -> None:
             f"results: {description}; wait until it ends, {advice} choose another folder"
         ) from None
     except OSError:
-        same_machine = False  # without file locks, the state of a process is as unknown as on another machine
+        same_machine = (
+            False  # without file locks, it is as unknown as on another machine whether the run is alive
+        )
     if not same_machine:
         raise ValueError(
             f"results: {description}; wait until it ends, or choose another folder; "
@@ -132,7 +134,7 @@ def _check_free(path: Path, file: IO[str], content: str) -> None:
         lock(file, JOBS)
     except BlockingIOError:
         raise ValueError(
-            f"results: jobs of a run that was killed still work in {results}; wait until they end, or stop them "
+            f"results: jobs of a killed run are still running in {results}; wait until they end, or stop them "
             f"(fuser {results / NAME} lists them)"
         ) from None
     unlock(file, JOBS)

@@ -1,4 +1,4 @@
-"""Provenance of results: plain parameters, fingerprints, and seeds."""
+"""Provenance of results: parameters as plain JSON, fingerprints, and seeds."""
 
 import hashlib
 import json
@@ -15,18 +15,18 @@ PLAIN = (str, int, float, bool, type(None))
 def plain(value: Any) -> Any:
     """Convert ``value`` to plain JSON: dicts with string keys, lists, strings, numbers, booleans, None.
 
-    Snakemake silently does not track parameters of any other type.
+    Snakemake does not track changes of parameters of other types, and gives no warning.
 
     Raises:
-        TypeError: a type without a plain form.
+        TypeError: ``value`` contains an object of a type without a plain form.
     """
-    if type(value) in PLAIN:  # fast path for most values; a plan has hundreds of thousands
+    if type(value) in PLAIN:  # fast path for most of the hundreds of thousands of values in a plan
         return value
     if isinstance(value, dict):
         return {str(key): plain(entry) for key, entry in value.items()}
     if isinstance(value, Enum):
         return plain(value.value)
-    # NumPy scalars, before the check for float below: np.float64 is a subclass of float.
+    # NumPy scalars come before the check for float: np.float64 is a subclass of float.
     if hasattr(value, "item") and getattr(value, "ndim", None) == 0:
         return plain(value.item())
     if isinstance(value, str):  # subclasses of str, such as Snakemake's files, without their attributes
@@ -51,7 +51,7 @@ def fingerprint(value: Any) -> str:
 
 
 def seed_of(seed: int, *names: str) -> int:
-    """Return a 63-bit seed for the stochastic step ``names`` (rule, wildcards, …) of the study seeded ``seed``."""
+    """Return a 63-bit seed for the stochastic step ``names`` (rule, wildcards, …) of a study with seed ``seed``."""
     return int(fingerprint([seed, *names])[:16], 16) >> 1
 
 

@@ -1,4 +1,4 @@
-"""Locks on bytes of a run's lock file, and the shared lock of each job; without the imports of ``lock``."""
+"""Kernel locks on bytes of a run's lock file, and the shared lock of each job, which need few imports."""
 
 import fcntl
 import json
@@ -13,11 +13,11 @@ from saliency_assay.runtime.atomic import machine
 LOCK = "SALIENCY_ASSAY_LOCK"
 """Environment variable of all processes of a run: the path of its lock file."""
 RUN, JOBS, TURN = 0, 1, 2
-"""Bytes of the lock file: a run locks the first, its jobs share the second, readers and writers lock the third."""
+"""Bytes of the lock file: a run locks ``RUN``, its jobs share ``JOBS``, and ``TURN`` guards access to the file."""
 
 
 def lock(file: IO[str], byte: int, *, shared: bool = False, wait: bool = False) -> None:
-    """Lock one byte of an open file for this process; the kernel unlocks it when the process ends or closes the file.
+    """Lock one byte of an open file for this process, until it unlocks it, closes the file or ends.
 
     Raises:
         BlockingIOError: another process has locked it.
@@ -37,9 +37,9 @@ def unlock(file: IO[str], byte: int) -> None:
 
 @contextmanager
 def share_run_lock() -> Iterator[None]:
-    """Hold the shared job lock of the run that started this process, so that it remains if the run is killed.
+    """Share the job lock of the run that started this process, which shows that jobs are alive if the run is killed.
 
-    On other machines than the run's nothing is locked: there the scheduler of the cluster knows the jobs.
+    On machines other than the run's, nothing is locked: there the cluster's scheduler lists the jobs.
     """
     with ExitStack() as stack:
         with suppress(OSError, ValueError, KeyError, TypeError):

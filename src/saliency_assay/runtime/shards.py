@@ -1,9 +1,9 @@
 """Blocks and shards of explained images, the units of attribution and scoring jobs.
 
-The explained images of a set are divided into blocks of ``BLOCK``. Noise is seeded again for every block
-(``methods.sampling``) and no batch spans two blocks, so that the map of an image does not depend on the blocks of its
-job. A set with ``shards: N`` is explained in N shards, each a range of complete blocks. The rules read this module,
-so it imports nothing of the project.
+The explained images of a set are divided into blocks of ``BLOCK`` images. Noise is reseeded for every block
+(``methods.sampling``), and no batch spans two blocks, so that the map of an image does not depend on which other blocks
+its job computes. A set with ``shards: N`` is explained in N shards, each a range of complete blocks. The rules import
+this module, so it imports nothing of the project.
 """
 
 import re
@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from math import ceil
 from typing import NamedTuple
 
-BLOCK = 256  # images; another value changes the noise of all images but the first ones of a set
+BLOCK = 256  # images; another value would change the noise of all images after the first block
 SUFFIX = re.compile(r"\.shard([0-9]+)of([0-9]+)")
 
 
 class Shard(NamedTuple):
-    """One shard of several: its number, from 1, and the number of shards."""
+    """One shard of a set: its number, from 1, and the number of shards."""
 
     number: int
     of: int
@@ -50,7 +50,9 @@ def shard_of(name: str) -> Shard:
     """
     match = SUFFIX.fullmatch(name)
     if name and not match:
-        raise ValueError(f"shard: found {name!r}, expected such as {shard_suffixes(4)[0]!r}, or nothing")
+        raise ValueError(
+            f"shard: found {name!r}, expected a suffix such as {shard_suffixes(4)[0]!r}, or none"
+        )
     return Shard(int(match[1]), int(match[2])) if match else WHOLE
 
 
@@ -60,7 +62,7 @@ def blocks_in(images: int) -> int:
 
 
 def too_many(shards: int, images: int) -> str:
-    """Return the error text if ``images`` explained images have fewer blocks than ``shards``, else an empty text."""
+    """Return an error text if ``images`` explained images have fewer blocks than ``shards``, else an empty string."""
     blocks = blocks_in(images)
     if shards <= blocks:
         return ""
@@ -71,7 +73,7 @@ def too_many(shards: int, images: int) -> str:
 def blocks(images: int, offset: int = 0) -> Iterator[tuple[int, slice]]:
     """Yield the number of each block in its set and its slice of the ``images`` images, in order.
 
-    ``offset`` is the number of images of the set before these.
+    ``offset`` is the number of images that precede these in the set.
 
     Raises:
         ValueError: the offset is not a multiple of ``BLOCK``.
@@ -85,7 +87,7 @@ def blocks(images: int, offset: int = 0) -> Iterator[tuple[int, slice]]:
 def batches(
     images: int, batch_size: int, *, offset: int = 0, even: bool = False
 ) -> Iterator[tuple[int, slice]]:
-    """Yield block number and slice of each batch of ``batch_size`` images; the last one of a block may be smaller.
+    """Yield block number and slice of each batch of ``batch_size`` images; the last batch of a block may be smaller.
 
     With ``even``, the batches of a block have nearly equal sizes. ``images`` and ``offset`` are as in ``blocks``.
 

@@ -11,7 +11,7 @@ TERMINATED = 128 + signal.SIGTERM
 class HeldSigterm:
     """Context manager that sets ``terminated`` on SIGTERM instead of ending the process.
 
-    Outside the main thread, where Python cannot set signal handlers, it has no effect.
+    It has no effect outside the main thread, where Python cannot set signal handlers.
     """
 
     terminated = False

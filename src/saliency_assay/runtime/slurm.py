@@ -1,4 +1,4 @@
-"""Check for Slurm jobs of an earlier run in this folder, because a second run would write the same files."""
+"""Check for Slurm jobs of an earlier run in a folder, because a second run would write the same files."""
 
 import getpass
 import os
@@ -8,18 +8,18 @@ import time
 from pathlib import Path
 
 COMMENT_PREFIX = "rule_"
-"""Prefix of the comment of each job of Snakemake's Slurm executor; a job in which Snakemake itself runs has none."""
+"""Prefix of the comment that Snakemake's Slurm executor gives each job; a job that runs Snakemake itself has none."""
 SKIP = "SALIENCY_ASSAY_SKIP_SQUEUE"
-"""Environment variable: if set, a run starts although Slurm does not list its queue."""
+"""Environment variable: if set, a run starts without listing Slurm's queue."""
 ATTEMPTS = 3
 PAUSE = 5.0  # seconds between two calls of squeue
 
 
 def running_jobs(folder: Path) -> list[str]:
-    """Return the ids of the Slurm jobs that an earlier run in ``folder`` left in the queue; none without Slurm.
+    """Return the ids of the Slurm jobs that an earlier run in ``folder`` left in the queue; empty without Slurm.
 
     Raises:
-        ValueError: Slurm does not answer, and an earlier run was interrupted while it submitted jobs.
+        ValueError: Slurm does not respond, and an earlier run was interrupted while it submitted jobs.
     """
     if SKIP in os.environ or (shutil.which("squeue") is None and not _marker(folder).exists()):
         return []
@@ -32,21 +32,21 @@ def running_jobs(folder: Path) -> list[str]:
 
 
 def check_no_other_run(folder: Path) -> None:
-    """Check that no jobs of an earlier run are in the queue; they continue when their Snakemake is killed.
+    """Check that no jobs of an earlier run are in the queue, where they continue if their Snakemake is killed.
 
     Raises:
-        ValueError: there are such jobs, or there may be; the message contains the remedy.
+        ValueError: there are or may be such jobs; the message contains the remedy.
     """
     if jobs := running_jobs(folder):
         numbers = " ".join(jobs)
         raise ValueError(
-            f"Slurm jobs of an earlier run still work in {folder}: {numbers}; wait until they end, "
-            f"or stop them with: scancel {numbers} (a training saves its state, and goes on from it)"
+            f"Slurm jobs of an earlier run are still running in {folder}: {numbers}; wait until they end, "
+            f"or stop them with: scancel {numbers} (a training saves its state and resumes from it)"
         )
 
 
 def begin_submitting(folder: Path) -> None:
-    """Write a marker file that a run in ``folder`` submits jobs to Slurm; it remains if the run is killed."""
+    """Create the marker file of a run in ``folder`` that submits jobs to Slurm; it remains if the run is killed."""
     if shutil.which("squeue"):  # other schedulers are not queried, so a marker would only block the next run
         _marker(folder).parent.mkdir(exist_ok=True)
         _marker(folder).touch()
@@ -71,9 +71,11 @@ def _queue(folder: Path) -> str:
             return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
         except (OSError, subprocess.SubprocessError) as error:
             reason = getattr(error, "stderr", None) or str(error)
-        if not _marker(folder).exists():  # such as a workstation on which Slurm is not configured
+        if not _marker(
+            folder
+        ).exists():  # no run submitted jobs, as on a workstation where Slurm is not configured
             return ""
     raise ValueError(
-        f"squeue: {' '.join(reason.split())}; jobs of an interrupted run may still work in {folder}; "
-        f"try again when Slurm answers, or if none do, start with {SKIP}=1"
+        f"squeue: {' '.join(reason.split())}; jobs of an interrupted run may still be running in {folder}; "
+        f"try again when Slurm responds or, if there are none, start with {SKIP}=1"
     )

@@ -1,1 +1,1 @@
-"""Zarr stores and score tables."""
+"""File formats: Zarr stores of arrays, and tables of scores and results."""

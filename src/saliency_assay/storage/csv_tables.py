@@ -1,10 +1,11 @@
-"""Reading of CSV tables of results; names are always read as text."""
+"""Reading of CSV tables of results, with names as text."""
 
 from pathlib import Path
 from typing import TextIO
 
 import pandas as pd
 
+# Columns of names, which pandas would otherwise convert: NA to a missing value, True to a boolean.
 NAMES = (
     *("study", "data", "model", "method", "metric", "variant"),
     *("other_metric", "other_variant", "set", "concept"),
@@ -12,9 +13,9 @@ NAMES = (
 
 
 def read_table(file: Path | TextIO, *texts: str) -> pd.DataFrame:
-    """Read a table of results; names such as NA or True stay text, an empty name is "", an empty number NaN.
+    """Read a table of results; an empty name is "", an empty number NaN.
 
-    ``texts`` are further text columns besides ``NAMES``.
+    ``texts`` are text columns in addition to ``NAMES``.
     """
     text_columns = (*NAMES, *texts)
     table = pd.read_csv(file, keep_default_na=False, na_values=[""], dtype=dict.fromkeys(text_columns, str))

@@ -1,8 +1,8 @@
-"""Rows of an uncompressed array, read directly from the zip file.
+"""Random access to rows of an uncompressed array, read directly from the zip file.
 
-Zarr reads complete chunks. A batch in random order would read a chunk of megabytes for each image, so arrays without
-compression and Zarr shards are read by row. Files are not memory-mapped, because mapped pages count as the process's
-memory. Any number of threads may read at once.
+Zarr reads complete chunks, so that a batch in random order would read megabytes for each image. Arrays that are neither
+compressed nor divided into Zarr's shards are therefore read row by row. Files are not memory-mapped, because mapped
+pages count as memory of the process. Any number of threads may read at once.
 """
 
 import os
@@ -17,12 +17,14 @@ import numpy as np
 import numpy.typing as npt
 import zarr
 
-# Offset, in the 30-byte local header of a member, of the lengths of its name and of the extra field after the name.
+# The local header of a zip member has 30 bytes, followed by its name and an extra field. The lengths of these two, of 2
+# bytes each, are at offset 26.
+HEADER_LENGTH = 30
 NAME_LENGTHS = 26
 
 
 class StoreError(ValueError):
-    """Error of a store that cannot be read or is not the requested one. The message is one line."""
+    """Error for a store that cannot be read or is not the requested one. The message is one line."""
 
 
 class Archive:
@@ -41,17 +43,19 @@ class Archive:
         """Return the unpacked size of each member in bytes.
 
         Raises:
-            StoreError: two members have one name or overlap, and would unpack to more than the file contains.
+            StoreError: two members have the same name or overlap, and would unpack to more than the file contains.
         """
         members = self._zip.infolist()
         compressed, length = sum(member.compress_size for member in members), os.fstat(self._file()).st_size
         if len(self._zip.NameToInfo) != len(members) or compressed > length:
             description = f"{len(members)} members of {compressed} bytes in a file of {length}"
-            raise StoreError(f"{self.path}: found {description}, expected each once, one after another")
+            raise StoreError(
+                f"{self.path}: found {description}, expected distinct members that do not overlap"
+            )
         return {member.filename: member.file_size for member in members}
 
     def beginning(self, name: str, count: int) -> bytes:
-        """Return the first bytes of member ``name``, compressed or not, at most ``count``.
+        """Return at most ``count`` bytes from the beginning of member ``name``, unpacked if it is compressed.
 
         Raises:
             StoreError: the member cannot be read.
@@ -69,11 +73,11 @@ class Archive:
 
     @property
     def plain(self) -> bool:
-        """True if no member is compressed; zip files of other programs may have compressed members."""
+        """True if no member is compressed; zip files written by other programs may have compressed members."""
         return all(member.compress_type == zipfile.ZIP_STORED for member in self._zip.infolist())
 
     def read(self, name: str, start: int, target: memoryview) -> None:
-        """Fill ``target`` with the bytes of member ``name``, beginning at its byte ``start``.
+        """Fill ``target`` with bytes of member ``name``, from its byte ``start`` on.
 
         Raises:
             StoreError: the file is too short.
@@ -83,7 +87,7 @@ class Archive:
         if name not in self._starts:
             header, lengths = self._zip.NameToInfo[name].header_offset, bytearray(4)
             self._fill(memoryview(lengths), file, header + NAME_LENGTHS, name)
-            self._starts[name] = header + 30 + sum(struct.unpack("<HH", lengths))
+            self._starts[name] = header + HEADER_LENGTH + sum(struct.unpack("<HH", lengths))
         self._fill(target, file, self._starts[name] + start, name)
 
     def _fill(self, target: memoryview, file: int, offset: int, name: str) -> None:
@@ -91,14 +95,14 @@ class Archive:
         while done < len(target):
             try:
                 count = os.preadv(file, [target[done:]], offset + done)
-            except OSError as error:  # invalid offset, or an error of the disk
+            except OSError as error:  # an invalid offset, or a disk error
                 raise StoreError(f"{self.path}: {name} cannot be read: {error.strerror}") from error
             if not count:
-                raise StoreError(f"{self.path}: truncated, or not a Zarr store ({name} is not whole)")
-            done += count
+                raise StoreError(f"{self.path}: truncated, or not a Zarr store ({name} is incomplete)")
+            done += count  # one call may read less than requested
 
     def check(self, name: str, content: memoryview, padding: bytes) -> None:
-        """Compare the CRC-32 of a complete member, ``content`` followed by ``padding``, with the archive's.
+        """Check the CRC-32 of a complete member, which is ``content`` followed by ``padding``.
 
         Raises:
             StoreError: the checksums differ.
@@ -121,7 +125,7 @@ class Rows:
 
     @classmethod
     def of(cls, archive: Archive, array: zarr.Array[Any]) -> Self | None:
-        """Return the rows of ``array``, or None if single rows cannot be read and Zarr must read chunks."""
+        """Return access to the rows of ``array``; None if only Zarr can read it, chunk by chunk."""
         unencoded = not array.compressors and not array.filters and array.shards is None
         whole_rows = array.chunks[1:] == array.shape[1:]
         fits = array.dtype == np.uint8 and unencoded and whole_rows and array.metadata.zarr_format == 3
@@ -130,8 +134,8 @@ class Rows:
     def at(self, index: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
         """Return the rows at ``index`` ``[n]``, in that order, uint8 ``[n, ...]``; negative indices count from the end.
 
-        Consecutive rows are read in one call, directly into the result. A chunk that is read completely is compared
-        with its checksum.
+        Consecutive rows are read in one call, directly into the result. The checksum of a chunk is verified only if
+        the whole chunk is read.
 
         Raises:
             IndexError: an index is out of range.
@@ -143,18 +147,20 @@ class Rows:
         index = np.where(index < 0, index + self._length, index)
         rows = np.empty((len(index), *self._array.shape[1:]), dtype=np.uint8)
         target, width = rows.reshape(-1).data, self._width
+        # A new read starts where rows are not consecutive, and at each chunk, because chunks are separate zip members.
         starts = (np.diff(index, prepend=-2) != 1) | (index % self._chunk == 0)
         for first, end in pairwise([*np.flatnonzero(starts).tolist(), len(index)]):
             self._read(int(index[first]), target[first * width : end * width])
         return rows
 
     def _read(self, row: int, target: memoryview) -> None:
-        """Read consecutive rows of one chunk, beginning at ``row``, into ``target``."""
+        """Read consecutive rows of one chunk, from ``row`` on, into ``target``."""
         chunk, start = divmod(row, self._chunk)
         coordinates = (chunk, *(0 for _ in self._array.shape[1:]))
         name = f"{self._array.path}/{self._array.metadata.encode_chunk_key(coordinates)}"
         self._archive.read(name, start * self._width, target)
         rows = min(self._chunk, self._length - chunk * self._chunk)
         if len(target) == rows * self._width:
+            # Zarr pads the last chunk to its full size with the fill value.
             padding = bytes([self._fill]) * ((self._chunk - rows) * self._width)
             self._archive.check(name, target, padding)

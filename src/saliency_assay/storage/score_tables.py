@@ -1,8 +1,8 @@
-"""Score tables: their columns, and how they are written and read. No other module defines them.
+"""Score tables: columns, writing and reading.
 
-The table (Parquet, long form) is the only interface between scoring on one side and reliability and report on the
-other. It has one row per image; scores of a whole set have image = -1. Replicates are stored individually: means and
-intervals are computed where they are shown.
+The score table (Parquet, long form) is the only interface between scoring on one side and reliability and report on
+the other. It has one row per image; scores of a whole set have image -1. Replicates are stored individually; means and
+intervals are computed where they are displayed.
 """
 
 import json
@@ -21,9 +21,9 @@ from saliency_assay.runtime.environment import loaded_versions
 from saliency_assay.storage.zarr_format import FORMAT, unreadable
 
 FORMAT_KEY = b"saliency_assay_format"
-"""Key of the format version (``zarr_format.FORMAT``) in the file's metadata."""
+"""Key of the format version (``zarr_format.FORMAT``), in the file's metadata."""
 LIBRARIES_KEY = b"saliency_assay_libraries"
-"""Key of the package versions (JSON) behind the table's content in the file's metadata."""
+"""Key of the versions (JSON) of the packages that computed the content, in the file's metadata."""
 COLUMNS = {
     "study": "str",
     "data": "str",
@@ -36,20 +36,20 @@ COLUMNS = {
     "score": "float64",
 }
 Conditions = Sequence[tuple[str, str, object]]
-"""Row filter in pyarrow's form: conditions such as ``("metric", "==", "accuracy")``, which must all hold."""
-WHOLE_SET = -1
-ROW_GROUP = 1_000_000
+"""Row filter in pyarrow's form: conditions such as ``("metric", "==", "accuracy")``, all of which must be true."""
+WHOLE_SET = -1  # value of ``image`` in rows of a whole set
+ROW_GROUP = 1_000_000  # rows
 
 
 class ScoreError(ValueError):
-    """A table that is not a score table. The message is one line."""
+    """Error for a table that is not a score table. The message is one line."""
 
 
 def check(table: pd.DataFrame, source: str, *, compact: bool = False) -> pd.DataFrame:
-    """Return ``table`` with its columns in order and of the right types, with ``compact`` text as categories.
+    """Return ``table`` with its columns in order and of the right types; with ``compact``, text is categorical.
 
     Raises:
-        ScoreError: columns are missing or unknown, a value has another type, or two rows have equal keys.
+        ScoreError: columns are missing or unknown, a value has another type, or two rows have the same key.
     """
     if set(table.columns) != set(COLUMNS):
         raise ScoreError(f"{source}: columns {sorted(table.columns)}, expected {sorted(COLUMNS)}")
@@ -62,12 +62,12 @@ def check(table: pd.DataFrame, source: str, *, compact: bool = False) -> pd.Data
     repeated = table.duplicated(keys)
     if repeated.any():
         row = table.loc[repeated, keys].iloc[0].to_dict()
-        raise ScoreError(f"{source}: scored twice: {row}")
+        raise ScoreError(f"{source}: found two scores of {row}, expected one")
     return table
 
 
 def write(path: Path, table: pd.DataFrame) -> None:
-    """Write a score table as one Parquet file, completely or not at all."""
+    """Write a score table as one Parquet file, atomically."""
     table = check(table, str(path))
     with replacing(path) as temporary:
         pq.write_table(_with_format(pa.Table.from_pandas(table, preserve_index=False)), temporary)
@@ -75,9 +75,9 @@ def write(path: Path, table: pd.DataFrame) -> None:
 
 @contextmanager
 def writer(path: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
-    """Write a score table in parts, completely or not at all; the file equals that of ``write`` for all parts.
+    """Yield a function that appends tables to one score table; the file is written atomically.
 
-    Each part is checked separately: the caller must ensure that no two parts contain rows with equal keys.
+    Each table is checked separately: the caller must ensure that no two of them contain rows with the same key.
     """
     empty = pd.DataFrame(columns=list(COLUMNS)).astype(COLUMNS)
     schema = _with_format(pa.Table.from_pandas(empty, preserve_index=False)).schema
@@ -85,7 +85,7 @@ def writer(path: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
 
         def append(table: pd.DataFrame) -> None:
             table = check(table, str(path), compact=True)
-            # Text needs far more memory than categories, so only a limited number of rows is converted at a time.
+            # Text needs far more memory than categories, so that only some of the rows are converted at a time.
             for start in range(0, len(table), ROW_GROUP):
                 rows = pa.Table.from_pandas(table.iloc[start : start + ROW_GROUP], preserve_index=False)
                 file.write_table(rows.cast(schema))
@@ -94,14 +94,18 @@ def writer(path: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
 
 
 def read(paths: Iterable[Path], *, compact: bool = False, only: Conditions | None = None) -> pd.DataFrame:
-    """Return the score tables at ``paths`` as one table in that order, with ``compact`` text as categories.
+    """Return the score tables at ``paths`` as one table, in that order.
 
-    Categories save memory. Rows of one score of one method are contiguous even where the shards of a set were scored
-    in separate files, given in their order: the table equals that of the unsplit set. With ``only``, only the rows
-    that meet these conditions are read.
+    The rows of one score of one method are contiguous even if the shards of a set were scored in separate files. If
+    these are in order, the table equals that of the unsharded set.
+
+    Args:
+        paths: the files.
+        compact: True for text as categories, which saves memory.
+        only: conditions on the rows to read; None for all rows.
 
     Raises:
-        ScoreError: no path, a file that is not Parquet or has another format, or an error of ``check``.
+        ScoreError: there is no path, a file is not Parquet or has another format, or an error of ``check``.
     """
     text = [name for name, kind in COLUMNS.items() if kind == "str"] if compact else None
     tables, files = [], list(paths)
@@ -114,27 +118,27 @@ def read(paths: Iterable[Path], *, compact: bool = False, only: Conditions | Non
         file_format = (table.schema.metadata or {}).get(FORMAT_KEY)
         if reason := unreadable(file_format.decode(errors="replace") if file_format else None):
             raise ScoreError(f"{path}: {reason}")
-        # The metadata of pandas adds nothing to the checks below, and may itself be damaged.
+        # Not needed, since ``check`` sets all types, and pandas' metadata may itself be damaged.
         tables.append(table.replace_schema_metadata(None))
     if not tables:
         raise ScoreError("no score tables; expected at least one path")
     source = str(files[0]) if len(files) == 1 else "score tables"
     try:
         joined = _concatenate(tables, compact)
-    except Exception as error:  # one table has columns of other types, or invalid text
+    except Exception as error:  # a table has columns of other types, or invalid text
         raise _unreadable(source, error) from error
     return check(_group_scores(joined), source, compact=compact)
 
 
 def write_predictions(path: Path, table: pd.DataFrame, libraries: Mapping[str, str]) -> None:
-    """Write the predictions of a model, with the versions of the packages that its weights were computed with."""
+    """Write the predictions of a model, with the versions of the packages that computed its weights."""
     rows = pa.Table.from_pandas(table, preserve_index=False)
     with replacing(path) as temporary:
         pq.write_table(_with_metadata(rows, {LIBRARIES_KEY: json.dumps(libraries).encode()}), temporary)
 
 
 def libraries_in(path: Path) -> dict[str, str]:
-    """Return the package versions recorded in a score table, or those of the weights in a table of predictions."""
+    """Return the package versions in a score table, or those of the weights in a table of predictions."""
     libraries = (pq.read_schema(path).metadata or {}).get(LIBRARIES_KEY, b"{}")
     return {str(name): str(version) for name, version in json.loads(libraries).items()}
 
@@ -149,11 +153,11 @@ def _with_metadata(table: pa.Table, entries: Mapping[bytes, bytes]) -> pa.Table:
 
 
 def _group_scores(table: pd.DataFrame) -> pd.DataFrame:
-    """Move the rows of each score to its first row, keeping their order."""
+    """Move the rows of each score together, to the position of its first row, keeping their order."""
     keys = [name for name in COLUMNS if name not in ("image", "score")]
     if not set(keys) <= set(table.columns):
         return table  # ``check`` reports the missing columns
-    # Only the first row of each run of equal keys is compared: a table may have millions of other rows.
+    # Only the first row of each run of equal keys is grouped, because a table may have millions of rows.
     first = np.arange(len(table)) == 0
     for name in keys:
         values = table[name].cat.codes if table[name].dtype == "category" else table[name]
@@ -166,9 +170,9 @@ def _group_scores(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def combinations(path: Path, columns: Sequence[str], *, only: Conditions) -> list[dict[str, object]]:
-    """Return the distinct combinations of ``columns`` in the rows of a score table that meet ``only``, in order.
+    """Return the distinct combinations of ``columns`` in the rows that meet ``only``, in order of appearance.
 
-    The table is read in batches.
+    The score table at ``path`` is read in batches.
 
     Raises:
         ScoreError: the file is not Parquet.
@@ -192,7 +196,7 @@ def _unreadable(path: Path | str, error: Exception) -> ScoreError:
 
 
 def _concatenate(tables: list[pa.Table], compact: bool) -> pd.DataFrame:
-    """Concatenate ``tables``; with ``compact``, Arrow unifies categories, which pandas would convert to text."""
+    """Concatenate ``tables``; with ``compact`` in Arrow, which unifies categories that pandas would convert to text."""
     if compact:
         joined: pd.DataFrame = pa.concat_tables(tables).to_pandas(ignore_metadata=True)
     else:

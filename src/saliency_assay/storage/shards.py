@@ -1,7 +1,7 @@
 """Stores of the shards of a set, read as one store of all its images.
 
-Each shard is written by a separate job (``runtime.shards``). When they are opened together, they are checked to be all
-shards of one run, in order; their arrays are then read on demand, through the interface of a single store.
+Each shard is written by a separate job (``runtime.shards``). Opening them together checks that they are all shards of
+one run, in order. Their arrays are then read on demand, through the interface of a single store.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,20 +17,20 @@ from saliency_assay.runtime.shards import WHOLE, Shard
 from saliency_assay.storage.zarr_store import Array, Store, StoredArray, StoreError, open_store
 
 SHARD_ATTRIBUTES = {"shard", "offset", "length", "digest", "maps"}
-"""Attributes that differ between shards of one run: those of their content and of the maps that they are made from."""
+"""Attributes that differ between shards of one run: those of their content, and of the maps behind it."""
 PROCESS_ATTRIBUTES = {"format", "version", "libraries"}
-"""Attributes of the process that wrote a store. They may differ: Snakemake decides which results must be rerun."""
+"""Attributes of the process that wrote a store. They may differ, because Snakemake decides what must be rerun."""
 
 
 def open_stores(paths: Sequence[Path], *, kind: str, expect: Mapping[str, Any] | None = None) -> Store:
-    """Open the stores of all shards of a set, in their order, as one store; a single path opens an unsplit set.
+    """Open the stores of all shards of a set, in order, as one store; a single path is that of an unsharded set.
 
-    ``kind`` and ``expect`` apply to each store, as in ``open_store``. Attributes of single shards, such as the offset,
-    are omitted; ``length`` is the total, and ``digest`` a digest of the shards' digests.
+    ``kind`` and ``expect`` apply to each store, as in ``open_store``. Attributes of individual shards, such as the
+    offset, are omitted; ``length`` is the total length, and ``digest`` a digest of the shards' digests.
 
     Raises:
-        StoreError: no path, or a shard that is missing, truncated, out of order, of another number of shards or of
-            another run.
+        StoreError: there is no path, or a shard is missing, truncated, out of order, or of another run or number of
+            shards.
     """
     if not paths:
         raise StoreError(f"{kind}: found no store, expected at least one path")
@@ -42,12 +42,12 @@ def open_stores(paths: Sequence[Path], *, kind: str, expect: Mapping[str, Any] |
             if difference := _difference(_shared_properties(store), _shared_properties(stores[0])):
                 raise StoreError(f"{store.path}: {difference} as in {stores[0].path}")
             offset += len(store)
-        stack.pop_all()
+        stack.pop_all()  # keep the stores open
     return ShardedStore(stores) if len(stores) > 1 else stores[0]
 
 
 def grouped(paths: Sequence[str | Path], groups: int) -> list[list[Path]]:
-    """Split ``paths`` into consecutive groups of equal length: the shards of each of several stores.
+    """Split ``paths`` into consecutive groups of equal length, such as the shards of each of several sets.
 
     Without paths there are no groups.
 
@@ -57,7 +57,7 @@ def grouped(paths: Sequence[str | Path], groups: int) -> list[list[Path]]:
     if not paths:
         return []
     if groups < 1 or len(paths) % groups:
-        raise ValueError(f"paths: found {len(paths)}, expected as many in each of {groups} groups")
+        raise ValueError(f"paths: found {len(paths)}, expected a multiple of {groups}, the number of groups")
     size = len(paths) // groups
     return [[Path(path) for path in paths[start : start + size]] for start in range(0, len(paths), size)]
 
@@ -66,12 +66,12 @@ def _check_position(store: Store, expected: Shard, offset: int) -> None:
     actual = Shard(*store.attributes.get("shard", WHOLE))
     if actual != expected:
         raise StoreError(
-            f"{store.path}: shard is {actual.number} of {actual.of}, expected {expected.number} of {expected.of}"
+            f"{store.path}: found shard {actual.number} of {actual.of}, expected {expected.number} of {expected.of}"
         )
     actual_offset = store.attributes.get("offset", 0)
     if actual_offset != offset:
         raise StoreError(
-            f"{store.path}: offset is {actual_offset}, expected {offset}, the images of the previous shards"
+            f"{store.path}: offset is {actual_offset}, expected {offset}, the number of images of the shards before"
         )
 
 
@@ -91,7 +91,7 @@ def _shared_properties(store: Store) -> dict[str, Any]:
 
 
 def _difference(actual: Any, expected: Any, key: str = "") -> str:
-    """Describe the first difference of two plain JSON values, with its key; return an empty text if they are equal."""
+    """Describe the first difference between two plain JSON values, with its key; return an empty string if equal."""
     if not (isinstance(actual, Mapping) and isinstance(expected, Mapping)):
         return "" if actual == expected else f"{key} is {actual!r}, expected {expected!r}"
     prefix = f"{key}." if key else ""
@@ -102,7 +102,7 @@ def _difference(actual: Any, expected: Any, key: str = "") -> str:
 
 
 class ShardedStore(Store):
-    """The open stores of all shards of a set, in their order, as one store; use it in a ``with`` statement."""
+    """The open stores of all shards of a set, in order, as one store; use it in a ``with`` statement."""
 
     def __init__(self, stores: Sequence[Store]) -> None:
         self.path = stores[0].path
@@ -134,7 +134,7 @@ class ShardedArray(StoredArray):
     def __init__(self, shards: Sequence[StoredArray]) -> None:
         super().__init__(shards[0]._array)
         self._shards = tuple(shards)
-        self._ends = list(accumulate(map(len, shards)))
+        self._ends = list(accumulate(map(len, shards)))  # total number of items up to the end of each shard
 
     @property
     def shape(self) -> tuple[int, ...]:

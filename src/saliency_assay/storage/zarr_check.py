@@ -1,9 +1,9 @@
-"""Check of a store's file before it is unpacked or passed to Zarr.
+"""Validation of a store's file before it is unpacked or passed to Zarr.
 
-Zarr reads more than ``zarr_store.write`` writes: other formats and codecs, one of them a pickle, and arrays with
-missing chunks, which it fills with one value. This check accepts only the output of ``zarr_store.write`` and requires
-every chunk, so that a lost one is not read as zeros. It does not check the unpacked size of compressed chunks; damage
-is detected by the checksums of the zip file.
+Zarr reads more than ``zarr_store.write`` writes: other formats and codecs, one of which is a pickle, and arrays with
+missing chunks, which it replaces by a fill value. This check accepts only files in the form of ``zarr_store.write`` and
+requires every chunk, so that a lost one is not read as zeros. It does not check the unpacked size of compressed chunks;
+the checksums of the zip file detect damage.
 """
 
 import json
@@ -13,6 +13,7 @@ from typing import Any
 
 from saliency_assay.storage.rows import Archive, StoreError
 
+# Size in bytes of each data type.
 TYPES = {
     **{"bool": 1, "int8": 1, "int16": 2, "int32": 4, "int64": 8, "float16": 2, "float32": 4, "float64": 8},
     **{"uint8": 1, "uint16": 2, "uint32": 4, "uint64": 8},
@@ -30,7 +31,7 @@ LARGEST_TEXT = 1 << 26  # bytes of metadata
 
 @dataclass(frozen=True)
 class Layout:
-    """Chunks of one array: their number, the suffix of their names, and the uncompressed size of each in bytes."""
+    """Chunks of one array: number, suffix of their names, and uncompressed size of each in bytes."""
 
     chunks: int
     suffix: str
@@ -39,9 +40,9 @@ class Layout:
 
 
 def check(archive: Archive) -> None:
-    """Check that the ``archive`` is a store in the form that ``zarr_store.write`` writes, with every chunk.
+    """Check that ``archive`` is a store in the form of ``zarr_store.write``, with every chunk.
 
-    An uncompressed chunk must have the size that its array's metadata gives.
+    Each uncompressed chunk must have the size that results from the metadata of its array.
 
     Raises:
         StoreError: the check fails; the message names the member or key.
@@ -52,9 +53,11 @@ def check(archive: Archive) -> None:
     remaining = set(sizes) - {"zarr.json"}
     for array in arrays:
         layout = _check_array(archive, sizes, f"{array}/zarr.json")
-        # Checked before the names are generated: the metadata of a damaged file may state a trillion chunks.
+        # Before the names are generated, because the metadata of a damaged file may state a trillion chunks.
         if layout.chunks > len(sizes):
-            raise _error(archive, f"{array} is of {layout.chunks} chunks, found {len(sizes)} members in all")
+            raise _error(
+                archive, f"{array}: found {len(sizes)} members in the file, expected {layout.chunks} chunks"
+            )
         remaining.remove(f"{array}/zarr.json")
         for number in range(layout.chunks):
             name = f"{array}/c/{number}{layout.suffix}"
@@ -64,7 +67,7 @@ def check(archive: Archive) -> None:
             if not layout.compressed and sizes[name] != layout.size:
                 raise _error(archive, f"{name} has {sizes[name]} bytes, expected {layout.size}")
     if remaining:
-        raise _error(archive, f"{min(remaining)!r} belongs to none of its arrays")
+        raise _error(archive, f"found {min(remaining)!r}, which belongs to no array")
 
 
 def _check_array(archive: Archive, sizes: dict[str, int], name: str) -> Layout:
@@ -89,20 +92,19 @@ def _check_array(archive: Archive, sizes: dict[str, int], name: str) -> Layout:
     ):
         raise _error(
             archive,
-            f"{name}: chunk_shape is {_shorten(chunk_shape)}, expected whole items of {_shorten(shape)}",
+            f"{name}: chunk_shape is {_shorten(chunk_shape)}, expected complete items of {_shorten(shape)}",
         )
     size = prod(chunk_shape) * TYPES[data_type]
     if size > LARGEST_CHUNK:
-        raise _error(
-            archive, f"{name}: chunks are of {_shorten(size)} bytes, expected at most {LARGEST_CHUNK}"
-        )
+        raise _error(archive, f"{name}: chunks have {_shorten(size)} bytes, expected at most {LARGEST_CHUNK}")
     codec_names = (
         [codec.get("name") for codec in codecs if isinstance(codec, dict)] if isinstance(codecs, list) else []
     )
     if codec_names not in CODECS:
         raise _error(archive, f"{name}: codecs are {_shorten(codecs)}, expected bytes, or bytes and zstd")
     if metadata["chunk_key_encoding"] != CHUNK_KEY_ENCODING or metadata["storage_transformers"] != []:
-        raise _error(archive, f"{name}: chunk_key_encoding or storage_transformers are not as it is written")
+        raise _error(archive, f"{name}: chunk_key_encoding or storage_transformers are not Zarr's defaults")
+    # Bit-packed booleans: ``packed`` is the trailing shape, and 8 values are one byte.
     packed = metadata["attributes"].get("packed")
     if packed is not None and not (
         _are_lengths(packed)
@@ -111,7 +113,7 @@ def _check_array(archive: Archive, sizes: dict[str, int], name: str) -> Layout:
         and -(-prod(packed) // 8) == shape[1]
     ):
         raise _error(
-            archive, f"{name}: packed is {_shorten(packed)}, expected lengths that fill {_shorten(shape)}"
+            archive, f"{name}: packed is {_shorten(packed)}, expected lengths that match {_shorten(shape)}"
         )
     return Layout(-(-shape[0] // chunk_shape[0]), "/0" * (len(shape) - 1), size, len(codec_names) == 2)
 

@@ -3,12 +3,12 @@
 import re
 
 FORMAT = "1.0"
-"""Major and minor version. A change that older readers would misread increases the major version, an addition that they
-may ignore the minor one. The content of the arrays is defined by the rules and not part of the format."""
+"""Major and minor version. A change that older readers would misread increases the major version; an addition that they
+can ignore increases the minor one. The content of arrays is defined by the rules and not part of the format."""
 
 
 def unreadable(version: object) -> str:
-    """Return the reason why a file of format ``version`` cannot be read; an empty text if it can.
+    """Return the reason why a file of format ``version`` cannot be read; an empty string if it can.
 
     Files of the same major version can be read, whatever the minor version.
     """
@@ -16,4 +16,7 @@ def unreadable(version: object) -> str:
     if isinstance(version, str) and re.fullmatch(rf"{major}\.[0-9]+", version, re.ASCII):
         return ""
     shown = "missing" if version is None else repr(version)
-    return f"format is {shown}, expected {major}.x; write it anew with this version, or read it with its own"
+    return (
+        f"format is {shown}, expected {major}.x; write the file again with this version, or read it with the one "
+        "that wrote it"
+    )

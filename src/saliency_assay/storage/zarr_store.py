@@ -1,10 +1,10 @@
-"""Zarr stores: writing and reading of arrays and their provenance in one file. Only this module writes Zarr.
+"""Zarr stores: writing and reading of arrays and their provenance in one file.
 
-A store is a ``.zarr.zip`` file of equally long arrays (axis 0 counts items: images, cut-outs, …) and attributes.
-It is written block by block into a hidden folder beside the target, zipped, and renamed (``atomic``), so that a file
-with the target's name is complete. Equal content gives equal bytes. Boolean arrays are bit-packed along the trailing
-axes, 8 values per byte; readers get booleans. Bytes (images and packed booleans) are stored uncompressed, so that
-single rows can be read (``storage.rows``); other types are compressed.
+A store is a ``.zarr.zip`` file of equally long arrays (axis 0 counts items: images, cut-outs, …) and attributes. Only
+this module writes Zarr. A store is written block by block into a hidden folder next to the target, zipped, and renamed
+(``atomic``), so that a file with the target's name is always complete. Equal content gives equal bytes. Boolean arrays
+are bit-packed along the trailing axes, 8 values per byte, and are read as booleans. uint8 arrays (images and packed
+booleans) are stored uncompressed, so that single rows can be read (``storage.rows``); other types are compressed.
 """
 
 import hashlib
@@ -34,15 +34,9 @@ Array = npt.NDArray[Any]
 Block = Mapping[str, Array]
 
 CHUNK_BYTES = 4 << 20
-BLOCK = 256  # items; several arrays that are read in parallel need blocks of equal size
-ZIP_DATE = (
-    1980,
-    1,
-    1,
-    0,
-    0,
-    0,
-)  # earliest date of the zip format; real dates would make the bytes of equal stores differ
+BLOCK = 256  # items; arrays that are read in parallel need blocks of equal length
+# The earliest date of the zip format: with real dates, equal stores would have different bytes.
+ZIP_DATE = (1980, 1, 1, 0, 0, 0)
 
 
 def write(path: Path, blocks: Iterable[Block], *, kind: str, attributes: Mapping[str, Any]) -> None:
@@ -50,12 +44,12 @@ def write(path: Path, blocks: Iterable[Block], *, kind: str, attributes: Mapping
 
     Args:
         path: the target, ``*.zarr.zip``; replaced completely, or left unchanged if an error occurs.
-        blocks: each maps array names to arrays of one length; names, dtypes and trailing shapes are the same
+        blocks: each maps array names to arrays of equal length; names, dtypes and trailing shapes are the same
             in all blocks. Boolean arrays are bit-packed.
-        kind: kind of content (``data``, ``maps``, …), which ``open_store`` compares.
+        kind: kind of content (``data``, ``maps``, …), which ``open_store`` checks.
         attributes: plain provenance: parameters, digests, seeds. ``kind``, ``format``, ``version``, ``libraries``
-            (versions of the packages that the process has loaded), ``length`` and ``digest`` (SHA-256 of names, dtypes,
-            shapes and bytes of all arrays) are added.
+            (versions of the packages that this process has loaded), ``length`` and ``digest`` (SHA-256 of names,
+            dtypes, shapes and bytes of all arrays) are added.
 
     Raises:
         StoreError: there is no block, or a block does not fit the first one.
@@ -75,7 +69,7 @@ def write(path: Path, blocks: Iterable[Block], *, kind: str, attributes: Mapping
 
 
 def beside(blocks: Iterable[Block], **columns: Array) -> Iterator[dict[str, Array]]:
-    """Yield ``blocks`` extended by their rows of ``columns``, which are as long as all blocks together along axis 0."""
+    """Yield ``blocks`` with their rows of ``columns``, which are as long as all blocks together along axis 0."""
     start = 0
     for block in blocks:
         end = start + len(next(iter(block.values())))
@@ -84,7 +78,7 @@ def beside(blocks: Iterable[Block], **columns: Array) -> Iterator[dict[str, Arra
 
 
 class _Writer:
-    """Writer that collects blocks into complete chunks of each array and digests their bytes."""
+    """Writer that combines blocks into complete chunks of each array, and digests their bytes."""
 
     def __init__(self, folder: Path, path: Path) -> None:
         self.group = zarr.create_group(LocalStore(folder))
@@ -106,7 +100,7 @@ class _Writer:
         if layout != self.layout or len(lengths) != 1:
             description = {name: f"{array.dtype}{list(array.shape)}" for name, array in block.items()}
             raise StoreError(
-                f"{self.path}: a block after {self.length} items does not fit the first: {description}"
+                f"{self.path}: a block after {self.length} items does not match the first: {description}"
             )
         self.length += lengths.pop()
         for name, array in block.items():
@@ -115,13 +109,13 @@ class _Writer:
             self._flush(name, last=False)
 
     def _flush(self, name: str, *, last: bool) -> None:
-        """Write the complete pending chunks, with ``last`` also the rest; a smaller array becomes one smaller chunk."""
+        """Write the complete pending chunks, with ``last`` also the rest; a small array becomes one small chunk."""
         dtype, trailing = self._stored_layout(name)
         rows = max(1, CHUNK_BYTES // max(1, int(np.prod(trailing)) * dtype.itemsize))
         waiting = sum(len(block) for block in self.pending[name])
         ready = waiting if last else waiting - waiting % rows
         if name not in self.arrays and (ready or last):
-            # Zarr pads a chunk to its full size: a small array would waste space unless its chunk is as small.
+            # Zarr pads each chunk to its full size, so a small array needs a small chunk.
             self.arrays[name] = self._create(name, min(rows, max(1, waiting)))
         if not ready:
             return
@@ -148,14 +142,14 @@ class _Writer:
             chunks=(rows, *trailing),
             compressors=None if dtype == np.uint8 else "auto",
             fill_value=np.nan if dtype.kind == "f" else 0,
-            # Otherwise a lost chunk could not be distinguished from an empty one, and would be read as zeros.
+            # Otherwise a lost chunk could not be distinguished from an omitted empty one, and would be read as zeros.
             config={"write_empty_chunks": True},
             attributes={"packed": list(self.layout[name][1])} if packed else {},
         )
 
     def finish(self, attributes: dict[str, Any]) -> None:
         if not self.layout:
-            raise StoreError(f"{self.path}: nothing to write; expected at least one block")
+            raise StoreError(f"{self.path}: found no block to write, expected at least one")
         for name in self.layout:
             self._flush(name, last=True)
         digests = "".join(self.digests[name].hexdigest() for name in sorted(self.digests))
@@ -167,14 +161,16 @@ def _write_zip(folder: Path, path: Path) -> None:
     with replacing(path) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as archive:
         for file in sorted(file for file in folder.rglob("*") if file.is_file()):
             member = zipfile.ZipInfo(file.relative_to(folder).as_posix(), ZIP_DATE)
-            member.file_size = file.stat().st_size  # so that large members get 64-bit headers
+            member.file_size = (
+                file.stat().st_size
+            )  # zipfile needs it to write 64-bit headers for large members
             with file.open("rb") as source, archive.open(member, "w") as target:
                 shutil.copyfileobj(source, target, 1 << 20)
-            file.unlink()  # so that the disk never holds two copies
+            file.unlink()  # so that the disk never contains two complete copies
 
 
 def _pack_bits(array: Array) -> Array:
-    # The width is given explicitly: reshape cannot infer it for an array of no items.
+    # An explicit width, because ``reshape`` cannot infer it for an array without items.
     return np.packbits(array.reshape(len(array), int(np.prod(array.shape[1:]))), axis=1)
 
 
@@ -214,7 +210,7 @@ class StoredArray:
         return bits.reshape(*raw.shape[:-1], *self._packed)
 
     def packed_rows(self, index: Any) -> Array:
-        """Return booleans as stored: uint8 ``[n, ceil(A / 8)]`` for A values per row, the first in the highest bit.
+        """Return booleans as stored: uint8 ``[n, ceil(A / 8)]`` for A values per row, the first one in the highest bit.
 
         Raises:
             StoreError: the array is not boolean.
@@ -240,7 +236,7 @@ class StoredArray:
 
     @contextmanager
     def _naming_file(self) -> Iterator[None]:
-        """Convert any exception of Zarr while it unpacks a damaged chunk into a StoreError that names the file."""
+        """Convert exceptions that Zarr raises for a damaged chunk into a StoreError that names the file."""
         try:
             yield
         except (IndexError, StoreError):
@@ -250,7 +246,7 @@ class StoredArray:
             raise StoreError(f"{self._source}: {self._array.path} is damaged: {reason}") from error
 
     def at(self, indices: Array) -> "Selection":
-        """Return the items at ``indices``, read on demand; ascending indices read each chunk once."""
+        """Return a view of the items at ``indices``, read on demand; if they are ascending, each chunk is read once."""
         return Selection(self, indices)
 
 
@@ -329,7 +325,7 @@ def open_store(path: Path, *, kind: str, expect: Mapping[str, Any] | None = None
         raise StoreError(f"{path}: no such store")
     try:
         archive = Archive(path)
-    except Exception as error:  # a damaged zip file raises BadZipFile, struct.error, OSError, …
+    except Exception as error:  # damaged zip files raise BadZipFile, struct.error, OSError, …
         raise StoreError(f"{path}: truncated, or not a Zarr store ({error})") from error
     with ExitStack() as stack:
         stack.callback(archive.close)
@@ -341,7 +337,7 @@ def open_store(path: Path, *, kind: str, expect: Mapping[str, Any] | None = None
     lengths, stated_length = {len(store[name]) for name in store.names}, store.attributes.get("length")
     if type(stated_length) is not int or lengths != {stated_length}:
         raise StoreError(
-            f"{path}: arrays of lengths {sorted(lengths)}, its attributes say {shown(stated_length)}"
+            f"{path}: found arrays of lengths {sorted(lengths)}, expected {shown(stated_length)}, as in its attributes"
         )
     for name, value in {"kind": kind, **plain(expect or {})}.items():
         actual = store.attributes.get(name)
@@ -354,7 +350,7 @@ def _open_archive(archive: Archive) -> Store:
     try:
         store = Store(archive, zarr.open_group(ZipStore(archive.path, mode="r"), mode="r"))
         for name in store.names:
-            store[name]
+            store[name]  # opens the array, which checks its metadata
     except Exception as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise StoreError(f"{archive.path}: truncated, or not a Zarr store ({reason})") from error
@@ -362,7 +358,7 @@ def _open_archive(archive: Archive) -> Store:
 
 
 def same(name: str, *stores: Store) -> Array:
-    """Return the one-dimensional array ``name``, which must be equal in all ``stores``.
+    """Return the one-dimensional array ``name``, which must be the same in all ``stores``.
 
     Raises:
         StoreError: the arrays differ; the message names both stores.
@@ -370,7 +366,7 @@ def same(name: str, *stores: Store) -> Array:
     first = stores[0][name][:]
     for other in stores[1:]:
         if not np.array_equal(first, other[name][:]):
-            raise StoreError(f"{other.path}: {name!r} differs from that of {stores[0].path}")
+            raise StoreError(f"{other.path}: {name!r} differs from that in {stores[0].path}")
     return first
 
 
@@ -383,5 +379,7 @@ def rows_of(name: str, values: Array, store: Store) -> Array:
     rows = {value: row for row, value in enumerate(store[name][:].tolist())}
     missing = [value for value in values.tolist() if value not in rows]
     if missing:
-        raise StoreError(f"{store.path}: {name!r} lacks {missing[0]} (and {len(missing) - 1} more)")
+        raise StoreError(
+            f"{store.path}: {name!r} does not contain {missing[0]} (and {len(missing) - 1} more)"
+        )
     return np.array([rows[value] for value in values.tolist()], dtype=np.int64)

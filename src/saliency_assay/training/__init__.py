@@ -1,1 +1,1 @@
-"""Training and evaluation of models."""
+"""Training of classifiers, resumption of interrupted trainings, and evaluation of their predictions."""

@@ -26,15 +26,15 @@ def predict(
 ) -> pd.DataFrame:
     """Return one row per image: ``image`` (its index), ``split``, ``label``, ``predicted`` and ``probability``.
 
+    ``probability`` is the softmax probability of the label. It is computed in float64, because probabilities of
+    different inputs are compared, and float32 has no numbers between 1 − 6e-8 and 1.
+
     Args:
         classifier: the model.
         images: uint8 ``[N, C, H, W]``, read ``batch_size`` at a time.
         labels: class indices ``[N]``.
         split: codes of ``data.splits``, ``[N]``.
-        batch_size: number of images in a forward pass.
-
-    ``probability`` is the softmax probability of the label. It is computed in float64, because it is compared between
-    inputs and float32 has no numbers between 1 − 6e-8 and 1.
+        batch_size: number of images per forward pass.
 
     Raises:
         ValueError: logits are not finite.
@@ -49,6 +49,7 @@ def predict(
             targets = torch.tensor(labels[rows], device=logits.device)
             predicted[rows] = logits.argmax(1).cpu().numpy()
             probability[rows] = logits.softmax(1).gather(1, targets[:, None]).squeeze(1).cpu().numpy()
+            # Counted instead of raised at once, so that the message contains the number of images.
             not_finite += int((~logits.isfinite()).any(1).sum())
             start = rows.stop
     if not_finite:
@@ -65,26 +66,26 @@ def predict(
 
 
 def accuracies(predictions: pd.DataFrame, classes: Sequence[str]) -> dict[str, Any]:
-    """Return the accuracy in [0, 1] of each set and split, over all images and for each class, as plain JSON.
+    """Return accuracies in [0, 1] as plain JSON: for each set and split, over all images and per class.
 
     Args:
-        predictions: rows of ``predict`` with the name of the set in column ``data``.
+        predictions: rows of ``predict``, with the name of the set in a column ``data``.
         classes: names of the labels.
 
     Returns:
         ``{set: {split: {"images": n, "accuracy": a, "per_class": {class: a}}}}``.
     """
-    table = predictions.assign(right=predictions["label"] == predictions["predicted"])
+    table = predictions.assign(correct=predictions["label"] == predictions["predicted"])
     result: dict[str, Any] = {}
     for name in dict.fromkeys(table["data"]):
         result[name] = {}
         set_rows = table[table["data"] == name]
         for split in dict.fromkeys(set_rows["split"]):
             split_rows = set_rows[set_rows["split"] == split]
-            by_class = split_rows.groupby("label")["right"].mean().to_dict()
+            by_class = split_rows.groupby("label")["correct"].mean().to_dict()
             result[name][split] = {
                 "images": len(split_rows),
-                "accuracy": float(split_rows["right"].mean()),
-                "per_class": {classes[label]: float(share) for label, share in by_class.items()},
+                "accuracy": float(split_rows["correct"].mean()),
+                "per_class": {classes[label]: float(accuracy) for label, accuracy in by_class.items()},
             }
     return result

@@ -1,4 +1,4 @@
-"""Training jobs: their processes, task, settings and output files."""
+"""Steps of every training job: its processes, task, settings and output files."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,20 +20,25 @@ from saliency_assay.training.task import Normalization, RuntimeOptions, Training
 
 
 def join_processes(job: Job) -> torch.device:
-    """Join the processes of the job until it ends, and return the device of this process; see ``joined``."""
+    """Join the job's process group until the job ends, and return the device of this process; see ``joined``."""
     return job.open(joined(device_of(job), job.threads, job.resources))
 
 
 def task_of(job: Job, data: Store, images: Any, masks: Sequence[Store] = ()) -> TrainingTask:
-    """Return the task of the job: ``images``, whose pixels ``masks`` may occlude, with the labels of ``data``."""
+    """Return the task to classify ``images`` by the labels of ``data``.
+
+    ``masks`` are the stores of masks by which ``images`` are occluded, if any; they count in the task's fingerprint.
+    """
     label = job.settings["label"]
-    basis = [job.settings, *(store.attributes["digest"] for store in (data, *masks))]
+    sources = [job.settings, *(store.attributes["digest"] for store in (data, *masks))]
     classes = data.attributes["classes"][label]
-    return TrainingTask(images, data[f"label_{label}"][:], data["split"][:], len(classes), fingerprint(basis))
+    return TrainingTask(
+        images, data[f"label_{label}"][:], data["split"][:], len(classes), fingerprint(sources)
+    )
 
 
 def training_settings(job: Job) -> dict[str, Any]:
-    """Return the settings of the job's training, with the hyperparameters that a search has selected."""
+    """Return the training settings of the job, with the hyperparameters that a search has selected, if any."""
     return training_of(job.settings["training"], job.input.get("hyperparameters"))
 
 
@@ -45,7 +50,7 @@ def runtime_of(job: Job, device: torch.device) -> RuntimeOptions:
 def fit_model(
     job: Job, task: TrainingTask, device: torch.device, normalization: Normalization | None = None
 ) -> tuple[Classifier, list[Row]]:
-    """Train the job's model on ``task``, from initial weights ``job.input.weights`` if there are any; see ``fit``."""
+    """Train the job's model on ``task``, starting from ``job.input.weights`` if it has that input; see ``fit``."""
     return fit(
         task,
         job.settings["model"],
@@ -58,9 +63,9 @@ def fit_model(
 
 
 def write_model(job: Job, classifier: Classifier, curve: Sequence[Row]) -> None:
-    """Write the curve and, if the rule has that output, the weights; then delete the state.
+    """Write the learning curve and, if the rule has that output, the weights; then delete the training state.
 
-    Only the first of several processes writes.
+    Only the first of several processes does so.
     """
     if not leading():
         return

@@ -1,4 +1,4 @@
-"""Training loop with uint8 images on the device or prefetched to it, without synchronization in a step."""
+"""Training loop for uint8 images on the device or prefetched to it, without device synchronization within a step."""
 
 import logging
 import math
@@ -25,8 +25,8 @@ from saliency_assay.training.settings import Training
 from saliency_assay.training.state import Checkpoint, NotFinite, Progress, Row, check_finite
 
 log = logging.getLogger(__name__)
-RESIDENT_LIMIT = 8_000_000_000  # bytes
-# Columns of the curve, in this order; a training without epochs has no rows.
+RESIDENT_LIMIT = 8_000_000_000  # bytes of images that are kept on the device
+# Columns of the learning curve, in this order; a training of 0 epochs has no rows.
 COLUMNS = ("epoch", "learning_rate", "train_loss", "train_accuracy", "validation_accuracy", "test_accuracy")
 
 
@@ -45,41 +45,58 @@ def train(
     save_seconds: float = 60.0,
     resident_limit: int = RESIDENT_LIMIT,
 ) -> list[Row]:
-    """Train ``classifier`` in place on its device and return the curve, one row an epoch, of ``COLUMNS``.
-
-    ``images`` uint8 ``[N, C, H, W]``, as in ``data.batching``, are copied to the classifier's device if they need at
-    most ``resident_limit`` bytes, and are otherwise prefetched in batches; the weights are the same. ``labels`` is
-    int64 ``[N]``. A row has ``epoch`` (from 1), ``learning_rate`` (of the last step), ``train_loss`` and
-    ``train_accuracy`` (means over the epoch's augmented images while the weights change), ``validation_accuracy`` and
-    ``test_accuracy`` (of the weights after the epoch; NaN if not evaluated). With ``settings.patience`` the weights of
-    the best epoch are kept, which need not be the last one of the curve.
+    """Train ``classifier`` in place on its device and return the learning curve, one row per epoch.
 
     A killed training resumes from the state at ``state_path`` if that has the same ``fingerprint``, and ends with the
-    same weights as without interruption: on a CPU bit for bit, for the same seed and number of threads. The state is
-    written every ``save_seconds`` and on SIGTERM, which then raises SystemExit(143), in training steps and in the
-    evaluation after an epoch; the caller deletes it with ``training.state.remove_state``. A training that diverges
-    replaces the state by the reason, with which the next attempt of the same fingerprint fails at once.
+    same weights as without interruption: bit for bit on a CPU, for the same seed and number of threads. During training
+    and evaluation, the state is written every ``save_seconds`` seconds and on SIGTERM, which then raises
+    SystemExit(143). The caller deletes the state with ``training.state.remove_state``. If a training diverges, its
+    state is replaced by the reason, and the next attempt with the same fingerprint fails at once.
 
-    Several processes (``distributed.joined``) train one classifier together, each with its rows of every batch, and all
-    return the same weights and curve: those of one process up to the order of floating-point sums. The state does not
-    depend on the number of processes, so a training may resume with another number.
+    Several processes (``distributed.joined``) train one classifier together, each on its rows of every batch. All
+    return the same weights and curve, which are those of a single process up to the order of floating-point sums. The
+    state does not depend on the number of processes, so a training may resume with another number.
+
+    Args:
+        classifier: the model, on the device for training.
+        images: uint8 ``[N, C, H, W]`` as in ``data.batching``. They are copied to the device if they need at most
+            ``resident_limit`` bytes, and are otherwise prefetched in batches, with the same result.
+        labels: int64 ``[N]``.
+        train_indices: int64, indices of the training images.
+        test_indices: int64, indices of the test images, which never affect the weights.
+        settings: hyperparameters. With ``patience``, the weights of the best epoch are kept, which need not be the last
+            one of the curve.
+        seed: seed of order, augmentation and dropout.
+        state_path: file of the training state.
+        fingerprint: identity of the training; a state with another one is discarded.
+        validation_indices: int64, indices of the validation images; None for none.
+        save_seconds: interval at which the state is written.
+        resident_limit: maximum number of bytes of images on the device.
+
+    Returns:
+        Rows of ``COLUMNS``: ``epoch`` (from 1), ``learning_rate`` (of its last step), ``train_loss`` and
+        ``train_accuracy`` (means over the augmented images of the epoch, while the weights change),
+        ``validation_accuracy`` and ``test_accuracy`` (of the weights after the epoch; NaN if not evaluated).
 
     Raises:
         ValueError: images or labels do not fit the classifier or the settings, the batch cannot be divided among the
-            processes, or the loss is not finite.
+            processes, or the training diverges.
     """
     held_out = {"validation": torch.empty(0, dtype=torch.int64), "test": test_indices}
     if validation_indices is not None:
         held_out["validation"] = validation_indices
     _check_arguments(classifier, images, labels, train_indices, held_out, settings)
     device = classifier.device
-    size, steps = settings.batch_size, len(train_indices) // settings.batch_size
+    size, steps = (
+        settings.batch_size,
+        len(train_indices) // settings.batch_size,
+    )  # an incomplete batch is dropped
     rates = learning_rates(settings, settings.epochs * steps)
     optimizer = _optimizer(classifier, settings)
     images = resident(images, device, resident_limit)
     precision = precision_of(settings, device)
     if settings.precision == "auto":
-        log.info("precision auto is %s on this device", precision)
+        log.info("precision: auto selects %s on this device", precision)
     checkpoint = Checkpoint(state_path, fingerprint, classifier, optimizer, seconds=save_seconds)
     try:
         with _training_backend(classifier, images.shape[2:]), checkpoint:
@@ -94,7 +111,8 @@ def train(
                     ) as remaining:
                         for batch, targets in remaining:
                             rate = rates[epoch * steps + progress.step]
-                            # Dropout uses the global generator; seeded per step, it is no part of a state.
+                            # Dropout uses the global generator. Seeding it in each step makes its state depend on the
+                            # step alone, so that a resumed training needs no saved generator state.
                             torch.manual_seed(seed_of(seed, "dropout", str(epoch), str(progress.step)))
                             _training_step(
                                 network, optimizer, batch, targets, rate, settings, progress, precision
@@ -155,7 +173,7 @@ def _remaining_batches(
     progress: Progress,
     device: torch.device,
 ) -> Generator[tuple[Tensor, Tensor], None, None]:
-    """Yield this process's rows of the remaining batches of the running epoch, augmented, with their labels."""
+    """Yield this process's rows of the remaining batches of the current epoch, augmented, with their labels."""
     rows = own_rows(len(train_indices) // settings.batch_size, settings.batch_size)
     size, first_step = settings.batch_size // processes(), progress.step
     sample = sample_epoch(len(train_indices), settings, seed, progress.epoch).at(rows)
@@ -186,7 +204,7 @@ def learning_rates(settings: Training, steps: int) -> list[float]:
 
 @dataclass(frozen=True)
 class EpochSample:
-    """Random values of an epoch: ``order`` int64 ``[n]``, ``flip`` bool ``[n]``, ``shift`` int64 ``[n, 2]``, pixels."""
+    """Order int64 ``[n]``, flip bool ``[n]`` and shift int64 ``[n, 2]`` (pixels) of the images of an epoch."""
 
     order: Tensor
     flip: Tensor
@@ -204,34 +222,36 @@ class EpochSample:
 def sample_epoch(count: int, settings: Training, seed: int, epoch: int) -> EpochSample:
     """Sample the order of ``count`` images in ``epoch`` and their augmentation, from the arguments alone.
 
-    Models trained with the same seed therefore have the same order and augmentation whatever else differs, and a
+    Models trained with the same seed therefore share order and augmentation even if other settings differ, and a
     training can resume without the state of a generator.
     """
     generator = torch.Generator().manual_seed(seed_of(seed, "epoch", str(epoch)))
     order = torch.randperm(count, generator=generator)
+    # Sampled without augmentation too, so that the generator's sequence does not depend on the setting.
     flip = torch.rand(count, generator=generator) < (0.5 if settings.augment_flip else 0.0)
-    reach = settings.augment_shift
-    shift = torch.randint(-reach, reach + 1, (count, 2), generator=generator)
+    max_shift = settings.augment_shift
+    shift = torch.randint(-max_shift, max_shift + 1, (count, 2), generator=generator)
     return EpochSample(order, flip, shift)
 
 
 def augment(images: Tensor, flip: Tensor, shift: Tensor) -> Tensor:
-    """Mirror images ``[N, C, H, W]`` left to right if ``flip`` bool ``[N]``, then shift them by ``shift`` ``[N, 2]``.
+    """Mirror images ``[N, C, H, W]`` left to right where ``flip`` ``[N]``, then shift them by ``shift`` ``[N, 2]``.
 
-    ``shift`` is in pixels down and right, smaller than the image. The image is continued at the border by reflection
-    about its outermost pixels, so that no color is introduced that the data does not have.
+    ``shift`` is in pixels, down and right, and smaller than the image. Borders are filled by reflection about the
+    outermost pixels, so that no colors are added that the data does not have.
     """
     count, channels, height, width = images.shape
     rows = _mirrored(torch.arange(height, device=images.device) - shift[:, :1], height)
     columns = _mirrored(torch.arange(width, device=images.device) - shift[:, 1:], width)
     columns = torch.where(flip[:, None], width - 1 - columns, columns)
+    # One gather for the whole batch: each pixel's index into the flattened source image, ``[N, 1, H·W]``.
     source = (rows[:, :, None] * width + columns[:, None, :]).reshape(count, 1, height * width)
     pixels = images.reshape(count, channels, height * width)
     return pixels.gather(2, source.expand_as(pixels)).reshape(images.shape)
 
 
 def _mirrored(index: Tensor, size: int) -> Tensor:
-    """Return ``index``, with -size < index < 2·size - 1, reflected about 0 and size - 1 into the valid range."""
+    """Reflect ``index``, with -size < index < 2·size - 1, about 0 and size - 1 into the range 0 to size - 1."""
     last = size - 1
     return last - (last - index.abs()).abs()
 
@@ -246,7 +266,7 @@ def _training_step(
     progress: Progress,
     precision: str,
 ) -> None:
-    """Do one optimizer step, and add its loss and number of correct predictions to ``progress``."""
+    """Run one optimizer step, and add its loss and number of correct predictions to ``progress``."""
     with torch.autocast(batch.device.type, torch.bfloat16, enabled=precision == "bf16"):
         logits = network(to_pixels(batch))
     loss = functional.cross_entropy(logits.float(), labels, label_smoothing=settings.label_smoothing)
@@ -256,6 +276,7 @@ def _training_step(
         group["lr"] = rate
     optimizer.step()
     correct = (logits.detach().argmax(1) == labels).sum()
+    # Sums stay on the device: ``item`` would wait for the step to finish.
     sums = summed(torch.stack([(loss.detach() * len(batch)).double(), correct.double()]))
     progress.loss += sums[0]
     progress.correct += sums[1].long()
@@ -271,7 +292,7 @@ def _epoch_row(
     progress: Progress,
     checkpoint: Checkpoint,
 ) -> Row:
-    """Return the loss and accuracies of the finished epoch; this synchronizes with the device, once per epoch."""
+    """Return the loss and accuracies of the finished epoch; this synchronizes with the device."""
     count = progress.step * settings.batch_size
     loss = progress.loss.item() / count
     check_finite(loss, classifier)
@@ -296,19 +317,18 @@ def _count_correct(
     batch_size: int,
     between: Callable[[], None],
 ) -> int:
-    """Count the images at ``indices`` that the classifier predicts correctly, and call ``between`` after each batch."""
+    """Count the images at ``indices`` that are classified correctly, and call ``between`` after each batch."""
     own_indices, device = own(indices), classifier.device
-    targets, correct = (
-        labels[own_indices.to(labels.device)].to(device),
-        torch.zeros((), dtype=torch.int64, device=device),
-    )
-    # All processes call ``between`` equally often, because it synchronizes them; the first has the most images.
+    targets = labels[own_indices.to(labels.device)].to(device)
+    correct = torch.zeros((), dtype=torch.int64, device=device)
+    # ``between`` synchronizes the processes, so all must call it equally often: once per batch of the first process,
+    # which has the most images.
     batch_count = math.ceil(math.ceil(len(indices) / processes()) / batch_size)
     with closing(
         logit_batches(classifier, images, batch_size=batch_size, indices=own_indices)
-    ) as batches_left:
+    ) as remaining_batches:
         for start in range(0, batch_count * batch_size, batch_size):
-            logits = next(batches_left, None)
+            logits = next(remaining_batches, None)
             if logits is not None:
                 correct += (logits.argmax(1) == targets[start : start + batch_size]).sum()
             between()
@@ -316,11 +336,11 @@ def _count_correct(
 
 
 def _optimizer(classifier: Classifier, settings: Training) -> torch.optim.Optimizer:
-    """Return SGD with Nesterov momentum, without weight decay for biases and BatchNorm."""
+    """Return SGD with Nesterov momentum; biases and BatchNorm have no weight decay."""
     parameters = [parameter for parameter in classifier.parameters() if parameter.requires_grad]
     groups = [
         {"params": [p for p in parameters if p.ndim > 1], "weight_decay": settings.weight_decay},
-        {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
+        {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},  # biases and BatchNorm
     ]
     momentum = settings.momentum
     return torch.optim.SGD(
@@ -333,7 +353,7 @@ def _training_backend(classifier: Classifier, size: Sequence[int]) -> Iterator[N
     """Set training mode, memory format and kernels within the context, and restore the global generators after it.
 
     The memory format is channels last if the network accepts it for images of height and width ``size``. Kernels are
-    deterministic on a CPU and the fastest measured ones on a GPU. Afterwards the classifier is in evaluation mode.
+    deterministic on a CPU; on a GPU, cuDNN selects the fastest. Afterwards the classifier is in evaluation mode.
     """
     on_gpu = classifier.device.type == "cuda"
     generators = torch.random.fork_rng(range(torch.cuda.device_count()) if on_gpu else ())
@@ -352,7 +372,7 @@ def _training_backend(classifier: Classifier, size: Sequence[int]) -> Iterator[N
 
 
 def _progress_bar(settings: Training, steps: int, progress: Progress) -> "tqdm[NoReturn]":
-    """Return a progress bar in images on standard error; in a log it writes a line every 30 seconds."""
+    """Return a progress bar, in images, on standard error; in a log file it writes a line every 30 seconds."""
     live = sys.stderr.isatty()
     return tqdm(
         total=settings.epochs * steps * settings.batch_size,
@@ -380,9 +400,8 @@ def _check_arguments(
         ValueError: a check fails.
     """
     shape, channels = list(images.shape), classifier.channels
-    dtype = (
-        images.dtype if isinstance(images, Tensor) else torch.uint8
-    )  # of other sources each batch is checked
+    # The dtype of other sources is checked for each batch when it is read.
+    dtype = images.dtype if isinstance(images, Tensor) else torch.uint8
     if dtype != torch.uint8 or len(shape) != 4 or shape[1] != channels:
         raise ValueError(f"images {shape} of {dtype}: expected [N, {channels}, H, W] of torch.uint8")
     if labels.dtype != torch.int64 or labels.shape != (len(images),):
@@ -394,13 +413,14 @@ def _check_arguments(
     _check_range("label", labels[used], classifier.classes)
     if len(train_indices) < settings.batch_size:
         raise ValueError(
-            f"batch_size: found {settings.batch_size}, expected at most {len(train_indices)}, the training images"
+            f"batch_size: found {settings.batch_size}, expected at most {len(train_indices)}, the number of training "
+            "images"
         )
     own_rows(0, settings.batch_size)  # raises if a batch cannot be divided evenly
     smallest = min(shape[2:])
     if settings.augment_shift >= smallest:
         raise ValueError(
-            f"augment_shift: found {settings.augment_shift}, expected below {smallest}, the image's size"
+            f"augment_shift: found {settings.augment_shift}, expected less than {smallest}, the image's smaller side"
         )
     if settings.patience and not len(held_out["validation"]):
         raise ValueError(f"patience: found {settings.patience} without validation images, expected 0")

@@ -1,7 +1,7 @@
-"""Copy of a classifier for training in several processes, with layers that work on the whole batch.
+"""Copy of a classifier for training in several processes, with BatchNorm and dropout for the whole batch.
 
-Dropout samples for the whole batch, and BatchNorm uses the mean and variance of the whole batch, so that the result
-does not depend on the number of processes. Other randomness of a custom network is independent in each process.
+BatchNorm uses the mean and variance of the whole batch, and dropout samples one mask for it: the result does not depend
+on the number of processes. Any other randomness in a custom network is independent in each process.
 """
 
 from collections.abc import Callable
@@ -23,12 +23,16 @@ from saliency_assay.runtime.launch import rank
 def replica(classifier: Classifier, *, unused: bool = False) -> nn.Module:
     """Return the module to call in training: ``classifier`` for one process, else a copy that shares its tensors.
 
-    Gradients are means over the whole batch, of which every process has an equal part. The classifier keeps its
-    ordinary layers; it is evaluated and saved. ``unused`` is True if the logits do not depend on some parameters, such
-    as those of auxiliary heads; these get no gradient, as in one process.
+    Gradients are means over the whole batch, of which every process has an equal share. The classifier keeps its
+    ordinary layers, for evaluation and saving. ``unused`` is True if the logits do not depend on some parameters, such
+    as those of auxiliary heads; these get no gradient, as in a single process.
+
+    Raises:
+        ValueError: a BatchNorm has a custom ``forward``.
     """
     if processes() == 1:
         return classifier
+    # ``deepcopy`` takes this as its memo: tensors in it are shared instead of copied.
     shared = {id(tensor): tensor for tensor in (*classifier.parameters(), *classifier.buffers())}
     copied = deepcopy(classifier, shared)
     on_gpu = classifier.device.type == "cuda"
@@ -64,7 +68,8 @@ def replica(classifier: Classifier, *, unused: bool = False) -> nn.Module:
 def match_modes(classifier: nn.Module, copied: nn.Module) -> None:
     """Put every layer of ``copied`` in the mode of its original in ``classifier``.
 
-    A network whose own ``train`` keeps layers frozen may not recognize them after their conversion to another type.
+    A network may keep layers frozen by overriding ``train``, and may not recognize these layers after their conversion
+    to another type.
     """
     originals = dict(classifier.named_modules(remove_duplicate=False))
     for name, layer in copied.named_modules(remove_duplicate=False):
@@ -72,7 +77,7 @@ def match_modes(classifier: nn.Module, copied: nn.Module) -> None:
 
 
 def _check_batch_norms(network: nn.Module) -> None:
-    """Check that no BatchNorm has a custom ``forward``, such as one with an activation, which would be replaced.
+    """Check that no BatchNorm has a custom ``forward``, such as one with an activation, which would be lost.
 
     Raises:
         ValueError: a BatchNorm has a custom ``forward``.
@@ -81,21 +86,23 @@ def _check_batch_norms(network: nn.Module) -> None:
         is_standard = isinstance(layer, nn.SyncBatchNorm) or type(layer).forward is _BatchNorm.forward
         if isinstance(layer, _BatchNorm) and not is_standard:
             raise ValueError(
-                f"{name}: found {type(layer).__name__}, a BatchNorm with a forward of its own, which several processes "
+                f"{name}: found {type(layer).__name__}, a BatchNorm with a custom forward, which several processes "
                 "cannot share; valid: one process"
             )
 
 
 def whole_batch_norm(norm: _BatchNorm, x: Tensor) -> Tensor:
-    """Apply ``norm`` to this process's ``x`` ``[n, C, …]``, an equal part of the batch of all processes.
+    """Apply ``norm`` to this process's ``x`` ``[n, C, …]``, an equal share of the batch of all processes.
 
-    With mean m_r and variance v_r of process r, the batch has the mean E = mean of m_r, and the variance mean of
-    v_r + (m_r − E)², a sum without cancellation. As in ``nn.BatchNorm2d``, a layer in evaluation mode uses its running
-    statistics, if it has any, and only a layer in training mode that tracks them updates them.
+    If m_r and v_r are mean and variance of the rows of process r, the batch has the mean E = mean_r m_r and the
+    variance mean_r [v_r + (m_r − E)²], which sums only non-negative terms and so avoids cancellation. As in
+    ``nn.BatchNorm2d``, a layer in evaluation mode uses its running statistics, if any; they are updated only in
+    training mode.
     """
     if not norm.training and (norm.running_mean is not None or norm.running_var is not None):
         frozen: Tensor = type(norm).forward(norm, x)
         return frozen
+    # Under bf16 autocast, statistics need the precision of float32.
     values = x.to(torch.promote_types(x.dtype, torch.float32))
     variance, mean = torch.var_mean(values, [0, *range(2, x.ndim)], correction=0)
     means, variances = gathered(torch.stack([mean, variance])).unbind(1)
@@ -116,10 +123,11 @@ def whole_batch_norm(norm: _BatchNorm, x: Tensor) -> Tensor:
 
 
 def _update_running_statistics(norm: _BatchNorm, mean: Tensor, variance: Tensor, count: int) -> None:
-    """Update the running statistics by those of a batch of ``count`` values per channel, with unbiased variance."""
+    """Update the running statistics with those of a batch of ``count`` values per channel, using unbiased variance."""
     if norm.running_mean is None or norm.running_var is None or norm.num_batches_tracked is None:
         return
     norm.num_batches_tracked.add_(1)
+    # Without momentum, the running statistics are the cumulative mean over all batches, as in ``nn.BatchNorm2d``.
     momentum = 1 / int(norm.num_batches_tracked) if norm.momentum is None else norm.momentum
     unbiased = variance * (count / (count - 1))
     norm.running_mean.mul_(1 - momentum).add_(mean.to(norm.running_mean), alpha=momentum)
@@ -127,10 +135,10 @@ def _update_running_statistics(norm: _BatchNorm, mean: Tensor, variance: Tensor,
 
 
 def whole_dropout(drop: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
-    """Apply ``drop`` to this process's rows ``x`` ``[n, …]`` as a part of the whole batch.
+    """Apply ``drop`` to this process's rows ``x`` ``[n, …]``, with the mask that a single process would sample.
 
-    The rows of other processes are zeros, so that the layer samples as many numbers as for the whole batch, in the same
-    order.
+    Rows of zeros stand for the rows of the other processes, so that the layer samples as many numbers as for the whole
+    batch, in the same order.
     """
     before, after = rank() * len(x), (processes() - 1 - rank()) * len(x)
     padded = functional.pad(x, (*[0, 0] * (x.ndim - 1), before, after))

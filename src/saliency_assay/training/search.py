@@ -1,4 +1,4 @@
-"""Selection of training settings by validation accuracy (IteROAR, section 4.2)."""
+"""Selection of hyperparameters by validation accuracy (IteROAR, section 4.2)."""
 
 from collections.abc import Mapping, Sequence
 from math import isnan, nan
@@ -12,8 +12,12 @@ def best_of(
 ) -> dict[str, Any]:
     """Return the settings of the most accurate of ``trials``, the first if several are equal, and all accuracies.
 
-    Each of ``trials`` replaces settings of ``training``, and ``curves`` are their results of ``training.loop.train``.
     The accuracy of a trial is that of the epoch whose weights are kept: the best with early stopping, else the last.
+
+    Args:
+        training: the settings that all trials share.
+        trials: the settings that each trial replaces.
+        curves: the learning curve of each trial, from ``training.loop.train``.
 
     Raises:
         ValueError: a trial has no validation accuracy.
@@ -25,7 +29,7 @@ def best_of(
         accuracy = float(accuracies.max() if stops_early else accuracies.iloc[-1]) if len(accuracies) else nan
         if isnan(accuracy):
             raise ValueError(
-                f"trial {dict(trial)}: has no validation accuracy, expected images and epochs to judge it by"
+                f"trial {dict(trial)}: has no validation accuracy, expected at least one validation image and one epoch"
             )
         table.append({**trial, "validation_accuracy": accuracy})
     best = max(range(len(trials)), key=lambda index: table[index]["validation_accuracy"])

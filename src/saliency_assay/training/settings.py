@@ -1,4 +1,4 @@
-"""Training settings of the configuration, without torch, so that the Snakefile can check them."""
+"""Training settings of the configuration; does not import torch, so that the Snakefile can check them quickly."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,19 +26,19 @@ PARAMETERS: Mapping[str, Parameter] = {
 
 @dataclass(frozen=True)
 class Training:
-    """Hyperparameters of SGD with Nesterov momentum, without the last incomplete batch of an epoch.
+    """Hyperparameters of SGD with Nesterov momentum; the last batch of an epoch is dropped if it is incomplete.
 
-    With ``epochs`` 0 the initial weights are kept. ``learning_rate`` is the peak after a linear warm-up over the share
-    ``warmup`` of all steps, followed by a linear or cosine decay to 0. ``weight_decay`` does not apply to biases and
+    With ``epochs`` 0, the initial weights are kept. ``learning_rate`` is the peak after a linear warm-up over the share
+    ``warmup`` of all steps; a linear or cosine decay to 0 follows. ``weight_decay`` does not apply to biases and
     BatchNorm. ``augment_flip`` mirrors each image left to right with probability 1/2; ``augment_shift`` is the largest
     shift in pixels in each direction, with reflection at the border. ``precision`` auto is bf16 autocast on a GPU with
-    native support and float32 elsewhere. ``evaluate`` selects the epochs after which validation and test accuracy are
-    computed for the curve: each, or the last. Test accuracy never affects the training.
+    native support, and float32 elsewhere. ``evaluate`` selects when validation and test accuracy are computed for the
+    curve: after each epoch, or after the last one. Test accuracy never affects the training.
 
     ``validation_share`` is the share of the training images that are held out (``data.splits.with_validation``). With
-    ``patience`` above 0, validation accuracy is computed after each epoch regardless of ``evaluate``; the training ends
-    after that many epochs without a higher one, and the weights of the first epoch with the highest are kept. The
-    learning rate decays as if all ``epochs`` were run.
+    ``patience`` above 0, validation accuracy is computed after each epoch regardless of ``evaluate``. The training
+    stops after ``patience`` epochs without an improvement, and the weights of the first epoch with the highest
+    validation accuracy are kept. The learning rate decays as if all ``epochs`` were run.
     """
 
     epochs: int
@@ -61,7 +61,7 @@ def training_from(values: Mapping[str, Any]) -> Training:
     """Return the checked settings ``values``, with defaults for the rest.
 
     Raises:
-        ValueError: a setting does not exist, a value is not valid, or there is patience without validation images.
+        ValueError: a setting does not exist, a value is invalid, or ``patience`` is set without validation images.
     """
     settings = Training(**with_defaults(PARAMETERS, values))
     if settings.patience and not settings.validation_share:

@@ -1,7 +1,7 @@
 """State from which a killed training resumes, and handling of SIGTERM.
 
-A state consists of weights, momentum, epoch and step, the sums of the running epoch, and the weights of the best epoch.
-It needs no generator, because random values are sampled from (seed, epoch).
+A state consists of weights, momentum, epoch and step, the sums of the current epoch, and the weights of the best epoch.
+It contains no generator state, because all random values are functions of seed, epoch and step.
 """
 
 import logging
@@ -25,17 +25,17 @@ Row = dict[str, float]
 
 
 class NotFinite(ArithmeticError):
-    """Error for a loss or weights that are not finite; the message names which of them."""
+    """Error for a loss or weights that are not finite; the message names them."""
 
 
 @dataclass
 class Progress:
     """Position in a training: ``step`` steps of epoch ``epoch`` are done.
 
-    ``loss`` and ``correct`` are sums over the images of that epoch, as scalars on the device of the training, so that
-    adding to them does not synchronize. ``rows`` is the curve of the finished epochs; an epoch with all steps done but
-    without a row is being evaluated. With early stopping ``best`` is the state dict after the best epoch, on the CPU;
-    otherwise it is empty.
+    ``loss`` and ``correct`` are sums over the images of that epoch, scalars on the training device, so that adding to
+    them does not synchronize. ``rows`` is the learning curve of the finished epochs. If all steps of an epoch are done
+    but its row is missing, the epoch is being evaluated. With early stopping, ``best`` is the state dict after the best
+    epoch, on the CPU; otherwise it is empty.
     """
 
     loss: Tensor
@@ -62,9 +62,9 @@ class Progress:
 
 
 class Checkpoint(HeldSigterm):
-    """State file of one training, and context that delays SIGTERM until the state is written.
+    """State file of one training, and context manager that defers SIGTERM until the state is written.
 
-    SIGTERM then ends the process with status 143.
+    The process then ends with status 143.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Checkpoint(HeldSigterm):
         self.saved = time.monotonic()
 
     def __exit__(self, *failure: object) -> None:
-        """Restore the handler of SIGTERM; a signal after the last ``keep`` still ends the process."""
+        """Restore the handler of SIGTERM; end the process if the signal arrived after the last ``keep``."""
         super().__exit__(*failure)
         if self.terminated and failure[0] is None:
             raise SystemExit(TERMINATED)
@@ -92,38 +92,40 @@ class Checkpoint(HeldSigterm):
     def resume(self) -> Progress:
         """Restore classifier and optimizer from the state and return its progress, or the start if there is no state.
 
-        A state that cannot be read or has another fingerprint is deleted with a warning in the log.
+        A state that cannot be read or has another fingerprint is deleted, and a warning is logged.
 
         Raises:
             ValueError: an earlier attempt has diverged.
         """
         device = self.classifier.device
         state = self._read() if self.path.exists() else None
-        anyone(False)  # barrier: the first process may delete or replace the state only when all have read it
+        anyone(
+            False
+        )  # barrier: the first process must not delete or replace the state before all have read it
         if state and "diverged" in state:
-            raise ValueError(
-                f"{state['diverged']} (found in an earlier attempt; to repeat it, delete {self.path})"
-            )
+            raise ValueError(f"{state['diverged']} (in an earlier attempt; to try again, delete {self.path})")
         if state is None:
             if leading():
                 remove_state(self.path)
             return Progress.start(device)
+        # States are read to the CPU; ``load_state_dict`` copies them to the device of the classifier.
         self.classifier.load_state_dict(state["classifier"])
         self.optimizer.load_state_dict(state["optimizer"])
         progress = Progress(**state["progress"])
         progress.loss, progress.correct = progress.loss.to(device), progress.correct.to(device)
-        logger.info("%s: going on after step %d of epoch %d", self.path, progress.step, progress.epoch + 1)
+        logger.info("%s: resuming after step %d of epoch %d", self.path, progress.step, progress.epoch + 1)
         return progress
 
     def keep(self, progress: Progress) -> None:
-        """Write the state if the last one is ``seconds`` old or SIGTERM has arrived; after SIGTERM end the process.
+        """Write the state if the last one is ``seconds`` old or SIGTERM has arrived; after SIGTERM, end the process.
 
-        Only the first of several processes writes, and all end after the same step, whichever received the signal.
+        Only the first of several processes writes. All end after the same step, whichever of them received the signal.
 
         Raises:
             NotFinite: the loss or weights are not finite, so that no state is written.
             SystemExit: SIGTERM has arrived (status 143).
         """
+        # Agreed among the processes: a signal may arrive between the steps of different processes.
         terminated = anyone(self.terminated)
         if leading() and (terminated or time.monotonic() - self.saved >= self.seconds):
             self._write(progress)
@@ -154,7 +156,7 @@ class Checkpoint(HeldSigterm):
         self.saved = time.monotonic()
 
     def _read(self) -> dict[str, Any] | None:
-        """Return the state if it can be read and has the same fingerprint, else None with a warning in the log."""
+        """Return the state if it can be read and has the same fingerprint, else log a warning and return None."""
         try:
             state: dict[str, Any] = read(self.path)
             state_fingerprint = state["fingerprint"]
@@ -164,7 +166,10 @@ class Checkpoint(HeldSigterm):
             if state_fingerprint == self.fingerprint:
                 return state
             logger.warning(
-                "%s: discarded, of fingerprint %s, now %s", self.path, state_fingerprint, self.fingerprint
+                "%s: discarded, found fingerprint %s, expected %s",
+                self.path,
+                state_fingerprint,
+                self.fingerprint,
             )
         return None
 
@@ -182,5 +187,5 @@ def check_finite(loss: float, classifier: Classifier) -> None:
 
 
 def remove_state(path: Path) -> None:
-    """Delete the state, if there is one; callers do this after the final weights are written."""
+    """Delete the state if it exists; callers do this after the final weights are written."""
     path.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Training of a classifier on labeled images, as every training job does it."""
+"""Training of a classifier from settings of the configuration: initial weights, normalization, split and training."""
 
 import json
 import logging
@@ -25,7 +25,7 @@ Normalization = tuple[Sequence[float], Sequence[float]]
 
 @dataclass(frozen=True)
 class TrainingTask:
-    """A classification task: ``images`` uint8 ``[N, C, H, W]``, the class of each, and the split."""
+    """A classification task: ``images`` uint8 ``[N, C, H, W]``, the class of each image, and the split."""
 
     images: Any
     """An array or an object that is indexed like one; see ``training.loop.train``."""
@@ -33,12 +33,12 @@ class TrainingTask:
     split: Split
     classes: int
     fingerprint: str
-    """Fingerprint of all sources of the task including code: a training never resumes from the state of another."""
+    """Fingerprint of all that defines the task, including code: no training resumes from the state of another."""
 
 
 @dataclass(frozen=True)
 class RuntimeOptions:
-    """Device, state file and limits of a training; only ``device`` changes the result."""
+    """Device, state file and limits of a training; only ``device`` and ``threads`` can change the result."""
 
     device: torch.device
     state: Path
@@ -46,22 +46,22 @@ class RuntimeOptions:
     resident_limit: int
     """Bytes of images that may be kept on the device."""
     threads: int = field(default_factory=torch.get_num_threads)
-    """Threads of the job, shared by its processes; CPU results repeat bit for bit only for the same number."""
+    """Threads of the job, shared by its processes; results on a CPU repeat bit for bit only with the same number."""
 
     @classmethod
     def of(
         cls, device: torch.device, state: str, resources: Mapping[str, Any], threads: int | None = None
     ) -> Self:
-        """Return options from the resources of a job, which are no parameters, because a change must not rerun it.
+        """Return the options of a job with these resources.
 
-        ``threads`` is the number of threads of the job; by default that of this process.
+        Snakemake does not rerun a job whose resources change. ``threads`` defaults to the threads of this process.
         """
         seconds, limit = resources.get("save_seconds", 60), resident_bytes(resources)
         return cls(device, Path(state), seconds, limit, threads or torch.get_num_threads())
 
 
 def training_of(training: Mapping[str, Any], hyperparameters: Path | None) -> dict[str, Any]:
-    """Return the settings ``training`` of the configuration, updated by those in the JSON file ``hyperparameters``."""
+    """Return the training settings, updated with those in the JSON file ``hyperparameters`` if there is one."""
     selected = json.loads(hyperparameters.read_text(encoding="utf-8"))["training"] if hyperparameters else {}
     return {**training, **selected}
 
@@ -78,9 +78,9 @@ def fit(
 ) -> tuple[Classifier, list[Row]]:
     """Return a classifier built from ``model`` and trained on ``task``, in evaluation mode, and its curve.
 
-    Models with the same ``seed`` start from the same weights and have the same order, augmentation and validation
-    images, whatever else differs. For the curve see ``training.loop.train``. The caller deletes the state of
-    ``runtime`` after the result is written.
+    Models with the same ``seed`` share initial weights, order, augmentation and validation images, even if other
+    settings differ. The curve is that of ``training.loop.train``. The caller deletes the state file after
+    the result is written.
 
     Args:
         task: images, labels and split.
@@ -89,11 +89,11 @@ def fit(
         runtime: device, state file and limits.
         seed: the training seed of the configuration.
         initial: file of initial weights.
-        normalization: mean and standard deviation of each channel; by default those for the weights in ``initial``, or
-            else those of the training images.
+        normalization: mean and standard deviation of each channel. By default, they are those that the weights in
+            ``initial`` expect or, without such weights, those of the training images.
 
     Raises:
-        ValueError: the normalization has another number of channels than the images, or as ``training.loop.train``.
+        ValueError: the normalization has another number of channels than the images, or an error of ``loop.train``.
     """
     settings, blueprint = training_from(training), Blueprint(**model)
     split = with_validation(task.split, settings.validation_share, seed)
@@ -106,7 +106,7 @@ def fit(
     channels = task.images.shape[1]
     if len(mean) != channels:
         raise ValueError(
-            f"normalization: found {len(mean)} values of mean, expected {channels}, one a channel"
+            f"normalization: found {len(mean)} values of mean, expected {channels}, one per channel"
         )
     formatted = (", ".join(f"{value:.4g}" for value in values) for values in (mean, std))
     log.info("images are normalized with mean %s and std %s", *formatted)
@@ -121,6 +121,7 @@ def fit(
         return classifier.eval(), []
     source = initial and digest_of_file(initial)
     identity = [model, training, seed, task.fingerprint, source, list(mean), list(std)]
+    # Values on which the bits of the result depend: a state is not resumed if one of them has changed.
     environment = [
         runtime.device.type,
         torch.__version__,

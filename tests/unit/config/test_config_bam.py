@@ -113,11 +113,11 @@ studies.bam.series: [f_s, f_k10]
     bam_os_k01, bam_os_k05, bam_os_k10
 
 studies.bam.series: [f_k05, f_k01, f_k10]
-    studies.bam.series.1: found f_k01 on bam_os_k01 after bam_os_k05, expected k to grow
+    studies.bam.series.1: found f_k01 on bam_os_k01 after bam_os_k05, expected k to increase
 
 studies.bam.series: [f_k01, f_k05]
-    studies.bam.series.1: found f_k05 on bam_os_k05, expected a model of k = 1, on bam_os_k10: the others are held
-    against it
+    studies.bam.series.1: found f_k05 on bam_os_k05, expected a model of k = 1, on bam_os_k10, with which the
+    others are compared
 
 data.bam.commonality: [0.1, 1.5]
     data.bam.commonality: found 1.5, expected more than 0 and at most 1
@@ -147,11 +147,11 @@ studies.bam.independence: {images: 10}
     studies.bam.independence: key 'model' is missing; required: model
 
 studies.bam.methods: [gradient, tcav]
-    studies.bam.methods: found 'tcav', the name of concepts in the study's tables; rename it
+    studies.bam.methods: found 'tcav', which is the name of concepts in the study's tables; rename it
 
 studies.bam.methods: [gradient, shap]
-    studies.bam.methods: shap takes training images as its background, of which images of independence have none;
-    leave out one of the two
+    studies.bam.methods: shap uses training images as its background, which the images of independence do not include;
+    remove one of the two
 
 data.bam.objects: [dog, bird]
     data.bam: unknown key 'objects'; did you mean 'common_object'? valid: common_object, commonality,

@@ -47,19 +47,19 @@ data.digits.classes: ["3", "8"]
     seed, shards, size, test_share
 
 studies.s.image_model: d
-    studies.s.image_model: d: data: unknown set with pictures and captions 'digits'; valid: one_both,
+    studies.s.image_model: d: data: unknown set with images and captions 'digits'; valid: one_both,
     other_both, two_both, words_both
 
 studies.s.caption_model: f_image
     studies.s.caption_model: found f_image again, expected another model
 
 studies.s.caption_model: f_other
-    studies.s.caption_model: f_other knows 1 and 8 of digits, expected 3 and 8 of digits, called
-    three and eight as f_image
+    studies.s.caption_model: f_other has the classes 1 and 8 of digits, expected 3 and 8 of digits, called
+    three and eight, as f_image
 
 studies.s.caption_model: f_words
-    studies.s.caption_model: f_words knows 3 and 8 of digits, called drei and acht, expected 3 and 8 of digits, called
-    three and eight as f_image
+    studies.s.caption_model: f_words has the classes 3 and 8 of digits, called drei and acht, expected 3 and 8 of
+    digits, called three and eight, as f_image
 
 metrics.block_attribution: {metric: pointing_game}
     metrics.block_attribution: is the name of a registered metric of caption studies, expected another name

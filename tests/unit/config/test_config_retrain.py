@@ -220,7 +220,7 @@ def test_a_model_that_is_used_as_it_is_cannot_be_trained_again(tmp_path: Any) ->
     raw = with_study()
     raw["models"]["f_o"] |= {"weights": str(weights), "training": {"epochs": 0}}
     assert fault(raw) == (
-        "studies.r.model: found f_o, whose training.epochs is 0; expected a model that is trained, to be trained again"
+        "studies.r.model: found f_o, whose training.epochs is 0; expected a model with epochs, to be retrained"
     )
     raw["models"]["f_o"]["training"]["epochs"] = 1
     assert reading(raw).studies["r"].models == ("f_o",)

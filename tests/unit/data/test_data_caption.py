@@ -249,15 +249,15 @@ def test_only_the_rows_of_a_block_are_read() -> None:
             {"classes": ["frgo", "bird"]},
             "classes: unknown class 'frgo'; did you mean 'frog'? valid: bird, cat, frog",
         ),
-        ({"classes": ["bird", "bird"]}, "classes: found bird, bird, expected two different ones"),
-        ({"classes": ["bird"]}, "classes: found bird, expected two different ones"),
-        ({"captions": ["a", "a"]}, "captions: found a, a, expected two different ones"),
-        ({"captions": ["a", "b", "c"]}, "captions: found a, b, c, expected two different ones"),
-        ({"captions": ["a", " "]}, "captions: found ' ', expected a word that can be seen"),
+        ({"classes": ["bird", "bird"]}, "classes: found bird, bird, expected two different names"),
+        ({"classes": ["bird"]}, "classes: found bird, expected two different names"),
+        ({"captions": ["a", "a"]}, "captions: found a, a, expected two different names"),
+        ({"captions": ["a", "b", "c"]}, "captions: found a, b, c, expected two different names"),
+        ({"captions": ["a", " "]}, "captions: found ' ', expected a word with visible characters"),
         (
             {"captions": ["a", "incomprehensibilities"]},
             "captions: found 'incomprehensibilities', expected words that fit 20 × 25 pixels at font size 5; "
-            "give shorter captions or larger images",
+            "use shorter captions or larger images",
         ),
     ],
 )

@@ -137,11 +137,11 @@ DEEP = {
 @pytest.mark.parametrize("name", DEEP)
 def test_more_than_8_bits_a_channel_are_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(DEEP[name])
-    with pytest.raises(ValueError, match="expected 8 bits a channel") as error:
+    with pytest.raises(ValueError, match="expected 8 bits per channel") as error:
         read_rgb(tmp_path / name)
     assert str(error.value).startswith(f"{tmp_path / name}: found ")
     (tmp_path / "ten.ppm").write_bytes(pnm("P6", 1023, 6))
-    with pytest.raises(ValueError, match=r"ten\.ppm: found 10 bits, expected 8 bits a channel"):
+    with pytest.raises(ValueError, match=r"ten\.ppm: found 10 bits, expected 8 bits per channel"):
         read_rgb(tmp_path / "ten.ppm")
 
 

@@ -159,7 +159,7 @@ def test_the_log_says_why(caplog: pytest.LogCaptureFixture) -> None:
         place(wrapped(Flat(nn.Flatten())), CPU, SIZE)
         place(wrapped(Flat(derived)), CPU, SIZE)
     (line,) = caplog.messages
-    assert line.endswith("fails with channels-last ones: expected contiguous gradients")
+    assert line.endswith("fails with channels-last images: expected contiguous gradients")
 
 
 @pytest.mark.parametrize("is_wrapped", [True, False])

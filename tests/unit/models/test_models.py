@@ -283,7 +283,7 @@ def test_mnist_cnn_is_the_released_one() -> None:
 
 def test_initialize_refuses_layers_it_does_not_know() -> None:
     with pytest.raises(
-        TypeError, match=r"no initialization for Conv1d\(1, 2, .*known: Conv2d, Linear, BatchNorm2d"
+        TypeError, match=r"no initialization for Conv1d\(1, 2, .*valid: Conv2d, Linear, BatchNorm2d"
     ):
         initialize(nn.Sequential(nn.Conv1d(1, 2, 3)), generator())
 
@@ -331,7 +331,7 @@ def test_layers_by_name() -> None:
 
 @pytest.mark.parametrize(("mean", "std"), [([0.5], [0.2, 0.2]), ([0.5], [0.0])])
 def test_normalization_that_cannot_be(mean: list[float], std: list[float]) -> None:
-    with pytest.raises(ValueError, match=r"expected one value a channel, std above 0") as caught:
+    with pytest.raises(ValueError, match=r"expected one value per channel, std above 0") as caught:
         build(RESNET8, classes=2, mean=mean, std=std, generator=generator())
     assert str(caught.value).startswith(f"mean {mean}, std {std}")
 

@@ -69,10 +69,10 @@ def test_equal_weights_give_equal_bytes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"architecture": "resnet18"}, r"architecture 'resnet8' in the file; expected 'resnet18'"),
+        ({"architecture": "resnet18"}, r"architecture: found 'resnet8', expected 'resnet18'"),
         (
             {"parameters": {"width": 8, "stem_stride": 1}},
-            r"parameters \{'width': 4, .*; expected \{'width': 8, ",
+            r"parameters: found \{'width': 4, .*, expected \{'width': 8, ",
         ),
     ],
 )
@@ -88,7 +88,9 @@ def test_changed_weights_are_noticed(path: Path) -> None:
     content = weights.read(path)
     content["state_dict"]["fc.bias"][1] += 1
     weights.write(path, content)
-    with pytest.raises(ValueError, match=f"damaged, .* not the {content['classifier']['digest']} it names"):
+    with pytest.raises(
+        ValueError, match=f"damaged: .* not {content['classifier']['digest']}, as stated in it"
+    ):
         weights.load_classifier(path, RESNET8)
 
 
@@ -101,7 +103,7 @@ def test_description_is_not_trusted(path: Path, change: dict[str, object]) -> No
     content["classifier"] |= change
     weights.write(path, content)
     with pytest.raises(
-        ValueError, match=r"no entry 'classifier' with architecture, .*; valid: a file from save"
+        ValueError, match=r"no entry 'classifier' with architecture, .*; valid: a file written by save"
     ):
         weights.load_classifier(path, RESNET8)
 
@@ -140,7 +142,7 @@ def test_initial_weights_of_other_classes_leave_the_head(
     torch.save(source.network.state_dict(), path)
     with caplog.at_level(logging.WARNING):
         weights.load_initial(target, path, "resnet8")
-    assert caplog.messages == [f"{path}: fc.weight is [9, 16], here [4, 16]; fc starts anew"]
+    assert caplog.messages == [f"{path}: fc.weight is [9, 16], expected [4, 16]; fc keeps its random weights"]
     assert torch.equal(target.layer("fc").weight, head)
     assert torch.equal(target.layer("conv1").weight, source.layer("conv1").weight)
 
@@ -168,7 +170,7 @@ def test_head_is_the_last_linear_layer(
         weights.load_initial(target, path, "other")
     (message,) = caplog.messages
     assert message.startswith(f"{path}: {head}.weight is [9, ")
-    assert message.endswith(f"; {head} starts anew")
+    assert message.endswith(f"; {head} keeps its random weights")
     loaded = source.network.state_dict()
     for name, value in target.network.state_dict().items():
         assert torch.equal(value, (own if name.startswith(f"{head}.") else loaded)[name])
@@ -181,7 +183,7 @@ def test_head_that_may_not_start_anew(path: Path) -> None:
     with pytest.raises(ValueError, match="without training") as caught:
         weights.load_initial(target, path, "resnet8", head_may_start_anew=False)
     assert str(caught.value) == (
-        f"{path}: not weights of resnet8 with 4 classes, and without training fc cannot start anew: "
+        f"{path}: not weights of resnet8 with 4 classes, and fc cannot keep random weights without training: "
         f"2 of another shape (fc.weight [9, 16] for [4, 16], fc.bias [9] for [4])"
     )
     assert digest(target.state_dict()) == before
@@ -246,10 +248,10 @@ def plain_pickle(path: Path, payload: Payload) -> None:
 def test_code_is_refused_and_not_run(path: Path, tmp_path: Path, write: type) -> None:
     trap = tmp_path / "trap"
     write(path, Payload(trap))
-    with pytest.raises(ValueError, match="holds code") as caught:
+    with pytest.raises(ValueError, match="contains code") as caught:
         weights.load_classifier(path, RESNET8)
     assert not trap.exists()
-    assert str(caught.value).startswith(f"{path}: holds code (")
+    assert str(caught.value).startswith(f"{path}: contains code (")
     assert str(caught.value).endswith(
         "), which is not run; valid: a state dict of tensors, written by torch.save"
     )
@@ -258,7 +260,9 @@ def test_code_is_refused_and_not_run(path: Path, tmp_path: Path, write: type) ->
 
 def test_whole_models_are_refused(path: Path) -> None:
     torch.save(nn.Linear(2, 2), path)
-    with pytest.raises(ValueError, match=r"holds code \(torch.nn.modules.linear.Linear\), which is not run"):
+    with pytest.raises(
+        ValueError, match=r"contains code \(torch.nn.modules.linear.Linear\), which is not run"
+    ):
         weights.read_state(path)
 
 
@@ -285,8 +289,8 @@ def test_file_of_another_kind(path: Path, content: bytes) -> None:
     ("content", "found"),
     [
         ({"epoch": 3}, "'epoch' is a int"),
-        ([torch.ones(2)], "holds a list"),
-        ({}, "holds an empty dict"),
+        ([torch.ones(2)], "contains a list"),
+        ({}, "contains an empty dict"),
         ({"state_dict": {"fc": {"weight": torch.ones(2)}}}, "'fc' is a dict"),
     ],
 )

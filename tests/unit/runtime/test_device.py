@@ -44,7 +44,7 @@ def test_no_gpu_where_one_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     gpu(monkeypatch, there=False)
     with pytest.raises(ValueError, match="device") as error:
         prepare("cuda", 1)
-    assert str(error.value) == "device: found 'cuda', but no GPU is available here; valid: auto, cpu"
+    assert str(error.value) == "device: found 'cuda', but no GPU is available; valid: auto, cpu"
 
 
 @pytest.mark.parametrize("resources", [{"gpu": 1}, {"gres": "gpu:1"}])

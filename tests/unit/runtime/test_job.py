@@ -155,7 +155,7 @@ def test_a_function_that_exits_does_not_pass_for_work_that_is_done(
         sys.exit()
     assert stopped.value.code == 1
     assert capsys.readouterr().err == (
-        "attribute: exited before its work was done; a function of one's own may not exit\n"
+        "attribute: exited before its work was done; custom functions must not call exit\n"
     )
     assert "sys.exit()" in log.read_text()
     with pytest.raises(SystemExit) as stopped, run_job(snakemake_of("train", log, {})):

@@ -106,10 +106,10 @@ def test_a_folder_is_made_held_and_given_back(results: Path, registered: list[An
 
 
 def test_who_works_in_a_folder_is_told(other: "subprocess.Popen[str]", results: Path) -> None:
-    with pytest.raises(ValueError, match="another run works in") as error:
+    with pytest.raises(ValueError, match="another run uses") as error:
         hold(results)
     assert str(error.value) == (
-        f"results: another run works in {results}: process {other.pid} on {socket.gethostname()}, started in "
+        f"results: another run uses {results}: process {other.pid} on {socket.gethostname()}, started in "
         f"{results.parent}; wait until it ends, stop it with: kill {other.pid}, or choose another folder"
     )
 
@@ -136,7 +136,7 @@ def test_jobs_that_a_killed_run_left_are_waited_for(
     kill(other)
     for job in jobs:
         line = (
-            rf"results: jobs of a run that was killed still work in {results}; .*fuser {results / NAME} lists"
+            rf"results: jobs of a killed run are still running in {results}; .*fuser {results / NAME} lists"
         )
         with pytest.raises(ValueError, match=line):
             hold(results)
@@ -196,7 +196,7 @@ def test_of_another_host_nothing_is_known(results: Path) -> None:
     there = {"machine": "node7 pid:[1]", "host": "node7", "process": 12, "folder": "/home/me/study"}
     (results / NAME).write_text(json.dumps(there))
     line = (
-        f"another run works in {results}: process 12 on node7, started in /home/me/study; wait until it ends, "
+        f"another run uses {results}: process 12 on node7, started in /home/me/study; wait until it ends, "
         f"or choose another folder; if it was killed, delete {results / NAME}"
     )
     with pytest.raises(ValueError, match=re.escape(line)):
@@ -208,7 +208,7 @@ def test_of_another_host_nothing_is_known(results: Path) -> None:
 def test_something_else_of_that_name_is_left_alone(results: Path, content: str) -> None:
     results.mkdir(parents=True)
     (results / NAME).write_text(content)
-    line = re.escape(f"results: {results / NAME} is no lock of a run; delete it if none works in that folder")
+    line = re.escape(f"results: {results / NAME}: not a lock file; delete it if no run uses this folder")
     with pytest.raises(ValueError, match=line):
         hold(results)
     assert (results / NAME).read_text() == content
@@ -243,6 +243,6 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
 def test_a_file_in_its_place_is_told(tmp_path: Path) -> None:
     (tmp_path / "results").write_text("mine")
     with pytest.raises(
-        ValueError, match=r"results: cannot write in .*/results: File exists; valid: a folder that"
+        ValueError, match=r"results: cannot write in .*/results: File exists; valid: a writable folder"
     ):
         hold(tmp_path / "results")

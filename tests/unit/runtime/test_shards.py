@@ -37,7 +37,7 @@ def test_shards_are_named_in_their_order() -> None:
 def test_another_name_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match=r"^shard: found") as error:
         shard_of(name)
-    assert str(error.value) == f"shard: found {name!r}, expected such as '.shard1of4', or nothing"
+    assert str(error.value) == f"shard: found {name!r}, expected a suffix such as '.shard1of4', or none"
 
 
 @pytest.mark.usefixtures("few")

@@ -49,7 +49,7 @@ def test_jobs_of_this_folder_are_named(queue: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="Slurm jobs of an earlier run") as error:
         check_no_other_run(here)
     told = str(error.value)
-    assert f"still work in {here}: 7 8;" in told
+    assert f"still running in {here}: 7 8;" in told
     assert "scancel 7 8 " in told
     assert len(told.splitlines()) == 1
 

@@ -124,8 +124,9 @@ def test_weights_of_other_classes_need_training(tmp_path: Path, capsys: pytest.C
     with pytest.raises(SystemExit):
         run(tmp_path, epochs=0)
     assert capsys.readouterr().err == (
-        f"train: {tmp_path}/initial.pt: not weights of resnet20 with 3 classes, and without training linear "
-        "cannot start anew: 2 of another shape (linear.weight [7, 8] for [3, 8], linear.bias [7] for [3])\n"
+        f"train: {tmp_path}/initial.pt: not weights of resnet20 with 3 classes, and linear "
+        "cannot keep random weights without training: "
+        "2 of another shape (linear.weight [7, 8] for [3, 8], linear.bias [7] for [3])\n"
     )
     assert not (tmp_path / "weights.pt").exists()
 
@@ -135,7 +136,7 @@ def test_training_starts_from_the_weights(tmp_path: Path, caplog: pytest.LogCapt
     with caplog.at_level(logging.WARNING):
         curve = pd.read_csv(run(tmp_path, epochs=1, batch_size=7, learning_rate=0)["curve"])
     assert caplog.messages == [
-        f"{tmp_path}/initial.pt: linear.weight is [7, 8], here [3, 8]; linear starts anew"
+        f"{tmp_path}/initial.pt: linear.weight is [7, 8], expected [3, 8]; linear keeps its random weights"
     ]
     assert (list(curve.columns), len(curve)) == (list(COLUMNS), 1)
     found = weights.load_classifier(tmp_path / "weights.pt", RESNET)

@@ -48,7 +48,7 @@ def test_columns_are_named(tmp_path: Path) -> None:
 
 
 def test_a_repeated_row_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ScoreError, match=r"scored twice: .*'image': 4"):
+    with pytest.raises(ScoreError, match=r"found two scores of .*'image': 4"):
         score_tables.write(tmp_path / "t.parquet", table(image=[4, 4]))
 
 
@@ -130,7 +130,7 @@ def test_parts_that_fail_leave_nothing(tmp_path: Path) -> None:
             for part in parts:
                 append(part)
 
-    with pytest.raises(ScoreError, match="scored twice"):
+    with pytest.raises(ScoreError, match="found two scores of"):
         write(table(), table(method="random", image=[4, 4]))
     assert not list(tmp_path.iterdir())
 

@@ -175,11 +175,11 @@ def change(path: Path, start: int, end: int, place: Mapping[str, Any], **changes
 
 THIRD = {"shard": (3, 4), "offset": 12}
 FAULTS: dict[str, tuple[dict[str, Any], str]] = {
-    "another split": ({"attributes": {"shard": (3, 5)}}, "shard is 3 of 5, expected 3 of 4"),
-    "not split": ({"attributes": {"shard": (1, 1)}}, "shard is 1 of 1, expected 3 of 4"),
+    "another split": ({"attributes": {"shard": (3, 5)}}, "found shard 3 of 5, expected 3 of 4"),
+    "not split": ({"attributes": {"shard": (1, 1)}}, "found shard 1 of 1, expected 3 of 4"),
     "another place": (
         {"attributes": {"offset": 256}},
-        "offset is 256, expected 12, the images of the previous shards",
+        "offset is 256, expected 12, the number of images of the shards before",
     ),
     "another model": ({"attributes": {"model": "xyz"}}, "model is 'xyz', expected 'abc' as in {first}"),
     "another device": ({"attributes": {"device": "cuda"}}, "device is 'cuda', expected None as in {first}"),
@@ -215,10 +215,10 @@ def test_shards_that_are_not_all_there_or_not_in_order_are_refused(paths: list[P
     first, second, third, last = paths
     for given, message in {
         (): "maps: found no store, expected at least one path",
-        (second,): f"{second}: shard is 2 of 4, expected 1 of 1",
-        (first, second, third): f"{first}: shard is 1 of 4, expected 1 of 3",
-        (first, third, second, last): f"{third}: shard is 3 of 4, expected 2 of 4",
-        (first, second, second, last): f"{second}: shard is 2 of 4, expected 3 of 4",
+        (second,): f"{second}: found shard 2 of 4, expected 1 of 1",
+        (first, second, third): f"{first}: found shard 1 of 4, expected 1 of 3",
+        (first, third, second, last): f"{third}: found shard 3 of 4, expected 2 of 4",
+        (first, second, second, last): f"{second}: found shard 2 of 4, expected 3 of 4",
     }.items():
         with pytest.raises(StoreError) as error:
             open_stores(given, kind="maps")
@@ -245,5 +245,7 @@ def test_paths_are_grouped_in_their_order() -> None:
     assert grouped(["a", "b"], 2) == [[Path("a")], [Path("b")]]
     assert grouped([], 0) == []
     for groups in (0, 3):
-        with pytest.raises(ValueError, match=r"^paths: found 4, expected as many in each of \d groups$"):
+        with pytest.raises(
+            ValueError, match=r"^paths: found 4, expected a multiple of \d, the number of groups$"
+        ):
             grouped(["a", "b", "c", "d"], groups)

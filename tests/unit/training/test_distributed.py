@@ -228,7 +228,7 @@ def test_a_fault_of_one_is_told_and_not_what_follows_from_it(tmp_path: Path) -> 
 
 def test_a_process_that_is_killed_is_named(tmp_path: Path) -> None:
     ended = parallel.run(parallel.killed, tmp_path, 2)
-    said = "parallel: process 1 was ended by SIGKILL\n"
+    said = "parallel: process 1 was killed by SIGKILL\n"
     assert (ended.status, ended.said, ended.found) == (137, said, [])
 
 
@@ -289,8 +289,12 @@ def test_one_process_is_this_one(device: str, resources: dict[str, int]) -> None
 @pytest.mark.parametrize(
     ("device", "resources", "message"),
     [
-        ("cuda", {"gpu": 3}, "resource gpu: found 3, expected at most 2, the GPUs that are here"),
-        ("cuda", {"processes": 4}, "resource processes: found 4, expected at most 2, the GPUs that are here"),
+        ("cuda", {"gpu": 3}, "resource gpu: found 3, expected at most 2, the number of visible GPUs"),
+        (
+            "cuda",
+            {"processes": 4},
+            "resource processes: found 4, expected at most 2, the number of visible GPUs",
+        ),
         ("cpu", {"processes": 0}, "resource processes: found 0, expected at least 1"),
     ],
 )

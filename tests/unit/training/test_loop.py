@@ -259,7 +259,7 @@ def test_the_log_tells_what_auto_is(state_path: Path, caplog: pytest.LogCaptureF
     with caplog.at_level(logging.INFO, "saliency_assay.training.loop"):
         trained(state_path, replace(SHORT, epochs=1))
         trained(state_path, replace(SHORT, epochs=1, precision="float32"))
-    assert caplog.messages == ["precision auto is float32 on this device"]
+    assert caplog.messages == ["precision: auto selects float32 on this device"]
 
 
 def test_leaves_torch_as_it_was(state_path: Path) -> None:
@@ -466,8 +466,8 @@ def test_a_stopped_training_stays_stopped(state_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "changed", "message"),
     [
-        ({"batch_size": 51}, {}, "batch_size: found 51, expected at most 50, the training images"),
-        ({"augment_shift": 8}, {}, "augment_shift: found 8, expected below 8, the image's size"),
+        ({"batch_size": 51}, {}, "batch_size: found 51, expected at most 50, the number of training images"),
+        ({"augment_shift": 8}, {}, "augment_shift: found 8, expected less than 8, the image's smaller side"),
         ({}, {"labels": torch.full((COUNT,), 3)}, "label 3: expected 0 to 2"),
         ({}, {"labels": torch.full((COUNT,), -1)}, "label -1: expected 0 to 2"),
         ({}, {"labels": torch.zeros(COUNT)}, "labels [60] of torch.float32: expected [60] of torch.int64"),
@@ -716,7 +716,7 @@ def test_state_of_other_fingerprint_is_discarded(
     trained(state_path, seed=9, fingerprint="before", save_seconds=0)
     with caplog.at_level(logging.WARNING):
         found = signature(trained(state_path, fingerprint="after"))
-    assert caplog.messages == [f"{state_path}: discarded, of fingerprint before, now after"]
+    assert caplog.messages == [f"{state_path}: discarded, found fingerprint before, expected after"]
     assert found == signature(trained(tmp_path / "whole.pt"))
     assert not state_path.exists()
 

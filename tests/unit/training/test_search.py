@@ -62,7 +62,7 @@ def test_a_trial_without_accuracy_is_named(training: dict[str, Any], values: lis
     with pytest.raises(ValueError, match=r"^trial ") as error:
         best_of(training, TRIALS[:2], curves([0.9, 0.9], values))
     assert str(error.value) == (
-        "trial {'learning_rate': 0.2}: has no validation accuracy, expected images and epochs to judge it by"
+        "trial {'learning_rate': 0.2}: has no validation accuracy, expected at least one validation image and one epoch"
     )
 
 

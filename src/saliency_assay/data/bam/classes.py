@@ -1,4 +1,4 @@
-"""BAM's ten objects, as COCO names them, and its ten scenes, as MiniPlaces does (Yang and Kim 2019)."""
+"""BAM's ten object classes, with COCO's names, and ten scene classes, with MiniPlaces' names (Yang and Kim 2019)."""
 
 OBJECTS = ("backpack", "bird", "dog", "elephant", "kite", "pizza", "stop sign", "toilet", "truck", "zebra")
 

@@ -1,7 +1,7 @@
-"""COCO objects: search for instances, and cutting them out.
+"""COCO objects: selection of annotated instances, and cut-outs of their pixels.
 
-The annotation files are read with the standard JSON module. pycocotools only converts segmentations to masks, because
-its reader prints to standard output, validates nothing and treats crowds as instances.
+The annotation files are read with the standard JSON module. pycocotools is used only to convert segmentations to masks,
+because its reader prints to standard output, validates nothing and treats crowds as instances.
 """
 
 import json
@@ -22,13 +22,13 @@ from pycocotools import mask as rle
 from saliency_assay.data.images import KnownFiles, Pixels, no_file, read_rgb
 from saliency_assay.registry.records import unknown
 
-Skipped = dict[str, Counter[str]]
+Skipped = dict[str, Counter[str]]  # by category: number of skipped instances by reason
 _Location = tuple[Path, str, int]  # file, list in it, index in the list
 
 LONGEST_NAME = 1000  # characters of an image's path
 LARGEST_SIDE = 65_535  # px, the limit of JPEG; Pillow limits only the number of pixels
-LONGEST_OUTLINE = 100  # times the sum of an image's sides
-LIMIT = 1e300  # of a coordinate; excludes NaN, infinity and integers too large for a float
+LONGEST_OUTLINE = 100  # times the sum of height and width of the image
+LIMIT = 1e300  # of coordinates; excludes infinity, integers too large for a float and, by its comparison, NaN
 LONGEST_RUN = 7  # characters, of five bits each, of a 32-bit run length in COCO's compressed form
 
 
@@ -65,16 +65,16 @@ class _Candidate:
 def find_instances(
     sources: Sequence[Source], categories: Sequence[str], *, min_area: int, limit: int
 ) -> tuple[list[Instance], Skipped]:
-    """Return the largest instance of each category in each image of the pooled sources.
+    """Return the largest instance of each category in each image of the pooled sources, and counts of the others.
 
-    Files with equal content are one image, whatever their folder and the number of their annotations. Crowds are
-    skipped. Instances are sorted by category (in the order of ``categories``), source and image id; the first
-    ``limit`` of each category are kept. Every skipped instance is counted by category and reason.
+    Image files with equal content are one image, even if several folders contain them. Crowds are skipped. Instances
+    are sorted by category (in the order of ``categories``), source and image id; the first ``limit`` of each category
+    are kept. Every skipped instance is counted by category and reason.
 
     Args:
         sources: annotation files and their folders.
         categories: names of COCO categories.
-        min_area: smallest area of an instance, in px² of its mask.
+        min_area: smallest area of an instance's mask, in px².
         limit: largest number of instances of a category.
 
     Raises:
@@ -97,16 +97,16 @@ def find_instances(
             raise ValueError(f"{files}: {unknown('category', category, known_categories)}")
         if not by_category[category]:
             counts = ", ".join(f"{reason} {count}" for reason, count in (+skipped[category]).items())
-            raise ValueError(f"{files}: no usable instance of {category!r}; found: {counts or 'none at all'}")
+            raise ValueError(f"{files}: no usable instance of {category!r}; found: {counts or 'none'}")
         candidates = _select_largest_per_image(by_category[category], coco_images)
-        skipped[category]["same photograph listed again"] += len(by_category[category]) - len(candidates)
+        skipped[category]["duplicate of another image"] += len(by_category[category]) - len(candidates)
         skipped[category]["beyond the limit"] += len(candidates[limit:])
         selected += candidates[:limit]
     for candidate in selected:
         coco_image = candidate.instance.coco_image
         if not coco_image.is_file():
             error = no_file(coco_image)
-            raise type(error)(f"{error}; {candidate.location} needs it")
+            raise type(error)(f"{error}; {candidate.location} refers to it")
     return [candidate.instance for candidate in selected], {name: +counts for name, counts in skipped.items()}
 
 
@@ -133,7 +133,7 @@ def cut_out(instance: Instance) -> Pixels:
     if coco_image.size != (width, height):
         actual = f"{coco_image.width} × {coco_image.height}"
         raise ValueError(
-            f"{instance.coco_image}: found {actual} pixels, its annotations say {width} × {height}"
+            f"{instance.coco_image}: found {actual} pixels, expected {width} × {height}, as in its annotations"
         )
     mask = _decode_mask(instance.mask)
     rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
@@ -152,9 +152,7 @@ def _load_annotations(file: Path) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise ValueError(f"{file}: not JSON: {error.reason} at byte {error.start}") from error
     except RecursionError:
-        raise ValueError(
-            f"{file}: lists within lists too deep to read; expected COCO's instances format"
-        ) from None
+        raise ValueError(f"{file}: nested too deeply to read; expected COCO's instances format") from None
     except ValueError as error:  # an integer with thousands of digits
         raise ValueError(f"{file}: not JSON: {error}") from error
     for section in ("images", "annotations", "categories"):
@@ -167,9 +165,7 @@ def _get_typed(entry: Any, key: str, kind: type | tuple[type, ...], location: _L
     """Return ``entry[key]``; raise a ValueError with the location if it is missing or of another type."""
     value = entry.get(key) if isinstance(entry, dict) else None
     if kind is int and isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
-        raise ValueError(
-            f"{_format_location(location)}: {key} is {short(value)}, expected an integer of 64 bits"
-        )
+        raise ValueError(f"{_format_location(location)}: {key} is {short(value)}, expected a 64-bit integer")
     if not isinstance(value, kind):
         kinds = kind if isinstance(kind, tuple) else (kind,)
         names = " or ".join(k.__name__ for k in kinds)
@@ -197,8 +193,8 @@ def _index_by_id(content: dict[str, Any], file: Path, section: str) -> dict[int,
         first, other = entries.setdefault(key, (index, entry))
         if entry != other:
             raise ValueError(
-                f"{_format_location((file, section, index))}: id is {key}, as of {section}[{first}]; "
-                "expected an id of its own"
+                f"{_format_location((file, section, index))}: id is {key}, the same as in {section}[{first}]; "
+                "expected a unique id"
             )
     return entries
 
@@ -219,7 +215,7 @@ def _find_largest(
         image_id = _get_typed(annotation, "image_id", int, location)
         if image_id not in images:
             raise ValueError(
-                f"{_format_location(location)}: image_id {image_id} is not the id of any of the file's images"
+                f"{_format_location(location)}: image_id is {image_id}, expected the id of one of the file's images"
             )
         image_index, image = images[image_id]
         coco_image = source.images / _read_file_name(image, (file, "images", image_index))
@@ -230,7 +226,7 @@ def _find_largest(
         if instance:
             instance = replace(instance, source=number)
             rival = largest.get((category, image_id))
-            skipped[category]["not the largest of its photograph"] += rival is not None
+            skipped[category]["not the largest in its image"] += rival is not None
             if rival is None or instance.area > rival.instance.area:
                 largest[category, image_id] = _Candidate(
                     (number, image_id), instance, _format_location(location)
@@ -287,7 +283,7 @@ def _read_size(image: Any, location: _Location) -> tuple[int, int]:
     max_pixels = Image.MAX_IMAGE_PIXELS or LARGEST_SIDE**2
     # pycocotools builds masks of the annotated size, whatever the size of the image file.
     if max(size) > LARGEST_SIDE or size[0] * size[1] > max_pixels:
-        expected = f"expected at most {LARGEST_SIDE} on a side and {max_pixels} in all"
+        expected = f"expected at most {LARGEST_SIDE} per side and {max_pixels} in total"
         raise ValueError(
             f"{_format_location(location)}: found {short(size[1])} × {short(size[0])} pixels, {expected}"
         )
@@ -301,41 +297,40 @@ def _read_mask(
     if isinstance(segmentation, dict):
         return _read_run_lengths(segmentation, size, location)
     # Fewer than three points enclose no area, and pycocotools would interpret four numbers as a box.
-    parts = [part for part in segmentation if _is_polygon(part, size, location)]
-    if not parts:
+    polygons = [polygon for polygon in segmentation if _is_polygon(polygon, size, location)]
+    if not polygons:
         return None
-    skipped["degenerate part of a polygon"] += len(segmentation) - len(parts)
-    length, limit = sum(map(_outline_length, parts)), LONGEST_OUTLINE * sum(size)
-    if (
-        length > limit
-    ):  # not a plausible object, and pycocotools allocates memory for every pixel of the outline
+    skipped["degenerate part of a polygon"] += len(segmentation) - len(polygons)
+    length, limit = sum(map(_outline_length, polygons)), LONGEST_OUTLINE * sum(size)
+    # Not a plausible object, and pycocotools allocates memory for every pixel of the outline.
+    if length > limit:
         raise ValueError(
-            f"{_format_location(location)}: segmentation is {length:.0f} pixels around, expected at most {limit} "
-            f"in {size[1]} × {size[0]} pixels"
+            f"{_format_location(location)}: segmentation has an outline of {length:.0f} pixels, expected at most "
+            f"{limit} for {size[1]} × {size[0]} pixels"
         )
-    merged: dict[str, Any] = rle.merge(rle.frPyObjects(parts, *size))
+    merged: dict[str, Any] = rle.merge(rle.frPyObjects(polygons, *size))
     return merged
 
 
-def _is_polygon(part: Any, size: tuple[int, int], location: _Location) -> bool:
-    """Return True if ``part`` has coordinate pairs of at least three points; raise a ValueError for invalid values."""
-    numbers = part if isinstance(part, list) else [None]
+def _is_polygon(polygon: Any, size: tuple[int, int], location: _Location) -> bool:
+    """Return True if ``polygon`` has x and y of at least three points; raise a ValueError for invalid values."""
+    numbers = polygon if isinstance(polygon, list) else [None]
     if not all(isinstance(number, int | float) and -LIMIT < number < LIMIT for number in numbers):
         raise ValueError(
-            f"{_format_location(location)}: segmentation holds {short(part)}, expected lists of numbers"
+            f"{_format_location(location)}: segmentation contains {short(polygon)}, expected lists of numbers"
         )
     # pycocotools traces edges pixel by pixel: one huge coordinate would exhaust the memory.
     largest = max(map(abs, numbers), default=0)
     if largest > 2 * max(size):
         extent = f"{size[1]} × {size[0]} pixels"
         raise ValueError(
-            f"{_format_location(location)}: segmentation reaches {largest}, expected coordinates within {extent}"
+            f"{_format_location(location)}: segmentation has a coordinate {largest}, expected values within {extent}"
         )
     return len(numbers) >= 6 and len(numbers) % 2 == 0
 
 
 def _outline_length(polygon: list[float]) -> float:
-    """Return the length of a closed polygon in pixels, as pycocotools counts them along its edges."""
+    """Return the length of a closed polygon in pixels; pycocotools draws max(|Δx|, |Δy|) pixels per edge."""
     corners = [polygon[start : start + 2] for start in range(0, len(polygon), 2)]
     sides = zip(corners, [*corners[1:], corners[0]], strict=True)
     return sum(max(abs(x - u), abs(y - v)) for (x, y), (u, v) in sides)
@@ -344,8 +339,10 @@ def _outline_length(polygon: list[float]) -> float:
 def _read_run_lengths(
     segmentation: dict[str, Any], size: tuple[int, int], location: _Location
 ) -> dict[str, Any]:
-    """Return the mask of plain or compressed run lengths; they must cover the image, as pycocotools leaves missing
-    pixels undefined."""
+    """Return the mask of run lengths, compressed or not.
+
+    They must add up to the image, because pycocotools leaves missing pixels undefined.
+    """
     counts = segmentation.get("counts")
     lengths = _decompress(counts) if isinstance(counts, str) else counts
     valid = (
@@ -358,7 +355,7 @@ def _read_run_lengths(
         extent = f"{size[1]} × {size[0]} pixels"
         raise ValueError(
             f"{_format_location(location)}: segmentation is {short(segmentation)}, "
-            f"expected run lengths that fill {extent}"
+            f"expected run lengths that add up to {extent}"
         )
     mask: dict[str, Any] = rle.frPyObjects({"size": list(size), "counts": lengths}, *size)
     return mask
@@ -367,17 +364,17 @@ def _read_run_lengths(
 def _decompress(text: str) -> list[int]:
     """Decode COCO's compressed run lengths: five bits per character; an empty list if they are invalid.
 
-    The fourth and later run lengths are stored as differences from the one two places before.
+    From the fourth run length on, the difference from the one two places before is stored.
     """
     lengths: list[int] = []
     value = shift = 0
     for character in text:
-        bits = ord(character) - 48
+        bits = ord(character) - 48  # bits 0 to 4 are data, bit 5 is set if another character follows
         if shift >= 5 * LONGEST_RUN or not 0 <= bits < 64:
             return []  # invalid run length
         value |= (bits & 31) << shift
         shift += 5
-        if not bits & 32:  # the last character of a number; its highest bit is the sign
+        if not bits & 32:  # the last character of a number; bit 4 is its sign
             value -= (bits & 16) << (shift - 4)
             lengths.append(value + lengths[-2] if len(lengths) > 2 else value)
             value = shift = 0
@@ -385,7 +382,7 @@ def _decompress(text: str) -> list[int]:
 
 
 def _decode_mask(mask: dict[str, Any]) -> npt.NDArray[np.uint8]:
-    with warnings.catch_warnings():  # pycocotools 2.0.11 does not yet know NumPy 2's copy keyword
+    with warnings.catch_warnings():  # pycocotools 2.0.11 does not yet support NumPy 2's copy keyword
         warnings.filterwarnings("ignore", "__array__ implementation", DeprecationWarning)
         pixels: npt.NDArray[np.uint8] = rle.decode(mask)
     return pixels

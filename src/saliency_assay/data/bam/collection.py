@@ -1,4 +1,4 @@
-"""Cut-outs and scenes for BAM, in common sizes: cut-outs on a common canvas, scenes as squares."""
+"""Cut-outs and scenes for BAM in common sizes: cut-outs on a square canvas, scenes as squares."""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -20,13 +20,13 @@ Block = dict[str, npt.NDArray[np.uint8] | npt.NDArray[np.int64]]
 def collect_cutouts(
     instances: Sequence[Instance], objects: Sequence[str], *, canvas: int, least: int, block: int = 64
 ) -> Iterator[Block]:
-    """Cut out instances, crop each to its ``visible_part`` and shrink it to fit ``canvas``; never enlarge it.
+    """Cut out instances, crop each to its ``visible_part`` and, if it is larger than ``canvas``, shrink it.
 
     Args:
         instances: instances to cut out.
         objects: names of the classes.
         canvas: side of the images (``placement.canvas_side``).
-        least: smallest longer side at which a cut-out is pasted (``placement.side_range``).
+        least: minimum of the longer side of a pasted cut-out in pixels (``placement.side_range``).
         block: number of cut-outs per block.
 
     Yields, in the order of ``instances``:
@@ -39,6 +39,7 @@ def collect_cutouts(
     """
     registered_files = KnownFiles()
     coco_images = [registered_files.first(instance.coco_image) for instance in instances]
+    # Numbers in order of appearance; ``dict.fromkeys`` removes duplicates and keeps the order.
     image_numbers = {coco_image: number for number, coco_image in enumerate(dict.fromkeys(coco_images))}
     cropped = 0
     labels = {name: label for label, name in enumerate(objects)}
@@ -64,7 +65,7 @@ def collect_cutouts(
             "source": np.array([i.source for i in block_instances], dtype=np.int64),
             "annotation": np.array([i.annotation for i in block_instances], dtype=np.int64),
         }
-    logger.info("%d cut-outs were cropped to what is visible of them at %d pixels", cropped, least)
+    logger.info("%d cut-outs were cropped to their visible part at %d pixels", cropped, least)
 
 
 def collect_scenes(
@@ -85,11 +86,11 @@ def collect_scenes(
 
 
 def visible_part(rgba: Pixels, canvas: int, longer: int) -> Pixels:
-    """Crop a cut-out ``[H, W, 4]`` until its mask spans its box when it is pasted with the side ``longer``.
+    """Crop a cut-out ``[H, W, 4]`` until its mask spans its box when pasted with a longer side of ``longer`` pixels.
 
-    Parts thinner than half a pixel vanish when a cut-out is pasted. If they counted for its size, the visible rest
-    would be smaller than planned. A mask may be one pixel shorter at either end because of rounding. A cut-out of
-    which less than half would remain, because it is thin nearly everywhere, is returned unchanged.
+    Parts thinner than half a pixel vanish when a cut-out is pasted. If they counted towards its size, the visible part
+    would be smaller than planned. Because of rounding, a mask may be one pixel shorter at either end. A cut-out that is
+    thin nearly everywhere, so that less than half of it would remain, is returned unchanged.
     """
     original = rgba
     while True:
@@ -97,7 +98,7 @@ def visible_part(rgba: Pixels, canvas: int, longer: int) -> Pixels:
         sides = box_sides(np.array([shrunk.shape[0]]), np.array([shrunk.shape[1]]), np.array([longer]))
         height, width = (int(side[0]) for side in sides)
         opaque = resize_rgba(shrunk, height, width)[..., 3] >= OPAQUE
-        # So thin that ``paste`` keeps only its most opaque pixels, which do not show its extent.
+        # So thin that ``paste`` would keep only the most opaque pixels, which do not show the extent of the object.
         if not opaque.any():
             return original
         top, left, rows, columns = tight_box(opaque)
@@ -111,7 +112,9 @@ def visible_part(rgba: Pixels, canvas: int, longer: int) -> Pixels:
         ]
         if 2 * np.count_nonzero(visible[..., 3]) < np.count_nonzero(original[..., 3]):
             return original
-        if visible.shape == rgba.shape:  # enlarged: the missing margin is less than a pixel of the original
+        if (
+            visible.shape == rgba.shape
+        ):  # no progress: the invisible margin is less than a pixel of the original
             return rgba
         rgba = visible
 

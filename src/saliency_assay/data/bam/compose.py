@@ -1,8 +1,8 @@
-"""BAM composites: objects pasted on scenes, for a known relative importance of features (Yang and Kim 2019).
+"""BAM composites: objects pasted onto scenes, so that relative feature importance is known (Yang and Kim 2019).
 
 The three sets of one plan are aligned index by index: ``os`` is the object on the scene (X_os), ``0s`` the scene
-alone (X_0s), ``og`` the object on gray (X_og). The sets of a series, ``os_kNN`` (X_os^k) and ``0s_k``, are aligned,
-too.
+alone (X_0s), ``og`` the object on gray (X_og). The sets of a commonality series, ``os_kNN`` (X_os^k) and ``0s_k``, are
+also aligned.
 """
 
 import logging
@@ -35,6 +35,9 @@ def compose(plan: Plan, collection: Collection, name: str, *, block: int = 256) 
         ``0s``, would be; ``covered`` uint8, the pixels of the scene under the mask and 0 elsewhere; and the
         plan's ``label_object``, ``label_scene``, ``split``, ``cutout``, ``scene``, ``placement``.
         All arrays except ``image`` are equal in the three sets.
+
+    Raises:
+        ValueError: an unknown ``name``, or an object without a visible pixel.
     """
     if name not in SETS:
         raise ValueError(f"set {name!r}: expected one of {', '.join(SETS)}")
@@ -48,12 +51,12 @@ def compose(plan: Plan, collection: Collection, name: str, *, block: int = 256) 
 
 
 def compose_common(plan: Plan, collection: Collection, classes: int, *, block: int = 256) -> Iterator[Block]:
-    """Compose the images of a series' plan with the object only in the first ``classes`` scene classes.
+    """Compose the images of a commonality series with the object only in the first ``classes`` scene classes.
 
     Yields:
         The arrays of ``compose`` without ``label_object``, and ``present`` bool ``[n]``, True where the object is
-        pasted. ``mask`` and ``covered`` give its location in all images, also in those without it. All arrays except
-        ``image`` and ``present`` are the same for any ``classes``.
+        pasted. ``mask`` and ``covered`` are those of the pasted object in all images, including those without it.
+        All arrays except ``image`` and ``present`` do not depend on ``classes``.
     """
     present = plan.label_scene < classes
     columns: dict[str, Array] = {"label_scene": plan.label_scene, "split": plan.split, "present": present}
@@ -63,10 +66,11 @@ def compose_common(plan: Plan, collection: Collection, classes: int, *, block: i
 def _compose_blocks(
     plan: Plan, collection: Collection, present: Mask, columns: Mapping[str, Array], *, gray: bool, block: int
 ) -> Iterator[Block]:
-    """Yield composites with their ``columns``, on scenes or on ``gray``, with the object where ``present`` ``[N]``."""
+    """Yield composites on scenes or on ``gray``, with objects where ``present`` ``[N]``; add ``columns``."""
     columns = {**columns, "cutout": plan.cutout, "scene": plan.scene, "placement": plan.placement}
     for start in range(0, len(plan), block):
         rows = slice(start, min(start + block, len(plan)))
+        # A block uses some cut-outs and scenes several times; only one block of them is in memory.
         cutouts = _load_unique(collection.cutouts, plan.cutout[rows])
         scenes = _load_unique(collection.scenes, plan.scene[rows])
         images, masks, covered = [], [], []
@@ -91,8 +95,8 @@ def _compose_blocks(
 def paste(cutout: Pixels, placement: Sequence[int], size: int) -> tuple[Pixels, Mask]:
     """Paste an RGBA cut-out ``[4, h, w]`` into an empty image; return color ``[3, size, size]`` and mask.
 
-    The mask is binary, so that each pixel belongs to either the object (opacity of one half or more) or the scene. An
-    object without such a pixel, because it is too thin, keeps its most opaque pixels.
+    The mask is binary, so that each pixel belongs either to the object (opacity of one half or more) or to the scene.
+    An object too thin to have such a pixel keeps its most opaque ones.
 
     Raises:
         ValueError: the resized object has no visible pixel.
@@ -102,29 +106,32 @@ def paste(cutout: Pixels, placement: Sequence[int], size: int) -> tuple[Pixels, 
     opacity = scaled[..., 3]
     color = np.zeros((3, size, size), dtype=np.uint8)
     mask = np.zeros((size, size), dtype=bool)
-    box = np.s_[top : top + height, left : left + width]
+    box = np.s_[top : top + height, left : left + width]  # inside the image, by construction of the plan
     color[:, *box] = scaled[..., :3].transpose(2, 0, 1)
     if not opacity.any():
-        raise ValueError(f"a cut-out has no visible pixel left at {height} × {width}; raise min_object_area")
+        raise ValueError(
+            f"a cut-out resized to {height} × {width} has no visible pixel; raise min_object_area"
+        )
+    # The minimum lowers the threshold only for an object without a pixel of opacity ``OPAQUE``.
     mask[box] = opacity >= min(OPAQUE, int(opacity.max()))
     return color, mask
 
 
 def log_sizes(blocks: Iterable[Block]) -> Iterator[Block]:
     """Yield the ``blocks`` of a set, then log the areas of the masks and their longer sides relative to the boxes."""
-    areas, shares = [], []
+    areas, ratios = [], []
     for block in blocks:
         areas.append(block["mask"].mean(axis=(1, 2)))
         sides = np.array([max(tight_box(mask)[2:]) for mask in block["mask"]])
-        shares.append(sides / block["placement"][:, 2:].max(axis=1))
+        ratios.append(sides / block["placement"][:, 2:].max(axis=1))
         yield block
-    area, share = np.concatenate(areas), np.concatenate(shares)
+    area, ratio = np.concatenate(areas), np.concatenate(ratios)
     logger.info(
         "masks cover %.1f to %.1f %% of the image, median %.1f %%; "
         "their longer side is at least %.0f %% of their box's, less than 90 %% in %d of %d images",
-        *(100 * np.array([area.min(), area.max(), np.median(area), share.min()])),
-        np.count_nonzero(share < 0.9),
-        len(share),
+        *(100 * np.array([area.min(), area.max(), np.median(area), ratio.min()])),
+        np.count_nonzero(ratio < 0.9),
+        len(ratio),
     )
 
 
@@ -135,5 +142,6 @@ def tight_box(mask: Mask) -> tuple[int, int, int, int]:
 
 
 def _load_unique(images: Any, indices: Ints) -> dict[int, Pixels]:
+    """Return the images at ``indices`` by index; each is read once, however often it occurs."""
     unique = np.unique(indices)
     return dict(zip(unique.tolist(), images[unique], strict=True))

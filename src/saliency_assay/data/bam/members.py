@@ -1,8 +1,8 @@
-"""Plan and composition of each set of a BAM collection, by the name of the set.
+"""Plan and composition of a BAM set, selected by the name of the set.
 
-Variants of a plan change only the sizes or only the locations of its objects, and show how far a BAM metric depends on
-them (Yang and Kim 2019, section 5.1: "robust to the scale and location of objects"). The paper does not state the sizes
-and locations.
+The sets ``os_scale`` and ``os_location`` change only the sizes or only the locations of the objects, to measure how far
+a BAM metric depends on them (Yang and Kim 2019, section 5.1: "robust to the scale and location of objects"). The paper
+does not state the sizes and locations, so they are this project's choice.
 """
 
 from collections.abc import Iterator, Mapping
@@ -27,7 +27,7 @@ def rescaled(
     variant_largest: float,
     generator: np.random.Generator,
 ) -> Plan:
-    """Return ``plan`` with longer sides sampled again, uniformly from another range (see ``side_range``).
+    """Return ``plan`` with longer sides resampled uniformly from another range (see ``side_range``).
 
     Each box keeps its center within half a pixel, or is moved by the fewest pixels that keep it inside the scene.
 
@@ -44,14 +44,14 @@ def rescaled(
     sides = np.stack(
         box_sides(collection.heights[plan.cutout], collection.widths[plan.cutout], longer), axis=1
     )
-    # Halves are rounded to the even pixel, so that boxes are not shifted in one direction on average.
+    # ``rint`` rounds halves to the even pixel, so that boxes are not shifted in one direction on average.
     corners = np.rint(plan.placement[:, :2] + (plan.placement[:, 2:] - sides) / 2).astype(np.int64)
     corners = np.clip(corners, 0, plan.size - sides)
     return replace(plan, placement=np.concatenate([corners, sides], axis=1))
 
 
 def relocated(plan: Plan, *, generator: np.random.Generator) -> Plan:
-    """Return ``plan`` with the same boxes at locations sampled again, uniformly inside the scene."""
+    """Return ``plan`` with boxes of the same size at locations resampled uniformly inside the scene."""
     return replace(
         plan, placement=sample_boxes(plan.placement[:, 2], plan.placement[:, 3], plan.size, generator)
     )
@@ -66,11 +66,11 @@ def plan_common(
     leak_free: bool,
     **parameters: Any,
 ) -> Plan:
-    """Plan BAM's series of several commonalities, one object on all scenes (Yang and Kim 2019, section 3.2).
+    """Plan BAM's commonality series, one object on scenes of all classes (Yang and Kim 2019, section 3.2).
 
     Cut-outs of ``common_object`` are sampled for ``images_per_scene`` images of each scene class, in the same way as
-    the pairs of ``plan``, which gets the other ``parameters``. All sets of the series, with or without the object,
-    share this plan and therefore scenes and split.
+    the pairs of ``plan``, which receives the other ``parameters``. All sets of the series share this plan, and
+    therefore scenes and split, whether they contain the object or not.
 
     Raises:
         ValueError: the object is not in the collection or has no cut-out, a scene class has no scenes, or an error of
@@ -98,15 +98,16 @@ def plan_common(
         leak_free=leak_free,
         **parameters,
     )
+    # Indices into the restricted collection become indices into the complete one.
     return replace(
         pair_plan, cutout=members[pair_plan.cutout], label_object=np.full_like(pair_plan.label_object, label)
     )
 
 
 def _restrict_to(collection: Collection, members: np.ndarray, name: str) -> Collection:
-    """Return the collection with labels and sizes of one object's cut-outs ``members`` only.
+    """Return the collection with labels and sizes of only the cut-outs ``members``, all of class ``name``.
 
-    A plan reads no pixels, so ``cutouts`` stays unchanged.
+    ``cutouts`` is unchanged, because a plan reads no pixels.
     """
     return replace(
         collection,
@@ -135,10 +136,10 @@ def compose_member(
     Args:
         collection: cut-outs and scenes.
         member: ``os``, ``0s`` or ``og``; ``os_scale`` or ``os_location``; ``os_kNN`` or ``0s_k``.
-        parameters: arguments of ``plan``, for ``os_scale`` also ``variant_smallest`` and ``variant_largest``; for the
-            series ``os_kNN`` and ``0s_k``, arguments of ``plan_common``.
-        seed: seed of the collection; aligned sets sample the same plan with it.
-        common_object: object of the series.
+        parameters: arguments of ``plan``; for ``os_scale`` also ``variant_smallest`` and ``variant_largest``; for
+            ``os_kNN`` and ``0s_k`` those of ``plan_common``.
+        seed: seed of the collection; aligned sets get the same plan from it.
+        common_object: object of the commonality series.
         block: number of images per block.
 
     Raises:

@@ -1,4 +1,4 @@
-"""MiniPlaces scenes: search for image files, and reading one."""
+"""MiniPlaces scenes: selection of image files, and reading of an image."""
 
 import logging
 import re
@@ -37,19 +37,19 @@ def find_scenes(
 ) -> tuple[list[Scene], dict[str, Counter[str]], dict[str, str]]:
     """Find the scenes of each category.
 
-    Two layouts are supported. MiniPlaces' own layout has ``categories.txt`` and ``train.txt`` and/or ``val.txt`` (from
-    its development kit) beside ``images/``; training images come first. Otherwise each category is a folder of images.
-    A category matches an equal path (``track/outdoor``), the same path joined by underscores (``track_outdoor``) or,
-    if it is unique, a path that begins with it (``track``).
+    Two layouts are supported. In the layout of MiniPlaces, ``categories.txt`` and ``train.txt`` and/or ``val.txt``
+    (from its development kit) are next to ``images/``; training images come first. Otherwise each category is a folder
+    of images. The name of a category may be its path (``track/outdoor``), the path joined by underscores
+    (``track_outdoor``) or, if only one path begins with it, the beginning of the path (``track``).
 
-    In MiniPlaces' layout, a scene is skipped if its annotation ``objects/<path of the image>.xml`` contains one of
-    ``objects``. MiniPlaces annotates 3,873 of its images, and of BAM's ten objects only toilet and truck. An image with
-    the same content as an earlier one is skipped, too.
+    In the layout of MiniPlaces, a scene is skipped if its annotation ``objects/<path of the image>.xml`` contains one
+    of ``objects``. MiniPlaces annotates 3,873 of its images; of BAM's ten objects, only toilet and truck are annotated.
+    An image with the same content as an earlier one is also skipped.
 
     Args:
         folder: root folder of either layout.
         categories: scene classes, in the order of the result.
-        objects: names of objects that no scene may contain (``_find_object_numbers``).
+        objects: names of objects that no scene may contain; compared by ``_find_object_numbers``.
         limit: largest number of scenes of a category; the first ones are kept.
 
     Returns:
@@ -73,10 +73,12 @@ def find_scenes(
     for category in categories:
         candidates = []
         for file in available[_resolve(category, available, folder)]:
-            objects_held = annotations.objects_in(file) if annotations else []
-            if objects_held:
-                skipped[category]["holds one of the objects"] += 1
-                left_out[(root / file).relative_to(folder).as_posix()] = f"holds {', '.join(objects_held)}"
+            present_objects = annotations.objects_in(file) if annotations else []
+            if present_objects:
+                skipped[category]["contains one of the objects"] += 1
+                left_out[(root / file).relative_to(folder).as_posix()] = (
+                    f"contains {', '.join(present_objects)}"
+                )
             else:
                 candidates.append(Scene(category, root / file))
         kept: list[Scene] = []
@@ -87,7 +89,7 @@ def find_scenes(
             if not scene.path.is_file():
                 error = no_file(scene.path)
                 raise type(error)(
-                    f"{error}, though {folder}'s lists name it" if is_miniplaces else str(error)
+                    f"{error}; the lists in {folder} refer to it" if is_miniplaces else str(error)
                 )
             first = registered_files.first(scene.path)
             if first == scene.path:
@@ -125,12 +127,12 @@ def _read_lists(folder: Path) -> dict[str, list[str]]:
             raise ValueError(
                 f"{folder / 'categories.txt'}: line {number} is {shown(line)}, expected a path and a number"
             )
-        # The development kit writes "/b/bedroom 18"; the letter is a parent folder and not part of the scene's name.
+        # The development kit has lines such as "/b/bedroom 18"; the letter is a folder and not part of the name.
         name = re.sub(r"^/?([a-z]/)?", "", match[1] or match[4])
         names[int(match[2] or match[3])] = name
     lists = [folder / name for name in _LISTS if (folder / name).is_file()]
     if not lists:
-        raise ValueError(f"{folder}: found categories.txt, expected {' or '.join(_LISTS)} beside it")
+        raise ValueError(f"{folder}: found categories.txt, expected {' or '.join(_LISTS)} next to it")
     # Dicts instead of lists remove duplicates: an image listed twice could otherwise be in both splits.
     available: dict[str, dict[str, None]] = {name: {} for name in names.values()}
     for file in lists:
@@ -173,15 +175,15 @@ def _resolve(category: str, available: Mapping[str, list[str]], folder: Path) ->
     if not matches:
         raise ValueError(f"{folder}: {unknown('scene', category, available)}")
     if len(matches) > 1:
-        raise ValueError(f"{folder}: scene {category!r} may be any of {', '.join(matches)}; name one in full")
+        raise ValueError(f"{folder}: scene {category!r} is ambiguous: {', '.join(matches)}; use a full name")
     return matches[0]
 
 
 @dataclass(frozen=True)
 class _Annotations:
-    """MiniPlaces' object annotations, and the objects to search for.
+    """MiniPlaces' object annotations, and the objects to search for in them.
 
-    ``names`` contains the names of all object categories by number, ``numbers`` the numbers of the objects to search.
+    ``names`` are the names of all object categories by number, ``numbers`` the numbers of the objects to search for.
     """
 
     folder: Path
@@ -201,12 +203,14 @@ class _Annotations:
         names = _read_object_names(root / _OBJECT_LIST)
         numbers = _find_object_numbers(objects, names)
         logger.info(
-            "%s: of the objects, it annotates %s", folder, [names[n] for n in sorted(numbers)] or "none"
+            "%s: annotations exist for %s of the objects",
+            folder,
+            [names[n] for n in sorted(numbers)] or "none",
         )
         return cls(folder, names, numbers) if numbers else None
 
     def objects_in(self, image: str) -> list[str]:
-        """Return the names of the searched objects in an image, which is given by its path below ``images/``."""
+        """Return the names of the searched objects in the image at path ``image`` below ``images/``."""
         file = self.folder / Path(image).with_suffix(".xml")
         if not file.is_file():
             return []
@@ -217,21 +221,19 @@ def _read_object_names(file: Path) -> dict[int, str]:
     """Read the development kit's list of object categories (lines such as ``truck 165``); return names by number."""
     if not file.is_file():
         raise ValueError(
-            f"{file}: no such file; objects/ holds numbers, which this list of MiniPlaces' development kit names"
+            f"{file}: no such file; expected MiniPlaces' development kit's list, which names the numbers in objects/"
         )
     names = {}
     for number, line in _read_lines(file):
         match = re.fullmatch(r"(\S+)\s+(\d{1,9})", line)
         if not match or int(match[2]) in names:
-            raise ValueError(
-                f"{file}: line {number} is {shown(line)}, expected a name and a number of its own"
-            )
+            raise ValueError(f"{file}: line {number} is {shown(line)}, expected a name and a unique number")
         names[int(match[2])] = match[1]
     return names
 
 
 def _find_object_numbers(objects: Sequence[str], names: Mapping[int, str]) -> frozenset[int]:
-    """Return the numbers of the categories whose name contains one of ``objects`` or its plural as a word.
+    """Return the numbers of the categories whose name contains one of ``objects``, singular or plural, as a word.
 
     ``lamp`` matches ``desk_lamp`` and ``book`` matches ``books``, but not ``bookcase``.
     """
@@ -252,10 +254,11 @@ def _read_annotation(file: Path, names: Mapping[int, str]) -> set[int]:
     if size > LARGEST_ANNOTATION:
         raise ValueError(f"{file}: found {size} bytes, {expected} of at most {LARGEST_ANNOTATION}")
     try:
-        # The enclosing element excludes a document type declaration, and therefore entities.
+        # The enclosing element makes the file one document. Inside an element, a document type declaration is an
+        # error, which excludes entities and with them files that expand to fill the memory.
         root = ElementTree.fromstring(b"<annotation>\n" + file.read_bytes() + b"\n</annotation>")
     except ElementTree.ParseError as error:
-        line = error.position[0] - 1
+        line = error.position[0] - 1  # without the line of the enclosing element
         raise ValueError(f"{file}: line {line}: {ErrorString(error.code)}; {expected}") from error
     if root.find("filename") is None:
         tags = ", ".join(dict.fromkeys(element.tag for element in root)) or "no element"
@@ -265,7 +268,7 @@ def _read_annotation(file: Path, names: Mapping[int, str]) -> set[int]:
         number = (element.findtext("class") or "").strip()
         if not LABEL.fullmatch(number) or int(number) not in names:
             raise ValueError(
-                f"{file}: class of objects {position} is {shown(number)}, expected a number that {_OBJECT_LIST} names"
+                f"{file}: class of objects {position} is {shown(number)}, expected a number in {_OBJECT_LIST}"
             )
         numbers.add(int(number))
     return numbers

@@ -1,4 +1,4 @@
-"""Placement plan of the composites, shared by all BAM sets (Yang and Kim 2019, section 3.1)."""
+"""Plan of the composites: pairs, split, sizes and locations, shared by aligned BAM sets (Yang and Kim 2019, 3.1)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,9 +13,10 @@ from saliency_assay.data.splits import TEST, TRAIN, Ints, Split, random_split, t
 
 @dataclass(frozen=True)
 class Collection:
-    """Cut-outs and scenes of composites: the arrays of ``collection.py``, and the class names.
+    """Cut-outs and scenes to compose: the arrays of ``collection.py``, and the class names.
 
     ``cutouts`` and ``scenes``, uint8 ``[n, C, H, W]``, are indexed with integer arrays and may be arrays of a store.
+    ``heights`` and ``widths`` are the sizes of the cut-outs in pixels, ``coco_image`` is their COCO image.
     """
 
     object_names: Sequence[str]
@@ -32,7 +33,7 @@ class Collection:
 def collection_of(
     cutouts: Any, scenes: Any, *, object_names: Sequence[str], scene_names: Sequence[str]
 ) -> Collection:
-    """Return the collection from the arrays of cut-outs and scenes that ``collection.py`` generates."""
+    """Return the collection of the arrays that ``collection.py`` generates for cut-outs and scenes."""
     return Collection(
         object_names=object_names,
         scene_names=scene_names,
@@ -67,16 +68,17 @@ class Plan:
 
 
 def side_range(size: int, *, measure: str, smallest: float, largest: float) -> tuple[int, int]:
-    """Return the minimum and maximum of a pasted cut-out's longer side, both inclusive, in whole pixels.
+    """Return the minimum and maximum (inclusive) of a pasted cut-out's longer side, in whole pixels.
 
     With ``measure`` ``area``, the square on the longer side covers at least ``smallest`` and less than ``largest`` of
-    the scene, as in the released code; with ``side``, these are fractions of the scene's side.
+    the scene, as in the paper's released code; with ``side``, the limits are fractions of the scene's side.
 
     Raises:
         ValueError: the range contains no whole number of pixels.
     """
     low, high = (size * (sqrt(share) if measure == "area" else share) for share in (smallest, largest))
-    # The tolerance keeps a bound that is a whole number from being rounded up by floating-point error.
+    # The tolerance prevents floating-point error from rounding up a limit that is a whole number. The upper limit is
+    # exclusive.
     least, greatest = ceil(low - 1e-9), ceil(high - 1e-9) - 1
     if not 1 <= least <= greatest:
         raise ValueError(
@@ -89,9 +91,9 @@ def side_range(size: int, *, measure: str, smallest: float, largest: float) -> t
 def canvas_side(size: int, *, measure: str, smallest: float, largest: float) -> int:
     """Return the side of the square canvas in which cut-outs are stored: twice the longest side of a pasted cut-out.
 
-    A large cut-out is first shrunk to the canvas and then by half or more when it is pasted, which hides the first
-    resizing; a smaller one is stored in its original resolution and resized only once. If variants are pasted, too,
-    ``largest`` is the greater of both limits.
+    A large cut-out is first shrunk to the canvas and then by half or more when it is pasted, so that the first resizing
+    is not visible; a smaller one is stored in its original resolution and resized only once. For a collection that is
+    also used for variants, ``largest`` is the greater of both upper limits.
     """
     return 2 * side_range(size, measure=measure, smallest=smallest, largest=largest)[1]
 
@@ -110,15 +112,16 @@ def plan(
 ) -> Plan:
     """Sample cut-out, scene, size, location and split of ``images_per_pair`` composites of each pair of classes.
 
-    Cut-outs and scenes are dealt in shuffled rounds: within its class, each is used equally often (±1), and a
-    pair repeats none before it has used all; with ``leak_free`` this holds within each split. If a class has fewer
-    than ``images_per_pair`` of them, they are reused with other partners, sizes and locations, so that all pairs have
-    the same number of images and chance level is the same for every class.
+    Cut-outs and scenes are dealt in shuffled rounds (``deal``): all those of a class are used equally often (±1), and
+    no pair of classes uses one again before it has used all. With ``leak_free``, this is true within each split. A
+    class with fewer cut-outs or scenes than ``images_per_pair`` reuses them with other partners, sizes and locations,
+    so that all pairs have the same number of images and chance level is the same for every class.
 
-    In the paper, the test set is a random ``test_share`` of all composites, so cut-outs and scenes are in both splits.
-    With ``leak_free``, cut-outs (together with all others of their COCO image) and scenes are split first, within each
-    class; ``test_share`` of each pair uses only test cut-outs and scenes, the rest only those for training. Both shares
-    are rounded: cut-outs and scenes are used equally often in both splits only if the rounded shares are equal.
+    In the paper, the test set is a random ``test_share`` of all composites, so that cut-outs and scenes occur in both
+    splits. With ``leak_free``, cut-outs and scenes are split first, within each class; all cut-outs of one COCO image
+    are in the same split. ``test_share`` of each pair's composites are made of test cut-outs and test scenes, the rest
+    of training ones. Both shares are rounded; only if the rounded shares are equal are cut-outs and scenes used equally
+    often in both splits.
 
     Args:
         collection: cut-outs and scenes; only labels and sizes are read.
@@ -128,14 +131,15 @@ def plan(
         smallest: lower limit of the size, see ``side_range``.
         largest: upper limit of the size, see ``side_range``.
         test_share: share of the composites for testing.
-        leak_free: True to use no cut-out and no scene in both splits.
-        generator: pairs, split, sizes and locations use its first four child generators, variants of the plan further
-            ones.
+        leak_free: True if no cut-out and no scene may occur in both splits.
+        generator: its first four child generators sample pairs, split, sizes and locations; variants of the plan use
+            later ones.
 
     Raises:
-        ValueError: no whole number of pixels is in the size range, a pair lacks one of the splits, or (``leak_free``)
-            a class has too few cut-outs or scenes.
+        ValueError: the size range contains no whole number of pixels; with ``leak_free``, a pair has images in only one
+            split, or a class has too few cut-outs or scenes.
     """
+    # A separate generator for each step: changing the sizes, for example, leaves pairs, split and locations unchanged.
     pairing, splitting, scaling, locating = generator.spawn(4)
     least, greatest = side_range(size, measure=measure, smallest=smallest, largest=largest)
     if leak_free:
@@ -161,6 +165,7 @@ def plan(
 def box_sides(heights: Ints, widths: Ints, longer: Ints) -> tuple[Ints, Ints]:
     """Return heights and widths ``[N]`` of boxes with these longer sides and the aspect ratios of their cut-outs."""
     scale = longer / np.maximum(heights, widths)
+    # A very thin cut-out keeps a side of one pixel instead of vanishing by rounding.
     return (
         np.maximum(1, np.rint(heights * scale).astype(np.int64)),
         np.maximum(1, np.rint(widths * scale).astype(np.int64)),
@@ -181,7 +186,7 @@ def _plan_leak_free(
     pairing: np.random.Generator,
     splitting: np.random.Generator,
 ) -> tuple[Ints, Ints, Split]:
-    """Return cut-outs, scenes and split ``[N]``; in each pair, the test composites come last."""
+    """Return cut-outs, scenes and split ``[N]``; the test composites of each pair come last."""
     scene_ids = np.arange(len(collection.label_scene))
     objects = _split_by_image(collection.label_object, collection.coco_image, test_share, splitting)
     scenes = _split_by_image(collection.label_scene, scene_ids, test_share, splitting)
@@ -208,7 +213,8 @@ def _split_by_image(
 ) -> Split:
     """Split cut-outs or scenes ``[n]`` within each class, keeping all of one source image in the same split."""
     split_of_image: dict[int, int] = {}
-    # Classes with few members are split first, while the split of their source images is not yet fixed.
+    # An image may contain objects of several classes. Small classes are split first, while the split of their images
+    # is not yet determined by other classes.
     for label in sorted(set(labels.tolist()), key=lambda label: (int((labels == label).sum()), label)):
         members = np.flatnonzero(labels == label)
         missing_tests = test_count(len(members), test_share)
@@ -216,6 +222,7 @@ def _split_by_image(
             split_of_image.get(coco_image) == TEST for coco_image in coco_images[members].tolist()
         )
         for coco_image in coco_images[generator.permutation(members)].tolist():
+            # An image that another class has already assigned keeps its split.
             if coco_image not in split_of_image:
                 split_of_image[coco_image] = TEST if missing_tests > 0 else TRAIN
                 missing_tests -= 1
@@ -241,7 +248,7 @@ def _deal_pairs(
     images_per_pair: int,
     generator: np.random.Generator,
 ) -> tuple[Ints, Ints]:
-    """Deal usable cut-outs and scenes, both ``[objects, scenes, images_per_pair]``, to all pairs of classes."""
+    """Return indices of usable cut-outs and scenes for all pairs, both ``[objects, scenes, images_per_pair]``."""
     objects, scenes = np.unique(collection.label_object), np.unique(collection.label_scene)
     cutout = np.empty((len(objects), len(scenes), images_per_pair), dtype=np.int64)
     scene = np.empty_like(cutout)
@@ -255,10 +262,10 @@ def _deal_pairs(
 
 
 def deal(items: Ints, groups: int, count: int, generator: np.random.Generator) -> Ints:
-    """Deal ``items`` to groups, ``[groups, count]``, in shuffled rounds.
+    """Deal ``items`` to groups in shuffled rounds; return ``[groups, count]``.
 
-    All items are dealt equally often (±1), and no group gets an item again before it has all of them: a round that
-    begins within a group first deals the items that this group does not have yet.
+    All items are dealt equally often (±1), and no group gets an item again before it has all of them. A round that
+    begins within a group therefore first deals the items that this group does not have yet.
     """
     dealt = np.empty((groups, count), dtype=np.int64)
     queue: Ints = items[:0]
@@ -266,7 +273,7 @@ def deal(items: Ints, groups: int, count: int, generator: np.random.Generator) -
         filled = 0
         while filled < count:
             if not len(queue):
-                used = group[filled - filled % len(items) : filled]
+                used = group[filled - filled % len(items) : filled]  # in the group's current round
                 unused = np.setdiff1d(items, used)
                 queue = np.concatenate([generator.permutation(unused), generator.permutation(used)])
             taken = min(len(queue), count - filled)

@@ -1,23 +1,24 @@
-"""Names of BAM's sets for several commonalities k, the share of scene classes with the object in all images.
+"""Names of the sets of BAM's commonality series (Yang and Kim 2019, section 3.2).
 
-Yang and Kim 2019, section 3.2. The configuration imports this module, so it has no heavy imports.
+The commonality k is the share of scene classes whose images all contain the object. The configuration imports this
+module, so it has no heavy imports.
 """
 
 import re
 from collections.abc import Sequence
 
 ROUNDING = 1e-3
-"""Tolerance of k around a whole number of classes; accepts thirds with three decimals."""
+"""Tolerance of k for the nearest whole number of classes; accepts thirds with three decimals."""
 
 
 def set_names(commonality: Sequence[float], scenes: int) -> tuple[str, ...]:
-    """Return the names of the sets for each k of ``commonality``, in order, followed by the set without the object.
+    """Return the name of the set for each k in ``commonality``, in order, followed by that of the set without objects.
 
-    ``os_kNN`` has the object in all images of the first NN = k · ``scenes`` scene classes, with two digits or more;
-    ``0s_k``, the last one, has it in no image. Without a k there are no sets.
+    ``os_kNN`` has the object in all images of the first NN = k · ``scenes`` scene classes (two digits or more);
+    ``0s_k``, the last one, in no image. If ``commonality`` is empty, there are no sets.
 
     Raises:
-        ValueError: a k is not in (0, 1], is not a whole number of the ``scenes`` classes, or occurs twice.
+        ValueError: a k is not in (0, 1], k · ``scenes`` is not a whole number, or a k occurs twice.
     """
     names: list[str] = []
     for k in commonality:
@@ -55,5 +56,5 @@ def classes_of(member: str) -> int:
     """
     match = re.fullmatch(r"os_k([0-9]{2,})|0s_k", member)
     if not match:
-        raise ValueError(f"set {member!r}: expected os_kNN, NN of the scene classes, or 0s_k")
+        raise ValueError(f"set {member!r}: expected os_kNN, NN the number of scene classes, or 0s_k")
     return int(match[1] or 0)

@@ -1,23 +1,23 @@
-"""Public data sets and weights, with their addresses, sizes and checksums.
+"""Public data sets and weights with their addresses, sizes and checksums.
 
 To add one, write a record here and its line in docs/data.md. The rule ``download`` fetches the requested ones; no other
-rule uses the network. This module has no heavy imports, because the Snakefile reads the names each time it is parsed.
+rule uses the network. The Snakefile imports this module whenever it is parsed, so it has no heavy imports.
 """
 
 from dataclasses import dataclass
 
 TORCHVISION = "torchvision's source"
-TFDS = "TensorFlow Datasets' record of the file"
-FILE_NAME = "first eight digits in the publisher's file name, the rest of the file so named"
+TFDS = "TensorFlow Datasets' checksum list"
+FILE_NAME = "first eight digits from the publisher's file name, the others computed from that file"
 
 
 @dataclass(frozen=True)
 class Remote:
     """One file to fetch.
 
-    ``to`` is relative to the data folder: the folder in which an archive is unpacked, or the path of another file.
-    ``size`` is in bytes, 0 if unpublished. ``checksum`` is ``md5:`` or ``sha256:`` and hexadecimal digits, empty if
-    unpublished; ``checksum_source`` is its source.
+    ``to``, relative to the data folder, is the folder into which an archive is unpacked, or the path of any other file.
+    ``size`` is in bytes, 0 if unpublished. ``checksum`` is ``md5:`` or ``sha256:`` followed by hexadecimal digits, or
+    empty if unpublished; ``checksum_source`` is the source of the checksum.
     """
 
     url: str
@@ -29,16 +29,16 @@ class Remote:
 
     @property
     def name(self) -> str:
-        """Last part of the address, the same on a mirror."""
+        """Last component of the address, which a mirror must keep."""
         return self.url.rpartition("/")[2]
 
 
 @dataclass(frozen=True)
 class Download:
-    """A data set or weights that can be requested by name.
+    """A data set or weights file that can be requested by name.
 
     ``layout`` lists the resulting files in the data folder. ``by_hand`` contains instructions for data that cannot be
-    fetched automatically; such a record has no files.
+    downloaded automatically; such a record has no files.
     """
 
     name: str
@@ -76,7 +76,7 @@ DOWNLOADS = (
         name="cifar10",
         title="CIFAR-10, binary version",
         page="https://www.cs.toronto.edu/~kriz/cifar.html",
-        license="none stated; photographs from the web, the page asks to cite Krizhevsky 2009",
+        license="none stated; images from the web; cite Krizhevsky 2009",
         layout="cifar10/cifar-10-batches-bin/",
         files=(
             Remote(
@@ -93,7 +93,7 @@ DOWNLOADS = (
         name="stl10",
         title="STL-10, binary version",
         page="https://cs.stanford.edu/~acoates/stl10",
-        license="none stated; photographs from ImageNet, the page asks to cite Coates et al. 2011",
+        license="none stated; images from ImageNet; cite Coates et al. 2011",
         layout="stl10/stl10_binary/",
         files=(
             Remote(
@@ -121,9 +121,9 @@ DOWNLOADS = (
     ),
     Download(
         name="coco",
-        title="COCO 2017, training and validation photographs with annotations",
+        title="COCO 2017, training and validation images with annotations",
         page="https://cocodataset.org",
-        license="annotations CC BY 4.0; photographs under their own Flickr licenses, named in the annotations",
+        license="annotations CC BY 4.0; images under their Flickr licenses, which the annotations list",
         layout="coco/annotations/, coco/train2017/, coco/val2017/",
         files=(
             _coco(
@@ -160,9 +160,9 @@ DOWNLOADS = (
     ),
     Download(
         name="resnet50",
-        title="ResNet-50's ImageNet weights, torchvision's first (IMAGENET1K_V1)",
+        title="ResNet-50, torchvision's ImageNet weights (IMAGENET1K_V1)",
         page="https://docs.pytorch.org/vision/stable/models.html",
-        license="BSD 3-Clause for torchvision; the weights are learnt from ImageNet, which is for research",
+        license="BSD 3-Clause for torchvision; the weights are trained on ImageNet, which is for research",
         layout="resnet50_imagenet.pth",
         files=_weights(
             "resnet50_imagenet.pth",
@@ -173,9 +173,9 @@ DOWNLOADS = (
     ),
     Download(
         name="vgg16",
-        title="VGG16's ImageNet weights, torchvision's (IMAGENET1K_V1)",
+        title="VGG16, torchvision's ImageNet weights (IMAGENET1K_V1)",
         page="https://docs.pytorch.org/vision/stable/models.html",
-        license="BSD 3-Clause for torchvision; the weights are learnt from ImageNet, which is for research",
+        license="BSD 3-Clause for torchvision; the weights are trained on ImageNet, which is for research",
         layout="vgg16_imagenet.pth",
         files=_weights(
             "vgg16_imagenet.pth",
@@ -186,7 +186,7 @@ DOWNLOADS = (
     ),
     Download(
         name="resnet20",
-        title="ResNet-20's CIFAR-10 weights by Yerlan Idelbayev",
+        title="ResNet-20, CIFAR-10 weights by Yerlan Idelbayev",
         page="https://github.com/akamaster/pytorch_resnet_cifar10",
         license="BSD 2-Clause",
         layout="resnet20-12fca82f.th",
@@ -202,8 +202,8 @@ DOWNLOADS = (
         title="ImageNet (ILSVRC 2012)",
         page="https://image-net.org/download",
         license="for research, after registration",
-        layout="imagenet/train/n01440764/*.JPEG, …, and imagenet/val/ alike",
-        by_hand="register there, fetch ILSVRC2012_img_train.tar and ILSVRC2012_img_val.tar, "
-        "and sort both into a folder for each class",
+        layout="imagenet/train/n01440764/*.JPEG, …, and imagenet/val/ with the same folders",
+        by_hand="register there, download ILSVRC2012_img_train.tar and ILSVRC2012_img_val.tar, "
+        "and sort the images of both into one folder per class",
     ),
 )

@@ -1,4 +1,4 @@
-"""Download of public data into the folders used by configurations; ``python -m`` this module [name …] lists it."""
+"""Download of public data into the data folder; run with ``python -m``, the module lists the available data."""
 
 import json
 import logging
@@ -20,9 +20,9 @@ from saliency_assay.runtime.job import print_anything
 logger = logging.getLogger(__name__)
 
 MIRROR = "SALIENCY_ASSAY_MIRROR"
-"""Environment variable: address of a mirror with the files as ``{name of the download}/{name of the file}``."""
+"""Environment variable: address of a mirror, which serves a file as ``{name of the download}/{name of the file}``."""
 RECEIPTS = "downloaded"
-"""Folder in the data folder for partial files, archives until they are unpacked, and receipts."""
+"""Subfolder of the data folder for partial files, archives that are not yet unpacked, and receipts."""
 
 Receipt = dict[str, Any]
 
@@ -32,9 +32,9 @@ def obtain(
 ) -> dict[str, Receipt]:
     """Fetch, verify and unpack all files of a download that do not exist yet.
 
-    The receipt of each file records its address, size, SHA-256, expected checksum and the checksum's source, and the
-    files of an archive. While these exist with their sizes, an archive is not fetched again; a file that is not an
-    archive is verified completely.
+    The receipt of a file records its address, size, SHA-256, expected checksum and the source of the checksum, and for
+    an archive the files that it contained. While these exist with their sizes, the archive is not fetched again. An
+    existing file that is not an archive is verified by its checksum.
 
     Args:
         download: data set or weights to fetch.
@@ -46,7 +46,7 @@ def obtain(
         The receipts by file name.
 
     Raises:
-        ValueError: the download needs manual steps, or one of its files is wrong.
+        ValueError: the download needs manual steps, or a file fails its verification.
         OSError: there is no network or too little free space.
     """
     if download.by_hand:
@@ -74,7 +74,7 @@ def _read_receipt(receipt_file: Path, remote: Remote, folder: Path) -> Receipt |
     )
     if not complete:
         return None
-    logger.info("%s: %s is there, whole", target, remote.name)
+    logger.info("%s: all files of %s exist", target, remote.name)
     return receipt
 
 
@@ -85,7 +85,9 @@ def _fetch_file(
     file = receipt_file.parent / remote.name if remote.archive else folder / remote.to
     if file.is_file():
         sha256 = check(file, remote.size, remote.checksum)
-        logger.info("%s: is there, %s", file, "checked" if remote.checksum else remote.checksum_source)
+        logger.info(
+            "%s: exists, %s", file, "checksum verified" if remote.checksum else remote.checksum_source
+        )
     else:
         with _progress_bar(remote.name) as report_progress:
             sha256 = fetch(
@@ -107,6 +109,7 @@ def _fetch_file(
     if remote.archive:
         with _progress_bar(f"unpacking {remote.name}") as report_progress:
             receipt["files"] = unpack(file, folder / remote.to, report_progress)
+    # The receipt is written before the archive is deleted: an interruption in between costs no new download.
     with replacing(receipt_file) as temporary:
         temporary.write_text(json.dumps(receipt, indent=1), encoding="utf-8")
     if remote.archive:
@@ -116,9 +119,9 @@ def _fetch_file(
 
 @contextmanager
 def _progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
-    """Show progress in bytes: on the terminal, if there is one, else as a line in the log every half minute.
+    """Show progress in bytes, on the terminal or else as a line in the log every 30 seconds.
 
-    Yield the callback for done and total bytes.
+    Yield the callback for completed and total bytes.
     """
     terminal = sys.__stderr__
     live = terminal is not None and terminal.isatty()
@@ -145,8 +148,8 @@ def by_name() -> Mapping[str, Download]:
 
 
 def described(download: Download) -> str:
-    """Describe a download in lines: title, page, license, layout, size and files."""
-    size = f"{download.size / 1e6:,.0f} MB" if download.size else "not known"
+    """Return a description of several lines: title, page, license, layout, size and files."""
+    size = f"{download.size / 1e6:,.0f} MB" if download.size else "unknown"
     lines = [
         f"{download.name}: {download.title}",
         f"  from    {download.page}",

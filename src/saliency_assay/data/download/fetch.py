@@ -23,12 +23,15 @@ logger = logging.getLogger(__name__)
 
 CHUNK = 1 << 20
 _RETRYABLE = {408, 425, 429, 500, 502, 503, 504}
-"""Status codes of temporary errors (RFC 9110, RFC 6585)."""
+"""HTTP status codes of temporary errors (RFC 9110, RFC 6585)."""
 
 
 @dataclass(frozen=True)
 class Patience:
-    """Retry policy: consecutive attempts without a new byte, 1, 2, 4, … times ``wait`` seconds apart."""
+    """Retry policy: at most ``attempts`` consecutive attempts without a new byte.
+
+    The pauses between them are 1, 2, 4, … times ``wait`` seconds. ``timeout`` is that of the connection, in seconds.
+    """
 
     attempts: int = 6
     wait: float = 1.0
@@ -36,7 +39,7 @@ class Patience:
 
 
 class _IncompleteError(Exception):
-    """Error of an attempt that ended early; the bytes received so far are kept."""
+    """Error of an attempt that may be retried; the bytes received so far are kept."""
 
 
 def fetch(
@@ -50,22 +53,22 @@ def fetch(
 ) -> str:
     """Fetch ``url`` to ``file`` and return its SHA-256 (hex).
 
-    Bytes are written to ``file`` with the suffix ``.part``; a second file records the server's version of the file (its
-    ETag, or else its modification time). An interrupted download is resumed while this version is unchanged, and
-    restarted if the server has another version or does not support ranges.
+    Bytes are written to ``file`` with the suffix ``.part``. A second file records the version of the server's file: its
+    ETag or, without one, its modification time. An interrupted download is resumed if the version is unchanged, and
+    restarted if it has changed or the server does not support ranges.
 
     Args:
         url: address with http or https.
-        file: target; it does not exist until everything is verified.
-        size: expected size in bytes; 0 if unknown, then the server must state it.
+        file: target; it is created only after size and checksum are verified.
+        size: expected size in bytes; 0 if unknown, in which case the server must report it.
         checksum: ``md5:…`` or ``sha256:…``; empty if unknown.
         patience: retry policy.
-        progress: callback, called with the received and the total bytes after each MiB.
+        progress: callback, called after each MiB with the number of received bytes and the total.
 
     Raises:
-        ValueError: size or checksum differ from the expected ones (received bytes are then deleted), the server does
-            not have the file, the address is not HTTP, or all attempts failed.
-        BlockingIOError: another process downloads the same file.
+        ValueError: size or checksum differ from the expected ones (the received bytes are then deleted), the server
+            does not have the file, the address is not HTTP, or all attempts failed.
+        BlockingIOError: another process is downloading the same file.
         OSError: there is too little free space, checked before the first byte.
     """
     if urllib.parse.urlsplit(url).scheme not in ("http", "https"):
@@ -82,17 +85,18 @@ def fetch(
                 break
             except _IncompleteError as error:
                 reason = str(error)
+                # Slow progress is no failure: an attempt that added bytes restarts the count.
                 failures = 1 if _length(stream) > length_before else failures + 1
                 if failures >= patience.attempts:
-                    hint = f"{_length(stream)} bytes are kept, and the next attempt goes on from there"
+                    hint = f"{_length(stream)} bytes are kept, and the next download resumes from there"
                     raise ValueError(f"{url}: gave up after {failures} attempts: {reason}; {hint}") from None
-                logger.info("%s: %s; trying again", url, reason)
+                logger.info("%s: %s; retrying", url, reason)
                 time.sleep(patience.wait * 2 ** (failures - 1))
         sha256, problem = _compute_digests(partial_file, checksum)
         if problem:
             partial_file.unlink()
             version_file.unlink(missing_ok=True)
-            raise ValueError(f"{url}: {problem}; what came is removed")
+            raise ValueError(f"{url}: {problem}; the downloaded bytes are deleted")
         partial_file.replace(file)
         version_file.unlink(missing_ok=True)
     return sha256
@@ -106,10 +110,12 @@ def check(file: Path, size: int, checksum: str) -> str:
     """
     actual = file.stat().st_size
     if size and actual != size:
-        raise ValueError(f"{file}: found {actual} bytes, expected {size}; move it away to have it fetched")
+        raise ValueError(
+            f"{file}: found {actual} bytes, expected {size}; delete or move it to download it again"
+        )
     sha256, problem = _compute_digests(file, checksum)
     if problem:
-        raise ValueError(f"{file}: {problem}; move it away to have it fetched")
+        raise ValueError(f"{file}: {problem}; delete or move it to download it again")
     return sha256
 
 
@@ -131,7 +137,7 @@ def _open_exclusively(partial_file: Path) -> Iterator[IO[bytes]]:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise BlockingIOError(f"{partial_file}: another process fetches this file") from None
+            raise BlockingIOError(f"{partial_file}: another process is downloading this file") from None
         yield stream
 
 
@@ -145,13 +151,14 @@ def _try_fetch(
 ) -> None:
     received = _length(stream)
     version = version_file.read_text(encoding="utf-8") if version_file.is_file() else ""
+    # Without a version, the server's file may have changed since the first bytes were received.
     if received and not version:
         stream.truncate(0)
         received = 0
     if size and received == size:
         return
     response = _request(url, received, version, timeout)
-    if response is None:  # no bytes after those received, which may be all or invalid: start again
+    if response is None:  # the server has no bytes after those received, so these may be invalid
         stream.truncate(0)
         raise _IncompleteError("the server has no such range")
     with response:
@@ -159,13 +166,13 @@ def _try_fetch(
         if start != received:
             stream.truncate(0)
             if start:
-                raise _IncompleteError(f"the server sent bytes from {start}, asked for those from {received}")
+                raise _IncompleteError(f"the server sent bytes from {start}, expected from {received}")
             received = 0
         if size and total and total != size:
             raise ValueError(f"{url}: the server has {total} bytes, expected {size}")
         total = total or size
         if not total:
-            raise ValueError(f"{url}: the server does not say how many bytes there are")
+            raise ValueError(f"{url}: the server does not report the size of the file")
         version_file.write_text(_version(response), encoding="utf-8")
         need_space(version_file.parent, total - received)
         while received < total and (chunk := _read(response, min(CHUNK, total - received))):
@@ -186,7 +193,7 @@ def _request(url: str, start: int, version: str, timeout: float) -> http.client.
         response = urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=timeout)
     except urllib.error.HTTPError as error:
         error.close()
-        message = f"the server says {error.code} {error.reason}"
+        message = f"the server returned {error.code} {error.reason}"
         if error.code == 416:
             return None
         if error.code in _RETRYABLE:
@@ -194,8 +201,8 @@ def _request(url: str, start: int, version: str, timeout: float) -> http.client.
         raise ValueError(f"{url}: {message}") from None
     except (OSError, http.client.HTTPException) as error:
         raise _IncompleteError(_describe(error)) from None
-    answer: http.client.HTTPResponse = response
-    return answer
+    typed_response: http.client.HTTPResponse = response
+    return typed_response
 
 
 def _read(response: http.client.HTTPResponse, size: int) -> bytes:
@@ -210,14 +217,14 @@ def _parse_range(response: http.client.HTTPResponse) -> tuple[int, int]:
     if response.status == 206:
         match = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", response.headers.get("Content-Range", ""))
         if not match:
-            raise _IncompleteError("the server sent a part and does not say which")
+            raise _IncompleteError("the server sent a range without a valid Content-Range header")
         return int(match[1]), int(match[2]) if match[2] != "*" else 0
     length = response.headers.get("Content-Length", "")
     return 0, int(length) if length.isdecimal() else 0
 
 
 def _version(response: http.client.HTTPResponse) -> str:
-    """Return the version of the server's file for If-Range, which must not contain a weak ETag (RFC 9110, 13.1.5)."""
+    """Return the version of the server's file for If-Range, where a weak ETag is not allowed (RFC 9110, 13.1.5)."""
     etag = response.headers.get("ETag", "")
     return etag if etag.startswith('"') else response.headers.get("Last-Modified", "")
 
@@ -232,7 +239,7 @@ def _describe(error: Exception) -> str:
 
 
 def _compute_digests(file: Path, checksum: str) -> tuple[str, str]:
-    """Return the SHA-256 of a file and the mismatch with its checksum as text, empty if there is none."""
+    """Return the SHA-256 of a file, and a description of the mismatch with ``checksum``, empty if they agree."""
     kind, _, expected = checksum.partition(":")
     digests = {"sha256": hashlib.sha256()}
     if kind and kind not in digests:

@@ -1,4 +1,4 @@
-"""Safe unpacking of archives: nothing is written outside the folder, or before the free space is checked."""
+"""Unpacking of archives; nothing is written outside the target folder, or before the free space is checked."""
 
 import gzip
 import lzma
@@ -32,17 +32,18 @@ def unpack(
     Args:
         archive: the archive file.
         folder: target, created if needed.
-        progress: callback, called with the unpacked and the total bytes after each file.
+        progress: callback, called after each file with the number of unpacked bytes and the total.
 
     Returns:
         Size of each file in bytes, by its path relative to ``folder``.
 
     Raises:
-        ValueError: the file is not such an archive or is damaged, or a member is not a plain file or folder below
+        ValueError: the file is not such an archive or is damaged, or a member is not a regular file or folder below
             ``folder``.
         OSError: there is too little free space for the sizes stated in the archive.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    # A first pass checks all names and sizes before anything is written.
     with _one_line_errors(archive):
         members = _iterate_zip if zipfile.is_zipfile(archive) else _iterate_tar
         sizes = list(members(archive, None))
@@ -65,6 +66,7 @@ def unpack(
 
 @contextmanager
 def _one_line_errors(archive: Path) -> Iterator[None]:
+    """Convert the exceptions of a damaged archive into a ValueError of one line."""
     try:
         yield
     except DAMAGED as error:
@@ -79,7 +81,7 @@ def _iterate_tar(archive: Path, folder: Path | None) -> Iterator[tuple[str, int]
             if member.isdir():
                 continue
             if not member.isreg():
-                raise tarfile.TarError(f"{member.name!r} is no plain file")
+                raise tarfile.TarError(f"{member.name!r} is not a regular file")
             source = content.extractfile(member)
             if folder and source:
                 _write(source, folder / member.name)
@@ -94,15 +96,15 @@ def _iterate_zip(archive: Path, folder: Path | None) -> Iterator[tuple[str, int]
             if member.is_dir():
                 continue
             if stat.S_IFMT(member.external_attr >> 16) not in (0, stat.S_IFREG):
-                raise zipfile.BadZipFile(f"{member.filename!r} is no plain file")
+                raise zipfile.BadZipFile(f"{member.filename!r} is not a regular file")
             if folder:
-                # zipfile reads no more bytes than the archive states, and then detects a wrong checksum.
+                # zipfile reads no more bytes than the archive states, so a wrong size shows as a wrong checksum.
                 _write(content.open(member), folder / member.filename)
             yield str(PurePosixPath(member.filename)), member.file_size
 
 
 def _write(source: IO[bytes], target: Path) -> None:
-    """Write a member as a plain file of the user, ignoring owner and permissions in the archive."""
+    """Write a member as a regular file; ignore owner and permissions in the archive."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with source, target.open("wb") as sink:
         shutil.copyfileobj(source, sink, CHUNK)
@@ -112,10 +114,11 @@ def _check_name(name: str) -> None:
     """Check that the path of a member is inside the folder."""
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or "\\" in name:
-        raise tarfile.TarError(f"the name {name!r} leads out of the folder")
+        raise tarfile.TarError(f"the path {name!r} is outside the folder")
 
 
 def _move(source: Path, target: Path) -> None:
+    """Move the content of ``source`` into ``target``, merging folders and replacing files."""
     for entry in sorted(source.iterdir()):
         existing = target / entry.name
         if entry.is_dir() and existing.is_dir():

@@ -1,4 +1,4 @@
-"""Reader of CIFAR-10's original files of the binary version, with checked file sizes."""
+"""Reader of CIFAR-10's original files in the binary version; checks file sizes and labels."""
 
 import logging
 from collections.abc import Iterator
@@ -23,11 +23,11 @@ def cifar10(
 ) -> tuple[dict[str, tuple[str, ...]], Iterator[Block]]:
     """Read the images in ``path``: ``data_batch_1.bin`` to ``_5.bin``, ``test_batch.bin`` and ``batches.meta.txt``.
 
-    They may also be in the folder of their archive below ``path``. Classes are in the order of the data set. The split
-    is that of the files; training images come first, in the files' order. At most one file is in memory.
+    The files may also be in ``path/cifar-10-batches-bin``, as in the archive. Classes are in the order of the data set.
+    The split is that of the files; training images come first, in the files' order. At most one file is in memory.
 
-    Arguments, classes and blocks are as for ``mnist.mnist``, with three channels and 32 pixels;
-    the last block of each file may have fewer images.
+    Arguments, classes and blocks are those of ``mnist.mnist``, with three channels and 32 × 32 pixels; the last block
+    of each file may have fewer images.
 
     Raises:
         FileNotFoundError: one of the files is missing.
@@ -43,17 +43,19 @@ def cifar10(
     count = _count_images(files[0])
     for file in files:
         if (actual := _count_images(file)) != count:
-            raise ValueError(f"{file}: found {actual} images, expected {count} as {files[0]} has")
+            raise ValueError(f"{file}: found {actual} images, expected {count}, as in {files[0]}")
     labels = np.stack([_read_file(file)[1] for file in files])
     sampled = [
-        sample_per_class(part.reshape(-1), images_per_class, generator) for part in (labels[:-1], labels[-1:])
+        sample_per_class(split_labels.reshape(-1), images_per_class, generator)
+        for split_labels in (labels[:-1], labels[-1:])
     ]
     logger.info("%s: %d images to train on, %d to test", root, *map(len, sampled))
+    # Row r of the data set is row r mod ``count`` of file r // ``count``.
     rows = np.concatenate([sampled[0], sampled[1] + labels[:-1].size])
     blocks = (
-        part
+        file_block
         for number, (file, split) in enumerate(zip(files, [TRAIN] * (len(files) - 1) + [TEST], strict=True))
-        for part in _file_blocks(file, rows[rows // count == number] % count, split, size, block)
+        for file_block in _file_blocks(file, rows[rows // count == number] % count, split, size, block)
     )
     return {"class": classes}, blocks
 
@@ -62,7 +64,9 @@ def _find_root(path: Path) -> Path:
     for root in (path, path / FOLDER):
         if any((root / name).is_file() for name in BATCHES):
             return root
-    raise FileNotFoundError(f"{path}: found no {BATCHES[0]}, nor in {FOLDER} (the binary version is read)")
+    raise FileNotFoundError(
+        f"{path}: found no {BATCHES[0]} in it or in its folder {FOLDER}; expected the binary version"
+    )
 
 
 def _file_blocks(file: Path, rows: Ints, split: int, size: int, block: int) -> Iterator[Block]:
@@ -76,7 +80,7 @@ def _count_images(file: Path) -> int:
     count, rest = divmod(size := file.stat().st_size, 1 + PIXELS)
     if not size or rest:
         raise ValueError(
-            f"{file}: found {size} bytes, expected {1 + PIXELS} for each image, a label and {PIXELS} pixels"
+            f"{file}: found {size} bytes, expected {1 + PIXELS} per image: a label and {PIXELS} pixel values"
         )
     return count
 

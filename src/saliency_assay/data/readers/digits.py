@@ -16,8 +16,14 @@ def digits(
 ) -> tuple[dict[str, tuple[str, ...]], Iterator[Block]]:
     """Return the 1,797 digits in scikit-learn's order, resized bilinearly from 8 × 8.
 
+    Args:
+        size: side of the images in pixels.
+        test_share: share of the images for testing.
+        generator: random generator for the split.
+        block: number of images per block.
+
     Returns:
-        The classes of each label, and blocks of ``image`` uint8 ``[n, 1, size, size]`` (the source's gray levels
+        The classes of label ``class``, and blocks of ``image`` uint8 ``[n, 1, size, size]`` (the source's gray levels
         0 to 16 become 0 to 255), ``split`` uint8 and ``label_class`` int64 ``[n]``.
     """
     levels, labels = load_digits(return_X_y=True)

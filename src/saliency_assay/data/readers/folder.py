@@ -1,4 +1,4 @@
-"""Reader of image files in one folder per class, the layout of ImageNet; images become squares of one size."""
+"""Reader of image files in one folder per class, the layout of ImageNet; images are cropped to squares of one size."""
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +20,9 @@ Listing = Mapping[str, Sequence[str]]  # paths of images below a folder, sorted,
 
 LONGEST_NAME = 255  # bytes of a file's name
 _TEST_FOLDERS = ("test", "val")
-_TINY_LIST = "val_annotations.txt"  # list in Tiny ImageNet's val/, which has one folder for all classes
+_TINY_LIST = (
+    "val_annotations.txt"  # class of each image in Tiny ImageNet's val/, which has no folders of classes
+)
 
 
 def folder(
@@ -35,22 +37,22 @@ def folder(
     generator: np.random.Generator,
     block: int = 256,
 ) -> tuple[dict[str, tuple[str, ...]], Iterator[Block]]:
-    """Read the images below ``path``: ``train/CLASS/`` beside ``test/CLASS/`` or ``val/CLASS/``, or ``CLASS/`` alone.
+    """Read the images below ``path``: in ``train/CLASS/`` and ``test/CLASS/`` or ``val/CLASS/``, or in ``CLASS/``.
 
     Images may be at any depth below the folder of their class and are identified by their suffix (``images.SUFFIXES``);
-    other and hidden files are skipped and counted in the log. Labels follow the sorted class names, images the sorted
-    paths, those of ``train`` first. Only one block at a time is in memory.
+    other and hidden files are skipped, and their number is logged. Labels are in the order of the sorted class names.
+    Images are in the order of the sorted paths, training images first. Only one block at a time is in memory.
 
     Args:
         path: the folder.
         size: side of the squares, in pixels.
         crop_share: share of an image's shorter side that the square contains, see ``square``.
-        images_per_class: largest number of images sampled from each class in each split; 0 for all.
-        test_images_per_class: separate limit for test images if they have their own folder; 0 for the same limit.
-        test_folder: ``test`` or ``val``; ``auto`` uses the existing one, and without one ``path`` itself contains the
+        images_per_class: largest number of images sampled per class and split; 0 for all.
+        test_images_per_class: separate limit for test images in a folder of their own; 0 for the same limit.
+        test_folder: ``test`` or ``val``; ``auto`` uses whichever exists. If neither does, ``path`` itself contains the
             classes.
-        test_share: share of each class for testing if there is no test folder.
-        generator: random generator for the sample of images and this split.
+        test_share: share of each class for testing, if there is no test folder.
+        generator: random generator for the sample of images and for a split by ``test_share``.
         block: number of images per block.
 
     Returns:
@@ -106,16 +108,17 @@ def _load_blocks(
 def square(image: Image.Image, size: int, crop_share: float) -> Pixels:
     """Return the central square of an RGB image, ``[3, size, size]``.
 
-    The result equals resizing the shorter side to ``size / crop_share``, bilinearly with antialiasing, followed by a
-    center crop: 224 and 0.875 correspond to ImageNet's resize to 256, as with torchvision's ``Resize`` and
-    ``CenterCrop`` except for rounding. Only the cropped region is resized, so that a panorama takes no longer than a
-    square image.
+    The result is that of resizing the shorter side to ``size / crop_share`` (bilinear, antialiased) and a center crop:
+    ``size`` 224 and ``crop_share`` 0.875 correspond to ImageNet's resize to 256, up to rounding as in torchvision's
+    ``Resize`` and ``CenterCrop``. Only the cropped region is resized, so that a panorama takes no longer than a square
+    image.
     """
     shorter, scaled = min(image.size), round(size / crop_share)
     box = list[float]()
     for length in image.size:
-        resized_length = scaled * length // shorter
+        resized_length = scaled * length // shorter  # rounded down, as in torchvision
         first = round((resized_length - size) / 2)
+        # The crop in coordinates of the original; ``min`` removes the rounding error at the far edge.
         box += [first * length / resized_length, min((first + size) * length / resized_length, length)]
     left, right, top, bottom = box
     resized = image.resize((size, size), Image.Resampling.BILINEAR, box=(left, top, right, bottom))
@@ -130,20 +133,20 @@ def _find_split_folders(root: Path, test_folder: str) -> list[Path]:
             return [root]
         if len(names) > 1:
             raise ValueError(
-                f"{root}: found {' and '.join(names)} beside train; set test_folder to one of them"
+                f"{root}: found {' and '.join(names)} next to train; set test_folder to one of them"
             )
         test_folder = names[0]
     folders = [root / "train", root / test_folder]
     for folder in folders:
         if not folder.is_dir():
             raise FileNotFoundError(
-                f"{folder}: no such folder of images, though test_folder is {test_folder!r}"
+                f"{folder}: no such folder of images, expected one as test_folder is {test_folder!r}"
             )
     return folders
 
 
 def _list_classes(folder: Path) -> Listing:
-    """Return the images below ``folder`` by class; the number of other files is logged."""
+    """Return the images below ``folder`` by class; log the number of other files."""
     if (folder / _TINY_LIST).is_file():
         return _read_tiny_list(folder / _TINY_LIST)
     images, left_out = find_images(folder)
@@ -156,7 +159,7 @@ def _list_classes(folder: Path) -> Listing:
         if below_class:
             listing[name].append(image)
         else:
-            left_out[Path(image).suffix.lower()] += 1  # not in the folder of a class
+            left_out[Path(image).suffix.lower()] += 1  # not in a class folder
     log_left_out(folder, left_out)
     for name, files in listing.items():
         if not files:
@@ -168,13 +171,13 @@ def _list_classes(folder: Path) -> Listing:
 
 
 def _read_tiny_list(file: Path) -> Listing:
-    """Read Tiny ImageNet's list by class: lines of a name in ``images/``, its class and a box, separated by tabs."""
+    """Return the images of Tiny ImageNet's list by class; a line has file name, class and box, separated by tabs."""
     listing: dict[str, set[str]] = {}
     for number, line in enumerate(file.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
         name, *rest = line.split("\t")
         if name in ("", "..") or not any(rest[:1]) or Path(name).name != name or len(name) > LONGEST_NAME:
             raise ValueError(
-                f"{file}: line {number} is {shown(line)}, expected an image's name, a tab and its class"
+                f"{file}: line {number} is {shown(line)}, expected an image's file name, a tab and its class"
             )
         listing.setdefault(rest[0], set()).add(f"images/{name}")
     return {name: sorted(listing[name]) for name in sorted(listing)}
@@ -184,9 +187,7 @@ def _check_classes(folders: Sequence[Path], listings: Sequence[Listing]) -> None
     missing = [name for name in listings[-1] if name not in listings[0]]
     if missing:
         more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
-        raise ValueError(
-            f"{folders[0]}: lacks classes that {folders[-1]} has: {', '.join(missing[:3])}{more}"
-        )
+        raise ValueError(f"{folders[0]}: missing classes of {folders[-1]}: {', '.join(missing[:3])}{more}")
 
 
 def _sample_files(files: Sequence[str], limit: int, generator: np.random.Generator) -> Sequence[str]:

@@ -1,4 +1,4 @@
-"""Reader of MNIST's four original files in the idx format, with checked file sizes."""
+"""Reader of MNIST's four original files in the idx format; checks headers, file sizes and labels."""
 
 import gzip
 import zlib
@@ -18,7 +18,8 @@ CLASSES = tuple(str(digit) for digit in range(10))
 SIDE = 28
 _PREFIXES = {TRAIN: "train", TEST: "t10k"}
 
-# gzip can expand one byte to a thousand. The original files expand by factors of 2 (labels) and 5 (images).
+# Limit of the expansion of a gzip file, against files that would fill the memory: gzip can expand one byte to a
+# thousand. The original files expand by factors of 2 (labels) and 5 (images).
 MOST_INFLATED = 100
 SMALL = 1 << 24  # bytes; any file may expand to this size
 
@@ -26,14 +27,14 @@ SMALL = 1 << 24  # bytes; any file may expand to this size
 def mnist(
     *, path: str, size: int = 28, images_per_class: int = 0, generator: np.random.Generator, block: int = 512
 ) -> tuple[dict[str, tuple[str, ...]], Iterator[Block]]:
-    """Read the images in ``path``: ``train-images-idx3-ubyte`` and the three other files, each plain or ``.gz``.
+    """Read the four files in ``path``, ``train-images-idx3-ubyte`` and so on, each uncompressed or as ``.gz``.
 
     The split is that of the files; training images come first, in the files' order.
 
     Args:
         path: the folder.
         size: side of the images in pixels; they are resized if it is not 28 (``images.resize_squares``).
-        images_per_class: largest number of images sampled from each class in each split; 0 for all.
+        images_per_class: largest number of images sampled per class and split; 0 for all.
         generator: random generator for this sample.
         block: number of images per block.
 
@@ -62,7 +63,7 @@ def _read_split(folder: Path, prefix: str) -> tuple[Bytes, Ints]:
         raise ValueError(f"{images_file}: found images {shape}, expected N × {SIDE} × {SIDE}")
     if len(labels) != len(images):
         raise ValueError(
-            f"{labels_file}: found {len(labels)} labels, expected {len(images)} as {images_file} has"
+            f"{labels_file}: found {len(labels)} labels, expected {len(images)}, the number of images in {images_file}"
         )
     wrong = np.flatnonzero(labels >= len(CLASSES))
     if len(wrong):
@@ -74,11 +75,11 @@ def _find_file(folder: Path, name: str) -> Path:
     for path in (folder / name, folder / f"{name}.gz"):
         if path.is_file():
             return path
-    raise FileNotFoundError(f"{folder / name}: no such file, nor one that ends in .gz")
+    raise FileNotFoundError(f"{folder / name}: no such file, with or without .gz")
 
 
 def _read_idx(path: Path, dimensions: int) -> Bytes:
-    """Read an idx file of bytes: two zeros, type 8, number of dimensions, their lengths (4 bytes each), data."""
+    """Read an idx file of bytes: two zero bytes, type 8, number of dimensions, their lengths (4 bytes each), data."""
     packed = path.suffix == ".gz"
     try:
         with gzip.open(path) if packed else path.open("rb") as file:
@@ -88,7 +89,7 @@ def _read_idx(path: Path, dimensions: int) -> Bytes:
 
 
 def _read_array(path: Path, file: BinaryIO, dimensions: int, packed: bool) -> Bytes:
-    """Read the array in an open file; no more is read than the header and the file's size both allow."""
+    """Read the array in an open file; read no more than the sizes of the array and of the file allow."""
     start, magic = 4 + 4 * dimensions, bytes((0, 0, 8, dimensions))
     header = file.read(start)
     if header[:4] != magic:
@@ -96,12 +97,13 @@ def _read_array(path: Path, file: BinaryIO, dimensions: int, packed: bool) -> By
     if len(header) < start:
         raise ValueError(f"{path}: truncated, found {len(header)} bytes, expected a header of {start}")
     shape = np.frombuffer(header, dtype=">u4", offset=4).tolist()
+    # As Python integers, because a damaged header may state lengths whose product overflows int64.
     size, stored = start + int(np.prod(shape, dtype=object)), path.stat().st_size
-    expected = f"{size} for {' × '.join(str(length) for length in shape)} as its header says"
+    expected = f"{size} for the shape {' × '.join(str(length) for length in shape)} in its header"
     if packed and size > max(SMALL, MOST_INFLATED * stored):
-        limit = f"at most {MOST_INFLATED} times its own {stored}"
-        raise ValueError(f"{path}: found a header of {size} bytes, expected {limit}")
-    # One extra byte detects data beyond the end; a compressed file is not unpacked further.
+        limit = f"at most {MOST_INFLATED} times the file's {stored}"
+        raise ValueError(f"{path}: found {size} bytes according to the header, expected {limit}")
+    # One byte more than expected detects excess data without unpacking all of it.
     actual = start + len(content := file.read(size - start + 1)) if packed or stored == size else stored
     if actual != size:
         prefix = "more than " if packed and actual > size else ""

@@ -1,4 +1,4 @@
-"""Reader of STL-10's labeled images in the original binary files, with checked file sizes."""
+"""Reader of STL-10's labeled images in the original binary files; checks file sizes and labels."""
 
 import logging
 from collections.abc import Iterator
@@ -27,9 +27,9 @@ def stl10(
 
     Class names are those of ``class_names.txt``; the files' labels 1 to 10 become 0 to 9. The split is that of the
     files; training images come first, in the files' order. Unlabeled images and the ten folds of the training images
-    are skipped, which is logged. Images are memory-mapped and read block by block.
+    are not read, which is logged. Images are memory-mapped and read block by block.
 
-    Arguments, classes and blocks are as for ``mnist.mnist``, with three channels and 96 pixels.
+    Arguments, classes and blocks are those of ``mnist.mnist``, with three channels and 96 × 96 pixels.
 
     Raises:
         FileNotFoundError: one of the five files is missing.
@@ -51,7 +51,7 @@ def _find_root(path: Path) -> Path:
     for root in (path, path / _FOLDER):
         if any((root / name).is_file() for name in _FILES):
             return root
-    raise FileNotFoundError(f"{path}: found none of {', '.join(_FILES)}, nor in {_FOLDER}")
+    raise FileNotFoundError(f"{path}: found none of {', '.join(_FILES)} in it or in its folder {_FOLDER}")
 
 
 def _read_split(root: Path, prefix: str) -> tuple[Pixels, Ints]:
@@ -61,12 +61,12 @@ def _read_split(root: Path, prefix: str) -> tuple[Pixels, Ints]:
             raise FileNotFoundError(f"{file}: no such file")
     count = labels_file.stat().st_size
     if not count:
-        raise ValueError(f"{labels_file}: found no labels, expected one byte for each image")
+        raise ValueError(f"{labels_file}: found no labels, expected one byte per image")
     actual, expected = images_file.stat().st_size, count * _IMAGE_BYTES
     if actual != expected:
         raise ValueError(
             f"{images_file}: found {actual} bytes, expected {expected} for {count} × 3 × {SIDE} × {SIDE}, "
-            f"as many images as {labels_file} has labels"
+            f"the number of labels in {labels_file}"
         )
     labels = np.fromfile(labels_file, dtype=np.uint8)
     wrong = np.flatnonzero((labels < 1) | (labels > CLASS_COUNT))

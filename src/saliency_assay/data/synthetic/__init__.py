@@ -1,1 +1,1 @@
-"""Synthetic images of objects and scenes."""
+"""Synthetic images of objects and scenes, in place of COCO and MiniPlaces."""

@@ -1,7 +1,7 @@
-"""Synthetic objects: a silhouette with details for each of BAM's ten object classes.
+"""Synthetic objects: a drawing for each of BAM's ten object classes.
 
-A drawing consists of polygons in units in which the object is about 2 wide and high, with y pointing down. Polygons
-marked as silhouette form its outline (and its annotation); the others are painted on it and clipped to it.
+A drawing consists of polygons. Its coordinates extend from about -1 to 1, with y pointing down. Polygons marked as
+silhouette form the outline and the annotation of the object; the others are details, painted on and clipped to it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,13 +16,13 @@ from saliency_assay.data.synthetic.textures import sample_object_colors
 
 Points = npt.NDArray[np.float64]
 
-OVERSAMPLING = 3
+OVERSAMPLING = 3  # subpixels per side of a pixel, for antialiasing
 INK, BODY, MARK = range(3)  # outline, main color, color of details
 
 
 @dataclass(frozen=True)
 class Part:
-    """One polygon ``[n, 2]`` of a drawing, in x and y, and its color."""
+    """One polygon of a drawing: its corners x, y ``[n, 2]`` and its color (``INK``, ``BODY`` or ``MARK``)."""
 
     points: Points
     color: int = BODY
@@ -31,7 +31,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Drawing:
-    """An object placed in an image, with parts in pixels."""
+    """An object placed in an image; the coordinates of its parts are in pixels."""
 
     parts: tuple[Part, ...]
 
@@ -40,7 +40,7 @@ class Drawing:
         return [np.round(part.points, 2).ravel().tolist() for part in self.parts if part.silhouette]
 
     def box(self) -> tuple[float, float, float, float]:
-        """Return left, top, width and height of the silhouette."""
+        """Return left, top, width and height of the box around the silhouette."""
         points = np.concatenate([part.points for part in self.parts if part.silhouette])
         (left, top), (right, bottom) = points.min(axis=0), points.max(axis=0)
         return float(left), float(top), float(right - left), float(bottom - top)
@@ -49,13 +49,15 @@ class Drawing:
 def place(name: str, size: int, share: float, generator: np.random.Generator) -> Drawing:
     """Place an object of class ``name`` (one of ``SILHOUETTES``) with random rotation, stretch and location.
 
-    Its longer side is ``share`` of ``size``, and it is completely inside the image.
+    Its longer side is ``share`` times ``size``, and it is completely inside the image of ``size`` × ``size`` pixels.
     """
     parts = SILHOUETTES[name]()
     angle = generator.normal(0, 0.15)
     turn = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
+    # A negative stretch in x mirrors the object.
     stretch = np.exp(generator.uniform(-0.12, 0.12, 2)) * [generator.choice([-1, 1]), 1]
     moved = Drawing(tuple(Part(p.points * stretch @ turn, p.color, p.silhouette) for p in parts))
+    # The scale follows from the box after rotation and stretch, so that ``share`` is exact.
     left, top, width, height = moved.box()
     scale = share * size / max(width, height)
     room = size - scale * np.array([width, height])
@@ -70,7 +72,7 @@ def paint(background: Pixels, drawing: Drawing, generator: np.random.Generator) 
     size = len(background)
     large_size = (size * OVERSAMPLING, size * OVERSAMPLING)
     colors = [tuple(color) for color in np.rint(sample_object_colors(generator) * 255).astype(int).tolist()]
-    if generator.random() < 0.5:  # so that details are as often lighter as darker than the body
+    if generator.random() < 0.5:  # so that details are lighter than the body as often as darker
         colors[BODY], colors[MARK] = colors[MARK], colors[BODY]
     canvas, mask = Image.new("RGB", large_size), Image.new("L", large_size)
     canvas_draw, mask_draw = ImageDraw.Draw(canvas), ImageDraw.Draw(mask)
@@ -86,6 +88,7 @@ def paint(background: Pixels, drawing: Drawing, generator: np.random.Generator) 
 
 
 def _lighting(size: int, generator: np.random.Generator) -> npt.NDArray[np.float64]:
+    """Return brightness factors ``[size, size]`` that increase linearly in a random direction."""
     angle = generator.uniform(0, 2 * np.pi)
     y, x = np.mgrid[:size, :size] / size - 0.5
     light: npt.NDArray[np.float64] = 0.95 + 0.2 * (np.cos(angle) * x + np.sin(angle) * y)

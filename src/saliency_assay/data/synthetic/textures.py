@@ -1,7 +1,7 @@
-"""Synthetic scenes: one texture for each of BAM's ten scene classes, with colors sampled alike for every class.
+"""Synthetic scenes: one texture for each of BAM's ten scene classes, with the same color distribution for all classes.
 
-Each texture is a field of levels whose ranks are mapped to a random palette. All images of all classes thus have the
-same distribution of levels, and only the pattern depends on the class.
+A texture is a field of levels whose ranks are mapped to a random palette. All images therefore have the same histogram
+along the palette, and only the pattern depends on the class.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,12 +17,12 @@ Colors = npt.NDArray[np.float64]
 
 
 def sample_object_colors(generator: np.random.Generator) -> Colors:
-    """Sample three colors ``[3, 3]`` in [0, 1] for an object: random hues, fixed brightness levels, darkest first."""
+    """Sample three RGB colors ``[3, 3]`` in [0, 1] for an object: random hues, fixed brightness, darkest first."""
     return _convert_to_rgb(generator.random(3), generator.uniform(0.45, 0.95, 3), np.array([0.22, 0.6, 1.0]))
 
 
 def sample_scene_colors(generator: np.random.Generator) -> Colors:
-    """Sample four colors ``[4, 3]`` in [0, 1] for a scene: similar hues, fixed brightness levels, darkest first."""
+    """Sample four RGB colors ``[4, 3]`` in [0, 1] for a scene: similar hues, fixed brightness, darkest first."""
     hues = generator.random() + np.linspace(0, generator.uniform(-0.22, 0.22), 4)
     return _convert_to_rgb(hues, generator.uniform(0.2, 0.6, 4), np.array([0.38, 0.58, 0.78, 0.95]))
 
@@ -48,6 +48,7 @@ def generate_background(size: int, generator: np.random.Generator) -> Pixels:
 
 def color_levels(levels: Field, generator: np.random.Generator) -> Pixels:
     """Color a field ``[H, W]`` by mapping its ranks linearly to a random palette; return RGB ``[H, W, 3]``."""
+    # Ranks instead of levels, so that no class can be recognized by the distribution of its colors.
     ranks = np.empty(levels.size)
     ranks[np.argsort(levels, axis=None, kind="stable")] = np.linspace(0, 1, levels.size)
     palette = sample_scene_colors(generator)
@@ -58,8 +59,8 @@ def color_levels(levels: Field, generator: np.random.Generator) -> Pixels:
 
 
 def _generate_field(texture: Texture, size: int, generator: np.random.Generator) -> Field:
-    """Return the levels of a texture ``[size, size]``, slightly rotated and with uneven lighting."""
-    y, x = np.mgrid[:size, :size] / size + (0.5 / size - 0.5)
+    """Return the levels ``[size, size]`` of a texture with a small random rotation and uneven lighting."""
+    y, x = np.mgrid[:size, :size] / size + (0.5 / size - 0.5)  # pixel centers, relative to the image's center
     angle = generator.normal(0, 0.06)
     turned_x = np.cos(angle) * x - np.sin(angle) * y + 0.5
     turned_y = np.sin(angle) * x + np.cos(angle) * y + 0.5
@@ -74,7 +75,7 @@ def _smooth_noise(size: int, coarseness: int, generator: np.random.Generator) ->
 
 
 def _sine(turns: Field, generator: np.random.Generator) -> Field:
-    """Return the sine of ``turns`` in periods, with a random phase."""
+    """Return the sine of a phase ``turns``, in periods, with a random offset."""
     wave: Field = np.sin(2 * np.pi * (turns + generator.random()))
     return wave
 

@@ -1,12 +1,12 @@
-"""BAM: two models that were trained on different labels of the same images (Yang & Kim, 2019)."""
+"""BAM study: two models trained on different labels of the same images (Yang & Kim, 2019)."""
 
 from saliency_assay.registry.study_kind import Outputs, StudyKind
 
 BAM = StudyKind(
     "bam",
     "BAM",
-    "Do maps show what the model was made to rely on? Objects are pasted into scenes, so it is known which pixels"
-    " matter: one model is told the objects, another the scenes (BAM: Yang & Kim, 2019).",
+    "Do maps highlight the features that the model relies on? Objects are pasted into scenes, and one model is"
+    " trained on object labels, another on scene labels, so that these features are known (BAM: Yang & Kim, 2019).",
     settings="saliency_assay.studies.bam.settings:BamStudy",
     read="saliency_assay.studies.bam.read:read_study",
     inputs="saliency_assay.studies.bam.pipeline:BamInputs",
@@ -36,7 +36,7 @@ BAM = StudyKind(
     rated_scores="saliency_assay.studies.bam.rated_scores:rated_scores",
     sub_variants={"scale": "(other object sizes)", "location": "(other object positions)"},
     method_labels={"tcav": "TCAV"},
-    class_label="scene",  # MCS, IDR and IIR all use the scene model
+    class_label="scene",  # MCS, IDR and IIR all use the model trained on scene labels
     latex="saliency_assay.studies.bam.latex_tables:latex_tables",
     cautions="saliency_assay.studies.bam.claims:cautions",
     caution_tables=("claims",),

@@ -1,10 +1,10 @@
-"""The claims of Yang & Kim (2019) as statements that are checked against a study's tables.
+"""Claims of Yang & Kim (2019), checked against the tables of a study.
 
-Scores are means over training seeds. A claim about methods is judged on the methods that both the paper and the study
-compare; other methods are named where they score higher, but do not affect the verdict. A tie does not end a lead.
-A claim about metrics is judged on all methods except the baselines, which do not use the model. Each check
-returns whether the claim holds and a text with the measured values; it raises ``UntestedError`` if its input is
-missing.
+Scores are means over training seeds. Claims about methods are checked for the methods that both the paper and the study
+compare; other methods with higher scores are mentioned, but do not affect the verdict. A method that ties with the best
+still leads. Claims about metrics are checked for all methods except baselines, which do not use the model. Each check
+returns True if the claim holds, and a text with the measured values; if its input is missing, it raises
+``UntestedError``.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -34,23 +34,25 @@ HOLDS, FAILS, UNTESTED = VERDICTS = ("holds", "does not hold", "not tested")
 
 Claim = tuple[str, str, Callable[[BamTables], tuple[bool, str]]]
 
-KEPT, LOST = 0.9, 0.1  # shares of the accuracy above chance: least kept, most left after a fall to chance
-FALLS = -0.5  # largest Spearman's ρ that counts as a decrease
-BEST = 5.0  # a method at most this many percentage points below the best is nearly the best
-MUCH = 0.5  # a range is much smaller if it is at most this share of the other one
-PASSED = 20.0  # percent of images: 100 − the paper's 80
-AGREE = 0.8  # least Spearman's ρ of two rankings that agree
+# Remaining shares of the accuracy above chance: at least KEPT counts as kept, at most LOST as a fall to chance.
+KEPT, LOST = 0.9, 0.1
+FALLS = -0.5  # largest Spearman's ρ that is considered a decrease
+BEST = 5.0  # percentage points; a method at most so far below the best is nearly the best
+MUCH = 0.5  # a range is much smaller than another if it is at most this share of it
+PASSED = 20.0  # percent of images; the paper: methods fail on more than 80 %
+AGREE = 0.8  # smallest Spearman's ρ at which two rankings agree
 ERRORS = 2  # standard errors
-ZERO, HALF = 0.05, 10.0  # largest distance of a baseline from 0 (saliency) and from 50 % (points)
+# Largest distances of a random-pixel baseline from 0 (MCS) and from 50 % (IDR, percentage points).
+ZERO, HALF = 0.05, 10.0
 
 
-# --- the models: f_o needs objects, f_s needs scenes, and f_s depends on the common object less as k grows
+# --- the models: f_o needs objects, f_s needs scenes, and f_k depends less on the common object as k increases
 
 
 def falls_to_chance(tables: BamTables, role: str, member: str) -> tuple[bool, str]:
     """Check that the accuracy falls to chance on a set.
 
-    At most ``LOST`` of the accuracy above chance on X_os is left, or no more than two standard errors of a guess.
+    At most ``LOST`` of the accuracy above chance on X_os remains, or at most two standard errors of guessing.
     """
     chance, before, after, images, text = _accuracies(tables, role, member)
     error = _standard_error(chance, images)
@@ -59,7 +61,7 @@ def falls_to_chance(tables: BamTables, role: str, member: str) -> tuple[bool, st
 
 
 def keeps(tables: BamTables, role: str, member: str) -> tuple[bool, str]:
-    """Check that at least ``KEPT`` of the accuracy above chance on X_os is left."""
+    """Check that at least ``KEPT`` of the accuracy above chance on X_os remains."""
     chance, before, after, _, text = _accuracies(tables, role, member)
     bar = chance + KEPT * (before - chance)
     return round(after - bar, DECIMALS) >= 0, f"{text}; the bar is {bar:.1f} %"
@@ -72,7 +74,10 @@ def more_accurate_without(tables: BamTables) -> tuple[bool, str]:
 
 
 def confidence_rises(tables: BamTables) -> tuple[bool, str]:
-    """Check that confidence rises for more than half, by two standard errors, of the images that f_s has right."""
+    """Check that confidence rises for significantly more than half of the images that f_s classifies correctly.
+
+    The margin is two standard errors.
+    """
     name = f"{tables.data}_os → {tables.data}_0s"
     percent, images, printed = _mean_premise(tables, tables.scene_model, name)
     error = _standard_error(50, images)
@@ -104,7 +109,7 @@ def _correlation_with_k(by_k: Scores) -> float:
 
 
 def _accuracies(tables: BamTables, role: str, member: str) -> tuple[float, float, float, float, str]:
-    """Return chance, accuracy on X_os and on the set in percent, the set's number of images, and a text of these."""
+    """Return chance, accuracy on X_os and accuracy on the set in percent, the set's number of images, and a text."""
     model = tables.object_model if role == "object" else tables.scene_model
     chance = 100 / tables.classes[role]
     before, images_before, _ = _mean_premise(tables, model, f"{tables.data}_os")
@@ -118,12 +123,12 @@ def _accuracies(tables: BamTables, role: str, member: str) -> tuple[float, float
 
 
 def _mean_premise(tables: BamTables, model: str, name: str) -> tuple[float, float, str]:
-    """Return the mean percentage over seeds, the fewest images of any seed, and the paper's value as text."""
+    """Return the mean percentage over seeds, the smallest number of images of a seed, and the paper's value as text."""
     checks = tables.premise[(tables.premise["model"] == model) & (tables.premise["set"] == name)]
     percent = float(checks["percent"].mean())
     if np.isnan(percent):
         raise UntestedError(
-            f"{tables.labels.model(model)} has no image of {tables.labels.data_set(name)} to be judged on"
+            f"{tables.labels.model(model)} has no test image of {tables.labels.data_set(name)}"
         )
     return percent, float(checks["images"].min()), f"paper: {checks['printed'].iloc[0]:.1f} %"
 
@@ -144,9 +149,9 @@ def leads(
     *,
     in_this_order: bool = False,
 ) -> tuple[bool, str]:
-    """Check that no other method of the paper, except ``besides``, scores higher than any of ``leaders``.
+    """Check that no other method of the paper, except ``besides``, scores higher than one of ``leaders``.
 
-    With ``in_this_order``, the scores of ``leaders`` must not increase either.
+    With ``in_this_order``, the scores of ``leaders`` must also be in descending order.
     """
     scores = tables.scores(metric)
     leader_scores = pd.Series({name: tables.score(scores, metric, name) for name in leaders}).round(DECIMALS)
@@ -192,11 +197,11 @@ def most_fail(tables: BamTables, spared: tuple[str, ...]) -> tuple[bool, str]:
 
 
 def high_but_low(tables: BamTables, method: str, high: tuple[str, ...], low: str) -> tuple[bool, str]:
-    """Check that a method ranks above the middle of the paper's methods in each of ``high``, below it in ``low``."""
+    """Check that a method ranks in the better half of the paper's methods by each of ``high``, not so by ``low``."""
     rank_texts, conditions = [], []
     for metric in (*high, low):
         scores = tables.of_paper(tables.scores(metric)).round(DECIMALS)
-        tables.score(scores, metric, method)
+        tables.score(scores, metric, method)  # raises if the method has no score
         rank = float(scores.rank(ascending=False)[tables.entry(method)])
         middle = (len(scores) + 1) / 2
         conditions.append(rank > middle if metric == low else rank < middle)
@@ -205,7 +210,7 @@ def high_but_low(tables: BamTables, method: str, high: tuple[str, ...], low: str
 
 
 def largest_contrast(tables: BamTables) -> tuple[bool, str]:
-    """Check that for most methods, baselines excluded, MCS of f_o and f_s is above that of every f_k with k < 1."""
+    """Check that for most methods except baselines, MCS of f_o and f_s is above that of every f_k with k < 1."""
     series = _mcs_by_k(tables)
     series_maximum = series[[k for k in series.columns if float(k) < 1]].T.max()
     both = pd.concat(
@@ -229,7 +234,7 @@ def changes_least(tables: BamTables, method: str) -> tuple[bool, str]:
 
 
 def changes_most(tables: BamTables, method: str) -> tuple[bool, str]:
-    """Check that the range of MCS over k of every other method of the paper is at most ``MUCH`` times this one's."""
+    """Check that each other method of the paper has at most ``MUCH`` times this method's range of MCS over k."""
     method_range, other_ranges = _mcs_ranges(tables, method)
     text = f"range {method_range:.3f}; the largest other: {tables.named(other_ranges.nlargest(1), 'mcs')}"
     return bool(other_ranges.max() <= round(MUCH * method_range, DECIMALS)), text
@@ -245,7 +250,7 @@ def _mcs_ranges(tables: BamTables, method: str) -> tuple[float, Scores]:
 
 
 def _mcs_by_k(tables: BamTables) -> pd.DataFrame:
-    """Return the MCS of every method except the baselines (rows) at every k (columns)."""
+    """Return the MCS of every method except baselines (rows) at every k (columns)."""
     if tables.series is None:
         raise UntestedError("no commonality series in the study")
     table = tables.series[[method not in tables.baselines for method in tables.series["method"]]]
@@ -255,14 +260,14 @@ def _mcs_by_k(tables: BamTables) -> pd.DataFrame:
 
 
 def _paper_methods(tables: BamTables, scores: Scores) -> Scores:
-    """Return the scores of the paper's methods, at least one."""
+    """Return the scores of the paper's methods; raise an error if there are none."""
     peers = tables.of_paper(scores)
     if peers.empty:
         raise UntestedError("no other method of the paper has a score")
     return peers
 
 
-# --- the metrics: robustness, agreement of rankings, and baselines near chance
+# --- the metrics: robustness, agreement of rankings, and random pixels near chance
 
 
 def robust(tables: BamTables, metric: str, variant: str) -> tuple[bool, str]:
@@ -296,7 +301,7 @@ def rankings_differ(tables: BamTables, metrics: Iterable[str]) -> tuple[bool, st
 
 
 def baseline_near_zero(tables: BamTables) -> tuple[bool, str]:
-    """Check that MCS of random pixels lies within ``ZERO`` of 0 for every method."""
+    """Check that MCS of random pixels is within ``ZERO`` of 0 for every method."""
     baselines = _mean_baselines(tables, "mcs")["baseline"]
     return bool((baselines.abs().round(DECIMALS) <= ZERO).all()), _range_text(tables, baselines, "mcs")
 
@@ -310,7 +315,7 @@ def baseline_near_half(tables: BamTables) -> tuple[bool, str]:
 
 
 def _metric_correlation(tables: BamTables, one: str, other: str) -> tuple[float, int]:
-    """Return Spearman's ρ between two metrics, and over how many methods."""
+    """Return Spearman's ρ between two metrics, and the number of methods."""
     # Metrics where lower is better change sign, so that ρ = 1 means the same order from best to worst.
     signs = [1 if DIRECTIONS[metric] == "higher" else -1 for metric in (one, other)]
     return _spearman(signs[0] * tables.scores(one), signs[1] * tables.scores(other))
@@ -322,12 +327,15 @@ def _spearman(one: Scores, other: Scores) -> tuple[float, int]:
     if len(both) < LEAST_METHODS:
         raise UntestedError(f"{len(both)} methods have both scores, expected at least {LEAST_METHODS}")
     if (np.ptp(both, axis=0) == 0).any():
-        raise UntestedError(f"all {len(both)} methods score alike")
+        raise UntestedError(f"all {len(both)} methods have the same score")
     return round(float(spearmanr(*both.T).statistic), DECIMALS), len(both)
 
 
 def _mean_baselines(tables: BamTables, metric: str) -> pd.DataFrame:
-    """Return the mean baseline on X_os of every method except the baselines, and its fewest images of any seed."""
+    """Return the mean for random pixels on X_os, and the smallest number of images of a seed, of each method.
+
+    Baseline methods are excluded.
+    """
     of_metric = tables.metrics["metric"] == metric
     table = tables.metrics[of_metric & (tables.metrics["data"] == f"{tables.data}_os")]
     table = table[[method not in tables.baselines for method in table["method"]]]
@@ -338,7 +346,7 @@ def _mean_baselines(tables: BamTables, metric: str) -> pd.DataFrame:
 
 
 def _range_text(tables: BamTables, baselines: Scores, metric: str) -> str:
-    """Return the number of methods and the smallest and largest baseline, as text."""
+    """Return the number of methods, and the smallest and largest value for random pixels, as text."""
     least, most = (tables.named(ends, metric) for ends in (baselines.nsmallest(1), baselines.nlargest(1)))
     return f"over {len(baselines)} methods from {least} to {most}"
 
@@ -347,7 +355,7 @@ def _range_text(tables: BamTables, baselines: Scores, metric: str) -> str:
 
 
 _LEFT = "of its accuracy above chance on X_os is left"
-_TO_CHANCE = f"at most {100 * LOST:.0f} % {_LEFT}, or no more than two standard errors of a guess"
+_TO_CHANCE = f"at most {100 * LOST:.0f} % {_LEFT}, or at most two standard errors of guessing"
 _KEEPS = f"at least {100 * KEPT:.0f} % {_LEFT}"
 _LEADS = "no other method of the paper scores higher than"
 _SMOOTHED = {"smoothgrad": "SmoothGrad", "smoothgrad_squared": "SmoothGrad² (the released SmoothGrad)"}
@@ -355,9 +363,7 @@ _REST = ("gradcam", *_SMOOTHED)
 
 
 def _robustness_claims(metric: str, source: str) -> tuple[Claim, ...]:
-    bar = (
-        f"Spearman's ρ of the scores of all methods but the baselines with those on X_os is at least {AGREE}"
-    )
+    bar = f"Spearman's ρ of the scores of all methods except baselines with those on X_os is at least {AGREE}"
     return tuple(
         (
             f"{metric.upper()} is robust to the {variant} of objects: {bar}",
@@ -396,7 +402,7 @@ ABOUT_PREMISE: tuple[Claim, ...] = (
     ),
     (
         "most confidence rises when the object is removed: f_s gives the label a higher probability on X_0s for "
-        "more than 50 %, by two standard errors, of the images of X_os that it has right",
+        "more than 50 %, by two standard errors, of the images of X_os that it classifies correctly",
         "section 3.4, Fig. 2",
         confidence_rises,
     ),
@@ -410,7 +416,7 @@ ABOUT_PREMISE: tuple[Claim, ...] = (
 ABOUT_MCS: tuple[Claim, ...] = (
     (
         "MCS is largest between f_o and f_s: above that of every f_k, k < 1, against f_1.0 for more than half of the "
-        "methods, with TCAV and without baselines",
+        "methods, including TCAV and excluding baselines",
         "section 4.2",
         largest_contrast,
     ),
@@ -420,7 +426,7 @@ ABOUT_MCS: tuple[Claim, ...] = (
         partial(leads, metric="mcs", leaders=("gradcam",)),
     ),
     (
-        f"TCAV has the highest MCS, GradCAM the next: {_LEADS} GradCAM, nor GradCAM than TCAV",
+        f"TCAV has the highest MCS, GradCAM the next: {_LEADS} GradCAM, and GradCAM no higher than TCAV",
         "section 5.1, Fig. 4",
         partial(leads, metric="mcs", leaders=(TCAV, "gradcam"), in_this_order=True),
     ),
@@ -434,7 +440,7 @@ ABOUT_MCS: tuple[Claim, ...] = (
     ),
     *(
         (
-            f"{name} outperforms the rest in MCS: {_LEADS} it, GradCAM, TCAV and the other SmoothGrad aside",
+            f"{name} outperforms the rest in MCS: {_LEADS} it, except GradCAM, TCAV and the other SmoothGrad",
             "section 5.1, Fig. 4",
             partial(leads, metric="mcs", leaders=(method,), besides=_REST),
         )
@@ -442,7 +448,7 @@ ABOUT_MCS: tuple[Claim, ...] = (
     ),
     *_robustness_claims("mcs", "section 5.1, Fig. 4"),
     (
-        f"MCS of random pixels is near zero: within ±{ZERO} for every method but the baselines",
+        f"MCS of random pixels is near zero: within ±{ZERO} for every method except baselines",
         "section 5.1, Fig. 4",
         baseline_near_zero,
     ),
@@ -460,7 +466,7 @@ ABOUT_MCS: tuple[Claim, ...] = (
     ),
     (
         "TCAV correlates most with the accuracy drop, GradCAM next (Pearson's ρ over k, mean over seeds): "
-        f"{_LEADS} GradCAM, nor GradCAM than TCAV",
+        f"{_LEADS} GradCAM, and GradCAM no higher than TCAV",
         "section 5.1, Fig. 6",
         partial(leads, metric=SERIES, leaders=(TCAV, "gradcam"), in_this_order=True),
     ),
@@ -471,7 +477,7 @@ ABOUT_MCS: tuple[Claim, ...] = (
         partial(leads, metric=SERIES, leaders=("gradcam",)),
     ),
     (
-        "both kinds of MCS rank alike: Spearman's ρ, over TCAV and all methods but the baselines, of the MCS between "
+        "both kinds of MCS rank alike: Spearman's ρ, over TCAV and all methods except baselines, of the MCS between "
         f"f_o and f_s and the correlation with the accuracy drop is at least {AGREE}",
         "section 5.1",
         partial(agrees, one="mcs", other=SERIES),
@@ -491,7 +497,7 @@ ABOUT_IDR_AND_IIR: tuple[Claim, ...] = (
     ),
     (
         f"IDR of random pixels is near 50 %: within {HALF:.0f} points, or two standard errors if that is more, for "
-        "every method but the baselines",
+        "every method except baselines",
         "section 5.2, Fig. 8",
         baseline_near_half,
     ),
@@ -513,13 +519,13 @@ ABOUT_IDR_AND_IIR: tuple[Claim, ...] = (
         partial(exceeds, metric="iir", better="gradient", worse="gradient_x_input"),
     ),
     (
-        "the average attribution difference ranks roughly as IIR: Spearman's ρ over all methods but the baselines, "
-        f"best first in both, is at least {AGREE}",
+        "the average attribution difference ranks roughly as IIR: Spearman's ρ over all methods except baselines, best "
+        f"first in both, is at least {AGREE}",
         "appendix C, Fig. 11",
         partial(agrees, one="iir", other="iir_difference"),
     ),
     (
-        "rankings differ between metrics: Spearman's ρ over all methods but the baselines of some two of MCS, IDR and "
+        "rankings differ between metrics: Spearman's ρ over all methods except baselines of some two of MCS, IDR and "
         f"IIR is below {AGREE}",
         "sections 1 and 5",
         partial(rankings_differ, metrics=("mcs", "idr", "iir")),

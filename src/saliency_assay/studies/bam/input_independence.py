@@ -1,4 +1,4 @@
-"""Input independence: change of maps where a change of the image has no effect (Yang & Kim, 2019, section 4.4)."""
+"""Input independence: do maps change if a change of the image does not affect the output? (Yang & Kim, 2019, 4.4)."""
 
 from collections.abc import Iterable, Mapping
 
@@ -10,18 +10,18 @@ from torch import Tensor
 from saliency_assay.studies.bam.mcs_and_idr import attributions, random_masks
 
 INPUTS = ("without", "with_delta")  # x and x + δ under one model
-REGIONS = ("object", "outside")  # δ's region, and as many random pixels outside it
+REGIONS = ("object", "outside")  # the region of δ, and equally many random pixels outside it
 METRICS = ("iir", "iir_difference")
-"""IIR, and the mean relative change."""
+"""IIR (higher is better), and the mean relative change (lower is better)."""
 
 
 def relative_change(with_delta: Tensor, without: Tensor, correct: Tensor) -> Tensor:
-    """Compute |g_c(x + δ) − g_c(x)| / g_c(x), ``[N]`` in [0, ∞); its mean is that of appendix C, lower is better.
+    """Compute |g_c(x + δ) − g_c(x)| / g_c(x), ``[N]`` in [0, ∞); the mean over images is the measure of appendix C.
 
-    Both inputs are g_c ``[N]`` in [0, 1] of one model over δ's region. NaN outside ``correct``, bool ``[N]``, the
-    images x that the model classifies correctly, where one of the two is NaN, and where g_c(x) is 0: the change is then
-    infinite or 0/0, and a single infinite value would make the mean infinite. ``input_independence`` counts infinite
-    changes.
+    Both inputs are g_c ``[N]`` in [0, 1] of one model over the region of δ. ``correct`` is bool ``[N]``, True for
+    images x that the model classifies correctly. The result is NaN outside ``correct``, where one of the inputs is NaN,
+    and where g_c(x) is 0: the change is then infinite or 0/0, and a single infinite value would make the mean infinite.
+    ``input_independence`` does count infinite changes.
     """
     change = (with_delta - without).abs() / without
     return torch.where(correct & (without > 0), change, torch.nan)
@@ -30,8 +30,8 @@ def relative_change(with_delta: Tensor, without: Tensor, correct: Tensor) -> Ten
 def input_independence(with_delta: Tensor, without: Tensor, correct: Tensor, threshold: float) -> Tensor:
     """Return 1 where the relative change is strictly below ``threshold``, else 0, ``[N]``; the mean is IIR (4.4).
 
-    Arguments as in ``relative_change``. Where g_c(x) is 0 and g_c(x + δ) is not, the change is infinite and counts 0.
-    NaN outside ``correct``, where both are 0, and where one of the two is NaN.
+    The other arguments are those of ``relative_change``. Where g_c(x) is 0 and g_c(x + δ) is not, the change is
+    infinite and the result 0. It is NaN outside ``correct``, where both are 0, and where one of them is NaN.
     """
     change = (with_delta - without).abs() / without  # infinite for a positive number over 0, NaN for 0/0
     return torch.where(correct & ~change.isnan(), (change < threshold).to(change.dtype), torch.nan)
@@ -46,20 +46,19 @@ def score_independence(
     generator: torch.Generator,
     reduction: str = "visual",
 ) -> dict[str, np.ndarray]:
-    """Score each image in both regions; one block of maps per input is in memory at a time.
+    """Score each image in both regions, with only one block of maps per input in memory at a time.
 
     Args:
-        maps: for each of ``INPUTS`` blocks of raw maps ``[n, C or 1, H, W]``.
-        masks: blocks of δ's region, bool ``[n, H, W]``.
-        correct: bool ``[N]``, whether x is classified correctly. All inputs are of the same images in the same order,
-            and blocks are equally long.
-        threshold: t.
-        generator: samples the random pixels.
-        reduction: e.
+        maps: blocks of raw maps ``[n, C or 1, H, W]`` for each of ``INPUTS``, of the same images in the same order.
+        masks: blocks of equal length, the region of δ, bool ``[n, H, W]``.
+        correct: bool ``[N]``, True where x is classified correctly.
+        threshold: t, the relative change below which a map counts as unchanged.
+        generator: random generator for the pixels outside the region.
+        reduction: e, from raw maps to one value per pixel.
 
     Returns:
         Arrays ``[N]`` of the maps' type for each of ``REGIONS``: ``iir_{region}`` and ``iir_difference_{region}``,
-        NaN outside X_corr, and ``concept_{input}_{region}``, g_c of every image, whether or not it is
+        NaN outside X_corr, and ``concept_{input}_{region}``, g_c of every image, including those that are not
         classified correctly.
 
     Raises:
@@ -88,11 +87,11 @@ def score_rows(scores: Mapping[str, np.ndarray], correct: np.ndarray, source: np
     """Return the scores of ``score_independence`` as rows of the score table: ``metric, variant, image, score``.
 
     ``image`` is taken from ``source``, indices ``[N]`` into the set of the originals. Images outside ``correct`` have
-    no row for ``iir`` and ``iir_difference``, so that a NaN always means a map that could not be scored. Every image
-    has one for ``concept_attribution`` in the variants ``{region}``, for x, and ``{region}_delta``, for x + δ.
+    no rows for ``iir`` and ``iir_difference``, so that NaN always means a map that could not be scored. Every image has
+    rows for ``concept_attribution``, in the variants ``{region}`` for x and ``{region}_delta`` for x + δ.
     """
     all_images = np.ones(len(source), dtype=bool)
-    parts = []
+    tables = []
     for region in REGIONS:
         labels = {f"{metric}_{region}": (metric, region, correct) for metric in METRICS}
         labels |= {
@@ -104,5 +103,5 @@ def score_rows(scores: Mapping[str, np.ndarray], correct: np.ndarray, source: np
                 "image": source[selected],
                 "score": np.asarray(scores[key][selected], dtype=np.float64),
             }
-            parts.append(pd.DataFrame(columns).assign(metric=metric, variant=variant))
-    return pd.concat(parts, ignore_index=True)
+            tables.append(pd.DataFrame(columns).assign(metric=metric, variant=variant))
+    return pd.concat(tables, ignore_index=True)

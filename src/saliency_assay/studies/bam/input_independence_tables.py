@@ -1,4 +1,4 @@
-"""Table of image changes that do not change the output (BAM's IIR)."""
+"""Table of the optimized patches behind IIR: how little they change the output."""
 
 from collections.abc import Mapping
 
@@ -9,18 +9,18 @@ from numpy import ndarray as Array
 from saliency_assay.storage.zarr_store import Store
 
 SIMILAR = 0.05
-"""Outputs are similar if their distance is at most this share of ‖f(x)‖; the paper's one example has 0.2 of 31.9."""
+"""Outputs are similar if their distance is at most this share of ‖f(x)‖; in the paper's example, it is 0.2 of 31.9."""
 NORMS = ("output_norm", "output_change", "delta_norm", "start_distance")
 
 
 def changes_of(delta_set: Store) -> dict[str, Array]:
     """Return the ``NORMS`` ``[n]`` and the convergence of the changed images of a ``delta_set``, by name."""
-    # The second half of a delta set are the changed images; see ``invariant_patch.paired``.
+    # The second half of a delta set contains the changed images; see ``invariant_patch.paired``.
     return {name: delta_set[name][len(delta_set) // 2 :] for name in (*NORMS, "convergence")}
 
 
 def delta_table(changes_by_seed: Mapping[int, Mapping[str, Array]]) -> pd.DataFrame:
-    """Return the similarity of the outputs, one row per seed.
+    """Return the similarity of the outputs of original and changed images, one row per seed.
 
     Args:
         changes_by_seed: for each seed, arrays ``[n]`` of ``invariant_patch.Changed``, only of changed images.

@@ -1,4 +1,4 @@
-"""Image changes that do not change a model's output: BAM's δ (Yang & Kim, 2019, section 4.4, appendix A)."""
+"""Optimization of patches that do not change a model's output: BAM's δ (Yang & Kim, 2019, 4.4, appendix A)."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -27,8 +27,8 @@ WHITE = 255
 class Descent:
     """Settings of the optimization of δ, in levels of 0–255.
 
-    Each image's loss is L = ‖f(x + δ) − f(x)‖₂ − η₁ ‖δ‖₂ + η₂ Σ[(x + δ − 255)⁺ + (−x − δ)⁺] on logits, with δ zero
-    outside the mask; the paper's η₃ only discourages that.
+    The loss of each image is L = ‖f(x + δ) − f(x)‖₂ − η₁ ‖δ‖₂ + η₂ Σ[(x + δ − 255)⁺ + (−x − δ)⁺], where f are logits
+    and δ is zero outside the mask. The paper's η₃ penalizes values outside the mask instead of excluding them.
 
     Raises:
         ValueError: a value out of range, or an unknown name.
@@ -42,14 +42,15 @@ class Descent:
     range_weight: float = 0.01
     """η₂."""
     protocol: str = "printed"
-    """Start of x + δ. ``printed``: the composite; ``released``: x plus the object's pixels, clipped."""
+    """Initial x + δ. ``printed``, as in the paper: the composite; ``released``, as in its code: x plus the object's
+    pixels, clipped."""
     step_rule: str = "polyak"
-    """``constant``: the paper's rule, δ ← δ − λ ∂L/∂δ; only the last image is clipped and rounded. ``polyak``: the
-    first term's step size is ‖f(x + δ) − f(x)‖ / ‖its gradient‖² (Polyak, 1969, for a minimum known to be 0), that of
-    the other terms is λ; every step is evaluated on the clipped and rounded image, and the one of these with the
-    smallest change of the output is the result."""
+    """``constant``: the paper's rule, δ ← δ − λ ∂L/∂δ; only the last image is clipped and rounded. ``polyak``: for the
+    first term, the step size is ‖f(x + δ) − f(x)‖ / ‖its gradient‖² (Polyak, 1969, for a minimum known to be 0); for
+    the other terms, it is λ. Every step is evaluated on the clipped and rounded image, and the result is the image with
+    the smallest change of the output."""
     tolerance: float = 0.01
-    """Under ``polyak``, optimization of an image stops once ‖f(x + δ) − f(x)‖ is at most this share of ‖f(x)‖."""
+    """With ``polyak``, the optimization of an image stops once ‖f(x + δ) − f(x)‖ is at most this share of ‖f(x)‖."""
 
     def __post_init__(self) -> None:
         for name, valid in (("protocol", PROTOCOLS), ("step_rule", STEP_RULES)):
@@ -62,7 +63,7 @@ class Descent:
 
 
 class Changed(NamedTuple):
-    """Result for each of B images; norms are float32 and measured on the 8-bit image."""
+    """Optimized patches of B images; norms are float32 and computed for the 8-bit images."""
 
     image: Tensor
     """x + δ, uint8 ``[B, C, H, W]``."""
@@ -75,17 +76,17 @@ class Changed(NamedTuple):
     start_distance: Tensor
     """‖δ − δ₀‖₂ in levels of 0–255 ``[B]``."""
     convergence: Tensor
-    """‖f(x + δ_t) − f(x)‖₂ for t = 0 … steps ``[B, steps + 1]``: of δ_t itself under ``constant``, of the 8-bit
-    image under ``polyak``, where the value stays constant once the optimization of an image has stopped."""
+    """‖f(x + δ_t) − f(x)‖₂ for t = 0 … steps ``[B, steps + 1]``: of δ_t itself with ``constant``, of the 8-bit image
+    with ``polyak``. The value stays constant after the optimization of an image has stopped."""
 
 
 def change_images(
     classifier: Classifier, images: Tensor, composites: Tensor, masks: Tensor, descent: Descent
 ) -> Changed:
-    """Optimize δ within each image's mask, starting from the object's pixels, so that the logits do not change.
+    """Optimize δ within each image's mask, starting from the object's pixels, so that the logits hardly change.
 
-    Each step is one forward and backward pass over the images of the batch that have not stopped yet. An image's result
-    does not depend on the others of its batch, apart from rounding of sums. The classifier's mode, parameters and
+    Each step is one forward and one backward pass of the images of the batch that have not converged. The result of an
+    image does not depend on the rest of its batch, up to the rounding of sums. The classifier's mode, parameters and
     gradients are restored.
 
     Args:
@@ -96,7 +97,7 @@ def change_images(
         descent: settings of the optimization.
 
     Raises:
-        ValueError: types or shapes that do not fit, or logits that are not finite.
+        ValueError: types or shapes do not match, or logits are not finite.
     """
     _check_shapes(images, composites, masks)
     levels = images.to(classifier.mean.dtype, memory_format=torch.channels_last)
@@ -110,7 +111,7 @@ def change_images(
     nonfinite = int((~convergence.isfinite()).any(1).sum())
     if nonfinite:
         raise ValueError(
-            f"logits of {nonfinite} of {len(images)} images, or of changes of them, are not finite"
+            f"logits of {nonfinite} of {len(images)} images, original or changed, are not finite"
         )
     return Changed(
         image=changed_levels.to(torch.uint8),
@@ -127,7 +128,7 @@ def change_all(
 ) -> dict[str, np.ndarray]:
     """Return the fields of ``Changed`` of all images, ``batch_size`` at a time, as arrays ``[N, …]``.
 
-    ``images``, ``composites`` and ``masks`` are as in ``change_images``, or anything whose slices are such arrays, such
+    ``images``, ``composites`` and ``masks`` are as in ``change_images``, or objects whose slices are such arrays, such
     as a selection of a store.
 
     Raises:
@@ -137,15 +138,16 @@ def change_all(
         raise ValueError(
             f"images, batch_size: found {len(images)}, {batch_size}, expected at least 1 of each"
         )
-    parts = []
+    batch_results = []
     for first in range(0, len(images), batch_size):
         batch = slice(first, first + batch_size)
         arrays = (torch.tensor(np.asarray(array[batch])) for array in (images, composites, masks))
         x, composite, mask = (tensor.to(classifier.device) for tensor in arrays)
-        parts.append(change_images(classifier, x, composite, mask, descent))
+        batch_results.append(change_images(classifier, x, composite, mask, descent))
         log.info("%d of %d images changed", min(batch.stop, len(images)), len(images))
     return {
-        name: torch.cat([getattr(part, name) for part in parts]).cpu().numpy() for name in Changed._fields
+        name: torch.cat([getattr(result, name) for result in batch_results]).cpu().numpy()
+        for name in Changed._fields
     }
 
 
@@ -162,7 +164,7 @@ def _descend(
     """Return the changed image in integer levels of 0–255, and the convergence ``[B, steps + 1]``."""
     polyak = descent.step_rule == "polyak"
     norm = torch.linalg.vector_norm(logits, dim=1)
-    # A distance is never below −1, so under ``constant`` no image stops early.
+    # With ``constant`` no image stops early: a distance is never below −1.
     rest_threshold = descent.tolerance * norm if polyak else torch.full_like(norm, -1)
     delta, best_levels, best_change = (
         start.clone(),
@@ -170,7 +172,7 @@ def _descend(
         torch.full_like(rest_threshold, torch.inf),
     )
     changes = levels.new_empty(len(levels), descent.steps + 1)
-    active = torch.arange(len(levels), device=levels.device)  # images still optimized
+    active = torch.arange(len(levels), device=levels.device)  # images that have not converged
     for step in reported(descent.steps + 1, 1, f"steps of {len(levels)} images"):
         values = levels[active] + delta[active]
         evaluated = _to_8bit_levels(values) if polyak else values
@@ -178,12 +180,14 @@ def _descend(
             pixels = (evaluated / WHITE).requires_grad_()
             change = torch.linalg.vector_norm(classifier(pixels) - logits[active], dim=1)
         distance = change.detach()
-        changes[active, step:] = distance[:, None]
+        changes[active, step:] = distance[:, None]  # also for later steps, in case the image stops here
         better = distance < best_change[active]
         best_levels[active[better]], best_change[active[better]] = evaluated[better], distance[better]
         unconverged = distance > rest_threshold[active]
         if step == descent.steps or not unconverged.any():
             break
+        # The sum gives each image's own gradient, because images do not affect each other's logits. The division
+        # converts it from pixels in [0, 1] to levels.
         gradient = torch.autograd.grad(change.sum(), pixels)[0] / WHITE
         gradient = torch.where(mask[active], gradient, 0.0)
         penalty_step = descent.step_size * torch.where(
@@ -199,7 +203,7 @@ def _descend(
 
 
 def _polyak_step(change: Tensor, gradient: Tensor) -> Tensor:
-    """Compute (‖Δf‖ / ‖g‖²) g by way of the unit vector, since ‖g‖² often underflows float32; 0 where g is 0."""
+    """Compute (‖Δf‖ / ‖g‖²) g as (‖Δf‖ / ‖g‖) (g / ‖g‖), because ‖g‖² often underflows float32; 0 where g is 0."""
     length = per_row(_image_norms(gradient))
     return torch.where(length > 0, per_row(change) / length * (gradient / length), 0.0)
 
@@ -207,10 +211,10 @@ def _polyak_step(change: Tensor, gradient: Tensor) -> Tensor:
 def _penalty_gradient(levels: Tensor, delta: Tensor, descent: Descent) -> Tensor:
     """Return the derivative of −η₁ ‖δ‖₂ + η₂ Σ[(x + δ − 255)⁺ + (−x − δ)⁺] with respect to δ; 0 where undefined."""
     length = per_row(_image_norms(delta))
-    outward = torch.where(length > 0, delta / length, 0.0)
+    unit_delta = torch.where(length > 0, delta / length, 0.0)
     values = levels + delta
     outside = (values > WHITE).to(delta.dtype) - (values < 0).to(delta.dtype)
-    return descent.range_weight * outside - descent.norm_weight * outward
+    return descent.range_weight * outside - descent.norm_weight * unit_delta
 
 
 def _to_8bit_levels(values: Tensor) -> Tensor:
@@ -238,19 +242,19 @@ def _check_shapes(images: Tensor, composites: Tensor, masks: Tensor) -> None:
 def chosen_images(
     split: Split, labels: Mapping[str, Ints], objects: Sequence[str], common_object: str, limit: int
 ) -> Ints:
-    """Return indices of at most ``limit`` test images with the common object, balanced over scenes.
+    """Return indices of at most ``limit`` test images of the common object, balanced over scenes.
 
-    The order is that of selection. A warning is logged if there are fewer than ``limit``.
+    They are in the order of selection. If there are fewer than ``limit``, a warning is logged.
 
     Args:
-        split: ``[N]``.
+        split: codes of ``data.splits``, ``[N]``.
         labels: ``label_object`` and ``label_scene``, ``[N]`` each.
-        objects: names of the objects.
+        objects: names of the object classes.
         common_object: one of ``objects``.
-        limit: at least 1.
+        limit: largest number of images, at least 1.
 
     Raises:
-        ValueError: an unknown object, or one that no test image has.
+        ValueError: the object is unknown, or no test image contains it.
     """
     if common_object not in objects:
         raise ValueError(f"common_object: found {common_object!r}, valid: {', '.join(objects)}")
@@ -260,7 +264,10 @@ def chosen_images(
         raise ValueError(f"images: found no test image of {common_object!r}, expected up to {limit}")
     if len(chosen) < limit:
         log.warning(
-            "images: %d test images of %r, fewer than %d: all are taken", len(chosen), common_object, limit
+            "images: found %d test images of %r, fewer than the requested %d; all are used",
+            len(chosen),
+            common_object,
+            limit,
         )
     return chosen
 
@@ -268,10 +275,10 @@ def chosen_images(
 def paired(
     images: np.ndarray, columns: Mapping[str, np.ndarray], source: Ints, changes: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
-    """Return the arrays ``[2n, …]`` of the data store: n originals, then the n changed images in the same order.
+    """Return the arrays ``[2n, …]`` of a data store of n original images, followed by the n changed ones.
 
-    ``image``; ``changed``, False and then True; ``source``, indices into the set of the originals; ``columns`` twice;
-    ``split``, test for all images; and the norms and the convergence of ``changes``, 0 for originals.
+    The arrays are ``image``; ``changed``, False and then True; ``source``, indices into the set of the originals;
+    ``columns``, repeated; ``split``, test for all images; and norms and convergence of ``changes``, 0 for originals.
 
     Args:
         images: the originals, uint8 ``[n, C, H, W]``.

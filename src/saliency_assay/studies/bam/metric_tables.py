@@ -1,4 +1,4 @@
-"""Tables of the BAM study: the premise (the paper's Fig. 2), and its metrics with baselines and spread."""
+"""Tables of the BAM study: the premise (Fig. 2 of the paper), and the metrics with baselines and spread."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,8 +9,8 @@ import pandas as pd
 from saliency_assay.runtime.provenance import seed_of
 from saliency_assay.studies.bam.mcs_and_idr import BASELINE_REGIONS
 
-# Yang & Kim (2019), Fig. 2. The shares of rising confidence are those of the figure's columns; the text (section 3.4)
-# assigns 86.7 to f_s.
+# Yang & Kim (2019), Fig. 2, in percent. The shares of images whose confidence rises are assigned to models as in the
+# figure; the text (section 3.4) assigns 86.7 to f_s.
 PRINTED_ACCURACY = {
     ("object", "os"): 91.1,
     ("object", "og"): 93.1,
@@ -35,7 +35,7 @@ COLUMNS = [*KEYS, "score", "spread", "baseline", "baseline_spread", "images", "u
 
 
 def premise(predictions: pd.DataFrame, *, data: str, object_model: str, scene_model: str) -> pd.DataFrame:
-    """Return the accuracies that show that f_o needs objects and f_s scenes, on test images (Yang & Kim 2019, Fig. 2).
+    """Return the test accuracies that show that f_o needs objects and f_s needs scenes (Yang & Kim 2019, Fig. 2).
 
     Args:
         predictions: one row per model, seed, data and image, with ``split``, ``label``, ``predicted`` and
@@ -85,7 +85,7 @@ def _percent_and_count(holds: "pd.Series[bool]") -> dict[str, float]:
 
 
 def _confidence_rises(before: pd.DataFrame, after: pd.DataFrame) -> "pd.Series[bool]":
-    """Return, for the images classified correctly before, whether the label's probability is higher after."""
+    """Return True where the label is more probable ``after``, for the images classified correctly ``before``."""
     is_correct = before["predicted"] == before["label"]
     rises: pd.Series[bool] = (
         after["probability"].loc[before.index][is_correct] > before["probability"][is_correct]
@@ -99,26 +99,26 @@ def metrics_table(
     metrics: Sequence[str] = ("mcs", "idr"),
     sets: Sequence[str] | None = None,
 ) -> pd.DataFrame:
-    """Return BAM's metrics of every set, method and seed, with the random-mask baseline and the spread.
+    """Return BAM's metrics of every set, method and seed, with the baseline of random pixels and the spread.
 
     Args:
         scores: a score table with ``metrics``, each in the variant ``object`` and in that of its
             baseline; one row for each image of X_corr.
         parameters: ``samples`` and ``sample_size`` of each metric; other keys are ignored.
         metrics: metrics of the table; ``BASELINE_REGIONS`` has the baseline variant of each.
-        sets: the evaluated data, X_os first and then its variants; a set without an image has rows of NaN. By default
-            the sets for which a metric has a row, in order of appearance.
+        sets: the evaluated sets, X_os and then its variants; a set without images has rows of NaN. By default the sets
+            in the rows of the metrics, in order of appearance.
 
     Returns:
         One row per metric, set, method and seed: ``metric, data, method, seed``; ``score`` and ``baseline``, means over
         ``images``; ``spread`` and ``baseline_spread``, the standard deviation of the mean over samples of images (Yang
-        & Kim 2019, Figs. 4, 8); ``undefined``, the images of X_corr without a score because a map is constant or not
-        finite. Shares of images are in 0–1.
+        & Kim 2019, Figs. 4, 8); ``undefined``, the number of images of X_corr without a score, because a map is
+        constant or not finite. Shares of images are in 0–1.
     """
     of_metrics = scores[scores["metric"].isin(metrics)]
     grouped = of_metrics.groupby(["metric", "data", "method", "seed", "variant"], sort=False, observed=True)
     values_by_key = {key: values.to_numpy() for key, values in grouped["score"]}
-    # From the unfiltered table: a method without an image in X_corr still has a row, without a score.
+    # From all scores, not only those of the metrics: a method without images in X_corr has a row without a score.
     method_seeds = list(dict.fromkeys(zip(scores["method"], scores["seed"], strict=True)))
     rows: list[dict[str, Any]] = []
     for metric in metrics:
@@ -130,7 +130,7 @@ def metrics_table(
                 for variant, prefix in (("object", ""), (baseline, "baseline_")):
                     values = values_by_key.get((metric, data, method, seed, variant), np.empty(0))
                     valid = values[~np.isnan(values)]
-                    # The seed does not depend on method or set: all use the same samples of images.
+                    # The seed does not depend on method and set, so all of them use the same samples of images.
                     generator = np.random.default_rng(seed_of(int(seed), "spread", metric))
                     row["baseline" if prefix else "score"] = float(valid.mean()) if len(valid) else np.nan
                     row[f"{prefix}spread"] = spread(values, generator=generator, **sampling)
@@ -145,18 +145,19 @@ def spread(
 ) -> float:
     """Return the standard deviation of means over ``samples`` subsets of ``sample_size`` images (BAM, Figs. 4, 8).
 
-    ``scores`` is ``[N]``; NaN is left out. Each sample contains an image at most once; samples are independent. The
-    deviation has ``samples − 1`` in the denominator. NaN unless more than ``sample_size`` images are valid: otherwise
-    all samples would be the same images and the deviation a meaningless 0.
+    ``scores`` is ``[N]``; NaN is ignored. Images are sampled without replacement within a sample, and samples are
+    independent. The deviation has ``samples − 1`` in the denominator. It is NaN unless more than ``sample_size`` images
+    are valid: otherwise all samples would contain the same images, and the deviation would be a meaningless 0.
 
     Raises:
-        ValueError: fewer than two samples, or samples without an image.
+        ValueError: there are fewer than two samples, or samples without images.
     """
     if samples < 2 or sample_size < 1:
         raise ValueError(f"samples, sample_size: found {samples}, {sample_size}, expected at least 2 and 1")
     if np.count_nonzero(~np.isnan(scores)) <= sample_size:
         return float("nan")
-    # Shuffle all images, then keep the valid ones: methods that lack different images share the rest of a sample.
+    # All images are shuffled before the valid ones are selected: methods with different missing scores then share most
+    # of each sample.
     shuffled = (scores[generator.permutation(len(scores))] for _ in range(samples))
     means = [sample[~np.isnan(sample)][:sample_size].mean() for sample in shuffled]
     return float(np.std(means, ddof=1))

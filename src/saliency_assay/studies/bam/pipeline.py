@@ -21,12 +21,12 @@ class BamInputs(StudyInputs):
         return entry
 
     def variants(self, study: str) -> list[str]:
-        """Return the sets besides X_os on which MCS and IDR are measured."""
+        """Return the variants of X_os on which MCS and IDR are also measured."""
         entry = self.entry(study)
         return [f"{entry.data}_os_{variant}" for variant in entry.robustness]
 
     def series(self, study: str) -> tuple[str, ...]:
-        """Return the models of the commonality series, in order of growing k."""
+        """Return the models of the commonality series, in order of increasing k."""
         return self.entry(study).series or ()
 
     def series_sets(self, study: str) -> list[str]:
@@ -34,7 +34,7 @@ class BamInputs(StudyInputs):
         return [self.config.models[model].data for model in self.series(study)]
 
     def independence(self, study: str) -> IndependenceSettings:
-        """Return the settings of the input independence of a study that measures it."""
+        """Return the settings of input independence, of a study that measures it."""
         independence = self.entry(study).independence
         assert independence, study
         return independence
@@ -72,18 +72,18 @@ class BamInputs(StudyInputs):
         return self._method_files(self.paths.delta_scores, wildcards["study"])
 
     def concept_scores(self, wildcards: Wildcards) -> list[str]:
-        """Return the scores of all models whose dependence on the concept is measured."""
+        """Return the TCAV scores of all models of the study and its series."""
         study = self.studies.study(wildcards["study"])
         models = [*study.models, *self.series(study.name)]
         return expand(self.paths.concept_scores, study=study.name, seed=self.config.seeds, model=models)
 
     def concepts(self, wildcards: Wildcards) -> str | list[str]:
-        """Return the table of TCAV if the study measures it."""
+        """Return the table of TCAV, if the study measures it."""
         measured = "concepts" in self.studies.study(wildcards["study"]).options
         return f"{self.paths.tables}/concepts.csv".format(**wildcards) if measured else []
 
     def check_claims(self, wildcards: Wildcards) -> Files:
-        """Return the tables by which the paper's claims are checked."""
+        """Return the tables with which the paper's claims are checked."""
         study, folder = wildcards["study"], self.paths.tables.format(**wildcards)
         tables = self.studies.kind(study).tables(self.studies.study(study).options)
         return {name: f"{folder}/{name}.csv" for name in tables if name not in ("ranking", "claims")}
@@ -137,7 +137,7 @@ class BamInputs(StudyInputs):
         return expand(self.paths.data, data=self.series_sets(wildcards["study"]))
 
     def last_series_data(self, wildcards: Wildcards) -> str:
-        """Return the set whose object is in all scenes."""
+        """Return the set with the object in all scene classes."""
         return self.series_data(wildcards)[-1]
 
     def series_maps(self, wildcards: Wildcards) -> list[str]:
@@ -149,7 +149,7 @@ class BamInputs(StudyInputs):
         return self._series_maps(study.name, self.config.seeds[0], study.methods)
 
     def _series_maps(self, study: str, seed: int | str, methods: Iterable[str]) -> list[str]:
-        """Return each method's maps of each model of the series on its set; these sets are never split."""
+        """Return each method's maps of each model of the series on its set."""
         models = zip(self.series(study), self.series_sets(study), strict=True)
         return flatten(
             self.all_shards(self.paths.maps, data, model=model, seed=seed, method=method)
@@ -157,7 +157,7 @@ class BamInputs(StudyInputs):
         )
 
     def series_predictions(self, wildcards: Wildcards) -> list[str]:
-        """Return the predictions of each model for the seed of a job, or for all seeds if it has none."""
+        """Return the predictions of each model for the seed of the job, or for all seeds if the job has none."""
         seeds = wildcards.get("seed", self.config.seeds)
         return expand(self.paths.predictions, model=self.series(wildcards["study"]), seed=seeds)
 
@@ -272,7 +272,7 @@ class BamParams(StudyParams):
             data=model.data,
             label=model.trained_on,
             concept=data.common_object,
-            # Sets of one commonality have no label of the object; their first scenes have it under every k.
+            # Sets of the series have no object label; images of their first scene class contain the object for every k.
             where={"label_scene": 0} if data.is_common(model.data) else {},
             limit=data.max_explained_images,
             parameters=omit(self.config.metrics["tcav"].parameters, "significance"),
@@ -356,7 +356,7 @@ class BamParams(StudyParams):
         return {"data": entry.data, "object_model": entry.models[0], "scene_model": entry.models[1]}
 
     def _metric_parameters(self, *names: str) -> Settings:
-        """Return parameters of metrics in this order; reordering them in the configuration must not rerun any job."""
+        """Return the parameters of metrics in this order, because reordering the configuration must not rerun jobs."""
         return {name: self.config.metrics[name].parameters for name in names}
 
     def _series(self, study: str) -> Settings:

@@ -1,4 +1,4 @@
-"""Rankings of the methods by every BAM metric, and the agreement between rankings."""
+"""Rankings of the methods by each BAM metric, and the agreement between these rankings."""
 
 from collections.abc import Mapping
 from itertools import combinations
@@ -17,32 +17,33 @@ def ranking(tables: BamTables) -> pd.DataFrame:
     """Rank the methods by every metric, best first.
 
     Returns:
-        ``metric, method, score, spread, rank``: ``score`` is the mean over seeds; ``spread`` the standard deviation
-        between seeds (n − 1) where several have a score, else that over samples of images, NaN where the table has
-        none; ``rank`` is 1 for the best, equal scores share the mean of their ranks, NaN without a score (those come
-        last). Baselines are ranked like all other methods. A metric that the study lacks has no row.
+        ``metric, method, score, spread, rank``: ``score`` is the mean over seeds. ``spread`` is the standard deviation
+        over seeds (n − 1) if several have a score, else that over samples of images, NaN if the table has none.
+        ``rank`` is 1 for the best; equal scores share the mean of their ranks; methods without a score have NaN and
+        come last. Baseline methods are ranked like all others. A metric that the study does not have has no rows.
     """
-    parts = []
+    rankings = []
     for metric, direction in DIRECTIONS.items():
         grouped = tables.by_seed(metric).groupby("method", sort=False)
         means = grouped[["score", "spread"]].mean()
         means["spread"] = grouped["score"].std().fillna(means["spread"]).where(means["score"].notna())
+        # ``rankdata`` ranks ascending: with the sign, rank 1 is the best for both directions.
         ordered = means["score"].round(DECIMALS) * (-1 if direction == "higher" else 1)
         means["rank"] = rankdata(ordered, nan_policy="omit") if len(means) else []
-        parts.append(means.sort_values("rank", kind="stable").reset_index().assign(metric=metric))
-    return pd.concat(parts, ignore_index=True)[COLUMNS]
+        rankings.append(means.sort_values("rank", kind="stable").reset_index().assign(metric=metric))
+    return pd.concat(rankings, ignore_index=True)[COLUMNS]
 
 
 def agreement(table: pd.DataFrame, tables: BamTables) -> pd.DataFrame:
-    """Return the rank correlation of each pair of metrics over the methods that both score, baselines excluded.
+    """Return the rank correlation of each pair of metrics over the methods that both score, without baselines.
 
     Args:
         table: from ``ranking``.
         tables: the tables that were ranked.
 
     Returns:
-        ``one, other, methods`` (their number), ``kendall`` (τ-b) and ``spearman``, in [−1, 1], 1 where both order the
-        methods equally from best to worst; NaN for fewer than three methods and where one metric ranks all equally.
+        ``one, other, methods`` (their number), ``kendall`` (τ-b) and ``spearman`` in [−1, 1], where 1 means the same
+        order from best to worst; NaN for fewer than three methods, and if a metric ranks all methods equally.
     """
     table = table[[method not in tables.baselines for method in table["method"]]]
     ranks = {

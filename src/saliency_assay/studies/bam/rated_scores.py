@@ -1,4 +1,4 @@
-"""Scores by which the methods of a BAM study are rated."""
+"""Scores of a BAM study that reliability analyzes use to rate methods."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,9 +10,9 @@ RATING = ("mcs", "idr", "iir", "iir_difference")
 
 
 def rated_scores(paths: Sequence[Path], *, data: str, models: Sequence[str]) -> RatedTable:
-    """Return MCS, IDR, IIR and the relative change of concept attribution in the object's mask.
+    """Return MCS, IDR, IIR and the relative change of attribution, each in the object's mask.
 
-    A variant is the metric and, for robustness sets, the property that they vary (``mcs scale``).
+    The variant is the name of the metric, followed by the changed property for robustness sets (``mcs scale``).
 
     Args:
         paths: score tables, in the order of the study's methods; only the needed rows are read.

@@ -1,4 +1,4 @@
-"""Read a study of kind ``bam``: its two models, and optionally variants, a series, changed inputs and concepts."""
+"""Reading and checking of a study of kind ``bam`` in the configuration."""
 
 from collections.abc import Mapping
 from itertools import pairwise
@@ -11,11 +11,11 @@ from saliency_assay.studies.bam.settings import BamStudy, delta_set
 
 
 def read_study(name: str, entry: BamStudy, methods: tuple[str, ...], sections: Sections) -> Study:
-    """Return the record of a study, with its models checked against the labels that they were trained on.
+    """Return the record of a study; check that its models were trained on the right data and labels.
 
     Raises:
-        ConfigError: data, a model or an object does not exist or does not fit, a method is named ``tcav``, or a method
-            needs a background, which changed images do not have.
+        ConfigError: data, a model or an object does not exist or is not of the required kind, a method is called
+            ``tcav``, or a method needs a background, which the images of input independence do not have.
     """
     place, models = f"studies.{name}", sections.models
     bam_data = {name: value for name, value in sections.data.items() if value.scenes}
@@ -48,7 +48,7 @@ def read_study(name: str, entry: BamStudy, methods: tuple[str, ...], sections: S
         pair,
         methods,
         settings=entry,
-        options=tuple(option for option, is_requested in options.items() if is_requested),
+        options=tuple(option for option, is_enabled in options.items() if is_enabled),
         other_models=tuple(evaluated),
         evaluated={model: tuple(sets) for model, sets in evaluated.items()},
         pair_sets=pair_sets,
@@ -58,24 +58,26 @@ def read_study(name: str, entry: BamStudy, methods: tuple[str, ...], sections: S
 def _check_methods(
     place: str, entry: BamStudy, names: tuple[str, ...], methods: Mapping[str, Method]
 ) -> None:
-    """Check that the study's methods are valid for all of its parts."""
+    """Check that the methods can be used with the options of the study."""
     if entry.concepts and "tcav" in names:
-        raise ConfigError(f"{place}: found 'tcav', the name of concepts in the study's tables; rename it")
+        raise ConfigError(
+            f"{place}: found 'tcav', which is the name of concepts in the study's tables; rename it"
+        )
     for name in names:
         if entry.independence and methods[name].background:
-            reason = "takes training images as its background, of which images of independence have none"
-            raise ConfigError(f"{place}: {name} {reason}; leave out one of the two")
+            reason = "uses training images as its background, which the images of independence do not include"
+            raise ConfigError(f"{place}: {name} {reason}; remove one of the two")
 
 
 def _check_series(place: str, names: tuple[str, ...], data: DataEntry, models: Mapping[str, Model]) -> None:
-    """Check that commonality grows from model to model, up to a model with the object in every class."""
+    """Check that commonality increases from model to model, up to a model with the object in every class."""
     if not names:
         return
     series = [look_up(f"{place}.{index}", "model", name, models) for index, name in enumerate(names)]
     prefix = f"{data.name}_"
     series_sets = [name for name in data.sets if name.startswith(f"{prefix}os_k")]
     if not series_sets:
-        raise ConfigError(f"data.{data.name}.commonality: missing, {place} needs the sets of several k")
+        raise ConfigError(f"data.{data.name}.commonality: missing, expected several k for {place}")
     for index, model in enumerate(series):
         if model.data not in series_sets or model.trained_on != "scene":
             expected = f"expected the scene label and one of {', '.join(series_sets)}"
@@ -85,12 +87,12 @@ def _check_series(place: str, names: tuple[str, ...], data: DataEntry, models: M
     for index, (before, after) in enumerate(pairwise(classes), start=1):
         if after <= before:
             actual = f"{names[index]} on {series[index].data} after {series[index - 1].data}"
-            raise ConfigError(f"{place}.{index}: found {actual}, expected k to grow")
+            raise ConfigError(f"{place}.{index}: found {actual}, expected k to increase")
     if classes[-1] != len(data.scenes):
         actual = f"{names[-1]} on {series[-1].data}"
         expected = f"expected a model of k = 1, on {prefix}os_k{len(data.scenes):02d}"
         raise ConfigError(
-            f"{place}.{len(names) - 1}: found {actual}, {expected}: the others are held against it"
+            f"{place}.{len(names) - 1}: found {actual}, {expected}, with which the others are compared"
         )
 
 

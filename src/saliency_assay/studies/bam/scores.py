@@ -1,4 +1,4 @@
-"""MCS and IDR of one attribution method, from the raw maps of BAM's three pairs of model and input."""
+"""Scores of one attribution method by MCS and IDR, from its raw maps for BAM's three pairs of model and input."""
 
 from collections.abc import Iterable, Mapping
 
@@ -19,7 +19,7 @@ from saliency_assay.studies.bam.mcs_and_idr import (
 PAIRS = ("object_model", "scene_model", "scene_model_without")
 """f_o on X_os, f_s on X_os, and f_s on X_0s: the same images, the last without the object."""
 REGIONS = ("object", "random", "outside")
-"""The object's mask, as many random pixels of the image, and as many random pixels outside the object."""
+"""The object's mask, equally many random pixels of the image, and equally many random pixels outside the object."""
 
 
 def score_bam(
@@ -30,25 +30,30 @@ def score_bam(
     generator: torch.Generator,
     reduction: str = "visual",
 ) -> dict[str, np.ndarray]:
-    """Score each image by both metrics in both regions; one block of maps per pair is in memory at a time.
+    """Score each image by both metrics in both regions, with only one block of maps per pair in memory at a time.
 
-    ``maps`` contains blocks of raw maps ``[n, C or 1, H, W]`` for each of ``PAIRS``, ``masks`` the blocks of the
-    object's mask, bool ``[n, H, W]``, and ``correct`` bool ``[N]`` for each of ``PAIRS``. All are of the same images in
-    the same order, and blocks are equally long.
+    Args:
+        maps: blocks of raw maps ``[n, C or 1, H, W]`` for each of ``PAIRS``, of the same images in the same order.
+        masks: blocks of equal length, the object's mask, bool ``[n, H, W]``.
+        correct: bool ``[N]`` for each of ``PAIRS``, True where the image is classified correctly.
+        generator: random generator for the baseline regions.
+        reduction: e, from raw maps to one value per pixel.
 
-    Returns arrays ``[N]`` of the maps' type: ``mcs_{region}`` and ``idr_{region}`` for the object and for the metric's
-    baseline, NaN outside X_corr (both models correct on X_os for MCS, f_s correct with and without the object for IDR),
-    and ``concept_{pair}_{region}`` for all regions, g_c of every image, whether or not it is classified correctly.
+    Returns:
+        Arrays ``[N]`` of the maps' type: ``mcs_{region}`` and ``idr_{region}`` for the object and the metric's
+        baseline, NaN outside X_corr (both models correct on X_os for MCS, f_s correct with and without the object for
+        IDR); and ``concept_{pair}_{region}`` for all regions, g_c of every image, including those that are not
+        classified correctly.
 
     Raises:
-        ValueError: a pair is missing, or blocks or arrays do not fit each other.
+        ValueError: a pair is missing, or blocks or arrays do not match.
     """
     for inputs, name in ((maps, "maps"), (correct, "correct")):
         if set(inputs) != set(PAIRS):
             raise ValueError(
                 f"{name}: found {', '.join(sorted(inputs))}, expected {', '.join(sorted(PAIRS))}"
             )
-    # One generator per kind of region: with a shared one, masks would depend on how maps are split into blocks.
+    # One generator per kind of region: with a shared one, masks would depend on how maps are divided into blocks.
     anywhere, outside = (torch.Generator().manual_seed(seed) for seed in sample_seeds(1, 2, generator))
 
     def regions(mask: Tensor) -> dict[str, Tensor]:
@@ -60,7 +65,7 @@ def score_bam(
 
 
 def correct_images(correct: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return X_corr of each metric, bool ``[N]``: both models correct for ``mcs``, both inputs correct for ``idr``."""
+    """Return X_corr of each metric, bool ``[N]``: correct by both models for ``mcs``, on both inputs for ``idr``."""
     return {
         "mcs": correct["object_model"] & correct["scene_model"],
         "idr": correct["scene_model"] & correct["scene_model_without"],
@@ -78,14 +83,14 @@ def pairs_of(
 def right_images(
     predictions: pd.DataFrame, model_and_set: Mapping[str, tuple[str, str]], images: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """Return whether each of ``images`` is classified correctly, bool ``[N]`` for each of ``PAIRS``.
+    """Return True for each of ``images`` that is classified correctly, bool ``[N]`` for each of ``PAIRS``.
 
-    ``predictions`` are those of one seed: ``model, data, image, label, predicted``; ``model_and_set`` is from
+    ``predictions`` has the columns ``model, data, image, label, predicted`` of one seed; ``model_and_set`` is from
     ``pairs_of``.
     """
-    table = predictions.assign(right=predictions["label"] == predictions["predicted"])
-    right = table.set_index(["model", "data", "image"])["right"].sort_index()
-    return {pair: right.loc[key].loc[images].to_numpy() for pair, key in model_and_set.items()}
+    table = predictions.assign(correct=predictions["label"] == predictions["predicted"])
+    correct = table.set_index(["model", "data", "image"])["correct"].sort_index()
+    return {pair: correct.loc[key].loc[images].to_numpy() for pair, key in model_and_set.items()}
 
 
 def score_rows(
@@ -98,15 +103,15 @@ def score_rows(
 ) -> pd.DataFrame:
     """Return the scores of ``score_bam`` as rows of the score table: ``data, model, metric, variant, image, score``.
 
-    Images outside X_corr have no row for ``mcs`` and ``idr``, so that a NaN always means a map that could not be
-    scored; ``concept_attribution`` has one for every image of each of ``pairs``.
+    Images outside X_corr have no rows for ``mcs`` and ``idr``, so that NaN always means a map that could not be scored.
+    ``concept_attribution`` has a row for every image of each of ``pairs``.
     """
     (object_model, with_object), (scene_model, _), _ = (model_and_set[pair] for pair in PAIRS)
     labels = {f"concept_{pair}": ("concept_attribution", *model_and_set[pair]) for pair in pairs}
     labels |= {"mcs": ("mcs", f"{object_model}-{scene_model}", with_object)}
     labels |= {"idr": ("idr", scene_model, with_object)}
     selected, all_images = correct_images(correct), np.ones(len(images), dtype=bool)
-    parts = [
+    tables = [
         pd.DataFrame({"image": images, "score": np.asarray(scores[f"{key}_{region}"], dtype=np.float64)})[
             selected.get(key, all_images)
         ].assign(data=data, model=model, metric=metric, variant=region)
@@ -114,7 +119,7 @@ def score_rows(
         for region in REGIONS
         if f"{key}_{region}" in scores
     ]
-    return pd.concat(parts, ignore_index=True)
+    return pd.concat(tables, ignore_index=True)
 
 
 def _mcs_and_idr(concept: Mapping[str, Tensor], correct: Mapping[str, np.ndarray]) -> dict[str, Tensor]:

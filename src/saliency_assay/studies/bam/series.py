@@ -1,4 +1,4 @@
-"""MCS of the commonality series, whose common feature is in more and more classes (Yang & Kim, 2019, 3.2, 3.3, 4.2)."""
+"""MCS of the commonality series: models whose common object is in ever more classes (Yang & Kim, 2019, 3.2 to 4.2)."""
 
 from collections.abc import Iterable, Mapping
 
@@ -18,25 +18,25 @@ REGIONS = ("object", BASELINE_REGIONS["mcs"])
 
 
 def contrast(model: str, last: str) -> str:
-    """Return the ``model`` of an MCS of the series in the score table, such as ``f_k01-f_k10``."""
+    """Return the ``model`` by which score tables identify an MCS of the series, such as ``f_k01-f_k10``."""
     return f"{model}-{last}"
 
 
 def check_images(images: np.ndarray, scenes: np.ndarray) -> None:
-    """Check that images are of the first scene class, the only one that is the same in all sets of a series.
+    """Check that all images are of the first scene class, the only one that is the same in all sets of a series.
 
     ``images`` are indices ``[N]`` into a set, ``scenes`` the scene class of each, ``[N]``.
 
     Raises:
-        ValueError: an image of another scene class, in which the object is under some k only.
+        ValueError: an image is of another scene class, where only some of the sets contain the object.
     """
     if len(others := np.flatnonzero(scenes)):
         image_text = f"image {images[others[0]]} of class {scenes[others[0]]}"
-        raise ValueError(f"series: found maps of {image_text}, expected the first scene class alone")
+        raise ValueError(f"series: found maps of {image_text}, expected only the first scene class")
 
 
 def correct_images(correct: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return X_corr of each f_k, bool ``[N]``: the images that both f_k and f_1.0, the last, classify correctly."""
+    """Return X_corr of each f_k, bool ``[N]``: images that f_k and f_1.0, the last model, both classify correctly."""
     last = list(correct.values())[-1]
     return {model: is_correct & last for model, is_correct in correct.items()}
 
@@ -49,27 +49,35 @@ def score_series(
     generator: torch.Generator,
     reduction: str = "visual",
 ) -> dict[str, dict[str, np.ndarray]]:
-    """Score each image under every f_k; only one block of one model's maps is in memory at a time.
+    """Score each image under every f_k, with only one block of one model's maps in memory at a time.
 
-    ``maps`` contains blocks of raw maps ``[n, C or 1, H, W]`` by model, in order of growing k, the last of k = 1;
-    ``masks`` the blocks of the object's mask, bool ``[n, H, W]``, and ``correct`` bool ``[N]`` by model, the images
-    that it classifies correctly. All are of the same images in the same order, and blocks are equally long.
+    Args:
+        maps: blocks of raw maps ``[n, C or 1, H, W]`` by model, in order of increasing k up to 1, of the same images in
+            the same order.
+        masks: blocks of equal length, the object's mask, bool ``[n, H, W]``.
+        correct: bool ``[N]`` by model, True for images that it classifies correctly.
+        generator: random generator for the baseline region, whose pixels are the same for all models.
+        reduction: e, from raw maps to one value per pixel.
 
-    Returns for each of ``concept_object``, ``concept_random``, ``mcs_object`` and ``mcs_random``, by model, an array
-    ``[N]`` of the maps' type: g_c(f_k, x) in [0, 1] of every image, correct or not, and g_c(f_k, x) − g_c(f_1.0, x) in
-    [−1, 1], NaN outside ``correct_images``. For the last model the latter is 0 by definition, NaN where its map is
-    undefined. Random pixels are the same for all models.
+    Returns:
+        By model, arrays ``[N]`` of the maps' type: ``concept_object`` and ``concept_random``, g_c(f_k, x) in [0, 1] of
+        every image, including those that are not classified correctly; ``mcs_object`` and ``mcs_random``,
+        g_c(f_k, x) − g_c(f_1.0, x) in [−1, 1], NaN outside ``correct_images``. For the last model, the difference is 0
+        by definition, NaN where its map is undefined.
 
     Raises:
-        ValueError: fewer than two models, or blocks or arrays do not fit each other.
+        ValueError: there are fewer than two models, or blocks or arrays do not match.
     """
     if len(maps) < 2 or list(correct) != list(maps):
         actual = f"maps of {', '.join(maps) or 'none'} and correct of {', '.join(correct) or 'none'}"
-        raise ValueError(f"series: found {actual}, expected the same two models or more")
-    parts: dict[str, dict[str, list[Tensor]]] = {region: {model: [] for model in maps} for region in REGIONS}
+        raise ValueError(f"series: found {actual}, expected two or more models, the same in both")
+    attributions: dict[str, dict[str, list[Tensor]]] = {
+        region: {model: [] for model in maps} for region in REGIONS
+    }
     block_iterators = {model: iter(blocks) for model, blocks in maps.items()}
     for number, block in enumerate(masks):
         mask = torch.tensor(block)
+        # Sampled once per block, so that the same random pixels are used for all models.
         regions = dict(
             zip(REGIONS, (mask, random_masks(mask, generator, outside=REGIONS[1] == "outside")), strict=True)
         )
@@ -80,8 +88,8 @@ def score_series(
                 raise ValueError(f"block {number}: found {actual}, expected equally many")
             saliency = reduce(torch.tensor(raw_maps), reduction)
             for region, region_mask in regions.items():
-                parts[region][model].append(concept_attribution(saliency, region_mask))
-    if not all(parts["object"].values()):
+                attributions[region][model].append(concept_attribution(saliency, region_mask))
+    if not all(attributions["object"].values()):
         raise ValueError("masks: found none, expected at least one block")
     for model, block_iterator in block_iterators.items():
         if (extra_block := next(block_iterator, None)) is not None:
@@ -90,7 +98,7 @@ def score_series(
             )
     concept = {
         region: {model: torch.cat(blocks) for model, blocks in by_model.items()}
-        for region, by_model in parts.items()
+        for region, by_model in attributions.items()
     }
     scores = {f"concept_{region}": by_model for region, by_model in concept.items()}
     scores |= {f"mcs_{region}": _contrasts(by_model, correct) for region, by_model in concept.items()}

@@ -1,6 +1,6 @@
 """Tables of the commonality series: accuracy with and without the object, MCS of every f_k, and their correlation.
 
-Yang & Kim (2019), section 5.1 and Figs. 2 (bottom), 6 and 13.
+They correspond to Yang & Kim (2019), section 5.1 and Figs. 2 (bottom), 6 and 13.
 """
 
 from collections.abc import Sequence
@@ -22,35 +22,35 @@ from saliency_assay.studies.bam.tables import TCAV
 
 # Yang & Kim (2019), Fig. 2, bottom: test accuracy of bamboo forest in percent, for k = 0.1 … 1.0.
 PRINTED_SCENE = "bamboo_forest"
-PRINTED_KS = tuple(place / 10 for place in range(1, 11))
+PRINTED_KS = tuple(tenth / 10 for tenth in range(1, 11))
 PRINTED_WITH = dict(zip(PRINTED_KS, (97, 98, 96, 95, 96, 95, 92, 93, 92, 95), strict=True))
 PRINTED_WITHOUT = dict(zip(PRINTED_KS, (78, 77, 81, 75, 78, 81, 93, 93, 93, 93), strict=True))
 
 MEAN_LAYER = "mean"
-LEAST_POINTS = 3
+LEAST_POINTS = 3  # values of k for a correlation
 MCS_COLUMNS = ["mcs", "standard_error", "random", "random_standard_error", "images", "undefined"]
 
 
 @dataclass(frozen=True)
 class SeriesModel:
-    """f_k: a scene classifier whose training set has the object in all images of the first k of all scene classes."""
+    """f_k: a scene classifier, trained with the object in all images of a share k of the scene classes."""
 
     model: str
-    data: str  # the set that it was trained on and is explained on
-    k: float  # commonality: the share of scene classes that have the object, in (0, 1]
+    data: str  # the set on which it was trained and is explained
+    k: float  # commonality: the share of scene classes with the object, in (0, 1]
 
 
 def commonality_table(
     predictions: pd.DataFrame, series: Sequence[SeriesModel], *, without: str, scene: str
 ) -> pd.DataFrame:
-    """Return the accuracy on the first scene class's test images with and without the object, for each seed and f_k.
+    """Return the accuracy on test images of the first scene class with and without the object, for each seed and f_k.
 
     Args:
         predictions: rows model, seed, data, image, split, label and predicted; other sets and models are ignored. The
             label of the first scene class is 0.
-        series: f_k in order of growing k.
+        series: f_k in order of increasing k.
         without: the set of the same scenes without the object.
-        scene: the first scene class; the paper's values are for bamboo forest.
+        scene: the first scene class; the paper's values are those of bamboo forest.
 
     Returns:
         ``seed, model, k, with_object, without, drop, images, printed_with, printed_without``: accuracies in percent,
@@ -64,16 +64,16 @@ def commonality_table(
     rows: list[dict[str, Any]] = []
     for seed in dict.fromkeys(predictions["seed"]):
         for member in series:
-            place = f"predictions: {member.model}, seed {seed}"
+            location = f"predictions: {member.model}, seed {seed}"
             tables = [
-                _test_images(by_set, (seed, member.model, data), place) for data in (member.data, without)
+                _test_images(by_set, (seed, member.model, data), location) for data in (member.data, without)
             ]
             images = [set(table["image"]) for table in tables]
             if images[0] != images[1]:
                 counts_text = (
                     f"{len(images[0])} test images of {scene} in {member.data}, {len(images[1])} in {without}"
                 )
-                raise ValueError(f"{place}: found {counts_text}, expected the same images")
+                raise ValueError(f"{location}: found {counts_text}, expected the same images")
             accuracies = [100 * float((table["predicted"] == 0).mean()) for table in tables]
             row = {"seed": seed, "model": member.model, "k": member.k}
             row |= {
@@ -85,9 +85,11 @@ def commonality_table(
     return pd.DataFrame(rows)
 
 
-def _test_images(by_set: dict[Any, pd.DataFrame], key: tuple[int, str, str], place: str) -> pd.DataFrame:
+def _test_images(by_set: dict[Any, pd.DataFrame], key: tuple[int, str, str], location: str) -> pd.DataFrame:
     if key not in by_set:
-        raise ValueError(f"{place}: found no test image of the first scene class in {key[-1]}, expected some")
+        raise ValueError(
+            f"{location}: found no test image of the first scene class in {key[-1]}, expected at least one"
+        )
     return by_set[key]
 
 
@@ -103,24 +105,24 @@ def _paper_values(k: float, scene: str) -> dict[str, float]:
 def series_table(
     scores: pd.DataFrame, series: Sequence[SeriesModel], concepts: pd.DataFrame | None = None
 ) -> pd.DataFrame:
-    """Return the MCS of every f_k against f_1.0, the last, for each seed and method: means over X_corr.
+    """Return the MCS of every f_k against f_1.0, the last model, for each seed and method, as means over X_corr.
 
     Args:
         scores: a score table with metric ``mcs``, models ``contrast(f_k, f_1.0)``, variants ``object`` and ``random``,
             one row for each image of X_corr.
-        series: f_k in order of growing k.
-        concepts: TCAV of the models, rows model, seed, layer, score, random and images; only the rows of layer
-            ``mean``, G_c, are used. ``tcav`` is then the last method, with MCS_k = G_c(f_k) − G_c(f_1.0), and the same
-            difference of random concepts as its random baseline. It has no standard error.
+        series: f_k in order of increasing k.
+        concepts: TCAV of the models, with columns model, seed, layer, score, random and images; only the rows of layer
+            ``mean``, G_c, are used. If not None, ``tcav`` is the last method: its MCS_k is G_c(f_k) − G_c(f_1.0), its
+            random baseline the same difference for random concepts, and it has no standard error.
 
     Returns:
         ``seed, model, k, method, mcs, standard_error, random, random_standard_error, images, undefined``.
-        ``standard_error`` is the standard deviation over images (n − 1) divided by √n, NaN below two; ``images`` the
-        number with a score, ``undefined`` the number in X_corr without one. A method without an image in X_corr has
-        NaN.
+        ``standard_error`` is the standard deviation over images (n − 1) divided by √n, NaN for fewer than two;
+        ``images`` the number of images with a score, ``undefined`` the number in X_corr without one. A method without
+        images in X_corr has NaN.
 
     Raises:
-        ValueError: ``concepts`` lack the mean of a model and seed.
+        ValueError: ``concepts`` does not contain the mean of a model and seed.
     """
     last = series[-1].model
     mcs = scores[scores["metric"] == "mcs"]
@@ -174,8 +176,8 @@ def correlation_table(series: pd.DataFrame, commonality: pd.DataFrame) -> pd.Dat
         commonality: the ``commonality_table`` of the same models and seeds.
 
     Returns:
-        ``method, seed, correlation, points``: ``points`` is the number of k at which the MCS is defined, k = 1
-        included. NaN below three points, and where MCS or drop is constant.
+        ``method, seed, correlation, points``: ``points`` is the number of k at which the MCS is defined, including
+        k = 1. The correlation is NaN for fewer than three points, and if MCS or drop is constant.
     """
     joined = series.merge(
         commonality[["seed", "model", "drop"]], on=["seed", "model"], validate="many_to_one"
@@ -200,7 +202,7 @@ def series_tables(
     scene: str,
     labels: Labels = UNLABELED,
 ) -> dict[str, pd.DataFrame]:
-    """Return the three displayed tables by title: accuracy beside the paper's, MCS by k, and its baseline.
+    """Return the three displayed tables by title: accuracy next to the paper's, MCS by k, and its baseline.
 
     Args:
         commonality: a ``commonality_table``.

@@ -9,17 +9,17 @@ from saliency_assay.registry.settings import Distinct, OrAbsent, Positive, Setti
 
 
 class IndependenceSettings(Settings):
-    """Images that are changed without an effect on the model's output, for IIR."""
+    """Images with patches that do not change the model's output, for IIR."""
 
     model: str = Field(description="The model; the paper's is trained on `NAME_0s`.")
     images: Positive = Field(
         300,
-        description="Test images to change, of those with the common object; at most those there are.",
+        description="Maximum number of test images with the common object to change.",
     )
 
 
 class BamStudy(StudySettings):
-    """Compares two models of the same images: one trained on object labels, one on scene labels."""
+    """Comparison of two models of the same images, one trained on object labels and one on scene labels."""
 
     kind: Literal["bam"]
     data: str = Field(description="A data entry of kind `bam` or `synthetic`.")
@@ -27,18 +27,18 @@ class BamStudy(StudySettings):
     scene_model: str = Field(description="f_s, trained on the scene labels of `NAME_os`.")
     robustness: Distinct[Literal["scale", "location"]] = Field(
         (),
-        description="Variants of `NAME_os` on which MCS and IDR are measured as well, with other sizes or places of "
+        description="Variants of `NAME_os` on which MCS and IDR are also measured, with other sizes or locations of "
         "the objects.",
     )
     series: OrAbsent[Distinct[str]] = Field(
         None,
         min_length=2,
-        description="Models of the scene labels of `NAME_os_kNN`, k growing to 1, whose dependence on the common "
-        "object falls.",
+        description="Models trained on the scene labels of `NAME_os_kNN`, in order of increasing k up to 1. The larger "
+        "k, the less a model depends on the common object.",
     )
     independence: OrAbsent[IndependenceSettings] = Field(
         None,
-        description="Measure IIR, whether maps change where a change of the image leaves the model's output as it is.",
+        description="Measure IIR: whether maps change if a change of the image does not change the model's output.",
     )
     concepts: bool = Field(False, description="Measure TCAV of the common object.")
 

@@ -1,4 +1,4 @@
-"""Access to the tables of a BAM study by method, shared by its ranking and its claims."""
+"""Access to the tables of a BAM study by metric and method, for its ranking and its claims."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ TCAV = "tcav"  # TCAV's name in the tables; it produces no map
 SERIES = "series"
 """Pearson's ρ between a method's MCS over the commonality series and the drop of accuracy (Yang & Kim 2019, Fig. 6)."""
 DIRECTIONS = {"mcs": "higher", "idr": "higher", "iir": "higher", "iir_difference": "lower", SERIES: "higher"}
-"""The metrics in the order of the paper, and which direction is better."""
+"""The metrics in the order of the paper, with the direction that is better."""
 SHOWN = {
     "mcs": ("MCS", 1.0),
     "idr": ("IDR (%)", 100.0),
@@ -21,13 +21,13 @@ SHOWN = {
     "iir_difference": ("relative change", 1.0),
     SERIES: ("ρ over the series", 1.0),
 }
-"""Label of each metric, and the factor by which its scores are multiplied in displayed tables."""
+"""Label of each metric, and the factor by which displayed tables multiply its scores."""
 PAPER = (
     "gradcam",
     "guided_gradcam",
     "gradient",
     "smoothgrad",
-    "smoothgrad_squared",  # the released code's SmoothGrad
+    "smoothgrad_squared",  # called SmoothGrad in the released code
     "integrated_gradients",
     "integrated_gradients_smoothgrad",
     "smoothgrad of integrated_gradients",
@@ -35,32 +35,33 @@ PAPER = (
     "gradient_x_input",
     "guided_backprop",
 )
-"""Registered methods that the paper compares, or their equivalents here."""
+"""Registered methods that the paper compares, or their equivalents in this project."""
 INDEPENDENCE = ("iir", "iir_difference")
-LEAST_SIMILAR = (
-    0.5  # IIR is evaluated only if at least this share of changed images has nearly the original output
+# IIR is evaluated only if at least this share of the changed images has nearly the original output.
+LEAST_SIMILAR = 0.5
+LEAST_METHODS = 3  # a rank correlation over fewer methods is not informative
+DECIMALS = (
+    12  # scores are rounded before they are compared, because sums in another order differ by rounding errors
 )
-LEAST_METHODS = 3  # a rank correlation of fewer is not informative
-DECIMALS = 12  # scores are rounded before comparison: sums in another order differ by rounding
 COLUMNS = ["method", "seed", "score", "spread"]
 Scores: TypeAlias = "pd.Series[float]"
 
 
 class UntestedError(ValueError):
-    """Reason that a claim cannot be tested with the tables."""
+    """Error for a claim that cannot be tested with the tables; the message is the reason."""
 
 
 @dataclass(frozen=True)
 class BamTables:
-    """The tables of one study as its other rules write them; None for parts that the study does not have."""
+    """The tables of one study, as its rules write them; None for a table that the study does not have."""
 
     data: str
     """Name of the data collection; its sets are ``{data}_os`` and so on."""
     object_model: str
     scene_model: str
     methods: Mapping[str, str]
-    """Registered method of each configuration entry; a method that smooths another base than the gradient is
-    ``METHOD of BASE``."""
+    """Registered method of each configuration entry; ``METHOD of BASE`` for a method that smooths another base than the
+    gradient."""
     baselines: Collection[str]
     """Entries of baseline methods that do not use the model."""
     classes: Mapping[str, int]
@@ -78,7 +79,7 @@ class BamTables:
     """Labels of methods and models, for texts."""
 
     def entry(self, registered: str) -> str:
-        """Return the entry of a registered method: of several, the one with the method's name, else the first.
+        """Return the entry of a registered method; if there are several, the one of the same name, else the first.
 
         Raises:
             UntestedError: the study does not have the method.
@@ -89,10 +90,10 @@ class BamTables:
         return registered if registered in entries else entries[0]
 
     def by_seed(self, metric: str, member: str = "os") -> pd.DataFrame:
-        """Return a metric's ``method, seed, score, spread``, with baselines; empty if the study lacks the metric.
+        """Return the columns ``method, seed, score, spread`` of a metric; empty if the study does not have the metric.
 
-        ``member`` is the set of MCS and IDR: ``os`` or a variant of it. TCAV has an MCS over X_os, the difference of
-        its G_c between f_o and f_s, and a row in the series if that includes it. A score that is not finite is NaN.
+        Baseline methods are included. ``member`` is the set for MCS and IDR: ``os`` or a variant of it. The MCS of TCAV
+        on X_os is the difference of its G_c between f_o and f_s. Scores that are not finite are replaced by NaN.
         """
         table = self._table(metric, member)
         rows = pd.DataFrame({name: [] for name in COLUMNS}) if table is None else table[COLUMNS]
@@ -101,7 +102,7 @@ class BamTables:
         return rows.assign(score=rows["score"].where(np.isfinite(rows["score"])))
 
     def _table(self, metric: str, member: str) -> pd.DataFrame | None:
-        """Return the rows of a metric from the table that has it, or None."""
+        """Return the rows of a metric, or None if the study does not have its table."""
         if metric == SERIES:
             table = self.correlation
             return None if table is None else table.assign(score=table["correlation"], spread=np.nan)
@@ -119,10 +120,10 @@ class BamTables:
         return contrast.rename("score").reset_index().assign(method=TCAV, spread=np.nan)[COLUMNS]
 
     def scores(self, metric: str, member: str = "os") -> Scores:
-        """Return means over seeds by method, without baselines and without methods that have no score.
+        """Return means over seeds by method, without baseline methods and methods that have no score.
 
         Raises:
-            UntestedError: no method has a score, or too few changed images have nearly the original output for IIR.
+            UntestedError: no method has a score, or too few changed images have nearly the original output (IIR).
         """
         if (
             metric in INDEPENDENCE
@@ -130,7 +131,7 @@ class BamTables:
             and self.deltas["similar"].min() < LEAST_SIMILAR
         ):
             share = f"{100 * self.deltas['similar'].min():.0f} % of the changed images"
-            raise UntestedError(f"{share} have nearly the same output: IIR then says nothing about methods")
+            raise UntestedError(f"only {share} have nearly the same output, so IIR is not informative")
         means = self.by_seed(metric, member).groupby("method", sort=False)["score"].mean().dropna()
         means = means[[method not in self.baselines for method in means.index]]
         if means.empty:
@@ -152,13 +153,13 @@ class BamTables:
         return float(scores[entry])
 
     def of_paper(self, scores: Scores) -> Scores:
-        """Return the scores of the methods that the paper compares, without TCAV, which has no map."""
+        """Return the scores of the methods that the paper compares, without TCAV."""
         return scores[[self.methods.get(str(method)) in PAPER for method in scores.index]]
 
     def without(self, scores: Scores, registered: Iterable[str]) -> Scores:
-        """Return the scores without those of the given registered methods and of TCAV."""
-        left_out = {*registered, TCAV}
-        return scores[[self.methods.get(str(method), method) not in left_out for method in scores.index]]
+        """Return the scores without those of the methods ``registered`` and of TCAV."""
+        excluded = {*registered, TCAV}
+        return scores[[self.methods.get(str(method), method) not in excluded for method in scores.index]]
 
     def label_of(self, method: str) -> str:
         """Return the label of an entry, of the entry of a registered method, or of TCAV."""

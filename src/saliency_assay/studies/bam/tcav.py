@@ -1,8 +1,9 @@
-"""TCAV: dependence of a model's logits on a concept, layer by layer (Kim et al. 2018; BAM, appendix F).
+"""TCAV: dependence of a model's logits on a concept, by layer (Kim et al. 2018; BAM, appendix F).
 
-A concept activation vector (CAV) is the direction in a layer's activations from images without the concept to images
-with it. The TCAV score is the share of images whose logit increases in this direction. A layer counts if CAVs of the
-concept score significantly differently from CAVs between two samples that both lack it.
+A concept activation vector (CAV) is the direction, in the space of a layer's activations, from images without the
+concept to images with it. The TCAV score is the share of images whose logit increases in this direction. A layer is
+kept if the scores of concept CAVs differ significantly from those of random CAVs, between two samples without the
+concept.
 """
 
 from collections.abc import Iterator, Mapping
@@ -29,16 +30,16 @@ from saliency_assay.models.inference import evaluating, exact_float32
 Floats = npt.NDArray[np.float64]
 Scores = dict[str, dict[str, Floats]]
 
-KINDS = ("concept", "random")  # CAVs of the concept, and CAVs between two samples without it
+KINDS = ("concept", "random")  # concept CAVs, and random CAVs between two samples without the concept
 LOGITS = "logits"
 """Name of the logits as a layer, if no concept layer of the classifier outputs them."""
 
 
 @dataclass(frozen=True)
 class Examples:
-    """Training examples of CAVs: two sets of images aligned by index, the second without the concept.
+    """Training examples of CAVs: two sets of images, aligned by index, the second one without the concept.
 
-    Images are anything from which int64 indices select uint8 ``[n, C, H, W]`` from.
+    Both sets are indexed by int64 arrays, which select images uint8 ``[n, C, H, W]``.
     """
 
     concept: str
@@ -47,7 +48,7 @@ class Examples:
     with_concept: Ints
     """Indices of the images of ``having`` that may be sampled."""
     without: Ints
-    """Indices of the images of ``lacking`` that may be sampled, one per scene: there, a scene is a single image."""
+    """Indices of the images of ``lacking`` that may be sampled, one per scene, since those of one scene are equal."""
     scene: Ints
     """Scene index of every image, ``[N]``."""
 
@@ -64,10 +65,10 @@ def examples_of(
 def images_under_test(
     split: Any, labels: Mapping[str, Ints], where: Mapping[str, int], right: Any, *, limit: int, seed: int
 ) -> Ints:
-    """Return ascending indices of at most ``limit`` test images that satisfy ``where`` and are ``right``.
+    """Return ascending indices of at most ``limit`` test images that match ``where`` and are ``right``.
 
-    ``split``, ``right`` and each of ``labels`` are ``[N]``. All images are shuffled before the correctly classified
-    ones are selected, so that two models that are correct on different images share the rest.
+    ``split``, ``right`` (classified correctly) and each of ``labels`` are ``[N]``. All images are shuffled before the
+    correctly classified ones are selected, so that the selections of two models differ only where their errors do.
     """
     eligible = split == TEST
     for name, value in where.items():
@@ -90,24 +91,29 @@ def tcav(
 ) -> Scores:
     """Compute TCAV scores of every layer: ``{layer: {"concept": [experiments], "random": [experiments]}}`` in [0, 1].
 
-    TCAV(l, v) = share of the images ``tested`` with ∂f_t / ∂a_l · v > 0, where a_l is the layer's output, f_t the
+    TCAV(l, v) is the share of the images ``tested`` with ∂f_t / ∂a_l · v > 0, where a_l is the layer's output, f_t the
     logit of the image's target and v the CAV (Kim et al. 2018, Eqs. 1 and 2). Layers are the classifier's
     ``concept_layers`` and, unless one of these outputs them, the logits. Each experiment samples ``images`` images with
     the concept and as many without it, of other scenes; each random CAV uses two disjoint samples without it.
 
     Args:
-        tested: anything whose slices are uint8 ``[n, C, H, W]``.
-        targets: int64 ``[len(tested)]``.
+        classifier: the model.
+        examples: training images of the CAVs.
+        tested: images under test, an object whose slices are uint8 ``[n, C, H, W]``.
+        targets: class of each image under test, int64 ``[len(tested)]``.
         batch_size: images per forward pass.
+        images: images in each of the two samples of a CAV.
+        experiments: number of CAVs of each kind.
         alpha: weight of the L2 penalty of the linear classifier.
-        generator: experiment i samples the same examples for any number of experiments.
+        generator: random generator; the examples of experiment i do not depend on the number of experiments.
 
     Returns:
-        NaN throughout if no image is tested, and for a CAV of a layer whose activations are equal for all examples.
+        The scores, NaN if there is no image under test, and for a CAV of a layer whose activations are equal for all
+        examples.
 
     Raises:
-        ValueError: fewer training images than a sample needs, a layer without activations, or activations that are
-            not finite.
+        ValueError: there are fewer training images than a sample needs, or a layer has no activations or ones that
+            are not finite.
     """
     _check_examples(examples, images)
     layers = _layers_of(classifier, pixels_of(examples.lacking[examples.without[:1]], classifier.device))
@@ -121,6 +127,7 @@ def tcav(
             activations = _activations(classifier, [positive, negative], layers, batch_size)
             seed = int(child.integers(2**31))
             for layer in layers:
+                # ``pop`` frees the activations of each layer after use, which limits the peak memory.
                 vector = _checked_activation_vector(
                     layer, activations.pop(layer), images, alpha=alpha, seed=seed
                 )
@@ -131,10 +138,10 @@ def tcav(
 
 
 def rows_of(scores: Scores, images: int) -> pd.DataFrame:
-    """Return the scores as ``metric``, ``variant``, ``image`` and ``score`` of a score table.
+    """Return the scores as columns ``metric``, ``variant``, ``image`` and ``score`` of a score table.
 
-    Variants are ``{layer} concept {i}`` and ``{layer} random {i}`` with i the experiment, from 0. The number of
-    ``images`` under test is a separate score, ``tcav_images``.
+    Variants are ``{layer} concept {i}`` and ``{layer} random {i}``, where i is the experiment, from 0. The number of
+    ``images`` under test is a separate metric, ``tcav_images``.
     """
     rows = [
         ("tcav", f"{layer} {kind} {number}", score)
@@ -147,11 +154,11 @@ def rows_of(scores: Scores, images: int) -> pd.DataFrame:
 
 
 def layer_test(concept: Floats, random: Floats, *, significance: float = 0.01) -> tuple[float, bool]:
-    """Return the p-value of a two-sided t-test between two sets of TCAV scores, and whether the layer counts.
+    """Return the p-value of a two-sided t-test between two sets of TCAV scores, and True if the layer is kept.
 
-    Student's test with equal variances, as in ``scipy.stats.ttest_ind``. Where neither set varies, p is 1 if they
-    are equal, else 0. A layer counts when p is at most ``significance`` (BAM, appendix F: scores with p > 0.01 are
-    rejected). p is NaN, and the layer does not count, where a score is NaN or a set has fewer than two.
+    This is Student's test with equal variances, as in ``scipy.stats.ttest_ind``. If both sets are constant, p is 1 if
+    they are equal, else 0. A layer is kept if p is at most ``significance`` (BAM, appendix F: scores with p > 0.01 are
+    rejected). If a score is NaN or a set has fewer than two scores, p is NaN and the layer is not kept.
     """
     if min(len(concept), len(random)) < 2 or np.isnan([*concept, *random]).any():
         return float("nan"), False
@@ -166,19 +173,19 @@ def layer_test(concept: Floats, random: Floats, *, significance: float = 0.01) -
 def activation_vector(
     activations: Tensor, has_concept: npt.NDArray[np.bool_], *, alpha: float, seed: int
 ) -> Tensor:
-    """Return the CAV: unit normal ``[F]`` of a linear support vector machine, toward the examples with the concept.
+    """Return the CAV ``[F]``: the unit normal of a linear classifier, directed towards the examples with the concept.
 
-    ``activations`` are ``[n, F]``; NaN if they are equal for all examples. The machine is scikit-learn's
-    ``SGDClassifier`` with hinge loss and L2 penalty ``alpha``, as in the TCAV library. It uses its examples through
-    inner products only, so it is trained on their coordinates in an orthonormal basis of their span, n numbers instead
-    of F.
+    ``activations`` are ``[n, F]``; the result is NaN if they are equal for all examples. The classifier is
+    scikit-learn's ``SGDClassifier`` with hinge loss (a linear support vector machine) and L2 penalty ``alpha``, as in
+    the TCAV library. It depends on the examples only through inner products and is therefore trained on their
+    coordinates in an orthonormal basis of their span, which are n numbers instead of F.
     """
     if bool((activations == activations[0]).all()):
         return torch.full_like(activations[0], torch.nan)
     basis, coordinates = torch.linalg.qr(activations.T)
-    machine = SGDClassifier(loss="hinge", alpha=alpha, random_state=seed)
-    machine.fit(coordinates.T.double().cpu().numpy(), has_concept)
-    normal = basis @ torch.tensor(machine.coef_[0]).to(basis)
+    linear_classifier = SGDClassifier(loss="hinge", alpha=alpha, random_state=seed)
+    linear_classifier.fit(coordinates.T.double().cpu().numpy(), has_concept)
+    normal = basis @ torch.tensor(linear_classifier.coef_[0]).to(basis)
     unit: Tensor = normal / normal.norm()
     return unit
 
@@ -186,7 +193,7 @@ def activation_vector(
 def directional_derivatives(
     classifier: Classifier, pixels: Tensor, targets: Tensor, vectors: Mapping[str, Tensor]
 ) -> dict[str, Tensor]:
-    """Compute ∂f_t / ∂a_l · v of each image and CAV, ``[N, V]`` for each layer, from one forward and one backward pass.
+    """Compute ∂f_t / ∂a_l · v of each image and CAV, ``[N, V]`` by layer, in one forward and one backward pass.
 
     ``pixels`` are ``[N, C, H, W]`` in [0, 1], ``targets`` int64 ``[N]``, ``vectors`` ``[V, F]`` for each layer.
     """
@@ -203,7 +210,10 @@ def directional_derivatives(
 
 
 def _check_examples(examples: Examples, images: int) -> None:
-    """Check that there are enough images for any sample: one with the concept may exclude ``images`` scenes without."""
+    """Check that there are enough images for every sample.
+
+    The sample with the concept may exclude up to ``images`` scenes from the sample without it.
+    """
     requirements = {
         "images with it": (examples.with_concept, images),
         "scenes": (examples.without, 2 * images),
@@ -219,7 +229,7 @@ def _check_examples(examples: Examples, images: int) -> None:
 def _sample_examples(
     examples: Examples, kind: str, images: int, generator: np.random.Generator
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
-    """Sample the examples of the two sides of a CAV, uint8 ``[images, C, H, W]`` both, of different scenes."""
+    """Sample the two sets of examples of a CAV, both uint8 ``[images, C, H, W]``, with disjoint scenes."""
     if kind == "random":
         first, second = generator.choice(examples.without, (2, images), replace=False)
         return examples.lacking[first], examples.lacking[second]
@@ -240,14 +250,14 @@ def _layers_of(classifier: Classifier, pixels: Tensor) -> list[str]:
 
 
 def _activations(
-    classifier: Classifier, parts: list[Any], layers: list[str], batch_size: int
+    classifier: Classifier, samples: list[Any], layers: list[str], batch_size: int
 ) -> dict[str, Tensor]:
-    """Return each layer's output for the images of all ``parts`` in order, ``[n, F]`` on the classifier's device."""
+    """Return each layer's output for the images of all ``samples`` in order, ``[n, F]`` on the classifier's device."""
     activations: dict[str, Tensor] = {}
-    total, row = sum(map(len, parts)), 0
-    for part in parts:
-        for start in range(0, len(part), batch_size):
-            pixels = pixels_of(part[start : start + batch_size], classifier.device)
+    total, row = sum(map(len, samples)), 0
+    for sample in samples:
+        for start in range(0, len(sample), batch_size):
+            pixels = pixels_of(sample[start : start + batch_size], classifier.device)
             with evaluating(classifier), exact_float32(), torch.no_grad():
                 outputs = _outputs(classifier, pixels)
             for layer in layers:
@@ -262,7 +272,7 @@ def _activations(
 def _checked_activation_vector(
     layer: str, activations: Tensor, positive: int, *, alpha: float, seed: int
 ) -> Tensor:
-    """Return the CAV of examples of which the first ``positive`` have the concept; check the activations first."""
+    """Check the activations; return the CAV of examples of which the first ``positive`` have the concept."""
     if not bool(activations.isfinite().all()):
         raise ValueError(f"concept_layers: {layer!r}: found NaN or infinity, expected finite activations")
     return activation_vector(activations, np.arange(len(activations)) < positive, alpha=alpha, seed=seed)
@@ -279,8 +289,8 @@ def _positive_shares(
     for start in reported(len(targets), batch_size, "images under test"):
         batch = slice(start, start + batch_size)
         pixels = pixels_of(tested[batch], classifier.device)
-        part_targets = torch.tensor(targets[batch], device=classifier.device)
-        for layer, derivatives in directional_derivatives(classifier, pixels, part_targets, vectors).items():
+        batch_targets = torch.tensor(targets[batch], device=classifier.device)
+        for layer, derivatives in directional_derivatives(classifier, pixels, batch_targets, vectors).items():
             counts[layer] += (
                 torch.where(derivatives.isnan(), torch.nan, (derivatives > 0).double()).sum(0).cpu()
             )
@@ -288,7 +298,7 @@ def _positive_shares(
 
 
 def _outputs(classifier: Classifier, pixels: Tensor) -> dict[str, Tensor]:
-    """Return each concept layer's output for ``pixels``, then the ``LOGITS``; a layer of that name takes precedence."""
+    """Return each concept layer's output for ``pixels``, and the logits as ``LOGITS``, instead of a layer so called."""
     with _record_outputs(classifier) as outputs_by_layer:
         logits: Tensor = classifier(pixels)
     for layer, outputs in outputs_by_layer.items():
@@ -304,7 +314,7 @@ def _outputs(classifier: Classifier, pixels: Tensor) -> dict[str, Tensor]:
 
 @contextmanager
 def _record_outputs(classifier: Classifier) -> Iterator[dict[str, list[Any]]]:
-    """Record every output of each concept layer within the context; later layers receive a copy."""
+    """Record all outputs of each concept layer within the context; later layers receive copies."""
     outputs_by_layer: dict[str, list[Any]] = {layer: [] for layer in classifier.concept_layers}
 
     def keep(name: str, layer: nn.Module, inputs: object, output: object) -> Tensor | None:

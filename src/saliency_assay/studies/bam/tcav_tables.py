@@ -1,4 +1,4 @@
-"""TCAV as a table: layers, their test against random CAVs, and the mean over those that pass it."""
+"""Table of TCAV: scores by layer, their test against random CAVs, and the mean over the layers that pass it."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -17,17 +17,17 @@ Layers = dict[str, dict[str, npt.NDArray[np.float64]]]
 
 
 def concepts_table(scores: pd.DataFrame, *, significance: float) -> pd.DataFrame:
-    """Return TCAV of every model, seed and layer, and the mean over the layers that pass the test (BAM, appendix F).
+    """Return the TCAV scores of every model, seed and layer, and the means over kept layers (BAM, appendix F).
 
     Args:
-        scores: a score table with the metrics ``tcav`` and ``tcav_images`` as ``tcav.rows_of`` names them.
-        significance: layers with a greater p are left out.
+        scores: a score table with the metrics ``tcav`` and ``tcav_images`` of ``tcav.rows_of``.
+        significance: largest p of a kept layer.
 
     Returns:
         One row per model, seed and layer, in the order of the table: ``score`` and ``random``, the means over
-        ``experiments`` CAVs of the concept and random ones; ``p_value``, and ``kept``, by ``tcav.layer_test``;
-        ``images`` under test. Then, with the layer ``mean``, G_c: ``score`` and ``random`` are means over the layers
-        kept, NaN where none is, and ``kept`` is whether any is.
+        ``experiments`` concept CAVs and random CAVs; ``p_value`` and ``kept`` of ``tcav.layer_test``; and ``images``,
+        the number of images under test. The last row of each model and seed has the layer ``mean``, G_c: means over
+        the kept layers, NaN if there are none, in which case ``kept`` is False.
     """
     rows: list[dict[str, Any]] = []
     for model, seed, images, layers in measured(scores):

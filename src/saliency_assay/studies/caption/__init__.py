@@ -1,11 +1,11 @@
-"""Images with captions: the half of an image that maps highlight (Yeh et al., 2019, section 5)."""
+"""Caption study: the half of an image with a caption that maps highlight (Yeh et al., 2019, section 5)."""
 
 from saliency_assay.registry.study_kind import Outputs, StudyKind
 
 CAPTION = StudyKind(
     "caption",
     "Captions",
-    "Do maps point at the half of an image that the model uses, the picture or its caption?"
+    "Do maps highlight the half of an image that the model uses, the picture or its caption?"
     " (Yeh et al., 2019, section 5, Table 3)",
     settings="saliency_assay.studies.caption.settings:CaptionStudy",
     read="saliency_assay.studies.caption.read:read_study",

@@ -8,7 +8,7 @@ class CaptionInputs(StudyInputs):
     """Inputs of the rules of caption studies."""
 
     def rated_scores(self, wildcards: Wildcards) -> list[str]:
-        """Return the scores of infidelity with respect to halves."""
+        """Return the scores of infidelity for halves."""
         return self.of_study(self.paths.scores, wildcards["study"], ["infidelity_halves"])
 
 
@@ -33,7 +33,7 @@ class CaptionParams(StudyParams):
     def _table_method(self, name: str) -> str:
         """Return the name of a method in the paper's Table 3.
 
-        "local" or "global" is appended if that differs from infidelity's parameter ``explanation``.
+        "local" or "global" is appended if the kind of map differs from the parameter ``explanation`` of infidelity.
         """
         method = self.config.methods[name]
         expected = self.config.metrics["infidelity_halves"].parameters["explanation"]

@@ -1,4 +1,4 @@
-"""Scores by which the methods of a caption study are rated."""
+"""Scores of a caption study that reliability analyzes use to rate methods."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,11 +8,11 @@ from saliency_assay.storage import score_tables
 
 
 def rated_scores(paths: Sequence[Path], *, data: str, models: Sequence[str]) -> RatedTable:
-    """Return infidelity with respect to halves, one variant per model.
+    """Return infidelity for halves, with one variant per model.
 
     Args:
         paths: score tables, in the order of the study's methods; only the needed rows are read.
-        data: not used; both models are explained on one set, whose name is in the tables.
+        data: not used, because the tables contain the name of the set, which is the same for both models.
         models: models of the study.
     """
     table = score_tables.read(paths, compact=True, only=[("metric", "==", "infidelity")])

@@ -1,4 +1,4 @@
-"""Read a study of kind ``caption``: its two models, and the set on which both are explained."""
+"""Reading and checking of a study of kind ``caption`` in the configuration."""
 
 from saliency_assay.config.checks import look_up
 from saliency_assay.config.errors import ConfigError
@@ -7,10 +7,10 @@ from saliency_assay.studies.caption.settings import CaptionStudy
 
 
 def read_study(name: str, entry: CaptionStudy, methods: tuple[str, ...], sections: Sections) -> Study:
-    """Return the record of a study: both models are explained on the images that the first was trained on.
+    """Return the record of a study, in which both models are explained on the training set of the first.
 
     Raises:
-        ConfigError: a model does not exist, is not trained on pictures with captions, or has other classes.
+        ConfigError: a model does not exist, is not trained on images with captions, or has other classes.
     """
     place = f"studies.{name}"
     captioned_sets = {f"{data.name}_both": data for data in sections.data.values() if data.source}
@@ -19,7 +19,7 @@ def read_study(name: str, entry: CaptionStudy, methods: tuple[str, ...], section
         model = look_up(f"{place}.{role}", "model", model_name, sections.models)
         look_up(
             f"{place}.{role}: {model.name}: data",
-            "set with pictures and captions",
+            "set with images and captions",
             model.data,
             captioned_sets,
         )
@@ -34,8 +34,8 @@ def read_study(name: str, entry: CaptionStudy, methods: tuple[str, ...], section
         expected.captions,
     ):
         raise ConfigError(
-            f"{place}.caption_model: {second.name} knows {_classes_text(actual)}, "
-            f"expected {_classes_text(expected)} as {first.name}"
+            f"{place}.caption_model: {second.name} has the classes {_classes_text(actual)}, "
+            f"expected {_classes_text(expected)}, as {first.name}"
         )
     return Study(
         name,

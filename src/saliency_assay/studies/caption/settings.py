@@ -8,10 +8,10 @@ from saliency_assay.config.settings import StudySettings
 
 
 class CaptionStudy(StudySettings):
-    """Measures which half of a picture with a caption the maps of two models point at."""
+    """Comparison of the halves, picture or caption, that the maps of two models highlight."""
 
     kind: Literal["caption"]
-    image_model: str = Field(description="A model of `NAME_both` that looks at the picture.")
+    image_model: str = Field(description="A model trained on `NAME_both` that relies on the picture.")
     caption_model: str = Field(
-        description="A model of pictures of the same classes that looks at the caption."
+        description="A model trained on images with captions of the same classes that relies on the caption."
     )

@@ -1,4 +1,4 @@
-"""Tables of caption studies: two models that use known halves of an image, and the scores of their explanations."""
+"""Tables of the caption study: two models that use known halves of an image, and the scores of their explanations."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from saliency_assay.plotting.statistics import mean_and_error
 from saliency_assay.registry.labels import UNLABELED, Labels
 
 ROLES = ("image", "caption")
-"""Half of the image that the first and the second model of a study should use; also the halves shown alone."""
+"""The halves of an image that the first and the second model should use; also the sets with only this half."""
 CHECKS = {
     "both": "accuracy, picture and caption: what it was trained on",
     "image": "accuracy, picture alone: the caption's half is black",
@@ -34,25 +34,25 @@ PRINTED_INFIDELITY = {
     "integrated_gradients": 0.35,
     "optimal_halves": 0.0,
 }
-ABOVE = 95.0  # the accuracy of both models on test images is above this percentage
-CHANCE = (45.0, 55.0)  # percent: range counted as chance, which is 0.5 in footnote 7
-ZERO = 1e-6  # INFD in squared logits up to which it is 0 apart from rounding
+ABOVE = 95.0  # percent; the test accuracy of both models is higher in the paper
+CHANCE = (45.0, 55.0)  # percent; the range considered chance level, which is 0.5 in footnote 7
+ZERO = 1e-6  # squared logits; an INFD up to this is 0 up to rounding
 
 
 def premise(
     predictions: pd.DataFrame, *, image_model: str, caption_model: str, data: Sequence[str]
 ) -> pd.DataFrame:
-    """Return the accuracy of both models on test images with both halves, and with either alone (footnote 7).
+    """Return the accuracy of both models on test images with both halves and with each half alone (footnote 7).
 
     Args:
         predictions: one row per model, seed, data and image, with ``split``, ``label`` and ``predicted``.
         image_model: the model that should rely on the picture.
         caption_model: the model that should rely on the caption.
-        data: the data entries that they were trained on, in this order; their sets are ``{entry}_both`` and so on.
+        data: the data entry that each model was trained on; its sets are ``{entry}_both`` and so on.
 
     Returns:
         One row per model, seed and set: ``model, seed, set, check, percent, images, printed``;
-        ``printed`` is the paper's value, for ``both`` its lower bound.
+        ``printed`` is the paper's value, a lower bound for ``both``.
     """
     test = predictions[predictions["split"] == "test"]
     rows: list[dict[str, Any]] = []
@@ -69,9 +69,9 @@ def premise(
 
 
 def used_half(checks: pd.DataFrame, model: str, seed: int) -> str:
-    """Return the half that a model relies on, ``image`` or ``caption``: the one with higher accuracy when shown alone.
+    """Return the half that a model relies on, ``image`` or ``caption``: the one with the higher accuracy alone.
 
-    Empty if both accuracies are equal or one was not measured. ``checks`` are from ``premise``.
+    The result is empty if both accuracies are equal or one was not measured. ``checks`` are from ``premise``.
     """
     alone = [accuracy(checks, model, seed, member) for member in ROLES]
     if alone[0] == alone[1] or np.isnan(alone).any():
@@ -87,17 +87,17 @@ def accuracy(checks: pd.DataFrame, model: str, seed: int, member: str) -> float:
 
 
 def caption_table(scores: pd.DataFrame, checks: pd.DataFrame) -> pd.DataFrame:
-    """Return INFD, and attribution on the half that the model uses, for every model, seed and method.
+    """Return INFD, and the attribution on the half that the model uses, for every model, seed and method.
 
     Args:
-        scores: a score table of ``infidelity_halves`` and ``block_attribution``, the latter's block the caption.
+        scores: a score table of ``infidelity_halves`` and ``block_attribution``, whose block is the caption.
         checks: from ``premise``; they determine the used half.
 
     Returns:
         One row per model, seed and method: ``used``, the half; ``infidelity``, the mean INFD over images, in squared
         logits; ``share``, the mean share of absolute attribution on that half; ``above_half``, the share of images in
-        which it has more than half; ``…_error``, the standard error of each; ``images`` and ``undefined``, the numbers
-        of images with and without an INFD.
+        which that half has more than half of it; ``…_error``, the standard error of each; ``images`` and ``undefined``,
+        the numbers of images with and without an INFD.
     """
     infidelity = scores[(scores["metric"] == "infidelity") & (scores["variant"] == "infidelity_halves")]
     attribution = scores[scores["metric"] == "block_attribution"]
@@ -107,7 +107,7 @@ def caption_table(scores: pd.DataFrame, checks: pd.DataFrame) -> pd.DataFrame:
         used = used_half(checks, model, seed)
         squared, shares = (_select_scores(table, model, seed, method) for table in (infidelity, attribution))
         if used == "image":
-            shares = 1 - shares
+            shares = 1 - shares  # the scored block is the caption
         if not used:
             shares = np.full_like(shares, np.nan)
         above_half = np.where(np.isnan(shares), np.nan, shares > 0.5)
@@ -122,11 +122,11 @@ def caption_table(scores: pd.DataFrame, checks: pd.DataFrame) -> pd.DataFrame:
 def compare_with_printed(
     table: pd.DataFrame, methods: Mapping[str, str], labels: Labels = UNLABELED
 ) -> pd.DataFrame:
-    """Return one row per method: means over seeds of each model and of both, beside Table 3.
+    """Return one row per method: means over seeds for each model and both, next to the values of Table 3.
 
     Args:
         table: from ``caption_table``.
-        methods: the paper's method of each of the study's methods.
+        methods: name in Table 3 of each method of the study.
         labels: labels of methods and models.
     """
     models = list(dict.fromkeys(table["model"]))
@@ -149,7 +149,7 @@ def compare_with_printed(
 def statements(
     checks: pd.DataFrame, table: pd.DataFrame, methods: Mapping[str, str], labels: Labels = UNLABELED
 ) -> pd.DataFrame:
-    """Return the paper's claims about the experiment and their verdicts: ``claim, source, measured, verdict``."""
+    """Return the paper's claims about the experiment with verdicts: ``claim, source, measured, verdict``."""
     rows = [_accuracy_claim(checks)]
     rows += [
         _reliance_claim(checks, model, role, labels)
@@ -169,7 +169,7 @@ def _accuracy_claim(checks: pd.DataFrame) -> list[str]:
 
 
 def _reliance_claim(checks: pd.DataFrame, model: str, role: str, labels: Labels) -> list[str]:
-    """Check that a model's accuracy is above chance on one half alone and at chance on the other, for all seeds."""
+    """Check that a model is above chance on one half alone and at chance on the other, for all seeds."""
     other = ROLES[1 - ROLES.index(role)]
     seeds = dict.fromkeys(checks.loc[checks["model"] == model, "seed"])
     alone = np.array([[accuracy(checks, model, seed, half) for half in (role, other)] for seed in seeds])
@@ -199,7 +199,7 @@ def _missing_scores_text(rows: Sequence[tuple[str, float, float]]) -> str:
 
 
 def _order_claim(order: Sequence[tuple[str, float, float]]) -> list[str]:
-    """Check that each method with a higher printed INFD has at least the INFD of each with a lower one."""
+    """Check that a method with a higher printed INFD never has a lower INFD than one with a lower printed INFD."""
     claim, source = "INFD falls in the printed order: Grad ≥ Grad-SG ≥ IG ≥ OPT.", "Table 3"
     order = sorted(order, key=lambda row: -row[2])
     if len({printed for _, _, printed in order}) < 2:

@@ -1,11 +1,12 @@
-"""Retraining on occluded images: ROAR (Hooker et al., 2019) and IteROAR."""
+"""Retrain study: retraining on occluded images, by ROAR (Hooker et al., 2019) and IteROAR."""
 
 from saliency_assay.registry.study_kind import Outputs, RatingScore, StudyKind
 
 RETRAIN = StudyKind(
     "retrain",
     "Retraining",
-    "Is what a map marks missed when the model is trained again without it? (ROAR: Hooker et al., 2019; IteROAR)",
+    "Does accuracy drop if the model is retrained without the pixels that maps highlight?"
+    " (ROAR: Hooker et al., 2019; IteROAR)",
     settings="saliency_assay.studies.retrain.settings:RetrainStudy",
     read="saliency_assay.studies.retrain.read:read_study",
     inputs="saliency_assay.studies.retrain.pipeline:RetrainInputs",
@@ -25,8 +26,8 @@ RETRAIN = StudyKind(
         RatingScore(
             "accuracy",
             "Accuracy after retraining",
-            "lower",  # important pixels are occluded
-            "accuracy on test images when the model is trained again without the pixels that a method marks",
+            "lower",  # the more important the occluded pixels, the lower
+            "accuracy on test images after retraining without the pixels that the method highlights",
         ),
     ),
     rated_scores="saliency_assay.studies.retrain.rated_scores:rated_scores",

@@ -1,4 +1,4 @@
-"""Limits of the ranks of a retrain study, as text."""
+"""Sentences on the limits of the ranks of a retrain study."""
 
 from collections.abc import Mapping
 
@@ -19,11 +19,11 @@ def cautions(tables: Mapping[str, pd.DataFrame], labels: Labels = UNLABELED) -> 
 
 
 def _leakage_sentence(leakage: pd.DataFrame | None, labels: Labels) -> str:
-    """Return a sentence on leakage: if masks alone predict the class, ranks need not reflect saliency.
+    """Return a sentence on leakage: if masks alone predict the class, ranks may not reflect saliency.
 
-    - There is no table, or no arm was tested (``p`` is NaN): unknown.
-    - No arm has ``leaks``: no leakage was detected, which does not rule it out.
-    - Otherwise the methods with such an arm are listed with their greatest accuracy.
+    - Without a table, or if no arm was tested (``p`` is NaN), leakage is unknown.
+    - If no arm has ``leaks``, no leakage was detected, which does not exclude it.
+    - Otherwise, the methods with leaking arms are listed with their highest accuracy.
     """
     risk = "if masks alone predict the class, these ranks say nothing about saliency"
     if leakage is None:

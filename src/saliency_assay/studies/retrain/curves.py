@@ -18,11 +18,11 @@ from saliency_assay.registry.labels import UNLABELED, Labels
 from saliency_assay.studies.retrain.tables import OVERLAPS, by_iteration, expected, named
 
 WIDTH = 10.4  # inches: the report's 1,000 pixels
-PANEL = 3.2
-LINE = 0.19
+PANEL = 3.2  # inches, height of a row of panels
+LINE = 0.19  # inches, height of a line of the legend
 LETTERS_AN_INCH = 12
 COLORS = (BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY)
-LINES = ("-", "-.", ":")  # dashes are used for the baselines
+LINES = ("-", "-.", ":")  # dashes are used for baseline methods
 BASELINE_STYLES: dict[str, dict[str, Any]] = {
     "random": {"color": GRAY, "linestyle": "--", "marker": "x"},
     "edge": {"color": "black", "linestyle": "--", "marker": "+"},
@@ -103,7 +103,7 @@ def _measured_shares(accuracy: pd.DataFrame, rows: pd.DataFrame, area: int) -> A
 
 
 def _shares_differ(accuracy: pd.DataFrame) -> bool:
-    """Check whether nominal and measured shares differ by more than rounding."""
+    """Return True if nominal and measured shares differ by more than rounding."""
     shares = accuracy[["nominal", "measured"]].dropna()
     return not np.allclose(shares["nominal"], shares["measured"], rtol=0, atol=1e-6)
 

@@ -16,7 +16,7 @@ from saliency_assay.training.settings import training_from
 from saliency_assay.training.task import RuntimeOptions, TrainingTask, fit
 
 LABELS = ("own", "random")
-# Mask pixels are 0 or 1 whatever their shares, so a fixed scale treats the classifiers of all iterations equally.
+# Fixed, because mask pixels are 0 or 1 in every iteration: statistics of the masks would differ between iterations.
 NORMALIZATION = ((0.5,), (0.5,))
 # Shifting or mirroring the masks would hide leakage by position.
 PLAIN = {"augment_flip": False, "augment_shift": 0}
@@ -31,14 +31,14 @@ def leakage(
     repeats: int,
     seed: int,
 ) -> pd.DataFrame:
-    """Measure the test accuracy of classifiers trained on masks, with the images' labels and with permuted labels.
+    """Train classifiers on masks, with the images' labels and with permuted labels, and measure their test accuracy.
 
     Args:
         task: masks as images uint8 ``[N, 1, H, W]``, and the labels of their images.
         model: fields of ``Blueprint``: f_i's architecture, with one input channel.
-        training: fields of ``Training`` as for f_i, with defaults for missing ones; augmentation is turned off.
-        runtime: runtime options; ``state`` is a folder with one state for each training, which the caller deletes.
-        repeats: number of pairs of classifiers; each pair has its own initial weights and order of images.
+        training: fields of ``Training`` as for f_i, defaults for the rest; augmentation is turned off.
+        runtime: runtime options; ``state`` is a folder for one state per training, which the caller deletes.
+        repeats: number of pairs of classifiers; the two of a pair share initial weights and order of images.
         seed: seed of the study.
 
     Returns:
@@ -52,6 +52,7 @@ def leakage(
         for name in LABELS:
             labels = task.labels if name == "own" else shuffled(task.labels, task.split, repeat_seed)
             state = runtime.state / f"{repeat}_{name}.pt"
+            # A fingerprint per kind of labels: a training must not resume from the state of the other kind.
             relabeled = replace(task, labels=labels, fingerprint=f"{task.fingerprint} {name}")
             training_runtime = replace(runtime, state=state)
             classifier, _ = fit(
@@ -65,8 +66,8 @@ def shuffled(labels: Ints, split: Split, seed: int) -> Ints:
     """Permute labels ``[N]`` separately within training and test images, so that each keeps its class counts."""
     generator = np.random.default_rng(seed)
     result = labels.copy()
-    for part in (TRAIN, TEST):
-        indices = np.flatnonzero(split == part)
+    for split_value in (TRAIN, TEST):
+        indices = np.flatnonzero(split == split_value)
         result[indices] = labels[generator.permutation(indices)]
     return result
 

@@ -1,4 +1,4 @@
-"""Test of mask leakage for every arm of the retrain study."""
+"""Statistical test of mask leakage for every arm of the retrain study."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,30 +10,30 @@ from scipy.stats import norm, t
 
 from saliency_assay.studies.retrain.tables import KEYS, ordered, split_variants
 
-ALPHA = 0.01  # masks leak where the corrected p is below this
-LEAST_VALUES = 2
+ALPHA = 0.01  # masks leak if the corrected p is below this
+LEAST_VALUES = 2  # accuracies for a variance
 METRICS = {"leakage": "accuracy", "leakage_random": "random"}
 LOSSES = {"leakage_loss": "loss", "leakage_loss_random": "random_loss"}
 
 
 def leakage_table(means: pd.DataFrame, classes: int, alpha: float) -> pd.DataFrame:
-    """Compare the test accuracy of classifiers of masks alone with that of classifiers with permuted labels.
+    """Compare the accuracies of classifiers of masks, trained with the images' labels and with permuted labels.
 
     Args:
-        means: the study's ``tables.means``, with ``leakage``, ``leakage_random`` (and ``leakage_loss``,
-            ``leakage_loss_random``) of each repeat and seed, and ``accuracy``, which has the number of test images.
+        means: ``tables.means`` of the study, with ``leakage`` and ``leakage_random`` of each repeat and seed,
+            optionally ``leakage_loss`` and ``leakage_loss_random``, and ``accuracy`` for the number of test images.
         classes: K.
-        alpha: masks leak where the corrected p is below this.
+        alpha: masks leak if the corrected p is below this.
 
     Returns:
         One row for each of ``KEYS``, in the order of ``means``: ``accuracy`` and ``random`` in 0–1, ``loss`` and
-        ``random_loss`` in nats (NaN if not given), means over repeats and seeds, each with ``…_sd`` (n − 1);
-        ``accuracy_values`` and ``random_values`` (n); ``chance`` = 1/K; ``images``, test images behind each accuracy;
-        ``p``, see ``p_above``; ``p_holm``, corrected for all rows (Holm 1979); ``leaks``; ``reason``, the reason for a
-        NaN p (never a leak): fewer than two values.
+        ``random_loss`` in nats (NaN if not in ``means``), means over repeats and seeds, each with ``…_sd`` (n − 1);
+        ``accuracy_values`` and ``random_values``, the n; ``chance`` = 1/K; ``images``, the number of test images of
+        each accuracy; ``p``, see ``p_above``; ``p_holm``, corrected for all rows (Holm 1979); ``leaks``; ``reason``,
+        why p is NaN, which is never a leak: fewer than two values.
 
     Raises:
-        ValueError: no test accuracy, or as in ``tables.split_variants``.
+        ValueError: there is no test accuracy, or an error of ``tables.split_variants``.
     """
     table, images = leakage_values(means, [*METRICS, *LOSSES]), _test_images(means)
     rows: list[dict[str, Any]] = []
@@ -47,7 +47,9 @@ def leakage_table(means: pd.DataFrame, classes: int, alpha: float) -> pd.DataFra
                 row[f"{name}_values"] = len(values)
                 accuracies.append(values.to_numpy())
         if arm not in images:
-            raise ValueError(f"accuracy: found none of {'/'.join(map(str, arm))}, expected one a test image")
+            raise ValueError(
+                f"accuracy: found none of {'/'.join(map(str, arm))}, expected one per test image"
+            )
         p = p_above(*accuracies, images=images[arm], chance=1 / classes)
         counts = f"{row['accuracy_values']} with labels, {row['random_values']} with permuted ones"
         reason = f"found {counts}, expected at least {LEAST_VALUES} of each" if np.isnan(p) else ""
@@ -61,7 +63,7 @@ def leakage_table(means: pd.DataFrame, classes: int, alpha: float) -> pd.DataFra
 
 
 def _test_images(means: pd.DataFrame) -> dict[Any, int]:
-    """Return the number of test images of each of ``KEYS``, the smallest of its seeds."""
+    """Return the number of test images of each of ``KEYS``, the smallest over seeds."""
     if not (means["metric"] == "accuracy").any():
         return {}
     rows = split_variants(means, ["accuracy"], "protocol/fill/iteration")
@@ -69,33 +71,33 @@ def _test_images(means: pd.DataFrame) -> dict[Any, int]:
 
 
 def leakage_values(means: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
-    """Return the rows of ``metrics``, with the parts of their variants as columns."""
+    """Return the rows of ``metrics``, with the components of their variants as columns."""
     return split_variants(means, metrics, "protocol/fill/iteration/repeatN")
 
 
 def p_above(values: Array, others: Array, *, images: int, chance: float) -> float:
-    """Return the one-sided p-value of mean ``values`` not being above mean ``others``, accuracies with permuted labels.
+    """Return the p-value of a one-sided test of whether the mean of ``values`` is above that of ``others``.
 
-    Classifiers with the images' labels are tested on the same images with the same labels, so they share a sampling
-    error that their spread does not show. One accuracy a over n test images has sampling variance s = a(1 − a)/n
-    (binomial). The shared part is at most s, so s is a floor that repeats do not lower:
+    All classifiers with the images' labels are tested on the same images with the same labels. They share a sampling
+    error that their spread does not show. The sampling variance of an accuracy a over n test images is s = a(1 − a)/n
+    (binomial). The shared part is at most s, so s is a lower limit that repeats do not reduce:
 
         Var of the mean = v/m + s             with the images' labels (m values of variance v)
         Var of the mean = max(v'/m', s/m')    with permuted labels, which are independent in each repeat
 
-    t is the difference of means divided by the root of the sum of both variances. As in Welch's test, the degrees of
-    freedom are Satterthwaite's, but only for estimated variances: s is taken as known, so t is normal without spread. a
-    is the mean of both means (pooled, as in a test of two proportions) or ``chance``, whichever has the larger
-    a(1 − a).
+    t is the difference of means divided by the square root of the sum of both variances. As in Welch's test, the
+    degrees of freedom are Satterthwaite's, but only for estimated variances: s is considered known, so that t is
+    normally distributed if there is no spread. a is the mean of both means (pooled, as in a test of two proportions) or
+    ``chance``, whichever has the larger a(1 − a).
 
     Args:
         values: test accuracies in 0–1 with the images' labels, ``[m]``.
-        others: with permuted labels, ``[m']``.
+        others: test accuracies with permuted labels, ``[m']``.
         images: n.
         chance: 1/K.
 
     Returns:
-        p; NaN with fewer than two values in either.
+        p; NaN if one of the two has fewer than two values.
     """
     if min(len(values), len(others)) < LEAST_VALUES:
         return float("nan")
@@ -113,9 +115,9 @@ def p_above(values: Array, others: Array, *, images: int, chance: float) -> floa
 
 
 def holm(ps: Array) -> Array:
-    """Correct p-values ``[n]`` for multiple tests: family-wise error at most α; NaN stays.
+    """Correct p-values ``[n]`` for multiple tests by Holm's method (1979), which baselines the family-wise error rate.
 
-    The smallest is multiplied by n, the next by n − 1 and so on, and none is below one before it (Holm 1979).
+    The smallest is multiplied by n, the next by n − 1 and so on; none is smaller than the one before it. NaN stays NaN.
     """
     corrected = np.full(len(ps), np.nan)
     order = np.argsort(ps)[: np.isfinite(ps).sum()]  # argsort puts NaN last

@@ -1,7 +1,7 @@
-"""Transforms that prevent a mask from leaking the class by its size, shape or position (IteROAR, section 4.7).
+"""Transforms of masks that reduce leakage of the class by size, shape or position (IteROAR, section 4.7).
 
 A transform takes masks bool ``[n, H, W]``, True where occluded, and one seed per image, and returns new masks of the
-same shape. Each result depends only on the mask and its seed, so results do not depend on how a set is split.
+same shape. Each result depends only on the mask and its seed, and so not on how a set is divided into shards.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,12 +20,12 @@ def transform(masks: Masks, settings: Mapping[str, Any], seeds: Sequence[int]) -
     """Transform masks by ``settings``: a ``kind`` and its parameters, with defaults for missing ones.
 
     Raises:
-        ValueError: invalid masks or settings, or not one seed for each mask.
+        ValueError: masks or settings are invalid, or there is not one seed per mask.
     """
     if masks.dtype != np.bool_ or masks.ndim != 3:
         raise ValueError(f"masks: found {masks.dtype} {list(masks.shape)}, expected bool [n, H, W]")
     if len(seeds) != len(masks):
-        raise ValueError(f"seeds: found {len(seeds)}, expected one for each of {len(masks)} images")
+        raise ValueError(f"seeds: found {len(seeds)}, expected {len(masks)}, one per image")
     checked = transform_from(settings)
     return TRANSFORMS[checked.pop("kind")](masks, seeds, **checked)
 
@@ -36,30 +36,30 @@ def none(masks: Masks, seeds: Sequence[int]) -> Masks:
 
 
 def dilation(masks: Masks, seeds: Sequence[int], *, radius: int) -> Masks:
-    """Return the pixels at most ``radius`` pixels from an occluded one, center to center. Masks grow."""
+    """Return the pixels whose center is at most ``radius`` pixels from that of an occluded one. Masks grow."""
     return ndimage.binary_dilation(masks, _disc(radius))
 
 
 def erosion(masks: Masks, seeds: Sequence[int], *, radius: int) -> Masks:
     """Return the pixels farther than ``radius`` from every pixel that is not occluded. Masks shrink and may vanish.
 
-    Only pixels of the image count: a mask is not eroded from the image border, and a full mask stays full, so erosion
-    is the dual of ``dilation`` everywhere.
+    Only pixels of the image count: masks are not eroded from the image border, and a full mask stays full, so that
+    erosion is the dual of ``dilation`` everywhere.
     """
     return ndimage.binary_erosion(masks, _disc(radius), border_value=1)
 
 
 def convex_hull(masks: Masks, seeds: Sequence[int]) -> Masks:
-    """Return the pixels whose center is in the convex hull of the occluded ones; an empty mask stays empty.
+    """Return the pixels whose center is in the convex hull of the occluded pixels; an empty mask stays empty.
 
-    The hull is that of the midpoints of pixel edges, not of pixel centers: a row of pixels, or a single one, has a hull
-    with an area.
+    It is the hull of the midpoints of pixel edges, not of pixel centers, so that even the hull of a single pixel or a
+    row of pixels has an area.
     """
     return _stack_like(masks, (_hull(mask) if mask.any() else mask for mask in masks))
 
 
 def noise(masks: Masks, seeds: Sequence[int], *, share: float) -> Masks:
-    """Flip each pixel with probability ``share``: k occluded pixels of A become k + share · (A − 2k) on average."""
+    """Flip each pixel with probability ``share``; k occluded pixels of A become k + share · (A − 2k) on average."""
     samples = (generator.random(masks.shape[1:]) for generator in _generators(seeds))
     return masks ^ _stack_like(masks, (values < share for values in samples))
 
@@ -67,7 +67,8 @@ def noise(masks: Masks, seeds: Sequence[int], *, share: float) -> Masks:
 def rotation(masks: Masks, seeds: Sequence[int], *, degrees: float) -> Masks:
     """Rotate each mask about the image's center by an angle sampled uniformly from −``degrees`` to ``degrees``.
 
-    Nearest neighbor. Pixels that leave the image are lost, and those that enter are not occluded, so masks may shrink.
+    Interpolation is nearest neighbor. Pixels that leave the image are lost, and pixels that enter it are not occluded,
+    so that masks may shrink.
     """
     angles = [generator.uniform(-degrees, degrees) for generator in _generators(seeds)]
     return _stack_like(masks, (_rotate(mask, angle) for mask, angle in zip(masks, angles, strict=True)))
@@ -101,7 +102,8 @@ def _hull(mask: Masks) -> Masks:
 
 
 def _rotate(mask: Masks, angle: float) -> Masks:
-    # grid-constant extends pixels half a pixel beyond their centers; with constant, rounding errors remove the border.
+    # With "grid-constant", pixels extend half a pixel beyond their centers; with "constant", rounding errors would
+    # remove the border of the mask.
     rotated = ndimage.rotate(mask.view(np.uint8), angle, reshape=False, order=0, mode="grid-constant")
     return rotated.astype(bool)
 

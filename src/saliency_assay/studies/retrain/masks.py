@@ -1,4 +1,4 @@
-"""Masks of the pixels that the maps of f_i occlude (IteROAR, section 3; ROAR)."""
+"""Masks of the pixels that are occluded according to maps of f_i (IteROAR, section 3; ROAR)."""
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ def highest(maps: Tensor, count: int, masks: int = 1) -> Tensor:
     """Return the pixels of rank l·count … (l + 1)·count − 1 for each mask l, bool ``[N, masks, H, W]``.
 
     ``maps`` ``[N, H, W]`` are ranked from the highest value; equal values are ranked in reading order, NaN and
-    infinite values last, so that each mask has exactly ``count`` pixels for any map.
+    infinite values last, so that each mask has exactly ``count`` pixels, whatever the map.
 
     Raises:
         ValueError: the masks need more pixels than an image has.
@@ -36,9 +36,10 @@ def highest(maps: Tensor, count: int, masks: int = 1) -> Tensor:
     pixels = maps[0].numel()
     if count * masks > pixels:
         raise ValueError(
-            f"occluded: found {count * masks} pixels in all, expected at most the image's {pixels}"
+            f"occluded: found {count * masks} pixels in total, expected at most {pixels}, those of an image"
         )
     ranks = ranks_of(maps.nan_to_num(nan=-torch.inf, posinf=torch.inf, neginf=-torch.inf))
+    # Mask l contains the ranks whose quotient by ``count`` is l.
     step = ranks.div(count, rounding_mode="floor").reshape(len(maps), 1, *maps.shape[1:])
     return step == torch.arange(masks, device=maps.device)[:, None, None]
 
@@ -46,7 +47,7 @@ def highest(maps: Tensor, count: int, masks: int = 1) -> Tensor:
 def mean_under(images: Tensor, mask: Tensor) -> Tensor:
     """Return the mean of each channel over ``mask``, rounded half up, uint8 ``[N, C]``; 0 for an empty mask.
 
-    ``images`` uint8 ``[N, C, H, W]``, ``mask`` bool ``[N, H, W]``. Integer arithmetic gives the same result on every
+    ``images`` is uint8 ``[N, C, H, W]``, ``mask`` bool ``[N, H, W]``. Integer arithmetic gives the same result on every
     device.
     """
     total = (images * mask[:, None]).sum((2, 3), dtype=torch.int64)
@@ -74,25 +75,23 @@ def remasked(
 ) -> Iterator[Block]:
     """Yield blocks of masks, ``mask`` bool ``[n, masks, H, W]``, and their mean colors, ``mean``.
 
-    ``mean`` is uint8 ``[n, masks, C]``: each mask's mean color in the image after the masks before it are filled with
-    fill ``mean``.
+    ``mean`` is uint8 ``[n, masks, C]``: each mask's mean color in the image in which the preceding masks are filled
+    with their mean colors. A block also has ``ranked`` bool ``[n]``, True for maps that are finite and not constant
+    (``metrics.scored.is_rankable``). Other maps occlude the first pixels in reading order; their number is logged.
 
     Args:
         method: called with ``parameters``; see ``methods.engine.attribute`` for both and for ``finite``.
         classifier: f_i.
         images: D_i, uint8 ``[N, C, H, W]``, read ``batch_size`` at a time.
-        targets: the class that each map explains, see ``targets_of``.
-        seed: seed of the method's noise and of the masks' transform.
+        targets: the class that each map explains; see ``targets_of``.
+        seed: seed of the method's noise and of the mask transforms.
         reduction: reduces raw maps to one value per pixel.
         count: pixels of a mask.
-        masks: 1 for IteROAR; for ROAR one per iteration, each of the next highest values.
+        masks: 1 for IteROAR; for ROAR one per iteration, each of the next highest ranks.
         shape: the transform of each mask, its ``kind`` and parameters (``mask_transforms``).
-        keep_maps: whether blocks also contain the raw maps, as ``map`` float32 ``[n, C or 1, H, W]``.
-        offset: number of images of the set before these; masks do not depend on how the set is split into shards.
-        state: yields the blocks that an earlier, interrupted run has saved, and saves the others.
-
-    A block also has ``ranked`` bool ``[n]``, True for maps that are finite and not constant
-    (``metrics.scored.is_rankable``). Other maps occlude the first pixels in reading order; their number is logged.
+        keep_maps: True to include the raw maps in blocks, as ``map`` float32 ``[n, C or 1, H, W]``.
+        offset: number of images of the set before these; masks do not depend on how the set is divided into shards.
+        state: contains the blocks that an interrupted attempt has saved, and saves new ones.
     """
     generator, done, unranked = BlockGenerator(seed), 0, 0
     for block in state.resume() if state else ():
@@ -101,10 +100,11 @@ def remasked(
         yield block
     if state and state.noise is not None:
         generator.at((offset + done - 1) // shards.BLOCK).set_state(state.noise)
-    # One generator per mask, so that ROAR's first mask is transformed like IteROAR's.
+    # One generator per mask, so that the first mask of ROAR is transformed like that of IteROAR.
     transform_generators = [
         torch.Generator().manual_seed(seed_of(seed, "transform", str(step))) for step in range(masks)
     ]
+    # Skip the seeds of the images before these.
     for transform_generator in transform_generators:
         sample_seeds(offset + done, 1, transform_generator)
     explanation = method, parameters, classifier, images, targets
@@ -133,14 +133,16 @@ def remasked(
         if state and done < len(images):
             state.add(block, generator.get_state())
     if unranked:
-        log.warning("%d of %d maps are constant or not finite and rank no pixels", unranked, len(images))
+        log.warning(
+            "%d of %d maps are constant or not finite, so they do not rank pixels", unranked, len(images)
+        )
 
 
 class Predicted:
-    """Predicted classes of the images, int64, computed block by block when sliced.
+    """Predicted classes of the images, int64, computed block by block when they are indexed by slices.
 
-    Batches do not cross block boundaries: in other batches, rounding could change the most probable class, and targets
-    would depend on how the set is split into shards.
+    Batches do not cross block boundaries. Otherwise they would depend on how the set is divided into shards, and with
+    them the rounding of logits and possibly the most probable class.
     """
 
     def __init__(self, classifier: Classifier, images: Any, batch_size: int) -> None:
@@ -150,15 +152,15 @@ class Predicted:
         self._block = slice(0, 0)
         self._classes = np.empty(0, dtype=np.int64)
 
-    def __getitem__(self, part: slice) -> np.ndarray:
+    def __getitem__(self, rows: slice) -> np.ndarray:
         """Return the classes of images within one block."""
-        if not self._block.start <= part.start < part.stop <= self._block.stop:
-            start = part.start - part.start % shards.BLOCK
+        if not self._block.start <= rows.start < rows.stop <= self._block.stop:
+            start = rows.start - rows.start % shards.BLOCK
             self._block = slice(start, min(start + shards.BLOCK, len(self._images)))
             outputs = logits(self._classifier, self._images[self._block], batch_size=self._batch_size)
             self._classes = outputs.argmax(1).numpy()
         start = self._block.start
-        return self._classes[part.start - start : part.stop - start]
+        return self._classes[rows.start - start : rows.stop - start]
 
 
 def targets_of(
@@ -167,7 +169,7 @@ def targets_of(
     """Return the class that the map of each image explains: its label or the predicted class.
 
     Raises:
-        ValueError: labels are not int64 ``[N]``, or not classes of the classifier.
+        ValueError: labels are not int64 ``[N]``, or are not classes of the classifier.
     """
     if target == "predicted":
         return Predicted(classifier, images, batch_size)
@@ -177,7 +179,7 @@ def targets_of(
 
 def _mean_colors(images: Tensor, masks: Tensor) -> Tensor:
     """Return the mean color of each of ``masks`` bool ``[N, L, H, W]``, uint8 ``[N, L, C]``, masks filled in order."""
-    # Transformed masks may overlap, so each mean is taken after the masks before it are filled.
+    # Transformed masks may overlap, so each mean is that of the image in which the preceding masks are filled.
     colors = []
     for mask in masks.unbind(1):
         colors.append(mean_under(images, mask))

@@ -1,6 +1,6 @@
-"""D_i: the base images, occluded by the masks of all iterations before i (IteROAR, section 3).
+"""D_i: images occluded by the masks of all iterations before i (IteROAR, section 3).
 
-A mask is True where the pixel is occluded, the paper's m̄. D_0 is the data set, and D_{i+1} is D_i with the pixels of
+A mask is True where the pixel is occluded (m̄ in the paper). D_0 is the data set, and D_{i+1} is D_i with the pixels of
 m̄_i filled. Only mask bits and fill colors are stored; occluded images are composed when they are read.
 """
 
@@ -25,8 +25,8 @@ from saliency_assay.studies.retrain.parameters import FILLS
 class Layer:
     """The first ``used`` masks of a store and, for fill ``mean``, their fill colors.
 
-    ``mask`` contains L masks bool ``[N, L, H, W]``, whose bits ``packed_rows`` returns; ``mean`` is uint8 ``[N, L,
-    C]``.
+    ``mask`` contains L masks per image, bool ``[N, L, H, W]``, and returns their bits by ``packed_rows``; ``mean`` is
+    uint8 ``[N, L, C]``.
     """
 
     mask: Any
@@ -35,27 +35,27 @@ class Layer:
 
 
 def open_masks(stack: ExitStack, paths: Iterable[Path], data: Store) -> list[Store]:
-    """Open the stores of masks at ``paths`` of the images in ``data``, in their order; ``stack`` closes them.
+    """Open the stores of masks at ``paths``, in order, of the images in ``data``; ``stack`` closes them.
 
-    Paths that differ only in the name of a shard (``shards``) are the shards of one store, in their order.
+    Consecutive paths that differ only in their shard suffix (``runtime.shards``) are the shards of one store, in order.
 
     Raises:
-        StoreError: a store is of other images, or was not computed from the masks before it; shards do not belong
-            together, or do not cover all images.
+        StoreError: a store is of other images or was not computed from the masks before it, or shards are of different
+            runs or do not cover all images.
     """
     stores: list[Store] = []
-    for _, shard_paths in groupby(paths, lambda path: SUFFIX.sub("", str(path))):
+    for _, shards in groupby(paths, lambda path: SUFFIX.sub("", str(path))):
         before = [earlier.attributes["digest"] for earlier in stores]
         expect = {"data": data.attributes["digest"], "before": before}
-        stores.append(stack.enter_context(open_stores(list(shard_paths), kind="masks", expect=expect)))
+        stores.append(stack.enter_context(open_stores(list(shards), kind="masks", expect=expect)))
     return stores
 
 
 def layers_of(stores: Sequence[Any], fill: str, iteration: int) -> list[Layer]:
-    """Return the masks behind D_i: the first ``iteration`` of all masks in ``stores``, with the colors of ``fill``.
+    """Return the masks of D_i: the first ``iteration`` of all masks in ``stores``, with the colors of ``fill``.
 
     Raises:
-        ValueError: an unknown fill, or fewer or more stores than needed.
+        ValueError: the fill is unknown, or there are fewer or more stores than needed.
     """
     if iteration and fill not in FILLS:
         raise ValueError(f"fill: found {fill!r}, valid: {', '.join(FILLS)}")
@@ -75,7 +75,7 @@ def layers_of(stores: Sequence[Any], fill: str, iteration: int) -> list[Layer]:
 
 
 class Occluded:
-    """D_i, the base ``images`` uint8 ``[N, C, H, W]`` with the masks of ``layers`` filled one after another.
+    """D_i: ``images`` uint8 ``[N, C, H, W]`` with the masks of ``layers`` filled one after another.
 
     Indexing with a slice or integers reads those images and composes them on ``device``, uint8.
     """
@@ -109,13 +109,13 @@ class ImageRange:
     def __len__(self) -> int:
         return self.shape[0]
 
-    def __getitem__(self, part: slice) -> Any:
-        start, stop, _ = part.indices(len(self))
+    def __getitem__(self, rows: slice) -> Any:
+        start, stop, _ = rows.indices(len(self))
         return self._images[self._where.start + start : self._where.start + stop]
 
 
 class MaskImages:
-    """Masks of D_i as images: uint8 ``[N, 1, H, W]``, 255 where any mask of ``layers`` occludes."""
+    """Masks of D_i as images uint8 ``[N, 1, H, W]``: 255 where any mask of ``layers`` is True."""
 
     def __init__(self, layers: Sequence[Layer], device: torch.device) -> None:
         self._layers = layers
@@ -134,7 +134,7 @@ class MaskImages:
 
 
 def states_of(images: Any, layers: Sequence[Layer], index: Any) -> tuple[Tensor, Tensor]:
-    """Return the images at ``index`` in D_0 … D_i, uint8 ``[i + 1, n, C, H, W]``, and masks bool ``[i, n, H, W]``."""
+    """Return images at ``index`` in D_0 … D_i, uint8 ``[i + 1, n, C, H, W]``, and masks bool ``[i, n, H, W]``."""
     cpu = torch.device("cpu")
     composed = [_to_tensor(images[index], cpu)]
     mask_steps: list[Tensor] = []
@@ -151,6 +151,7 @@ def occlude(images: Tensor, mask: Tensor, color: Tensor) -> Tensor:
 
 def unpacked(layer: Layer, index: Any, size: Sequence[int], device: torch.device) -> Tensor:
     """Return the used masks of a layer for the images at ``index``, bool ``[n, used, H, W]`` on ``device``."""
+    # Unpacked on the device, so that only an eighth of the bytes is copied to it.
     packed = _to_tensor(layer.mask.packed_rows(index), device)
     bits = packed[:, :, None].bitwise_right_shift(torch.arange(7, -1, -1, device=device, dtype=torch.uint8))
     pixels = size[0] * size[1]
@@ -170,7 +171,7 @@ def _masks_and_colors(layers: Sequence[Layer], index: Any, images: Tensor) -> It
 
 
 def _to_numpy_index(index: Any) -> Any:
-    """Return a tensor index as a NumPy array; other indices unchanged."""
+    """Return a tensor index as a NumPy array, and any other index unchanged."""
     return index.cpu().numpy() if isinstance(index, Tensor) else index
 
 

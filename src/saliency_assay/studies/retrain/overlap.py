@@ -1,7 +1,7 @@
-"""Overlap of the masks of consecutive iterations (Palacio et al., IteROAR, section 3).
+"""Overlap of the masks of consecutive iterations: MMO, MAMO and CMA (Palacio et al., IteROAR, section 3).
 
-Masks are m̄, True where a pixel is occluded. ‖·‖₀ counts entries that are not 0, so the sums of Eqs. 2 and 4 are
-unions.
+Masks are m̄, True where a pixel is occluded. ‖·‖₀ counts the entries that are not 0, so that it measures the union of
+the masks in the sums of Eqs. 2 and 4.
 """
 
 import itertools
@@ -11,13 +11,13 @@ from torch import Tensor
 
 
 def mmo(masks: Tensor) -> Tensor:
-    """Compute ‖m̄_i ⊙ m̄_{i+1}‖₀ in pixels, int64 ``[N, I − 1]``, of masks bool ``[N, I, H, W]`` in their order.
+    """Compute ‖m̄_i ⊙ m̄_{i+1}‖₀ in pixels, int64 ``[N, I − 1]``, of masks bool ``[N, I, H, W]`` in order.
 
-    The mean over images and i is MMO (Eq. 1). From 0 to the size of a mask; 0 means that the map highlights no occluded
-    pixel again.
+    The mean over images and i is MMO (Eq. 1). Values are between 0 and the size of a mask; 0 means that the map
+    highlights none of the pixels occluded in the iteration before.
 
     Raises:
-        ValueError: masks of another type or shape.
+        ValueError: masks have another type or shape.
     """
     mask_list = _mask_list(masks)
     return _stack_columns(
@@ -28,7 +28,7 @@ def mmo(masks: Tensor) -> Tensor:
 def mamo(masks: Tensor) -> Tensor:
     """Compute ‖(Σ_{ι≤i} m̄_ι) ⊙ m̄_{i+1}‖₀ in pixels, int64 ``[N, I − 1]``, of masks as in ``mmo``.
 
-    The mean over images and i is MAMO (Eq. 2). At least ``mmo``, at most the size of mask i + 1.
+    The mean over images and i is MAMO (Eq. 2). Values are at least ``mmo`` and at most the size of mask i + 1.
 
     Raises:
         ValueError: as ``mmo``.
@@ -44,7 +44,7 @@ def mamo(masks: Tensor) -> Tensor:
 def cma(masks: Tensor) -> Tensor:
     """Compute ‖Σ_{ι≤i} m̄_ι‖₀ in pixels, int64 ``[N, I]``: the area occluded after each iteration; masks as in ``mmo``.
 
-    The last column is CMA (Eq. 4). At most (i + 1) · k for masks of k pixels; disjoint masks reach this.
+    The last column is CMA (Eq. 4). For masks of k pixels, values are at most (i + 1) · k, which disjoint masks reach.
 
     Raises:
         ValueError: as ``mmo``.
@@ -60,14 +60,14 @@ def cma(masks: Tensor) -> Tensor:
 def pairwise(masks: Tensor) -> Tensor:
     """Compute ‖m̄_i ⊙ m̄_n‖₀ for all i and n in pixels, int64 ``[N, I, I]``, of masks as in ``mmo`` (Eq. 3).
 
-    Symmetric; the diagonal is the size of each mask.
+    The result is symmetric, with the sizes of the masks on the diagonal.
 
     Raises:
         ValueError: as ``mmo``.
     """
     _mask_list(masks)
     overlaps = masks.new_empty((len(masks), masks.shape[1], masks.shape[1]), dtype=torch.int64)
-    # Image by image: float64 is exact for any number of pixels, but memory is needed for one image only.
+    # In float64 the product is exact for any number of pixels; one image at a time, because it needs 8 bytes per pixel.
     for row, image in zip(overlaps, masks.flatten(2), strict=True):
         values = image.double()
         row.copy_(values @ values.T)

@@ -1,4 +1,4 @@
-"""Parameters of masks: fills, transforms, and the arithmetic of τ, ρ, I and k; free of torch and Pydantic."""
+"""Parameters of masks: fills, transforms, and the arithmetic of τ, ρ, I and k; imports neither torch nor Pydantic."""
 
 from collections.abc import Mapping
 from fractions import Fraction
@@ -9,12 +9,12 @@ from saliency_assay.registry.records import Parameter, shown, unknown, with_defa
 
 Fill = Literal["zero", "mean"]
 FILLS: Mapping[str, str] = {"zero": "", "mean": "mean"}
-"""For each fill of occluded pixels the array of a store of masks that contains its colors; empty for black.
+"""For each fill of occluded pixels, the array of its colors in a store of masks; empty for black.
 
-Each mask has one fill color. A fill of several colors, such as blurred pixels, needs a change of
+A mask has one fill color per image. A fill with several colors, such as blurred pixels, needs a change of
 ``occluded.occlude``. The fills of metrics are in ``metrics.fills``.
 """
-TOLERANCE = 1e-9  # of ρ · 100 / (100 − τ) from an integer, for rounded decimals of ρ and τ
+TOLERANCE = 1e-9  # deviation of ρ · 100 / (100 − τ) from an integer, because ρ and τ are rounded decimals
 
 TRANSFORMS: Mapping[str, Mapping[str, Parameter]] = {
     "none": {},
@@ -51,10 +51,10 @@ def transform_from(entry: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def iterations(percentile: float, occluded: float) -> int:
-    """Return I = ρ · 100 / (100 − τ), the number of masks of share 1 − τ/100 in a share ρ of an image (section 3).
+    """Return I = ρ · 100 / (100 − τ), the number of masks of a share 1 − τ/100 that occlude a share ρ (section 3).
 
     Raises:
-        ValueError: τ outside (0, 100), ρ outside (0, 1), or an I that is not an integer.
+        ValueError: τ is outside (0, 100), ρ is outside (0, 1), or I is not an integer.
     """
     share = _share(percentile)
     count = _exact_number_between("occluded", occluded, 1) / share
@@ -66,13 +66,13 @@ def iterations(percentile: float, occluded: float) -> int:
 
 
 def pixels(area: int, percentile: float) -> int:
-    """Return k = (1 − τ/100) · A pixels, half a pixel rounded up, at least one.
+    """Return k = (1 − τ/100) · A, the pixels of a mask, rounded half up, at least one.
 
-    Computed from the decimal representation of τ, so that float noise in 0.05 · A does not decide how a half is
-    rounded.
+    The calculation uses the decimal representation of τ, so that floating-point error in 0.05 · A does not decide how
+    a half is rounded.
 
     Raises:
-        ValueError: τ outside (0, 100).
+        ValueError: τ is outside (0, 100).
     """
     return max(1, floor(_share(percentile) * area + Fraction(1, 2)))
 

@@ -10,7 +10,7 @@ from saliency_assay.runtime.shards import shard_suffixes
 from saliency_assay.studies.retrain.settings import Retraining
 
 SHARED = "shared"
-"""Fill name of the masks of f_0, which are the same for every fill."""
+"""Name of the fill in paths of f_0's masks, which are the same for every fill."""
 
 
 class RetrainInputs(StudyInputs):
@@ -60,12 +60,12 @@ class RetrainInputs(StudyInputs):
         return [self._retrained("predictions.parquet", wildcards, step) for step in steps]
 
     def arm_leakage(self, wildcards: Wildcards) -> list[str]:
-        """Return the leakage of an arm, if it is measured."""
+        """Return the leakage tables of an arm, if leakage is measured."""
         iterations = self.retraining(wildcards["study"]).leak_iterations
         return expand(self.paths.leakage, **wildcards, iteration=iterations)
 
     def first_masks(self, wildcards: Wildcards) -> list[str]:
-        """Return the masks of all methods for the first seed, those of each method in order."""
+        """Return the masks of all methods for the first seed, method by method."""
         methods, seed = self.studies.study(wildcards["study"]).methods, str(self.config.seeds[0])
         return flatten(self.arm_masks({**wildcards, "method": method, "seed": seed}) for method in methods)
 
@@ -75,7 +75,7 @@ class RetrainInputs(StudyInputs):
         return [path for step in steps for path in self._masks(arm, step)]
 
     def _masks(self, arm: Wildcards, iteration: int) -> list[str]:
-        """Return the shards of the masks of f_i on D_i, in their order."""
+        """Return the shards of the masks of f_i on D_i, in order."""
         values = {**arm, "iteration": iteration, "fill": arm["fill"] if iteration else SHARED}
         return expand(
             self.paths.masks, **{**values, "shard": shard_suffixes(self.retraining(arm["study"]).shards)}
@@ -135,7 +135,8 @@ class RetrainParams(StudyParams):
     # ---- rules
 
     def remask(self, wildcards: Wildcards) -> Settings:
-        # Apart from the state, independent of the study, so that equal masks of two studies have equal noise.
+        # Apart from the state, the settings do not depend on the study, so that equal masks of two studies have equal
+        # noise.
         model = self.studies.first_model(wildcards["study"])
         method = self.config.methods[wildcards["method"]]
         retraining = self.inputs.retraining(wildcards["study"])
@@ -238,7 +239,7 @@ class RetrainParams(StudyParams):
         return self.settings("plot_leakage", labels=self.facts.labels(wildcards["study"]))
 
     def _retrained(self, study: str) -> Settings:
-        """Return the settings that convert the numbers of a retrain study to shares."""
+        """Return the settings with which pixel counts of a retrain study are converted to shares."""
         retraining = self.inputs.retraining(study)
         return {
             "label": self.studies.first_model(study).trained_on,

@@ -1,4 +1,4 @@
-"""Scores by which the methods of a retrain study are rated."""
+"""Scores of a retrain study that reliability analyzes use to rate methods."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ ACCURACY = [("metric", "==", "accuracy")]
 
 @dataclass(frozen=True)
 class RetrainedAccuracies:
-    """Accuracy on occluded test images, lower is better, without f_0, which does not depend on any method.
+    """Accuracies of f_i on occluded test images (lower is better), without f_0, which does not depend on a method.
 
-    Models are scored on all test images, tens of millions of rows on ImageNet, so each part has a single combination of
-    keys.
+    Models are scored on all test images, which are tens of millions of rows for ImageNet, so tables are read one
+    combination of keys at a time.
     """
 
     paths: Sequence[Path]
@@ -32,12 +32,12 @@ class RetrainedAccuracies:
 
 
 def rated_scores(paths: Sequence[Path], *, data: str, models: Sequence[str]) -> RetrainedAccuracies:
-    """Return accuracies after retraining, a variant for each protocol, fill and iteration.
+    """Return accuracies after retraining, with a variant for each protocol, fill and iteration.
 
     Args:
         paths: score tables, in the order of the study's methods; only the needed rows are read.
-        data: not used; the tables have the name of the set.
-        models: not used; the tables have the name of the model.
+        data: not used, because the tables contain the name of the set.
+        models: not used, because the tables contain the name of the model.
     """
     return RetrainedAccuracies(paths)
 

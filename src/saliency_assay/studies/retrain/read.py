@@ -1,4 +1,4 @@
-"""Read a study of kind ``retrain``: its model and the settings of its masks."""
+"""Reading and checking of a study of kind ``retrain`` in the configuration."""
 
 from saliency_assay.config.checks import look_up
 from saliency_assay.config.errors import ConfigError
@@ -10,15 +10,13 @@ def read_study(name: str, entry: RetrainStudy, methods: tuple[str, ...], section
     """Return the record of a study, with a ``Retraining`` as its settings.
 
     Raises:
-        ConfigError: inconsistent values, a method that the study does not have, or a model that is not trained.
+        ConfigError: values are inconsistent, a method is not in the study, or the model is not trained.
     """
     place = f"studies.{name}"
     model = look_up(f"{place}.model", "model", entry.model, sections.models)
     if not model.training["epochs"]:
         actual = f"{model.name}, whose training.epochs is 0"
-        raise ConfigError(
-            f"{place}.model: found {actual}; expected a model that is trained, to be trained again"
-        )
+        raise ConfigError(f"{place}.model: found {actual}; expected a model with epochs, to be retrained")
     for method in entry.reductions:
         look_up(f"{place}.reductions", "method of the study", method, dict.fromkeys(methods))
     try:

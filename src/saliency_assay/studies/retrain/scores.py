@@ -1,4 +1,4 @@
-"""Scores of one arm of a retrain study: accuracy of each f_i, and overlap of its masks (IteROAR, section 4.5)."""
+"""Scores of one arm of a retrain study: accuracy of each f_i, overlap of its masks, and leakage (IteROAR, 4.5, 4.7)."""
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,17 +12,17 @@ from saliency_assay.storage.score_tables import WHOLE_SET
 from saliency_assay.studies.retrain.occluded import Layer, unpacked
 from saliency_assay.studies.retrain.overlap import cma, mamo, mmo, pairwise
 
-BLOCK = 256
+BLOCK = 256  # images whose masks are in memory at a time
 
 
 def accuracy_scores(predictions: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """Return rows ``metric, variant, image, score`` of f_0, f_1, …: 1 for a correctly classified test image, else 0.
 
     Args:
-        predictions: rows of ``training.evaluation.predict`` of every f_i, in their order.
+        predictions: rows of ``training.evaluation.predict`` of every f_i, in order.
 
-    The variant is i. Training and validation images have one row each, the share of correct images:
-    ``accuracy_train`` and ``accuracy_validation``.
+    The variant is i. ``accuracy_train`` and ``accuracy_validation`` have one row per f_i, the share of correctly
+    classified images.
     """
     tables = []
     for step, table in enumerate(predictions):
@@ -39,8 +39,8 @@ def accuracy_scores(predictions: Sequence[pd.DataFrame]) -> pd.DataFrame:
 def overlap_scores(layers: Sequence[Layer], images: Ints) -> pd.DataFrame:
     """Return rows as in ``accuracy_scores`` with ``mmo``, ``mamo``, ``cma`` and all pairs as ``overlap``, in pixels.
 
-    ``layers`` contain the masks m̄_0, m̄_1, … in their order; ``images`` are the indices of the scored images. The
-    variant is i, or for ``overlap`` the pair: ``2-5``.
+    ``layers`` contain the masks m̄_0, m̄_1, … in order; ``images`` are the indices of the scored images. The variant is i
+    or, for ``overlap``, the pair, such as ``2-5``.
     """
     blocks = [
         table
@@ -64,8 +64,8 @@ def _overlap_tables(layers: Sequence[Layer], images: Ints) -> Iterator[pd.DataFr
 def leakage_scores(tables: Mapping[int, pd.DataFrame]) -> pd.DataFrame:
     """Return rows as in ``accuracy_scores`` with ``leakage`` and ``leakage_random``: test accuracy on masks alone.
 
-    ``leakage_loss`` and ``leakage_loss_random`` are the corresponding cross-entropies in nats. ``tables`` are those of
-    ``leakage.leakage``, by the i of D_i. The variant is i and the repeat: ``10/repeat0``.
+    ``leakage_loss`` and ``leakage_loss_random`` are the corresponding cross-entropies in nats. ``tables`` are the
+    results of ``leakage.leakage``, by the i of D_i. The variant is i and the repeat, such as ``10/repeat0``.
     """
     rows = []
     for step, table in tables.items():

@@ -15,68 +15,74 @@ Reduction = Literal["sum", "abs_sum", "abs_max", "positive_sum", "squared_sum", 
 
 
 class LeakageSettings(Settings):
-    """Classifiers that see masks alone."""
+    """Classifiers trained on masks alone."""
 
     repeats: Annotated[int, Field(ge=2), INTEGER] = Field(
-        3, description="Classifiers of masks for each seed, and as many with labels at random."
+        3, description="Classifiers of masks per seed, and equally many with permuted labels."
     )
     iterations: OrAbsent[Distinct[Positive]] = Field(
         None,
         min_length=1,
-        description="Data sets D_i whose masks are judged, by i; by default the first and the last.",
+        description="The i of the data sets D_i whose masks are tested; by default the first and the last.",
     )
 
 
 class RetrainStudy(StudySettings):
-    """Occludes the pixels that maps point at and trains the model anew."""
+    """Retraining of the model on images without the pixels that maps highlight."""
 
     kind: Literal["retrain"]
-    model: str = Field(description="f_0; every f_i is trained as it is, from the same initial weights.")
+    model: str = Field(
+        description="f_0; every f_i is trained with its settings, from the same initial weights."
+    )
     protocols: Distinct[Protocol] = Field(
         ("iteroar",),
         min_length=1,
-        description="Whether maps are generated anew of every f_i (`iteroar`), or once of f_0 (`roar`).",
+        description="`iteroar`: generate maps again for every f_i; `roar`: generate maps once, for f_0.",
     )
     fills: Distinct[Fill] = Field(
         ("zero", "mean"),
         min_length=1,
-        description="Value of occluded pixels: black, or the mean of the pixels just occluded.",
+        description="Value of occluded pixels: black (`zero`), or the mean color of the pixels that the mask occludes "
+        "(`mean`).",
     )
     percentile: Annotated[float, Field(gt=0, lt=100), NUMBER] = Field(
-        95, description="τ; a map's values above it are occluded."
+        95, description="τ; pixels with values above this percentile of a map are occluded."
     )
     occluded: Annotated[float, Field(gt=0, lt=1), NUMBER] = Field(
         0.5,
-        description="ρ, the share of an image that is occluded after the last iteration, a multiple of 1 − τ/100.",
+        description="ρ, the share of an image that is occluded after the last iteration; a multiple of 1 − τ/100.",
     )
-    reduction: Reduction = Field("sum", description="From raw maps to one value a pixel.")
-    reductions: dict[str, Reduction] = Field({}, description="Another reduction for some methods, by name.")
+    reduction: Reduction = Field("sum", description="Reduction of raw maps to one value per pixel.")
+    reductions: dict[str, Reduction] = Field(
+        {}, description="Reductions of individual methods, by the name of the method."
+    )
     transform: dict[Any, Any] = Field(
         {"kind": "none"},
-        description="Transform of every mask against leaks, a `kind` and its parameters "
+        description="Transform of every mask against leakage: a `kind` and its parameters "
         "([mask transforms](retrain.md#mask-transforms)).",
     )
-    keep_maps: bool = Field(False, description="Store the raw maps of all images beside the masks.")
+    keep_maps: bool = Field(False, description="Store the raw maps of all images in addition to the masks.")
     shards: Positive = Field(
         1,
-        description="Shards in which the images of an iteration are remasked, each by a job of its own; each has 256 "
-        "images or more.",
+        description="Number of shards in which the images of an iteration are remasked, each by a separate job; a "
+        "shard has at least 256 images.",
     )
     leakage: OrAbsent[LeakageSettings] = Field(
-        None, description="Measure how far masks alone predict the class; absent, it is not measured."
+        None, description="Measure how accurately masks alone predict the class; not measured by default."
     )
 
 
 @dataclass(frozen=True)
 class Retraining:
-    """Protocol of a ``retrain`` study, the same for each of its methods.
+    """Checked settings of a ``retrain`` study, the same for each of its methods.
 
-    Each combination of ``protocols`` and ``fills`` is an arm with its own retraining. ``percentile`` τ and ``occluded``
-    ρ are those of section 3 of IteROAR: a mask has the share 1 − τ/100 of the pixels, all masks together at most ρ.
-    ``reduction`` reduces maps to one value per pixel, unless ``reductions`` has another one for the method.
-    ``transform`` is a ``kind`` of ``TRANSFORMS`` and its parameters. ``leak_iterations`` are the i of the D_i on whose
-    masks classifiers are trained, ``repeats`` times each; empty if leakage is not measured. ``keep_maps`` stores raw
-    maps beside the masks. The images of one iteration are remasked in ``shards`` separate jobs.
+    For each method, each combination of ``protocols`` and ``fills`` is an arm, with models retrained for it.
+    ``percentile`` τ and ``occluded`` ρ are those of IteROAR, section 3: a mask has a share 1 − τ/100 of the pixels, all
+    masks together at most ρ. ``reduction`` reduces maps to one value per pixel, unless ``reductions`` has another one
+    for the method. ``transform`` is a ``kind`` of ``TRANSFORMS`` and its parameters. ``leak_iterations`` are the i of
+    the D_i on whose masks classifiers are trained, ``repeats`` times each; empty if leakage is not measured.
+    ``keep_maps`` is True to store raw maps in addition to the masks. The images of one iteration are remasked in
+    ``shards`` separate jobs.
     """
 
     protocols: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Masks that an interrupted job has already computed, saved in a folder so that its next attempt continues there."""
+"""Saved state of a mask job, from which its next attempt resumes after an interruption."""
 
 import logging
 import shutil
@@ -18,19 +18,19 @@ log = logging.getLogger(__name__)
 
 Block = dict[str, np.ndarray]
 BYTES = 8 << 20
-"""Limit of unsaved data: a fast method would otherwise fill the memory within ``seconds``."""
+"""Maximum of unsaved bytes: a fast method could otherwise fill the memory within ``seconds``."""
 
 
 class MaskState(HeldSigterm):
-    """Files ``0.pt``, ``1.pt``, … in ``folder``, each of consecutive images; as a context manager it delays SIGTERM.
+    """Files ``0.pt``, ``1.pt``, … in ``folder``, each of consecutive images; as a context manager it defers SIGTERM.
 
-    SIGTERM then ends the process after the next block, with everything saved and status 143; after the last block it is
-    ignored, because the job ends by itself. Files with another ``fingerprint`` are deleted.
+    After SIGTERM, the process ends with status 143 once the current block is computed and saved. After the last block,
+    SIGTERM is ignored, because the job ends by itself. Files with another ``fingerprint`` are deleted.
     """
 
     def __init__(self, folder: Path, fingerprint: str, *, seconds: float) -> None:
         self.noise: Tensor | None = None
-        """State of the method's generator after the resumed blocks; None where there are none."""
+        """State of the method's generator after the resumed blocks; None if there are none."""
         self._folder = folder
         self._fingerprint = fingerprint
         self._seconds = seconds
@@ -51,7 +51,7 @@ class MaskState(HeldSigterm):
             if path not in map(self._path, range(self._files)):
                 path.unlink()
         if self._images:
-            log.info("%s: going on after %d images", self._folder, self._images)
+            log.info("%s: resuming after %d images", self._folder, self._images)
 
     def add(self, block: Block, noise: Tensor) -> None:
         """Add a new block and the state of the method's generator after it; save pending blocks when due.
@@ -60,6 +60,7 @@ class MaskState(HeldSigterm):
             SystemExit: SIGTERM was received; everything is saved.
         """
         mask = block["mask"]
+        # Packed here, so that pending masks use an eighth of the memory.
         packed = np.packbits(mask.reshape(len(mask), -1), axis=1)
         self._pending.append({**block, "mask": packed})
         size = sum(array.nbytes for pending in self._pending for array in pending.values())
@@ -99,7 +100,9 @@ class MaskState(HeldSigterm):
             log.warning("%s: discarded, not a state of masks (%s)", path, error)
             return None
         if fingerprint != self._fingerprint:
-            log.warning("%s: discarded, of fingerprint %s, now %s", path, fingerprint, self._fingerprint)
+            log.warning(
+                "%s: discarded, found fingerprint %s, expected %s", path, fingerprint, self._fingerprint
+            )
             return None
         if first_image != self._images:
             log.warning("%s: discarded, begins with image %s, expected %d", path, first_image, self._images)

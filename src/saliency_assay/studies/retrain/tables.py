@@ -1,4 +1,4 @@
-"""Tables of the retrain study: accuracy of every iteration, and overlap of its masks beside that of random masks."""
+"""Tables of the retrain study: accuracy of every iteration, and overlap of its masks compared with random masks."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ ACCURACIES = {"accuracy": "test", "accuracy_validation": "validation", "accuracy
 OVERLAPS = ("mmo", "mamo", "cma")
 PROTOCOLS = {"iteroar": "IteROAR", "roar": "ROAR"}
 ARM = r"(?P<protocol>[^/]+)/(?P<fill>[^/]+)"
-# Forms of variants, each with the pattern that parses it.
+# Forms of variants in score tables, each with the regular expression that parses it.
 FORMS = {
     "protocol/fill/iteration": rf"^{ARM}/(?P<iteration>\d+)$",
     "protocol/fill/first-second": rf"^{ARM}/(?P<first>\d+)-(?P<second>\d+)$",
@@ -23,7 +23,7 @@ FORMS = {
 
 
 def named(protocol: str, fill: str) -> str:
-    """Return the title of an arm's panel."""
+    """Return the title of the panel of an arm, identified by protocol and fill."""
     return f"{protocol_label(protocol)}, {fill} fill"
 
 
@@ -33,23 +33,25 @@ def protocol_label(protocol: str) -> str:
 
 
 def means(scores: pd.DataFrame) -> pd.DataFrame:
-    """Return the means over images of a score table, and their spread, for tables and figures.
+    """Return means over the images of a score table, and their spread, for tables and figures.
 
-    Arms are independent, so the tables of several arms can be concatenated.
+    The rows of an arm do not depend on other arms, so the results for several arms can be concatenated.
 
     Args:
-        scores: a score table with all seeds of its arms, text columns as strings or categories.
+        scores: a score table with all seeds of its arms; text columns are strings or categories.
 
     Returns:
         One row for each study, data, model, method, metric, variant and seed, in the order of ``scores``: ``score``,
-        the mean over images (a set-level score unchanged); ``images``, the number with a score (0 for set-level);
-        ``images_sd``, standard deviation over images (n − 1) of each image's mean over seeds, in the row of each seed.
+        the mean over images, or the score of a whole set; ``images``, the number of images with a score, 0 for the
+        score of a set; ``images_sd``, the standard deviation over images (n − 1) of each image's mean over seeds,
+        repeated for each seed.
     """
     columns = [name for name in COLUMNS if name not in ("image", "score")]
     text_columns = [name for name in columns if COLUMNS[name] == "str"]
     table = scores.groupby([*text_columns, "seed"], sort=False, observed=True)["score"].mean().reset_index()
     image_scores = scores[(scores["image"] >= 0) & scores["score"].notna()]
     images = image_scores.groupby([*text_columns, "seed"], sort=False, observed=True).size().rename("images")
+    # Spread over images, not over seeds: the mean over seeds comes first.
     by_image = image_scores.groupby([*text_columns, "image"], sort=False, observed=True)["score"].mean()
     image_spreads = by_image.groupby(level=text_columns, sort=False, observed=True).std().rename("images_sd")
     table = table.astype({name: COLUMNS[name] for name in columns})
@@ -61,36 +63,37 @@ def means(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def split_variants(table: pd.DataFrame, metrics: Sequence[str], form: str) -> pd.DataFrame:
-    """Return the rows of ``metrics``, with the parts of their variants as columns, numbers as int.
+    """Return the rows of ``metrics``, with the components of their variants as columns, numbers as int.
 
     Args:
-        table: the ``means``, or the score table, of one study, set of images and model.
+        table: the ``means`` or the score table of one study, data set and model.
         metrics: names in the column ``metric``.
         form: one of ``FORMS``.
 
     Raises:
-        ValueError: several studies, sets or models; no row of these metrics; or a variant of another form.
+        ValueError: there are several studies, sets or models, no row of these metrics, or a variant of another form.
     """
     sources = table[["study", "data", "model"]].drop_duplicates()
     if len(sources) > 1:
-        raise ValueError(f"scores: found {len(sources)} of study, data and model, expected one")
+        raise ValueError(f"scores: found {len(sources)} combinations of study, data and model, expected one")
     rows = table[table["metric"].isin(list(metrics))]
     if rows.empty:
-        raise ValueError(f"scores: found none of {', '.join(metrics)}, expected some")
+        raise ValueError(f"scores: found none of {', '.join(metrics)}, expected at least one")
+    # Only distinct variants are parsed: a score table may have millions of rows.
     variants = pd.Series(rows["variant"].unique(), dtype=str)
-    parts = variants.str.extract(FORMS[form]).set_index(variants)
-    wrong = parts.index[parts["protocol"].isna()]
+    components = variants.str.extract(FORMS[form]).set_index(variants)
+    wrong = components.index[components["protocol"].isna()]
     if len(wrong):
         raise ValueError(f"variant: found {wrong[0]!r}, expected {form}")
-    numbers = [name for name in parts.columns if name not in ("protocol", "fill")]
-    return rows.join(parts.astype(dict.fromkeys(numbers, "int64")), on="variant")
+    numbers = [name for name in components.columns if name not in ("protocol", "fill")]
+    return rows.join(components.astype(dict.fromkeys(numbers, "int64")), on="variant")
 
 
 def by_iteration(table: pd.DataFrame, iterations: int) -> pd.DataFrame:
     """Return the ``means`` of accuracy, MMO, MAMO and CMA with ``protocol``, ``fill`` and ``iteration`` as columns.
 
     Raises:
-        ValueError: an iteration beyond ``iterations``, or as in ``split_variants``.
+        ValueError: an iteration is above ``iterations``, or an error of ``split_variants``.
     """
     rows = split_variants(table, (*ACCURACIES, *OVERLAPS), "protocol/fill/iteration")
     last = int(rows["iteration"].max())
@@ -100,34 +103,36 @@ def by_iteration(table: pd.DataFrame, iterations: int) -> pd.DataFrame:
 
 
 def expected(metric: str, iteration: int, *, area: int, occluded: int) -> float:
-    """Return the expected MMO, MAMO or CMA in pixels of independent random masks of ``occluded`` of ``area`` pixels."""
+    """Return the expected MMO, MAMO or CMA, in pixels, of random masks of ``occluded`` of ``area`` pixels."""
     if metric == "mmo":
         return expected_mmo(occluded, area)
     return {"mamo": expected_mamo, "cma": expected_cma}[metric](iteration, occluded, area)
 
 
 def summary(table: pd.DataFrame, *, area: int, occluded: int, iterations: int, classes: int) -> pd.DataFrame:
-    """Return accuracy and overlap of every iteration, with their spreads and the values of random masks.
+    """Return accuracy and mask overlap of every iteration, with their spreads and the values of random masks.
 
     Row i has the accuracy of f_i, which is trained on D_i, and MMO, MAMO and CMA of iteration i; CMA is the number of
-    pixels occluded in D_{i+1}. NaN where a number is not defined: MMO and MAMO from i = I − 1, CMA at i = I.
+    pixels occluded in D_{i+1}. Undefined values are NaN: MMO and MAMO from i = I − 1 on, CMA at i = I.
 
     Args:
         table: the study's ``means``.
-        area: A, pixels of an image.
-        occluded: k, pixels that a mask occludes.
+        area: A, number of pixels of an image.
+        occluded: k, number of pixels that a mask occludes.
         iterations: I.
         classes: K.
 
     Returns:
         One row for each of ``KEYS`` in the order of ``table``, with
 
-        - ``nominal``, ``masked``: the share of pixels occluded in D_i, i·k/A for disjoint masks, and as measured;
-        - ``accuracy_test``, ``…_validation``, ``…_train`` in 0–1, means over seeds, and ``…_sd`` over seeds (NaN for a
+        - ``nominal``, ``masked``: the share of pixels occluded in D_i: i·k/A, that of disjoint masks, and the measured
+        one; - ``accuracy_test``, ``…_validation``, ``…_train`` in 0–1, means over seeds, and ``…_sd`` over seeds (NaN
+        for a
           single seed), with ``chance`` = 1/K;
-        - ``seeds`` and ``images`` (test images) behind them;
-        - for ``mmo``, ``mamo``, ``cma``: the mean in pixels, ``…_sd`` over images (of each image's mean over seeds),
-          ``…_random`` of random masks, and each of these as ``…_share``: MMO and MAMO of k, CMA of A;
+        - ``seeds`` and ``images``, the numbers of seeds and test images;
+        - for ``mmo``, ``mamo``, ``cma``: the mean in pixels; ``…_sd`` over images, of each image's mean over seeds;
+          ``…_random``, the expectation for random masks; and each of these as ``…_share`` of k (MMO and MAMO) or A
+          (CMA);
         - ``cma_most`` = (i + 1)·k, which is ρA after the last mask, and ``cma_of_most``, CMA's share of it.
     """
     rows = by_iteration(table, iterations)
@@ -164,7 +169,7 @@ def _occluded_share(mean: pd.DataFrame, area: int) -> "pd.Series[float]":
     """Return the share of pixels occluded in D_i: CMA of iteration i − 1, and 0 for D_0."""
     names = list(mean.index.names)
     previous_cma = mean.get("cma", pd.Series(np.nan, index=mean.index)).reset_index()
-    previous_cma["iteration"] += 1
+    previous_cma["iteration"] += 1  # the masks up to iteration i − 1 occlude D_i
     share = previous_cma.set_index(names).iloc[:, 0].reindex(mean.index) / area
     return share.mask(mean.index.get_level_values("iteration") == 0, 0.0)
 
@@ -180,7 +185,7 @@ def ordered(table: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def summary_tables(table: pd.DataFrame, study: str, labels: Labels = UNLABELED) -> dict[str, pd.DataFrame]:
-    """Return a ``summary`` as two displayed tables by title, accuracy and overlap of masks; shares are in percent."""
+    """Return a ``summary`` as two displayed tables by title: accuracy, and overlap of masks. Shares are in percent."""
     arms = table[KEYS].assign(
         protocol=table["protocol"].map(protocol_label),
         method=table["method"].map(labels.method),

@@ -66,7 +66,7 @@ def test_the_largest_instance_of_each_photograph(tmp_path: Path) -> None:
     found, skipped = find(source)
     assert [(i.annotation, i.coco_image.name, i.area) for i in found] == [(4, "1.png", 50), (2, "2.png", 900)]
     assert skipped == {
-        "dog": {"not the largest of its photograph": 2, "crowd": 1, "smaller than 10 px²": 1},
+        "dog": {"not the largest in its image": 2, "crowd": 1, "smaller than 10 px²": 1},
     }
 
 
@@ -166,7 +166,7 @@ def test_a_photograph_in_two_folders_is_one(tmp_path: Path) -> None:
     found, skipped = find(first, second, categories=("dog", "stop sign"), limit=4)
     chosen = [(i.category, i.annotation, i.source) for i in found]
     assert chosen == [("dog", 1, 0), ("dog", 5, 1), ("dog", 6, 1), ("dog", 7, 1), ("stop sign", 3, 0)]
-    assert skipped == {"dog": {"same photograph listed again": 2, "beyond the limit": 1}, "stop sign": {}}
+    assert skipped == {"dog": {"duplicate of another image": 2, "beyond the limit": 1}, "stop sign": {}}
 
 
 def test_one_id_is_of_one_image(tmp_path: Path) -> None:
@@ -174,14 +174,16 @@ def test_one_id_is_of_one_image(tmp_path: Path) -> None:
     source = write(tmp_path, [annotation(1, 4, [box(0, 0, 9, 9)])], images=images[:2])
     assert [i.coco_image.name for i in find(source)[0]] == ["1.png"]
     write(tmp_path, [annotation(1, 4, [box(0, 0, 9, 9)])], images=images)
-    message = f"{source.annotations}: images[2]: id is 4, as of images[0]; expected an id of its own"
+    message = f"{source.annotations}: images[2]: id is 4, the same as in images[0]; expected a unique id"
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         find(source)
 
 
 def test_one_id_is_of_one_category(tmp_path: Path) -> None:
     source = write(tmp_path, [GOOD], categories=[*CATEGORIES, {"id": 7, "name": "cat"}])
-    with pytest.raises(ValueError, match=re.escape("categories[2]: id is 7, as of categories[0]; expected")):
+    with pytest.raises(
+        ValueError, match=re.escape("categories[2]: id is 7, the same as in categories[0]; expected")
+    ):
         find(source)
 
 
@@ -236,29 +238,32 @@ GOOD = annotation(1, 1, [box(0, 0, 9, 9)])
     [
         ({"category_id": "dog"}, "annotations[1]: category_id is 'dog', expected int"),
         ({"image_id": None}, "annotations[1]: image_id is None, expected int"),
-        ({"image_id": 44}, "annotations[1]: image_id 44 is not the id of any of the file's images"),
+        ({"image_id": 44}, "annotations[1]: image_id is 44, expected the id of one of the file's images"),
         ({"segmentation": "x"}, "annotations[1]: segmentation is 'x', expected list or dict"),
-        ({"segmentation": [3, 4]}, "annotations[1]: segmentation holds 3, expected lists of numbers"),
+        ({"segmentation": [3, 4]}, "annotations[1]: segmentation contains 3, expected lists of numbers"),
         (
             {"segmentation": [[1, "a"]]},
-            "annotations[1]: segmentation holds [1, 'a'], expected lists of numbers",
+            "annotations[1]: segmentation contains [1, 'a'], expected lists of numbers",
         ),
         (
             {"segmentation": [[0, 0, float("nan"), 1, 1, 1]]},
-            "annotations[1]: segmentation holds [0, 0, nan, 1, 1, 1]",
+            "annotations[1]: segmentation contains [0, 0, nan, 1, 1, 1]",
         ),
         (
             {"segmentation": [[0, 0, 1e9, 0, 9, 9]]},
-            "annotations[1]: segmentation reaches 1000000000.0, expected coordinates within 80 × 60 pixels",
+            "annotations[1]: segmentation has a coordinate 1000000000.0, expected values within 80 × 60 pixels",
         ),
         (
             {"segmentation": {"size": [60, 80], "counts": [5, 6]}},
-            "{'counts': [5, 6], 'size': [60, 80]}, expected run lengths that fill 80 × 60 pixels",
+            "{'counts': [5, 6], 'size': [60, 80]}, expected run lengths that add up to 80 × 60 pixels",
         ),
-        ({"segmentation": {"size": [60, 81], "counts": []}}, "expected run lengths that fill 80 × 60 pixels"),
+        (
+            {"segmentation": {"size": [60, 81], "counts": []}},
+            "expected run lengths that add up to 80 × 60 pixels",
+        ),
         (
             {"segmentation": {"size": [60, 80], "counts": "12"}},
-            "expected run lengths that fill 80 × 60 pixels",
+            "expected run lengths that add up to 80 × 60 pixels",
         ),
     ],
 )
@@ -293,7 +298,7 @@ def test_a_category_without_instances(tmp_path: Path) -> None:
     expected = "no usable instance of 'dog'; found: smaller than 1000 px² 1, crowd 1"
     with pytest.raises(ValueError, match=re.escape(expected)):
         find(source, min_area=1000)
-    with pytest.raises(ValueError, match="no usable instance of 'stop sign'; found: none at all"):
+    with pytest.raises(ValueError, match="no usable instance of 'stop sign'; found: none"):
         find(source, categories=("dog", "stop sign"))
 
 
@@ -301,7 +306,8 @@ def test_files_that_are_missing(tmp_path: Path) -> None:
     source = write(tmp_path, [annotation(1, 2, [box(0, 0, 9, 9)])])
     (source.images / "2.png").unlink()
     with pytest.raises(
-        FileNotFoundError, match=r"2\.png: no such image file; .*instances\.json: annotations\[0\] needs it"
+        FileNotFoundError,
+        match=r"2\.png: no such image file; .*instances\.json: annotations\[0\] refers to it",
     ):
         find(source)
     source.annotations.unlink()
@@ -331,8 +337,10 @@ def test_photographs_that_are_none(tmp_path: Path) -> None:
     ):
         cut_out(instance)
     Image.fromarray(np.full((HEIGHT, WIDTH), 40_000, np.uint16)).save(instance.coco_image)
-    with pytest.raises(ValueError, match=r"1\.png: found 16 bits, expected 8 bits a channel"):
+    with pytest.raises(ValueError, match=r"1\.png: found 16 bits, expected 8 bits per channel"):
         cut_out(instance)
     Image.fromarray(pixels(1)[:, :50]).save(instance.coco_image)
-    with pytest.raises(ValueError, match=r"1\.png: found 50 × 60 pixels, its annotations say 80 × 60"):
+    with pytest.raises(
+        ValueError, match=r"1\.png: found 50 × 60 pixels, expected 80 × 60, as in its annotations"
+    ):
         cut_out(instance)

@@ -137,8 +137,8 @@ def test_scenes_that_hold_an_object_are_left_out(original: Path, objects: list[s
         scenes, skipped, left_out = find_scenes(original, ["bedroom"], objects=objects, limit=9)
         out = f"images/{IMAGE}" not in [path for _, path in names(original, scenes)]
         assert len(scenes) == 3 - out
-        assert skipped == {"bedroom": {"holds one of the objects": 1} if out else {}}
-        assert left_out == ({f"images/{IMAGE}": f"holds {name}"} if out else {})
+        assert skipped == {"bedroom": {"contains one of the objects": 1} if out else {}}
+        assert left_out == ({f"images/{IMAGE}": f"contains {name}"} if out else {})
         found += [name] * out
     assert found == held
 
@@ -147,7 +147,7 @@ def test_annotations_of_validation_images_are_flat(original: Path) -> None:
     name_objects(original)
     annotate(original, "val/00000002.jpg", 2, 1, 0)
     _, _, left_out = find_scenes(original, ["bedroom", "track"], objects=["truck", "toilet"], limit=9)
-    assert left_out == {"images/val/00000002.jpg": "holds truck, toilet"}
+    assert left_out == {"images/val/00000002.jpg": "contains truck, toilet"}
 
 
 def test_a_category_all_left_out(original: Path) -> None:
@@ -156,7 +156,7 @@ def test_a_category_all_left_out(original: Path) -> None:
     (original / "val.txt").unlink()
     annotate(original, IMAGE, 0)
     with pytest.raises(
-        ValueError, match="no usable image of scene 'bedroom'; found: holds one of the objects 1"
+        ValueError, match="no usable image of scene 'bedroom'; found: contains one of the objects 1"
     ):
         find_scenes(original, ["bedroom"], objects=["truck"], limit=9)
 
@@ -175,7 +175,7 @@ LAUGHS = "<!DOCTYPE x [<!ENTITY a 'aa'>]><filename>&a;</filename>"
         (lambda text: text + " " * (1 << 20), "of at most 1048576"),
         (
             lambda text: text.replace("<class>1<", "<class>9<"),
-            "class of objects 2 is '9', expected a number that",
+            "class of objects 2 is '9', expected a number in",
         ),
         (lambda text: text.replace("<class>1<", "<class>-1<"), "class of objects 2 is '-1'"),
         (lambda text: text.replace("<class>1</class>", "<name>toilet</name>"), "class of objects 2 is ''"),
@@ -195,7 +195,9 @@ def test_a_damaged_list_of_objects(original: Path, line: str) -> None:
     annotate(original, IMAGE, 2)
     with (original / "object_categories.txt").open("a") as file:
         file.write(f"{line}\n")
-    message = rf"object_categories\.txt: line {len(OBJECTS) + 1} is '{line}', expected a name and a number"
+    message = (
+        rf"object_categories\.txt: line {len(OBJECTS) + 1} is '{line}', expected a name and a unique number"
+    )
     with pytest.raises(ValueError, match=message):
         find_scenes(original, ["bedroom"], objects=["truck"], limit=9)
 
@@ -203,7 +205,8 @@ def test_a_damaged_list_of_objects(original: Path, line: str) -> None:
 def test_annotations_without_the_list_of_objects(original: Path) -> None:
     annotate(original, IMAGE, 2)
     with pytest.raises(
-        ValueError, match=r"object_categories\.txt: no such file; objects/ holds numbers, which"
+        ValueError,
+        match=r"object_categories\.txt: no such file; expected MiniPlaces' development kit's list, which",
     ):
         find_scenes(original, ["bedroom"], objects=["truck"], limit=9)
     assert len(find_scenes(original, ["bedroom"], limit=9)[0]) == 3
@@ -230,7 +233,7 @@ def test_category_names(original: Path) -> None:
         find_scenes(original, ["bedrom"], limit=9)
     (original / "categories.txt").write_text("0 church/indoor\n1 church/outdoor\n")
     with pytest.raises(
-        ValueError, match="scene 'church' may be any of church/indoor, church/outdoor; name one in full"
+        ValueError, match="scene 'church' is ambiguous: church/indoor, church/outdoor; use a full name"
     ):
         find_scenes(original, ["church"], limit=9)
 
@@ -256,14 +259,16 @@ def test_broken_lists(original: Path, file: str, line: str, expected: str) -> No
 def test_files_that_are_missing(original: Path) -> None:
     (original / "images" / "val" / "00000002.jpg").unlink()
     with pytest.raises(
-        FileNotFoundError, match=r"val/00000002\.jpg: no such image file, though .* lists name it"
+        FileNotFoundError, match=r"val/00000002\.jpg: no such image file; the lists in .* refer to it"
     ):
         find_scenes(original, ["bedroom"], limit=9)
     with pytest.raises(FileNotFoundError, match="nowhere: no such folder of scenes"):
         find_scenes(original / "nowhere", ["bedroom"], limit=9)
     (original / "train.txt").unlink()
     (original / "val.txt").unlink()
-    with pytest.raises(ValueError, match=r"found categories\.txt, expected train\.txt or val\.txt beside it"):
+    with pytest.raises(
+        ValueError, match=r"found categories\.txt, expected train\.txt or val\.txt next to it"
+    ):
         find_scenes(original, ["bedroom"], limit=9)
 
 

@@ -56,4 +56,4 @@ def test_classes_of_a_set() -> None:
 def test_another_set_has_no_classes(name: str) -> None:
     with pytest.raises(ValueError, match=r"^set") as error:
         classes_of(name)
-    assert str(error.value) == f"set {name!r}: expected os_kNN, NN of the scene classes, or 0s_k"
+    assert str(error.value) == f"set {name!r}: expected os_kNN, NN the number of scene classes, or 0s_k"

@@ -121,7 +121,8 @@ def test_an_archive_that_was_put_there_is_not_fetched(site: Site, tmp_path: Path
 def test_another_file_of_that_name_is_not_overwritten(site: Site, tmp_path: Path) -> None:
     (tmp_path / "downloaded/small").mkdir(parents=True)
     (tmp_path / "downloaded/small/set.tar.gz").write_bytes(b"mine")
-    line = rf"downloaded/small/set\.tar\.gz: found 4 bytes, expected {len(ARCHIVE)}; move it away to have it fetched$"
+    size = len(ARCHIVE)
+    line = rf"downloaded/small/set\.tar\.gz: found 4 bytes, expected {size}; delete or move it to download it again$"
     with pytest.raises(ValueError, match=line):
         get(site, tmp_path)
     assert (tmp_path / "downloaded/small/set.tar.gz").read_bytes() == b"mine"

@@ -131,7 +131,7 @@ def test_a_partial_file_that_is_whole_is_not_fetched_again(site: Site, file: Pat
 
 
 def test_a_wrong_checksum_leaves_nothing(site: Site, file: Path) -> None:
-    with pytest.raises(ValueError, match="what came is removed") as error:
+    with pytest.raises(ValueError, match="the downloaded bytes are deleted") as error:
         get(site, file, checksum=f"md5:{'0' * 32}")
     assert f"found MD5 {MD5.removeprefix('md5:')}, expected {'0' * 32}" in str(error.value)
     assert list(file.parent.iterdir()) == []
@@ -145,7 +145,7 @@ def test_another_size_is_refused_before_the_first_byte(site: Site, file: Path) -
 
 def test_a_server_that_does_not_say_how_much_there_is(site: Site, file: Path) -> None:
     site.says_length = False
-    with pytest.raises(ValueError, match="does not say how many bytes"):
+    with pytest.raises(ValueError, match="does not report the size of the file"):
         get(site, file, size=0)
     assert get(site, file) == SHA256
 
@@ -153,7 +153,7 @@ def test_a_server_that_does_not_say_how_much_there_is(site: Site, file: Path) ->
 @pytest.mark.parametrize("status", [403, 404, 410])
 def test_a_missing_file_is_told_at_once(site: Site, file: Path, status: int) -> None:
     site.statuses = [status]
-    with pytest.raises(ValueError, match=f"a.bin: the server says {status} "):
+    with pytest.raises(ValueError, match=f"a.bin: the server returned {status} "):
         get(site, file)
     assert len(site.asked) == 1
 
@@ -164,7 +164,7 @@ def test_a_server_in_trouble_is_asked_again(site: Site, file: Path, status: int)
     assert get(site, file) == SHA256
     site.statuses, site.asked = [status] * 9, []
     file.unlink()
-    with pytest.raises(ValueError, match=f"gave up after 3 attempts: the server says {status} "):
+    with pytest.raises(ValueError, match=f"gave up after 3 attempts: the server returned {status} "):
         get(site, file)
     assert len(site.asked) == 3
 
@@ -173,7 +173,7 @@ def test_another_address_is_followed(site: Site, file: Path) -> None:
     site.moved["/old.bin"] = f"{site.url}/a.bin"
     assert fetch(f"{site.url}/old.bin", file, checksum=MD5, patience=QUICK) == SHA256
     site.moved["/loop"] = f"{site.url}/loop"
-    with pytest.raises(ValueError, match="/loop: the server says 302 "):
+    with pytest.raises(ValueError, match="/loop: the server returned 302 "):
         fetch(f"{site.url}/loop", file.with_name("loop"), patience=QUICK)
 
 
@@ -213,7 +213,7 @@ def test_two_downloads_of_one_file(site: Site, file: Path) -> None:
     file.parent.mkdir()
     with file.with_name("a.bin.part").open("ab") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
-        with pytest.raises(BlockingIOError, match=r"a\.bin\.part: another process fetches this file$"):
+        with pytest.raises(BlockingIOError, match=r"a\.bin\.part: another process is downloading this file$"):
             get(site, file)
     assert site.asked == []
 
@@ -222,7 +222,7 @@ def test_a_file_that_is_there_is_checked(tmp_path: Path) -> None:
     file = tmp_path / "a.bin"
     file.write_bytes(CONTENT)
     assert check(file, len(CONTENT), MD5) == SHA256
-    with pytest.raises(ValueError, match=f"found {len(CONTENT)} bytes, expected 7; move it away"):
+    with pytest.raises(ValueError, match=f"found {len(CONTENT)} bytes, expected 7; delete or move it"):
         check(file, 7, MD5)
-    with pytest.raises(ValueError, match=f"found MD5 {MD5[4:]}, expected 00; move it away"):
+    with pytest.raises(ValueError, match=f"found MD5 {MD5[4:]}, expected 00; delete or move it"):
         check(file, 0, "md5:00")

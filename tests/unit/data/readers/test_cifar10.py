@@ -149,7 +149,7 @@ def test_a_file_that_is_missing(tmp_path: Path) -> None:
 def test_a_folder_without_the_files(tmp_path: Path) -> None:
     (tmp_path / "cifar-10-batches-py").mkdir()
     assert fault(tmp_path, FileNotFoundError) == (
-        "ROOT: found no data_batch_1.bin, nor in cifar-10-batches-bin (the binary version is read)"
+        "ROOT: found no data_batch_1.bin in it or in its folder cifar-10-batches-bin; expected the binary version"
     )
 
 
@@ -160,11 +160,11 @@ RECORDS = cifar10_records(ROWS, LABELS)
 @pytest.mark.parametrize(
     ("found", "message"),
     [
-        (b"", "found 0 bytes, expected 3073 for each image, a label and 3072 pixels"),
-        (RECORDS[:-1], "found 21510 bytes, expected 3073 for each image, a label and 3072 pixels"),
-        (RECORDS + b"\x00", "found 21512 bytes, expected 3073 for each image, a label and 3072 pixels"),
-        (RECORDS[3073:], "found 6 images, expected 7 as ROOT/data_batch_1.bin has"),
-        (RECORDS + RECORDS[:3073], "found 8 images, expected 7 as ROOT/data_batch_1.bin has"),
+        (b"", "found 0 bytes, expected 3073 per image: a label and 3072 pixel values"),
+        (RECORDS[:-1], "found 21510 bytes, expected 3073 per image: a label and 3072 pixel values"),
+        (RECORDS + b"\x00", "found 21512 bytes, expected 3073 per image: a label and 3072 pixel values"),
+        (RECORDS[3073:], "found 6 images, expected 7, as in ROOT/data_batch_1.bin"),
+        (RECORDS + RECORDS[:3073], "found 8 images, expected 7, as in ROOT/data_batch_1.bin"),
         (cifar10_records(ROWS, [0, 9, 10, 11, 0, 0, 0]), "label 2 (from 0) is 10, expected 0 to 9"),
     ],
     ids=named,
@@ -176,7 +176,7 @@ def test_what_is_wrong_with_a_file(tmp_path: Path, found: bytes, message: str) -
 
 def test_a_first_file_that_is_empty(tmp_path: Path) -> None:
     original(tmp_path, {"data_batch_1.bin": b""})
-    assert fault(tmp_path).startswith("ROOT/data_batch_1.bin: found 0 bytes, expected 3073 for each image")
+    assert fault(tmp_path).startswith("ROOT/data_batch_1.bin: found 0 bytes, expected 3073 per image")
 
 
 def test_what_is_wrong_with_the_names(tmp_path: Path) -> None:

@@ -176,7 +176,7 @@ def test_a_test_folder_can_be_named(tmp_path: Path) -> None:
     split_tree(tmp_path, "test")
     for wnid in ("n01", "n02", "n03"):
         write(tmp_path / "val" / wnid / "0.png", 200)
-    assert fault(tmp_path) == "ROOT: found test and val beside train; set test_folder to one of them"
+    assert fault(tmp_path) == "ROOT: found test and val next to train; set test_folder to one of them"
     assert grays(built(tmp_path, test_folder="val")[1])[12:] == [200, 200, 200]
     assert 200 not in grays(built(tmp_path, test_folder="test")[1])
 
@@ -229,7 +229,7 @@ def test_tiny_imagenets_list_of_test_images(tmp_path: Path) -> None:
     assert np.array(grays(found))[tested].tolist() == [40, 0, 120, 80]
     for line in ("val_9.JPEG", "val_9.JPEG n01", "../val_9.JPEG\tn01", "\tn01", "val_9.JPEG\t", ""):
         file.write_text("\n".join([*lines, line, lines[0]]))
-        expected = f"line 5 is {line!r}, expected an image's name, a tab and its class"
+        expected = f"line 5 is {line!r}, expected an image's file name, a tab and its class"
         assert fault(tmp_path) == f"ROOT/val/val_annotations.txt: {expected}"
     file.write_text("\n".join([*lines, "val_9.JPEG\tn01"]))
     assert fault(tmp_path, FileNotFoundError) == "ROOT/val/images/val_9.JPEG: no such image file"
@@ -299,10 +299,10 @@ def test_gray_and_palette_images_become_rgb(tmp_path: Path) -> None:
 def test_a_folder_that_is_missing(tmp_path: Path) -> None:
     assert fault(tmp_path / "no", FileNotFoundError) == "ROOT: no such folder of images"
     write(tmp_path / "train/a/0.png")
-    expected = "ROOT/val: no such folder of images, though test_folder is 'val'"
+    expected = "ROOT/val: no such folder of images, expected one as test_folder is 'val'"
     assert fault(tmp_path, FileNotFoundError, test_folder="val") == expected
     (tmp_path / "train").rename(tmp_path / "test")
-    expected = "ROOT/train: no such folder of images, though test_folder is 'test'"
+    expected = "ROOT/train: no such folder of images, expected one as test_folder is 'test'"
     assert fault(tmp_path, FileNotFoundError, test_folder="test") == expected
 
 
@@ -333,11 +333,11 @@ def test_a_class_that_is_too_small_to_be_split(tmp_path: Path) -> None:
 def test_classes_that_differ(tmp_path: Path) -> None:
     split_tree(tmp_path)
     write(tmp_path / "test/n00/0.png")
-    assert fault(tmp_path) == "ROOT/train: lacks classes that ROOT/test has: n00"
+    assert fault(tmp_path) == "ROOT/train: missing classes of ROOT/test: n00"
     for number in range(5):
         write(tmp_path / f"train/n0{number}/0.png")
         write(tmp_path / f"train/n1{number}/0.png")
-    assert fault(tmp_path) == "ROOT/test: lacks classes that ROOT/train has: n04, n10, n11 and 3 more"
+    assert fault(tmp_path) == "ROOT/test: missing classes of ROOT/train: n04, n10, n11 and 3 more"
 
 
 @pytest.mark.parametrize("content", [b"", b"GIF no image", None])

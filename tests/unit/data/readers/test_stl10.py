@@ -124,7 +124,9 @@ def test_a_file_that_is_missing(tmp_path: Path, name: str) -> None:
 
 def test_a_folder_without_the_files(tmp_path: Path) -> None:
     (tmp_path / "class_names.txt").write_text("\n".join(STL10))
-    expected = "found none of train_X.bin, train_y.bin, test_X.bin, test_y.bin, nor in stl10_binary"
+    expected = (
+        "found none of train_X.bin, train_y.bin, test_X.bin, test_y.bin in it or in its folder stl10_binary"
+    )
     assert fault(tmp_path, FileNotFoundError) == f"ROOT: {expected}"
 
 
@@ -134,19 +136,19 @@ def test_a_folder_without_the_files(tmp_path: Path) -> None:
         (
             "train_X.bin",
             stl10_images(pictures()[:7])[:-1],
-            "found 193535 bytes, expected 193536 for 7 × 3 × 96 × 96, as many images as ROOT/train_y.bin has labels",
+            "found 193535 bytes, expected 193536 for 7 × 3 × 96 × 96, the number of labels in ROOT/train_y.bin",
         ),
         (
             "test_X.bin",
             bytes(5 * IMAGE_BYTES),
-            "found 138240 bytes, expected 110592 for 4 × 3 × 96 × 96, as many images as ROOT/test_y.bin has labels",
+            "found 138240 bytes, expected 110592 for 4 × 3 × 96 × 96, the number of labels in ROOT/test_y.bin",
         ),
         (
             "test_X.bin",
             b"",
-            "found 0 bytes, expected 110592 for 4 × 3 × 96 × 96, as many images as ROOT/test_y.bin has labels",
+            "found 0 bytes, expected 110592 for 4 × 3 × 96 × 96, the number of labels in ROOT/test_y.bin",
         ),
-        ("train_y.bin", b"", "found no labels, expected one byte for each image"),
+        ("train_y.bin", b"", "found no labels, expected one byte per image"),
         ("train_y.bin", bytes([1, 10, 0, 1, 1, 1, 1]), "label 2 (from 0) is 0, expected 1 to 10"),
         ("test_y.bin", bytes([1, 1, 1, 11]), "label 3 (from 0) is 11, expected 1 to 10"),
         ("class_names.txt", b"airplane\nbird\n", "found 2 class names, 2 different, expected 10 different"),

@@ -346,7 +346,7 @@ def test_confidence_rises_for_more_than_half_by_two_errors() -> None:
         tables = changed(study(), "premise", {"set": "d_os → d_0s"}, percent=percent)
         assert verdict(tables, "most confidence rises") == expected
     tables = changed(study(), "premise", {"set": "d_os → d_0s"}, percent=NAN, images=0)
-    assert reason(tables, "most confidence") == "f_s has no image of d_os → d_0s to be judged on"
+    assert reason(tables, "most confidence") == "f_s has no test image of d_os → d_0s"
 
 
 def test_the_premise_is_of_all_seeds() -> None:
@@ -677,7 +677,7 @@ def test_a_rank_correlation_needs_three_methods_that_differ() -> None:
     two = without_method(study(), *(name for name in METHODS if name not in ("gradcam", "vanilla", "edges")))
     assert reason(two, "MCS is robust to the scale") == "2 methods have both scores, expected at least 3"
     alike = replace(study(), metrics=study().metrics.assign(score=0.25))
-    assert reason(alike, "IDR is robust to the loc") == "all 10 methods score alike"
+    assert reason(alike, "IDR is robust to the loc") == "all 10 methods have the same score"
     nothing = study()
     nothing = replace(
         nothing,

@@ -139,7 +139,7 @@ def test_what_does_not_fit_is_refused() -> None:
         with pytest.raises(ValueError, match=r"^masks: ") as error:
             transform(given, {"kind": "none"}, [1] * len(given))
         assert str(error.value) == fault
-    with pytest.raises(ValueError, match=r"^seeds: found 15, expected one for each of 16 images$"):
+    with pytest.raises(ValueError, match=r"^seeds: found 15, expected 16, one per image$"):
         transform(masks, {"kind": "none"}, [1] * 15)
     with pytest.raises(ValueError, match=r"^transform\.radius: found -1, expected at least 0$"):
         changed({"kind": "dilation", "radius": -1})

@@ -225,7 +225,7 @@ def test_masks_in_parts_are_masks_of_all_images(fill: str, tmp_path: Path) -> No
         covered = torch.from_numpy(MASK[:, :2].any(1)[:, None].astype(np.uint8) * 255)
         assert torch.equal(MaskImages(layers, CPU)[order], covered[order])
         with pytest.raises(
-            zarr_store.StoreError, match=r"1\.shard2of3\.zarr\.zip: shard is 2 of 3, expected 1 of 2$"
+            zarr_store.StoreError, match=r"1\.shard2of3\.zarr\.zip: found shard 2 of 3, expected 1 of 2$"
         ):
             open_masks(stack, [*paths[:3], *paths[4:]], data)
         with pytest.raises(

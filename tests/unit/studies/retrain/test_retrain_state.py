@@ -163,7 +163,7 @@ def test_a_state_of_something_else_is_deleted(
     assert make(tmp_path / "masks.zarr.zip", method, state_in(tmp_path, "other", seconds=3600)) == whole
     assert method.sizes == BATCHES
     assert saved(tmp_path) == []
-    fault = f"{tmp_path}/state/0.pt: discarded, of fingerprint mine, now other"
+    fault = f"{tmp_path}/state/0.pt: discarded, found fingerprint mine, expected other"
     assert fault in [record.getMessage() for record in caplog.records]
 
 
@@ -199,7 +199,7 @@ def test_the_run_goes_on_from_before_a_damaged_file(
     assert method.sizes == BATCHES[1:]
     assert saved(tmp_path) == ["0.pt"]
     lines = [record.getMessage() for record in caplog.records]
-    assert f"{tmp_path}/state: going on after 2 images" in lines
+    assert f"{tmp_path}/state: resuming after 2 images" in lines
     assert not message or any(line.startswith(f"{tmp_path}/state/1.pt: {message}") for line in lines)
 
 
@@ -216,4 +216,4 @@ def test_unranked_maps_are_counted_over_all_attempts(
     blocks.close()
     found = np.concatenate([block["ranked"] for block in blocks_of(Flat(), state_in(tmp_path))])
     assert found.tolist() == [False] * 11
-    assert "11 of 11 maps are constant or not finite and rank no pixels" in caplog.text
+    assert "11 of 11 maps are constant or not finite, so they do not rank pixels" in caplog.text

@@ -236,11 +236,12 @@ def test_tables_to_read_are_in_percent() -> None:
     [
         (
             lambda table: pd.concat([table, table.assign(model="other")]),
-            "scores: found 2 of study, data and model, expected one",
+            "scores: found 2 combinations of study, data and model, expected one",
         ),
         (
             lambda table: table[table["metric"] == "overlap"],
-            "scores: found none of accuracy, accuracy_validation, accuracy_train, mmo, mamo, cma, expected some",
+            "scores: found none of accuracy, accuracy_validation, accuracy_train, mmo, mamo, cma, "
+            "expected at least one",
         ),
         (
             lambda table: table.assign(variant=table["variant"].replace("roar/zero/1", "roar/zero")),
@@ -351,7 +352,7 @@ def test_leakage_without_test_accuracy_is_refused() -> None:
     gone = (
         (scores["metric"] == "accuracy") & (scores["variant"] == "roar/zero/3") & (scores["method"] == "mute")
     )
-    message = "accuracy: found none of roar/zero/mute/3, expected one a test image"
+    message = "accuracy: found none of roar/zero/mute/3, expected one per test image"
     with pytest.raises(ValueError, match=f"^{message}$"):
         leakage_table(means(scores[~gone]), CLASSES, 0.01)
 
